@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+import typer
 
 from tooli import Call, DefinitionError, Failed, Ok, TemporaryError, Tooli
 from tooli.core.call import Options
@@ -232,3 +233,34 @@ def test_the_page_lists_every_stage_in_order() -> None:
     page = (Path(__file__).parents[2] / "docs" / "stages.md").read_text(encoding="utf-8")
     listed = [line.split("`")[1] for line in page.splitlines() if line.startswith("| `")]
     assert listed == [row[0] for row in STAGES]
+
+
+class TestPlainTyperBetween:
+    """A Tooli that was added to a plain Typer, which was added to a Tooli."""
+
+    def test_use_applies_to_the_inner_app(self) -> None:
+        root, plain, inner = Tooli("root"), typer.Typer(), Tooli("inner")
+        inner.command("hi")(lambda: "hi")
+        plain.add_typer(inner, name="inner")
+        root.add_typer(plain, name="plain")
+        assert root.call("plain.inner.hi").ok
+        assert inner.call("hi").ok
+        seen: list[str] = []
+
+        def log(call: Call) -> Generator[Call, Outcome, Outcome]:
+            seen.append(call.tool.id)
+            return (yield call)
+
+        root.use(log)
+        assert root.call("plain.inner.hi").ok
+        assert inner.call("hi").ok
+        assert seen == ["root.plain.inner.hi", "inner.hi"]
+
+    def test_permissions_restrict_the_inner_app(self) -> None:
+        root, plain, inner = Tooli("root", permissions=["fs:read"]), typer.Typer(), Tooli("inner")
+        inner.command("hi")(lambda: "hi")
+        plain.add_typer(inner, name="inner")
+        root.add_typer(plain, name="plain")
+        tool = root.find("plain.inner.hi")
+        assert tool is not None
+        assert tool.guard.app_permissions == (("fs:read",),)

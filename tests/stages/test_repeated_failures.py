@@ -15,6 +15,7 @@ from tooli.core.call import Caller, Options
 from tooli.errors import TemporaryError, TimeoutExceeded
 from tooli.records.result_options import read_result_options
 from tooli.serving.dispatcher import ToolDispatcher
+from tooli.stages import repeated_failures
 from tooli.storage import failure_history
 
 ONE = StateError("Always the same object.", details={"kept": 1})
@@ -78,7 +79,7 @@ def calls() -> Calls:
 def now(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     clock = [1e9]
     monkeypatch.setattr(failure_history, "time", lambda: clock[0])
-    monkeypatch.setattr("time.time", lambda: clock[0])
+    monkeypatch.setattr(repeated_failures, "time", lambda: clock[0])
     return clock
 
 

@@ -16,7 +16,7 @@ from time import monotonic
 from tooli.core.call import Runner
 from tooli.execution.timeouts import timeout_error
 from tooli.pipeline import async_drivers
-from tooli.pipeline.drivers import invoke, is_async, is_stream
+from tooli.pipeline.drivers import invoke, is_async, is_async_stream, is_stream
 
 TYPE_CHECKING = False
 
@@ -36,7 +36,7 @@ async def run_with_timeout(call: Call, timeout: float) -> Any:
     """Run a call with a time limit and return its value, or an async iterator of its items."""
     deadline = asyncio.get_running_loop().time() + timeout
     value = await _await_until(async_drivers.invoke(call), call, timeout, deadline)
-    if async_drivers.is_async_stream(value):
+    if is_async_stream(value):
         return _stream_until(value, call, timeout, deadline)
     return value
 

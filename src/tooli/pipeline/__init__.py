@@ -101,6 +101,7 @@ STAGES: tuple[StageRow, ...] = (
         (
             "options.result_options",
             "options.idempotency_key",
+            "omits_details",
             "tool.limits.page_size",
             "tool.limits.returns_page",
             "tool.limits.max_tokens",
@@ -344,7 +345,7 @@ _CO_GENERATOR = 0x20
 _names: dict[object, str] = {}  # names of the loaded stages, by code object
 
 
-def stage_name(stage: Any) -> str:
+def stage_name(stage: object) -> str:
     """Return the name of a stage: the one in the table, or the name of its function."""
     code = getattr(stage, "__code__", None)
     return _names.get(code) or getattr(stage, "__qualname__", None) or repr(stage)

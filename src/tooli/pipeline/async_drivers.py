@@ -7,13 +7,23 @@ from _thread import allocate_lock
 from contextlib import aclosing
 
 from tooli.core.call import Ok
-from tooli.pipeline.drivers import Walk, collect_items, is_async, is_stream
+from tooli.pipeline.drivers import (
+    Walk,
+    aclose_stream,
+    collect_items,
+    is_async,
+    is_async_stream,
+    is_awaitable,
+    is_stream,
+)
+from tooli.pipeline.failure import as_tool_error, with_item_count
 
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
     from collections.abc import (
         AsyncGenerator,
+        AsyncIterator,
         Callable,
         Iterator,
         Mapping,
@@ -50,8 +60,9 @@ async def stream(
             flow.is_streamed = True
         if walk.outcome is None:
             value = await invoke(walk.call)
-            if is_async_stream(value) or is_stream(value):
-                async with aclosing(_count_items(value, flow)) as items:
+            source = _as_async_stream(value)
+            if source is not None:
+                async with aclosing(_count_items(source, flow)) as items:
                     async for item in items:
                         yield item
                 value = None
@@ -59,7 +70,7 @@ async def stream(
     outcomes.append(walk.take_outcome())
 
 
-async def invoke(call: Call) -> Any:
+async def invoke(call: Call) -> object:
     """Run the function of a call: a coroutine on the loop, any other function in a thread."""
     if call.runner is not None:
         return await call.runner.arun(call)
@@ -68,46 +79,43 @@ async def invoke(call: Call) -> Any:
         value = fn(**call.arguments)
     else:
         value = await asyncio.to_thread(call_without_stop_iteration, fn, call.arguments)
-    if hasattr(value.__class__, "__await__"):
-        return await value
-    return value
+    return await value if is_awaitable(value) else value
 
 
-def call_without_stop_iteration(fn: Callable[..., Any], arguments: Mapping[str, Any]) -> Any:
+def call_without_stop_iteration(
+    fn: Callable[..., object], arguments: Mapping[str, object]
+) -> object:
     """Call a function. Convert a StopIteration to a ToolError: a future cannot hold the former."""
     try:
         return fn(**arguments)
     except StopIteration as stop:
-        from tooli.pipeline.failure import as_tool_error
-
         raise as_tool_error(stop) from stop
 
 
-def is_async_stream(value: Any) -> bool:
-    """True if the result of a function is an async stream."""
-    return hasattr(value.__class__, "__anext__")
+def _as_async_stream(value: object) -> AsyncIterator[object] | None:
+    """Return the result of a function as an async stream; None if it is not a stream."""
+    if is_async_stream(value):
+        return value
+    return _iterate_in_threads(value) if is_stream(value) else None
 
 
-async def _count_items(items: Any, flow: RecordFlow | None) -> AsyncGenerator[Any]:
+async def _count_items(
+    items: AsyncIterator[object], flow: RecordFlow | None
+) -> AsyncGenerator[object]:
     """Yield the items of a stream and close it. Add the number of items to an exception."""
     count = 0
-    steps = items if is_async_stream(items) else _iterate_in_threads(items)
-    steps = steps if flow is None else flow.asift(steps)
+    results = items if flow is None else flow.asift(items)
     try:
-        async for item in steps:
+        async for item in results:
             yield item
             count += 1
     except Exception as exc:
-        from tooli.pipeline.failure import with_item_count
-
         raise with_item_count(exc, count) from exc
     finally:
-        close = getattr(steps, "aclose", None)
-        if close is not None:
-            await close()
+        await aclose_stream(results)
 
 
-async def _iterate_in_threads(items: Iterator[Any]) -> AsyncGenerator[Any]:
+async def _iterate_in_threads(items: Iterator[object]) -> AsyncGenerator[object]:
     """Yield the items of a sync stream, with each step in a thread."""
     steps, end = _ThreadSteps(items), object()
     try:
@@ -124,13 +132,13 @@ class _ThreadSteps:
     the step ends, so the thread closes it then.
     """
 
-    def __init__(self, items: Iterator[Any]) -> None:
+    def __init__(self, items: Iterator[object]) -> None:
         self._items = items
         self._close: Callable[[], object] = getattr(items, "close", lambda: None)
         self._lock = allocate_lock()
         self._is_running = self._is_closed = False
 
-    def next_item(self, end: object) -> Any:
+    def next_item(self, end: object) -> object:
         """Return the next item. The monitor recognises threads of a call by this frame."""
         with self._lock:
             if self._is_closed:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import sys
 
+from tooli.core.peer import Elicit, Sample
 from tooli.core.record import Record
 from tooli.pipeline.present import present_message, present_questions, present_text
 
@@ -18,7 +19,8 @@ if TYPE_CHECKING:
     from typing import Any, TypeVar
 
     from tooli.core.call import Call, Caller, Options
-    from tooli.core.peer import Elicit, Peer, Question, Sample
+    from tooli.core.peer import Peer, Question
+    from tooli.core.protocols import JsonObject
     from tooli.core.result_types import PageRequest
     from tooli.core.tool import Param
     from tooli.detect import ExecutionContext
@@ -64,7 +66,7 @@ class Context:
         target: object,
         *,
         details: Mapping[str, Any] | None = None,
-        state: Any = None,
+        state: object = None,
     ) -> bool:
         """Record an action before you perform it, like `record_dry_action`, but in any thread.
 
@@ -143,36 +145,33 @@ class Context:
         question = present_text(question, self._call)
         if options.yes or self._call.approved:
             return True
-        if self._call.tool.guard.auto_confirm:
-            from tooli.pipeline.terminal_prompts import is_auto_confirmed
+        from tooli.pipeline.terminal_prompts import ask_yes_no, is_auto_confirmed
 
-            if is_auto_confirmed(self._call):
-                return True
+        if self._call.tool.guard.auto_confirm and is_auto_confirmed(self._call):
+            return True
         if self._call.peer is not None and self._call.peer.supports("elicitation/create"):
             return is_yes(self.elicit(question, YES_NO_SCHEMA), default)
         if not options.interactive or options.no_input:
             return default
-        from tooli.pipeline.terminal_prompts import ask_yes_no
-
         return ask_yes_no(question, default=default)
 
-    def elicit(self, message: str, schema: Any) -> Reply:
+    def elicit(self, message: str, schema: object) -> Reply:
         """Ask the user of the MCP client to fill in a form, and return the reply.
 
         The schema is a flat JSON Schema object, or a model or a dataclass.
         """
         return parse_reply(self.ask({"answer": build_elicit(message, schema)})["answer"])
 
-    async def aelicit(self, message: str, schema: Any) -> Reply:
+    async def aelicit(self, message: str, schema: object) -> Reply:
         """Ask the user of the MCP client to fill in a form, from async code."""
         return parse_reply((await self.aask({"answer": build_elicit(message, schema)}))["answer"])
 
-    def sample(self, prompt: Any, *, max_tokens: int = 1000, system: str | None = None) -> str:
+    def sample(self, prompt: object, *, max_tokens: int = 1000, system: str | None = None) -> str:
         """Ask the model of the MCP client; the prompt is a text or a list of messages."""
         return sample_text(self.ask({"answer": build_sample(prompt, max_tokens, system)})["answer"])
 
     async def asample(
-        self, prompt: Any, *, max_tokens: int = 1000, system: str | None = None
+        self, prompt: object, *, max_tokens: int = 1000, system: str | None = None
     ) -> str:
         """Ask the model of the MCP client, from async code."""
         questions = {"answer": build_sample(prompt, max_tokens, system)}
@@ -214,11 +213,10 @@ def _report_progress(
 
 
 def _progress_bar(items: Iterable[Any], total: int | None, label: str) -> Iterator[Any]:
-    from rich.console import Console
-    from rich.progress import track
+    from rich import console, progress
 
-    console = Console(file=sys.stderr)
-    yield from track(items, description=label, total=total, console=console, transient=True)
+    stderr = console.Console(file=sys.stderr)
+    yield from progress.track(items, description=label, total=total, console=stderr, transient=True)
 
 
 def make_injected(param: Param, call: Call) -> Any:
@@ -229,10 +227,9 @@ def make_injected(param: Param, call: Call) -> Any:
 
 def typer_context(call: Call) -> Any:
     """Return a `typer.Context` for a function that takes one but is not called by Typer."""
-    import typer
-    from typer.core import TyperCommand
+    import typer.core
 
-    command = TyperCommand(name=call.tool.name, callback=call.tool.fn)
+    command = typer.core.TyperCommand(name=call.tool.name, callback=call.tool.fn)
     return typer.Context(command, info_name=call.tool.name)
 
 
@@ -251,7 +248,7 @@ class Reply(Record):
         return self.action == "accept"
 
 
-YES_NO_SCHEMA: dict[str, Any] = {
+YES_NO_SCHEMA: JsonObject = {
     "type": "object",
     "properties": {"yes": {"type": "boolean", "title": "Yes"}},
     "required": ["yes"],
@@ -266,10 +263,8 @@ def is_yes(answer: Reply, default: bool = False) -> bool:
     return answer.accepted and answer.content.get("yes") is True
 
 
-def build_elicit(message: str, schema: Any) -> Elicit:
+def build_elicit(message: str, schema: object) -> Elicit:
     """Return the question that shows a form."""
-    from tooli.core.peer import Elicit
-
     if not isinstance(schema, dict):
         from tooli.schema.json_schema import result_schema
 
@@ -277,7 +272,7 @@ def build_elicit(message: str, schema: Any) -> Elicit:
     return Elicit(message, {"type": "object", "properties": {}, **schema})
 
 
-def parse_reply(response: Any) -> Reply:
+def parse_reply(response: object) -> Reply:
     """Return the reply in an MCP result. A malformed result counts as cancelled."""
     from tooli.text.jsonable import is_object
 
@@ -289,14 +284,12 @@ def parse_reply(response: Any) -> Reply:
 
 def build_sample(prompt: Any, max_tokens: int, system: str | None) -> Sample:
     """Return the question for the client's model."""
-    from tooli.core.peer import Sample
-
     if isinstance(prompt, str):
         prompt = [{"role": "user", "content": {"type": "text", "text": prompt}}]
     return Sample(prompt, max_tokens, system)
 
 
-def sample_text(response: Any) -> str:
+def sample_text(response: object) -> str:
     """Return the text in the answer of the client's model."""
     from tooli.text.jsonable import is_list, is_object
 

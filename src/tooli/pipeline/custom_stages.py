@@ -11,6 +11,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from tooli.core.app_state import AppState
     from tooli.core.call import Stage
+    from tooli.core.protocols import TyperApp
 
 _CO_COROUTINE, _CO_ASYNC_GENERATOR = 0x80, 0x200  # flags of a code object
 
@@ -39,7 +40,8 @@ def add_custom_stage(
         raise DefinitionError(_unknown_anchor_message(anchor, names))
     state.own_stages.append(CustomStage(stage, anchor, after is not None))
     state.invalidate()
-    _forget_prepared(state)
+    for app, _ in state.groups:
+        _forget_prepared(app)
 
 
 def _check_stage(stage: object) -> None:
@@ -59,10 +61,14 @@ def _unknown_anchor_message(anchor: str, names: list[str]) -> str:
     return f"use(…): there is no stage {anchor!r}.{hint} The stages are {', '.join(names)}."
 
 
-def _forget_prepared(state: AppState) -> None:
-    """Clear the cached tools and stages of the apps below."""
-    for app, _ in state.groups:
-        inner: AppState | None = vars(app).get("_state")
+def _forget_prepared(app: TyperApp) -> None:
+    """Clear the cached tools and stages of an app and of the apps below it."""
+    state: AppState | None = vars(app).get("_state")
+    if state is not None:
+        state.prepared_tools.clear()
+        inner_apps = [inner for inner, _ in state.groups]
+    else:  # a plain Typer
+        inner_apps = [info.typer_instance for info in app.registered_groups]
+    for inner in inner_apps:
         if inner is not None:
-            inner.prepared_tools.clear()
             _forget_prepared(inner)

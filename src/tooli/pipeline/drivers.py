@@ -20,7 +20,7 @@ from tooli.schema.convert import ConversionError, Converted, RawText, convert_te
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator, Iterator, Sequence
+    from collections.abc import AsyncIterator, Awaitable, Generator, Iterator, Sequence
     from types import TracebackType
     from typing import Any, TypeGuard
 
@@ -88,16 +88,14 @@ class Walk:
 
 def _missing_outcome(stage: Stage | None = None) -> Outcome:
     """Return the failure for a stage that returned no outcome, or for a tool that never ran."""
-    if stage is not None:
-        return _stage_error(stage, "returned no outcome")
+    return _stage_error(stage, "returned no outcome")
+
+
+def _stage_error(stage: Stage | None, problem: str) -> Outcome:
     from tooli.errors import InternalError
 
-    return Failed(InternalError("the tool was never run"))
-
-
-def _stage_error(stage: Stage, problem: str) -> Outcome:
-    from tooli.errors import InternalError
-
+    if stage is None:
+        return Failed(InternalError("the tool was never run"))
     return Failed(InternalError(f"the stage {stage_name(stage)!r} {problem}"))
 
 
@@ -230,50 +228,68 @@ def stream(call: Call, stages: Sequence[Stage]) -> Generator[Any, None, Outcome]
     return walk.take_outcome()
 
 
-def invoke(call: Call) -> Any:
+def invoke(call: Call) -> object:
     """Run the function of a call; return its value, or an iterator of its items."""
     if call.runner is not None:
         return call.runner.run(call)
     return _resolve_value(call.tool.fn(**call.arguments))
 
 
-def _resolve_value(value: object) -> Any:
+def _resolve_value(value: object) -> object:
     """Return the value of a function. Await a coroutine; convert an async stream to a sync one."""
-    kind = type(value)
-    if kind in _PLAIN_TYPES:
+    if type(value) in _PLAIN_TYPES:
         return value
-    if hasattr(kind, "__await__"):
+    if is_awaitable(value):
         from tooli.core.event_loop import run_awaitable
 
-        return run_awaitable(value)  # pyright: ignore
-    if hasattr(kind, "__anext__"):
+        return run_awaitable(value)
+    if is_async_stream(value):
         from tooli.core.event_loop import iterate_async
 
-        return iterate_async(value)  # pyright: ignore
+        return iterate_async(value)
     return value
 
 
 _PLAIN_TYPES = frozenset((str, int, float, bool, list, dict, tuple, type(None)))
 
 
-def is_async(fn: Callable[..., Any]) -> bool:
-    """True for a coroutine function or an async generator function."""
+CO_COROUTINE, CO_ASYNC_GENERATOR = 0x80, 0x200
+"""Flags of the code object of an async function; `inspect` would take too long to import."""
+
+
+def code_flags(fn: object) -> int:
+    """Return the flags of a function's code object; 0 for other callables."""
     code = getattr(fn, "__code__", None)
-    return code is not None and bool(code.co_flags & (0x80 | 0x200))
+    return 0 if code is None else code.co_flags
 
 
-def is_stream(value: object) -> TypeGuard[Iterator[Any]]:
+def is_async(fn: object) -> bool:
+    """True for a coroutine function or an async generator function."""
+    return bool(code_flags(fn) & (CO_COROUTINE | CO_ASYNC_GENERATOR))
+
+
+def is_awaitable(value: object) -> TypeGuard[Awaitable[object]]:
+    """True if the class of a value has `__await__`."""
+    return hasattr(type(value), "__await__")
+
+
+def is_async_stream(value: object) -> TypeGuard[AsyncIterator[object]]:
+    """True if the result of a function is an async stream."""
+    return hasattr(type(value), "__anext__")
+
+
+def is_stream(value: object) -> TypeGuard[Iterator[object]]:
     """True if the result of a function is a stream: an iterator, but not an open file."""
     kind = type(value)
     return kind not in _PLAIN_TYPES and hasattr(kind, "__next__") and not hasattr(kind, "fileno")
 
 
-def collect_items(items: Iterator[Any]) -> list[Any]:
+def collect_items(items: Iterator[object]) -> list[object]:
     """Return all items of a stream."""
     return list(count_items(items))
 
 
-def count_items(items: Iterator[Any]) -> Iterator[Any]:
+def count_items(items: Iterator[object]) -> Iterator[object]:
     """Yield the items of a stream and close it. Add the number of items to an exception."""
     count = 0
     try:
@@ -285,6 +301,18 @@ def count_items(items: Iterator[Any]) -> Iterator[Any]:
 
         raise with_item_count(exc, count) from exc
     finally:  # also if the reader stops early
-        close = getattr(items, "close", None)
-        if close is not None:
-            close()
+        close_stream(items)
+
+
+def close_stream(items: object) -> None:
+    """Close a stream, if it can be closed."""
+    close = getattr(items, "close", None)
+    if close is not None:
+        close()
+
+
+async def aclose_stream(items: object) -> None:
+    """Close an async stream, if it can be closed. Only generators have to."""
+    close = getattr(items, "aclose", None)
+    if close is not None:
+        await close()

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from contextvars import Token
     from typing import Any, TypeVar
 
+    from tooli.core.protocols import JsonObject
     from tooli.errors import ToolError
 
     F = TypeVar("F", bound=Callable[..., Any])
@@ -53,7 +54,7 @@ def dry_run_support(fn: F) -> F:
 
 
 def record_dry_action(
-    action: str, target: object, *, details: Mapping[str, Any] | None = None, state: Any = None
+    action: str, target: object, *, details: Mapping[str, Any] | None = None, state: object = None
 ) -> bool:
     """Record an action before performing it. Returns True in a dry run: skip the action then.
 
@@ -72,7 +73,7 @@ def record_dry_action(
     return False
 
 
-def supports_dry_run(fn: Any) -> bool:
+def supports_dry_run(fn: object) -> bool:
     """True if a function is marked with `dry_run_support`, and dry runs may run functions."""
     return bool(getattr(fn, "tooli_supports_dry_run", False)) and not _is_execution_disabled.get()
 
@@ -83,7 +84,7 @@ def is_dry_run_active() -> bool:
     return recorder is not None and recorder.is_dry_run
 
 
-def record_nested_call(plan: dict[str, Any]) -> None:
+def record_nested_call(plan: JsonObject) -> None:
     """Record the plan of a nested call that does not support dry runs, if a dry run is active."""
     recorder = _current_recorder.get()
     if isinstance(recorder, DryRunRecorder):
@@ -112,7 +113,7 @@ class ActionRecorder:
         self.error: ToolError | None = None  # kept, because the function may catch it
         self._reset_tokens: list[Token[ActionRecorder | None]] = []
 
-    def record_action(self, action: str, target: object, details: Any, state: Any) -> bool:
+    def record_action(self, action: str, target: object, details: object, state: object) -> bool:
         """Receive an action; return True if it must not be done."""
         raise NotImplementedError
 
@@ -135,7 +136,7 @@ class DryRunRecorder(ActionRecorder):
 
     def __init__(self) -> None:
         super().__init__()
-        self.actions: list[dict[str, Any]] = []
+        self.actions: list[JsonObject] = []
         self.is_truncated = False  # a stream was too long
         self.discarded_outputs: list[Any] = []  # outputs that write nothing
         self._outer_recorder = _current_recorder.get()
@@ -148,12 +149,12 @@ class DryRunRecorder(ActionRecorder):
         super().__exit__()
         _active_dry_runs.remove(self)
 
-    def record_action(self, action: str, target: object, details: Any, state: Any) -> bool:
+    def record_action(self, action: str, target: object, details: object, state: object) -> bool:
         """Record an action; return True."""
         self.add(describe_action(action, target, details, state))
         return True
 
-    def add(self, entry: dict[str, Any]) -> None:
+    def add(self, entry: JsonObject) -> None:
         """Record an action, as `describe_action` returns it, here and in an outer dry run."""
         if len(self.actions) >= MAX_ACTIONS:
             from tooli.errors import Suggestion, ToolRuntimeError
@@ -169,7 +170,7 @@ class DryRunRecorder(ActionRecorder):
         if isinstance(self._outer_recorder, DryRunRecorder):
             self._outer_recorder.add(entry)
 
-    def finish(self) -> dict[str, Any]:
+    def finish(self) -> JsonObject:
         """Discard the outputs and return the report, in JSON types for another process."""
         for output in self.discarded_outputs:
             output.discard()
@@ -184,12 +185,12 @@ class PlanEnforcer(ActionRecorder):
     actions before it may have changed it.
     """
 
-    def __init__(self, actions: list[dict[str, Any]]) -> None:
+    def __init__(self, actions: list[JsonObject]) -> None:
         super().__init__()
         self._planned_actions = {(entry["action"], entry["target"]) for entry in actions}
-        self._completed_actions: list[dict[str, Any]] = []
+        self._completed_actions: list[JsonObject] = []
 
-    def record_action(self, action: str, target: object, details: Any, state: Any) -> bool:
+    def record_action(self, action: str, target: object, details: object, state: object) -> bool:
         """Return False for a planned action; raise for any other."""
         entry = describe_action(action, target, None, None)
         if (entry["action"], entry["target"]) not in self._planned_actions:
@@ -199,7 +200,7 @@ class PlanEnforcer(ActionRecorder):
         return False
 
 
-def _unplanned_action_error(entry: dict[str, Any], done: list[dict[str, Any]]) -> ToolError:
+def _unplanned_action_error(entry: JsonObject, done: list[JsonObject]) -> ToolError:
     """Return the error for an action that is not in the plan that is being applied."""
     from tooli.errors import StateError, Suggestion
 
@@ -216,7 +217,7 @@ def _unplanned_action_error(entry: dict[str, Any], done: list[dict[str, Any]]) -
     )
 
 
-def describe_action(action: str, target: object, details: Any, state: Any) -> dict[str, Any]:
+def describe_action(action: str, target: object, details: Any, state: Any) -> JsonObject:
     """Return an action as it appears in a plan."""
     from tooli.text.jsonable import to_jsonable
 
@@ -226,7 +227,7 @@ def describe_action(action: str, target: object, details: Any, state: Any) -> di
         if isinstance(raw_target, (str, bytes, os.PathLike))
         else str(raw_target)
     )
-    entry: dict[str, Any] = {"action": str(action), "target": target_name}
+    entry: JsonObject = {"action": str(action), "target": target_name}
     if details:
         entry["details"] = to_jsonable(dict(details), [])
     if state is not None:
@@ -234,7 +235,7 @@ def describe_action(action: str, target: object, details: Any, state: Any) -> di
     return entry
 
 
-def digest_state(state: Any) -> str:
+def digest_state(state: object) -> str:
     """Return a digest of a state: of the content of a path, or of a value."""
     from tooli.core.call_fingerprint import digest
     from tooli.text.json_encoder import encode
@@ -253,8 +254,6 @@ def _snapshot_path(path: Any) -> bytes:
 
     For large and special files, only the metadata is compared.
     """
-    from tooli.core.call_fingerprint import digest
-
     try:
         info = os.lstat(path)
         kind = info.st_mode & 0o170000
@@ -269,7 +268,7 @@ def _snapshot_path(path: Any) -> bytes:
             return b"folder " + repr(rows).encode()
         if kind == 0o100000 and info.st_size <= _MAX_HASHED_BYTES:
             with open(path, "rb") as file:
-                return b"file " + digest(file.read(_MAX_HASHED_BYTES + 1), 32)
+                return b"file " + file.read(_MAX_HASHED_BYTES + 1)
         return f"other {kind} {_stat_key(info)}".encode()
     except FileNotFoundError:
         return b"nothing"

@@ -1,9 +1,4 @@
-"""Check bound arguments, and report every problem with a call with a corrected command line.
-
-Text from an agent must not contain control characters: terminals, logs and file systems act on
-them. `Within` and `Identifier` restrict a parameter for every caller. `Verbatim` turns the check
-for control characters off.
-"""
+"""Input errors: one error for every problem with a call, with a corrected command line."""
 
 from __future__ import annotations
 
@@ -32,12 +27,9 @@ if TYPE_CHECKING:
     from typing import Any
 
     from tooli.core.call import Call
+    from tooli.core.protocols import JsonObject
     from tooli.core.tool import Param, Shape, Tool
     from tooli.providers.local import CommandGroup
-
-
-_MAX_DEPTH = 50
-_TYPES_WITHOUT_TEXT = frozenset((int, float, bool, type(None)))
 
 
 def finish_binding(
@@ -45,7 +37,7 @@ def finish_binding(
     bound: dict[str, Any],
     errors: Sequence[tuple[Param, ConversionError | None]],
     has_unknown: bool,
-) -> dict[str, Any]:
+) -> JsonObject:
     """Return the arguments for the function, after the checks that few calls need.
 
     Args:
@@ -65,18 +57,16 @@ def finish_binding(
             problems += conversion_problems(param, error)
         else:
             bound[param.name] = piped
-    if call.caller.maybe_agent:
-        problems += _check_agent_values(call, bound)
-    if tool.has_handles:
-        problems += _check_streams(call, bound)
+    if call.caller.maybe_agent or tool.has_handles:
+        from tooli.pipeline.argument_checks import check_arguments
+
+        problems += check_arguments(call, bound)
     if problems or call.problems or has_unknown:
         raise build_input_error(call, problems)
     return bound if tool.input_model is None else _bind_model(call, bound, *tool.input_model)
 
 
-def _bind_model(
-    call: Call, bound: dict[str, Any], name: str, model: type[object]
-) -> dict[str, Any]:
+def _bind_model(call: Call, bound: dict[str, Any], name: str, model: type[object]) -> JsonObject:
     """Return the arguments of a function that takes a model: the model and the injected values."""
     from tooli.schema.pydantic_bridge import validate
 
@@ -286,7 +276,7 @@ _FRAMEWORK_OPTION_CODES = ("E1007", "E1040", "E1041", "E1042")
 """Codes of problems with framework options. The suggested command line omits these options."""
 
 
-def _handle_argument(param: Param, value: Any) -> Any:
+def _handle_argument(param: Param, value: object) -> Any:
     """Return the location of an input or a secret; a placeholder if it was given by value."""
     if isinstance(value, _Placeholder):
         return value
@@ -312,7 +302,7 @@ def _takes_single_value(tool: Tool, name: str) -> bool:
     return param is not None and not param.is_multiple and param.nargs == 1
 
 
-def _replace_item(value: Any, index: str, suggested_value: Any) -> list[Any] | None:
+def _replace_item(value: object, index: str, suggested_value: object) -> list[Any] | None:
     """Return a list with one item replaced; None if there is no such item."""
     items: Any = value.texts if isinstance(value, RawText) else value
     if suggested_value is None or type(items) not in (list, tuple) or not index.isdigit():
@@ -320,7 +310,7 @@ def _replace_item(value: Any, index: str, suggested_value: Any) -> list[Any] | N
     return [*items[: int(index)], suggested_value, *items[int(index) + 1 :]]
 
 
-def _convert(param: Param | None, value: Any) -> Any:
+def _convert(param: Param | None, value: object) -> Any:
     """Return an argument as the function receives it, or None if it is not valid."""
     from tooli.schema.convert_values import convert_argument  # most usage errors do not need it
 
@@ -430,7 +420,7 @@ def build_argv(tool: Tool, arguments: Mapping[str, Any], *flags: str) -> list[st
     return [*positional, *optional]
 
 
-def _is_default(param: Param, value: Any) -> bool:
+def _is_default(param: Param, value: object) -> bool:
     return type(value) is type(param.default) and value == param.default
 
 
@@ -447,7 +437,7 @@ def _positional_words(tool: Tool, arguments: Mapping[str, Any]) -> list[str]:
     return words[:needed_count]
 
 
-def _option_words(param: Param, value: Any) -> list[str]:
+def _option_words(param: Param, value: object) -> list[str]:
     """Return an option as command-line arguments."""
     if param.is_flag and isinstance(value, bool):
         return list((param.flags if value else param.negations)[:1])
@@ -488,106 +478,3 @@ def _value_words(value: Any) -> list[str]:
 
     json_value = to_jsonable(value, [])
     return [json_value if isinstance(json_value, str) else encode(json_value, []).decode()]
-
-
-# ------------------------------------------------------------------ text from agents
-
-
-def _check_agent_values(call: Call, bound: Mapping[str, Any]) -> Iterator[Problem]:
-    from tooli.inputs.constraints import Verbatim, find_control_character
-
-    for param in call.tool.params:
-        name = param.name
-        if name not in bound or name not in call.arguments:
-            continue
-        value = bound[name]
-        kind = value.__class__
-        if kind in _TYPES_WITHOUT_TEXT or (kind is str and value.isprintable()):
-            continue
-        if param.kind == "injected" or Verbatim in param.constraints:
-            continue
-        for path, text in _iterate_texts(value, (), 0):
-            character = find_control_character(text)
-            if character:
-                message = f"contains the control character {character}: remove it"
-                yield from conversion_problems(param, ConversionError(message, path, code="E1030"))
-
-
-def _iterate_texts(
-    value: Any, path: tuple[Any, ...], depth: int
-) -> Iterator[tuple[tuple[Any, ...], str]]:
-    """Yield every text inside a value, with its path."""
-    if isinstance(value, str):
-        if not value.isprintable():
-            yield path, value
-    elif depth > _MAX_DEPTH or isinstance(value, (int, float, bytes, type(None))):
-        return
-    elif isinstance(value, dict):
-        items: Any = value.items()  # pyright: ignore[reportUnknownVariableType, reportUnknownMemberType]
-        for key, item in items:
-            yield from _iterate_texts(key, path, depth + 1)
-            yield from _iterate_texts(
-                item, (*path, key if str(key).isprintable() else "?"), depth + 1
-            )
-    elif isinstance(value, (list, tuple, set, frozenset)):
-        parts: Any = value  # pyright: ignore[reportUnknownVariableType]
-        for i, item in enumerate(parts):
-            yield from _iterate_texts(item, (*path, i), depth + 1)
-    elif hasattr(value, "__fspath__"):
-        yield from _iterate_texts(value.__fspath__(), path, depth)
-    elif hasattr(value, "tooli_location"):
-        yield from _iterate_texts(value.tooli_location, path, depth)
-    elif not hasattr(value, "tooli_json"):
-        fields = getattr(value.__class__, "__dataclass_fields__", ())  # also for classes with slots
-        attributes: Any = {name: getattr(value, name, None) for name in fields}
-        yield from _iterate_texts(attributes or getattr(value, "__dict__", None), path, depth + 1)
-
-
-# ------------------------------------------------------------------ stdin and stdout
-
-
-def _check_streams(call: Call, bound: Mapping[str, Any]) -> Iterator[Problem]:
-    """Yield a problem for each argument that names stdin or stdout but cannot use it.
-
-    Also pass the option `nul` on to the inputs.
-    """
-    readers: list[str] = []
-    for name, value in bound.items():
-        for item in value if isinstance(value, (list, tuple, set, frozenset)) else (value,):  # pyright: ignore[reportUnknownVariableType]
-            if getattr(item, "is_stdin", False):  # pyright: ignore[reportUnknownArgumentType]
-                readers.append(name)
-                yield from _check_stdin(call, name)
-            elif getattr(item, "is_stdout", False):  # pyright: ignore[reportUnknownArgumentType]
-                yield from _check_stdout(call, name)
-            if call.options.nul and hasattr(item, "nul"):  # pyright: ignore[reportUnknownArgumentType]
-                item.nul = True  # pyright: ignore[reportUnknownMemberType, reportAttributeAccessIssue]
-    if len(readers) > 1:
-        message = f"stdin can be read only once, and {readers[0]!r} reads it"
-        yield Problem("E1035", readers[-1], f"{readers[-1]!r}: {message}")
-
-
-def _check_stdin(call: Call, name: str) -> Iterator[Problem]:
-    stdin: Any = sys.stdin
-    if call.caller.is_remote:
-        message = "stdin is not available here: give a path, a URL, or the content"
-    elif call.options.stdin_consumed:
-        message = "stdin can be read only once, and an option reads it"
-    elif stdin is None:
-        message = "stdin is closed"
-    elif call.options.no_input and stdin.isatty():
-        message = "stdin is a terminal, which --no-input does not read: give a path or a URL"
-    else:
-        return
-    yield Problem("E1035", name, f"{name!r}: {message}")
-
-
-def _check_stdout(call: Call, name: str) -> Iterator[Problem]:
-    """Yield a problem if stdout is reserved for the answer of the call.
-
-    A command whose printed text is its result may write to stdout.
-    """
-    if call.tool.returns_printed_text or call.options.dry_run:
-        return
-    if call.options.is_machine_mode or call.caller.is_remote:
-        message = "stdout is reserved for the answer: name a file, or use --text"
-        yield Problem("E1036", name, f"{name!r}: {message}")

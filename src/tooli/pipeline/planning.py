@@ -9,7 +9,7 @@ where the function itself would run: in a thread, on an event loop or in a proce
 
 from __future__ import annotations
 
-from contextlib import aclosing
+from collections.abc import Iterator
 from itertools import tee
 
 from tooli.core.call import Failed
@@ -17,7 +17,18 @@ from tooli.core.call_fingerprint import digest
 from tooli.core.event_loop import run_awaitable
 from tooli.errors import StateError, Suggestion
 from tooli.pipeline.context import Context
-from tooli.pipeline.drivers import is_stream, run
+from tooli.pipeline.drivers import (
+    CO_ASYNC_GENERATOR,
+    CO_COROUTINE,
+    aclose_stream,
+    close_stream,
+    code_flags,
+    is_async,
+    is_async_stream,
+    is_awaitable,
+    is_stream,
+    run,
+)
 from tooli.pipeline.dry_run_recorder import (
     MAX_STREAM_ITEMS,
     DryRunRecorder,
@@ -31,15 +42,24 @@ from tooli.text.jsonable import is_object, to_jsonable
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Callable, Generator, Sequence
-    from typing import Any
+    from collections.abc import (
+        AsyncGenerator,
+        AsyncIterator,
+        Awaitable,
+        Callable,
+        Generator,
+        Mapping,
+        Sequence,
+    )
+    from typing import Any, TypeVar
 
     from tooli.core.call import Call, Stage
 
-_COROUTINE, _ASYNC_STREAM = 0x80, 0x200  # flags of a code object
+    F = TypeVar("F", bound=Callable[..., object])
+    from tooli.core.protocols import JsonObject
 
 
-def build_plan(call: Call, actions: list[dict[str, Any]] | None = None) -> Any:
+def build_plan(call: Call, actions: list[JsonObject] | None = None) -> Any:
     """Return the plan of a bound call.
 
     A function with `tooli_plan` makes its own plan. For other functions it is a document about the
@@ -50,7 +70,7 @@ def build_plan(call: Call, actions: list[dict[str, Any]] | None = None) -> Any:
     plan = getattr(tool.fn, "tooli_plan", None)
     if plan is not None:
         return plan(**{param.name: call.arguments[param.name] for param in tool.public_params})
-    document: dict[str, Any] = {
+    document: JsonObject = {
         "tool": tool.id,
         "arguments": _plan_arguments(call),
         "effects": list(tool.behavior.labels()),
@@ -73,17 +93,17 @@ def _plan_arguments(call: Call) -> dict[str, Any]:
     return to_jsonable(call.arguments[tool.input_model[0]], [])
 
 
-def is_plan(value: Any) -> bool:
+def is_plan(value: object) -> bool:
     """True if a result is a plan document. A plan that the function made itself is not."""
     return is_object(value) and value.get("basis") in ("declared", "dry_run")
 
 
-def digest_plan(plan: Any) -> str:
+def digest_plan(plan: object) -> str:
     """Return a digest of a plan."""
     return digest(encode(plan, []), 16).hex()
 
 
-def digest_plan_basis(call: Call, actions: list[dict[str, Any]] | None) -> str:
+def digest_plan_basis(call: Call, actions: list[JsonObject] | None) -> str:
     """Return a digest of the command and the actions, which must be unchanged to apply a plan.
 
     The arguments are not part of it: the plan token is bound to them.
@@ -98,7 +118,7 @@ MAX_MARKED_ACTIONS = 24
 """Maximum number of actions that a plan token identifies one by one."""
 
 
-def digest_actions(actions: list[dict[str, Any]] | None) -> bytes:
+def digest_actions(actions: list[JsonObject] | None) -> bytes:
     """Return four bytes for each action: two for name and target, two for the whole entry.
 
     Returns no bytes if there are no actions or too many.
@@ -114,12 +134,12 @@ def digest_actions(actions: list[dict[str, Any]] | None) -> bytes:
 
 
 def plan_changed_error(
-    actions: list[dict[str, Any]] | None,
+    actions: list[JsonObject] | None,
     digests: bytes,
     reason: str = "what it depends on has changed",
 ) -> StateError:
     """Return the error for a plan that has become invalid, with the differences."""
-    details: dict[str, Any] = {"actions": actions} if actions is not None else {}
+    details: JsonObject = {"actions": actions} if actions is not None else {}
     if digests and actions is not None:
         details = _compare_actions(actions, digests)
 
@@ -135,12 +155,12 @@ def plan_changed_error(
     return mark_not_started(error)
 
 
-def _compare_actions(actions: Sequence[dict[str, Any]], digests: bytes) -> dict[str, Any]:
+def _compare_actions(actions: Sequence[JsonObject], digests: bytes) -> JsonObject:
     """Return which actions are new or changed, and how many are gone."""
     planned = [(digests[i : i + 2], digests[i + 2 : i + 4]) for i in range(0, len(digests), 4)]
     known = [digest_pair[0] for digest_pair in planned]
-    added: list[dict[str, Any]] = []
-    changed: list[dict[str, Any]] = []
+    added: list[JsonObject] = []
+    changed: list[JsonObject] = []
     for entry in actions:
         digest_pair = digest_actions([entry])
         if digest_pair[:2] not in known:
@@ -149,7 +169,7 @@ def _compare_actions(actions: Sequence[dict[str, Any]], digests: bytes) -> dict[
         known.remove(digest_pair[:2])
         if (digest_pair[:2], digest_pair[2:]) not in planned:
             changed.append(entry)
-    by_kind: dict[str, Any] = {"added": added, "changed": changed}
+    by_kind: JsonObject = {"added": added, "changed": changed}
     differences = {name: entries for name, entries in by_kind.items() if entries}
     return {**differences, "gone": len(known)} if known else differences
 
@@ -157,18 +177,18 @@ def _compare_actions(actions: Sequence[dict[str, Any]], digests: bytes) -> dict[
 # ------------------------------------------------------------------ replacement functions
 
 
-def make_dry_run_function(call: Call) -> Callable[..., Any]:
+def make_dry_run_function(call: Call) -> Callable[..., object]:
     """Return a function that dry-runs the function of a call and returns the recorder's report."""
     fn = call.tool.fn
-    if not _code_flags(fn) & (_COROUTINE | _ASYNC_STREAM):
+    if not is_async(fn):
 
-        def run_sync(**arguments: Any) -> Any:
+        def run_sync(**arguments: object) -> object:
             return _dry_run(call, fn, arguments)
 
         return _mark_wrapper(run_sync)
 
-    async def run_async(**arguments: Any) -> dict[str, Any]:
-        return await _dry_run(call, fn, arguments)
+    async def run_async(**arguments: object) -> JsonObject:
+        return await _adry_run(call, fn, arguments)
 
     return _mark_wrapper(run_async)
 
@@ -197,37 +217,38 @@ def make_plan(call: Call, enforcement_stages: Sequence[Stage]) -> Any:
 
 
 def make_planned_function(
-    call: Call, check_plan: Callable[[dict[str, Any]], None]
-) -> Callable[..., Any]:
+    call: Call, check_plan: Callable[[JsonObject], None]
+) -> Callable[..., object]:
     """Return a function that dry-runs, checks the report, and then runs only planned actions."""
     fn = call.tool.fn
-    flags = _code_flags(fn)
+    flags = code_flags(fn)
 
-    def make_enforcer(report: dict[str, Any]) -> PlanEnforcer:
+    def make_enforcer(report: JsonObject) -> PlanEnforcer:
         check_plan(report)
         return PlanEnforcer(report["actions"])
 
-    if flags & _ASYNC_STREAM:
+    if flags & CO_ASYNC_GENERATOR:
 
-        async def run_stream(**arguments: Any) -> Any:
+        async def run_stream(**arguments: object) -> AsyncGenerator[object]:
             dry_run_arguments, run_arguments = _duplicate_arguments(arguments)
-            enforcer = make_enforcer(await _dry_run(call, fn, dry_run_arguments))
+            enforcer = make_enforcer(await _adry_run(call, fn, dry_run_arguments))
             async for item in _aiterate_items(enforcer, fn(**run_arguments)):
                 yield item
 
         return _mark_wrapper(run_stream)
-    if flags & _COROUTINE:
+    if flags & CO_COROUTINE:
 
-        async def run_async(**arguments: Any) -> Any:
+        async def run_async(**arguments: object) -> object:
             dry_run_arguments, run_arguments = _duplicate_arguments(arguments)
-            enforcer = make_enforcer(await _dry_run(call, fn, dry_run_arguments))
+            enforcer = make_enforcer(await _adry_run(call, fn, dry_run_arguments))
             return await _afinish_run(enforcer, fn(**run_arguments))
 
         return _mark_wrapper(run_async)
 
-    def run_sync(**arguments: Any) -> Any:
+    def run_sync(**arguments: object) -> object:
         dry_run_arguments, run_arguments = _duplicate_arguments(arguments)
-        enforcer = make_enforcer(_await_dry_run(_dry_run(call, fn, dry_run_arguments)))
+        report = _dry_run(call, fn, dry_run_arguments)
+        enforcer = make_enforcer(report if isinstance(report, dict) else run_awaitable(report))
         with enforcer:
             value = fn(**run_arguments)
         return _finish_run(enforcer, value)
@@ -235,64 +256,49 @@ def make_planned_function(
     return _mark_wrapper(run_sync)
 
 
-def _mark_wrapper(fn: Any) -> Any:
+def _mark_wrapper(fn: F) -> F:
     """Mark a function that replaces the function of a tool.
 
     A process that imports the app again (bubblewrap) has only the original function, which would
     perform its actions in a dry run. The mark prevents that such a process is used.
     """
-    fn.tooli_is_wrapper = True
+    fn.tooli_is_wrapper = True  # pyright: ignore[reportFunctionMemberAccess]
     return fn
 
 
-def _class_has(value: Any, method: str) -> bool:
-    """True if the class of a value has a method. Attributes of the value do not count."""
-    return hasattr(value.__class__, method)
-
-
-def _code_flags(fn: Any) -> int:
-    code = getattr(fn, "__code__", None)
-    return code.co_flags if code is not None else 0
-
-
-def _dry_run(call: Call, fn: Any, arguments: dict[str, Any]) -> Any:
+def _dry_run(
+    call: Call, fn: Callable[..., object], arguments: Mapping[str, object]
+) -> JsonObject | Awaitable[JsonObject]:
     """Dry-run a function; return the report, or a coroutine that returns it."""
     recorder = DryRunRecorder()
     safe_arguments = _dry_run_arguments(call, recorder, arguments)
     with recorder:
         value = fn(**safe_arguments)
-        if not _class_has(value, "__await__") and not _class_has(value, "__anext__"):
+        if not is_awaitable(value) and not is_async_stream(value):
             _consume_stream(recorder, value)
             return recorder.finish()
-    return _adry_run(recorder, value)
+    return _finish_dry_run(recorder, value)
 
 
-def _await_dry_run(report: Any) -> dict[str, Any]:
-    """Return the report of a dry run; await it if a plain function returned a coroutine."""
-    if not _class_has(report, "__await__"):
-        return report
+async def _adry_run(
+    call: Call, fn: Callable[..., object], arguments: Mapping[str, object]
+) -> JsonObject:
+    report = _dry_run(call, fn, arguments)
+    return report if isinstance(report, dict) else await report
 
-    return run_awaitable(report)
 
-
-async def _adry_run(recorder: DryRunRecorder, value: Any) -> dict[str, Any]:
+async def _finish_dry_run(recorder: DryRunRecorder, value: object) -> JsonObject:
     with recorder:
-        if _class_has(value, "__await__"):
+        if is_awaitable(value):
             value = await value
-        if _class_has(value, "__anext__"):
-            count = 0
-            async with aclosing(value) as items:
-                async for _ in items:
-                    count += 1
-                    if count >= MAX_STREAM_ITEMS:
-                        recorder.is_truncated = True
-                        break
+        if is_async_stream(value):
+            await _aconsume_stream(recorder, value)
         else:
             _consume_stream(recorder, value)
     return recorder.finish()
 
 
-def _consume_stream(recorder: DryRunRecorder, value: Any) -> None:
+def _consume_stream(recorder: DryRunRecorder, value: object) -> None:
     """Consume a stream, so that its actions are recorded."""
     if not is_stream(value):
         return
@@ -302,45 +308,59 @@ def _consume_stream(recorder: DryRunRecorder, value: Any) -> None:
                 recorder.is_truncated = True
                 return
     finally:
-        close = getattr(value, "close", None)
-        if close is not None:
-            close()
+        close_stream(value)
+
+
+async def _aconsume_stream(recorder: DryRunRecorder, items: AsyncIterator[object]) -> None:
+    count = 0
+    try:
+        async for _ in items:
+            count += 1
+            if count >= MAX_STREAM_ITEMS:
+                recorder.is_truncated = True
+                return
+    finally:
+        await aclose_stream(items)
 
 
 def _dry_run_arguments(
-    call: Call, recorder: DryRunRecorder, arguments: dict[str, Any]
-) -> dict[str, Any]:
+    call: Call, recorder: DryRunRecorder, arguments: Mapping[str, object]
+) -> dict[str, object]:
     """Return the arguments for a dry run: its Context, and outputs that write nothing."""
     dry_call = call.replace(options=call.options.replace(dry_run=True))
     safe_arguments = dict(arguments)
     for name, value in arguments.items():
         if isinstance(value, Context):
             safe_arguments[name] = Context(dry_call, recorder)
-        elif _class_has(value, "tooli_dry_run"):
-            safe_arguments[name] = value.tooli_dry_run(recorder.record_action)
-            recorder.discarded_outputs.append(safe_arguments[name])
+        elif hasattr(type(value), "tooli_dry_run"):
+            output: Any = value
+            safe_arguments[name] = discarded = output.tooli_dry_run(recorder.record_action)
+            recorder.discarded_outputs.append(discarded)
     return safe_arguments
 
 
-def _duplicate_arguments(arguments: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+def _duplicate_arguments(
+    arguments: Mapping[str, object],
+) -> tuple[dict[str, object], dict[str, object]]:
     """Return the arguments for two runs. Iterators are copied, so that both runs can read them."""
     dry_run_arguments, run_arguments = dict(arguments), dict(arguments)
     for name, value in arguments.items():
-        if getattr(value, "is_stdin", False) and _class_has(value, "cache_bytes"):
-            value.cache_bytes(value.read_bytes())
-        elif _class_has(value, "__next__"):
-            dry_run_arguments[name], run_arguments[name] = tee(value)
+        if getattr(value, "is_stdin", False) and hasattr(type(value), "cache_bytes"):
+            source: Any = value
+            source.cache_bytes(source.read_bytes())
+        elif isinstance(value, Iterator):
+            dry_run_arguments[name], run_arguments[name] = tee(value)  # pyright: ignore[reportUnknownArgumentType]
     return dry_run_arguments, run_arguments
 
 
 # ------------------------------------------------------------------ the run itself
 
 
-def _finish_run(recorder: PlanEnforcer, value: Any) -> Any:
+def _finish_run(recorder: PlanEnforcer, value: object) -> object:
     """Return the value of a function. A coroutine or stream stays under the plan while it runs."""
-    if _class_has(value, "__await__"):
+    if is_awaitable(value):
         return _afinish_run(recorder, value)
-    if _class_has(value, "__anext__"):
+    if is_async_stream(value):
         return _aiterate_items(recorder, value)
     if is_stream(value):
         return _iterate_items(recorder, value)
@@ -348,13 +368,15 @@ def _finish_run(recorder: PlanEnforcer, value: Any) -> Any:
     return value
 
 
-async def _afinish_run(recorder: PlanEnforcer, value: Any) -> Any:
+async def _afinish_run(recorder: PlanEnforcer, value: Awaitable[object]) -> object:
     with recorder:
-        value = await value
-    return _finish_run(recorder, value)
+        result = await value
+    return _finish_run(recorder, result)
 
 
-def _iterate_items(recorder: PlanEnforcer, items: Any) -> Generator[Any, None, None]:
+def _iterate_items(
+    recorder: PlanEnforcer, items: Iterator[object]
+) -> Generator[object, None, None]:
     """Yield the items of a stream; the recorder is active only while the function runs."""
     end = object()
     try:
@@ -366,12 +388,12 @@ def _iterate_items(recorder: PlanEnforcer, items: Any) -> Generator[Any, None, N
             yield item
         recorder.raise_if_failed()
     finally:
-        close = getattr(items, "close", None)
-        if close is not None:
-            close()
+        close_stream(items)
 
 
-async def _aiterate_items(recorder: PlanEnforcer, items: Any) -> AsyncGenerator[Any]:
+async def _aiterate_items(
+    recorder: PlanEnforcer, items: AsyncIterator[object]
+) -> AsyncGenerator[object]:
     try:
         while True:
             try:
@@ -382,4 +404,4 @@ async def _aiterate_items(recorder: PlanEnforcer, items: Any) -> AsyncGenerator[
             yield item
         recorder.raise_if_failed()
     finally:
-        await items.aclose()
+        await aclose_stream(items)

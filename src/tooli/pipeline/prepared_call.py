@@ -15,7 +15,6 @@ from time import perf_counter
 from tooli.core.call import Failed, Ok, RedactionPolicy
 from tooli.core.record import Record
 from tooli.pipeline.drivers import is_async, run, stream
-from tooli.pipeline.failure import to_outcome
 from tooli.pipeline.present import (
     ItemPresenter,
     build_meta,
@@ -32,6 +31,7 @@ if TYPE_CHECKING:
     from typing import Any, Generic, TypeVar
 
     from tooli.core.call import Call, Outcome, Stage
+    from tooli.core.protocols import JsonObject
     from tooli.errors import ToolError
     from tooli.pipeline.present import Presented
 
@@ -90,8 +90,7 @@ class PreparedCall:
 
     def fail(self, failure: BaseException) -> Presented:
         """Return the answer for a call that ended with an exception and has no outcome."""
-
-        return self._present(to_outcome(failure))
+        return self._present(_failed_outcome(failure))
 
     def stream(self) -> Generator[bytes, None, Presented]:
         """Run the call in this thread; yield its items as JSON and return the end of the answer.
@@ -116,17 +115,22 @@ class PreparedCall:
 
         The end of the answer is appended to `ended`: async generators cannot return a value.
         """
-        from tooli.pipeline import async_drivers
-
         presenter = ItemPresenter(self._call)
         outcomes: list[Outcome] = []
-        items = async_drivers.stream(self._call, self._stages, outcomes)
-        async with async_drivers.aclosing(items):
+        items = self._astream(outcomes)
+        try:
             async for item in items:
                 yield presenter.encode(item)
+        finally:
+            await items.aclose()
         for item in _remaining_items(outcomes[0]):
             yield presenter.encode(item)
         ended.append(self._present_end(outcomes[0]))
+
+    def _astream(self, outcomes: list[Outcome]) -> AsyncGenerator[Any]:
+        from tooli.pipeline import async_drivers
+
+        return async_drivers.stream(self._call, self._stages, outcomes)
 
     def _present(self, outcome: Outcome) -> Presented:
         return present(outcome, self._call, self.milliseconds)
@@ -138,7 +142,7 @@ class PreparedCall:
         try:
             return run(self._call, self._stages)
         except KeyboardInterrupt as stop:  # the tool raised it: Ctrl-C reaches the main thread
-            return _interrupted_outcome(stop)
+            return _failed_outcome(stop)
 
     async def _arun(self) -> Outcome:
         from tooli.pipeline import async_drivers
@@ -146,7 +150,7 @@ class PreparedCall:
         try:
             return await async_drivers.run(self._call, self._stages)
         except KeyboardInterrupt as stop:  # it would end the event loop
-            return _interrupted_outcome(stop)
+            return _failed_outcome(stop)
 
     # -------------------------------------------------------------- for Python code
 
@@ -169,13 +173,13 @@ class PreparedCall:
 
     async def aitems(self) -> AsyncGenerator[Any]:
         """Run the call on this event loop and yield its items. Raises the ToolError if it fails."""
-        from tooli.pipeline import async_drivers
-
         outcomes: list[Outcome] = []
-        items = async_drivers.stream(self._call, self._stages, outcomes)
-        async with async_drivers.aclosing(items):
+        items = self._astream(outcomes)
+        try:
             async for item in items:
                 yield item
+        finally:
+            await items.aclose()
         if isinstance(outcomes[0], Failed):
             raise outcomes[0].error
         for item in _remaining_items(outcomes[0]):
@@ -197,9 +201,10 @@ class PreparedCall:
         return result
 
 
-def _interrupted_outcome(stop: BaseException) -> Outcome:
+def _failed_outcome(exc: BaseException) -> Outcome:
+    from tooli.pipeline.failure import to_outcome
 
-    return to_outcome(stop)
+    return to_outcome(exc)
 
 
 def _remaining_items(outcome: Outcome) -> Iterator[Any]:
@@ -251,7 +256,7 @@ class TooliError(Record):
             details=self.details,
         )
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> JsonObject:
         """Return the error as in the envelope: in fixed order, without empty fields."""
         fields: dict[str, Any] = {
             "code": self.code,
@@ -291,7 +296,7 @@ class TooliResult(Record, _GenericBase[T]):
             copy.set_output_policy(self._output_policy)
         return copy
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> JsonObject:
         """Return the envelope as JSON values."""
         from json import loads
 
@@ -314,13 +319,13 @@ class TooliResult(Record, _GenericBase[T]):
 _DEFAULT_POLICY = RedactionPolicy()
 
 
-def _merge_warnings(meta: Mapping[str, Any], warnings: list[str]) -> dict[str, Any]:
+def _merge_warnings(meta: Mapping[str, Any], warnings: list[str]) -> JsonObject:
     """Return `meta` with more warnings, after the fields that every call has."""
     if not warnings:
         return dict(meta)
     known = meta.get("warnings", ())
     more = [line for line in warnings if line not in known]
-    merged: dict[str, Any] = {"warnings": [*known, *more]}
+    merged: JsonObject = {"warnings": [*known, *more]}
     leading = [name for name in ("tool", "version", "duration_ms") if name in meta]
     return (
         {name: meta[name] for name in leading}

@@ -75,9 +75,9 @@ class Presented:
             call,
         )
 
-    def envelope(self) -> dict[str, Any]:
+    def envelope(self) -> JsonObject:
         """Return the envelope as a dict of JSON types."""
-        result: dict[str, Any] = {"ok": self.ok}
+        result: JsonObject = {"ok": self.ok}
         if not self.ok:
             result["error"] = self._error_fields()
         elif self.kind != "empty":
@@ -85,7 +85,7 @@ class Presented:
         result["meta"] = self.meta()
         return result
 
-    def meta(self) -> dict[str, Any]:
+    def meta(self) -> JsonObject:
         """Return the envelope's `meta`. Call it last: the other methods may add warnings to it."""
         call = self._call
         return ItemPresenter(call, [], "").value(build_meta(call, self._milliseconds()))
@@ -131,7 +131,7 @@ class Presented:
         """Return an answer for this call that fails with the error instead."""
         return Presented(Failed(error), self._call, self._milliseconds)
 
-    def _error_fields(self) -> dict[str, Any]:
+    def _error_fields(self) -> JsonObject:
         assert not isinstance(self._outcome, Ok)
         return ItemPresenter(self._call, None, "error").value(self._outcome.error.to_dict())
 
@@ -246,7 +246,7 @@ class ItemPresenter:
         redacted = self.redact_json(self._write(value))
         return value if redacted is None else redacted[0]
 
-    def _redact_secrets(self, value: Any) -> Any:
+    def _redact_secrets(self, value: object) -> Any:
         if self._redactor is None:
             from tooli.text.redact import Redactor
 
@@ -280,7 +280,7 @@ class ItemPresenter:
 
 def encode_envelope(
     error: Mapping[str, Any] | None,
-    result: Any,
+    result: object,
     meta: Callable[[], Mapping[str, Any]],
     warnings: list[str],
     redaction: Redaction,
@@ -303,13 +303,13 @@ def measure_envelope(outcome: Outcome, call: Call) -> int:
     return len(Presented(outcome, call, lambda: MAX_DURATION_MS).envelope_json()) + 1
 
 
-def build_meta(call: Call, milliseconds: int) -> dict[str, Any]:
+def build_meta(call: Call, milliseconds: int) -> JsonObject:
     """Return the envelope's `meta`, without empty fields.
 
     Warnings are redacted. Other text is redacted only if the call has secrets.
     """
     tool = call.tool
-    meta: dict[str, Any] = {"tool": tool.id}
+    meta: JsonObject = {"tool": tool.id}
     if tool.version is not None:
         meta["version"] = tool.version
     meta["duration_ms"] = milliseconds
@@ -364,7 +364,7 @@ def limit_warnings(warnings: list[str]) -> list[str]:
     return [*shown, f"{omitted} more warnings of other kinds"] if omitted else shown
 
 
-def _add_caller(meta: dict[str, Any], caller: Caller, detailed: bool | None) -> None:
+def _add_caller(meta: JsonObject, caller: Caller, detailed: bool | None) -> None:
     """Add the caller to `meta`. Its category is added if it has no name, or with `detailed`."""
     if caller.name is not None:
         meta["caller_id"] = caller.name
@@ -380,7 +380,7 @@ def _add_caller(meta: dict[str, Any], caller: Caller, detailed: bool | None) -> 
 
 
 def encode_redacted(
-    value: Any, warnings: list[str], redaction: Redaction, part: str = "result"
+    value: object, warnings: list[str], redaction: Redaction, part: str = "result"
 ) -> bytes:
     """Return a value as redacted JSON. Never fails: values that JSON cannot hold are replaced.
 
@@ -528,16 +528,11 @@ def present_text(text: str, redaction: Redaction, *, shorten_paths: bool = True)
     return Redactor(redaction).redact_text(text, shorten_paths)
 
 
-def present_message(message: Any, redaction: Redaction) -> Any:
+def present_message(message: object, redaction: Redaction) -> Any:
     """Return a message that a running tool sends, redacted, in JSON types."""
     if isinstance(message, str):
         return present_text(message, redaction)
-    if redaction.policy == "off" or message is None:
-        return message
-    from tooli.text.jsonable import to_jsonable
-    from tooli.text.redact import Redactor
-
-    return Redactor(redaction).redact_value(to_jsonable(message, []))
+    return ItemPresenter(redaction, []).value(message)
 
 
 def present_questions(

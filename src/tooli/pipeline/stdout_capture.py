@@ -11,14 +11,14 @@ import sys
 from contextvars import ContextVar
 
 from tooli.core.call import MAX_PRINTED_CHARS, Failed, Ok
-from tooli.pipeline.present import measure_envelope, present_text
+from tooli.pipeline.present import present_text
 
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
     from types import TracebackType
-    from typing import Any
+    from typing import Any, TextIO
 
     from tooli.core.call import Call, Outcome
 
@@ -119,11 +119,11 @@ def route_stdout() -> Callable[[], None]:
 class _Tee:
     """A stream that passes text on and keeps a copy."""
 
-    def __init__(self, stream: Any) -> None:
+    def __init__(self, stream: TextIO) -> None:
         self.stream = stream
         self.capture = StdoutCapture()
 
-    def write(self, text: str) -> Any:
+    def write(self, text: str) -> int:
         self.capture.write(text)
         return self.stream.write(text)
 
@@ -155,20 +155,20 @@ def tee_stdout() -> Callable[[], str]:
     return stop_tee
 
 
-def add_printed_text(outcome: Outcome, capture: str, call: Call) -> Outcome:
+def add_printed_text(outcome: Outcome, printed: str, call: Call) -> Outcome:
     """Return an outcome with the printed text: as the result, or as a detail of a failure.
 
     If the call has a result already, the text is written to stderr instead.
     """
-    if len(capture) > MAX_PRINTED_CHARS:
-        capture = capture[:MAX_PRINTED_CHARS]
+    if len(printed) > MAX_PRINTED_CHARS:
+        printed = printed[:MAX_PRINTED_CHARS]
         call.warnings.append(f"the printed text was cut after {MAX_PRINTED_CHARS} characters")
     if isinstance(outcome, Failed):
-        outcome.error.details = {**(outcome.error.details or {}), "printed": capture}
+        outcome.error.details = {**(outcome.error.details or {}), "printed": printed}
     elif outcome.value is None:
-        return Ok(capture)
+        return Ok(printed)
     elif sys.stderr is not None:
-        print(present_text(capture, call), file=sys.stderr)
+        print(present_text(printed, call), file=sys.stderr)
     return outcome
 
 
@@ -183,16 +183,6 @@ def attach_printed_text(outcome: Outcome, printed: str, call: Call) -> Outcome:
     has_limit = call.options.result_options is not None or call.tool.limits.max_tokens
     if not has_limit or not isinstance(outcome, Ok) or not isinstance(outcome.value, str):
         return outcome
-    from tooli.records.record_flow import RecordFlow
-    from tooli.records.result_options import resolve_result_options
+    from tooli.pipeline.truncate import truncate_printed_text
 
-    result_options = resolve_result_options(call.options.result_options, call.tool)
-    budget = result_options.byte_budget
-    if budget is None or measure_envelope(outcome, call) <= budget[0]:
-        return outcome
-    from tooli.pipeline.truncate import truncate_result
-    from tooli.storage.state_files import write_overflow
-
-    return truncate_result(
-        call, RecordFlow(result_options, call.arguments), outcome.value, write_overflow
-    )
+    return truncate_printed_text(outcome, call)

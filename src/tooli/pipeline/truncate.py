@@ -14,8 +14,10 @@ from __future__ import annotations
 from tooli.core.call import Ok
 from tooli.pipeline.input_errors import build_argv
 from tooli.pipeline.present import ItemPresenter, find_cut, measure_envelope
-from tooli.records.record_flow import as_records
+from tooli.records.record_flow import RecordFlow, as_records
+from tooli.records.result_options import resolve_result_options
 from tooli.schema.convert import Converted
+from tooli.storage.state_files import write_overflow
 from tooli.text.json_encoder import encode
 from tooli.text.jsonable import is_list, is_object, to_jsonable
 from tooli.text.tokens import BYTES_PER_TOKEN
@@ -27,7 +29,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from tooli.core.call import Call, Outcome
-    from tooli.records.record_flow import RecordFlow
+    from tooli.core.protocols import JsonObject
     from tooli.records.result_options import ResultOptions
 
     SaveOverflow = Callable[[str, Iterable[bytes]], str | None]
@@ -38,15 +40,25 @@ _ELLIPSIS = "…"
 
 
 def truncate_result(
-    call: Call, flow: RecordFlow, value: Any, save_overflow: SaveOverflow | None
+    call: Call, flow: RecordFlow, value: object, save_overflow: SaveOverflow | None
 ) -> Outcome:
     """Return as much of a result as fits; `save_overflow` saves the whole in a file."""
     return _Truncation(call, flow, value, save_overflow).outcome()
 
 
+def truncate_printed_text(outcome: Ok, call: Call) -> Outcome:
+    """Return an outcome whose value is printed text, truncated to the size limits of the call."""
+    result_options = resolve_result_options(call.options.result_options, call.tool)
+    budget = result_options.byte_budget
+    if budget is None or measure_envelope(outcome, call) <= budget[0]:
+        return outcome
+    flow = RecordFlow(result_options, call.arguments)
+    return truncate_result(call, flow, outcome.value, write_overflow)
+
+
 class _Truncation:
     def __init__(
-        self, call: Call, flow: RecordFlow, value: Any, save_overflow: SaveOverflow | None
+        self, call: Call, flow: RecordFlow, value: object, save_overflow: SaveOverflow | None
     ) -> None:
         self.call = call
         self.flow = flow
@@ -122,7 +134,7 @@ class _Truncation:
         size = measure_envelope(outcome, self.call) + BUDGET_MARGIN_BYTES
         return -(-size // BYTES_PER_TOKEN) if self.limit_name == "max-tokens" else size
 
-    def _build_empty_result(self, record: Any) -> Outcome:
+    def _build_empty_result(self, record: object) -> Outcome:
         """Return an empty list, with a preview of the record if it fits."""
         meta, empty = self.call.meta, Ok([])
         assert meta is not None
@@ -167,11 +179,11 @@ class _Truncation:
                 low = middle
             else:
                 high = middle - 1
-        shown_count = text.rfind("\n", low // 2, low) + 1 or low
-        shown_count = find_cut(text, shown_count, self.call)
-        if shown_count:
-            self._set_text_meta(shown_count, len(text), full_budget)
-            return Ok(text[:shown_count])
+        shown_chars = text.rfind("\n", low // 2, low) + 1 or low
+        shown_chars = find_cut(text, shown_chars, self.call)
+        if shown_chars:
+            self._set_text_meta(shown_chars, len(text), full_budget)
+            return Ok(text[:shown_chars])
         self._set_text_meta(1, len(text))
         required_budget = self._required_budget(Ok(text[:1]))
         self.flow.cursor_after = None  # nothing is shown, so a cursor would skip text
@@ -203,13 +215,13 @@ class _Truncation:
             call, [larger_budget_step(self.call, self.limit_name, required_budget)]
         )
         spare_bytes = self.byte_budget - measure_envelope(Ok(None), call) - len(',"result":')
-        shown_count = shorten_value(value, spare_bytes, call.warnings)
-        truncated["shown"] = 0 if shown_count is None else len(encode(shown_count, []))
-        outcome = Ok(shown_count)
+        shortened = shorten_value(value, spare_bytes, call.warnings)
+        truncated["shown"] = 0 if shortened is None else len(encode(shortened, []))
+        outcome = Ok(shortened)
         self._trim_meta(outcome)
         return outcome
 
-    def _present(self, value: Any) -> Any:
+    def _present(self, value: object) -> Any:
         """Return a value for output. This is done before cutting, which could split a secret."""
         return ItemPresenter(self.call).value(value)
 
@@ -240,7 +252,7 @@ def set_truncated_meta(
 ) -> None:
     """Set `meta.truncated`, `meta.page` and `meta.next` of a truncated result."""
     total = flow.total if flow.total is not None else count
-    truncated: dict[str, Any] = {"shown": shown_count}
+    truncated: JsonObject = {"shown": shown_count}
     if total is not None:
         truncated["total"] = total
     truncated["by"] = limit_name
@@ -260,18 +272,18 @@ def set_truncated_meta(
     flow.add_next_steps(call, steps)
 
 
-def larger_budget_step(call: Call, limit_name: str, required_budget: int) -> dict[str, Any]:
+def larger_budget_step(call: Call, limit_name: str, required_budget: int) -> JsonObject:
     """Return the next step that repeats the call with a sufficient budget."""
     argv = build_retry_argv(call, **{limit_name.replace("-", "_"): required_budget})
     return {"argv": argv, "why": f"The whole result needs --{limit_name} {required_budget}."}
 
 
-def next_page_step(call: Call, cursor: str) -> dict[str, Any]:
+def next_page_step(call: Call, cursor: str) -> JsonObject:
     """Return the next step for the rest of a result."""
     return {"argv": build_retry_argv(call, cursor=cursor), "why": "The rest of the result."}
 
 
-def _encode_lines(value: Any, call: Call) -> Iterable[bytes]:
+def _encode_lines(value: object, call: Call) -> Iterable[bytes]:
     """Yield a result as JSON, each record of a list on its own line."""
     encode_item = ItemPresenter(call).encode
     records = as_records(value)
@@ -294,7 +306,7 @@ _SHORTENING_STEPS = (
 """Maximum length of texts and lists, in the order in which they are tried."""
 
 
-def shorten_value(value: Any, max_bytes: int, warnings: list[str]) -> Any:
+def shorten_value(value: object, max_bytes: int, warnings: list[str]) -> Any:
     """Shorten texts and lists until the JSON of a value has at most `max_bytes` bytes.
 
     Returns None if it cannot be made to fit.
@@ -310,7 +322,7 @@ def shorten_value(value: Any, max_bytes: int, warnings: list[str]) -> Any:
     return None
 
 
-def _shorten(value: Any, max_chars: int, max_items: int, depth: int) -> Any:
+def _shorten(value: object, max_chars: int, max_items: int, depth: int) -> Any:
     if isinstance(value, str):
         return value if len(value) <= max_chars else value[:max_chars] + _ELLIPSIS
     if is_list(value):

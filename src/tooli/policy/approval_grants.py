@@ -149,7 +149,7 @@ def _check_inputs_known(call: Call) -> None:
             )
 
 
-def _is_one_shot(value: Any) -> bool:
+def _is_one_shot(value: object) -> bool:
     """True for a stream, which can be read only once. Showing it would consume it."""
     kind = value.__class__
     if hasattr(kind, "tooli_json"):
@@ -242,7 +242,7 @@ def describe_call(call: Call, enforcement_stages: Sequence[Stage]) -> str:
     return "\n".join([*lines, f"  effects: {effects}"] if effects else lines)
 
 
-def format_lines(arguments: Any, plan: Any, max_lines: int = _MAX_LINES) -> list[str]:
+def format_lines(arguments: object, plan: object, max_lines: int = _MAX_LINES) -> list[str]:
     """Return the arguments and the plan as lines. An extra last line counts omitted lines."""
     lines = _format_value(arguments, 1)
     if plan is not None:
@@ -252,7 +252,7 @@ def format_lines(arguments: Any, plan: Any, max_lines: int = _MAX_LINES) -> list
     return lines
 
 
-def _format_value(value: Any, depth: int) -> list[str]:
+def _format_value(value: object, depth: int) -> list[str]:
     indent = "  " * depth
     pairs: list[tuple[str, Any]]
     if is_object(value):
@@ -270,7 +270,7 @@ def _format_value(value: Any, depth: int) -> list[str]:
     return lines
 
 
-def _format_scalar(value: Any) -> str:
+def _format_scalar(value: object) -> str:
     return escape_text(encode(value, []).decode())
 
 
@@ -280,7 +280,7 @@ def _truncate_line(text: str) -> str:
     return f"{text[:_MAX_LINE_CHARS]}… and {len(text) - _MAX_LINE_CHARS} more characters"
 
 
-def escape_value(value: Any) -> Any:
+def escape_value(value: object) -> Any:
     """Return a JSON value with every string escaped for a terminal."""
     if isinstance(value, str):
         return escape_text(value)

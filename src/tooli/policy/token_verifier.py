@@ -13,6 +13,12 @@ never the token: a public key does not verify an HMAC, and no key verifies `none
 from __future__ import annotations
 
 import os
+import warnings
+from base64 import b64decode, urlsafe_b64decode
+from hashlib import sha256
+from hmac import compare_digest
+from json import loads
+from typing import Generic, TypeVar
 
 from tooli.core.record import Record
 from tooli.errors import AuthError, InputError, Suggestion
@@ -21,8 +27,13 @@ from tooli.text.jsonable import is_list, is_object
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Iterator
     from typing import Any
+
+    from tooli.core.app_state import SecuritySettings
+    from tooli.core.protocols import JsonObject
+
+T = TypeVar("T")
 
 TOKEN_SETTINGS = ("token_key", "tokens")
 """The settings for the verification of tokens. Without them no token is accepted."""
@@ -76,7 +87,7 @@ class VerificationKeySet(Record):
     keys: tuple[VerificationKey, ...]
 
 
-def make_verifier(settings: Mapping[str, Any]) -> TokenVerifier | None:
+def make_verifier(settings: SecuritySettings) -> TokenVerifier | None:
     """Return the verifier for the settings of an app; None without such settings."""
     return TokenVerifier(settings) if any([name in settings for name in TOKEN_SETTINGS]) else None
 
@@ -84,9 +95,9 @@ def make_verifier(settings: Mapping[str, Any]) -> TokenVerifier | None:
 class TokenVerifier:
     """Verifies tokens by the settings `tokens` and `token_key`."""
 
-    def __init__(self, settings: Mapping[str, Any]) -> None:
-        self._tokens_file: _TrustedFile | None = None
-        self._keys_file: _TrustedFile | None = None
+    def __init__(self, settings: SecuritySettings) -> None:
+        self._tokens_file: _TrustedFile[list[tuple[bytes, Identity]]] | None = None
+        self._keys_file: _TrustedFile[VerificationKeySet] | None = None
         self._issuer: str | None = settings.get("token_issuer")
         self._audience: str | None = settings.get("token_audience")
         if "tokens" in settings:
@@ -122,9 +133,6 @@ class TokenVerifier:
         return verify_jwt(token, self._keys_file.get(), self._issuer, self._audience)
 
     def _look_up(self, token: bytes) -> Identity | None:
-        from hashlib import sha256
-        from hmac import compare_digest
-
         assert self._tokens_file is not None
         digest, found = sha256(token).hexdigest().encode(), None
         for known, identity in self._tokens_file.get():
@@ -136,31 +144,30 @@ class TokenVerifier:
 # ------------------------------------------------------------------ trusted files
 
 
-class _TrustedFile:
+class _TrustedFile(Generic[T]):
     """The parsed content of a file, which is read again when it changes."""
 
-    def __init__(self, setting: str, path: str, parse: Callable[[bytes], Any]) -> None:
+    def __init__(self, setting: str, path: str, parse: Callable[[bytes], T]) -> None:
         self._setting = setting
         self._path = os.path.expanduser(path)
         self._parse = parse
-        self._loaded_state: tuple[int, ...] | None = None
-        self._value: Any = None
+        self._loaded: tuple[tuple[int, ...], T] | None = None  # the state of the file, its content
 
-    def get(self) -> Any:
+    def get(self) -> T:
         """Return the parsed content; raise an InputError if it cannot be used."""
         try:
             if not os.path.isabs(self._path):  # it would depend on the current folder
                 raise UnusableFile("its path is not absolute")
             state = _file_state(os.stat(self._path))
-            if state != self._loaded_state:
-                self._loaded_state = None
+            if self._loaded is None or state != self._loaded[0]:
+                self._loaded = None
                 data, mode = read_regular_file(self._path, _MAX_FILE_BYTES)
                 if os.name == "posix" and mode & _WORLD_WRITABLE:
                     raise UnusableFile("everybody may write to it")
-                self._value, self._loaded_state = self._parse(data), state
+                self._loaded = state, self._parse(data)
         except (UnusableFile, OSError) as failure:
             raise self._make_error(getattr(failure, "strerror", None) or str(failure)) from None
-        return self._value
+        return self._loaded[1]
 
     def _make_error(self, reason: str) -> InputError:
         return InputError(
@@ -250,8 +257,6 @@ def read_token_file(path: str) -> tuple[bytes, str | None]:
 
 def parse_keys(data: bytes) -> VerificationKeySet:
     """Return the keys of a file: PEM, JWK, JWKS or a secret. Raises UnusableFile."""
-    import warnings
-
     _require_joserfc()
     text = data.strip()
     with warnings.catch_warnings():
@@ -270,9 +275,14 @@ def _require_joserfc() -> None:
         raise UnusableFile("JWTs need joserfc: run pip install 'tooli[auth]'") from None
 
 
-def _from_json(text: bytes) -> tuple[VerificationKey, ...]:
-    from json import loads
+def _key_classes() -> dict[str, Any]:
+    """Return the classes of joserfc by `kty`. Their type hints are incomplete."""
+    from joserfc.jwk import ECKey, OctKey, OKPKey, RSAKey
 
+    return {"RSA": RSAKey, "EC": ECKey, "OKP": OKPKey, "oct": OctKey}
+
+
+def _from_json(text: bytes) -> tuple[VerificationKey, ...]:
     try:
         document: Any = loads(text)
     except (ValueError, RecursionError):
@@ -287,14 +297,11 @@ def _from_json(text: bytes) -> tuple[VerificationKey, ...]:
     return tuple(found)
 
 
-def _from_jwk(jwk: Any, *, skip_unsupported: bool) -> VerificationKey | None:
+def _from_jwk(jwk: object, *, skip_unsupported: bool) -> VerificationKey | None:
     """Return the key of a JWK. With `skip_unsupported`, return None if it cannot be used."""
-    from joserfc.jwk import ECKey, OctKey, OKPKey, RSAKey
-
     if not is_object(jwk):
         raise UnusableFile("a key in it is not a JSON object")
-    kinds: dict[Any, Any] = {"RSA": RSAKey, "EC": ECKey, "OKP": OKPKey, "oct": OctKey}
-    kind = kinds.get(jwk.get("kty"))
+    kind = _key_classes().get(str(jwk.get("kty")))
     if kind is None or jwk.get("use", "sig") != "sig":
         if skip_unsupported:
             return None
@@ -323,14 +330,11 @@ def _from_jwk(jwk: Any, *, skip_unsupported: bool) -> VerificationKey | None:
 
 
 def _from_pem(text: bytes) -> VerificationKey:
-    from joserfc.jwk import ECKey, OKPKey, RSAKey
-
     if b"PRIVATE KEY" in text:
         raise UnusableFile("it contains a private key; use the public one")
-    for kind in (RSAKey, ECKey, OKPKey):
-        read: Any = kind
+    for kind in ("RSA", "EC", "OKP"):
         try:
-            key = read.import_key(text)
+            key = _key_classes()[kind].import_key(text)
         except Exception:  # another type, or malformed
             continue
         return _make_key(key, _allowed_algorithms(key))
@@ -342,23 +346,18 @@ def _from_secret(text: bytes) -> VerificationKey:
 
     It must be one line of text, so that a key of another kind is not used as a secret.
     """
-    from joserfc.jwk import OctKey
-
     if not text.isascii() or not text.decode("ascii").isprintable() or b" " in text:
         raise UnusableFile("it contains neither PEM, nor JSON, nor a secret without spaces")
     if len(text) < _MIN_SECRET_BYTES:
         raise UnusableFile(f"its secret is shorter than {_MIN_SECRET_BYTES} bytes")
     if _is_public_key(text):
         raise UnusableFile("it contains a public key without its PEM lines")
-    secret: Any = OctKey
-    key = secret.import_key(text)
+    key = _key_classes()["oct"].import_key(text)
     return _make_key(key, _allowed_algorithms(key))
 
 
 def _is_public_key(text: bytes) -> bool:
     """True if a text is a public key, which must not be used as an HMAC secret."""
-    from base64 import b64decode
-
     from cryptography.hazmat.primitives.serialization import load_der_public_key
     from cryptography.x509 import load_der_x509_certificate
 
@@ -392,17 +391,18 @@ def _allowed_algorithms(key: Any) -> tuple[str, ...]:
     return _CURVE_ALGORITHMS[curve]
 
 
-def _make_key(key: Any, algorithms: tuple[str, ...], key_id: str | None = None) -> VerificationKey:
+def _make_key(
+    key: object, algorithms: tuple[str, ...], key_id: str | None = None
+) -> VerificationKey:
     """Return a key that joserfc uses with these algorithms only."""
-    from joserfc.errors import UnsupportedAlgorithmError
-    from joserfc.jws import JWSRegistry
+    from joserfc import errors, jws
 
-    class Allowed(JWSRegistry):
+    class Allowed(jws.JWSRegistry):
         max_header_length = 4096
 
         def get_alg(self, name: str) -> Any:
             if name not in algorithms:
-                raise UnsupportedAlgorithmError("not with this key")
+                raise errors.UnsupportedAlgorithmError("not with this key")
             return self.algorithms[name]
 
     return VerificationKey(key, algorithms, Allowed(strict_check_header=False), key_id)
@@ -434,10 +434,7 @@ def verify_jwt(
     raise TokenRejected("was not signed with a known key")
 
 
-def _parse_header(token: bytes) -> dict[str, Any]:
-    from base64 import urlsafe_b64decode
-    from json import loads
-
+def _parse_header(token: bytes) -> JsonObject:
     first = token.partition(b".")[0]
     header = loads(urlsafe_b64decode(first + b"=" * (-len(first) % 4)))
     if not is_object(header):
@@ -445,7 +442,7 @@ def _parse_header(token: bytes) -> dict[str, Any]:
     return header
 
 
-def _matching_keys(keys: VerificationKeySet, header: dict[str, Any]) -> Iterator[VerificationKey]:
+def _matching_keys(keys: VerificationKeySet, header: JsonObject) -> Iterator[VerificationKey]:
     """Yield the keys that may have signed a token: by `kid` if both have one, and by algorithm."""
     key_id = header.get("kid")
     for key in keys.keys:
@@ -454,22 +451,19 @@ def _matching_keys(keys: VerificationKeySet, header: dict[str, Any]) -> Iterator
             yield key
 
 
-def _identity_from_claims(
-    claims: dict[str, Any], issuer: str | None, audience: str | None
-) -> Identity:
+def _identity_from_claims(claims: JsonObject, issuer: str | None, audience: str | None) -> Identity:
     """Return the identity in the claims, if time, audience and issuer are valid."""
-    from joserfc import errors
-    from joserfc.jwt import JWTClaimsRegistry
+    from joserfc import errors, jwt
 
     if "aud" in claims and audience is None:
         raise TokenRejected("is for an audience, but no token_audience is set")
-    required_claims: dict[str, Any] = {"exp": {"essential": True}, "sub": {"essential": True}}
+    required_claims: JsonObject = {"exp": {"essential": True}, "sub": {"essential": True}}
     for claim, value in (("iss", issuer), ("aud", audience)):
         if value is not None:
             required_claims[claim] = {"essential": True, "value": value}
     _check_claim_types(claims)
     try:
-        JWTClaimsRegistry(leeway=LEEWAY_SECONDS, **required_claims).validate(claims)
+        jwt.JWTClaimsRegistry(leeway=LEEWAY_SECONDS, **required_claims).validate(claims)
     except errors.ExpiredTokenError:
         raise TokenRejected("has expired") from None
     except errors.MissingClaimError:
@@ -483,7 +477,7 @@ def _identity_from_claims(
     return Identity(subject, _parse_scopes(claims))
 
 
-def _check_claim_types(claims: dict[str, Any]) -> None:
+def _check_claim_types(claims: JsonObject) -> None:
     """Reject times that are not finite numbers, and subjects that are not text.
 
     Some versions of joserfc do not check these types.
@@ -496,9 +490,7 @@ def _check_claim_types(claims: dict[str, Any]) -> None:
         raise TokenRejected(_INVALID_CLAIMS)
 
 
-def _describe_invalid_claim(
-    claims: dict[str, Any], issuer: str | None, audience: str | None
-) -> str:
+def _describe_invalid_claim(claims: JsonObject, issuer: str | None, audience: str | None) -> str:
     """Return the message about an invalid claim. It does not contain the value of the claim."""
     audiences = claims.get("aud")
     if issuer is not None and claims.get("iss") != issuer:
@@ -512,7 +504,7 @@ def _describe_invalid_claim(
     return _INVALID_CLAIMS
 
 
-def _parse_scopes(claims: dict[str, Any]) -> frozenset[str]:
+def _parse_scopes(claims: JsonObject) -> frozenset[str]:
     """Return the scopes of a token, in any of the usual forms."""
     found: set[str] = set()
     for claim in ("scope", "scp", "scopes"):

@@ -251,6 +251,8 @@ def _attach_group(
         inner = _tree_from_typer(inner_app, inner_state)
         name = name or _unwrap_default(inner_app.info.name)
     else:
+        if inner_state.parent is None:  # it was added to a plain Typer, which has no state
+            inner_state.parent = group.state
         inner = build_command_tree(inner_app)  # pyright: ignore[reportArgumentType]  it is a Tooli
         name = name or inner_state.settings.get("name")
     if (

@@ -19,9 +19,9 @@ TYPE_CHECKING = False
 
 if TYPE_CHECKING:
     from collections.abc import Generator
-    from typing import Any
 
     from tooli.core.call import Call, Outcome
+    from tooli.core.protocols import JsonObject
     from tooli.storage.signing import PlanToken
 
 
@@ -34,7 +34,7 @@ def apply_plan(call: Call) -> Generator[Call, Outcome, Outcome]:
     token = _read_token(call, call.options.apply or "")
     if supports_dry_run(tool.fn):
 
-        def check_plan(report: dict[str, Any]) -> None:
+        def check_plan(report: JsonObject) -> None:
             actions = report["actions"]
             if bytes.fromhex(digest_plan_basis(call, actions)) != token.plan_digest:
                 raise plan_changed_error(actions, token.action_digests)

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from tooli.errors import ApprovalRequired, AuthError, InputError, Suggestion
 from tooli.pipeline import CONFINEMENT_STAGES
+from tooli.pipeline.input_errors import build_argv
+from tooli.pipeline.single_use_claims import with_claim
+from tooli.policy.rules import find_verdict
 
 TYPE_CHECKING = False
 
@@ -29,7 +32,6 @@ def require_approval(context: StageContext) -> Stage:
     def check_approval(call: Call) -> Generator[Call, Outcome, Outcome]:
         if _may_run(call, human_required, confinement):
             return (yield call)
-        from tooli.pipeline.single_use_claims import with_claim
         from tooli.policy.approval_grants import take_grant
 
         grant = take_grant(call, _approval_message(call), confinement)
@@ -40,8 +42,6 @@ def require_approval(context: StageContext) -> Stage:
 
 def _may_run(call: Call, human_required: bool, confinement: Sequence[Stage]) -> bool:
     """True if a call may run as it is; False if it needs a grant. Raises if it must not run."""
-    from tooli.policy.rules import find_verdict
-
     verdict = find_verdict(call, human_required)
     if verdict.code is None:
         return True
@@ -90,8 +90,6 @@ def _forbidden_error(call: Call) -> AuthError:
 
 def confirmation_required_error(call: Call) -> InputError:
     """Return the error for a destructive call without `--yes`. It suggests the confirmed call."""
-    from tooli.pipeline.input_errors import build_argv
-
     tool = call.tool
     is_flag_taken = any("--yes" in (*param.flags, *param.negations) for param in tool.params)
     yes_flag = "--tooli-yes" if is_flag_taken else "--yes"

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from tooli.core.call import Call, Outcome, Stage
+    from tooli.core.protocols import JsonObject
     from tooli.errors import ToolError
     from tooli.pipeline import StageContext
 
@@ -90,7 +91,7 @@ def _is_denial(error: ToolError) -> bool:
     return refused and "is_logged" not in vars(error)
 
 
-def _overrides(call: Call) -> dict[str, Any]:
+def _overrides(call: Call) -> JsonObject:
     """Return how the call was confirmed: by `--yes`, a plan token or an approval."""
     options = call.options
     overrides = {"yes": options.yes, "apply": options.apply is not None, "approved": call.approved}

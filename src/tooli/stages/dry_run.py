@@ -5,16 +5,22 @@ from __future__ import annotations
 from tooli.core.call import Failed, Ok
 from tooli.core.call_fingerprint import fingerprint
 from tooli.pipeline.dry_run_recorder import record_nested_call, supports_dry_run
-from tooli.pipeline.planning import build_plan, digest_actions, digest_plan_basis, is_plan
+from tooli.pipeline.planning import (
+    build_plan,
+    digest_actions,
+    digest_plan_basis,
+    is_plan,
+    make_dry_run_function,
+)
 from tooli.storage.signing import compute_plan_binding, encode_plan_token
 
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
     from collections.abc import Generator
-    from typing import Any
 
     from tooli.core.call import Call, Outcome
+    from tooli.core.protocols import JsonObject
 
 
 def answer_with_plan(call: Call) -> Generator[Call, Outcome, Outcome]:
@@ -30,12 +36,10 @@ def answer_with_plan(call: Call) -> Generator[Call, Outcome, Outcome]:
             record_nested_call(plan)
             add_plan_token(call, plan, None)
         return Ok(plan)
-    from tooli.pipeline.planning import make_dry_run_function
-
     outcome = yield call.replace(tool=tool.replace(fn=make_dry_run_function(call)))
     if isinstance(outcome, Failed):
         return outcome
-    report: dict[str, Any] = outcome.value
+    report: JsonObject = outcome.value
     plan = build_plan(call, report["actions"])
     if report["cut"]:
         call.warnings.append(
@@ -46,7 +50,7 @@ def answer_with_plan(call: Call) -> Generator[Call, Outcome, Outcome]:
     return Ok(plan)
 
 
-def add_plan_token(call: Call, plan: dict[str, Any], actions: list[dict[str, Any]] | None) -> None:
+def add_plan_token(call: Call, plan: JsonObject, actions: list[JsonObject] | None) -> None:
     """Add a token to the plan, so that it can be applied. Warn if there is no signing key."""
     binding = compute_plan_binding(fingerprint(call), call.caller.principal)
     token = encode_plan_token(binding, digest_plan_basis(call, actions), digest_actions(actions))

@@ -2,24 +2,26 @@
 
 from __future__ import annotations
 
+from contextlib import aclosing
+
 from tooli.core.call import Failed
 from tooli.core.tool import ListOf, unwrap_optional
+from tooli.inputs.formats import read_content
 from tooli.inputs.output import Output
 from tooli.inputs.secret import SecretInput, call_secrets
 from tooli.inputs.source import Input, SourceShape
+from tooli.pipeline.drivers import CO_ASYNC_GENERATOR, CO_COROUTINE, code_flags
 from tooli.pipeline.failure import mark_not_started
 from tooli.text.jsonable import iter_items
 
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator, Iterator, Mapping
+    from collections.abc import AsyncGenerator, Callable, Generator, Iterator, Mapping
     from typing import Any
 
     from tooli.core.call import Call, Outcome
     from tooli.core.tool import Tool
-
-_COROUTINE, _ASYNC_STREAM = 0x80, 0x200  # flags of a code object
 
 
 def track_secrets(call: Call) -> Generator[Call, Outcome, Outcome]:
@@ -69,40 +71,39 @@ def _iterate_handles(arguments: Mapping[str, Any]) -> Iterator[Any]:
                 yield item
 
 
-def _wrap_function(tool: Tool) -> Callable[..., Any]:
+def _wrap_function(tool: Tool) -> Callable[..., object]:
     """Return a function that reads its inputs first."""
     fn = tool.fn
-    code = getattr(fn, "__code__", None)
-    flags = code.co_flags if code is not None else 0
+    flags = code_flags(fn)
 
-    def load(arguments: dict[str, Any]) -> dict[str, Any]:
+    def load(arguments: dict[str, object]) -> dict[str, object]:
         try:
             return {**arguments, **dict(_load_inputs(tool, arguments))}
         except Exception as error:
             mark_not_started(error)
             raise
 
-    if flags & _ASYNC_STREAM:
+    async def load_in_thread(arguments: dict[str, object]) -> dict[str, object]:
+        from asyncio import to_thread
 
-        async def run_stream(**arguments: Any) -> Any:
-            from asyncio import to_thread
-            from contextlib import aclosing
+        return await to_thread(load, arguments)
 
-            async with aclosing(fn(**await to_thread(load, arguments))) as items:
+    if flags & CO_ASYNC_GENERATOR:
+
+        async def run_stream(**arguments: object) -> AsyncGenerator[object]:
+            async with aclosing(fn(**await load_in_thread(arguments))) as items:
                 async for item in items:
                     yield item
 
         return run_stream
-    if flags & _COROUTINE:
+    if flags & CO_COROUTINE:
 
-        async def run_async(**arguments: Any) -> Any:
-            from asyncio import to_thread
-
-            return await fn(**await to_thread(load, arguments))
+        async def run_async(**arguments: object) -> object:
+            return await fn(**await load_in_thread(arguments))
 
         return run_async
 
-    def run_sync(**arguments: Any) -> Any:
+    def run_sync(**arguments: object) -> object:
         return fn(**load(arguments))
 
     return run_sync
@@ -110,8 +111,6 @@ def _wrap_function(tool: Tool) -> Callable[..., Any]:
 
 def _load_inputs(tool: Tool, arguments: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
     """Yield the content of each input by name, and read the secrets."""
-    from tooli.inputs.formats import read_content
-
     for param in tool.public_params:
         shape = unwrap_optional(param.shape)
         value = arguments.get(param.name)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from threading import Event, Thread
 
 from tooli.core.call import Failed, Ok
 from tooli.core.call_fingerprint import fingerprint
@@ -58,10 +59,10 @@ def run_once(context: StageContext) -> Stage:
 
     It stores the complete result of the command. Filters, pages and limits apply to the replay.
     """
-    url = context.state.security_settings.get("store")
+    store_url = context.state.security_settings.get("store")
 
     def run_with_key(call: Call) -> Generator[Call, Outcome, Outcome]:
-        store = get_idempotency_store(url)
+        store = get_idempotency_store(store_url)
         try:
             found = _look_up_key(call, store)
             if isinstance(found, StoredReplay):
@@ -176,7 +177,6 @@ def _settle_later(
 
     Otherwise the call would count as running for as long as this process lives.
     """
-    from threading import Event, Thread
 
     def settle() -> None:
         timer = Event()  # never set: only used to wait
@@ -250,7 +250,7 @@ class _ItemRecorder(Sieve):
     def open(self, push: Push) -> Push:
         """Return the function that receives the items."""
 
-        def record(item: Any) -> object:
+        def record(item: object) -> object:
             if self.encoded_items is not None:
                 text, item = measure_json(item, [])
                 self.encoded_items.append(encode_text(text))

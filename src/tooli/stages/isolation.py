@@ -163,11 +163,9 @@ def _lock_dir(temp_dir: str) -> int:
 
     Raises OSError if another process has just removed it.
     """
-    from fcntl import LOCK_NB, LOCK_SH, flock
-
     fd = os.open(temp_dir, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
     try:
-        flock(fd, LOCK_SH | LOCK_NB)
+        _lock(fd)
     except BlockingIOError:
         os.close(fd)
         raise
@@ -179,6 +177,13 @@ def _lock_dir(temp_dir: str) -> int:
     return fd
 
 
+def _lock(fd: int, *, exclusive: bool = False) -> None:
+    """Lock a file or raise OSError, without waiting."""
+    from fcntl import LOCK_EX, LOCK_NB, LOCK_SH, flock  # not on Windows
+
+    flock(fd, (LOCK_EX if exclusive else LOCK_SH) | LOCK_NB)
+
+
 def _remove_stale_dirs(parent_dir: str) -> None:
     """Remove the folders of killed calls. Each parent folder is searched once per process."""
     if parent_dir in _cleaned_dirs:
@@ -188,8 +193,6 @@ def _remove_stale_dirs(parent_dir: str) -> None:
         names = [name for name in os.listdir(parent_dir) if name.startswith(_TEMP_DIR_PREFIX)]
     except OSError:
         return
-    from fcntl import LOCK_EX, LOCK_NB, flock
-
     for name in names:
         temp_dir = os.path.join(parent_dir, name)
         try:
@@ -198,7 +201,7 @@ def _remove_stale_dirs(parent_dir: str) -> None:
             continue
         try:
             if os.fstat(fd).st_uid == os.geteuid():
-                flock(fd, LOCK_EX | LOCK_NB)
+                _lock(fd, exclusive=True)
                 _remove_dir(temp_dir)
         except OSError:  # in use
             pass

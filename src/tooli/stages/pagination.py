@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from tooli.core.call import Call, Outcome
+    from tooli.core.protocols import JsonObject
     from tooli.records.record_flow import Push, RecordFlow
     from tooli.storage.page_window import PageWindow
 
@@ -87,7 +88,7 @@ class _Pager(Sieve):
         """Finish the window, if there is one: it may have held records back."""
         return None if self._window is None else self._window.finish()
 
-    def paginate_value(self, value: Any) -> Any:
+    def paginate_value(self, value: object) -> Any:
         """Return the page of a result that is not a stream."""
         if self.is_opened and self._window is not None:
             self._window.end()
@@ -121,7 +122,7 @@ class _Pager(Sieve):
     def set_meta(self) -> None:
         """Add the page and the next step to `meta`."""
         call, flow = self._call, self._flow
-        page: dict[str, Any] = {}
+        page: JsonObject = {}
         if flow.cursor_after is None:
             call.warnings.append("The result is not a list, so it has no pages.")
             return

@@ -2,6 +2,12 @@
 
 from __future__ import annotations
 
+from ipaddress import IPv6Address, ip_network
+from math import ceil
+
+from tooli.errors import DependencyError, Suggestion, TemporaryError
+from tooli.storage.rate_limiter import RateLimiter
+
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
@@ -9,7 +15,6 @@ if TYPE_CHECKING:
 
     from tooli.core.call import Call, Caller, Outcome, Stage
     from tooli.pipeline import StageContext
-    from tooli.storage.rate_limiter import RateLimiter
 
 _limiter: RateLimiter | None = None
 
@@ -37,13 +42,9 @@ def limit_rate(context: StageContext) -> Stage | None:
 def _get_limiter() -> RateLimiter:
     global _limiter
     if _limiter is None:
-        from tooli.storage.rate_limiter import RateLimiter
-
         try:
             _limiter = RateLimiter()
         except ImportError:
-            from tooli.errors import DependencyError, Suggestion
-
             raise DependencyError(
                 "A rate limit is set, but the package `limits` is not installed.",
                 suggestion=Suggestion("fix", "Run: pip install 'tooli[http]'"),
@@ -64,8 +65,6 @@ def _network_prefix(address: str) -> str:
 
     An IPv4 address that is mapped to IPv6 is returned as IPv4.
     """
-    from ipaddress import IPv6Address, ip_network
-
     try:
         ipv6 = IPv6Address(address.partition("%")[0])
     except ValueError:
@@ -76,10 +75,6 @@ def _network_prefix(address: str) -> str:
 
 
 def _rate_limit_error(call: Call, rate: str, wait: float) -> Exception:
-    from math import ceil
-
-    from tooli.errors import Suggestion, TemporaryError
-
     seconds = max(ceil(wait), 1)
     return TemporaryError(
         f"{call.tool.name} may be called {rate.replace('/', ' times a ')}. The limit is reached.",

@@ -11,8 +11,17 @@ succeed later, or that wait for a human, are never blocked.
 from __future__ import annotations
 
 import os
+from time import time
 
 from tooli.core.call import Failed, Ok
+from tooli.core.tool import Handle, is_path, unwrap_optional
+from tooli.pipeline.present import present_text
+from tooli.schema.convert import Converted, RawText
+from tooli.storage.failure_history import (
+    RETENTION_SECONDS,
+    FileFailureHistory,
+    RepeatedFailure,
+)
 from tooli.text.jsonable import is_list
 
 TYPE_CHECKING = False
@@ -22,13 +31,10 @@ if TYPE_CHECKING:
     from typing import Any
 
     from tooli.core.call import Call, Outcome, Stage
+    from tooli.core.protocols import JsonObject
     from tooli.errors import ToolError
     from tooli.pipeline import StageContext
-    from tooli.storage.failure_history import (
-        FileFailureHistory,
-        MemoryFailureHistory,
-        RepeatedFailure,
-    )
+    from tooli.storage.failure_history import MemoryFailureHistory
 
 WARN_AT, BLOCK_AT, ASK_HUMAN_AT = 3, 5, 8
 """Failure counts at which the error warns, the call is blocked, and a human should be asked."""
@@ -42,8 +48,6 @@ def count_failures_in_files(call: Call) -> Generator[Call, Outcome, Outcome]:
     session_key = _session_id(call)
     if session_key is None:
         return (yield call)
-    from tooli.storage.failure_history import FileFailureHistory
-
     return (yield from _track_failures(call, session_key, FileFailureHistory()))
 
 
@@ -91,8 +95,6 @@ def _track_failures(
 
 def record_failure(call: Call, outcome: Failed) -> Outcome:
     """Record the first failure of a session, after a call without a stage of this module."""
-    from tooli.storage.failure_history import FileFailureHistory
-
     session_key = _session_id(call)
     return (
         outcome
@@ -111,24 +113,18 @@ def _record_outcome(
     session_key: str,
     failures: MemoryFailureHistory | FileFailureHistory,
 ) -> Outcome:
-    from time import time
-
-    from tooli.core.call_fingerprint import digest
-    from tooli.pipeline.present import present_text
-    from tooli.storage.failure_history import RepeatedFailure
-
     error = outcome.error
     if error.code in _STOPPED_CODES:  # the call was stopped or blocked, it did not fail
         return outcome
     message = present_text(error.message, call)  # the stored message must not contain secrets
-    failure_digest = error.code if error.category == "input" else f"{error.code} {message}"
-    failure_digest = digest(failure_digest.encode(errors="surrogatepass"), 16).hex()
+    failure_text = error.code if error.category == "input" else f"{error.code} {message}"
+    failure_digest = _digest(failure_text.encode(errors="surrogatepass"))
     is_same = previous is not None and (previous.call_digest, previous.error_digest) == (
         call_digest,
         failure_digest,
     )
     count = previous.count + 1 if previous is not None and is_same else 1
-    stored_error: dict[str, Any] = {
+    stored_error: JsonObject = {
         "code": error.code,
         "message": message[:_MAX_MESSAGE_CHARS],
         "blocks": not (_may_succeed_later(error) or _may_read_stdin(call)),
@@ -138,7 +134,9 @@ def _record_outcome(
         call.tool.id,
         RepeatedFailure(call_digest, failure_digest, count, time(), stored_error),
     )
-    return Failed(_with_repeat_warning(error, count)) if count >= WARN_AT else outcome
+    if count < WARN_AT:
+        return outcome
+    return outcome.replace(error=_with_repeat_warning(error, count))
 
 
 # ------------------------------------------------------------------ session
@@ -164,7 +162,7 @@ def digest_call(call: Call, work_dir: str = "") -> str:
     It includes the size and modification time of the files that arguments name. So a call with a
     corrected input file is not a repetition.
     """
-    from tooli.core.call_fingerprint import digest, to_stable_json
+    from tooli.core.call_fingerprint import to_stable_json
     from tooli.text.json_encoder import encode
 
     arguments = {name: _raw_value(value) for name, value in call.arguments.items()}
@@ -181,13 +179,17 @@ def digest_call(call: Call, work_dir: str = "") -> str:
         problems,
         files,
     ]
-    return digest(call.tool.id.encode() + b"\0" + encode(parts, []), 16).hex()
+    return _digest(call.tool.id.encode() + b"\0" + encode(parts, []))
 
 
-def _raw_value(value: Any) -> Any:
+def _digest(data: bytes) -> str:
+    from tooli.core.call_fingerprint import digest
+
+    return digest(data, 16).hex()
+
+
+def _raw_value(value: object) -> Any:
     """Return a value as it was given: the texts of a command line, or the converted value."""
-    from tooli.schema.convert import Converted, RawText
-
     if isinstance(value, RawText):
         dotted: list[Any] = [[name, *words] for name, words in (value.dotted or {}).items()]
         return [*value.texts, *dotted]
@@ -202,8 +204,6 @@ def _file_candidates(call: Call, arguments: dict[str, Any]) -> list[Any]:
     """
     if call.caller.owns_process:
         return list(arguments.values())
-    from tooli.core.tool import is_path
-
     paths = {param.name for param in call.tool.params if is_path(param.shape)}
     return [value for name, value in arguments.items() if name in paths]
 
@@ -233,8 +233,6 @@ def _stat_key(path: Any, work_dir: str) -> list[int]:
 
 def _may_read_stdin(call: Call) -> bool:
     """True if a command line may have read stdin, whose content the digest does not include."""
-    from tooli.core.tool import Handle, unwrap_optional
-
     if not call.caller.owns_process or not call.tool.has_handles:
         return False
     arguments = {name: _raw_value(value) for name, value in call.arguments.items()}
@@ -303,7 +301,6 @@ def _copy_error(error: ToolError) -> ToolError:
 def _blocked_error(call: Call, failure: RepeatedFailure) -> ToolError:
     """Return the error for a blocked call."""
     from tooli.errors import Suggestion, ToolRuntimeError
-    from tooli.storage.failure_history import RETENTION_SECONDS
 
     last_error = {"code": failure.error.get("code"), "message": failure.error.get("message")}
     minutes = int(RETENTION_SECONDS // 60)

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from tooli.core.call import Call, Outcome, Stage
+    from tooli.core.protocols import JsonObject
     from tooli.core.tool import Tool
     from tooli.pipeline import StageContext
 
@@ -35,7 +36,7 @@ def add_next_steps(context: StageContext) -> Stage | None:
         outcome = yield call
         if not isinstance(outcome, Ok):
             return outcome
-        steps: list[dict[str, Any]] = []
+        steps: list[JsonObject] = []
         value: Any = outcome.value
         if value.__class__ is Next:
             outcome = Ok(value.result)
@@ -53,7 +54,7 @@ def add_next_steps(context: StageContext) -> Stage | None:
 
 def _build_step(
     call: Call, find_tool: FindTool, name: str, arguments: Mapping[str, Any] | None, why: str
-) -> list[dict[str, Any]]:
+) -> list[JsonObject]:
     """Return a list with the step, or an empty list and a warning if the command is unknown.
 
     The command line has `--help-agent` if required arguments are unknown.

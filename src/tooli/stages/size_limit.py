@@ -93,7 +93,7 @@ class _LineBudget(Sieve):
         )
         byte_budget, by_size = result_options.byte_budget or (1 << 60, "max-bytes")
 
-        def count(record: Any) -> object:
+        def count(record: object) -> object:
             if self.shown_count >= max_count:
                 self.limit_name = by_count
                 return True

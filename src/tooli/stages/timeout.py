@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from tooli.errors import AuthError
+from tooli.execution.timeouts import can_fork, effective_timeout
+
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
@@ -19,8 +22,6 @@ def enforce_timeout(context: StageContext) -> Stage:
     settings = context.state.security_settings
 
     def run_with_timeout(call: Call) -> Generator[Call, Outcome, Outcome]:
-        from tooli.execution.timeouts import can_fork, effective_timeout
-
         needs_own_process = call.runner is not None and call.runner.needs_own_process
         seconds = effective_timeout(call, settings)
         if seconds is None and not needs_own_process:
@@ -30,8 +31,6 @@ def enforce_timeout(context: StageContext) -> Stage:
 
             return (yield call.replace(runner=ProcessRunner(call.runner, seconds)))
         if needs_own_process:
-            from tooli.errors import AuthError
-
             raise AuthError(
                 "This platform cannot run a command in a process of its own.", code="E2006"
             )

@@ -53,7 +53,7 @@ class MonitoredRunner(Runner):
 
     async def arun(self, call: Call) -> Any:
         """Run the call on an event loop."""
-        from tooli.pipeline.async_drivers import is_async_stream
+        from tooli.pipeline.drivers import is_async_stream
 
         self.monitor.is_loop_shared = True
         self.begin(call)

@@ -1,0 +1,153 @@
+"""Plans: digests, differences, and functions that dry-run or apply a plan."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from tooli import StateError, Tooli, dry_run_support, record_dry_action
+from tooli.core.call import Call, Caller
+from tooli.pipeline.planning import (
+    MAX_MARKED_ACTIONS,
+    build_plan,
+    digest_actions,
+    digest_plan_basis,
+    is_plan,
+    make_dry_run_function,
+    make_planned_function,
+    plan_changed_error,
+)
+
+
+def action(name: str, target: str, **more: Any) -> dict[str, Any]:
+    return {"action": name, "target": target, **more}
+
+
+class Countdown:
+    """An async iterator without `aclose`, unlike a generator."""
+
+    def __init__(self, count: int) -> None:
+        self.count = count
+
+    def __aiter__(self) -> Countdown:
+        return self
+
+    async def __anext__(self) -> int:
+        if self.count == 0:
+            raise StopAsyncIteration
+        record_dry_action("count", self.count)
+        self.count -= 1
+        return self.count
+
+
+@dry_run_support
+def count_down() -> Countdown:
+    return Countdown(2)
+
+
+def make_call(fn: Any) -> Call:
+    app = Tooli("a")
+    app.command("go")(fn)
+    tool = app.find("go")
+    assert tool is not None
+    return Call(tool, {}, Caller("python"), [])
+
+
+class TestAsyncIteratorWithoutAclose:
+    def test_dry_run(self) -> None:
+        app = Tooli("a")
+        app.command("go")(count_down)
+        plan = app.options(dry_run=True).call("go").unwrap()
+        assert [entry["target"] for entry in plan["actions"]] == ["2", "1"]
+
+    def test_apply(self) -> None:
+        app = Tooli("a")
+        app.command("go")(count_down)
+        token = app.options(dry_run=True).call("go").unwrap()["token"]
+        assert app.options(apply=token).call("go").unwrap() == [1, 0]
+
+    def test_planned_function_on_an_event_loop(self) -> None:
+        async def collect() -> list[int]:
+            run = make_planned_function(make_call(count_down), lambda report: None)
+            items: Any = await asyncio.to_thread(run)
+            return [item async for item in items]
+
+        assert asyncio.run(collect()) == [1, 0]
+
+
+def test_dry_run_function_of_an_async_generator_returns_the_report() -> None:
+    @dry_run_support
+    async def go() -> Any:
+        record_dry_action("make", "x")
+        yield 1
+
+    run: Any = make_dry_run_function(make_call(go))
+    report = asyncio.run(run())
+    assert report == {"actions": [action("make", "x")], "cut": False}
+
+
+def test_plan_of_an_unmarked_function_is_declared() -> None:
+    plan = build_plan(make_call(lambda: None))
+    assert plan == {"tool": "a.go", "arguments": {}, "effects": [], "basis": "declared"}
+    assert is_plan(plan)
+    assert not is_plan({"basis": "other"})
+    assert not is_plan([])
+
+
+def test_state_of_a_plan_covers_the_states_of_its_actions() -> None:
+    call = make_call(lambda: None)
+    first = build_plan(call, [action("delete", "x", state="1")])
+    second = build_plan(call, [action("delete", "x", state="2")])
+    assert first["state"] != second["state"]
+    assert "state" not in build_plan(call, [action("delete", "x")])
+
+
+def test_basis_depends_on_the_actions() -> None:
+    call = make_call(lambda: None)
+    assert digest_plan_basis(call, None) != digest_plan_basis(call, [action("delete", "x")])
+
+
+class TestChangedPlan:
+    def differences(self, planned: list[Any], now: list[Any]) -> Any:
+        return plan_changed_error(now, digest_actions(planned)).details
+
+    def test_added_changed_and_gone_actions(self) -> None:
+        planned = [action("delete", "a"), action("delete", "b"), action("delete", "c")]
+        now = [action("delete", "a"), action("delete", "b", details={"n": 1}), action("make", "d")]
+        assert self.differences(planned, now) == {
+            "added": [action("make", "d")],
+            "changed": [action("delete", "b", details={"n": 1})],
+            "gone": 1,
+        }
+
+    def test_repeated_action_counts_once_for_each_planned_one(self) -> None:
+        planned = [action("delete", "a")]
+        now = [action("delete", "a"), action("delete", "a")]
+        assert self.differences(planned, now) == {"added": [action("delete", "a")]}
+
+    def test_too_many_actions_are_listed_without_differences(self) -> None:
+        planned = [action("delete", str(n)) for n in range(MAX_MARKED_ACTIONS + 1)]
+        assert digest_actions(planned) == b""
+        assert self.differences(planned, [action("make", "d")]) == {
+            "actions": [action("make", "d")]
+        }
+
+    def test_error_without_actions(self) -> None:
+        error = plan_changed_error(None, b"", "the command has changed")
+        assert error.code == "E3053"
+        assert "the command has changed. Nothing was done." in error.message
+        assert not error.details
+
+
+def test_an_unplanned_action_stops_the_function() -> None:
+    targets = iter(["a", "b"])
+
+    @dry_run_support
+    def go() -> None:
+        record_dry_action("delete", next(targets))
+
+    run = make_planned_function(make_call(go), lambda report: None)
+    with pytest.raises(StateError, match="stopped before delete b, which is not in the plan"):
+        run()
