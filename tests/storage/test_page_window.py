@@ -1,17 +1,29 @@
-"""Cursors are signed, bound to a call and short."""
+"""Pages: the records of one page, and the signed cursor of the next one."""
 
 from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tooli.core.call import PYTHON_CALLER, Call
+from tooli.core.result_types import Page
+from tooli.records.record_flow import RecordFlow
+from tooli.records.result_options import ResultOptions
+from tooli.schema.tool_reader import read_tool
+from tooli.storage import page_window
 from tooli.storage.page_window import (
+    CONTEXT_CHARS,
     CursorPosition,
+    PageWindow,
     compute_cursor_binding,
     decode_cursor,
     digest_record,
     encode_cursor,
+    make_page_window,
 )
 from tooli.storage.signing import InvalidToken
 
@@ -62,3 +74,160 @@ def test_a_cursor_is_short() -> None:
         )
         < 60
     )
+
+
+# ------------------------------------------------------------------ pages
+
+BINDING = b"binding"[:6]
+RECORDS = list(range(10))
+
+
+def make_window(
+    cursor: str | None = None, limit: int | None = 3, is_streamed: bool = False
+) -> PageWindow:
+    flow = RecordFlow(ResultOptions(limit=limit), {})
+    flow.is_streamed = is_streamed
+    flow.cursor_position = None if cursor is None else decode_cursor(cursor, KEY)
+    window = PageWindow(flow, BINDING, KEY)
+    flow.sieves.append(window)
+    return window
+
+
+def read_page(window: PageWindow, records: list[Any], is_list: bool = False) -> list[Any]:
+    if is_list:
+        window.set_all_records(records)
+    page = list(window.flow.sift(iter(records)))
+    window.end()
+    return page
+
+
+@pytest.mark.parametrize("is_list", [False, True])
+@pytest.mark.parametrize("is_streamed", [False, True])
+def test_pages_cover_all_records_once(is_list: bool, is_streamed: bool) -> None:
+    cursor, pages = None, []
+    for _ in range(4):
+        window = make_window(cursor, is_streamed=is_streamed)
+        pages.append(read_page(window, RECORDS, is_list))
+        cursor = window.cursor_after(window.count)
+        assert window.warnings == []
+    assert pages == [[0, 1, 2], [3, 4, 5], [6, 7, 8], [9]] and cursor is None
+
+
+def test_total_is_known_after_the_last_record() -> None:
+    window = make_window(limit=None)
+    assert read_page(window, RECORDS) == RECORDS
+    assert window.flow.total == 10
+    window = make_window()
+    read_page(window, RECORDS)
+    assert window.flow.total is None and window.cursor_after(3) is not None
+
+
+def second_page(
+    before: list[Any], after: list[Any], is_list: bool = False
+) -> tuple[list[Any], list[str]]:
+    """Return the second page if the records change between the pages, and its warnings."""
+    first = make_window()
+    read_page(first, before, is_list)
+    window = make_window(first.cursor_after(3))
+    return read_page(window, after, is_list), window.warnings
+
+
+@pytest.mark.parametrize("is_list", [False, True])
+def test_inserted_record_repeats_nothing(is_list: bool) -> None:
+    assert second_page(RECORDS, [-2, -1, *RECORDS], is_list) == ([3, 4, 5], [])
+
+
+@pytest.mark.parametrize("is_list", [False, True])
+def test_deleted_record_skips_nothing(is_list: bool) -> None:
+    assert second_page(RECORDS, RECORDS[1:], is_list) == ([3, 4, 5], [])
+
+
+def test_deleted_last_record_is_reported() -> None:
+    page, warnings = second_page(RECORDS, [0, 1, *RECORDS[3:]])
+    assert page == [3, 4, 5]
+    assert warnings == [
+        "A record before the cursor was deleted or changed. Some records may be repeated."
+    ]
+
+
+def test_page_continues_by_position_if_all_records_changed() -> None:
+    page, warnings = second_page(RECORDS, [f"new {n}" for n in RECORDS])
+    assert page == ["new 3", "new 4", "new 5"]
+    assert "continues by position" in warnings[0]
+    assert second_page(RECORDS, [7, 8])[0] == []
+
+
+def test_stream_is_searched_near_the_position_only(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(page_window, "SEARCH_DISTANCE", 2)
+    page, warnings = second_page(RECORDS, [*range(-20, 0), *RECORDS])
+    assert "continues by position" in warnings[0] and page == [-17, -16, -15]
+    long = list(range(100))
+    cursor, seen = None, []
+    for _ in range(5):
+        window = make_window(cursor)
+        seen += read_page(window, long)
+        cursor = window.cursor_after(window.count)
+    assert seen == long[:15]
+
+
+def test_fewer_records_than_passed_on() -> None:
+    """A size limit may cut the page after it was selected."""
+    window = make_window()
+    read_page(window, RECORDS)
+    cursor = window.cursor_after(1)
+    assert cursor is not None and read_page(make_window(cursor), RECORDS) == [1, 2, 3]
+
+
+def test_page_of_the_tool() -> None:
+    window = make_window(limit=2)
+    window.flow.tool_page = Page([], next_cursor="next", total=99)
+    read_page(window, [1, 2, 3], is_list=True)
+    assert window.flow.total == 99
+    inside = decode_cursor(window.cursor_after(2) or "", KEY)
+    assert (inside.position, inside.source_cursor) == (2, None)
+    after = decode_cursor(window.cursor_after(3) or "", KEY)
+    assert (after.position, after.record_digests, after.source_cursor) == (0, (), "next")
+    window.flow.tool_page = Page([], next_cursor=None, total=3)
+    assert window.cursor_after(3) is None
+
+
+def test_whole_result() -> None:
+    window = make_window()
+    window.use_whole_result([1, 2, 3])
+    assert window.cursor_after(3) is None
+    cursor = window.cursor_after(2)
+    assert cursor is not None and read_page(make_window(cursor), [1, 2, 3]) == [3]
+    window = make_window()
+    window.use_whole_result("some text")
+    assert (window.flow.total, window.cursor_after(9)) == (9, None)
+
+
+def test_text() -> None:
+    text = "word " * 40
+    window = make_window()
+    assert window.remaining_text(text) == text
+    window.end()
+    cursor = window.cursor_after(CONTEXT_CHARS + 6)
+    rest = make_window(cursor)
+    assert rest.remaining_text(text) == text[CONTEXT_CHARS + 6 :] and rest.warnings == []
+    changed = make_window(cursor)
+    changed.remaining_text(text.upper())
+    assert changed.warnings == ["The text before the cursor has changed."]
+
+
+def test_cursor_of_another_call_makes_no_window(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TOOLI_STATE_DIR", str(tmp_path))
+
+    def rows(n: int) -> list[int]:
+        return list(range(n))
+
+    tool = read_tool(rows, app="app", path=("rows",), kwargs={})
+    calls = [Call(tool, {"n": n}, PYTHON_CALLER, []) for n in (9, 8)]
+    flow = RecordFlow(ResultOptions(limit=2), {})
+    window = make_page_window(calls[0], flow)
+    assert window is not None
+    flow.cursor_position = window._start
+    assert make_page_window(calls[0], flow) is not None
+    assert make_page_window(calls[1], flow) is None

@@ -483,7 +483,7 @@ class TestStoredRecords:
         redactor = RecordRedactor(RedactionPolicy(secrets=[SecretInput("hunter22")]))
         for name, value, stored in (
             ("key", SecretInput("abcd"), "(hidden)"),
-            ("pass_word", "x", "x"),
+            ("pass_word", "x", "(hidden)"),
             ("db-password", "x", "(hidden)"),
             ("password", None, None),
             ("token", True, True),
