@@ -384,3 +384,36 @@ class TestUnavailable:
                 store.decide(request, "granted")
         assert store.list_pending("files") == [request]
         assert store.decide(request, "granted")
+
+
+class TestRaces:
+    def test_the_first_of_two_requests_is_kept(
+        self, store: ApprovalStore, match: str, home: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        first = store.request_approval(match, **FACTS)
+        found = iter(((), (first,)))
+        monkeypatch.setattr(store, "_iter_requests", lambda *_: iter(next(found)))
+        assert store.request_approval(match, **FACTS) == first
+        monkeypatch.undo()
+        assert [path.name for path in files(home)] == [store._file_name(first)]
+
+    def test_a_denial_that_another_process_claims(
+        self, store: ApprovalStore, match: str, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        assert store.decide(store.request_approval(match, **FACTS), "denied")
+        monkeypatch.setattr(store, "_remove", lambda name: False)
+        assert store.claim_denial(match) is None
+
+    def test_a_folder_of_another_user(
+        self, store: ApprovalStore, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        user = os.getuid()
+        monkeypatch.setattr(os, "getuid", lambda: user + 1)
+        with pytest.raises(AuthError, match="belongs to another user"):
+            ApprovalStore()
+
+    def test_a_system_without_users(
+        self, store: ApprovalStore, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.delattr(os, "getuid")
+        ApprovalStore()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import stat
@@ -10,8 +11,11 @@ from pathlib import Path
 
 import pytest
 
+from tooli.core.call import Call, Caller
+from tooli.errors import TemporaryError
+from tooli.schema.tool_reader import read_tool
 from tooli.storage import audit_log, audit_reader
-from tooli.storage.audit_log import append_line
+from tooli.storage.audit_log import append_line, get_log_path, log_app_event, log_event
 
 
 @pytest.fixture
@@ -385,3 +389,143 @@ def test_lines_are_verified_without_a_key(
     assert (found.lines, found.is_signed, found.fault) == (3, False, None)
     log.write_bytes(b"".join(change(lines_of(log))))
     assert fault(log) is not None
+
+
+# ------------------------------------------------------------------ events
+
+
+def make_call(policy: str = "standard", **arguments: object) -> Call:
+    def wipe(path: str = "", rows: list[str] | None = None) -> None: ...
+
+    tool = read_tool(wipe, app="clerk", path=("wipe",), kwargs={}).replace(version="1.0")
+    caller = Caller("cli", name="agent", session="s" * 600)
+    return Call(tool, arguments, caller, [], policy=policy)
+
+
+@pytest.fixture
+def events(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("TOOLI_STATE_DIR", str(tmp_path))
+    monkeypatch.setattr(audit_log, "_configured_paths", {})
+    return tmp_path / "audit" / "clerk.jsonl"
+
+
+def test_event_of_a_call(events: Path) -> None:
+    call = make_call(path="a", rows=["x" * 300], injected=1)
+    assert log_event("denial", call, code="E2001", message="m" * 600)
+    (record,) = audit_reader.read_last_records(str(events), 9)
+    assert (record["event"], record["app"], record["tool"]) == ("denial", "clerk", "clerk.wipe")
+    assert (record["version"], record["policy"], record["code"]) == ("1.0", "standard", "E2001")
+    assert record["arguments"]["path"] == "a" and "injected" not in record["arguments"]
+    assert record["arguments"]["rows"].endswith("… (304 characters)")
+    assert record["message"] == "m" * 500 + "…"
+    assert record["caller"]["session"] == "s" * 500 + "…"
+    assert (record["caller"]["pid"], "principal" in record["caller"]) == (os.getpid(), False)
+
+
+def test_call_digest_needs_a_key(events: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    log_event("run", make_call(path="a"))
+    monkeypatch.setattr(audit_log, "load_or_create_key", lambda name: None)
+    log_event("run", make_call(path="a"))
+    with_key, without_key = audit_reader.read_last_records(str(events), 9)
+    assert len(with_key["call"]) == 32 and "call" not in without_key
+
+
+def test_policy_off_logs_nothing(events: Path) -> None:
+    assert log_event("run", make_call("off"))
+    assert log_app_event("clerk", "grant", "off") is None
+    assert not events.exists()
+
+
+def test_event_without_a_call(events: Path) -> None:
+    assert log_app_event("clerk", "grant", "standard", request="abcd") is None
+    (record,) = audit_reader.read_last_records(str(events), 9)
+    assert (record["event"], record["request"]) == ("grant", "abcd")
+
+
+def test_unwritable_log_warns_once(events: Path) -> None:
+    events.mkdir(parents=True)
+    call = make_call()
+    assert not log_event("run", call) and not log_event("run", call, required=True)
+    assert call.warnings == ["the audit log cannot be written: it is not a file"]
+    warning = log_app_event("clerk", "grant", "standard")
+    assert warning == "the audit log cannot be written: it is not a file"
+
+
+def test_strict_policy_requires_the_log(events: Path) -> None:
+    events.mkdir(parents=True)
+    with pytest.raises(TemporaryError) as failure:
+        log_event("run", make_call("strict"), required=True)
+    assert failure.value.code == "E4061" and "it is not a file" in failure.value.message
+    assert not log_event("run", make_call("strict"))
+    with pytest.raises(TemporaryError):
+        log_app_event("clerk", "grant", "strict")
+
+
+def test_call_does_not_wait_for_the_lock_again() -> None:
+    call = make_call()
+    assert audit_log._lock_timeout_for(call) == audit_log.LOCK_TIMEOUT_SECONDS
+    call.warnings.append("the audit log cannot be written: it is locked")
+    assert audit_log._lock_timeout_for(call) == 0.0
+
+    async def in_event_loop() -> float:
+        return audit_log._lock_timeout_for(make_call())
+
+    assert asyncio.run(in_event_loop()) == audit_log.EVENT_LOOP_LOCK_TIMEOUT_SECONDS
+
+
+def test_path_of_a_log(tmp_path: Path, events: Path) -> None:
+    assert get_log_path("clerk") == str(events)
+    assert Path(get_log_path("../clerk")).name.startswith("by-")
+    assert Path(get_log_path("c" * 61)).name.startswith("by-")
+    audit_log.set_log_path("clerk", None)
+    assert get_log_path("clerk") == str(events)
+    audit_log.set_log_path("clerk", str(tmp_path / "other.jsonl"))
+    assert get_log_path("clerk") == str(tmp_path / "other.jsonl")
+
+
+# ------------------------------------------------------------------ files
+
+
+def test_log_without_a_valid_line_starts_again(log: Path) -> None:
+    log.parent.mkdir(parents=True)
+    log.write_bytes(b"not a line\n" * 3)
+    write(log, 1)
+    record = json.loads(lines_of(log)[-1])
+    assert record["seq"] == 1 and "after" in record
+
+
+def test_head_that_cannot_be_written_completely(log: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write(log, 1)
+    with audit_log.AuditHead(str(log)) as head:
+        monkeypatch.setattr(audit_log.os, "write", lambda file, data: 3)
+        with pytest.raises(OSError, match="No space"):
+            head.write((1, "a"), (1, ""), b"")
+        monkeypatch.undo()
+
+
+def test_folder_of_the_head_is_missing(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError), audit_log.AuditHead(str(tmp_path / "no" / "log")):
+        pass
+
+
+def test_lock_is_waited_for(log: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    attempts = iter((BlockingIOError(), None))
+
+    def try_lock(file: int) -> None:
+        failure = next(attempts)
+        if failure is not None:
+            raise failure
+
+    monkeypatch.setattr(audit_log, "_try_lock", try_lock)
+    audit_log._lock(0, 60.0)
+
+
+def test_device_is_not_a_log(monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(OSError, match="not a file"):
+        audit_log.open_log(os.devnull)
+
+
+def test_reading_without_pread(log: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delattr(os, "pread")
+    write(log, 3)
+    assert audit_reader.verify_log(str(log)).lines == 3

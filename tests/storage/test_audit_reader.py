@@ -8,6 +8,7 @@ import pytest
 
 from tooli.storage import audit_log, audit_reader
 from tooli.storage.audit_log import append_line
+from tooli.storage.signing import load_key
 
 
 @pytest.fixture
@@ -54,3 +55,68 @@ def test_following(log: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
     seen = [record["number"] for record in audit_reader.follow_log(str(log), 0, ended)]
     assert seen == list(range(10, 20))
+
+
+def test_log_that_does_not_exist_yet(log: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(audit_reader, "POLL_INTERVAL_SECONDS", 0.0)
+    looks = iter(range(100))
+
+    def ended() -> bool:
+        look = next(looks)
+        if look == 2:
+            write(log, 2)
+        return look > 8
+
+    records = list(audit_reader.follow_log(str(log), 5, ended))
+    assert [record["number"] for record in records] == [0, 1]
+    assert list(audit_reader.follow_log(str(log) + ".none", 5, lambda: True)) == []
+
+
+def test_invalid_lines_are_skipped(log: Path) -> None:
+    write(log, 1)
+    with log.open("ab") as file:
+        file.write(b"[1]\nnot json\n\n7\n")
+    write(log, 1, start=1)
+    records = audit_reader.read_last_records(str(log), 9)
+    assert [record["number"] for record in records] == [0, 1]
+
+
+def test_lines_that_are_written_during_verification_are_ignored(log: Path) -> None:
+    write(log, 3)
+    size = log.stat().st_size
+    write(log, 2, start=3)
+    result = audit_reader.VerificationResult(str(log))
+    chain = audit_reader._ChainVerifier(result, load_key("audit") or b"", audit_log.FIRST_LINK)
+    with log.open("rb") as file:
+        chain.read(str(log), file, size)
+    assert (result.lines, result.fault) == (3, None)
+
+
+@pytest.mark.parametrize(
+    ("head", "reason"),
+    [
+        ((1, "x"), "the head of the log is an older one"),
+        ((3, "x"), "the last line is not the one that was written"),
+        ((4, "x"), "the last line is missing"),
+        ((6, "x"), "the last 3 lines are missing"),
+        (None, "the head of the log is missing, or was changed"),
+    ],
+)
+def test_head_that_does_not_match_the_last_line(
+    log: Path, head: tuple[int, str] | None, reason: str
+) -> None:
+    write(log, 3)
+    result = audit_reader.VerificationResult(str(log))
+    chain = audit_reader._ChainVerifier(result, load_key("audit") or b"", audit_log.FIRST_LINK)
+    with log.open("rb") as file:
+        chain.read(str(log), file, log.stat().st_size)
+    chain.finish(head)
+    assert result.fault is not None and result.fault.reason == reason
+
+
+@pytest.mark.parametrize(
+    ("before", "seq", "text"),
+    [(3, 6, "missing before it: 4 to 5"), (3, 4, "does not follow"), (3, 2, "out of order")],
+)
+def test_description_of_a_gap(before: int, seq: int, text: str) -> None:
+    assert text in audit_reader._describe_gap(before, seq)

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 import sqlite3
+import sys
 from pathlib import Path
+from time import time
 from typing import Any
 
 import pytest
@@ -147,3 +149,156 @@ def test_the_exit_hook_is_registered_once(monkeypatch: pytest.MonkeyPatch) -> No
     for _ in range(3):
         close_at_exit()
     assert hooks == [idempotency_sqlite._close_all]
+
+
+def test_stores_of_this_process_are_closed_at_exit(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TOOLI_STATE_DIR", str(tmp_path))
+    store = get_idempotency_store(None)
+    assert isinstance(store, SqliteIdempotencyStore)
+    begin(store)
+    inherited = SqliteIdempotencyStore(str(tmp_path / "other"))
+    begin(inherited)
+    idempotency_sqlite._open_stores[0, "other"] = inherited
+    idempotency_sqlite._close_all()
+    assert store._connection is None, "closed"
+    assert inherited._connection is not None, "it belongs to another process"
+    inherited.close()
+
+
+# ------------------------------------------------------------------ failures
+
+
+def test_reading_does_not_create_the_database(tmp_path: Path) -> None:
+    store = SqliteIdempotencyStore(str(tmp_path / "state"))
+    assert list(store.entries("shop", 10)) == []
+    assert store.forget("shop", "k1") == 0
+    assert not (tmp_path / "state").exists()
+
+
+def test_python_without_sqlite(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("_sqlite3", "sqlite3"):
+        monkeypatch.setitem(sys.modules, name, None)
+    with pytest.raises(StoreUnavailable, match="without sqlite3"):
+        begin(SqliteIdempotencyStore(str(tmp_path)))
+
+
+def test_store_in_use_by_another_thread(tmp_path: Path) -> None:
+    store = SqliteIdempotencyStore(str(tmp_path))
+    with store._lock, pytest.raises(StoreUnavailable) as failure:
+        store.begin(KEY, "f", can_rerun=False, durable=True, timeout=0.01)
+    assert failure.value.is_busy
+
+
+def test_close_gives_up_while_the_store_is_in_use(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(idempotency_sqlite, "STORE_TIMEOUT_SECONDS", 0.01)
+    store = SqliteIdempotencyStore(str(tmp_path))
+    begin(store)
+    with store._lock:
+        store.close()
+    assert store._connection is not None
+    store.close()
+    assert store._connection is None
+
+
+def test_database_that_cannot_be_opened(tmp_path: Path) -> None:
+    (tmp_path / "state").write_text("a file")
+    with pytest.raises(StoreUnavailable) as failure:
+        begin(SqliteIdempotencyStore(str(tmp_path / "state")))
+    assert failure.value.damaged_path is None and not failure.value.is_busy
+    folder = tmp_path / "folder" / idempotency_sqlite.DATABASE_NAME
+    folder.mkdir(parents=True)
+    with pytest.raises(StoreUnavailable) as failure:
+        begin(SqliteIdempotencyStore(str(folder.parent)))
+    assert failure.value.damaged_path is None
+
+
+def test_statement_that_fails_does_not_quarantine_the_database(tmp_path: Path) -> None:
+    store = SqliteIdempotencyStore(str(tmp_path))
+    with pytest.raises(StoreUnavailable) as failure:
+        store._execute(lambda connection: connection.execute("SELECT 1", (1, 2)), 1.0)
+    assert failure.value.damaged_path is None
+    assert isinstance(begin(store), NewAttempt)
+    store.close()
+
+
+def test_busy_database_is_tried_again(tmp_path: Path) -> None:
+    store = SqliteIdempotencyStore(str(tmp_path))
+    failures = [sqlite3.OperationalError("database is locked")] * 2
+
+    def work(connection: Any) -> str:
+        if failures:
+            raise failures.pop()
+        return "done"
+
+    assert store._execute(work, 60.0) == "done"
+    store.close()
+
+
+def test_failed_commit_is_rolled_back() -> None:
+    statements: list[str] = []
+
+    class Broken:
+        def execute(self, statement: str) -> None:
+            statements.append(statement)
+            if statement in ("COMMIT", "ROLLBACK"):
+                raise sqlite3.OperationalError("disk I/O error")
+
+    transaction = idempotency_sqlite._WriteTransaction(Broken())  # type: ignore[arg-type]
+    with pytest.raises(sqlite3.OperationalError), transaction:
+        pass
+    assert statements == ["BEGIN IMMEDIATE", "COMMIT", "ROLLBACK"]
+
+
+def test_connection_of_the_parent_process_is_kept_open(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = SqliteIdempotencyStore(str(tmp_path))
+    begin(store)
+    connection = store._connection
+    assert connection is not None and store._opened_file is not None
+    store._opened_file = (store._opened_file[0] + 1, *store._opened_file[1:])
+    kept: list[Any] = []
+    monkeypatch.setattr(idempotency_sqlite, "_inherited_connections", kept)
+    assert isinstance(begin(store, KEY.replace(key="k2")), NewAttempt)
+    assert kept == [connection] and store._connection is not connection
+    connection.close()
+    store.close()
+
+
+def test_database_that_another_process_has_quarantined(tmp_path: Path) -> None:
+    store = SqliteIdempotencyStore(str(tmp_path))
+    begin(store)
+    store.close()
+    assert idempotency_sqlite._quarantine_database(store.path) == store.path, "it is intact"
+    damaged = tmp_path / f"{idempotency_sqlite.DATABASE_NAME}.damaged-{int(time() * 1000)}"
+    damaged.write_bytes(b"x")
+    assert idempotency_sqlite._quarantine_database(store.path) == str(damaged)
+
+
+def test_damaged_database_that_cannot_be_renamed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / idempotency_sqlite.DATABASE_NAME
+    path.write_bytes(b"garbage" * 1000)
+
+    def fail(*_: Any) -> None:
+        raise PermissionError
+
+    monkeypatch.setattr(idempotency_sqlite.os, "rename", fail)
+    monkeypatch.setattr(idempotency_sqlite._ProcessLock, "__enter__", lambda lock: None)
+    assert idempotency_sqlite._quarantine_database(str(path)) == str(path)
+    monkeypatch.undo()
+    assert path.exists()
+
+
+def test_schema_that_another_process_creates(tmp_path: Path) -> None:
+    store = SqliteIdempotencyStore(str(tmp_path))
+    begin(store)
+    assert store._connection is not None
+    idempotency_sqlite._create_schema(store._connection, store.path)
+    assert len(list(store.entries("shop", 10))) == 1
+    store.close()

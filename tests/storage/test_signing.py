@@ -302,3 +302,13 @@ def test_without_a_key_there_are_no_tokens(tmp_path: Path, monkeypatch: pytest.M
     assert encode_plan_token(b"", PLAN_DIGEST, b"") is None
     with pytest.raises(InvalidToken, match="cannot be read"):
         decode_plan_token(text)
+
+
+def test_short_tokens_are_malformed() -> None:
+    key = signing.load_or_create_key("plans")
+    assert key is not None
+    with pytest.raises(InvalidToken, match="malformed"):
+        signing.decode_expiring_token("p", signing.encode_token("p", b"short", key, 16), key, 16)
+    token = signing.encode_expiring_token("p", b"short", key, 16, 60.0)
+    with pytest.raises(InvalidToken, match="malformed"):
+        decode_plan_token(token)

@@ -180,3 +180,23 @@ def test_the_temporary_folder_is_used_if_the_state_directory_is_not_writable(
     assert Path(path).parent == tmp_path / "temporary"
     monkeypatch.setattr(state_files, "_temp_folder", lambda: str(blocked / "neither"))
     assert state_files.write_overflow("t", [b"1"]) is None
+
+
+def test_folder_of_another_user_is_not_used(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TOOLI_STATE_DIR", str(tmp_path))
+    user = os.getuid()
+    monkeypatch.setattr(os, "getuid", lambda: user + 1)
+    monkeypatch.setattr(state_files, "_temp_folder", lambda: str(tmp_path / "temp"))
+    assert state_files.write_overflow("t", [b"1"]) is None
+
+
+@pytest.mark.skipif(os.name == "nt", reason="pathlib cannot change its system")
+def test_state_dir_on_windows(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("TOOLI_STATE_DIR", raising=False)
+    monkeypatch.setenv("LOCALAPPDATA", "/local")
+    monkeypatch.setattr(state_files.os, "name", "nt")
+    found = state_files.get_state_dir()
+    monkeypatch.undo()
+    assert found == "/local/tooli"
