@@ -9,7 +9,7 @@ from __future__ import annotations
 from sys import modules
 from time import perf_counter
 
-from tooli.config.security_settings import apply_security_policy
+from tooli.config import apply_security_policy
 from tooli.core._hot_tables import PYTHON_OPTIONS
 from tooli.core.call import DEFAULT_OPTIONS, PYTHON_CALLER, Call, Caller, Failed
 from tooli.errors import DefinitionError

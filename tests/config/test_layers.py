@@ -10,9 +10,16 @@ from typing import Any
 import pytest
 
 from tooli.cli import process
-from tooli.config import config_files
-from tooli.config.layers import LAYERS, Settings, SettingValue, resolve_settings
+from tooli.config import apply_security_policy, config_files
+from tooli.config.layers import (
+    LAYERS,
+    Settings,
+    SettingValue,
+    extract_security_rules,
+    resolve_settings,
+)
 from tooli.config.setting_definitions import SECURITY_POLICIES, SETTINGS
+from tooli.core.app_state import AppState
 from tooli.core.output_modes import OUTPUT_MODES
 
 COMBINATIONS = list(itertools.product((False, True), repeat=len(LAYERS)))
@@ -310,3 +317,73 @@ class TestProject:
         before = dict(os.environ)
         machine.resolve()
         assert dict(os.environ) == before
+
+
+# ------------------------------------------------------------------ security settings
+
+
+class TestSecurityPolicy:
+    """`apply_security_policy` sets the security settings of an app, once."""
+
+    @pytest.fixture(autouse=True)
+    def _here(self, machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
+        for name in list(os.environ):
+            if name.startswith("TOOLI_"):
+                monkeypatch.delenv(name)
+        monkeypatch.setenv("HOME", machine.env["HOME"])
+        monkeypatch.delenv("XDG_CONFIG_HOME", raising=False)
+        monkeypatch.chdir(machine.here)
+
+    def test_without_settings_nothing_changes(self) -> None:
+        state = AppState("shop", {})
+        apply_security_policy(state)
+        assert (state.policy, state.security_settings) == ("standard", {})
+        assert state.policy_resolved
+
+    def test_strictest_values_apply(self, machine: Machine) -> None:
+        machine.write("user", "security_policy: strict\ntimeout: 7\noutput: json\n")
+        machine.write("project", "security_policy: off\ndeny_paths: /a\n")
+        state = AppState("shop", {})
+        apply_security_policy(state)
+        assert state.policy == "strict"
+        assert state.security_settings == {"deny_paths": ("/a",), "timeout": 7.0}
+
+    def test_declared_policy_of_the_app_is_a_layer(self, machine: Machine) -> None:
+        machine.write("user", "security_policy: off\n")
+        state = AppState("shop", {})
+        state.policy = state.declared_policy = "strict"
+        apply_security_policy(state)
+        assert state.policy == "strict"
+
+    def test_settings_are_read_once(self, machine: Machine) -> None:
+        state = AppState("shop", {})
+        apply_security_policy(state)
+        machine.write("user", "security_policy: strict\n")
+        apply_security_policy(state)
+        assert state.policy == "standard"
+
+    def test_faults_of_security_settings_are_kept(self, machine: Machine) -> None:
+        machine.write("user", "security_policy: none\noutput: no-such-mode\nunknown: 1\n")
+        state = AppState("shop", {})
+        apply_security_policy(state)
+        keys = [fault.key for fault in state.security_settings["faults"]]
+        assert set(keys) == {"security_policy", None}
+
+    def test_work_dir_must_be_a_directory(self, machine: Machine) -> None:
+        machine.write("user", "work_dir: no-such-folder\n")
+        state = AppState("shop", {})
+        apply_security_policy(state)
+        (fault,) = state.security_settings["faults"]
+        assert fault.key == "work_dir" and "it is not a directory" in fault.message
+        assert state.security_settings["work_dir"] == str(machine.here / "no-such-folder")
+
+    def test_tokens_of_the_lowest_layer_apply(self, machine: Machine) -> None:
+        machine.write("user", "tokens: /user\n")
+        machine.write("system", "token_key: /system\n")
+        assert extract_security_rules(machine.resolve()) == {"token_key": "/system"}
+
+    def test_recording_is_a_variable(
+        self, machine: Machine, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setenv("TOOLI_RECORD_CAPABILITIES", "/tmp/record")
+        assert extract_security_rules(machine.resolve()) == {"record_capabilities": "/tmp/record"}

@@ -6,7 +6,7 @@ from collections.abc import Iterator  # noqa: TC003  evaluated at registration
 from time import time
 from typing import Annotated
 
-from tooli.config.security_settings import apply_security_policy
+from tooli.config import apply_security_policy
 from tooli.errors import AuthError, NotFoundError, StateError, Suggestion, TemporaryError
 from tooli.schema.param_info import Argument, Option
 from tooli.storage import audit_reader

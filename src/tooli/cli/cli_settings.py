@@ -6,8 +6,12 @@ Loaded only if there may be settings.
 from __future__ import annotations
 
 from tooli.config.config_files import change_work_dir
-from tooli.config.layers import SettingValue, resolve_settings
-from tooli.config.security_settings import extract_security_rules, make_work_dir_fault
+from tooli.config.layers import (
+    SettingValue,
+    extract_security_rules,
+    make_work_dir_fault,
+    resolve_settings,
+)
 from tooli.config.setting_definitions import SETTINGS
 from tooli.core.call import CALLER_PROFILES
 from tooli.detect import detect_execution_context

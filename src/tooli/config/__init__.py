@@ -4,4 +4,28 @@
 
 The highest layer that sets a setting wins. For a security setting, the strictest value of all
 layers applies.
+
+For speed, `apply_security_policy` imports `config.layers` only if there are settings.
 """
+
+from __future__ import annotations
+
+import os
+
+from tooli.config.config_files import find_config_files
+
+TYPE_CHECKING = False
+
+if TYPE_CHECKING:
+    from tooli.core.app_state import AppState
+
+
+def apply_security_policy(state: AppState) -> None:
+    """Apply the strictest security settings of all layers to an app, once per app."""
+    if state.policy_resolved:
+        return
+    state.policy_resolved = True
+    if any([name[:6] == "TOOLI_" for name in os.environ]) or find_config_files(os.environ):
+        from tooli.config.layers import resolve_security_policy
+
+        resolve_security_policy(state)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from tooli.config.config_files import find_config_files
+from tooli.config.config_files import find_config_files, original_work_dir
 from tooli.config.file_reader import ConfigSection, UnreadableConfig, read_config_file
 from tooli.config.setting_definitions import (
     OTHER_VARIABLES,
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
     from tooli.config.config_files import ConfigFile
     from tooli.config.setting_definitions import SettingDefinition
+    from tooli.core.app_state import AppState, SecuritySettings
     from tooli.errors import ToolError
 
 LAYERS = ("flag", "environment", ".env", "project", "user", "system", "default")
@@ -143,8 +144,10 @@ def resolve_settings(
                 SettingFault(_format_location(file.path, failure.line), str(failure))
             )
     _check_single_project_file(settings)
-    for name, key in SETTINGS.items():
-        default = (defaults or {}).get(name) or SettingValue(key.default, "default", "default")
+    for name, definition in SETTINGS.items():
+        default = (defaults or {}).get(name) or SettingValue(
+            definition.default, "default", "default"
+        )
         if default.value is not None:
             settings.add(name, default)
     return settings
@@ -174,24 +177,24 @@ def _has_settings(path: str) -> bool:
 
 
 def _add_environment(settings: Settings, env: Mapping[str, str]) -> None:
-    for name, key in SETTINGS.items():
-        text = env.get(key.variable)
+    for name, definition in SETTINGS.items():
+        text = env.get(definition.variable)
         if text:
-            _add_value(settings, key, RawSetting(text), "environment", key.variable)
+            _add_value(settings, definition, RawSetting(text), "environment", definition.variable)
             continue
-        for variable, value in key.shared_variables:
+        for variable, value in definition.shared_variables:
             if env.get(variable):
                 settings.add(name, SettingValue(value, "environment", variable))
                 break
 
 
 def _add_value(
-    settings: Settings, key: SettingDefinition, scalar: RawSetting, layer: str, origin: str
+    settings: Settings, definition: SettingDefinition, raw: RawSetting, layer: str, origin: str
 ) -> None:
     try:
-        settings.add(key.name, SettingValue(key.convert(scalar), layer, origin))
+        settings.add(definition.name, SettingValue(definition.convert(raw), layer, origin))
     except InvalidSetting as failure:
-        settings.faults.append(SettingFault(origin, str(failure), key.name))
+        settings.faults.append(SettingFault(origin, str(failure), definition.name))
 
 
 # ------------------------------------------------------------------ files
@@ -206,11 +209,11 @@ def _add_file(
         return
     by_setting: dict[str, list[tuple[SettingDefinition, RawSetting]]] = {}
     for section in _applicable_sections(settings, file, content, app, callers):
-        for key, scalar in section:
-            by_setting.setdefault(key.name, []).append((key, scalar))
+        for definition, raw in section:
+            by_setting.setdefault(definition.name, []).append((definition, raw))
     for candidates in by_setting.values():
-        for key, scalar in candidates if candidates[0][0].is_security else candidates[:1]:
-            _add_value(settings, key, scalar, file.layer, _format_location(file.path, scalar.line))
+        for definition, raw in candidates if candidates[0][0].is_security else candidates[:1]:
+            _add_value(settings, definition, raw, file.layer, _format_location(file.path, raw.line))
 
 
 def _applicable_sections(
@@ -242,17 +245,17 @@ def _caller_settings(
     Security settings are not allowed there, because callers identify themselves.
     """
     found: list[tuple[SettingDefinition, RawSetting]] = []
-    for key, scalar in _known_settings(settings, file, section):
+    for definition, raw in _known_settings(settings, file, section):
         try:
-            key.convert(scalar)
+            definition.convert(raw)
         except InvalidSetting as failure:
-            _add_fault(settings, file, scalar.line, str(failure), key.name)
+            _add_fault(settings, file, raw.line, str(failure), definition.name)
             continue
-        if key.is_security:
-            message = f"{key.name} is a security setting, which cannot depend on the caller"
-            _add_fault(settings, file, scalar.line, message, key.name)
+        if definition.is_security:
+            message = f"{definition.name} is a security setting, which cannot depend on the caller"
+            _add_fault(settings, file, raw.line, message, definition.name)
         else:
-            found.append((key, scalar))
+            found.append((definition, raw))
     return found
 
 
@@ -283,12 +286,12 @@ def _known_settings(
     """Return the settings of a section; report unknown names and inner sections."""
     found: list[tuple[SettingDefinition, RawSetting]] = []
     for name, value in section.entries.items():
-        key = SETTINGS.get(name)
-        if key is not None and isinstance(value, RawSetting):
-            found.append((key, value))
-        elif key is not None:
+        definition = SETTINGS.get(name)
+        if definition is not None and isinstance(value, RawSetting):
+            found.append((definition, value))
+        elif definition is not None:
             _add_fault(
-                settings, file, value.line, f"{name} must be {key.type}, not a section", name
+                settings, file, value.line, f"{name} must be {definition.type}, not a section", name
             )
         elif name not in other_names:
             closest = closest_match(name, (*SETTINGS, *other_names))
@@ -310,14 +313,75 @@ def _add_dotenv(settings: Settings, file: ConfigFile, content: ConfigSection) ->
     Other programs use the file as well, so an unknown name is reported only if it resembles a
     setting.
     """
-    by_variable = {key.variable: key for key in SETTINGS.values()}
-    for name, scalar in content.entries.items():
-        assert isinstance(scalar, RawSetting)
-        key = by_variable.get(name)
-        if key is not None and scalar.text:
-            _add_value(settings, key, scalar, file.layer, _format_location(file.path, scalar.line))
-        elif key is None and name not in OTHER_VARIABLES:
+    by_variable = {definition.variable: definition for definition in SETTINGS.values()}
+    for name, raw in content.entries.items():
+        assert isinstance(raw, RawSetting)
+        definition = by_variable.get(name)
+        if definition is not None and raw.text:
+            _add_value(settings, definition, raw, file.layer, _format_location(file.path, raw.line))
+        elif definition is None and name not in OTHER_VARIABLES:
             closest = closest_match(name[6:], [definition.name for definition in SETTINGS.values()])
             if closest is not None:
                 message = f"unknown variable {name}; did you mean {SETTINGS[closest].variable}?"
-                _add_fault(settings, file, scalar.line, message)
+                _add_fault(settings, file, raw.line, message)
+
+
+# ------------------------------------------------------------------ security settings
+
+_TOKEN_SETTINGS = ("token_key", "tokens")
+"""Settings that define which tokens are accepted. Only those of the lowest layer apply."""
+
+
+def extract_security_rules(settings: Settings) -> SecuritySettings:
+    """Return the security settings that are not defaults, except `security_policy`."""
+    values = settings.non_default()
+    rules: SecuritySettings = {  # pyright: ignore[reportAssignmentType]
+        name: value.value
+        for name, value in values.items()
+        if SETTINGS[name].is_security and name != "security_policy"
+    }
+    layers = {name: LAYERS.index(values[name].layer) for name in _TOKEN_SETTINGS if name in values}
+    for name, layer in layers.items():
+        if layer < max(layers.values()):
+            del rules[name]  # otherwise a caller could add tokens that the system does not accept
+    if "work_dir" in rules:
+        rules["work_dir"] = os.path.join(original_work_dir(), os.path.expanduser(rules["work_dir"]))
+    record_path = os.environ.get("TOOLI_RECORD_CAPABILITIES")
+    if record_path:
+        rules["record_capabilities"] = record_path
+    return rules
+
+
+def resolve_security_policy(state: AppState) -> None:
+    """Set the security settings of an app: the strictest values of all layers.
+
+    Invalid settings become `faults`, which reject every call and prevent a server from starting:
+    an invalid setting may have been a restriction.
+    """
+    declared = SettingValue(state.declared_policy, "default", "the app's own")
+    settings = resolve_settings(state.name, defaults={"security_policy": declared})
+    state.policy = settings.get("security_policy")
+    rules = state.security_settings = extract_security_rules(settings)
+    timeout = settings.get("timeout")
+    if timeout is not None:  # the command line has an option for it, other interfaces do not
+        rules["timeout"] = timeout
+    faults = [*filter(_affects_every_surface, settings.faults)]
+    if "work_dir" in rules and not os.path.isdir(rules["work_dir"]):
+        faults.append(
+            make_work_dir_fault(settings.non_default()["work_dir"], "it is not a directory")
+        )
+    if faults:
+        rules["faults"] = faults
+    state.prepared_tools.clear()
+
+
+def _affects_every_surface(fault: SettingFault) -> bool:
+    """True if a fault concerns every interface, not only the command line."""
+    return fault.key is None or fault.key == "timeout" or SETTINGS[fault.key].is_security
+
+
+def make_work_dir_fault(value: SettingValue, reason: str | None) -> SettingFault:
+    """Return the fault of a `work_dir` that cannot be used."""
+    return SettingFault(
+        value.origin, f"work_dir {value.value!r} cannot be used: {reason}", "work_dir"
+    )

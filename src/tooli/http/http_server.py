@@ -19,7 +19,7 @@ from ipaddress import ip_address
 from time import monotonic
 from traceback import print_exc
 
-from tooli.config.security_settings import apply_security_policy
+from tooli.config import apply_security_policy
 from tooli.errors import DefinitionError, DependencyError, InputError, Suggestion
 from tooli.http.access_control import LOOPBACK_HOSTS
 from tooli.serving.dispatcher import GRACE_PERIOD, is_installed

@@ -8,7 +8,7 @@ from __future__ import annotations
 import sys
 from time import perf_counter
 
-from tooli.config.security_settings import apply_security_policy
+from tooli.config import apply_security_policy
 from tooli.core._hot_tables import MCP_OPTIONS, OPTION_KINDS
 from tooli.core.call import DEFAULT_OPTIONS, Call, Failed, Options
 from tooli.core.tool import RATE_LIMIT_FORMAT, Tool, is_rate_limit

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from tooli.config.security_settings import apply_security_policy
+from tooli.config import apply_security_policy
 from tooli.core.declared_capabilities import AllowedAccess
 from tooli.errors import Suggestion, TemporaryError
 from tooli.execution.sandbox.bwrap import BubblewrapRunner, find_bubblewrap, locate_app
