@@ -13,19 +13,21 @@ from tests.parity import zoo
 from tooli import Option, Tooli
 from tooli.annotations import Destructive
 from tooli.describe.agent_documents import (
+    build_discovery,
     build_llms_files,
+    build_manifest,
+    build_skill_files,
     render_agents_md,
     render_agents_md_block,
     render_claude_md,
     render_claude_md_block,
     render_llms_full,
     render_llms_txt,
+    render_reference_page,
 )
 from tooli.describe.app_info import collect_app_info
 from tooli.describe.man import build_man_pages
-from tooli.describe.manifest import build_discovery, build_manifest
 from tooli.describe.schema_formats import describe_tool
-from tooli.describe.skill import build_skill_files, render_reference_page
 from tooli.testing import invoke
 from tooli.text.sanitize import is_clean
 from tooli.text.tokens import estimate_tokens

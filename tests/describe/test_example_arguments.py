@@ -9,7 +9,7 @@ from tests.parity import zoo
 
 from tooli import Tooli
 from tooli.describe.app_info import collect_app_info
-from tooli.describe.example_arguments import sample_argv, sample_value
+from tooli.describe.schema_text import sample_argv, sample_value
 from tooli.testing import check_line
 
 _WITH_CALLBACK = ("checked",)  # the callback of its parameter rejects sample values

@@ -16,8 +16,8 @@ from tests.parity.zoo import make_app, make_called, make_single
 
 from tooli import Argument, Context, Option, Tooli
 from tooli.annotations import Destructive, ReadOnly
-from tooli.describe.example_arguments import parse_example
 from tooli.describe.openapi_document import build_openapi
+from tooli.describe.schema_text import parse_example
 from tooli.errors import ERROR_CODES
 from tooli.http.http_request import read_options
 from tooli.pipeline.option_values import read_run_option

@@ -9,8 +9,8 @@ from typing import Annotated, TypedDict
 
 from tooli import Option, Tooli
 from tooli.annotations import Destructive, ReadOnly
+from tooli.describe.agent_documents import build_skill_files, render_skill_md, skill_slug
 from tooli.describe.app_info import collect_app_info
-from tooli.describe.skill import build_skill_files, render_skill_md, skill_slug
 from tooli.text.tokens import estimate_tokens
 
 

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 from tests.integration.outside import environment
 
+from tooli.describe.agent_documents import build_skill_files
 from tooli.describe.app_info import collect_app_info
-from tooli.describe.skill import build_skill_files
 
 APP = """\
 from tooli import Tooli

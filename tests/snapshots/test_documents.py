@@ -10,6 +10,9 @@ import pytest
 from examples.file_tools.app import app
 
 from tooli.describe.agent_documents import (
+    build_discovery,
+    build_manifest,
+    build_skill_files,
     render_agents_md,
     render_claude_md,
     render_llms_full,
@@ -17,8 +20,6 @@ from tooli.describe.agent_documents import (
 )
 from tooli.describe.app_info import AppInfo, collect_app_info
 from tooli.describe.man import build_man_pages
-from tooli.describe.manifest import build_discovery, build_manifest
-from tooli.describe.skill import build_skill_files
 from tooli.export.permissions import render_rules
 from tooli.testing.parity import format_json
 

@@ -215,7 +215,7 @@ def _write_document(output: CommandOutput, options: Container[str]) -> int:
 
         text = render_bootstrap(description, detect_execution_context().caller_id)
         return _write_text(output, text.rstrip("\n"))
-    from tooli.describe.manifest import build_discovery, build_manifest
+    from tooli.describe.agent_documents import build_discovery, build_manifest
 
     return _write_json(
         output,

@@ -1,22 +1,216 @@
-"""Render AGENTS.md, CLAUDE.md and llms.txt of an app, and the document that an agent prefers.
+"""Render the documents for agents: SKILL.md, AGENTS.md, CLAUDE.md, llms.txt and the manifest.
 
-llms.txt follows llmstxt.org: a title, one quoted line, one paragraph, then lists of links to the
-pages of the commands.
+A skill is a folder that an agent loads on demand: SKILL.md and a page for each command. llms.txt
+follows llmstxt.org: a title, one quoted line, one paragraph, then lists of links to these pages.
 """
 
 from __future__ import annotations
 
-from tooli.describe import sections, tool_facts
+from json import dumps
+
+from tooli.describe import sections
+from tooli.describe.agent_help import render_usage
 from tooli.describe.markdown import bullets, code, fence, join_blocks, link, sentence, single_line
-from tooli.describe.skill import reference_sections, render_reference_page, render_skill_md
+from tooli.describe.schema_formats import describe_tool, environment_variables
+from tooli.describe.schema_text import format_type, object_properties
+from tooli.errors import ERROR_CODES, EXIT_CODES
+from tooli.schema.json_schema import output_schema
 
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from tooli.core.protocols import JsonObject
     from tooli.core.tool import Tool
     from tooli.describe.app_info import AppInfo
+
+_DETAIL_BUDGETS = (
+    (sections.FULL, 1_900),
+    (sections.SHORT, 2_600),
+    (sections.LINES, 4_500),
+    (sections.NAMES, 5_000),
+    (sections.GROUPS, 5_000),
+)
+"""Token budget of each level of detail. Token estimates are about a third too high."""
+
+_MAX_DESCRIPTION_LENGTH = 420  # agents keep the descriptions of all skills in context
+
+
+def build_skill_files(app_info: AppInfo) -> dict[str, str]:
+    """Return SKILL.md and a page for each command, by path."""
+    files = {"SKILL.md": render_skill_md(app_info, linked=True)}
+    for tool in app_info.tools:
+        files[sections.reference_path(tool)] = render_reference_page(app_info, tool)
+    return files
+
+
+def skill_slug(name: str) -> str:
+    """Return the name of the skill and its folder: lower case letters, digits, single hyphens."""
+    letters = "".join([c if c.isascii() and c.isalnum() else "-" for c in name.lower()])
+    parts = "-".join(filter(None, letters.split("-")))
+    return parts[:64].strip("-") or "app"
+
+
+def render_skill_md(app_info: AppInfo, *, linked: bool = False) -> str:
+    """Return SKILL.md. With `linked`, it has links to the pages of the commands."""
+    return sections.render_within_budget(
+        lambda detail: _render_skill(app_info, detail, linked), *_DETAIL_BUDGETS
+    )
+
+
+def _render_skill(app_info: AppInfo, detail: int, linked: bool) -> str:
+    workflow = list(sections.workflow_section(app_info)) if detail < sections.NAMES else []
+    return f"{_front_matter(app_info)}\n\n" + join_blocks(
+        f"# {single_line(app_info.name)}",
+        app_info.description,
+        "## Commands",
+        sections.command_sections(app_info, detail, linked),
+        ["## Workflows", *workflow] if workflow else [],
+        "## Output",
+        sections.response_section(app_info),
+        sections.exit_code_line(),
+        bullets(sections.safety_rules(app_info)),
+        _caller_section(app_info),
+        sections.author_sections(app_info),
+    )
+
+
+def _caller_section(app_info: AppInfo) -> list[str]:
+    """Return the section about how an agent identifies itself."""
+    line = f"TOOLI_CALLER=my-agent {sections.example_call(app_info)}"
+    rows = [f"`{name}`: {text}" for name, text in sections.CALLER_VARIABLES]
+    return ["## Caller", fence([line], "bash"), bullets(rows)]
+
+
+# ------------------------------------------------------------------ front matter
+
+
+def _front_matter(app_info: AppInfo) -> str:
+    lines = ["---", f"name: {skill_slug(app_info.name)}", "description: >-"]
+    lines += _fold_yaml(_skill_description(app_info))
+    lines += [
+        "compatibility: >-",
+        *_fold_yaml(f"Requires the program {app_info.name} on the PATH."),
+    ]
+    lines += ["metadata:", '  generator: "tooli"']
+    if app_info.version:
+        lines.append(f"  version: {_quote_yaml(app_info.version)}")
+    return "\n".join([*lines, "---"])
+
+
+def _skill_description(app_info: AppInfo) -> str:
+    """Return the description in the front matter, which agents see before they load the skill."""
+    about = sentence(app_info.description) or f"The commands of {app_info.name}."
+    text = f"{about[:600]} Use it to"
+    for i, tool in enumerate(app_info.tools):
+        task = single_line(tool.doc.summary or sections.command_title(tool)).rstrip(".")
+        task = task.partition(";")[0].partition(". ")[0]
+        more = f"{';' if i else ''} {task[:1].lower()}{task[1:]}"
+        if i and len(text) + len(more) > _MAX_DESCRIPTION_LENGTH:
+            return f"{text}; and more."[:1024]
+        text += more
+    return f"{text}."[:1024] if app_info.tools else about[:1024]
+
+
+def _fold_yaml(text: str) -> list[str]:
+    """Return text as lines of a YAML block.
+
+    Three hyphens are replaced, because they would end the front matter.
+    """
+    words = "".join([c if c.isprintable() else " " for c in text.replace("---", "—")])
+    lines: list[str] = []
+    line = " "
+    for word in words.split():
+        if len(line) > 1 and len(line) + 1 + len(word) > 98:
+            lines.append(line)
+            line = " "
+        line += f" {word}"
+    return [*lines, line]
+
+
+def _quote_yaml(text: str) -> str:
+    return dumps(single_line(text), ensure_ascii=False)
+
+
+# ------------------------------------------------------------------ one command
+
+
+def render_reference_page(app_info: AppInfo, tool: Tool) -> str:
+    """Return the page of one command."""
+    return join_blocks(
+        f"# {app_info.name} {' '.join(tool.cli_path)}".rstrip(),
+        reference_sections(app_info, tool, 2),
+    )
+
+
+def reference_sections(app_info: AppInfo, tool: Tool, level: int) -> Iterator[str]:
+    """Yield the sections of a command's page. `level` is the level of their headings."""
+    mark = "#" * level
+    yield tool.doc.summary
+    yield tool.doc.description or ""
+    if tool.guidance.when_to_use:
+        yield f"When to use it: {sentence(tool.guidance.when_to_use)}"
+    facts = [*sections.effect_phrases(tool), *sections.requirement_phrases(tool)]
+    yield bullets([f"{fact[:1].upper()}{fact[1:]}" for fact in facts])
+    yield f"{mark} Usage"
+    yield code(f"{app_info.name} {render_usage(tool)}")
+    yield "\n".join(sections.parameter_bullets(tool))
+    yield from _example_blocks(app_info, tool)
+    returned = sections.return_sentence(tool)
+    if returned:
+        yield f"{mark} Result"
+        yield returned
+        yield from _result_fields(tool)
+    failures = sections.declared_errors(tool)
+    if failures:
+        yield f"{mark} Errors"
+        yield bullets([f"`{name}`: {text}; {sections.remedy(name)}" for name, text in failures])
+    yield from _related_commands(app_info, tool, mark)
+
+
+def _example_blocks(app_info: AppInfo, tool: Tool) -> Iterator[str]:
+    """Yield the author's examples, with their outputs if the examples were run."""
+    if not tool.guidance.examples:
+        yield fence([sections.shortest_call(app_info.name, tool)], "bash")
+    for i, example in enumerate(tool.guidance.examples):
+        description = example.get("description")
+        yield f"{single_line(str(description)).rstrip('.:')}:" if description else ""
+        line = sections.format_command_line(
+            app_info.name, tool, example.get("args", ()), *sections.output_flags(tool)
+        )
+        yield fence([line], "bash")
+        if (tool.key, i) in app_info.example_outputs:
+            yield fence([app_info.example_outputs[tool.key, i]], "json")
+
+
+def _result_fields(tool: Tool) -> Iterator[str]:
+    """Yield the documented fields of the result."""
+    documented = [
+        f"`{name}` ({format_type(inner)}): {single_line(str(inner['description']))}"
+        for name, inner in object_properties(output_schema(tool) or {}).items()
+        if inner.get("description")
+    ]
+    yield bullets(documented)
+
+
+def _related_commands(app_info: AppInfo, tool: Tool, mark: str) -> Iterator[str]:
+    following, preceding = (
+        sections.next_commands(tool),
+        sections.previous_commands(app_info, tool),
+    )
+    if following or preceding:
+        yield f"{mark} Workflow"
+        yield bullets(
+            [
+                *[f"Next: {code(name)}{f', {when}' if when else ''}" for name, when in following],
+                *[f"Often after {code(name)}" for name in preceding],
+            ]
+        )
+
+
+# ------------------------------------------------------------------ AGENTS.md, llms.txt
+
 
 FULL_FILE_NAME = "llms-full.txt"
 _MAX_AGENTS_MD_TOKENS = 4_000  # estimated
@@ -211,7 +405,7 @@ def _command_groups(app_info: AppInfo) -> Iterator[str]:
 
 
 def _command_link(tool: Tool) -> str:
-    title = tool_facts.command_title(tool).replace("[", "(").replace("]", ")")
+    title = sections.command_title(tool).replace("[", "(").replace("]", ")")
     labels = [label for label in tool.behavior.labels() if label in ("read-only", "destructive")]
     annotations = f"({', '.join(labels)})" if labels else ""
     about = " ".join(filter(None, (single_line(tool.doc.summary), annotations)))
@@ -222,3 +416,94 @@ def _command_link(tool: Tool) -> str:
 def _command_reference(app_info: AppInfo, tool: Tool) -> Iterator[str]:
     yield f"## {single_line(' '.join((app_info.name, *tool.cli_path)))}"
     yield from reference_sections(app_info, tool, 3)
+
+
+# ------------------------------------------------------------------ manifest
+
+
+KNOWN_CALLERS = (
+    *("claude-code", "codex", "copilot-cli", "cursor", "gemini-cli", "opencode"),
+    *("openai-agents", "langchain", "google-adk", "claude-agent-sdk", "pydantic-ai"),
+)
+"""Caller names of well-known agents. Any other name is allowed."""
+
+
+def build_manifest(app_info: AppInfo) -> JsonObject:
+    """Return the manifest: a complete description of an app for agents and planners."""
+    head: JsonObject = {"name": app_info.name}
+    if app_info.version:
+        head["version"] = app_info.version
+    if app_info.description:
+        head["description"] = app_info.description
+    return {
+        **head,
+        "invocation": {
+            "argv": [app_info.name, "COMMAND", "--json"],
+            "answer": {"ok": True, "result": "matches output_schema", "meta": {}},
+            "failure": {"ok": False, "error": _EXAMPLE_ERROR, "meta": {}},
+            "arguments_as_json": "--input JSON|@file|-",
+            "stream": "--jsonl",
+            "plan_only": "--dry-run",
+            "confirm": "--yes",
+            "contract": "--schema [json|mcp|openai|anthropic]",
+            "mcp": [app_info.name, "mcp", "serve"],
+        },
+        "commands": {
+            tool.key or tool.name: _describe_command(app_info, tool) for tool in app_info.tools
+        },
+        "errors": {
+            code: text
+            for code, (text, _, _) in ERROR_CODES.items()
+            if code[:3] not in _HTTP_ONLY_FAMILIES
+        },
+        "exit_codes": {str(code): text for code, text in EXIT_CODES.items()},
+        "caller_convention": {
+            "env_var": "TOOLI_CALLER",
+            "version_var": "TOOLI_CALLER_VERSION",
+            "session_var": "TOOLI_SESSION_ID",
+            "well_known_values": list(KNOWN_CALLERS),
+            "detect_command": [app_info.name, "detect-context", "--json"],
+        },
+        "environment": list(environment_variables()),
+    }
+
+
+_EXAMPLE_ERROR = {
+    "code": "E3010",
+    "category": "state",
+    "message": "what is wrong",
+    "field": "the parameter",
+    "suggestion": {"fix": "what to do", "argv": ["a", "valid", "command", "line"]},
+    "is_retryable": False,
+}
+_HTTP_ONLY_FAMILIES = ("E14", "E24")
+"""Prefixes of error codes that only an HTTP server returns."""
+
+
+def _describe_command(app_info: AppInfo, tool: Tool) -> JsonObject:
+    """Describe one command, without the fields that the manifest has for all commands."""
+    described = describe_tool(tool, "json")
+    for name in ("name", "tool"):
+        described.pop(name, None)
+    if described.get("version") == app_info.version:
+        described.pop("version", None)
+    call = {
+        "argv": [app_info.name, *tool.cli_path],
+        "example": sections.shortest_call(app_info.name, tool),
+    }
+    after = sections.previous_commands(app_info, tool)
+    return {**call, **described, **({"commonly_after": after} if after else {})}
+
+
+def build_discovery(app_info: AppInfo) -> JsonObject:
+    """Return the names and summaries of all commands. `--schema` has the details."""
+    head = {"name": app_info.name, "version": app_info.version, "description": app_info.description}
+    app_fields = {key: value for key, value in head.items() if value}
+    return {
+        **app_fields,
+        "commands": [
+            {"name": tool.key or tool.name, "description": tool.doc.summary}
+            for tool in app_info.tools
+        ],
+        "schema": [app_info.name, "COMMAND", "--schema"],
+    }

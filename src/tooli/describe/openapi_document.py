@@ -8,8 +8,8 @@ from __future__ import annotations
 from urllib.parse import quote
 
 from tooli.core.options import Option, options_for
-from tooli.describe.example_arguments import build_request_examples
 from tooli.describe.mcp_tools import description_text, tools_by_safe_name
+from tooli.describe.schema_text import build_request_examples
 from tooli.errors import ERROR_CODES
 from tooli.inputs.constraints import Verbatim
 from tooli.schema.json_schema import input_schema, output_schema

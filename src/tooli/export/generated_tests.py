@@ -5,7 +5,7 @@ The tests call the tools as the framework does, without a model.
 
 from __future__ import annotations
 
-from tooli.describe.example_arguments import parse_example
+from tooli.describe.schema_text import parse_example
 from tooli.export.export_spec import exported_tools
 from tooli.export.module_source import call_target, fill_template, module_path
 from tooli.export.python_source import SourceText, call_source, docstring, string_literal

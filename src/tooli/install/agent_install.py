@@ -7,9 +7,12 @@ from __future__ import annotations
 
 import os
 
-from tooli.describe.agent_documents import render_agents_md_block, render_claude_md_block
+from tooli.describe.agent_documents import (
+    render_agents_md_block,
+    render_claude_md_block,
+    skill_slug,
+)
 from tooli.describe.app_info import collect_app_info
-from tooli.describe.skill import skill_slug
 from tooli.errors import InputError, Suggestion, ToolError
 from tooli.install.agent_paths import (
     DOCUMENT_AGENTS,

@@ -16,15 +16,17 @@ from time import gmtime, strftime
 
 from tooli.core.record import Record
 from tooli.describe.agent_documents import (
+    build_skill_files,
     render_agents_md_block,
     render_claude_md_block,
     render_llms_full,
     render_llms_txt,
+    render_skill_md,
+    skill_slug,
 )
 from tooli.describe.app_info import collect_app_info
 from tooli.describe.man import DEFAULT_DATE, build_man_pages
 from tooli.describe.markdown import join_blocks
-from tooli.describe.skill import build_skill_files, render_skill_md, skill_slug
 from tooli.errors import NotFoundError, StateError, Suggestion
 from tooli.export.exporter import CALLERS, EXPORT_MODES, export, is_unmodified
 from tooli.install.file_changes import (

@@ -9,8 +9,8 @@ from __future__ import annotations
 import json
 import os
 
+from tooli.describe.agent_documents import build_skill_files
 from tooli.describe.app_info import collect_app_info
-from tooli.describe.skill import build_skill_files
 from tooli.install.file_changes import (
     FileChange,
     InstallStep,

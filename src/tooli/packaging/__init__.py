@@ -8,8 +8,8 @@ from __future__ import annotations
 import os
 import sys
 
+from tooli.describe.agent_documents import build_skill_files
 from tooli.describe.app_info import collect_app_info
-from tooli.describe.skill import build_skill_files
 from tooli.errors import DefinitionError, ToolError
 from tooli.install.skill_folders import SKILL_FOLDER, top_level_package
 

@@ -16,13 +16,14 @@ from tooli.core.docstring import sanitize_doc_text
 from tooli.describe.agent_documents import (
     FULL_FILE_NAME,
     build_llms_files,
+    build_skill_files,
     render_agents_md,
     render_claude_md,
     render_llms_txt,
+    skill_slug,
 )
 from tooli.describe.app_info import AppInfo, collect_app_info
 from tooli.describe.man import build_man_pages
-from tooli.describe.skill import build_skill_files, skill_slug
 from tooli.testing import assert_examples
 
 every_app = pytest.mark.parametrize("name", APPS)
