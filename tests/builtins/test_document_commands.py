@@ -11,7 +11,7 @@ from examples.file_tools.app import app
 
 from tooli.builtins.document_commands import Target
 from tooli.describe.app_info import collect_app_info
-from tooli.export.exporter import CALLERS, export
+from tooli.export import CALLERS, export
 from tooli.testing import invoke
 
 TARGETS = get_args(get_args(Target)[0])

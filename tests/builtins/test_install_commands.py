@@ -11,7 +11,8 @@ import pytest
 
 from tooli import Tooli
 from tooli.builtins.install_commands import ServerAgents, SkillAgents
-from tooli.install.agent_paths import SERVER_CONFIGS, SKILL_PATHS
+from tooli.install.agent_install import SKILL_PATHS
+from tooli.install.server_registration import SERVER_CONFIGS
 from tooli.testing import invoke
 
 APP = Path(__file__).parents[2] / "examples" / "file_tools" / "app.py"

@@ -19,7 +19,7 @@ from tooli import Tooli
 from tooli.annotations import Destructive
 from tooli.describe.app_info import collect_app_info
 from tooli.errors import InputError
-from tooli.export.exporter import CALLERS, export
+from tooli.export import CALLERS, export
 
 MODES = ("subprocess", "import")
 NAMES = ("call", "json", "app", "list", "make-tool", "2fa", "TOOLS", "run", "tool", "class")

@@ -16,8 +16,8 @@ from tests.parity.zoo import make_app
 from tooli import NotFoundError, Tooli
 from tooli.describe.app_info import collect_app_info
 from tooli.errors import InputError
-from tooli.export.exporter import export
-from tooli.export.python_types import PythonTypes
+from tooli.export import export
+from tooli.export.python_functions import PythonTypes
 
 EVERYTHING = Path(__file__).parents[1] / "integration" / "frameworks" / "everything.py"
 ROOT = EVERYTHING.parents[3]

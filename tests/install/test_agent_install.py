@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from tests.integration.outside import environment
 
-from tooli.install.agent_paths import project_root
+from tooli.install.agent_install import project_root
 
 APP = Path(__file__).parents[2] / "examples" / "file_tools" / "app.py"
 OTHER = """

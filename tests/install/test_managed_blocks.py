@@ -8,7 +8,7 @@ import pytest
 
 from tooli.errors import ConflictError
 from tooli.install.file_changes import apply_steps, resolve_conflicts
-from tooli.install.managed_blocks import find_block, plan_block, plan_block_removal
+from tooli.install.managed_files import find_block, plan_block, plan_block_removal
 
 BODY = "## shop\n\nSell things.\n"
 

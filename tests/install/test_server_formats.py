@@ -11,8 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tooli.install.jsonc import MalformedFileError, parse_jsonc
-from tooli.install.server_formats import JsonServers, TomlServers
+from tooli.install.server_formats import JsonServers, MalformedFileError, TomlServers, parse_jsonc
 
 ENTRY: dict[str, Any] = {"command": "shop", "args": ["mcp", "serve"]}
 JSON, TOML = JsonServers("mcpServers"), TomlServers("mcp_servers")

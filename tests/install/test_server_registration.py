@@ -11,8 +11,7 @@ import pytest
 from tooli import Tooli
 from tooli.errors import ConflictError, FormatError, InputError
 from tooli.install.agent_install import add_server, list_servers, remove_server
-from tooli.install.agent_paths import SERVER_CONFIGS
-from tooli.install.server_registration import program_argv, server_argv
+from tooli.install.server_registration import SERVER_CONFIGS, program_argv, server_argv
 
 PROJECT = {agent: config.project for agent, config in SERVER_CONFIGS.items()}
 SETTINGS = {

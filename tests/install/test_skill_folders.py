@@ -11,7 +11,7 @@ import pytest
 from tooli.errors import AuthError, ConflictError, ToolRuntimeError
 from tooli.install import file_changes
 from tooli.install.file_changes import FileChange, InstallStep, apply_steps, resolve_conflicts
-from tooli.install.skill_folders import MANIFEST, plan_skill, plan_skill_removal
+from tooli.install.managed_files import MANIFEST, plan_skill, plan_skill_removal
 
 FILES = {"SKILL.md": "---\nname: shop\n---\n", "references/find.md": "# find\n"}
 

@@ -145,7 +145,7 @@ def test_packaged_skill_is_found(tmp_path: Path) -> None:
         page.write("\nMade when it was built.\n")
     code = (
         "from shop_tools.app import app\n"
-        "from tooli.install.skill_folders import read_packaged_skill\n"
+        "from tooli.install.managed_files import read_packaged_skill\n"
         "found = read_packaged_skill(app)\n"
         "print(list(found), found['SKILL.md'].endswith('was built.\\n'))"
     )
@@ -163,7 +163,7 @@ def test_packaged_skill_is_found(tmp_path: Path) -> None:
 def test_an_app_without_one() -> None:
     from tests.describe.test_skill import make
 
-    from tooli.install.skill_folders import read_packaged_skill
+    from tooli.install.managed_files import read_packaged_skill
 
     assert read_packaged_skill(make()) is None
     assert "SKILL.md" in build_skill_files(collect_app_info(make()))

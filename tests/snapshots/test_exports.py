@@ -9,7 +9,7 @@ import pytest
 from examples.file_tools.app import app
 
 from tooli.describe.app_info import collect_app_info
-from tooli.export.exporter import CALLERS, export
+from tooli.export import CALLERS, export
 
 HERE = Path(__file__).parent / "exports"
 

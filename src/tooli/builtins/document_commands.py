@@ -10,7 +10,7 @@ from tooli.describe.agent_documents import build_llms_files, render_llms_txt
 from tooli.describe.app_info import collect_app_info
 from tooli.describe.man import build_man_page, build_man_pages
 from tooli.errors import InputError
-from tooli.export.exporter import export as render_export
+from tooli.export import export as render_export
 from tooli.export.permissions import render_rules
 from tooli.install.project_documents import (
     build_date,

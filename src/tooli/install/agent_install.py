@@ -1,11 +1,14 @@
 """Implement the commands `skills` and `mcp add/remove/list`.
 
-Each function plans the steps, applies them and returns result rows.
+Each function plans the steps, applies them and returns result rows. The variables HOME,
+CLAUDE_CONFIG_DIR, CODEX_HOME, GEMINI_CLI_HOME and XDG_CONFIG_HOME change the paths of agents, as
+they do in the agents themselves.
 """
 
 from __future__ import annotations
 
 import os
+import sys
 
 from tooli.describe.agent_documents import (
     render_agents_md_block,
@@ -14,41 +17,61 @@ from tooli.describe.agent_documents import (
 )
 from tooli.describe.app_info import collect_app_info
 from tooli.errors import InputError, Suggestion, ToolError
-from tooli.install.agent_paths import (
-    DOCUMENT_AGENTS,
-    SKILL_PATHS,
-    AgentPath,
-    display_path,
-    project_root,
-    server_config_paths,
-    skill_paths,
-)
 from tooli.install.file_changes import (
     apply_steps,
+    display_path,
     install_lock,
     plan_and_apply,
     resolve_conflicts,
     to_rows,
 )
-from tooli.install.managed_blocks import has_block, plan_block, plan_block_removal
+from tooli.install.managed_files import (
+    app_skill_files,
+    has_block,
+    plan_block,
+    plan_block_removal,
+    plan_skill,
+    plan_skill_removal,
+)
 from tooli.install.server_registration import (
+    SERVER_CONFIGS,
+    AgentPath,
     ServerPlan,
     ServerRecords,
     plan_server,
     plan_server_removal,
     server_argv,
 )
-from tooli.install.skill_folders import app_skill_files, plan_skill, plan_skill_removal
 
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Sequence
+    from collections.abc import Callable, Collection, Iterable, Sequence
 
     from tooli.core.protocols import ToolSource
     from tooli.install.file_changes import InstallStep
 
     Rows = list[dict[str, str]]
+
+_SHARED_PATHS = (".agents/skills", "{home}/.agents/skills")
+
+SKILL_PATHS: dict[str, tuple[str, str]] = {
+    # agent: (in a project, for a user)
+    "agents": _SHARED_PATHS,  # any agent that reads the shared folder
+    "claude-code": (".claude/skills", "{claude}/skills"),
+    "codex": _SHARED_PATHS,
+    "copilot": _SHARED_PATHS,
+    "cursor": _SHARED_PATHS,
+    "gemini": _SHARED_PATHS,
+    "kimi-code": _SHARED_PATHS,
+    "opencode": _SHARED_PATHS,
+    "pi": _SHARED_PATHS,
+    "qwen-code": _SHARED_PATHS,
+}
+DEFAULT_AGENTS = ("agents", "claude-code")
+"""Agents that a skill is installed for by default. Every agent reads one of their folders."""
+
+DOCUMENT_AGENTS = {"AGENTS.md": "agents", "CLAUDE.md": "claude-code"}
 
 
 def add_skill(
@@ -272,3 +295,73 @@ def _server_argv(app: ToolSource, command: str | None) -> Sequence[str]:
         if command is not None:
             raise
         return ("",)
+
+
+# ------------------------------------------------------------------ paths
+
+
+def skill_paths(agents: Iterable[str], *, user: bool) -> list[AgentPath]:
+    """Return the folders for skills, each with the agents that read it."""
+    agents_by_path: dict[str, list[str]] = {}
+    for agent in agents or DEFAULT_AGENTS:
+        path_key = _resolve(SKILL_PATHS[agent][user], user=user)
+        if agent not in agents_by_path.setdefault(path_key, []):
+            agents_by_path[path_key].append(agent)
+    return [AgentPath(path, ", ".join(names)) for path, names in agents_by_path.items()]
+
+
+def server_config_paths(agents: Iterable[str], *, user: bool) -> list[AgentPath]:
+    """Return the files in which servers are registered."""
+    return [
+        AgentPath(
+            _resolve(
+                SERVER_CONFIGS[agent].user if user else SERVER_CONFIGS[agent].project, user=user
+            ),
+            agent,
+        )
+        for agent in dict.fromkeys(agents or SERVER_CONFIGS)
+    ]
+
+
+def project_root() -> str:
+    """Return the root of the Git repository, or else the current folder.
+
+    A home folder that is a Git repository does not count as a project.
+    """
+    here = folder = os.getcwd()
+    home = os.path.realpath(os.path.expanduser("~"))
+    while True:
+        if os.path.realpath(folder) == home:
+            return here
+        if os.path.exists(os.path.join(folder, ".git")):
+            return folder
+        above = os.path.dirname(folder)
+        if above == folder:
+            return here
+        folder = above
+
+
+def _resolve(pattern: str, *, user: bool) -> str:
+    if not user:
+        return os.path.join(project_root(), *pattern.split("/"))
+    return os.path.normpath(pattern.format_map(_base_dirs()))
+
+
+def _base_dirs() -> dict[str, str]:
+    getenv = os.environ.get
+    home = os.path.expanduser("~")
+    claude = getenv("CLAUDE_CONFIG_DIR")
+    if sys.platform == "win32":
+        settings = getenv("APPDATA") or os.path.join(home, "AppData", "Roaming")
+    elif sys.platform == "darwin":
+        settings = os.path.join(home, "Library", "Application Support")
+    else:
+        settings = getenv("XDG_CONFIG_HOME") or os.path.join(home, ".config")
+    return {
+        "home": home,
+        "claude": claude or os.path.join(home, ".claude"),
+        "claude_state": os.path.join(claude or home, ".claude.json"),
+        "codex": getenv("CODEX_HOME") or os.path.join(home, ".codex"),
+        "gemini": os.path.join(getenv("GEMINI_CLI_HOME") or home, ".gemini"),
+        "code": os.path.join(settings, "Code", "User"),
+    }

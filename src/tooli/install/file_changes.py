@@ -24,8 +24,12 @@ from tempfile import mkstemp
 
 from tooli.core.record import Record
 from tooli.errors import AuthError, ConflictError, Suggestion, ToolRuntimeError
-from tooli.install.agent_paths import display_path
 from tooli.storage.state_files import get_state_dir
+
+if sys.platform == "win32":
+    import msvcrt
+else:
+    import fcntl
 
 TYPE_CHECKING = False
 
@@ -54,6 +58,15 @@ class InstallStep(Record):
     edited_changes: tuple[FileChange, ...] = ()  # the changes that overwrite a person's edits
     prune_folders: tuple[str, ...] = ()  # removed if they are empty, innermost first
     backups: tuple[str, ...] = ()  # copies of overwritten edits
+
+
+def display_path(path: str) -> str:
+    """Return a path for display: relative if it is below the current folder."""
+    try:
+        relative = os.path.relpath(path)
+    except ValueError:  # another drive
+        return path
+    return path if relative.startswith("..") else relative
 
 
 def digest(data: bytes) -> str:
@@ -314,12 +327,8 @@ def _acquire_lock() -> int | None:
         return None
     try:
         if sys.platform == "win32":
-            import msvcrt
-
             msvcrt.locking(descriptor, msvcrt.LK_LOCK, 1)
         else:
-            import fcntl
-
             fcntl.flock(descriptor, fcntl.LOCK_EX)
     except OSError:
         os.close(descriptor)

@@ -28,7 +28,7 @@ from tooli.describe.app_info import collect_app_info
 from tooli.describe.man import DEFAULT_DATE, build_man_pages
 from tooli.describe.markdown import join_blocks
 from tooli.errors import NotFoundError, StateError, Suggestion
-from tooli.export.exporter import CALLERS, EXPORT_MODES, export, is_unmodified
+from tooli.export import CALLERS, EXPORT_MODES, export, is_unmodified
 from tooli.install.file_changes import (
     FileChange,
     InstallStep,
@@ -38,9 +38,8 @@ from tooli.install.file_changes import (
     read_file,
     resolve_link,
 )
-from tooli.install.managed_blocks import add_markers, find_block, plan_block
+from tooli.install.managed_files import add_markers, find_block, plan_block, plan_skill
 from tooli.install.server_registration import program_argv
-from tooli.install.skill_folders import plan_skill
 from tooli.text.jsonable import is_list, is_object
 from tooli.text.sanitize import sanitize
 

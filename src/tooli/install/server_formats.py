@@ -1,7 +1,7 @@
 """Read, insert, replace and remove an MCP server in the settings file of an agent.
 
-The rest of the file does not change, comments and line ends included. JSON is edited as
-text, with the positions that `jsonc` reports. TOML is read and edited with tomlkit.
+The rest of the file does not change, comments and line ends included. JSON is edited as text, with
+the positions that `parse_jsonc` reports. TOML is read and edited with tomlkit.
 """
 
 from __future__ import annotations
@@ -9,13 +9,11 @@ from __future__ import annotations
 import json
 import re
 
-from tooli.install.jsonc import (
-    MalformedFileError,
-    find_member,
-    line_number,
-    parse_jsonc,
-    skip_space,
-)
+import tomlkit
+from tomlkit.exceptions import ParseError, TOMLKitError
+from tomlkit.items import InlineTable
+
+from tooli.core.record import Record
 from tooli.text.jsonable import is_object
 
 TYPE_CHECKING = False
@@ -26,7 +24,6 @@ if TYPE_CHECKING:
     from tomlkit import TOMLDocument
 
     from tooli.core.protocols import JsonObject
-    from tooli.install.jsonc import JsonMember, JsonNode
 
     class ServerFileFormat(Protocol):
         """A file format with servers by name in one object or table, the container."""
@@ -56,6 +53,146 @@ if TYPE_CHECKING:
         def is_empty(self, text: str) -> bool:
             """True if the text has no content."""
             ...
+
+# ------------------------------------------------------------------ JSON with comments
+
+
+_SPACE = re.compile(r"(?:[\s\ufeff]+|//[^\n]*|/\*.*?\*/)*", re.DOTALL)
+_LITERAL = re.compile(r"-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?(?![\w.])|true|false|null")
+_DECODER = json.JSONDecoder()
+
+
+class MalformedFileError(ValueError):
+    """A settings file cannot be parsed. `line` is the line of the problem."""
+
+    def __init__(self, line: int, problem: str) -> None:
+        super().__init__(problem)
+        self.line, self.problem = line, problem
+
+
+class JsonNode(Record):
+    """A value and the position of its text."""
+
+    value: Any
+    start: int
+    end: int
+    members: tuple[JsonMember, ...] = ()
+
+
+class JsonMember(Record):
+    """A member of an object: name and value."""
+
+    name: str
+    start: int
+    node: JsonNode
+
+
+def parse_jsonc(text: str) -> JsonNode | None:
+    """Parse a text; return None if it contains only whitespace and comments."""
+    parser = _Parser(text)
+    parser.skip()
+    if parser.position == len(text):
+        return None
+    try:
+        root = parser.value()
+    except RecursionError:
+        raise MalformedFileError(1, "nested too deeply") from None
+    parser.skip()
+    if parser.position != len(text):
+        raise MalformedFileError(
+            line_number(text, parser.position), "unexpected text after the end"
+        )
+    return root
+
+
+class _Parser:
+    def __init__(self, text: str) -> None:
+        self.text, self.position = text, 0
+
+    def skip(self) -> None:
+        self.position = skip_space(self.text, self.position)
+
+    def value(self) -> JsonNode:
+        start, first = self.position, self.text[self.position : self.position + 1]
+        if first == "{":
+            return self.object(start)
+        if first == "[":
+            return self.array(start)
+        if first == '"':
+            return JsonNode(self.string(), start, self.position)
+        literal = _LITERAL.match(self.text, start)
+        if literal is None:
+            raise self.error("a value is missing")
+        self.position = literal.end()
+        return JsonNode(json.loads(literal.group()), start, self.position)
+
+    def string(self) -> str:
+        try:
+            found, self.position = _DECODER.raw_decode(self.text, self.position)
+        except json.JSONDecodeError as error:
+            raise MalformedFileError(error.lineno, error.msg.lower()) from None
+        return found
+
+    def object(self, start: int) -> JsonNode:
+        members: list[JsonMember] = []
+        while self.has_next("}", first=not members):
+            at = self.position
+            if self.text[at : at + 1] != '"':
+                raise self.error("a name in quotes is missing")
+            name = self.string()
+            self.skip()
+            if self.text[self.position : self.position + 1] != ":":
+                raise self.error("a colon is missing")
+            self.position += 1
+            self.skip()
+            members.append(JsonMember(name, at, self.value()))
+        whole = {member.name: member.node.value for member in members}
+        return JsonNode(whole, start, self.position, tuple(members))
+
+    def array(self, start: int) -> JsonNode:
+        items: list[Any] = []
+        while self.has_next("]", first=not items):
+            items.append(self.value().value)
+        return JsonNode(items, start, self.position)
+
+    def has_next(self, close: str, *, first: bool) -> bool:
+        """Skip the opening bracket, a comma or the closing bracket; True if an item follows."""
+        if first:
+            self.position += 1
+        self.skip()
+        following = self.text[self.position : self.position + 1]
+        if not first and following == ",":
+            self.position += 1
+            self.skip()
+            following = self.text[self.position : self.position + 1]
+        elif not first and following != close:
+            raise self.error(f"a comma or {close} is missing")
+        if following == close:
+            self.position += 1
+            return False
+        return True
+
+    def error(self, problem: str) -> MalformedFileError:
+        return MalformedFileError(line_number(self.text, self.position), problem)
+
+
+def line_number(text: str, position: int) -> int:
+    """Return the line number of a position."""
+    return text.count("\n", 0, position) + 1
+
+
+def find_member(node: JsonNode, name: str) -> JsonMember | None:
+    """Return the member of that name, or None. Of duplicates the last one counts, as in JSON."""
+    return next((member for member in reversed(node.members) if member.name == name), None)
+
+
+def skip_space(text: str, position: int) -> int:
+    """Return the position after whitespace and comments."""
+    found = _SPACE.match(text, position)
+    return found.end() if found else position
+
+
+# ------------------------------------------------------------------ servers in JSON
 
 
 _INDENT = re.compile(r"[ \t]*")
@@ -303,14 +440,10 @@ class TomlServers:
         return container  # pyright: ignore[reportUnknownVariableType]
 
     def _is_inline(self, text: str, name: str) -> bool:
-        from tomlkit.items import InlineTable
-
         return isinstance(self._entries(_parse_toml(text))[name], InlineTable)
 
     def _set_inline(self, text: str, name: str, entry: JsonObject) -> str:
         """Return the text with the entry as an inline table."""
-        import tomlkit
-
         document = _parse_toml(text)
         table = tomlkit.inline_table()
         for key, value in entry.items():
@@ -319,8 +452,6 @@ class TomlServers:
         return _render_toml(document, text)
 
     def _render_table(self, name: str, entry: JsonObject) -> str:
-        import tomlkit
-
         container = tomlkit.table(is_super_table=True)
         container[name] = tomlkit.item(entry)
         return tomlkit.dumps({self.container: container})
@@ -335,9 +466,6 @@ class TomlServers:
 
 
 def _parse_toml(text: str) -> TOMLDocument:
-    import tomlkit
-    from tomlkit.exceptions import ParseError, TOMLKitError
-
     try:
         return tomlkit.parse(text.removeprefix("\ufeff"))
     except ParseError as error:

@@ -16,17 +16,16 @@ from shutil import which
 
 from tooli.core.record import Record
 from tooli.errors import FormatError, InputError, Suggestion
-from tooli.install.agent_paths import SERVER_CONFIGS, display_path
 from tooli.install.file_changes import (
     FileChange,
     InstallStep,
     digest,
+    display_path,
     read_file,
     resolve_link,
     write_atomically,
 )
-from tooli.install.jsonc import MalformedFileError
-from tooli.install.server_formats import JsonServers, TomlServers
+from tooli.install.server_formats import JsonServers, MalformedFileError, TomlServers
 from tooli.storage.state_files import get_state_dir
 from tooli.text.jsonable import is_object
 
@@ -37,8 +36,37 @@ if TYPE_CHECKING:
     from typing import Any
 
     from tooli.core.protocols import JsonObject
-    from tooli.install.agent_paths import AgentPath
     from tooli.install.server_formats import ServerFileFormat
+
+
+class ServerConfigFile(Record):
+    """The settings file of an agent that lists MCP servers."""
+
+    project: str
+    user: str
+    file_format: str = "json"  # or toml
+    container: str = "mcpServers"  # the object or table that holds the servers by name
+    has_type_key: bool = True  # entries have "type": "stdio"
+
+
+SERVER_CONFIGS: dict[str, ServerConfigFile] = {
+    "claude-code": ServerConfigFile(".mcp.json", "{claude_state}"),
+    "codex": ServerConfigFile(
+        ".codex/config.toml", "{codex}/config.toml", "toml", "mcp_servers", False
+    ),
+    "cursor": ServerConfigFile(".cursor/mcp.json", "{home}/.cursor/mcp.json"),
+    "gemini": ServerConfigFile(
+        ".gemini/settings.json", "{gemini}/settings.json", has_type_key=False
+    ),
+    "vscode": ServerConfigFile(".vscode/mcp.json", "{code}/mcp.json", container="servers"),
+}
+
+
+class AgentPath(Record):
+    """A path and the agents that read it."""
+
+    path: str
+    agent: str
 
 
 class WrittenEntry(Record):

@@ -11,7 +11,7 @@ import sys
 from tooli.describe.agent_documents import build_skill_files
 from tooli.describe.app_info import collect_app_info
 from tooli.errors import DefinitionError, ToolError
-from tooli.install.skill_folders import SKILL_FOLDER, top_level_package
+from tooli.install.managed_files import SKILL_FOLDER, top_level_package
 
 TYPE_CHECKING = False
 

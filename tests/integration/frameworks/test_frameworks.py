@@ -17,8 +17,8 @@ from tests.integration.frameworks.everything import app
 
 from tooli.describe.app_info import AppInfo, collect_app_info
 from tooli.describe.mcp_tools import arguments_schema, tools_by_safe_name
+from tooli.export import CALLERS, export
 from tooli.export.export_spec import tool_description
-from tooli.export.exporter import CALLERS, export
 from tooli.export.frameworks import RESERVED_PARAMETERS
 
 ALWAYS = ("openai", "langchain", "claude")
