@@ -1,13 +1,14 @@
-"""AGENTS.md, CLAUDE.md, llms.txt, and the document that an agent prefers."""
+"""SKILL.md, AGENTS.md, CLAUDE.md, llms.txt, and the document that an agent prefers."""
 
 from __future__ import annotations
 
 import json
+import re
 from typing import Annotated, Any
 
 import pytest
 from markdown_it import MarkdownIt
-from tests.describe.test_skill import big, make
+from tests.describe.apps import big, make
 from tests.parity import zoo
 
 from tooli import Option, Tooli
@@ -24,6 +25,8 @@ from tooli.describe.agent_documents import (
     render_llms_full,
     render_llms_txt,
     render_reference_page,
+    render_skill_md,
+    skill_slug,
 )
 from tooli.describe.app_info import collect_app_info
 from tooli.describe.man import build_man_pages
@@ -31,6 +34,81 @@ from tooli.describe.schema_formats import describe_tool
 from tooli.testing import invoke
 from tooli.text.sanitize import is_clean
 from tooli.text.tokens import estimate_tokens
+
+
+def test_skill_md() -> None:
+    text = render_skill_md(collect_app_info(make()))
+    assert text.startswith('---\nname: my-tool\ndescription: >-\n  Finds "files", and more. Use it')
+    assert '  version: "1.2"\n---\n\n# My tool\n' in text
+    assert "### find\n\nFind files. Use it when a file is lost. (read-only; cost: cheap)" in text
+    assert "```bash\n'My tool' find '*' --json\n```" in text, "the shortest example"
+    assert "- `pattern`: What they are called." in text
+    assert "Returns `[{path: str, size: int}]`. Fails with `E3001` (no file matched)." in text
+    assert "Next: `wipe` (the file is not wanted), `digest`." in text
+    assert "- `wipe` often follows `find`" in text
+    assert "- `--target`: What to wipe." in text
+    assert "a human must approve each call" in text
+    assert "## Gotchas\n\nMind the `gap`." in text
+    assert "### internal" not in text
+    assert "secret" not in text
+    assert "references/" not in text, "no links without reference pages"
+
+
+def test_files() -> None:
+    files = build_skill_files(collect_app_info(make()))
+    assert list(files) == [
+        "SKILL.md",
+        *[f"references/{name}.md" for name in ("find", "digest", "wipe")],
+    ]
+    for target in re.findall(r"\]\(([^)]+)\)", files["SKILL.md"]):
+        assert target in files
+    page = files["references/find.md"]
+    assert page.startswith("# My tool find\n\nFind files.\n\nWhen to use it: When a file is lost.")
+    assert "- Capabilities: `fs:read`\n- Takes up to 5 s\n- Delegate: An agent with a disk." in page
+    assert "All of Python:\n\n```bash\n'My tool' find '*.py' --depth 3 --json\n```" in page
+    assert "- `E3001`: no file matched; check the state it names" in page
+    assert "- Next: `wipe`, the file is not wanted" in page
+    assert "- Often after `find`" in files["references/wipe.md"]
+    assert "Streams `str`, one per line" in files["references/digest.md"]
+
+
+def test_example_outputs() -> None:
+    app_info = collect_app_info(make()).replace(example_outputs={("find", 0): '{"ok":true}'})
+    page = build_skill_files(app_info)["references/find.md"]
+    assert '--depth 3 --json\n```\n\n```json\n{"ok":true}\n```' in page
+
+
+def test_app_without_description() -> None:
+    text = render_skill_md(collect_app_info(Tooli("!")))
+    assert "name: app\n" in text
+    assert "The commands of !." in text
+
+
+def test_slug() -> None:
+    assert skill_slug("My  Tool--2") == "my-tool-2"
+    assert skill_slug("ß" * 3) == "app"
+    assert skill_slug("a" * 63 + "-b") == "a" * 63
+
+
+def test_hostile_text() -> None:
+    app = Tooli("t", description="a --- b\n---\n: c")
+
+    @app.command(examples=[{"args": ["```", "a|b`c", "--", "-x"]}])
+    def find(a: str, b: str, c: str = "`") -> None:
+        """Says `` `tick` `` and | and <!-- -->."""
+
+    @app.command()
+    def other() -> None:
+        pass
+
+    text = render_skill_md(collect_app_info(app))
+    head = text.split("---\n")
+    assert head[0] == ""
+    assert "a — b — : c" in head[1]
+    assert "````bash\nt find '```' 'a|b`c' --json -- -x\n````" in text
+
+
+# ------------------------------------------------------------------ other documents
 
 
 def test_agents_md() -> None:
@@ -139,18 +217,6 @@ class TestCommandLine:
         assert done.stdout.endswith("\n")
         assert not done.stdout.endswith("\n\n")
 
-    def test_help_agent_details(self, app: Tooli) -> None:
-        text = invoke(app, "find", "--help-agent").stdout
-        for line in (
-            "use when: When a file",
-            "capabilities: fs:read",
-            "next: wipe  # the file is not wanted",
-            "next: digest",
-            "timeout: 5 s",
-            "delegate: An agent with a disk.",
-        ):
-            assert line in text
-
 
 # ------------------------------------------------------------------ hostile texts
 
@@ -215,12 +281,6 @@ def test_schemas_have_no_terminal_escapes(schema_format: str) -> None:
     collect(schema)
     assert len(descriptions) >= 2
     assert all(map(is_clean, descriptions))
-
-
-def test_help_agent_has_one_line_per_command() -> None:
-    lines = invoke(hostile(), "--help-agent").stdout.splitlines()
-    assert [line.split()[0] for line in lines] == ["odd", "show", "burn", "call:", "any"]
-    assert "Show:" in lines[1]
 
 
 @pytest.mark.parametrize("name", ["AGENTS.md", "SKILL.md", "references/show.md", "llms/llms.txt"])
@@ -321,3 +381,9 @@ def test_llms_txt_of_a_minimal_app() -> None:
     empty = collect_app_info(Tooli("empty"))
     assert "## Commands" not in render_llms_txt(empty)
     assert render_llms_full(empty).startswith("# empty\n")
+
+
+def test_help_agent_has_one_line_per_command() -> None:
+    lines = invoke(hostile(), "--help-agent").stdout.splitlines()
+    assert [line.split()[0] for line in lines] == ["odd", "show", "burn", "call:", "any"]
+    assert "Show:" in lines[1]

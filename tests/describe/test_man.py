@@ -15,7 +15,6 @@ from tooli import NotFoundError, Option, Tooli
 from tooli.annotations import Destructive, Idempotent, OpenWorld
 from tooli.core._hot_tables import FLAGS
 from tooli.core.tool import Tool
-from tooli.describe import roff
 from tooli.describe.app_info import collect_app_info
 from tooli.describe.man import DEFAULT_DATE, build_man_pages
 from tooli.describe.man import build_man_page as page_of_words
@@ -317,63 +316,7 @@ def test_the_date() -> None:
     assert '"2026-02-03"' in build_man_pages(collect_app_info(make_app()), "2026-02-03")["shop.1"]
 
 
-# ------------------------------------------------------------------ roff
-
-
-@pytest.mark.parametrize(
-    ("text", "written"),
-    [
-        ("a-b", r"a\-b"),
-        ("\\n", r"\(rsn"),
-        ("'a' \"b\"", r"\(aqa\(aq \(dqb\(dq"),
-        ("`^~", r"\(ga\(ha\(ti"),
-        ("é日😀", r"\[u00E9]\[u65E5]\[u1F600]"),
-        (" a\n\tb\x00\x1b ", "a b"),
-        ("\ud800", r"\[uFFFD]"),
-        ("a\u00a0b", "a b"),
-    ],
-)
-def test_words(text: str, written: str) -> None:
-    assert roff.escape(text) == written
-
-
-def test_long_words_may_be_broken() -> None:
-    assert roff.escape("x" * 30) == "x" * 24 + "\\:" + "x" * 6
-    assert "\\:" not in roff.name_line("n" * 70, "y" * 60)
-
-
-@pytest.mark.parametrize(
-    ("text", "written"),
-    [
-        (".TH", r"\&.TH"),
-        ("say `--x` or ``y``", r"say \fB\-\-x\fR or \fBy\fR"),
-        ("`x`", r"\fBx\fR"),
-        ("one ` alone", r"one \(ga alone"),
-        ("a `` b", r"a \(ga\(ga b"),
-        ("", ""),
-    ],
-)
-def test_prose(text: str, written: str) -> None:
-    assert roff.prose(text).split() == written.split()
-
-
-def test_blocks_of_an_author() -> None:
-    text = (
-        "One\ntwo.\n\n    .code\n      deep\n\n- a\n  b\n* c\n\n"
-        "```py\nx = '-'\n\n```\n# Head\n\n```\n```"
-    )
-    assert roff.render_text(text) == [
-        "One two.",
-        *('.IP "" 4', ".EX", "\\&.code", "\\&  deep", ".EE"),
-        *(".IP \\[u2022] 2", "a b", ".IP \\[u2022] 2", "c"),
-        *('.IP "" 4', ".EX", "x = \\(aq\\-\\(aq", "\\&", ".EE"),
-        *(".PP", "Head"),
-    ]
-    assert roff.render_text("") == []
-    assert roff.render_text("* \x00\n\n-") == ["\\-"]
-
-
-def test_views_need_no_clock() -> None:
+def test_pages_do_not_depend_on_the_clock() -> None:
     before = set(sys.modules)
     assert build_man_pages(collect_app_info(make_app())) == build_man_pages(
         collect_app_info(make_app())

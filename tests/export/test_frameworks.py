@@ -18,7 +18,6 @@ from tests.parity.zoo import make_app, make_called, make_single
 from tooli import Tooli
 from tooli.annotations import Destructive
 from tooli.describe.app_info import collect_app_info
-from tooli.errors import InputError
 from tooli.export import CALLERS, export
 
 MODES = ("subprocess", "import")
@@ -166,66 +165,6 @@ def test_descriptions_and_defaults_are_unchanged(target: str) -> None:
     assert keywords["description"] == HARD
     assert keywords["schema"]["properties"]["word"]["description"] == HARD
     assert keywords["schema"]["properties"]["word"]["default"] == HARD
-
-
-def test_tools_do_not_replace_names_of_the_module() -> None:
-    source = exported("names", "openai", "subprocess")["names_openai.py"]
-    names = [
-        ast.unparse(node.targets[0])
-        for node in ast.parse(source).body
-        if isinstance(node, ast.Assign)
-    ]
-    assert len(names) == len(set(names))
-    assert {"call_", "json_", "app_", "list_", "make_tool_", "_2fa", "tools", "tool_"} <= set(names)
-    assert '"class"' in source
-
-
-def test_framework_flags_get_a_prefix_if_a_command_has_the_same() -> None:
-    plain = exported("file-tools", "openai", "subprocess")["file_tools_openai.py"]
-    assert '"--json", "--input", "-"' in plain
-    full = exported("everything", "openai", "subprocess")["every_thing_openai.py"]
-    assert '"--tooli-json", "--tooli-input", "-"' in full
-    assert 'f"--tooli-{flag' in full
-
-
-def test_parameters_named_like_confirmation_flags_stay_parameters() -> None:
-    (source,) = [
-        text
-        for name, text in exported("dangerous", "openai", "subprocess").items()
-        if not name.startswith("test_")
-    ]
-    assert 'flags=("dry_run",)' in source  # wipe has a `yes` of its own
-    assert 'flags=("yes",)' in source  # burn has a `dry_run`
-    assert '{"tool": "$danger `PREFIX` {x}"}' in source
-
-
-def test_no_flags_without_destructive_commands() -> None:
-    source = exported("single", "langchain", "import")["single_langchain.py"]
-    assert "flags" not in source
-    assert "from tests.parity.zoo import app" in source
-    assert "from tests.parity.zoo import other as app" in next(
-        iter(exported("called", "openai", "import").values())
-    )
-
-
-def test_custom_command() -> None:
-    app_info = collect_app_info(file_tools)
-    (source,) = export(app_info, "openai", command="uv run 'my tool'").values()
-    assert 'COMMAND = ["uv", "run", "my tool"]' in source
-    assert """--command 'uv run '"'"'my tool'"'"''""" in source
-
-
-@pytest.mark.parametrize("location", [None, "nothing", "a.b:", ":app", "a-b:app", "a.b:c.d"])
-def test_invalid_app_location(location: str | None) -> None:
-    app_info = collect_app_info(file_tools).replace(import_path=None)
-    with pytest.raises(InputError) as caught:
-        export(app_info, "openai", "import", app=location)
-    assert caught.value.field == "app"
-
-
-def test_app_without_commands() -> None:
-    with pytest.raises(InputError, match="has no commands"):
-        export(collect_app_info(Tooli("empty")), "openai")
 
 
 def test_adk_agent_file() -> None:

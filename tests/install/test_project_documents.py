@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.describe.test_skill import make
+from tests.describe.apps import make
 from tests.integration.outside import environment, run
 
 from tooli import Tooli

@@ -161,7 +161,7 @@ def test_packaged_skill_is_found(tmp_path: Path) -> None:
 
 
 def test_an_app_without_one() -> None:
-    from tests.describe.test_skill import make
+    from tests.describe.apps import make
 
     from tooli.install.managed_files import read_packaged_skill
 

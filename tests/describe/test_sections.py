@@ -1,0 +1,141 @@
+"""Facts about tools and the sections of documents: calls, pipes, groups, levels of detail."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import pytest
+from tests.describe.apps import File, big, make
+
+from tooli import Option, Tooli
+from tooli.annotations import Destructive, Idempotent, ReadOnly
+from tooli.describe import sections
+from tooli.describe.agent_documents import render_skill_md
+from tooli.describe.app_info import collect_app_info
+from tooli.text.tokens import estimate_tokens
+
+
+def test_destructive_examples_are_dry_runs() -> None:
+    text = render_skill_md(collect_app_info(make()))
+    assert "'My tool' wipe --dry-run --json" in text
+    assert "wipe --yes" not in text
+
+
+def test_pipes() -> None:
+    app = Tooli("t")
+
+    @app.command(annotations=ReadOnly, handoffs=["digest"])
+    def find() -> list[File]:
+        return []
+
+    @app.command(annotations=ReadOnly)
+    def digest(paths: list[str]) -> list[str]:
+        return paths
+
+    @app.command(annotations=ReadOnly)
+    def other(paths: Annotated[list[str], Option()]) -> list[str]:
+        return paths
+
+    text = render_skill_md(collect_app_info(app))
+    line = "t find --json | jq -r '.result[].path' | tr '\\n' '\\0' | xargs -0 t digest --json"
+    assert line in text
+    assert "xargs -0 t other" not in text, "an option cannot take piped arguments"
+
+
+def test_large_apps_stay_within_the_budget() -> None:
+    for count in (30, 60, 120, 300, 1_000):
+        text = render_skill_md(collect_app_info(big(count)), linked=True)
+        assert estimate_tokens(text) <= 5_000, count
+        assert len(text.splitlines()) <= 500
+    assert "- `group-3`: 50 commands" in render_skill_md(collect_app_info(big(1_000, groups=True)))
+    assert "big search-tools TEXT --json" in text
+
+
+def test_task_groups() -> None:
+    app = Tooli("t")
+
+    @app.command(task_group="Reading")
+    def look() -> None:
+        """Look."""
+
+    @app.command(task_group="Writing")
+    def put() -> None:
+        """Put."""
+
+    text = render_skill_md(collect_app_info(app))
+    assert "### Reading\n\n#### look" in text
+    assert "### Writing\n\n#### put" in text
+
+
+def test_size_of_ten_commands() -> None:
+    assert estimate_tokens(render_skill_md(collect_app_info(big(10)))) < 2_000
+
+
+def test_most_detailed_text_within_the_budget() -> None:
+    texts = ["word " * 500, "word " * 50, "word"]
+    budgets = [(0, 100), (1, 100), (2, 100)]
+    assert sections.render_within_budget(lambda level: texts[level], *budgets) == texts[1]
+    assert sections.render_within_budget(lambda level: texts[0], *budgets) == texts[0]
+
+
+@pytest.mark.parametrize(
+    ("argv", "line"),
+    [
+        (["a b"], "t find 'a b' --json"),
+        (["x", "--json"], "t find x --json"),
+        (["--", "-x"], "t find --json -- -x"),
+    ],
+)
+def test_flags_are_inserted_before_the_separator(argv: list[str], line: str) -> None:
+    app = Tooli("t")
+    app.command("find")(lambda: None)
+    app.command("other")(lambda: None)
+    tool = app.find("find")
+    assert tool is not None
+    assert sections.format_command_line("t", tool, argv, "--json") == line
+
+
+def test_effects_and_requirements() -> None:
+    app = Tooli("t")
+
+    @app.command(
+        annotations=Destructive | Idempotent,
+        danger_level="high",
+        auth=["t:write"],
+        deprecated="use other",
+        capabilities=["fs:write"],
+        timeout=5,
+        max_tokens=100,
+    )
+    def wipe() -> None:
+        """Wipe."""
+
+    tool = app.find("wipe")
+    assert tool is not None
+    assert sections.effect_phrases(tool) == [
+        "destructive: `--dry-run` first, `--yes` to confirm",
+        "safe to repeat",
+        "danger: high",
+        "requires the scopes t:write",
+        "deprecated: use other",
+    ]
+    assert sections.requirement_phrases(tool) == [
+        "capabilities: `fs:write`",
+        "takes up to 5 s",
+        "returns at most 100 tokens",
+    ]
+
+
+def test_file_names_are_unique() -> None:
+    app = Tooli("t")
+    for name in ("a", "A", "a/b", "a.b"):
+        app.command(name)(lambda: None)
+    stems = [sections.file_stem(tool) for tool in app.catalog]
+    assert stems[0] == "a"
+    assert len({stem.lower() for stem in stems}) == 4
+    assert all("/" not in stem for stem in stems)
+
+
+def test_remedy_depends_on_the_category() -> None:
+    assert sections.remedy("E2101") == "ask the human; do not try a workaround"
+    assert sections.remedy("X1") == "read `error.suggestion`"
