@@ -9,10 +9,6 @@ from __future__ import annotations
 import json
 import re
 
-import tomlkit
-from tomlkit.exceptions import ParseError, TOMLKitError
-from tomlkit.items import InlineTable
-
 from tooli.core.record import Record
 from tooli.text.jsonable import is_object
 
@@ -440,18 +436,19 @@ class TomlServers:
         return container  # pyright: ignore[reportUnknownVariableType]
 
     def _is_inline(self, text: str, name: str) -> bool:
-        return isinstance(self._entries(_parse_toml(text))[name], InlineTable)
+        return isinstance(self._entries(_parse_toml(text))[name], _load_tomlkit().items.InlineTable)
 
     def _set_inline(self, text: str, name: str, entry: JsonObject) -> str:
         """Return the text with the entry as an inline table."""
         document = _parse_toml(text)
-        table = tomlkit.inline_table()
+        table = _load_tomlkit().inline_table()
         for key, value in entry.items():
             table[key] = value
         self._entries(document)[name] = table
         return _render_toml(document, text)
 
     def _render_table(self, name: str, entry: JsonObject) -> str:
+        tomlkit = _load_tomlkit()
         container = tomlkit.table(is_super_table=True)
         container[name] = tomlkit.item(entry)
         return tomlkit.dumps({self.container: container})
@@ -465,13 +462,21 @@ class TomlServers:
         return _render_toml(document, text)
 
 
+def _load_tomlkit():
+    import tomlkit.exceptions
+    import tomlkit.items
+
+    return tomlkit
+
+
 def _parse_toml(text: str) -> TOMLDocument:
+    tomlkit = _load_tomlkit()
     try:
         return tomlkit.parse(text.removeprefix("\ufeff"))
-    except ParseError as error:
+    except tomlkit.exceptions.ParseError as error:
         problem = str(error).partition(" at line")[0].lower()
         raise MalformedFileError(error.line, problem) from None
-    except TOMLKitError as error:
+    except tomlkit.exceptions.TOMLKitError as error:
         raise MalformedFileError(1, str(error).lower()) from None
 
 
