@@ -137,7 +137,7 @@ def test_a_cursor_of_one_interface_goes_on_through_another() -> None:
 
 def test_models_are_told_that_there_is_more() -> None:
     """`_meta` is the client's; what the model reads is content."""
-    from tooli.testing.mcp_interfaces import HandshakeInterface
+    from tooli.testing.server_interfaces import HandshakeInterface
 
     interface = HandshakeInterface(make_app())
     params = {"name": "pages", "arguments": {"count": 12}}

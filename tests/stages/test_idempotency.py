@@ -28,8 +28,8 @@ from tooli.schema.detail_fields import Detail
 from tooli.storage import idempotency_sqlite
 from tooli.storage.idempotency_sqlite import SqliteIdempotencyStore
 from tooli.testing import invoke
-from tooli.testing.http_interfaces import send_request
 from tooli.testing.parity import Case, interfaces, without_volatile_fields
+from tooli.testing.server_interfaces import send_request
 
 
 @pytest.fixture(autouse=True)

@@ -162,4 +162,4 @@ def _conversion_error(param: Param, line: CommandLine) -> ConversionError | None
 
 def raise_through_typer(app: App, exc: Exception) -> None:
     """Raise an exception through Typer, which shows it."""
-    as_typer(app)(exc)
+    as_typer(app).__call__(exc)  # a super object is not callable

@@ -9,10 +9,14 @@ check_line             return the problems of a command line, without running it
 
 from __future__ import annotations
 
+from tooli.testing.assertions import (
+    assert_envelope_snapshot,
+    assert_examples,
+    assert_help_snapshot,
+    assert_schema_snapshot,
+    check_line,
+)
 from tooli.testing.command_runner import CommandResult, invoke, run
-from tooli.testing.example_checks import assert_examples, check_line
-from tooli.testing.http_interfaces import HttpInterface
-from tooli.testing.mcp_interfaces import HandshakeInterface, StatelessInterface
 from tooli.testing.parity import (
     Case,
     Interface,
@@ -21,11 +25,7 @@ from tooli.testing.parity import (
     interfaces,
     register_interface,
 )
-from tooli.testing.snapshots import (
-    assert_envelope_snapshot,
-    assert_help_snapshot,
-    assert_schema_snapshot,
-)
+from tooli.testing.server_interfaces import HandshakeInterface, HttpInterface, StatelessInterface
 
 __all__ = [
     "Case",

@@ -23,7 +23,7 @@ from tooli.core.event_loop import iterate_async, run_awaitable
 from tooli.core.record import Record
 from tooli.errors import ToolError
 from tooli.pipeline.input_errors import build_argv
-from tooli.pipeline.present import encode_redacted
+from tooli.pipeline.present import ItemPresenter
 from tooli.schema.convert import RawText
 from tooli.testing.command_runner import app_name, invoke, invoke_callable
 from tooli.text.jsonable import is_list, is_object
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from typing import ClassVar
 
     from tooli.app import Tooli
+    from tooli.core.protocols import JsonObject
     from tooli.pipeline.prepared_call import TooliResult
     from tooli.testing.command_runner import CommandResult
 
@@ -59,7 +60,7 @@ class Case(Record):
 class InterfaceResponse(Record):
     """The answer of an interface as JSON types, and the exit code if the interface has one."""
 
-    envelope: dict[str, Any]
+    envelope: JsonObject
     exit_code: int | None = None
 
 
@@ -81,7 +82,7 @@ class Interface:
     def skip_reason(self, case: Case) -> str | None:
         """Return why a case is skipped, or None."""
         if case.argv is not None and not self.accepts_argv:
-            return "it takes arguments, not words"
+            return "it takes values, not command line arguments"
         return case.skip.get(self.name) or case.skip.get(self.surface)
 
 
@@ -101,7 +102,7 @@ def interfaces(app: Tooli) -> list[Interface]:
     return [kind(app) for kind in _INTERFACES]
 
 
-def assert_parity(app: Tooli, case: Case) -> dict[str, Any]:
+def assert_parity(app: Tooli, case: Case) -> JsonObject:
     """Send a case through every interface; return the common envelope without `duration_ms`.
 
     The tool runs once for each interface, so repeating it must have the same result.
@@ -125,7 +126,7 @@ def _difference(
     expected = normalize_next_steps(first.app, without_volatile_fields(reference.envelope))
     found = normalize_next_steps(first.app, without_volatile_fields(response.envelope))
     if other.streams and not first.streams:
-        expected = _as_items(expected)
+        expected = as_items(expected)
     text = diff(format_json(expected), format_json(found), first.name, other.name)
     codes = reference.exit_code, response.exit_code
     if None not in codes and codes[0] != codes[1]:
@@ -133,7 +134,7 @@ def _difference(
     return text
 
 
-def without_volatile_fields(envelope: Mapping[str, Any]) -> dict[str, Any]:
+def without_volatile_fields(envelope: Mapping[str, Any]) -> JsonObject:
     """Return an envelope without the fields that differ between calls: duration and plan token."""
     found = dict(envelope)
     if "result" in found:
@@ -143,20 +144,20 @@ def without_volatile_fields(envelope: Mapping[str, Any]) -> dict[str, Any]:
     return found
 
 
-def _without_token(result: Any) -> Any:
+def _without_token(result: object) -> object:
     """Return a result without the token of a plan, which may be the only item of a stream."""
     if is_list(result) and len(result) == 1:
         return [_drop_token(result[0])]
     return _drop_token(result)
 
 
-def _drop_token(plan: Any) -> Any:
+def _drop_token(plan: object) -> object:
     if is_object(plan) and {"tool", "basis", "token"} <= plan.keys():
         return {name: value for name, value in plan.items() if name != "token"}
     return plan
 
 
-def _as_items(envelope: Mapping[str, Any]) -> dict[str, Any]:
+def as_items(envelope: Mapping[str, Any]) -> JsonObject:
     """Return an envelope as a stream reports it: items or an error, without metadata."""
     if not envelope["ok"]:
         return {"ok": False, "error": envelope["error"]}
@@ -164,7 +165,7 @@ def _as_items(envelope: Mapping[str, Any]) -> dict[str, Any]:
     return {"ok": True, "result": result if isinstance(result, list) else [result]}
 
 
-def format_json(value: Any) -> str:
+def format_json(value: object) -> str:
     """Return a value as indented JSON."""
     return json.dumps(value, indent=2, ensure_ascii=False) + "\n"
 
@@ -236,14 +237,15 @@ def _response_from_result(result: TooliResult[Any]) -> InterfaceResponse:
     return InterfaceResponse(json.loads(result.model_dump_json()), code)
 
 
-def _response_from_items(items: Iterable[Any], app: Tooli) -> InterfaceResponse:
-    """Return the items, or the error that ended them, encoded as for another process."""
-    redaction_policy, received = RedactionPolicy(app._state.policy), list[Any]()
+def _response_from_items(items: Iterable[object], app: Tooli) -> InterfaceResponse:
+    """Return the items, or the error that ended them, as another process would receive them."""
+    policy, received = RedactionPolicy(app._state.policy), list[object]()
+    presenter = ItemPresenter(policy)
     try:
-        received += (json.loads(encode_redacted(item, [], redaction_policy)) for item in items)
+        received += (json.loads(presenter.encode(item)) for item in items)
     except ToolError as error:
-        error_dict = json.loads(encode_redacted(error.to_dict(), [], redaction_policy, "error"))
-        return InterfaceResponse({"ok": False, "error": error_dict}, error.exit_code)
+        fields = json.loads(ItemPresenter(policy, part="error").encode(error.to_dict()))
+        return InterfaceResponse({"ok": False, "error": fields}, error.exit_code)
     return InterfaceResponse({"ok": True, "result": received}, 0)
 
 
@@ -331,7 +333,7 @@ def _flags(options: Mapping[str, Any], own_flags: Sequence[str]) -> list[str]:
     return flags
 
 
-def normalize_next_steps(app: Tooli, envelope: Mapping[str, Any]) -> dict[str, Any]:
+def normalize_next_steps(app: Tooli, envelope: Mapping[str, Any]) -> JsonObject:
     """Return an envelope in which the command lines in `meta.next` are parsed.
 
     Equivalent lines differ in their text: one interface builds a line from arguments, another one
@@ -349,16 +351,16 @@ def normalize_next_steps(app: Tooli, envelope: Mapping[str, Any]) -> dict[str, A
 
 def _mask_approval(envelope: Mapping[str, Any]) -> Mapping[str, Any]:
     """Replace id and expiry of an approval request, which differ for each call."""
-    error: dict[str, Any] = envelope.get("error") or {}
-    details: dict[str, Any] = error.get("details") or {}
-    approval: Any = details.get("approval")
+    error: JsonObject = envelope.get("error") or {}
+    details: JsonObject = error.get("details") or {}
+    approval = details.get("approval")
     if approval is None:
         return envelope
     text = json.dumps(envelope).replace(approval["id"], "ID")
     return json.loads(text.replace(approval["expires"], "THEN"))
 
 
-def _parse_argv(app: Tooli, argv: Sequence[str]) -> dict[str, Any]:
+def _parse_argv(app: Tooli, argv: Sequence[str]) -> JsonObject:
     line = parse_command_line(app.tree(), argv[1:], lambda param, argv: argv)
     arguments = {
         name: list(value.texts) if isinstance(value, RawText) else value

@@ -16,8 +16,8 @@ from tooli.mcp.http_transport import McpEndpoint
 from tooli.mcp.stdio_transport import to_json
 from tooli.pipeline.stdout_capture import route_stdout
 from tooli.testing import Case
-from tooli.testing.mcp_interfaces import HandshakeInterface, StatelessInterface
 from tooli.testing.parity import without_volatile_fields
+from tooli.testing.server_interfaces import HandshakeInterface, StatelessInterface
 
 CASES = [pytest.param(c, id=_name(r, c)) for r, c in ALL if c.argv is None and "mcp" not in c.skip]
 

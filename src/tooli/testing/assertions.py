@@ -1,4 +1,4 @@
-"""Compare the schema, the help and the answers of an app with reviewed files.
+"""Check the examples of an app, and compare its schema, help and answers with reviewed files.
 
 Set `TOOLI_UPDATE_SNAPSHOTS=1`, or pass `update=True`, to write the files. Review the difference
 before you commit it.
@@ -9,17 +9,71 @@ from __future__ import annotations
 import json
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from tooli.pipeline.dry_run_recorder import DryRunExecutionDisabled
 from tooli.testing.command_runner import app_name, invoke
 from tooli.testing.parity import CommandLineInterface, diff, format_json, without_volatile_fields
 from tooli.text.json_encoder import encode
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from tooli.app import Tooli
+    from tooli.core.protocols import JsonObject
+    from tooli.core.tool import Tool
     from tooli.testing.parity import Case
+
+_FILE_MESSAGES = (
+    *("does not exist", "cannot be read", "is a file", "is a directory"),
+    *("is not readable", "is not writable"),
+)
+"""Messages that are ignored, because an example may name files that do not exist."""
+
+
+def assert_examples(app: Tooli) -> None:
+    """Check that each command of the app accepts all of its `examples=`."""
+    wrong = [
+        f"{tool.key}: {problem}"
+        for tool in app.catalog
+        for example in tool.guidance.examples
+        for problem in _example_problems(app, tool, example)
+    ]
+    assert not wrong, "examples that do not work:\n" + "\n".join(wrong)
+
+
+def check_line(app: Tooli, argv: Sequence[str]) -> list[str]:
+    """Return the problems of a command line, which does not include the program.
+
+    The app parses the line and runs all checks of a dry run. Files need not exist.
+    """
+    end = argv.index("--") if "--" in argv else len(argv)
+    json_argv = [*argv[:end], "--tooli-json", *argv[end:]]  # overrides the output mode of the line
+    with DryRunExecutionDisabled():
+        command_result = invoke(app, "--tooli-dry-run", *json_argv, mode="json")
+    if command_result.exit_code == 0:
+        return []
+    error = command_result.error or {}
+    if error.get("category") != "input":
+        return []
+    found: list[JsonObject] = error.get("details", {}).get("errors") or [error]
+    return [
+        f"{problem['message']} [{problem['code']}]"
+        for problem in found
+        if not any(reason in problem["message"] for reason in _FILE_MESSAGES)
+    ]
+
+
+def _example_problems(
+    app: Tooli, tool: Tool, example: Mapping[str, Sequence[object]]
+) -> Iterator[str]:
+    argv = [str(argument) for argument in example["args"]]
+    path = () if app.tree().only_command is not None else tool.path
+    for problem in check_line(app, [*path, *argv]):
+        yield f"{' '.join(argv)}: {problem}"
+
+
+# ------------------------------------------------------------------ snapshots
 
 UPDATE_VARIABLE = "TOOLI_UPDATE_SNAPSHOTS"
 
@@ -38,7 +92,7 @@ def assert_envelope_snapshot(
 ) -> None:
     """Check the answers to some cases against a file, without `duration_ms`."""
     interface = CommandLineInterface(app)
-    entries: list[dict[str, Any]] = []
+    entries: list[JsonObject] = []
     for case in cases:
         response = interface.send_case(case)
         request = {"tool": case.tool, "arguments": case.arguments, "options": case.options}
