@@ -374,10 +374,10 @@ def test_calls_from_python_report_an_invalid_definition() -> None:
 
 @pytest.mark.parametrize("interface", ["mcp", "mcp-stateless"])
 def test_an_mcp_server_works_with_an_invalid_definition(interface, capsys) -> None:
-    from tooli.testing import mcp_interfaces
+    from tooli.testing import server_interfaces
     from tooli.testing.parity import Case
 
-    classes = (mcp_interfaces.HandshakeInterface, mcp_interfaces.StatelessInterface)
+    classes = (server_interfaces.HandshakeInterface, server_interfaces.StatelessInterface)
     server = {made.name: made for made in classes}[interface](make_app_with_invalid_definitions())
     listed = server._send("tools/list", {})["result"]["tools"]
     assert [tool["name"] for tool in listed] == ["fine", "pointing"]
