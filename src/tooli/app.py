@@ -54,7 +54,7 @@ if TYPE_CHECKING:
     from tooli.python_api import PythonSurface
     from tooli.storage.failure_history import MemoryFailureHistory
 
-    F = TypeVar("F", bound=Callable[..., Any])
+    F = TypeVar("F", bound=Callable[..., object])
     S = TypeVar("S", bound=Stage)
     _TyperPlaceholder = real_typer.Typer
 else:
@@ -298,7 +298,7 @@ class Tooli(_TyperPlaceholder):
         self._initialize_typer()
         return getattr(self, name)
 
-    def __setattr__(self, name: str, value: Any) -> None:
+    def __setattr__(self, name: str, value: object) -> None:
         state = self.__dict__.get("_state")
         if state is not None and not state.is_typer_initialized and name in _TYPER_ATTRIBUTES:
             self._initialize_typer()
@@ -310,7 +310,7 @@ class Tooli(_TyperPlaceholder):
         """Run the command line."""
         return self._run_command_line(*args, **kwargs)
 
-    def _run_command_line(self, *args: Any, **kwargs: Any) -> Any:
+    def _run_command_line(self, *args: Any, **kwargs: Any) -> object:
         import gc
 
         gc_was_on = gc.isenabled()
@@ -468,7 +468,9 @@ class Tooli(_TyperPlaceholder):
 # ------------------------------------------------------------------ keywords
 
 
-def _check_keywords(function_name: str, kwargs: Mapping[str, Any], allowed: frozenset[str]) -> None:
+def _check_keywords(
+    function_name: str, kwargs: Mapping[str, object], allowed: frozenset[str]
+) -> None:
     if not kwargs.keys() <= allowed:
         from tooli.errors import check_keywords
 
@@ -488,7 +490,7 @@ class _TyperImportHook:
     """An import hook that makes Typer the base class of Tooli when `typer` is imported."""
 
     @staticmethod
-    def find_spec(name: str, path: Any = None, target: Any = None) -> Any:
+    def find_spec(name: str, path: object = None, target: object = None) -> object:
         if name != "typer":
             return None
         sys.meta_path.remove(_TyperImportHook)  # type: ignore[arg-type]

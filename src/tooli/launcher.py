@@ -30,7 +30,9 @@ TYPE_CHECKING = False
 
 if TYPE_CHECKING:
     from types import ModuleType
-    from typing import Any
+    from typing import TypeGuard
+
+    from typer import Typer
 
 AppReference = Annotated[
     str, Argument(help="A file or module, and the app in it: app.py, app.py:cli, package.mod:cli.")
@@ -152,7 +154,7 @@ def _load_module(name: str) -> ModuleType:
         raise NotFoundError(message, field="app") from None
 
 
-def _select_app(module: ModuleType, attribute: str, reference: str) -> Any:
+def _select_app(module: ModuleType, attribute: str, reference: str) -> Typer:
     """Return the app of a module: the named one, the one called `app`, or the only one."""
     apps = {name: value for name, value in vars(module).items() if _is_app(value)}
     if attribute:
@@ -172,6 +174,6 @@ def _select_app(module: ModuleType, attribute: str, reference: str) -> Any:
     )
 
 
-def _is_app(value: object) -> bool:
+def _is_app(value: object) -> TypeGuard[Typer]:
     typer = sys.modules.get("typer")
     return isinstance(value, Tooli) or (typer is not None and isinstance(value, typer.Typer))

@@ -66,7 +66,7 @@ class PythonSurface:
         """Iterate over a tool's items in async code. Raises the ToolError if it fails."""
         return self._prepare(tool_name, arguments).aitems()
 
-    def _prepare(self, name: str, arguments: dict[str, Any]) -> PreparedCall:
+    def _prepare(self, name: str, arguments: dict[str, object]) -> PreparedCall:
         started = perf_counter()
         state = self._state
         cached = state.prepared_tools.get(name)

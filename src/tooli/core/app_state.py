@@ -135,7 +135,7 @@ class AppState:
         self.parent: AppState | None = None
         self.commands: list[Registration] = []
         self.groups: list[tuple[TyperApp, GroupOptions]] = []
-        self.callback: tuple[Callable[..., Any], CallbackOptions] | None = None
+        self.callback: tuple[Callable[..., object], CallbackOptions] | None = None
         self.resources: list[Resource] = []
         self.prompts: list[Prompt] = []
         self.own_stages: list[CustomStage] = []  # added with `app.use`
@@ -213,7 +213,7 @@ def check_choice(name: str, value: str, allowed: Sequence[str]) -> None:
         raise DefinitionError(f"{name}={value!r}: must be one of {', '.join(allowed)}")
 
 
-def default_app_name(module_globals: Mapping[str, Any]) -> str:
+def default_app_name(module_globals: Mapping[str, object]) -> str:
     """Return the default name of an app: the name of the file or package that creates it."""
     origin = module_globals.get("__file__") or module_globals.get("__name__", "app")
     parts = str(origin).replace("\\", "/").split("/")

@@ -186,7 +186,7 @@ class Runner:
         """Run the function and return its value, or an iterator of its items."""
         raise NotImplementedError
 
-    async def arun(self, call: Call) -> Any:
+    async def arun(self, call: Call) -> object:
         """Run the function on an event loop; return its value or an async iterator of its items."""
         raise NotImplementedError
 

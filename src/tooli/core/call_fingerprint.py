@@ -27,7 +27,7 @@ def caller_arguments(call: Call) -> dict[str, Any]:
     return {name: value for name, value in call.arguments.items() if name in names}
 
 
-def canonical_arguments(call: Call) -> list[tuple[str, Any]]:
+def canonical_arguments(call: Call) -> list[tuple[str, object]]:
     """Return the arguments from the caller as JSON values, sorted by name."""
     pairs = [(name, to_stable_json(value)) for name, value in caller_arguments(call).items()]
     return sorted(pairs, key=lambda pair: pair[0])
@@ -47,7 +47,7 @@ def fingerprint(call: Call, *more: Any) -> str:
     return digest(call.tool.id.encode() + b"\0" + canonical_bytes(call, *more), 16).hex()
 
 
-def to_stable_json(value: Any) -> Any:
+def to_stable_json(value: object) -> object:
     """Return a value as JSON types, without reading inputs and streams.
 
     An input is represented by its location, or by its content if the caller passed the content. A

@@ -100,7 +100,7 @@ class Option(Record):
         return f"{self.help}. {self.note}".strip()
 
     @property
-    def json_schema(self) -> dict[str, Any]:
+    def json_schema(self) -> dict[str, object]:
         """JSON Schema of its value."""
         if self.kind == "flag":
             return {"type": "boolean"}

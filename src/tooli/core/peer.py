@@ -78,18 +78,18 @@ class Peer:
     def progress(self, done: float, total: float | None, message: str | None) -> None:
         """Report progress."""
 
-    def log(self, level: str, data: Any) -> None:
+    def log(self, level: str, data: object) -> None:
         """Send a log message."""
 
     def supports(self, method: str) -> bool:
         """True if the client can answer questions of this MCP method."""
         return False
 
-    def ask(self, questions: Mapping[str, Question]) -> Mapping[str, Any]:
+    def ask(self, questions: Mapping[str, Question]) -> Mapping[str, object]:
         """Ask the client and return its answers as MCP results, by key. Blocks the thread."""
         raise NotImplementedError
 
-    async def ask_async(self, questions: Mapping[str, Question]) -> Mapping[str, Any]:
+    async def ask_async(self, questions: Mapping[str, Question]) -> Mapping[str, object]:
         """Ask the client without blocking the event loop."""
         return self.ask(questions)
 

@@ -48,7 +48,7 @@ if TYPE_CHECKING:
     from tooli.providers.local import CommandGroup
     from tooli.storage.failure_history import MemoryFailureHistory
 
-    F = TypeVar("F", bound=Callable[..., Any])
+    F = TypeVar("F", bound=Callable[..., object])
 
     JsonValue: TypeAlias = (
         "bool | int | float | str | list[JsonValue] | dict[str, JsonValue] | None"
@@ -143,7 +143,7 @@ if TYPE_CHECKING:
         """False: always parse the command line with Typer."""
         input_model: type[BaseModel] | type[object] | None
         """A pydantic model whose fields are the parameters."""
-        input_schema: Mapping[str, Any] | None
+        input_schema: Mapping[str, object] | None
         """A JSON Schema that replaces the generated schema of the arguments."""
         resource: str
         """An MCP resource URI under which a read-only command is available as well."""
@@ -157,13 +157,13 @@ if TYPE_CHECKING:
         invoke_without_command: bool
         subcommand_metavar: str | None
         chain: bool
-        result_callback: Callable[..., Any] | None
+        result_callback: Callable[..., object] | None
 
     class GroupOptions(CallbackOptions, total=False):
         """Keywords of `app.add_typer(…)`."""
 
         name: str | None
-        callback: Callable[..., Any] | None
+        callback: Callable[..., object] | None
 
     class AppOptions(_SharedTyperOptions, total=False):
         """Keywords of `typer.Typer(…)` that `Tooli(…)` accepts."""
@@ -174,8 +174,8 @@ if TYPE_CHECKING:
         invoke_without_command: bool
         subcommand_metavar: str | None
         chain: bool
-        result_callback: Callable[..., Any] | None
-        callback: Callable[..., Any] | None
+        result_callback: Callable[..., object] | None
+        callback: Callable[..., object] | None
         add_completion: bool
         rich_markup_mode: Literal["markdown", "rich"] | None
         suggest_commands: bool
@@ -188,7 +188,7 @@ if TYPE_CHECKING:
 
         name: str | None
 
-    Completions: TypeAlias = Mapping[str, Sequence[Any] | Callable[..., Any]]
+    Completions: TypeAlias = Mapping[str, Sequence[object] | Callable[..., object]]
 
     class PromptOptions(TypedDict, total=False):
         """Keywords of `@app.prompt(…)`, except the name."""
@@ -204,7 +204,7 @@ if TYPE_CHECKING:
         name: str | None
         mime_type: str | None
         size: int | None
-        annotations: Mapping[str, Any] | None
+        annotations: Mapping[str, object] | None
 
     class TyperApp(Protocol):
         """The attributes in which a `typer.Typer` stores its registrations."""
@@ -239,7 +239,7 @@ if TYPE_CHECKING:
             """Run the command line."""
             ...
 
-        def _run_command_line(self, *args: Any, **kwargs: Any) -> Any:
+        def _run_command_line(self, *args: Any, **kwargs: Any) -> object:
             """Run the command line, even if a subclass overrides `__call__`."""
             ...
 

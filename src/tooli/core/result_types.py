@@ -78,7 +78,7 @@ class Next(_GenericBase[T]):
         return f"Next({self.result!r}, {', '.join([step.command for step in self.steps])})"
 
 
-def unwrap_next(annotation: Any) -> Any:
+def unwrap_next(annotation: object) -> object:
     """Return `T` for the annotation `Next[T]`, and any other annotation unchanged.
 
     For a plain `Next`, it returns MISSING: the type of the result is not known.
@@ -120,7 +120,7 @@ class PageRequest(Record):
     cursor: str | None = None  # the `next_cursor` of the previous page; None: the first page
 
 
-def unwrap_page(annotation: Any) -> Any:
+def unwrap_page(annotation: object) -> object:
     """Return `list[T]` for the annotation `Page[T]`, and any other annotation unchanged."""
     if getattr(annotation, "__origin__", annotation) is not Page:
         return annotation

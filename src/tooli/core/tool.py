@@ -46,7 +46,7 @@ class Scalar(Record):
     type: type
 
 
-SCALAR_SHAPES: dict[Any, Scalar] = {t: Scalar(t) for t in (str, int, float, bool)}
+SCALAR_SHAPES: dict[object, Scalar] = {t: Scalar(t) for t in (str, int, float, bool)}
 """The shapes of plain types, by type."""
 
 
@@ -124,11 +124,11 @@ class Handle(Record):
     annotation: Any = None
     is_secret = False  # True: the value must not appear in any output
 
-    def parse(self, value: Any, param: Param, is_cli_text: bool) -> Any:
+    def parse(self, value: object, param: Param, is_cli_text: bool) -> object:
         """Return the handle for a value. `is_cli_text` is True if it comes from a command line."""
         raise NotImplementedError
 
-    def default_when_missing(self, *, may_read_stdin: bool) -> Any:
+    def default_when_missing(self, *, may_read_stdin: bool) -> object:
         """Return the value of a required parameter that is not given; MISSING if there is none."""
         return MISSING
 
@@ -283,7 +283,7 @@ class ConversionError(Exception):
         self,
         message: str,
         location: tuple[str | int, ...] = (),
-        suggested_value: Any = None,
+        suggested_value: object = None,
         code: str = "E1003",
     ) -> None:
         super().__init__(message)
@@ -441,8 +441,8 @@ class Tool(Record):
     deprecated: bool | str = False
     help: str | None = None
     is_fast_path: bool = True  # False: only Typer can parse its command line
-    input_model: tuple[str, Any] | None = None  # `input_model=`: parameter name and model
-    schema: Mapping[str, Any] | None = None  # `input_schema=`: replaces the generated schema
+    input_model: tuple[str, type] | None = None  # `input_model=`: parameter name and model
+    schema: Mapping[str, object] | None = None  # `input_schema=`: replaces the generated schema
     has_handles: bool = False  # takes inputs, secrets or output files
     may_have_secrets: bool = False  # an argument may be a secret or contain one
     custom_stages: tuple[CustomStage, ...] = ()  # added with `app.use`

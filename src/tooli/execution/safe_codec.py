@@ -49,10 +49,8 @@ if TYPE_CHECKING:
     from typing import Any, TypeVar
 
     from tooli.core.call import Call, Runner
-    from tooli.core.content import Image, Message
-    from tooli.core.handoffs import Next, NextStep
-    from tooli.core.page import Page
     from tooli.core.protocols import JsonObject
+    from tooli.core.result_types import Image, Message, Next, NextStep, Page
     from tooli.execution.ipc import PackedError
 
     BytesType = TypeVar("BytesType", bytes, bytearray)

@@ -34,7 +34,7 @@ class Registration:
         self,
         state: AppState,
         name: str | None,
-        fn: Callable[..., Any] | None,
+        fn: Callable[..., object] | None,
         settings: CommandOptions,
         target: str | None = None,
         location: str | None = None,
@@ -62,7 +62,7 @@ class Registration:
         return name.rpartition(":")[2].rpartition(".")[2].lower().replace("_", "-")
 
     @property
-    def fn(self) -> Callable[..., Any]:
+    def fn(self) -> Callable[..., object]:
         """The function. The module of a lazy command is imported on first access."""
         if self._fn is None:
             self._fn = _load_function(self.target or "")
@@ -139,7 +139,7 @@ class CommandGroup:
         self.state = state
         self.commands: dict[str, Registration] = {}
         self.groups: dict[str, CommandGroup] = {}
-        self.callback: Callable[..., Any] | None = None
+        self.callback: Callable[..., object] | None = None
         self.typer_reason: str | None = None  # why Typer must handle this level; None: fast path
         self.has_dynamic_commands = False  # a custom class may offer commands not registered here
         self._callback_flags: dict[str, int] | None = None
@@ -165,7 +165,7 @@ class CommandGroup:
             yield from inner.walk((*path, name))
 
 
-def _load_function(target: str) -> Callable[..., Any]:
+def _load_function(target: str) -> Callable[..., object]:
     """Import the function that `package.module:function` names."""
     from importlib import import_module
 

@@ -54,7 +54,7 @@ if TYPE_CHECKING:
     from tooli.core.tool import Param, Shape, Tool
     from tooli.providers.local import Registration
 
-    F = TypeVar("F", bound=Callable[..., Any])
+    F = TypeVar("F", bound=Callable[..., object])
     S = TypeVar("S", bound="ServedFunction")
 
 PROMPT_KEYWORDS = frozenset(("title", "description", "complete", "auth"))
@@ -90,7 +90,7 @@ class ServedFunction:
     def __init__(
         self,
         state: AppState,
-        fn: Callable[..., Any],
+        fn: Callable[..., object],
         settings: ResourceOptions,
         registration: Registration | None = None,
     ) -> None:
@@ -166,7 +166,7 @@ class Resource(ServedFunction):
         self,
         state: AppState,
         template: UriTemplate,
-        fn: Callable[..., Any],
+        fn: Callable[..., object],
         settings: ResourceOptions,
         registration: Registration | None = None,
     ) -> None:
@@ -219,7 +219,7 @@ def expose_command(state: AppState, uri: str, registration: Registration) -> Non
 def _add_resource(
     state: AppState,
     template: UriTemplate,
-    fn: Callable[..., Any],
+    fn: Callable[..., object],
     settings: ResourceOptions,
     registration: Registration | None = None,
 ) -> None:
@@ -297,7 +297,7 @@ _VALIDATORS: dict[str, Callable[[object], str | None]] = {
 }
 
 
-def _check_parameter_names(label: str, fn: Callable[..., Any], names: Sequence[str]) -> None:
+def _check_parameter_names(label: str, fn: Callable[..., object], names: Sequence[str]) -> None:
     known = parameter_names(fn)
     for name in names:
         if name not in known:
@@ -305,7 +305,7 @@ def _check_parameter_names(label: str, fn: Callable[..., Any], names: Sequence[s
             raise DefinitionError(f"{label}: the function has no parameter {name!r}{hint}")
 
 
-def _find_command(state: AppState, fn: Callable[..., Any]) -> Registration | None:
+def _find_command(state: AppState, fn: Callable[..., object]) -> Registration | None:
     for registration in state.commands:
         if registration.target is None and registration.fn is fn:
             return registration
@@ -359,7 +359,7 @@ def _iter_states(state: AppState) -> Iterator[AppState]:
             yield from _iter_states(inner_state)
 
 
-def texts_to_arguments(tool: Tool, texts: Mapping[str, str]) -> dict[str, Any]:
+def texts_to_arguments(tool: Tool, texts: Mapping[str, str]) -> dict[str, object]:
     """Convert a client's texts to arguments of a tool.
 
     They are treated like text on a command line, except that `@file` is not read.
@@ -374,7 +374,7 @@ def texts_to_arguments(tool: Tool, texts: Mapping[str, str]) -> dict[str, Any]:
     return arguments
 
 
-def _parse_json(text: str) -> Any:
+def _parse_json(text: str) -> object:
     from json import loads
 
     try:
@@ -487,7 +487,7 @@ def guess_mime_type(uri: str) -> str | None:
     return _MIME_BY_EXTENSION.get(last.rpartition(".")[2].lower()) if "." in last else None
 
 
-def mime_type_of_annotation(annotation: Any) -> str | None:
+def mime_type_of_annotation(annotation: object) -> str | None:
     """Return the MIME type for a return annotation, or None if the annotation is too general."""
     if annotation is str:
         return TEXT_MIME
@@ -503,7 +503,7 @@ def mime_type_of_annotation(annotation: Any) -> str | None:
 
 def completion_candidates(
     param: Param | None,
-    completer: Sequence[Any] | Callable[..., Any] | None,
+    completer: Sequence[object] | Callable[..., object] | None,
     text: str,
     arguments: Mapping[str, str],
 ) -> Any:
@@ -519,7 +519,7 @@ def completion_candidates(
     return _values_of_shape(unwrap_optional(param.shape)) if param is not None else ()
 
 
-def filter_matches(values: Iterable[Any], text: str) -> list[str]:
+def filter_matches(values: Iterable[object], text: str) -> list[str]:
     """Return the values that start with a text, then those that contain it, without duplicates."""
     folded = text.casefold()
     texts = list(dict.fromkeys([str(value) for value in values]))
@@ -529,7 +529,7 @@ def filter_matches(values: Iterable[Any], text: str) -> list[str]:
     ]
 
 
-def _values_of_shape(shape: Shape) -> tuple[Any, ...]:
+def _values_of_shape(shape: Shape) -> tuple[object, ...]:
     if isinstance(shape, ListOf):
         shape = unwrap_optional(shape.item)
     if isinstance(shape, Choice):
@@ -537,7 +537,7 @@ def _values_of_shape(shape: Shape) -> tuple[Any, ...]:
     return ("true", "false") if is_bool(shape) else ()
 
 
-def _takes_arguments(function: Callable[..., Any]) -> bool:
+def _takes_arguments(function: Callable[..., object]) -> bool:
     from inspect import Parameter, signature
 
     kinds = (Parameter.POSITIONAL_ONLY, Parameter.POSITIONAL_OR_KEYWORD)

@@ -60,7 +60,7 @@ def _format_parameter(param: Param) -> str:
     return f"{param.name}: {_format_shape(param.shape)} = {default}"
 
 
-def _format_json(value: Any) -> str:
+def _format_json(value: object) -> str:
     """Return a value as JSON, without the `json` module, which is slow to import."""
     from tooli.text.jsonable import is_list, is_object, to_jsonable
 
@@ -123,13 +123,13 @@ def _format_annotation(annotation: Any, fallback: str) -> str:
     return fallback or ("any" if annotation is object else kind.lower())
 
 
-def shape_choices(shape: Shape) -> tuple[Any, ...]:
+def shape_choices(shape: Shape) -> tuple[object, ...]:
     """Return the values that a shape allows; an empty tuple if it allows any value."""
     values = shape.values if isinstance(shape, shapes.Choice) else ()
     return tuple([getattr(value, "value", value) for value in values])
 
 
-def _format_choices(values: tuple[Any, ...]) -> str:
+def _format_choices(values: tuple[object, ...]) -> str:
     return "|".join(map(_format_json, values[:_MAX_CHOICES])) + (
         "|…" if len(values) > _MAX_CHOICES else ""
     )

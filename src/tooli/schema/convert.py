@@ -68,7 +68,7 @@ class Converted:
         self.value = value
 
 
-def convert_text(param: Param, raw: RawText) -> Any:
+def convert_text(param: Param, raw: RawText) -> object:
     """Convert the text of a parameter, with Typer if needed. Raises ConversionError."""
     try:
         if param.settings and not param.settings.keys().isdisjoint(("parser", "callback")):
@@ -95,7 +95,7 @@ def apply_constraints(param: Param, value: Any) -> Any:
 # ------------------------------------------------------------------ text
 
 
-def convert_unambiguous_text(param: Param, raw: RawText) -> Any:
+def convert_unambiguous_text(param: Param, raw: RawText) -> object:
     """Convert text that every version of Typer converts alike.
 
     Raises NeedsFallback for other text, and ConversionError for invalid text.
@@ -147,7 +147,7 @@ def _is_structured_shape(shape: Shape) -> bool:
     )
 
 
-def _convert_one(shape: Shape, text: str, param: Param) -> Any:
+def _convert_one(shape: Shape, text: str, param: Param) -> object:
     if isinstance(shape, Scalar):
         return _SCALAR_CONVERTERS[shape.type](text, param)
     if isinstance(shape, PathShape):
@@ -165,7 +165,7 @@ def _convert_one(shape: Shape, text: str, param: Param) -> Any:
     raise NeedsFallback
 
 
-def _convert_variable(shape: Shape, text: str, param: Param) -> Any:
+def _convert_variable(shape: Shape, text: str, param: Param) -> object:
     """Convert one item of an environment variable, which may contain secrets themselves."""
     if isinstance(shape, Handle):
         return shape.parse(text, param, False)

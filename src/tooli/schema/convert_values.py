@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from tooli.core.tool import Param, Shape
 
 
-def convert_argument(param: Param, value: Any) -> Any:
+def convert_argument(param: Param, value: object) -> object:
     """Convert an argument to the value that the function receives. Raises ConversionError.
 
     The argument is a RawText, a Converted or a plain value.
@@ -65,7 +65,7 @@ def convert_argument(param: Param, value: Any) -> Any:
     return apply_constraints(param, converted)
 
 
-def _to_container(param: Param, value: Any) -> Any:
+def _to_container(param: Param, value: object) -> object:
     """Return a list from Typer as the container that the parameter declares."""
     shape = unwrap_optional(param.shape)
     if (
@@ -95,7 +95,7 @@ def convert_value(param: Param, value: Any) -> Any:
     return converted
 
 
-def _call_author_function(function: Callable[[Any], Any], value: Any) -> Any:
+def _call_author_function(function: Callable[[Any], Any], value: object) -> object:
     """Call the author's parser or callback. Its errors become a ConversionError."""
     try:
         return function(value)
@@ -107,7 +107,7 @@ def _call_author_function(function: Callable[[Any], Any], value: Any) -> Any:
         raise
 
 
-def _convert_to_shape(param: Param, value: Any) -> Any:
+def _convert_to_shape(param: Param, value: object) -> object:
     shape = unwrap_optional(param.shape)
     if value is None and param.shape is not shape:
         return None
@@ -186,7 +186,7 @@ def _apply_typer_bounds(shape: Shape, value: Any, param: Param) -> Any:
 # ------------------------------------------------------------------ defaults
 
 
-def convert_default(param: Param) -> Any:
+def convert_default(param: Param) -> object:
     """Return the default, converted and checked like a given value, as Typer does."""
     factory = _default_factory(param)
     default = factory() if factory is not None else param.default

@@ -88,7 +88,7 @@ def param_schema(param: Param, doc: str | None = None) -> JsonObject:
     return schema
 
 
-def annotation_schema(annotation: Any) -> JsonObject:
+def annotation_schema(annotation: object) -> JsonObject:
     """Return the schema of values that an annotation accepts."""
     return _untyped_collection_schema(annotation) or shape_schema(infer_shape(annotation))
 
@@ -134,7 +134,7 @@ def _hoist_definitions(schema: JsonObject, *parts: JsonObject) -> JsonObject:
     return {**schema, "$defs": definitions} if definitions else schema
 
 
-def _literal_schema(values: list[Any]) -> JsonObject:
+def _literal_schema(values: list[object]) -> JsonObject:
     chosen = {"enum": values} if len(values) > 1 else {"const": values[0]}
     return _add_json_type(values, chosen)
 
@@ -176,7 +176,7 @@ def _add_bounds(schema: JsonObject, param: Param) -> None:
             target[keyword] = settings[name]
 
 
-def _json_default(default: Any) -> Any:
+def _json_default(default: object) -> object:
     from tooli.text.jsonable import to_jsonable
 
     warnings: list[str] = []
@@ -207,7 +207,7 @@ def _describe_output(tool: Tool) -> JsonObject | None:
     return result_schema(annotation)
 
 
-def _is_content(annotation: Any) -> bool:
+def _is_content(annotation: object) -> bool:
     """True if the result is `Content`, which has no schema."""
     content_module = sys.modules.get("tooli.core.result_types")
     if content_module is None:
@@ -247,7 +247,7 @@ def _is_plain(shape: Shape) -> bool:
 # ------------------------------------------------------------------ pydantic's schemas
 
 
-def _pydantic_schema(annotation: Any, mode: str = "validation") -> JsonObject:
+def _pydantic_schema(annotation: object, mode: str = "validation") -> JsonObject:
     if annotation is dict:
         return {"type": "object", "additionalProperties": True}
     simple = _simple_dict(annotation)
@@ -326,11 +326,11 @@ def _inline_node(
 
 def _inline_keyword(
     key: str,
-    value: Any,
+    value: object,
     definitions: JsonObject,
     parent_names: tuple[str, ...],
     retained: JsonObject,
-) -> Any:
+) -> object:
     """Inline the value of a keyword, which is a schema, schemas by name, or data."""
     if key in ("default", "const", "enum", "examples"):
         return value

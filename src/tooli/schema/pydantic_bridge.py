@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 _adapters: dict[int, tuple[Any, TypeAdapter[Any]]] = {}
 
 
-def get_type_adapter(annotation: Any) -> TypeAdapter[Any]:
+def get_type_adapter(annotation: object) -> TypeAdapter[object]:
     """Return the TypeAdapter of an annotation. Adapters are cached."""
     found = _adapters.get(id(annotation))
     if found is not None:
@@ -112,7 +112,7 @@ def _upgrade_typed_dicts(annotation: Any) -> Any:
     return annotation.__origin__[upgraded_args]
 
 
-def validate(annotation: Any, value: Any) -> Any:
+def validate(annotation: object, value: object) -> object:
     """Return the value as pydantic converts it. Raises ConversionError with every error."""
     import pydantic
 
@@ -221,7 +221,7 @@ def parse_text(annotation: Any, text: str, settings: Mapping[str, Any]) -> Any:
     return validate(annotation, text)
 
 
-def _is_union(annotation: Any) -> bool:
+def _is_union(annotation: object) -> bool:
     import types
     import typing
 
@@ -233,7 +233,7 @@ def _is_union(annotation: Any) -> bool:
 
 def parse_structured(
     param: Param, texts: Sequence[str], dotted: Mapping[str, Sequence[str]]
-) -> Any:
+) -> object:
     """Parse an object from JSON, `@file`, `key=value` and dotted flags. The last value wins."""
     shape = unwrap_optional(param.shape)
     is_multiple = isinstance(shape, ListOf)
@@ -254,7 +254,7 @@ def parse_structured(
     return validate(param.annotation, base)
 
 
-def parse_json_text(text: str) -> Any:
+def parse_json_text(text: str) -> object:
     """Parse JSON from text or `@file`. Return text that is not JSON as it is."""
     import json
 
@@ -302,7 +302,7 @@ def _set_at_path(
     holder[last] = _convert_by_type(texts, json_types)
 
 
-def _convert_by_type(texts: Sequence[str], json_types: set[str]) -> Any:
+def _convert_by_type(texts: Sequence[str], json_types: set[str]) -> object:
     if "array" in json_types and not (len(texts) == 1 and texts[0][:1] in ("[", "@")):
         return list(texts)
     text = texts[-1]
@@ -311,7 +311,7 @@ def _convert_by_type(texts: Sequence[str], json_types: set[str]) -> Any:
     return text
 
 
-def _resolve_reference(schema: Any, root: JsonObject) -> JsonObject:
+def _resolve_reference(schema: object, root: JsonObject) -> JsonObject:
     seen = 0
     while is_object(schema) and "$ref" in schema and seen < 20:
         seen += 1
@@ -322,7 +322,7 @@ def _resolve_reference(schema: Any, root: JsonObject) -> JsonObject:
     return schema if is_object(schema) else {}
 
 
-def _child_schema(schema: Any, name: str, root: JsonObject) -> Any:
+def _child_schema(schema: object, name: str, root: JsonObject) -> object:
     schema = _resolve_reference(schema, root)
     for option in (schema, *schema.get("anyOf", ()), *schema.get("allOf", ())):
         option = _resolve_reference(option, root)
@@ -333,7 +333,7 @@ def _child_schema(schema: Any, name: str, root: JsonObject) -> Any:
     return {}
 
 
-def _json_types(schema: Any, root: JsonObject) -> set[str]:
+def _json_types(schema: object, root: JsonObject) -> set[str]:
     schema = _resolve_reference(schema, root)
     json_types: set[str] = {schema["type"]} if isinstance(schema.get("type"), str) else set()
     for option in schema.get("anyOf", ()):

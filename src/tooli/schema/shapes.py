@@ -61,7 +61,7 @@ def infer_complex_shape(annotation: Any) -> Shape:
     return ParsedText(annotation)
 
 
-def _is_typing(thing: Any, name: str) -> bool:
+def _is_typing(thing: object, name: str) -> bool:
     typing = sys.modules.get("typing")
     return thing is not None and typing is not None and thing is getattr(typing, name)
 
@@ -100,7 +100,7 @@ def _container_type(cls: Any) -> type | None:
     return _CONTAINER_TYPES.get(cls) or _CONTAINER_TYPES.get(f"{cls.__module__}.{cls.__name__}")
 
 
-def _list_shape(item: Any, container: type) -> Shape:
+def _list_shape(item: object, container: type) -> Shape:
     shape = infer_complex_shape(item)
     if isinstance(shape, (ListOf, TupleOf, Maybe)):
         shape = Structured(item)
@@ -137,7 +137,7 @@ def _class_shape(cls: Any) -> Shape:
     return ParsedText(cls)
 
 
-def resolve_forward_references(fn: Any, name: str, annotation: Any) -> Any:
+def resolve_forward_references(fn: object, name: str, annotation: object) -> object:
     """Evaluate forward references inside an annotation, such as `Optional["Color"]`."""
     import typing
 

@@ -112,7 +112,7 @@ def read_tool(
 
 
 def _expand_input_model(
-    model: type, params: tuple[Param, ...], fn: Any
+    model: type, params: tuple[Param, ...], fn: object
 ) -> tuple[tuple[Param, ...], tuple[str, type]]:
     """Return the fields of `input_model=` as parameters, and the parameter that takes the model."""
     from tooli.schema.pydantic_bridge import iter_model_fields
@@ -138,7 +138,7 @@ def _read_guard(kwargs: CommandOptions) -> Guard:
     return read_guard(kwargs)
 
 
-def _may_return(name: str, fn: Any, returns: Any) -> bool:
+def _may_return(name: str, fn: object, returns: object) -> bool:
     """True if a function may return our `Next` or `Page`: its annotation or its code names it."""
     module = sys.modules.get("tooli.core.result_types")
     if module is None:  # not imported, so not used
@@ -245,22 +245,22 @@ def _inspect_signature(fn: Any) -> Iterator[tuple[str, Any, Any]]:
             yield p.name, annotation, MISSING if p.default is p.empty else p.default
 
 
-def _unwrap_function(fn: Any) -> Any:
+def _unwrap_function(fn: object) -> object:
     """Return the function inside decorators, partials and objects with `__call__`."""
     while (inner := getattr(fn, "__wrapped__", None) or getattr(fn, "func", None)) is not None:
         fn = inner
     return fn if hasattr(fn, "__code__") else fn.__class__.__call__
 
 
-def _raw_annotations(fn: Any) -> Mapping[str, Any]:
+def _raw_annotations(fn: object) -> Mapping[str, object]:
     return getattr(_unwrap_function(fn), "__annotations__", None) or {}
 
 
-def _namespace(fn: Any) -> dict[str, Any]:
+def _namespace(fn: object) -> dict[str, object]:
     return getattr(_unwrap_function(fn), "__globals__", {})
 
 
-def _evaluate(annotation: Any, namespace: dict[str, Any], fn: Any) -> Any:
+def _evaluate(annotation: object, namespace: dict[str, object], fn: object) -> object:
     if type(annotation) is not str:
         return annotation
     builtin_type = _BUILTIN_TYPES.get(annotation, MISSING)
@@ -281,7 +281,7 @@ def _evaluate(annotation: Any, namespace: dict[str, Any], fn: Any) -> Any:
 # ------------------------------------------------------------------ one parameter
 
 
-def read_param(name: str, annotation: Any, default: Any) -> Param:
+def read_param(name: str, annotation: object, default: object) -> Param:
     """Read one parameter by Typer's rules for its annotation and default."""
     info = refined = None
     constraints: tuple[Any, ...] = ()
@@ -339,7 +339,7 @@ def _is_parsed_text(shape: Shape) -> bool:
     return isinstance(shape.item if isinstance(shape, ListOf) else shape, ParsedText)
 
 
-def _shape_of_default(default: Any) -> Shape:
+def _shape_of_default(default: object) -> Shape:
     """Return the shape of a parameter without annotation from its default, as Typer does."""
     if default is MISSING or default is None:
         return SCALAR_SHAPES[str]
@@ -357,7 +357,7 @@ def infer_shape(annotation: Any) -> Shape:
 
 
 def _option_flags(
-    name: str, shape: Shape, decls: tuple[str, ...], settings: Mapping[str, Any]
+    name: str, shape: Shape, decls: tuple[str, ...], settings: Mapping[str, object]
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Return the flags that set an option, and those that unset it."""
     is_flag = is_bool(shape) and not settings.get("count")
@@ -378,18 +378,18 @@ def _option_flags(
     return tuple(positive), tuple(negative)
 
 
-def _exact_type(shape: Shape, settings: Mapping[str, Any], metadata: Any) -> type | None:
+def _exact_type(shape: Shape, settings: Mapping[str, object], metadata: object) -> type | None:
     if isinstance(shape, Scalar) and metadata is None and not _has_value_checks(settings):
         return shape.type
     return None
 
 
-def _has_value_checks(settings: Mapping[str, Any]) -> bool:
+def _has_value_checks(settings: Mapping[str, object]) -> bool:
     return not settings.keys().isdisjoint(("min", "max", "parser", "callback"))
 
 
 def _is_valid_default(
-    shape: Shape, settings: Mapping[str, Any], default: Any, metadata: Any
+    shape: Shape, settings: Mapping[str, object], default: object, metadata: object
 ) -> bool:
     """True if the default needs no conversion: its type is right, and no check applies to it."""
     if default is MISSING or metadata is not None or _has_value_checks(settings):
