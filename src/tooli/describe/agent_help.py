@@ -23,7 +23,6 @@ TYPE_CHECKING = False
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
-    from typing import Any
 
     from tooli.core.app_state import AppState
     from tooli.core.tool import Param, Shape, Tool
@@ -179,7 +178,7 @@ def format_default(param: Param) -> str:
     return str(getattr(default, "value", default))
 
 
-def _result_type_name(annotation: Any) -> str:
+def _result_type_name(annotation: object) -> str:
     if annotation in (MISSING, None):
         return ""
     fields = getattr(annotation, "__annotations__", None)

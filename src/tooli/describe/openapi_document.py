@@ -161,7 +161,7 @@ def _extensions(tool: Tool) -> JsonObject:
 
 def _hoist_definitions(schema: JsonObject, prefix: str, schemas: JsonObject) -> JsonObject:
     """Return the schema with its definitions moved to `components/schemas`."""
-    definitions: Mapping[str, Any] = schema.get("$defs", {})
+    definitions: JsonObject = schema.get("$defs", {})
     if not definitions:
         return schema
     names = {f"#/$defs/{name}": f"{prefix}_{_component_name(name)}" for name in definitions}

@@ -10,7 +10,6 @@ TYPE_CHECKING = False
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
-    from typing import Any
 
     from tooli.core.protocols import JsonObject
     from tooli.core.tool import Param, Tool
@@ -47,7 +46,7 @@ def describe_tool(tool: Tool, schema_format: str) -> JsonObject:
 
 def describe_app(
     name: str, version: str | None, tools: Iterable[Tool], schema_format: str
-) -> JsonObject | list[Any]:
+) -> JsonObject | list[JsonObject]:
     """Return the descriptions of all tools of an app.
 
     The formats openai and anthropic are lists, the others are objects.

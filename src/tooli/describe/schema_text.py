@@ -31,14 +31,14 @@ from tooli.text.jsonable import is_list, is_object
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Collection, Iterable
     from typing import Any
 
     from tooli.core.protocols import JsonObject
     from tooli.core.tool import Param, Shape, Tool
 
 
-def classify(schema: Any) -> tuple[str, Any]:
+def classify(schema: object) -> tuple[str, Any]:
     """Return the kind of value that a schema describes, and a detail that depends on the kind.
 
     kind        detail                      kind        detail
@@ -59,11 +59,11 @@ def classify(schema: Any) -> tuple[str, Any]:
     for keyword in ("anyOf", "oneOf"):
         if is_list(schema.get(keyword)):
             return "union", schema[keyword]
-    kind: Any = schema.get("type")
+    kind = schema.get("type")
     if is_list(kind):
         return "union", [{**schema, "type": name} for name in kind]
     if kind == "array":
-        items: Any = schema.get("prefixItems")
+        items = schema.get("prefixItems")
         return ("tuple", items) if is_list(items) else ("list", schema.get("items"))
     if kind == "object":
         return _classify_object(schema)
@@ -71,10 +71,10 @@ def classify(schema: Any) -> tuple[str, Any]:
 
 
 def _classify_object(schema: JsonObject) -> tuple[str, Any]:
-    properties: Any = schema.get("properties")
+    properties = schema.get("properties")
     if is_object(properties) and properties:
         return "record", properties
-    values: Any = schema.get("additionalProperties")
+    values = schema.get("additionalProperties")
     return ("dict", values) if is_object(values) and values else ("object", None)
 
 
@@ -102,10 +102,10 @@ def without_null(schema: JsonObject) -> JsonObject:
 
 def _resolve_ref(schema: JsonObject) -> JsonObject:
     """Return the definition that the schema refers to, if the schema contains it."""
-    definitions: Any = schema.get("$defs")
+    definitions = schema.get("$defs")
     if "$ref" not in schema or not is_object(definitions):
         return schema
-    found: Any = definitions.get(str(schema["$ref"]).rpartition("/")[2])
+    found = definitions.get(str(schema["$ref"]).rpartition("/")[2])
     return found if is_object(found) else schema
 
 
@@ -137,7 +137,7 @@ def choice_texts(schema: JsonObject) -> list[str]:
     return [value if isinstance(value, str) else _json(value) for value in values]
 
 
-def _json(value: Any) -> str:
+def _json(value: object) -> str:
     return dumps(value, ensure_ascii=False)
 
 
@@ -155,9 +155,10 @@ _MAX_NOTATION_CHOICES = 8
 _MAX_DEPTH = 3  # levels of nested objects
 
 
-def format_type(schema: Any, depth: int = _MAX_DEPTH) -> str:
+def format_type(schema: object, depth: int = _MAX_DEPTH) -> str:
     """Return the type in short notation: `[{path: str, size?: int}]`."""
     kind, detail = classify(schema)
+    keywords: JsonObject = schema if is_object(schema) else {}
     match kind:
         case "ref":
             return detail
@@ -172,16 +173,16 @@ def format_type(schema: Any, depth: int = _MAX_DEPTH) -> str:
             item = format_type(detail, depth)
             return "list" if item == "any" else f"[{item}]"
         case "record":
-            return _format_record(detail, schema.get("required", ()), depth)
+            return _format_record(detail, keywords.get("required", ()), depth)
         case "dict":
             return f"{{str: {format_type(detail, depth)}}}"
         case "plain":
-            return _FORMAT_NAMES.get(str(schema.get("format"))) or _TYPE_NAMES.get(detail, "any")
+            return _FORMAT_NAMES.get(str(keywords.get("format"))) or _TYPE_NAMES.get(detail, "any")
         case _:
             return kind  # "object" or "any"
 
 
-def _format_record(properties: JsonObject, required: Any, depth: int) -> str:
+def _format_record(properties: JsonObject, required: Collection[str], depth: int) -> str:
     if not depth:
         return "{…}"
     parts = [
@@ -247,7 +248,7 @@ _PROSE_NAMES = {"tuple": "list", "ref": "object", "record": "object", "dict": "o
 def describe_limits(schema: JsonObject) -> str:
     """Return the bounds and the pattern of a value, or of a list's items, as a sentence."""
     schema = without_null(schema)
-    target: Any = schema.get("items") if schema.get("type") == "array" else schema
+    target = schema.get("items") if schema.get("type") == "array" else schema
     target = without_null(target) if is_object(target) else {}
     low, high = target.get("minimum"), target.get("maximum")
     phrases: list[str] = []
@@ -277,7 +278,7 @@ def describe_result(schema: JsonObject) -> str:
 
 def describe_default(schema: JsonObject) -> str:
     """Return the default value as text; "" if there is none or it is empty."""
-    default: Any = schema.get("default")
+    default = schema.get("default")
     if default is None or default in ("", [], {}):
         return ""
     return default if isinstance(default, str) else _json(default)
@@ -368,7 +369,7 @@ def _assign_positionals(
         raise AmbiguousExampleError
 
 
-def _convert_value(param: Param, texts: list[str]) -> Any:
+def _convert_value(param: Param, texts: list[str]) -> object:
     if param.settings.keys() & {"parser", "click_type"}:
         return texts[-1]
     shape = unwrap_optional(param.shape)
@@ -381,7 +382,7 @@ def _convert_value(param: Param, texts: list[str]) -> Any:
     return _convert_item(shape, texts[-1])
 
 
-def _convert_item(shape: Shape, text: str) -> Any:
+def _convert_item(shape: Shape, text: str) -> object:
     if isinstance(shape, Scalar):
         if shape.type is bool:
             return text == "true"
@@ -397,7 +398,7 @@ def _convert_item(shape: Shape, text: str) -> Any:
     return text
 
 
-def build_request_examples(tool: Tool) -> Mapping[str, Any]:
+def build_request_examples(tool: Tool) -> JsonObject:
     """Return the tool's examples as an OpenAPI `examples` object."""
     examples: JsonObject = {}
     for i, example in enumerate(tool.guidance.examples, 1):
@@ -440,7 +441,7 @@ def sample_argv(param: Param) -> list[str]:
     return [_format_token(value)]
 
 
-def sample_value(schema: Any, name: str = "TEXT", depth: int = 0) -> Any:
+def sample_value(schema: object, name: str = "TEXT", depth: int = 0) -> object:
     """Return a small value for a schema. A string without a format is `name`."""
     if not is_object(schema) or depth > _MAX_SAMPLE_DEPTH:
         return name
@@ -496,12 +497,12 @@ def _sample_text(schema: JsonObject, name: str) -> str:
 
 
 def _sample_object(schema: JsonObject, depth: int) -> JsonObject:
-    properties: Any = schema.get("properties") or {}
-    required: Any = schema.get("required") or ()
+    properties: JsonObject = schema.get("properties") or {}
+    required = schema.get("required") or ()
     return {name: sample_value(properties.get(name), name.upper(), depth + 1) for name in required}
 
 
-def _format_token(value: Any) -> str:
+def _format_token(value: object) -> str:
     if isinstance(value, str):
         return value
     return dumps(value, ensure_ascii=False, separators=(",", ":"))

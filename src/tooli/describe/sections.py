@@ -19,7 +19,6 @@ TYPE_CHECKING = False
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
-    from typing import Any
 
     from tooli.core.protocols import JsonObject
     from tooli.core.tool import Param, Tool
@@ -50,7 +49,7 @@ def file_stem(tool: Tool) -> str:
 # ------------------------------------------------------------------ calls
 
 
-def format_command_line(program: str, tool: Tool, argv: Iterable[Any], *flags: str) -> str:
+def format_command_line(program: str, tool: Tool, argv: Iterable[object], *flags: str) -> str:
     """Return a command line. `flags` are inserted before `--`, where they count as flags."""
     arguments = [str(argument) for argument in argv]
     more = [flag for flag in flags if flag not in arguments]

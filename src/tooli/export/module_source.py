@@ -23,7 +23,6 @@ TYPE_CHECKING = False
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
-    from typing import Any
 
     from tooli.core.protocols import JsonObject
     from tooli.export.export_spec import ExportedTool, ExportSpec
@@ -237,7 +236,7 @@ def _tool_tests(spec: ExportSpec, framework: Framework, tools: list[ExportedTool
     return [test.strip("\n") for test in tests]
 
 
-def _example_cases(tools: list[ExportedTool]) -> list[Any]:
+def _example_cases(tools: list[ExportedTool]) -> list[tuple[SourceText, JsonObject]]:
     """Return the examples of read-only tools as pairs of tool and arguments."""
     return [
         (SourceText(f"export.{entry.variable}"), arguments)

@@ -41,7 +41,6 @@ TYPE_CHECKING = False
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
-    from typing import Any
 
     from tooli.core.protocols import JsonObject
     from tooli.export.export_spec import ExportedTool, ExportSpec
@@ -164,7 +163,7 @@ def _function_docstring(entry: ExportedTool, parameters: list[_Parameter]) -> st
 
 
 def _subprocess_call(spec: ExportSpec, entry: ExportedTool, parameters: list[_Parameter]) -> str:
-    arguments: dict[Any, Any] = {
+    arguments: dict[str, object] = {
         p.name: SourceText(p.variable) for p in parameters if not p.is_omitted_if_none
     }
     optional_source = _optional_arguments(parameters)
@@ -221,7 +220,7 @@ def _return_annotation(spec: ExportSpec, entry: ExportedTool, types: PythonTypes
     return types.return_type(output_schema(entry.tool), name)
 
 
-def _class_name(annotation: Any) -> str | None:
+def _class_name(annotation: object) -> str | None:
     """Return the name of the only class in an annotation, or None."""
     parts = [part for part in getattr(annotation, "__args__", ()) if part is not type(None)]
     if parts:
@@ -234,7 +233,7 @@ def _class_name(annotation: Any) -> str | None:
     return None
 
 
-def _is_native(annotation: Any) -> bool:
+def _is_native(annotation: object) -> bool:
     """True if values of the annotated type are JSON values."""
     typing = sys.modules.get("typing")
     if annotation in (str, int, float, bool, dict, list, None, type(None)):
@@ -247,9 +246,10 @@ def _is_native(annotation: Any) -> bool:
         return True
     known = ("list", "dict", "UnionType", "Union", "_UnionGenericAlias", "Optional")
     streams = ("Iterator", "Iterable", "Generator", "AsyncIterator", "AsyncGenerator")
+    arguments: tuple[object, ...] = getattr(annotation, "__args__", ())
     if kind in known or getattr(origin, "_name", None) == "Union":
-        return all([_is_native(part) for part in annotation.__args__])
-    return kind in streams and _is_native(annotation.__args__[0])
+        return all([_is_native(part) for part in arguments])
+    return kind in streams and all([_is_native(part) for part in arguments[:1]])
 
 
 _WITHOUT_NONE_CODE = '''
@@ -324,7 +324,7 @@ class PythonTypes:
         """Return the annotation of a result; `Any` if none is declared."""
         return "Any" if schema is None else self._expression(schema, name, is_parameter=False)
 
-    def _expression(self, schema: Any, name: str, is_parameter: bool) -> str:
+    def _expression(self, schema: object, name: str, is_parameter: bool) -> str:
         if not is_object(schema) or "allOf" in schema:
             return "Any"
         kind, detail = classify(schema)
@@ -350,7 +350,7 @@ class PythonTypes:
             case _:
                 return _PYTHON_TYPES.get(str(detail), "Any")
 
-    def _choice(self, values: list[Any]) -> str | None:
+    def _choice(self, values: list[object]) -> str | None:
         if not all([type(value) in (str, int, bool) for value in values]):
             return None
         source = f"Literal[{', '.join([value_literal(value) for value in values])}]"
@@ -359,14 +359,14 @@ class PythonTypes:
         self.imported_names.add("Literal")
         return source
 
-    def _union(self, parts: list[Any], name: str, is_parameter: bool) -> str:
+    def _union(self, parts: list[object], name: str, is_parameter: bool) -> str:
         types = [self._expression(part, name, is_parameter) for part in parts]
         if "Any" in types:
             return "Any"
         seen = dict.fromkeys([one for each in types for one in _union_members(each)])
         return " | ".join([*[one for one in seen if one != "None"], *["None"] * ("None" in seen)])
 
-    def _array(self, items: Any, name: str, is_parameter: bool) -> str:
+    def _array(self, items: object, name: str, is_parameter: bool) -> str:
         item = self._expression(items, name, is_parameter)
         if is_parameter:  # list is invariant: list[str] is not a list[str | Path]
             self.imported_names.add("Sequence")
@@ -397,7 +397,7 @@ class PythonTypes:
         return candidate
 
     def _add_typed_dict(
-        self, name: str, description: Any, fields: dict[str, str], required: list[str]
+        self, name: str, description: object, fields: dict[str, str], required: list[str]
     ) -> None:
         """Define a TypedDict. If some fields are optional, a base class has the required ones."""
         self.imported_names.add("TypedDict")

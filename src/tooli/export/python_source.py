@@ -8,11 +8,12 @@ from __future__ import annotations
 from keyword import iskeyword, issoftkeyword
 from textwrap import fill
 
+from tooli.text.jsonable import is_list, is_object
+
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
-    from typing import Any
+    from collections.abc import Iterable
 
 MAX_LINE_LENGTH = 100
 _INDENT = "    "
@@ -79,7 +80,7 @@ def wrap_text(value: str, indent: str = "", width: int = MAX_LINE_LENGTH) -> str
 
 
 def value_literal(
-    value: Any, depth: int = 0, columns_before: int = 0, columns_after: int = 1
+    value: object, depth: int = 0, columns_before: int = 0, columns_after: int = 1
 ) -> str:
     """Return a JSON value, tuple or `SourceText` as source.
 
@@ -88,48 +89,48 @@ def value_literal(
     """
     one_line = _one_line(value)
     available = MAX_LINE_LENGTH - depth * len(_INDENT) - columns_before - columns_after
-    if one_line is not None and len(one_line) <= available:
+    if len(one_line) <= available:
         return one_line
     inner = _INDENT * (depth + 1)
     end = _INDENT * depth
-    if isinstance(value, dict):
-        rows = [_dict_row(key, item, depth + 1) for key, item in value.items()]  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
+    if is_object(value):
+        rows = [_dict_row(key, item, depth + 1) for key, item in value.items()]
         return "{\n" + "".join([f"{inner}{row},\n" for row in rows]) + end + "}"
-    if isinstance(value, (list, tuple)):
-        items = [value_literal(item, depth + 1) for item in value]  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
+    if is_list(value):
+        items = [value_literal(item, depth + 1) for item in value]
         opening, closing = "[]" if isinstance(value, list) else "()"
         return f"{opening}\n" + "".join([f"{inner}{item},\n" for item in items]) + end + closing
     if isinstance(value, str) and not isinstance(value, SourceText):
         parts = _split(value, MAX_LINE_LENGTH - len(inner))
         if len(parts) > 1 or (parts and len(parts[0]) <= MAX_LINE_LENGTH - len(inner)):
             return "(\n" + "".join([f"{inner}{part}\n" for part in parts]) + end + ")"
-    return one_line or repr(value)
+    return one_line
 
 
-def _dict_row(key: Any, item: Any, depth: int) -> str:
+def _dict_row(key: object, item: object, depth: int) -> str:
     name = value_literal(key)
     if isinstance(key, SourceText):  # such as `**more`, which has no value
         return name
     return f"{name}: {value_literal(item, depth, len(name) + 2)}"
 
 
-def _one_line(value: Any) -> str | None:
+def _one_line(value: object) -> str:
     """Return the value on one line."""
     if isinstance(value, SourceText):
         return str(value)
     if isinstance(value, str):
         return string_literal(value)
-    if isinstance(value, dict):
+    if is_object(value):
         parts = [
             str(key) if isinstance(key, SourceText) else f"{_one_line(key)}: {_one_line(item)}"
-            for key, item in value.items()  # pyright: ignore[reportUnknownVariableType]
+            for key, item in value.items()
         ]
         return "{" + ", ".join(parts) + "}"
-    if isinstance(value, list):
-        return "[" + ", ".join([str(_one_line(item)) for item in value]) + "]"  # pyright: ignore[reportUnknownVariableType]
-    if isinstance(value, tuple):
-        inside = ", ".join([str(_one_line(item)) for item in value])  # pyright: ignore[reportUnknownVariableType]
-        return f"({inside},)" if len(value) == 1 else f"({inside})"  # pyright: ignore[reportUnknownArgumentType]
+    if is_list(value):
+        inside = ", ".join([_one_line(item) for item in value])
+        if isinstance(value, list):
+            return f"[{inside}]"
+        return f"({inside},)" if len(value) == 1 else f"({inside})"
     if isinstance(value, float) and value - value != 0:  # NaN or infinite
         return f'float("{value}")'
     return repr(value)
@@ -165,35 +166,20 @@ def _split_point(value: str, available: int) -> int:
 
 
 def call_source(
-    name: str, *values: Any, depth: int = 0, columns_before: int = 0, **keywords: Any
+    name: str, *values: object, depth: int = 0, columns_before: int = 0, **keywords: object
 ) -> str:
     """Return the source of a call, with one argument per line if it does not fit on one line."""
-    return _layout_call(f"{name}(", ")", _arguments(values, keywords), depth, columns_before)
-
-
-def _arguments(values: Iterable[Any], keywords: Mapping[str, Any]) -> list[Callable[[int], str]]:
-    found: list[Callable[[int], str]] = []
-    for value in values:
-        found.append(lambda depth, value=value: value_literal(value, depth))
-    for key, value in keywords.items():
-        found.append(
-            lambda depth, key=key, value=value: f"{key}={value_literal(value, depth, len(key) + 1)}"
-        )
-    return found
-
-
-def _layout_call(
-    opening: str, closing: str, parts: list[Callable[[int], str]], depth: int, columns_before: int
-) -> str:
-    one_line = opening + ", ".join([part(-1000) for part in parts]) + closing
-    if (
-        "\n" not in one_line
-        and len(_INDENT) * depth + columns_before + len(one_line) <= MAX_LINE_LENGTH
-    ):
+    arguments = [("", value) for value in values]
+    arguments += [(f"{key}=", value) for key, value in keywords.items()]
+    one_line = f"{name}({', '.join([prefix + _one_line(value) for prefix, value in arguments])})"
+    if len(_INDENT) * depth + columns_before + len(one_line) <= MAX_LINE_LENGTH:
         return one_line
     inner = _INDENT * (depth + 1)
-    rows = [f"{inner}{part(depth + 1)},\n" for part in parts]
-    return f"{opening}\n{''.join(rows)}{_INDENT * depth}{closing}"
+    rows = [
+        f"{inner}{prefix}{value_literal(value, depth + 1, len(prefix))},\n"
+        for prefix, value in arguments
+    ]
+    return f"{name}(\n{''.join(rows)}{_INDENT * depth})"
 
 
 def function_signature(

@@ -47,7 +47,6 @@ TYPE_CHECKING = False
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
-    from typing import Any
 
     from tooli.core.protocols import JsonObject, ToolSource
     from tooli.core.tool import Tool
@@ -428,7 +427,7 @@ def _run_example(argv: list[str], tool: Tool) -> JsonObject:
     return envelope if is_object(envelope) else {"error": {"message": "not an envelope"}}
 
 
-def shorten(value: Any) -> Any:
+def shorten(value: object) -> object:
     """Return a value with its lists and strings shortened and control characters removed."""
     if isinstance(value, str):
         value = sanitize(value)[0]

@@ -15,7 +15,7 @@ from tooli.text.jsonable import is_object
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
-    from typing import Any, Protocol
+    from typing import Protocol
 
     from tomlkit import TOMLDocument
 
@@ -24,11 +24,11 @@ if TYPE_CHECKING:
     class ServerFileFormat(Protocol):
         """A file format with servers by name in one object or table, the container."""
 
-        def get_entry(self, text: str, name: str) -> Any:
+        def get_entry(self, text: str, name: str) -> object:
             """Return the entry of a server, or None."""
             ...
 
-        def other_entries(self, text: str, name: str) -> Any:
+        def other_entries(self, text: str, name: str) -> object:
             """Return the whole content without that entry. An empty container is left out."""
             ...
 
@@ -69,7 +69,7 @@ class MalformedFileError(ValueError):
 class JsonNode(Record):
     """A value and the position of its text."""
 
-    value: Any
+    value: object
     start: int
     end: int
     members: tuple[JsonMember, ...] = ()
@@ -146,7 +146,7 @@ class _Parser:
         return JsonNode(whole, start, self.position, tuple(members))
 
     def array(self, start: int) -> JsonNode:
-        items: list[Any] = []
+        items: list[object] = []
         while self.has_next("]", first=not items):
             items.append(self.value().value)
         return JsonNode(items, start, self.position)
@@ -200,15 +200,15 @@ class JsonServers:
     def __init__(self, container: str) -> None:
         self.container = container
 
-    def get_entry(self, text: str, name: str) -> Any:
+    def get_entry(self, text: str, name: str) -> object:
         """Return the entry of a server, or None."""
         return self._entries(text).get(name)
 
-    def other_entries(self, text: str, name: str) -> Any:
+    def other_entries(self, text: str, name: str) -> object:
         """Return the whole content without that entry. An empty container is left out."""
         rest = {key: entry for key, entry in self._entries(text).items() if key != name}
         root = parse_jsonc(text)
-        whole: JsonObject = dict(root.value) if root is not None else {}
+        whole = {**root.value} if root is not None and is_object(root.value) else {}
         whole.pop(self.container, None)
         return {**whole, self.container: rest} if rest else whole
 
@@ -374,11 +374,11 @@ class TomlServers:
     def __init__(self, container: str) -> None:
         self.container = container
 
-    def get_entry(self, text: str, name: str) -> Any:
+    def get_entry(self, text: str, name: str) -> object:
         """Return the entry of a server, or None."""
         return self._entries(_parse_toml(text).unwrap()).get(name)
 
-    def other_entries(self, text: str, name: str) -> Any:
+    def other_entries(self, text: str, name: str) -> object:
         """Return the whole content without that entry. An empty container is left out."""
         document = _parse_toml(text).unwrap()
         rest = {key: value for key, value in self._entries(document).items() if key != name}
@@ -428,9 +428,9 @@ class TomlServers:
         """True if the text has no content."""
         return not text.strip("\ufeff \t\r\n")
 
-    def _entries(self, document: Any) -> Any:
+    def _entries(self, document: JsonObject) -> JsonObject:
         """Return the container: a table of the document, or an empty dict."""
-        container: Any = document.get(self.container, {})
+        container = document.get(self.container, {})
         if not isinstance(container, dict):
             raise MalformedFileError(1, f"{self.container} is not a table")
         return container  # pyright: ignore[reportUnknownVariableType]

@@ -33,7 +33,6 @@ TYPE_CHECKING = False
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Sequence
-    from typing import Any
 
     from tooli.core.protocols import JsonObject
     from tooli.install.server_formats import ServerFileFormat
@@ -84,7 +83,7 @@ class ServerRecords:
 
     def __init__(self) -> None:
         self.path = os.path.join(get_state_dir(), "installed.json")
-        data: Any = None
+        data = None
         try:
             with open(self.path, "rb") as file:
                 data = json.loads(file.read())
@@ -138,7 +137,7 @@ class ServerRecords:
         return entries if is_object(entries) else {}
 
 
-def _parse_entry(data: Any) -> WrittenEntry | None:
+def _parse_entry(data: object) -> WrittenEntry | None:
     if not is_object(data) or not isinstance(data.get("digest"), str):
         return None
     folders = data.get("folders")
@@ -286,7 +285,7 @@ def _server_entry(agent: str, command: Sequence[str]) -> JsonObject:
     return {"type": "stdio", **server} if SERVER_CONFIGS[agent].has_type_key else server
 
 
-def _digest(value: Any) -> str:
+def _digest(value: object) -> str:
     return digest(json.dumps(value, sort_keys=True, default=str).encode())
 
 
