@@ -57,7 +57,7 @@ class CommandLine:
         "tool",
         "typer_argv",
         "typer_reason",
-        "unknown_word",
+        "unknown_command",
     )
 
     def __init__(self, group: CommandGroup) -> None:
@@ -65,14 +65,14 @@ class CommandLine:
         self.path: tuple[str, ...] = ()
         self.group: CommandGroup = group
         self.tool: Tool | None = None
-        self.command_prefix_length = 0  # words of `typer_argv` up to the command
+        self.command_prefix_length = 0  # arguments in `typer_argv` up to the command
         self.arguments: dict[str, Any] = {}
         self.positionals: list[str] = []
         self.dotted: dict[str, dict[str, list[str]]] = {}
         self.problems: list[Problem] = []
         self.typer_argv: list[str] = []
         self.typer_reason: str | None = None
-        self.unknown_word: str | None = None  # a word that is not a command
+        self.unknown_command: str | None = None  # a name that is not a command
         self.parent_flags: set[str] = set()  # of callbacks: they win over the framework's
         self.leading_flags: list[str] = []  # framework flags before the command
         self.is_ambiguous = False  # Typer may parse the line differently
@@ -121,34 +121,33 @@ def parse_command_line(
 ) -> CommandLine:
     """Parse a line for an app; `root` is the app's tree of commands."""
     line = CommandLine(root)
-    words = list(argv)
-    words.reverse()  # the next word is words.pop()
+    rargs = [*reversed(argv)]  # the remaining arguments: the next one is rargs.pop()
     registration = root.only_command
     if registration is None:
-        registration = _find_command(line, words)
+        registration = _find_command(line, rargs)
     else:
         line.path = (registration.command_name,)
     if registration is None:
-        _read_trailing_mode(line, words)
-        line.typer_argv.extend(reversed(words))
+        _read_trailing_mode(line, rargs)
+        line.typer_argv.extend(reversed(rargs))
         return line
     tool = registration.tool(line.path, root.state)
     line.tool = tool
     line.command_prefix_length = len(line.typer_argv)
-    _ArgumentParser(line, tool, convert_with_typer).parse(words)
+    _ArgumentParser(line, tool, convert_with_typer).parse(rargs)
     if not tool.is_fast_path and line.typer_reason is None:
         line.typer_reason = "the command uses a feature of Typer"
     return line
 
 
-def _read_trailing_mode(line: CommandLine, words: list[str]) -> None:
-    """Read the output mode from the words after an unknown command, such as `--json`."""
+def _read_trailing_mode(line: CommandLine, rargs: list[str]) -> None:
+    """Read the output mode after an unknown command, such as `--json`."""
     modes = _allowed_values("output") or ()
-    remaining = words[::-1]
-    for i, word in enumerate(remaining):
-        if word == "--":
+    remaining = rargs[::-1]
+    for i, arg in enumerate(remaining):
+        if arg == "--":
             return
-        name, equals, value = word.partition("=")
+        name, equals, value = arg.partition("=")
         flag = framework_flag(name, line.parent_flags)
         if flag is None or flag not in FLAGS or FLAGS[flag][0] != "output":
             continue
@@ -172,81 +171,81 @@ def _allowed_values(name: str) -> tuple[str, ...] | None:
 # ------------------------------------------------------------------ before the command
 
 
-def _find_command(line: CommandLine, words: list[str]) -> Registration | None:
+def _find_command(line: CommandLine, rargs: list[str]) -> Registration | None:
     group = line.group
     while True:
         if group.typer_reason:
             line.typer_reason = group.typer_reason
             line.parent_flags.update(group.callback_flags())
-        while words and words[-1][:1] == "-" and len(words[-1]) > 1:
-            if not _take_group_flag(line, group, words):
+        while rargs and rargs[-1][:1] == "-" and len(rargs[-1]) > 1:
+            if not _take_group_flag(line, group, rargs):
                 return None
-        if not words:
+        if not rargs:
             return None
-        word = words[-1]
-        found = group.commands.get(word)
+        arg = rargs[-1]
+        found = group.commands.get(arg)
         if found is None:
-            inner = group.groups.get(word)
+            inner = group.groups.get(arg)
             if inner is None:
-                line.unknown_word = word
+                line.unknown_command = arg
                 return None
             group = inner
-        line.typer_argv.append(words.pop())
-        line.path = (*line.path, word)
+        line.typer_argv.append(rargs.pop())
+        line.path = (*line.path, arg)
         line.group = group
         if found is not None:
             return found
 
 
-def _take_group_flag(line: CommandLine, group: CommandGroup, words: list[str]) -> bool:
+def _take_group_flag(line: CommandLine, group: CommandGroup, rargs: list[str]) -> bool:
     """Take one flag before the command; return False after `--` or an unknown option."""
-    word = words[-1]
-    name, equals, explicit = word.partition("=")
+    arg = rargs[-1]
+    name, equals, explicit = arg.partition("=")
     callback_flags = group.callback_flags()
     is_long = len(name) > 2 or name[:2] == "--"
-    if word == "--" or (name in callback_flags and (is_long or not equals)):
-        words.pop()
-        line.typer_argv.append(word)
-        _pass_to_typer(line, callback_flags.get(name, 0) - bool(equals), words)
-        return word != "--"
+    if arg == "--" or (name in callback_flags and (is_long or not equals)):
+        rargs.pop()
+        line.typer_argv.append(arg)
+        _pass_to_typer(line, callback_flags.get(name, 0) - bool(equals), rargs)
+        return arg != "--"
     flag = framework_flag(name, callback_flags) if is_long or not equals else None
     if flag is not None:
-        words.pop()
+        rargs.pop()
         line.leading_flags.append(name)
-        _take_framework_flag(line, flag, name, explicit if equals else None, words)
+        _take_framework_flag(line, flag, name, explicit if equals else None, rargs)
         return True
-    if word[:2] != "--" and _take_short_flags(line, words, callback_flags):
+    if arg[:2] != "--" and _take_short_flags(line, rargs, callback_flags):
         return True
     line.problems.append(_unknown_option_problem(name, [*callback_flags, *FLAGS]))
     return False
 
 
-def _pass_to_typer(line: CommandLine, count: int, words: list[str]) -> None:
+def _pass_to_typer(line: CommandLine, count: int, rargs: list[str]) -> None:
     """Move the values of a callback's option to `typer_argv`."""
-    for _ in range(min(count, len(words))):
-        line.typer_argv.append(words.pop())
+    for _ in range(min(count, len(rargs))):
+        line.typer_argv.append(rargs.pop())
 
 
 def _take_short_flags(
-    line: CommandLine, words: list[str], callback_flags: Mapping[str, int]
+    line: CommandLine, rargs: list[str], callback_flags: Mapping[str, int]
 ) -> bool:
     """Take combined short flags of the framework and of a callback: `-qv`, `-ojson`."""
-    word = words[-1]
+    arg = rargs[-1]
     end = 1
     width: int | str = 0
-    while end < len(word) and not width:
-        flag = f"-{word[end]}"
+    while end < len(arg) and not width:
+        flag = f"-{arg[end]}"
         if flag not in callback_flags and flag not in FLAGS:
             return False
         width = callback_flags[flag] if flag in callback_flags else FLAGS[flag][1]
         end += 1
-    words.pop()
-    flags = [f"-{letter}" for letter in word[1:end]]
-    after = word[end:] or None
+    rargs.pop()
+    flags = [f"-{letter}" for letter in arg[1:end]]
+    after = arg[end:] or None
     callback_letters = "".join([flag[1] for flag in flags if flag in callback_flags])
     for flag in flags:
         if flag not in callback_flags:
-            _take_framework_flag(line, flag, flag, after if flag is flags[-1] else None, words)
+            _take_framework_flag(line, flag, flag, after if flag is flags[-1] else None, rargs)
     if callback_letters:
         line.typer_argv.append(
             f"-{callback_letters}{after or ''}"
@@ -254,7 +253,7 @@ def _take_short_flags(
             else f"-{callback_letters}"
         )
     if flags[-1] in callback_flags:
-        _pass_to_typer(line, callback_flags[flags[-1]] - bool(after), words)
+        _pass_to_typer(line, callback_flags[flags[-1]] - bool(after), rargs)
     return True
 
 
@@ -272,14 +271,14 @@ def framework_flag(name: str, reserved: Container[str]) -> str | None:
 
 
 def _take_framework_flag(
-    line: CommandLine, flag: str, typed: str, explicit: str | None, words: list[str]
+    line: CommandLine, flag: str, typed: str, explicit: str | None, rargs: list[str]
 ) -> None:
     """Take a framework flag and its value."""
     arity = FLAGS[flag][1]
     if arity == "?":
         name = FLAGS[flag][0]
-        if explicit is None and words and words[-1] in CHOICES[name]:
-            explicit = words.pop()
+        if explicit is None and rargs and rargs[-1] in CHOICES[name]:
+            explicit = rargs.pop()
         if explicit is not None and explicit not in CHOICES[name]:
             line.problems.append(choice_problem(typed, name, explicit, CHOICES[name]))
             return
@@ -289,10 +288,10 @@ def _take_framework_flag(
             line.problems.append(Problem("E1007", flag.lstrip("-"), f"{typed} takes no value"))
             return
         line.set_option(flag, None)
-    elif explicit is None and not words:
+    elif explicit is None and not rargs:
         line.problems.append(Problem("E1007", flag.lstrip("-"), f"{typed} needs a value"))
     else:
-        line.set_option(flag, explicit if explicit is not None else words.pop())
+        line.set_option(flag, explicit if explicit is not None else rargs.pop())
 
 
 def choice_problem(source: str, name: str, value: str, allowed: Sequence[str]) -> Problem:
@@ -368,21 +367,21 @@ class _ArgumentParser:
         if line.parent_flags:
             self.reserved_flags = line.parent_flags.union(self.flags)
 
-    def parse(self, words: list[str]) -> None:
+    def parse(self, rargs: list[str]) -> None:
         line = self.line
         positional: list[str] = []
-        while words:
-            word = words.pop()
-            if word == "--":
-                line.typer_argv.append(word)
-                line.typer_argv.extend(reversed(words))
-                positional.extend(reversed(words))
+        while rargs:
+            arg = rargs.pop()
+            if arg == "--":
+                line.typer_argv.append(arg)
+                line.typer_argv.extend(reversed(rargs))
+                positional.extend(reversed(rargs))
                 break
-            if word[:1] in self.option_prefixes and len(word) > 1:
-                self._take_option(word, words)
+            if arg[:1] in self.option_prefixes and len(arg) > 1:
+                self._take_option(arg, rargs)
             else:
-                line.typer_argv.append(word)
-                positional.append(word)
+                line.typer_argv.append(arg)
+                positional.append(arg)
         self._assign_positionals(positional)
         self._read_environment()
         self._check_defaults()
@@ -394,30 +393,30 @@ class _ArgumentParser:
                     Problem("E1007", None, f"{name} belongs to {self.tool.name}: {where}")
                 )
 
-    def _take_option(self, word: str, words: list[str]) -> None:
-        name, equals, explicit = word.partition("=")
+    def _take_option(self, arg: str, rargs: list[str]) -> None:
+        name, equals, explicit = arg.partition("=")
         found = self.flags.get(name)
         is_long = len(name) > 2 or name[:2] == "--"
         if found is not None and is_long:
-            self.line.typer_argv.append(word)
-            self._take_own_option(found, name, explicit if equals else None, words)
+            self.line.typer_argv.append(arg)
+            self._take_own_option(found, name, explicit if equals else None, rargs)
             return
         dot = name.find(".")
         if dot > 0 and name[:dot] in self.structured_flags:
             self._take_dotted_option(
-                self.structured_flags[name[:dot]], name[dot + 1 :], explicit, equals, words
+                self.structured_flags[name[:dot]], name[dot + 1 :], explicit, equals, rargs
             )
             return
         flag = framework_flag(name, self.reserved_flags) if is_long or not equals else None
         if flag is not None and (is_long or found is None):
-            _take_framework_flag(self.line, flag, name, explicit if equals else None, words)
-        elif word[:2] in self.option_prefixes:
-            self._take_unknown_option(name, explicit, equals, words)
+            _take_framework_flag(self.line, flag, name, explicit if equals else None, rargs)
+        elif arg[:2] in self.option_prefixes:
+            self._take_unknown_option(name, explicit, equals, rargs)
         else:
-            self._take_short_cluster(word, words)
+            self._take_short_cluster(arg, rargs)
 
     def _take_own_option(
-        self, found: tuple[Param, bool], name: str, explicit: str | None, words: list[str]
+        self, found: tuple[Param, bool], name: str, explicit: str | None, rargs: list[str]
     ) -> None:
         param, positive = found
         arguments = self.line.arguments
@@ -430,10 +429,10 @@ class _ArgumentParser:
                 arguments[param.name] = positive
             return
         texts = [] if explicit is None else [explicit]
-        while len(texts) < param.nargs and words:
-            word = words.pop()
-            self.line.typer_argv.append(word)
-            texts.append(word)
+        while len(texts) < param.nargs and rargs:
+            arg = rargs.pop()
+            self.line.typer_argv.append(arg)
+            texts.append(arg)
         if len(texts) < param.nargs:
             needs = "a value" if param.nargs == 1 else f"{param.nargs} values"
             self._add_problem("E1006", param, f"Option {name} needs {needs}")
@@ -450,21 +449,21 @@ class _ArgumentParser:
             self.line.arguments[param.name] = RawText(texts, self.convert_with_typer, dotted)
 
     def _take_dotted_option(
-        self, param: Param, path: str, explicit: str, equals: str, words: list[str]
+        self, param: Param, path: str, explicit: str, equals: str, rargs: list[str]
     ) -> None:
         """Take a dotted flag, which sets one part of an object."""
         flag = f"--{param.name}.{path}"
         if not equals:
-            if not words:
+            if not rargs:
                 self._add_problem("E1006", param, f"Option {flag} needs a value")
                 return
-            explicit = words.pop()
+            explicit = rargs.pop()
         dotted = self.line.dotted.setdefault(param.name, {})
         dotted.setdefault(path.replace("-", "_"), []).append(explicit)
         texts = self.texts.setdefault(param.name, [])
         self.line.arguments[param.name] = RawText(texts, self.convert_with_typer, dotted)
 
-    def _take_unknown_option(self, name: str, explicit: str, equals: str, words: list[str]) -> None:
+    def _take_unknown_option(self, name: str, explicit: str, equals: str, rargs: list[str]) -> None:
         """Report an unknown option; its value goes to the parameter with the nearest name."""
         from tooli.pipeline.input_errors import unknown_parameter_problem
 
@@ -478,46 +477,46 @@ class _ArgumentParser:
         if nearest_param is None:
             self.has_unknown_option = True
         elif not nearest_param.is_flag:
-            while len(texts) < nearest_param.nargs and words and words[-1][:1] != "-":
-                word = words.pop()
-                self.line.typer_argv.append(word)
-                texts.append(word)
+            while len(texts) < nearest_param.nargs and rargs and rargs[-1][:1] != "-":
+                arg = rargs.pop()
+                self.line.typer_argv.append(arg)
+                texts.append(arg)
         if nearest_param is not None and nearest_param.name not in self.line.arguments:
             if nearest_param.is_flag:
                 self.line.arguments[nearest_param.name] = True
             elif len(texts) == nearest_param.nargs:
                 self.line.arguments[nearest_param.name] = RawText(texts, self.convert_with_typer)
 
-    def _take_short_cluster(self, word: str, words: list[str]) -> None:
+    def _take_short_cluster(self, arg: str, rargs: list[str]) -> None:
         """Take combined short flags: `-qv`, `-n5`, `-vvf file`."""
         own_letters: list[str] = []
-        for i in range(1, len(word)):
-            flag = f"{word[0]}{word[i]}"
+        for i in range(1, len(arg)):
+            flag = f"{arg[0]}{arg[i]}"
             found = self.flags.get(flag)
             if found is None and flag in FLAGS and flag not in self.reserved_flags:
                 if FLAGS[flag][1] == 0:
                     self.line.set_option(flag, None)
                     continue
-                after = word[i + 1 :]
-                _take_framework_flag(self.line, flag, flag, after or None, words)
+                after = arg[i + 1 :]
+                _take_framework_flag(self.line, flag, flag, after or None, rargs)
                 break
-            own_letters.append(word[i])
+            own_letters.append(arg[i])
             if found is None:
                 self.has_unknown_option = True
                 self.line.problems.append(
                     _unknown_option_problem(flag, [f for f in self.flags if len(f) == 2])
                 )
-                own_letters.extend(word[i + 1 :])
+                own_letters.extend(arg[i + 1 :])
                 break
             if not found[0].is_flag:
-                after = word[i + 1 :]
-                self.line.typer_argv.append(f"{word[0]}{''.join(own_letters)}{after}")
+                after = arg[i + 1 :]
+                self.line.typer_argv.append(f"{arg[0]}{''.join(own_letters)}{after}")
                 own_letters = []
-                self._take_own_option(found, flag, after or None, words)
+                self._take_own_option(found, flag, after or None, rargs)
                 break
-            self._take_own_option(found, flag, None, words)
+            self._take_own_option(found, flag, None, rargs)
         if own_letters:
-            self.line.typer_argv.append(f"{word[0]}{''.join(own_letters)}")
+            self.line.typer_argv.append(f"{arg[0]}{''.join(own_letters)}")
 
     def _defer_to_typer(self, reason: str) -> None:
         """Let Typer parse the line and report its errors."""
@@ -527,14 +526,14 @@ class _ArgumentParser:
     def _add_problem(self, code: str, param: Param, message: str) -> None:
         self.line.problems.append(Problem(code, param.name, message))
 
-    def _assign_positionals(self, words: list[str]) -> None:
+    def _assign_positionals(self, rargs: list[str]) -> None:
         """Assign the positional values to the parameters.
 
         Parameters after a list argument get their values from the right end.
         """
         params = [p for p in self.tool.params if p.kind == "argument"]
         many = next((i for i, p in enumerate(params) if p.is_multiple), len(params))
-        start, stop = 0, len(words)
+        start, stop = 0, len(rargs)
         spans: list[tuple[Param, int, int]] = []
         for param in params[:many]:
             end = min(start + param.nargs, stop)
@@ -551,9 +550,9 @@ class _ArgumentParser:
             if begin < end and not param.is_multiple and end - begin < param.nargs:
                 self._add_problem("E1006", param, f"{param.name!r} takes {param.nargs} values")
             elif begin < end:
-                self.line.arguments[param.name] = RawText(words[begin:end], self.convert_with_typer)
-        if many == len(params) and start < len(words) and not self.has_unknown_option:
-            extra = " ".join(words[start:])
+                self.line.arguments[param.name] = RawText(rargs[begin:end], self.convert_with_typer)
+        if many == len(params) and start < len(rargs) and not self.has_unknown_option:
+            extra = " ".join(rargs[start:])
             self.line.problems.append(Problem("E1005", None, f"Too many arguments: {extra}"))
 
     def _check_defaults(self) -> None:

@@ -24,11 +24,11 @@ def format_app_help(
     if about:
         lines += [*wrap(about, width), ""]
     rows = [
-        (word, registration.short_help((*path, word)))
-        for word, registration in group.commands.items()
+        (name, registration.short_help((*path, name)))
+        for name, registration in group.commands.items()
         if not registration.settings.get("hidden")
     ]
-    rows += [(word, "(group)") for word in group.groups]
+    rows += [(name, "(group)") for name in group.groups]
     if rows:
         lines += ["Commands:", *_format_rows(rows, width), ""]
     lines += ["Options:", *_format_rows(help_rows(), width)]
@@ -58,13 +58,13 @@ def format_tool_help(tool: Tool, prog: str, command_path: tuple[str, ...], width
 
 
 def _format_metavar(param: Param) -> str:
-    word = param.name.upper() if param.required else f"[{param.name.upper()}]"
-    return f"{word}..." if param.is_multiple else word
+    metavar = param.name.upper() if param.required else f"[{param.name.upper()}]"
+    return f"{metavar}..." if param.is_multiple else metavar
 
 
 def _format_flags(param: Param) -> str:
-    words = ", ".join((*param.flags, *param.negations))
-    return words if param.is_flag else f"{words} {type_name(param.shape)}"
+    flags = ", ".join((*param.flags, *param.negations))
+    return flags if param.is_flag else f"{flags} {type_name(param.shape)}"
 
 
 def _format_description(param: Param, docs: Mapping[str, str]) -> str:

@@ -30,7 +30,7 @@ def run_info_option(output: CommandOutput) -> int:
     """
     invocation = output.invocation
     options = invocation.line.options
-    if invocation.line.unknown_word is not None or _has_unknown_option(invocation.line):
+    if invocation.line.unknown_command is not None or _has_unknown_option(invocation.line):
         return _report_unresolved(output)
     if "schema" in options:
         return _write_json(output, build_schema(invocation, options["schema"]))

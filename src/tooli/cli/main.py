@@ -286,7 +286,7 @@ def read_invocation(
 
 
 def _may_name_builtin(line: CommandLine, argv: Sequence[str]) -> bool:
-    if not line.path and line.unknown_word in BUILTIN_COMMANDS:
+    if not line.path and line.unknown_command in BUILTIN_COMMANDS:
         return True
     return bool(line.problems) and not BUILTIN_COMMANDS.isdisjoint(argv)
 
@@ -310,7 +310,7 @@ def _choose_mode(invocation: Invocation, requested: str | None) -> tuple[str, bo
     line, tool = invocation.line, invocation.line.tool
     if requested is None:
         return "json", False
-    if tool is None and any([word in invocation.argv for word in COMPLETION_FLAGS]):
+    if tool is None and any([flag in invocation.argv for flag in COMPLETION_FLAGS]):
         return "text", requested != "auto"
     command_mode = None if tool is None else getattr(tool.fn, "tooli_mode", None)
     if requested != "auto":
@@ -557,12 +557,12 @@ def _needs_typer(invocation: Invocation) -> bool:
     if line.has_invalid_option or line.has_payload:
         return False
     if invocation.command is not None and not (
-        invocation.is_machine_mode and line.unknown_word is not None
+        invocation.is_machine_mode and line.unknown_command is not None
     ):
         return True
     if invocation.is_interactive_mode:
         needs_typer_message = bool(line.problems) or line.tool is None or line.tool.deprecated
         return bool(needs_typer_message or line.typer_reason is not None)
-    if line.unknown_word is not None and not line.group.has_dynamic_commands:
+    if line.unknown_command is not None and not line.group.has_dynamic_commands:
         return False
     return line.typer_reason is not None

@@ -3,8 +3,10 @@
     value ──▶ lines of (text, style) spans ──▶ rich's segments ──▶ the terminal
               laid out here                     colour, encoding, width
 
-The layout is our own. rich's Table measures each cell several times, which takes seconds for ten
-thousand rows, and it narrows columns until they cannot be read. A list of records is a table if
+rich writes the lines, and measures and splits wide characters. The layout of tables is our own for
+two reasons. rich.table.Table measures and wraps every cell several times: a table of 5 columns and
+1,000 rows takes 0.46 s of processor time with rich and 0.01 s here, and 10,000 rows take 4.1 s and
+0.25 s. It also narrows columns until they cannot be read. Here, a list of records is a table if
 every column is readable, and otherwise one card per record.
 
 Names stay as they are, since they are what `--fields` and `--filter` take. Numbers get no
@@ -197,12 +199,12 @@ def _inline_span(value: object, room: int, depth: int) -> Span | None:
     parts = list(value.values()) if is_object(value) else value if is_list(value) else []
     if any(map(_is_container, parts)) or (named and not depth):
         return None
-    words = summarize(value, None).translate(SINGLE_LINE_ESCAPES)
+    summary = summarize(value, None).translate(SINGLE_LINE_ESCAPES)
     texts = "".join([part for part in parts if isinstance(part, str)])
-    brief = _cell_width(words) <= (min(room, MAX_WORD_WIDTH) if named else room) and not set(
+    brief = _cell_width(summary) <= (min(room, MAX_WORD_WIDTH) if named else room) and not set(
         texts
     ) & set(",\n")
-    return (words, "") if brief or not (texts or named) else None
+    return (summary, "") if brief or not (texts or named) else None
 
 
 def _render_inline_field(name: str, span: Span, column: int, width: int) -> Iterator[StyledLine]:
@@ -371,8 +373,8 @@ def _inline(value: object) -> Span:
 
 
 def _is_numeric(values: Iterable[object]) -> bool:
-    kinds = {type(value) for value in values} - {type(None)}
-    return bool(kinds) and kinds <= {int, float}
+    types = {type(value) for value in values} - {type(None)}
+    return bool(types) and types <= {int, float}
 
 
 def _is_container(value: object) -> bool:

@@ -70,8 +70,8 @@ def no_command_error(output: CommandOutput) -> ToolError:
     invocation = output.invocation
     line, prog = invocation.line, invocation.caller.prog or (invocation.state.name,)
     if not line.problems:
-        if line.unknown_word is not None:
-            return unknown_command_error(line.group, line.unknown_word, (*prog, *line.path))
+        if line.unknown_command is not None:
+            return unknown_command_error(line.group, line.unknown_command, (*prog, *line.path))
         return missing_command_error(line.group)
     first = line.problems[0]
     argv = None
@@ -101,8 +101,8 @@ def _corrected_argv(
     argv: Sequence[str], prog: tuple[str, ...], message: str, suggested_flag: str
 ) -> list[str] | None:
     """Return the line with the wrong flag replaced by the suggested one."""
-    for i, word in enumerate(argv):
-        name, equals, value = word.partition("=")
+    for i, arg in enumerate(argv):
+        name, equals, value = arg.partition("=")
         if name and f" {name}" in message:
             corrected = f"{suggested_flag}={value}" if equals else suggested_flag
             return [*prog, *argv[:i], corrected, *argv[i + 1 :]]
@@ -171,7 +171,7 @@ def _parse_builtin_command(
     In an app with a single command, the name may be an argument of that command. It is a built-in
     command only if the line has too many arguments.
     """
-    name = line.unknown_word
+    name = line.unknown_command
     if line.tool is not None:
         name = next((text for text in argv if text[:1] != "-"), "")
         has_extra_arguments = any(problem.code == "E1005" for problem in line.problems)
