@@ -163,9 +163,7 @@ def limit_document(invocation: Invocation, outcome: Outcome, call: Call, data: b
     result_options = compute_result_options(invocation, call.tool)
     if result_options is None:
         return data
-    from tooli.stages.pagination import paginate
-    from tooli.stages.record_selection import open_record_flow
-    from tooli.stages.size_limit import limit_size
+    from tooli.stages import pagination, record_selection, size_limit
 
     value = loads(data).get("result")  # the value itself may be an iterator that is exhausted
 
@@ -174,12 +172,12 @@ def limit_document(invocation: Invocation, outcome: Outcome, call: Call, data: b
         return Ok(value)
 
     # printed text cannot be continued with a cursor
-    paging_stages = () if call.tool.returns_printed_text else (paginate,)
+    paging_stages = () if call.tool.returns_printed_text else (pagination.paginate,)
     limited_call = call.replace(
         options=call.options.replace(result_options=result_options), meta={**(call.meta or {})}
     )
-    stages = (open_record_flow, bind, limit_size, *paging_stages, return_value)
-    truncated = run(limited_call, stages)
+    limits = (record_selection.open_record_flow, bind, size_limit.limit_size, *paging_stages)
+    truncated = run(limited_call, (*limits, return_value))
     if not isinstance(truncated, Ok):
         return data
     return present(truncated, limited_call, invocation.milliseconds).envelope_json()

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from tooli.cli.payload import secret_params
 from tooli.cli.process import write_stderr
 from tooli.core.call import Failed
-from tooli.core.tool import Handle
 from tooli.pipeline.present import present_text
 from tooli.pipeline.terminal_prompts import (
     ask_hidden,
@@ -72,7 +72,5 @@ class Confirm:
         details = (failed.error.details or {}).get("errors")
         errors = details if is_list(details) else ()
         names = [error["field"] for error in errors if error["code"] == MISSING_ARGUMENT]
-        secret = {
-            p.name for p in tool.public_params if isinstance(p.shape, Handle) and p.shape.is_secret
-        }
-        return names if len(names) == len(errors) and secret.issuperset(names) else []
+        has_only_secrets = len(names) == len(errors) and secret_params(tool).issuperset(names)
+        return names if has_only_secrets else []

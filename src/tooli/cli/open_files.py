@@ -83,9 +83,9 @@ class StdoutErrorScope:
 
     def __exit__(
         self,
-        exc_type: type[BaseException] | None,
+        _exc_type: type[BaseException] | None,
         failure: BaseException | None,
-        trace: TracebackType | None,
+        _traceback: TracebackType | None,
     ) -> None:
         if isinstance(failure, SystemExit) and failure.code == 1:
             failure = BrokenPipeError()  # Rich and Typer exit with 1 if the pipe is closed

@@ -19,7 +19,7 @@ TYPE_CHECKING = False
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
-    from typing import Any
+    from typing import Any, TextIO
 
     from tooli.cli.argv import CommandLine
     from tooli.core.tool import Param, Tool
@@ -43,15 +43,16 @@ def add_external_arguments(
         arguments = {**_secrets_as_raw_text(tool, line.options["input"], payload), **arguments}
         all_problems += new_problems
     if "null" in line.options:
-        many = next((p for p in tool.public_params if p.kind == "argument" and p.is_multiple), None)
-        if many is not None:
+        arguments_of_tool = [p for p in tool.public_params if p.kind == "argument"]
+        list_param = next((p for p in arguments_of_tool if p.is_multiple), None)
+        if list_param is not None:
             items, problem = _read_stdin_items(line)
             has_read_stdin = problem is None
             all_problems += [] if problem is None else [problem]
-            typed = arguments.get(many.name)
+            typed = arguments.get(list_param.name)
             texts = [*(typed.texts if isinstance(typed, RawText) else typed or ()), *items]
             if texts and problem is None:
-                arguments = {**arguments, many.name: RawText(texts, convert_with_typer)}
+                arguments = {**arguments, list_param.name: RawText(texts, convert_with_typer)}
         elif not tool.has_handles:  # an input handle reads NUL-separated items itself
             all_problems.append(_null_problem("the command takes no list of values"))
     return arguments, all_problems, has_read_stdin
@@ -64,15 +65,18 @@ def _secrets_as_raw_text(tool: Tool, source: str, payload: dict[str, Any]) -> di
     """
     if not tool.has_handles or source == "-" or source[:1] == "@":
         return payload
-    secret = {
-        p.name for p in tool.public_params if isinstance(p.shape, Handle) and p.shape.is_secret
-    }
-    return {k: RawText([str(v)]) if k in secret else v for k, v in payload.items()}
+    secrets = secret_params(tool)
+    return {k: RawText([str(v)]) if k in secrets else v for k, v in payload.items()}
+
+
+def secret_params(tool: Tool) -> set[str]:
+    """Return the names of the parameters that are secrets."""
+    return {p.name for p in tool.public_params if isinstance(p.shape, Handle) and p.shape.is_secret}
 
 
 def _read_stdin_items(line: CommandLine) -> tuple[list[str], Problem | None]:
     """Return the NUL-separated items on stdin, or the problem if it cannot be read."""
-    stdin: Any = sys.stdin
+    stdin: TextIO | None = sys.stdin
     if line.options.get("input") == "-" or stdin is None:
         return [], _null_problem("stdin is not available")
     if line.options.get("no_input") and stdin.isatty():
