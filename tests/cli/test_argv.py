@@ -64,7 +64,7 @@ def ask(capsys: pytest.CaptureFixture[str], *argv: str) -> tuple[int, str]:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_the_commands_own_wins(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_flag_of_the_command_wins(name: str, capsys: pytest.CaptureFixture[str]) -> None:
     word = name.replace("_", "-")
     code, out = ask(capsys, f"option-{word}", f"--{word}", "given", "--tooli-json")
     assert (code, json.loads(out)["result"]) == (0, "given")
@@ -77,7 +77,7 @@ def test_the_commands_own_wins(name: str, capsys: pytest.CaptureFixture[str]) ->
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_by_payload_and_from_python(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_payload_and_python(name: str, capsys: pytest.CaptureFixture[str]) -> None:
     word = name.replace("_", "-")
     payload = json.dumps({name: "given"})
     code, out = ask(capsys, f"option-{word}", "--tooli-input", payload, "--tooli-json")
@@ -85,7 +85,7 @@ def test_by_payload_and_from_python(name: str, capsys: pytest.CaptureFixture[str
     assert app.call(f"option-{word}", **{name: "given"}).unwrap() == "given"
 
 
-def test_the_frameworks_answers_to_its_longer_name(capsys: pytest.CaptureFixture[str]) -> None:
+def test_framework_flag_with_prefix(capsys: pytest.CaptureFixture[str]) -> None:
     code, out = ask(capsys, "every", "--json", "a", "--output", "3", "--schema", "--tooli-json")
     assert (code, json.loads(out)["result"]) == (0, ["a", 3, True, "h", "i"])
     code, out = ask(capsys, "every", "--tooli-schema")
@@ -113,18 +113,18 @@ PLACES = (
 
 
 @pytest.mark.parametrize("line", PLACES)
-def test_flags_stand_anywhere(line: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_flags_at_any_position(line: str, capsys: pytest.CaptureFixture[str]) -> None:
     code, out = ask(capsys, *line.split())
     found = json.loads(out)
     assert (code, found["result"]) == (0, "xx")
 
 
-def test_a_tool_deep_below_is_the_apps(capsys: pytest.CaptureFixture[str]) -> None:
+def test_nested_group(capsys: pytest.CaptureFixture[str]) -> None:
     found = json.loads(ask(capsys, "group", "inner", "leaf", "x", "--json")[1])
     assert found["meta"]["tool"] == "names.group.inner.leaf"
     assert found["meta"]["version"] == "1"
 
 
-def test_after_two_dashes_nothing_is_a_flag(capsys: pytest.CaptureFixture[str]) -> None:
+def test_double_dash_ends_the_flags(capsys: pytest.CaptureFixture[str]) -> None:
     code, out = ask(capsys, "group", "inner", "leaf", "--json", "--", "--json")
     assert (code, json.loads(out)["result"]) == (0, "--json")

@@ -85,10 +85,10 @@ def terminal(**more: str) -> dict[str, str]:
 
 
 class TestTheTable:
-    def test_it_knows_every_kind_of_caller(self) -> None:
+    def test_every_category_has_a_profile(self) -> None:
         assert tuple(sorted(CALLER_PROFILES)) == tuple(sorted(CATEGORIES))
 
-    def test_where_nobody_left_a_mark_it_need_not_be_read(self) -> None:
+    def test_profiles_without_variables_are_equal(self) -> None:
         """The command line does not load it then: so these rows must be what it does anyway."""
         for name in ("human", "container", "unknown_automation", "python_api"):
             assert CALLER_PROFILES[name] == CALLER_PROFILES["human"]
@@ -105,7 +105,7 @@ class TestOutput:
         ("env", "category"),
         [({}, "human"), (AGENT, "ai_agent"), ({"CI": "true"}, "ci_cd")],
     )
-    def test_at_a_terminal(self, app: Path, env: dict[str, str], category: str) -> None:
+    def test_mode_at_a_terminal(self, app: Path, env: dict[str, str], category: str) -> None:
         out = run_on_terminal(app, "stock", "pears", env=terminal(**env)).out
         if CALLER_PROFILES[category].output == "json":
             assert envelope(out)["result"] == ["pears"]
@@ -117,30 +117,30 @@ class TestOutput:
         else:
             assert printed == b"pears\n"
 
-    def test_who_asks_for_a_mode_gets_it(self, app: Path) -> None:
+    def test_requested_mode_wins(self, app: Path) -> None:
         out = run_on_terminal(app, "stock", "pears", "--text", env=terminal(**AGENT)).out
         assert out == b"pears\n"
 
-    def test_tooli_caller_may_say_that_a_person_is_there(self, app: Path) -> None:
+    def test_tooli_caller_human(self, app: Path) -> None:
         env = terminal(**AGENT, TOOLI_CALLER="human")
         assert run_on_terminal(app, "stock", "pears", env=env).out == b"pears\n"
 
 
 class TestHelp:
-    def test_compact_for_an_agent_at_a_terminal_or_not(self, app: Path) -> None:
+    def test_help_for_an_agent_is_compact(self, app: Path) -> None:
         compact = run(app, "--help-agent").out
         assert run(app, "--help", env=environment(**AGENT)).out == compact
         assert run_on_terminal(app, "--help", env=terminal(**AGENT)).out == compact
         one = run(app, "stock", "--help", env=environment(**AGENT)).out
         assert one == run(app, "stock", "--help-agent").out
 
-    def test_plain_for_ci_and_pipes(self, app: Path) -> None:
+    def test_help_for_ci_and_pipes_is_plain(self, app: Path) -> None:
         plain = run(app, "--help").out
         assert plain.startswith(b"Usage: ")
         assert run(app, "--help", env=environment(CI="true")).out == plain
         assert run_on_terminal(app, "--help", env=terminal(CI="true")).out == plain
 
-    def test_an_agent_that_wants_a_persons(self, app: Path) -> None:
+    def test_agent_can_request_help_for_people(self, app: Path) -> None:
         shown = run_on_terminal(app, "--help", "--text", env=terminal(**AGENT)).out
         assert "╭".encode() in shown
 
@@ -150,7 +150,7 @@ class TestErrors:
         ("env", "category"),
         [({}, "human"), (AGENT, "ai_agent"), ({"CI": "true"}, "ci_cd")],
     )
-    def test_details_where_nobody_can_ask_again(
+    def test_agents_and_ci_get_error_details(
         self, app: Path, env: dict[str, str], category: str
     ) -> None:
         done = run(app, "miss", "--text", env=environment(**env))
@@ -179,14 +179,16 @@ class TestConfirming:
     )
 
     @callers
-    def test_nobodys_name_confirms_what_destroys(self, app: Path, env: dict[str, str]) -> None:
+    def test_caller_name_does_not_confirm_destructive_commands(
+        self, app: Path, env: dict[str, str]
+    ) -> None:
         done = run(app, "burn", "--json", env=environment(**env))
         assert done.code == 2
         assert envelope(done.out)["error"]["code"] == "E1010"
         assert run(app, "burn", "--json", "--yes", env=environment(**env)).code == 0
 
     @callers
-    def test_nobodys_name_approves(self, app: Path, env: dict[str, str]) -> None:
+    def test_caller_name_does_not_approve(self, app: Path, env: dict[str, str]) -> None:
         for words in ((), ("--yes",)):
             assert run(app, "launch", "--json", *words, env=environment(**env)).code == 101
 
@@ -200,12 +202,14 @@ class TestConfirming:
             ({}, "left"),
         ],
     )
-    def test_a_harmless_question(self, app: Path, env: dict[str, str], answer: str) -> None:
+    def test_question_is_answered_for_agents_only(
+        self, app: Path, env: dict[str, str], answer: str
+    ) -> None:
         assert envelope(run(app, "scan", "--json", env=environment(**env)).out)["result"] == answer
         other = envelope(run(app, "weigh", "--json", env=environment(**env)).out)
         assert other["result"] == "left"
 
-    def test_not_under_a_strict_policy(self) -> None:
+    def test_strict_policy_disables_auto_confirm(self) -> None:
         app = Tooli("shop", security_policy="strict")
 
         @app.command(agent_auto_confirm=True, auth=[])
@@ -215,7 +219,7 @@ class TestConfirming:
 
         assert app.options(caller="my-agent").call("scan").result is False
 
-    def test_through_every_interface_that_knows_its_caller(self) -> None:
+    def test_auto_confirm_on_every_interface(self) -> None:
         app = Tooli("shop")
 
         @app.command(agent_auto_confirm=True)
@@ -237,7 +241,7 @@ class TestConfirming:
         ],
         ids=str,
     )
-    def test_a_dangerous_command_cannot_ask_for_it(self, options: dict[str, Any]) -> None:
+    def test_auto_confirm_of_a_dangerous_command_is_rejected(self, options: dict[str, Any]) -> None:
         app = Tooli("shop")
         with pytest.raises(DefinitionError, match="harmless"):
             app.command(agent_auto_confirm=True, **options)
@@ -246,14 +250,14 @@ class TestConfirming:
 
 
 class TestMeta:
-    def test_who_called(self, app: Path) -> None:
+    def test_caller_in_meta(self, app: Path) -> None:
         env = environment(**AGENT, AI_AGENT="claude-code_2-1-325_agent", CLAUDE_CODE_SESSION_ID="s")
         meta = envelope(run(app, "stock", "x", "--json", env=env).out)["meta"]
         assert (meta["caller_id"], meta["caller_version"]) == ("claude-code", "2.1.325")
         assert "session_id" not in meta
         assert "execution_context" not in meta
 
-    def test_all_of_it_where_all_is_asked_for(self, app: Path) -> None:
+    def test_detailed_meta(self, app: Path) -> None:
         env = environment(TOOLI_CALLER="me", TOOLI_CALLER_VERSION="2", TOOLI_SESSION_ID="s")
         words = ("stock", "x", "--json", "--response-format", "detailed")
         meta = envelope(run(app, *words, env=env).out)["meta"]
@@ -261,17 +265,17 @@ class TestMeta:
         assert found == {"caller_id": "me", "caller_version": "2", "session_id": "s"}
         assert meta["execution_context"] == "ai_agent"
 
-    def test_a_kind_without_a_name(self, app: Path) -> None:
+    def test_category_without_a_name(self, app: Path) -> None:
         for env, kind in (({"CI": "1"}, "ci_cd"), ({"AGENT": "1"}, "ai_agent")):
             meta = envelope(run(app, "stock", "x", "--json", env=environment(**env)).out)["meta"]
             assert meta["execution_context"] == kind
             assert "caller_id" not in meta
 
-    def test_nobody(self, app: Path) -> None:
+    def test_no_caller(self, app: Path) -> None:
         meta = envelope(run(app, "stock", "x", "--json").out)["meta"]
         assert set(meta) == {"tool", "version", "duration_ms"}
 
-    def test_a_name_that_is_an_attack(self, app: Path) -> None:
+    def test_escapes_in_a_caller_name_are_removed(self, app: Path) -> None:
         env = environment(TOOLI_CALLER="\x1b[2J" + "x" * 9999, TOOLI_SESSION_ID="a\nb")
         meta = envelope(run(app, "stock", "x", "--json", env=env).out)["meta"]
         assert meta["caller_id"] == ("[2J" + "x" * 9999)[:200]
@@ -279,7 +283,7 @@ class TestMeta:
 
 
 class TestHints:
-    def test_moderate_confidence_in_verbose_mode(self, app: Path) -> None:
+    def test_hint_for_moderate_confidence(self, app: Path) -> None:
         env = environment(AGENT="1")
         assert run(app, "stock", "x", "--json", env=env).err == b""
         told = run(app, "stock", "x", "--json", "-v", env=env)
@@ -288,11 +292,11 @@ class TestHints:
         assert envelope(told.out)["ok"]
         assert run(app, "stock", "x", "--json", "-v", "-q", env=env).err == b""
 
-    def test_two_weak_signals_are_worth_a_word(self, app: Path) -> None:
+    def test_hint_for_two_weak_signals(self, app: Path) -> None:
         env = environment(TERM_PROGRAM="vscode", GIT_PAGER="cat")
         assert b"confidence 0.50" in run(app, "stock", "x", "--json", "-v", env=env).err
 
-    def test_who_is_known_needs_none(self, app: Path) -> None:
+    def test_no_hint_for_a_known_caller(self, app: Path) -> None:
         for env in ({}, AGENT, {"TOOLI_CALLER": "x"}, {"GIT_PAGER": "cat"}):
             done = run(app, "stock", "x", "--json", "-v", env=environment(**env))
             assert done.err == b"", env
@@ -307,7 +311,7 @@ class TestSettings:
     def say(self, project: Path, text: str, name: str = ".tooli.yaml") -> None:
         (project / name).write_text(text)
 
-    def test_a_run_takes_them(self, app: Path, project: Path) -> None:
+    def test_settings_apply_to_a_run(self, app: Path, project: Path) -> None:
         self.say(project, "output: plain\nresponse_format: detailed\n")
         assert run(app, "stock", "pears", cwd=project).out == b"pears\n"
         answer = envelope(run(app, "stock", "pears", "--json", cwd=project).out)
@@ -316,7 +320,7 @@ class TestSettings:
         answer = envelope(run(app, "stock", "pears", *words, cwd=project).out)
         assert "output_schema" not in answer["meta"]
 
-    def test_from_below_the_project(self, app: Path, project: Path) -> None:
+    def test_settings_in_a_subfolder(self, app: Path, project: Path) -> None:
         self.say(project, "TOOLI_OUTPUT=plain\n", ".env")
         inner = project / "src" / "deep"
         inner.mkdir(parents=True)
@@ -327,7 +331,7 @@ class TestSettings:
         self.say(project, '[tool.tooli.apps.shop]\noutput = "plain"\n', "pyproject.toml")
         assert run(app, "stock", "pears", cwd=project).out == b"pears\n"
 
-    def test_what_is_wrong_stops_the_run_by_file_and_line(self, app: Path, project: Path) -> None:
+    def test_invalid_setting_names_file_and_line(self, app: Path, project: Path) -> None:
         self.say(project, "output: json\nverbos: 2\nquiet: 7\n")
         done = run(app, "stock", "pears", cwd=project)
         assert done.code == 2
@@ -339,14 +343,14 @@ class TestSettings:
         assert (told.code, told.out) == (2, b"")
         assert b".tooli.yaml:2" in told.err.replace(b"\n", b"").replace(b" ", b"")
 
-    def test_help_is_given_whatever_is_wrong(self, app: Path, project: Path) -> None:
+    def test_help_with_invalid_settings(self, app: Path, project: Path) -> None:
         self.say(project, "verbos: 2\n")
         done = run(app, "--help", cwd=project)
         assert (done.code, done.out[:6]) == (0, b"Usage:")
         assert b"Warning: " in done.err
 
     @pytest.mark.skipif(os.name == "nt", reason="no such names there")
-    def test_a_folders_name_is_not_obeyed(self, app: Path, project: Path) -> None:
+    def test_escapes_in_a_folder_name_are_removed(self, app: Path, project: Path) -> None:
         inner = project / "\x1b[31mred\u202e"
         inner.mkdir()
         self.say(inner, "verbos: 2\n")
@@ -356,14 +360,14 @@ class TestSettings:
             assert b"\x1b" not in done.err
             assert "\u202e".encode() not in done.err
 
-    def test_a_variable_that_is_wrong(self, app: Path) -> None:
+    def test_invalid_variable(self, app: Path) -> None:
         done = run(app, "stock", "x", "--json", env=environment(TOOLI_TIMEOUT="soon"))
         message = envelope(done.out)["error"]["message"]
         assert message == "TOOLI_TIMEOUT: timeout must be a number of seconds above 0, not soon"
         done = run(app, "stock", "x", "--json", env=environment(TOOLI_CONFIG="perhaps"))
         assert envelope(done.out)["error"]["message"] == "TOOLI_CONFIG: must be on or off"
 
-    def test_security_only_tightens(self, app: Path, project: Path) -> None:
+    def test_security_settings_only_restrict(self, app: Path, project: Path) -> None:
         self.say(project, "security_policy: off\n")
         assert run(app, "burn", "--json", cwd=project).code == 2
         self.say(project, "security_policy: strict\n")
@@ -389,12 +393,12 @@ class TestSettings:
         off = run(app, "miss", "--text", "--no-color", env=environment(TOOLI_COLOR="always"))
         assert b"\x1b[3" not in off.err
 
-    def test_switched_off(self, app: Path, project: Path) -> None:
+    def test_config_off(self, app: Path, project: Path) -> None:
         self.say(project, "output: plain\n")
         env = environment(TOOLI_CONFIG="off")
         assert envelope(run(app, "stock", "x", cwd=project, env=env).out)["ok"]
 
-    def test_callers_have_their_own(self, app: Path, project: Path) -> None:
+    def test_settings_of_a_caller(self, app: Path, project: Path) -> None:
         self.say(project, "callers:\n  claude-code:\n    output: plain\n")
         assert run(app, "stock", "x", cwd=project, env=environment(**AGENT)).out == b"x\n"
         assert envelope(run(app, "stock", "x", cwd=project).out)["ok"]
@@ -419,7 +423,7 @@ class TestOtherInterfaces:
 
         return app
 
-    def test_python_and_servers_hold_to_the_machines_policy(self, machine: Path) -> None:
+    def test_every_interface_applies_the_system_policy(self, machine: Path) -> None:
         from tooli.serving.dispatcher import ToolDispatcher
 
         assert self.make().call("stock").ok
@@ -470,13 +474,11 @@ class TestOtherInterfaces:
                 serve_stdio(served)
 
     @pytest.mark.parametrize("text", ["output: loud", "verbose: often", "max_items: few"])
-    def test_invalid_command_line_settings_concern_no_other_interface(
-        self, machine: Path, text: str
-    ) -> None:
+    def test_invalid_cli_settings_affect_no_other_interface(self, machine: Path, text: str) -> None:
         machine.write_text(f"{text}\n")
         assert self.make().call("stock").ok
 
-    def test_one_run_leaves_nothing_to_the_next(self, machine: Path) -> None:
+    def test_settings_do_not_leak_into_the_next_run(self, machine: Path) -> None:
         app = self.make()
         machine.write_text("security_policy: strict\n")
         assert invoke(app, "--json").exit_code == 30
@@ -498,21 +500,21 @@ class TestDetectContext:
         assert shown["configuration"]["timeout"] == {"value": 9.0, "origin": "TOOLI_TIMEOUT"}
         assert shown["behavior"]["help"] == "compact"
 
-    def test_the_default_timeout_of_an_agent(self, app: Path) -> None:
+    def test_default_timeout_of_an_agent(self, app: Path) -> None:
         shown = envelope(run(app, "detect-context", env=environment(**AGENT)).out)["result"]
         wanted = {"value": 120.0, "origin": "default for ai_agent"}
         assert shown["configuration"]["timeout"] == wanted
         shown = envelope(run(app, "detect-context").out)["result"]
         assert "timeout" not in shown["configuration"]
 
-    def test_for_people(self, app: Path) -> None:
+    def test_detect_context_as_text(self, app: Path) -> None:
         done = run_on_terminal(app, "detect-context", env=terminal(NO_COLOR="1"))
         shown = done.out.decode()
         assert done.code == 0
         assert "stdout is a terminal" in shown
         assert "candidates" in shown
 
-    def test_it_shows_what_is_wrong_instead_of_failing(self, app: Path, tmp_path: Path) -> None:
+    def test_detect_context_reports_invalid_settings(self, app: Path, tmp_path: Path) -> None:
         (tmp_path / ".git").mkdir()
         (tmp_path / ".tooli.yaml").write_text("verbos: 1\n")
         for words in (("detect-context",), ("config", "show")):
@@ -521,7 +523,7 @@ class TestDetectContext:
             (fault,) = envelope(done.out)["result"]["faults"]
             assert fault.startswith(".tooli.yaml:1: unknown setting 'verbos'")
 
-    def test_deep(self, app: Path) -> None:
+    def test_deep_detection(self, app: Path) -> None:
         shown = envelope(run(app, "detect-context", "--deep").out)["result"]
         assert shown["signals"]
 
@@ -538,7 +540,7 @@ class TestDetectContext:
             "origin": ".tooli.yaml:2",
         }
 
-    def test_an_apps_own_command_wins(self) -> None:
+    def test_command_of_the_app_wins(self) -> None:
         app = Tooli("shop")
 
         @app.command()

@@ -43,7 +43,7 @@ def clean_environment(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
     return monkeypatch
 
 
-def test_an_invocation_is_frozen(app: Tooli) -> None:
+def test_invocation_is_frozen(app: Tooli) -> None:
     invocation = read_invocation(app, ["add", "1", "--json"], "desk")
     with pytest.raises(AttributeError, match="frozen"):
         invocation.mode = "text"  # type: ignore[misc]
@@ -124,7 +124,7 @@ ENVIRONMENTS = [
 
 
 @pytest.mark.parametrize("variables", ENVIRONMENTS, ids=str)
-def test_the_quick_look_agrees_with_the_detection(
+def test_sniffed_caller_equals_detected_caller(
     app: Tooli, clean_environment: pytest.MonkeyPatch, variables: dict[str, str]
 ) -> None:
     for name, value in variables.items():
@@ -137,7 +137,7 @@ def test_the_quick_look_agrees_with_the_detection(
     assert caller.session == variables.get("TOOLI_SESSION_ID")
 
 
-def test_an_agent_with_its_own_variable_is_named_at_once(
+def test_agent_is_identified_by_its_variable(
     clean_environment: pytest.MonkeyPatch,
 ) -> None:
     clean_environment.setenv("CLAUDECODE", "1")
@@ -152,5 +152,5 @@ def test_an_agent_with_its_own_variable_is_named_at_once(
     ("argv", "expected"),
     [(["add", "1"], False), (["add", "a\\b"], True), (["add", "@x"], True), (["\x1b"], True)],
 )
-def test_arguments_of_an_agent_are_checked_only_if_needed(argv: list[str], expected: bool) -> None:
+def test_needs_argument_checks(argv: list[str], expected: bool) -> None:
     assert main.needs_argument_checks(argv) is expected

@@ -301,7 +301,7 @@ def test_text_streams(
     assert err == "" or err.startswith("Warning: ")
 
 
-def test_plain_needs_no_explanation(capsys: pytest.CaptureFixture[str]) -> None:
+def test_plain_is_unambiguous(capsys: pytest.CaptureFixture[str]) -> None:
     assert ask(capsys, "give", "path", "--plain")[1] == "a/b\n"
     assert ask(capsys, "give", "enum", "--plain")[1] == "red\n"
     assert ask(capsys, "give", "typed dict", "--plain")[1] == "width\t1\n"

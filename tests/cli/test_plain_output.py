@@ -53,11 +53,11 @@ def written(value: object, end: str = "\n") -> str:
 
 
 @pytest.mark.parametrize(("value", "expected"), SHAPES)
-def test_each_shape_has_its_lines(value: object, expected: str) -> None:
+def test_plain_lines(value: object, expected: str) -> None:
     assert written(value) == expected
 
 
-def test_columns_keep_their_place_whatever_later_records_bring() -> None:
+def test_later_keys_get_new_columns() -> None:
     records = [{"a": 1, "b": 2}, {"b": 3, "c": 4}, {"a": 5}, "bare"]
     assert written(records) == "1\t2\n\t3\t4\n5\t\t\nbare\n"
 
@@ -75,7 +75,7 @@ def test_columns_keep_their_place_whatever_later_records_bring() -> None:
         ("日本 שלום 👨‍👩‍👧", "日本 שלום 👨‍👩‍👧"),
     ],
 )
-def test_what_would_break_a_line_is_shown(text: str, shown: str) -> None:
+def test_line_breaks_are_escaped(text: str, shown: str) -> None:
     assert written([{"a": text}]) == shown + "\n"
 
 
@@ -87,13 +87,13 @@ def test_nested_cells_are_json_even_with_control_characters() -> None:
     assert json.loads(line) == inner
 
 
-def test_print0_leaves_values_alone_but_for_its_own_separators() -> None:
+def test_print0_escapes_separators_only() -> None:
     assert written(["two\nlines\t\x1b", "a\0b"], end="\0") == "two\nlines\t\x1b\0a\\x00b\0"
     assert written([{"a": "x\ty\nz", "b": 1}], end="\0") == "x\\ty\nz\t1\0"
     assert written("text\n", end="\0") == "text\n\0"
 
 
-def test_records_are_written_as_they_come() -> None:
+def test_records_are_streamed() -> None:
     events: list[str] = []
 
     def records() -> Iterator[dict[str, int]]:
@@ -126,7 +126,7 @@ def test_one_record_is_one_nul(records: list[object]) -> None:
 
 
 @given(st.text())
-def test_a_text_is_untouched(text: str) -> None:
+def test_text_is_not_changed(text: str) -> None:
     assert written(text).removesuffix("\n") == text.removesuffix("\n")
 
 
@@ -142,11 +142,11 @@ def test_a_text_is_untouched(text: str) -> None:
         ([], "none"),
     ],
 )
-def test_a_nested_value_in_a_few_words(value: object, words: str) -> None:
+def test_summarize(value: object, words: str) -> None:
     assert summarize(value) == words
 
 
-def test_it_needs_neither_rich_nor_json() -> None:
+def test_plain_output_loads_no_heavy_module() -> None:
     code = (
         "import sys; from tooli.cli.plain_output import write_plain\n"
         "write_plain([{'a': 1, 'b': 'x'}], sys.stdout.write)\n"

@@ -82,7 +82,7 @@ def text(block: str) -> str:
 
 
 @pytest.mark.parametrize("width", [80, 300])
-def test_records_are_a_table_as_wide_as_it_needs_to_be(width: int) -> None:
+def test_records_are_a_table(width: int) -> None:
     assert shown(FILES, width) == text(
         """
         path         size  modified    binary  owner  tags
@@ -93,7 +93,7 @@ def test_records_are_a_table_as_wide_as_it_needs_to_be(width: int) -> None:
     )
 
 
-def test_a_table_that_does_not_fit_becomes_cards() -> None:
+def test_narrow_table_becomes_cards() -> None:
     assert shown(FILES, 40) == text(
         """
         ── 1 ───────────────────────────────────
@@ -125,7 +125,7 @@ def test_long_text_is_wrapped_within_its_column() -> None:
     )
 
 
-def test_prose_is_cards_and_never_a_tower_of_words() -> None:
+def test_long_text_becomes_cards() -> None:
     records = [{"file": "a.md", "line": 3, "text": "word " * 60}]
     assert shown(records, 60).splitlines()[:4] == [
         "── 1 ───────────────────────────────────",
@@ -135,12 +135,12 @@ def test_prose_is_cards_and_never_a_tower_of_words() -> None:
     ]
 
 
-def test_an_identifier_is_not_broken_to_save_a_table() -> None:
+def test_identifier_is_not_broken() -> None:
     uuid = "0b0cf7f2-7a4e-4e0a-9b1e-2b6c3f1f6a55"
     assert uuid in shown([{"id": uuid, "name": "a name of some length"}], 50)
 
 
-def test_nested_cells_are_summed_up() -> None:
+def test_nested_cells_are_summarized() -> None:
     records = [
         {"at": {"x": 1, "y": 2}, "files": [{"a": 1}, {"a": 2}], "tags": list("abcdefghijklmnopq")}
     ]
@@ -153,7 +153,7 @@ def test_nested_cells_are_summed_up() -> None:
     )
 
 
-def test_numbers_stay_as_they_are() -> None:
+def test_numbers_are_not_formatted() -> None:
     output = shown(
         [{"id": 1234567, "year": 2026, "share": 0.1}, {"id": 7, "year": None, "share": 12.5}]
     )
@@ -167,14 +167,14 @@ def test_numbers_stay_as_they_are() -> None:
     )
 
 
-def test_thousands_of_rows_come_out_one_a_line() -> None:
+def test_thousands_of_rows() -> None:
     assert shown([{"n": n, "name": f"row {n}"} for n in range(5000)]).count("\n") == 5002
 
 
 # ── other values ────────────────────────────────────────────────────────────────────────────
 
 
-def test_a_record_is_names_and_values_with_a_tree_below() -> None:
+def test_record_with_nested_values() -> None:
     assert shown(PROJECT, 40) == text(
         """
         name     tooli
@@ -198,7 +198,7 @@ def test_a_record_is_names_and_values_with_a_tree_below() -> None:
     )
 
 
-def test_a_deep_tree() -> None:
+def test_deep_tree_is_summarized() -> None:
     value = {"a": {"b": {"c": {"d": [1, [2]]}}, "e": 1}}
     assert shown(value) == text(
         """
@@ -213,7 +213,7 @@ def test_a_deep_tree() -> None:
     )
 
 
-def test_a_name_too_long_stands_above_its_value() -> None:
+def test_long_name_is_above_its_value() -> None:
     assert shown({"a_rather_long_name_for_this": "value", "b": 1}, 30) == text(
         """
         a_rather_long_name_for_this
@@ -244,23 +244,23 @@ def test_small_values(value: object, expected: str) -> None:
     assert shown(value) == expected
 
 
-def test_a_long_item_gets_a_bullet_so_that_its_end_can_be_seen() -> None:
+def test_long_item_has_a_bullet() -> None:
     assert shown(["word " * 6 + "end", "b"], 24) == "• word word word word\n  word word end\n• b\n"
 
 
 @pytest.mark.parametrize(
     "value", ["[red]x[/red]", ":smile:", "a  b \n\tc 12 'q' http://x.y", "x" * 500, "日本 שלום é"]
 )
-def test_a_text_is_printed_as_it_is(value: str) -> None:
+def test_text_is_not_changed(value: str) -> None:
     assert shown(value, 40, color=True) == value + "\n"
     assert shown(value + "\n", 40) == value + "\n"
 
 
-def test_markup_and_emoji_codes_in_cells_stay_text() -> None:
+def test_markup_in_cells_is_literal() -> None:
     assert "[red]x[/red] :smile:" in shown([{"a": "[red]x[/red] :smile:", "b": 1}])
 
 
-def test_control_characters_are_shown_and_not_obeyed() -> None:
+def test_control_characters_are_escaped() -> None:
     evil = "\x1b[31mred\x1b]0;title\x07\r\x9b\u202eabc"
     safe = "\\x1b[31mred\\x1b]0;title\\x07\\r\\x9b\\u202eabc"
     assert shown(evil) == safe + "\n"
@@ -280,7 +280,7 @@ def test_wide_characters_keep_columns_aligned() -> None:
     )
 
 
-def test_a_title_stands_above() -> None:
+def test_title_is_above() -> None:
     console = Console(file=io.StringIO(), width=40, color_system=None)
     console.print(render([1], title="Numbers [b]"), crop=False)
     console.print(render(None, title="Nothing"))
@@ -290,7 +290,7 @@ def test_a_title_stands_above() -> None:
 # ── errors ──────────────────────────────────────────────────────────────────────────────────
 
 
-def test_an_error_says_what_and_how_and_what_to_try() -> None:
+def test_error_with_fix_and_command() -> None:
     assert told({**MISSING, "field": None}) == text(
         """
         Error: No files matched '*.rs' in ./src  E3001
@@ -300,7 +300,7 @@ def test_an_error_says_what_and_how_and_what_to_try() -> None:
     )
 
 
-def test_a_narrow_terminal_wraps_the_words_but_never_the_command() -> None:
+def test_command_is_never_wrapped() -> None:
     assert told({**MISSING, "field": None}, 34) == text(
         """
         Error: No files matched '*.rs' in
@@ -312,7 +312,7 @@ def test_a_narrow_terminal_wraps_the_words_but_never_the_command() -> None:
     )
 
 
-def test_several_problems_are_all_told() -> None:
+def test_every_problem_is_listed() -> None:
     assert told(INVALID) == text(
         """
         Error: 2 problems with the input  E1002
@@ -351,14 +351,14 @@ def test_verbose_adds_the_details() -> None:
         ({"message": "Oh", "suggestion": "odd", "details": [1]}, "Error: Oh\n"),
     ],
 )
-def test_an_error_with_little_to_say(error: dict[str, object], expected: str) -> None:
+def test_minimal_error(error: dict[str, object], expected: str) -> None:
     assert told(error) == expected
 
 
 # ── terminals ───────────────────────────────────────────────────────────────────────────────
 
 
-def test_colour_is_asked_for_or_left_to_the_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_color_option(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("FORCE_COLOR", "TTY_COMPATIBLE", "NO_COLOR"):
         monkeypatch.delenv(name, raising=False)
     assert shown([], color=True) == "\x1b[2mNo results.\x1b[0m\n"
@@ -377,7 +377,7 @@ def test_render_without_color_has_no_styles() -> None:
     assert console.file.getvalue() == "No results.\n"  # pyright: ignore
 
 
-def test_a_terminal_without_unicode_is_served_too() -> None:
+def test_terminal_without_unicode() -> None:
     raw = io.BytesIO()
     file = io.TextIOWrapper(raw, encoding="ascii")
     print_result({"a": {"b": None}, "c": "é→"}, file=file, width=40)
@@ -391,7 +391,7 @@ def test_a_terminal_without_unicode_is_served_too() -> None:
     ]
 
 
-def test_a_closed_pipe_is_left_to_the_caller() -> None:
+def test_closed_pipe_raises() -> None:
     class Closed(io.StringIO):
         def write(self, s: str) -> int:
             raise BrokenPipeError
@@ -400,7 +400,7 @@ def test_a_closed_pipe_is_left_to_the_caller() -> None:
         print_result([1], file=Closed())
 
 
-def test_rich_is_loaded_only_to_print() -> None:
+def test_rich_is_loaded_lazily() -> None:
     code = "import sys, tooli.cli.render; sys.exit('rich' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 

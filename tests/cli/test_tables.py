@@ -45,7 +45,7 @@ def named(rows: list[list[str]]) -> list[dict[str, str]]:
 
 
 @given(ROWS)
-def test_csv_is_read_back(rows: list[list[str]]) -> None:
+def test_csv_round_trip(rows: list[list[str]]) -> None:
     read = list(csv.reader(io.StringIO(write("csv", named(rows)), newline=""), strict=True))
     assert read == [["a", "b", "c"], *rows]
 
@@ -101,7 +101,7 @@ def on_a_page(text: str) -> str:
 
 
 @given(ROWS)
-def test_markdown_shows_every_text_as_it_is(rows: list[list[str]]) -> None:
+def test_markdown_is_escaped(rows: list[list[str]]) -> None:
     plain = [["".join(c for c in text if c == "\n" or c.isprintable()) for text in r] for r in rows]
     shown = cells(write("md", named(plain)))
     assert shown[0] == ["a", "b", "c"]
@@ -130,7 +130,7 @@ def test_markdown(value: Any, text: str) -> None:
     assert write("md", value) == text
 
 
-def test_nothing_in_a_page_is_obeyed_by_a_terminal() -> None:
+def test_markdown_escapes_control_characters() -> None:
     assert "\x1b" not in write("md", [{"a": "\x1b[31mred"}])
     assert "\x1b" not in write("md", "\x1b[31mred")
 
@@ -185,13 +185,13 @@ def tool_of(annotation: Any) -> Any:
         (dict, False, ""),
     ],
 )
-def test_the_fields_of_a_type(item: Any, steady: bool, head: str) -> None:
+def test_fields_of_a_record_type(item: Any, steady: bool, head: str) -> None:
     tool = tool_of(list[item])
     assert has_fixed_fields(tool) is steady
     assert list(TableWriter("csv", tool, []).lines([])) == ([head] if head else [])
 
 
-def test_a_steady_stream_looks_at_one_record_before_the_head() -> None:
+def test_header_of_fixed_fields_needs_one_record() -> None:
     taken: list[int] = []
 
     def items() -> Iterator[Any]:
@@ -205,7 +205,7 @@ def test_a_steady_stream_looks_at_one_record_before_the_head() -> None:
     assert [next(lines), taken] == ["x,1", [0, 1]]
 
 
-def test_any_other_stream_looks_further_ahead() -> None:
+def test_header_of_other_records_needs_a_sample() -> None:
     items = [{"a": i} for i in range(HEADER_SAMPLE_SIZE - 1)]
     warnings: list[str] = []
     table = TableWriter("csv", tool_of(list[dict]), warnings)
@@ -253,14 +253,14 @@ def answer(*words: str, **more: Any) -> CommandResult:
     return invoke(make_app(), *words, **more)
 
 
-def test_records_stand_alone() -> None:
+def test_records_without_envelope() -> None:
     done = answer("list", "-o", "csv")
     assert done.stdout == "path,size,checksum\r\n0.py,0,c\r\n1.py,1,c\r\n"
     assert (done.exit_code, done.stderr) == (0, "listing\n")
 
 
 @pytest.mark.parametrize("form", ["csv", "md"])
-def test_every_way_to_ask(form: str) -> None:
+def test_every_mode_flag(form: str) -> None:
     wanted = answer("walk", "--output", form).stdout
     assert wanted.startswith({"csv": "path\r\n0.py\r\n", "md": "| path |\n| --- |\n"}[form])
     assert answer("walk", f"-o{form}").stdout == wanted
@@ -272,7 +272,7 @@ def test_every_way_to_ask(form: str) -> None:
 
 
 @pytest.mark.parametrize(("count", "rows"), [("0", ""), ("1", "0.py\r\n")])
-def test_a_stream_that_fails(count: str, rows: str) -> None:
+def test_failed_stream(count: str, rows: str) -> None:
     done = answer("walk", "--count", count, "--then", "gone", "-ocsv")
     assert done.stdout == (f"path\r\n{rows}" if rows else "")
     assert done.stderr == "error: gone [E3010]\n"
@@ -290,7 +290,7 @@ def test_usage_errors(words: list[str], code: int) -> None:
         assert done.exit_code == code
 
 
-def test_no_records_but_a_head() -> None:
+def test_header_without_records() -> None:
     assert answer("list", "--count", "0", "-ocsv").stdout == "path,size,checksum\r\n"
     concise = ("--response-format", "concise")
     assert answer("list", "--count", "0", "-ocsv", *concise).stdout == "path,size\r\n"
@@ -304,17 +304,17 @@ def test_warnings_go_to_stderr() -> None:
     assert answer("nan", "-ocsv", "-q").stderr == ""
 
 
-def test_a_command_that_prints() -> None:
+def test_printed_text_is_in_the_envelope() -> None:
     assert answer("say", "-ocsv").stdout == 'value\r\n"one\ntwo"\r\n'
     assert answer("say", "-omd").stdout == "one\ntwo\n"
 
 
-def test_questions_have_their_own_form() -> None:
+def test_info_options() -> None:
     assert json.loads(answer("list", "--schema", "-ocsv").stdout)["name"] == "list"
     assert answer("list", "--help-agent", "-omd").stdout == answer("list", "--help-agent").stdout
 
 
-def test_the_session_is_not_told_what_nobody_sees(tmp_path: Path) -> None:
+def test_session_without_schema_in_text_modes(tmp_path: Path) -> None:
     """A table has no room for the schema; the first call that has is still the first."""
     session = {"TOOLI_SESSION_ID": "tables", "TOOLI_STATE_DIR": str(tmp_path)}
     answer("walk", "-ocsv", env=session)

@@ -72,7 +72,7 @@ def test_numbers(number: float, text: str) -> None:
         *("#x", "a:b", "a,b", 'a"b', "a\\b", "[x", "x]", "{x", "x}", "a\nb", "\x1b[31m", "a\tb"),
     ],
 )
-def test_texts_that_would_read_otherwise_have_quotes(text: str) -> None:
+def test_quoted_strings(text: str) -> None:
     written = encode({"t": text})
     assert written.startswith('t: "')
     assert json.loads(written[3:]) == text  # these escapes are JSON's, too
@@ -82,17 +82,17 @@ def test_texts_that_would_read_otherwise_have_quotes(text: str) -> None:
     "text",
     ["1.", ".5", "1e", "1_0", "٣", "0x1F", "2024-01-02", "v1.2", "True", "a-b", "x#", "\x7f"],
 )
-def test_texts_that_read_as_themselves_have_none(text: str) -> None:
+def test_unquoted_strings(text: str) -> None:
     assert encode({"t": text}) == f"t: {text}"
 
 
 @pytest.mark.parametrize("key", ["a.b", "_x", "Z9"])
-def test_plain_keys(key: str) -> None:
+def test_unquoted_keys(key: str) -> None:
     assert encode({key: 1}) == f"{key}: 1"
 
 
 @pytest.mark.parametrize("key", ["", "9a", ".a", "a b", "a-b", "ä", "a:", "\n"])
-def test_other_keys_have_quotes(key: str) -> None:
+def test_quoted_keys(key: str) -> None:
     assert encode({key: 1}) == f"{json.dumps(key, ensure_ascii=False)}: 1"
 
 
@@ -121,7 +121,7 @@ def make_app() -> Tooli:
     return app
 
 
-def test_the_envelope() -> None:
+def test_envelope() -> None:
     done = invoke(make_app(), "tickets", "-o", "toon")
     head, _, meta = done.stdout.partition("meta:\n")
     assert head == "ok: true\nresult[2]{id,title,open}:\n  0,No. 0,true\n  1,No. 1,false\n"
@@ -129,7 +129,7 @@ def test_the_envelope() -> None:
     assert (done.exit_code, done.stderr) == (0, "")
 
 
-def test_a_stream_is_gathered() -> None:
+def test_stream_is_collected() -> None:
     assert "result[2]{id}:\n  0\n  1\n" in invoke(make_app(), "flow", mode="toon").stdout
 
 
@@ -148,5 +148,5 @@ def test_failures_are_in_the_envelope(words: list[str], code: int, lines: list[s
     assert done.stderr == ""
 
 
-def test_what_is_no_unicode_is_written_out() -> None:
+def test_lone_surrogates_are_escaped() -> None:
     assert 'result: "caf\\\\udce9"\n' in invoke(make_app(), "name", mode="toon").stdout

@@ -11,7 +11,7 @@ import typer
 
 from tooli import Tooli
 from tooli.cli.main import read_invocation
-from tooli.cli.typer_runner import problem_from_typer
+from tooli.cli.typer_runner import problem_from_typer, raise_through_typer
 
 Answer = Callable[..., tuple[int, str, str]]
 
@@ -103,3 +103,18 @@ def test_other_settings_run_typer_alone(app: Tooli, capsys: pytest.CaptureFixtur
     with pytest.raises(SystemExit):
         app(["stop"], prog_name="typed", complete_var="_TYPED_COMPLETE")
     assert capsys.readouterr().out == ""
+
+
+def test_exception_is_raised_through_typer(app: Tooli) -> None:
+    app._initialize_typer()
+    with pytest.raises(RuntimeError, match="outside of a call"):
+        raise_through_typer(app, RuntimeError("outside of a call"))
+
+
+def test_exception_of_a_command_in_text_mode(app: Tooli) -> None:
+    @app.command()
+    def fail() -> None:
+        raise KeyError("inside")
+
+    with pytest.raises(KeyError, match="inside"):
+        app(["--strict", "fail", "--text"], prog_name="typed")

@@ -93,7 +93,7 @@ def is_same(left: Any, right: Any) -> bool:
 
 
 @pytest.mark.parametrize("value", [*TEXTS, *NUMBERS], ids=repr)
-def test_a_scalar_is_read_back(value: Any) -> None:
+def test_scalar_round_trip(value: Any) -> None:
     for shape in (value, [value], {"a": value}, [[value]], {"a": [value, {"b": value}], "c": 1}):
         assert is_same(read_back(encode(shape) + "\n"), shape)
     if isinstance(value, str):
@@ -102,7 +102,7 @@ def test_a_scalar_is_read_back(value: Any) -> None:
 
 @settings(deadline=None)
 @given(VALUES)
-def test_any_value_is_read_back(value: Any) -> None:
+def test_value_round_trip(value: Any) -> None:
     assert is_same(read_back(encode(value) + "\n"), value)
 
 
@@ -154,7 +154,7 @@ def run_mode(app: Path, mode: str, *argv: str) -> tuple[int, str]:
     ],
     ids=str,
 )
-def test_the_document_is_that_of_json(app: Path, argv: list[str], code: int) -> None:
+def test_document_equals_json(app: Path, argv: list[str], code: int) -> None:
     ended, text = run_mode(app, "yaml", *argv)
     expected_code, expected_text = run_mode(app, "json", *argv)
     found, expected = read_back(text), json.loads(expected_text)

@@ -321,7 +321,7 @@ def examples(draw: st.DrawFn, form: str, count: int = LINES) -> Example:
 
 
 @pytest.mark.parametrize("form", FORMS)
-def test_the_lanes_agree(form: str) -> None:
+def test_fast_path_agrees_with_typer(form: str) -> None:
     tally = Tally()
 
     def agree_about(example: Example) -> None:
@@ -340,7 +340,7 @@ def test_the_lanes_agree(form: str) -> None:
 
 
 @pytest.mark.parametrize("form", ["single", "nested"])
-def test_the_documents_agree(form: str) -> None:
+def test_documents_agree(form: str) -> None:
     """The app and Typer's command print the same text."""
 
     def print_the_same(example: Example) -> None:

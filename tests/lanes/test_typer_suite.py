@@ -11,7 +11,7 @@ pytestmark = [pytest.mark.typer_suite, pytest.mark.xdist_group("typer_suite")]
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-def test_typers_suite_passes_with_tooli_in_its_place(version: str) -> None:
+def test_typer_suite(version: str) -> None:
     """At most the known tests are lost, and all of those still are."""
     comparison = compare(version)
     if comparison.problems():

@@ -151,10 +151,10 @@ def _render_block(value: object, width: int, depth: int) -> Iterator[StyledLine]
             return (line for lines in fields for line in lines)
         if is_list(value):
             records = [item for item in value if is_object(item)]
-            whole = len(records) == len(value) and any(records)
+            has_only_records = len(records) == len(value) and any(records)
             return (
                 _render_records(records, width, depth)
-                if whole
+                if has_only_records
                 else _render_items(value, width, depth)
             )
     return _paragraph(*_inline(value), width)
@@ -434,8 +434,8 @@ def _wrap(text: str, width: int) -> list[str]:
                 continue
             if index:
                 lines.append(line.rstrip(" "))
-            *whole, line = chop_cells(word, width) or [word]
-            lines += whole
+            *full_lines, line = chop_cells(word, width) or [word]
+            lines += full_lines
             room = min(width, MAX_LINE_WIDTH) - _cell_width(line)
         lines.append(line.rstrip(" "))
     return lines

@@ -207,8 +207,8 @@ def _is_number(text: str) -> bool:
     mantissa, has_exponent, exponent = text.lower().partition("e")
     if has_exponent and not _is_digits(exponent[1:] if exponent[:1] in ("+", "-") else exponent):
         return False
-    whole, dot, fraction = mantissa.removeprefix("+").partition(".")
-    return _is_digits(whole) and (not dot or _is_digits(fraction))
+    integer, dot, fraction = mantissa.removeprefix("+").partition(".")
+    return _is_digits(integer) and (not dot or _is_digits(fraction))
 
 
 def _is_digits(text: str) -> bool:
@@ -224,7 +224,7 @@ def _format_float(number: float) -> str:
     if not -7 < power < 21:
         return f"{mantissa}e{power:+d}"
     sign = "-" if number < 0 else ""
-    whole, _, fraction = mantissa.removeprefix("-").partition(".")
+    integer, _, fraction = mantissa.removeprefix("-").partition(".")
     if power > 0:
-        return f"{sign}{whole}{fraction.ljust(power, '0')}"
-    return f"{sign}0.{'0' * (-power - 1)}{whole}{fraction}"
+        return f"{sign}{integer}{fraction.ljust(power, '0')}"
+    return f"{sign}0.{'0' * (-power - 1)}{integer}{fraction}"
