@@ -298,4 +298,4 @@ async def test_nobody_fills_the_log_from_outside(
     now[0] += 60
     assert (await post(api, "anyone")).status == 401
     lines = (tmp_path / "audit" / "guarded.jsonl").read_text().splitlines()
-    assert [json.loads(line).get("unnoted") for line in lines] == [None, None, 3]
+    assert [json.loads(line).get("not_logged") for line in lines] == [None, None, 3]

@@ -12,6 +12,7 @@ import pytest
 
 from tooli.storage.idempotency_postgres import PostgresIdempotencyStore, redact_password
 from tooli.storage.idempotency_store import (
+    AttemptToken,
     IdempotencyStore,
     ScopedKey,
     StoredReplay,
@@ -19,6 +20,10 @@ from tooli.storage.idempotency_store import (
 )
 
 KEY = ScopedKey("shop.pay", "", "k1")
+
+
+def token(attempt: str) -> AttemptToken:
+    return AttemptToken(KEY, attempt)
 
 
 def begin(store: IdempotencyStore, key: ScopedKey = KEY, can_rerun: bool = False) -> Any:
@@ -60,7 +65,7 @@ def test_an_attempt_that_starts_while_the_thread_ends_is_renewed() -> None:
         def __iter__(self) -> Iterator[str]:
             found = list(set.__iter__(self))
             if not found and self.entering is None:
-                entering = threading.Thread(target=store._start_lease, args=("second",))
+                entering = threading.Thread(target=store._attempt_started, args=(token("second"),))
                 entering.start()
                 self.entering = entering
                 while "second" not in self and not store._renewal_lock.locked():
@@ -68,7 +73,7 @@ def test_an_attempt_that_starts_while_the_thread_ends_is_renewed() -> None:
             return iter(found)
 
     held = store._leased_attempts = Held()
-    store._start_lease("first")
+    store._attempt_started(token("first"))
     held.discard("first")
     while held.entering is None:
         threading.Event().wait(0.001)

@@ -59,7 +59,7 @@ def test_durable_entries_are_synced(tmp_path: Path) -> None:
     store.close()
 
 
-@pytest.mark.parametrize("kind", ["garbage", "torn"])
+@pytest.mark.parametrize("kind", ["garbage", "truncated"])
 def test_a_damaged_database_is_quarantined(tmp_path: Path, kind: str) -> None:
     store = SqliteIdempotencyStore(str(tmp_path))
     for number in range(50):

@@ -76,7 +76,7 @@ def _verify_command(app: App) -> Callable[..., object]:
             raise _read_error(path, failure) from None
         report: dict[str, object] = {"log": path, "lines": found.lines, "sealed": found.is_signed}
         if found.partial_lines:
-            report["torn"] = found.partial_lines
+            report["partial_lines"] = found.partial_lines
         fault = found.fault
         if fault is None:
             return {**report, "whole": True}

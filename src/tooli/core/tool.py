@@ -123,6 +123,8 @@ class Handle(Record):
 
     annotation: Any = None
     is_secret = False  # True: the value must not appear in any output
+    expected_text = ""  # description of valid values, for messages: "a path, a URL or -"
+    metavar = ""  # placeholder in help: FILE, SECRET
 
     def parse(self, value: object, param: Param, is_cli_text: bool) -> object:
         """Return the handle for a value. `is_cli_text` is True if it comes from a command line."""
@@ -134,16 +136,6 @@ class Handle(Record):
 
     def schema(self) -> JsonObject:
         """Return the JSON Schema of the value."""
-        raise NotImplementedError
-
-    @property
-    def expected_text(self) -> str:
-        """Description of valid values, for messages: "a file, a URL or -"."""
-        raise NotImplementedError
-
-    @property
-    def metavar(self) -> str:
-        """The placeholder in help: FILE, SECRET."""
         raise NotImplementedError
 
 

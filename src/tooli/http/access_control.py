@@ -276,6 +276,6 @@ class DenialLog:
         """Log a denial with its reason and address, without any content of the request."""
         facts: dict[str, Any] = {"address": address}
         if self._skipped:
-            facts["unnoted"], self._skipped = self._skipped, 0
+            facts["not_logged"], self._skipped = self._skipped, 0
         call = make_toolless_call(self._app, ANONYMOUS_CALLER)
         log_event("denial", call, code=error.code, message=error.message, **facts)

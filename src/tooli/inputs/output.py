@@ -230,6 +230,9 @@ class _DryRunOutput(Output):
 class OutputShape(Handle):
     """The shape of an output parameter."""
 
+    expected_text = "the path of a file to write, or - for stdout"
+    metavar = "FILE|-"
+
     def parse(self, value: Any, param: Param, is_cli_text: bool) -> Any:
         """Return the output at a path."""
         if not isinstance(value, (str, os.PathLike, Output)):
@@ -244,16 +247,6 @@ class OutputShape(Handle):
     def schema(self) -> dict[str, Any]:
         """Return the JSON Schema of a path."""
         return {"type": "string", "format": "path"}
-
-    @property
-    def expected_text(self) -> str:
-        """Description of valid values for messages."""
-        return "the path of a file to write, or - for stdout"
-
-    @property
-    def metavar(self) -> str:
-        """Placeholder in help."""
-        return "FILE|-"
 
 
 def _check_target(path: str) -> None:

@@ -169,6 +169,9 @@ class SecretInput(_SecretBase[T]):
 class SecretShape(Handle):
     """The shape of a secret parameter; `annotation` is the type of its value."""
 
+    expected_text = "a secret: @FILE, env:NAME or - on a command line"
+    metavar = "@FILE|env:NAME|-"
+
     is_secret = True
 
     def parse(self, value: Any, param: Param, is_cli_text: bool) -> Any:
@@ -187,16 +190,6 @@ class SecretShape(Handle):
     def schema(self) -> dict[str, Any]:
         """Return the JSON Schema of a secret."""
         return {"type": "string", "format": "password", "writeOnly": True}
-
-    @property
-    def expected_text(self) -> str:
-        """Description of valid values for messages."""
-        return "a secret: @FILE, env:NAME or - on a command line"
-
-    @property
-    def metavar(self) -> str:
-        """Placeholder in help."""
-        return "@FILE|env:NAME|-"
 
 
 def _check_source(text: str, param: Param) -> None:

@@ -58,6 +58,9 @@ _SIZE_UNITS = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "ki": 2**10, "mi": 2**
 class SourceShape(Handle):
     """The shape of an input parameter; `annotation` is the type of its content."""
 
+    expected_text = "a path, a URL, - for stdin, or data through a pipe"
+    metavar = "PATH|URL|-"
+
     def parse(self, value: Any, param: Param, is_cli_text: bool) -> Any:
         """Return the input at a location; a value that is not text is the content itself."""
         if isinstance(value, Input):
@@ -80,16 +83,6 @@ class SourceShape(Handle):
         definitions = inner_schema.pop("$defs", None)  # references to them start at the root
         schema: dict[str, Any] = {"anyOf": [name_schema, inner_schema]}
         return {**schema, "$defs": definitions} if definitions else schema
-
-    @property
-    def expected_text(self) -> str:
-        """Description of valid values for messages."""
-        return "a path, a URL, - for stdin, or data through a pipe"
-
-    @property
-    def metavar(self) -> str:
-        """Placeholder in help."""
-        return "PATH|URL|-"
 
 
 def _input_from_text(text: str, field: str, limits: InputLimits) -> Input:

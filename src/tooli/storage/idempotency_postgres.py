@@ -16,7 +16,6 @@ from urllib.parse import unquote
 from tooli.storage.idempotency_store import (
     STORE_TIMEOUT_SECONDS,
     IdempotencyStore,
-    NewAttempt,
     SqlDialect,
     StoreUnavailable,
 )
@@ -30,8 +29,6 @@ if TYPE_CHECKING:
 
     from tooli.storage.idempotency_store import (
         AttemptToken,
-        BeginResult,
-        ScopedKey,
         SqlConnection,
     )
 
@@ -94,28 +91,15 @@ class PostgresIdempotencyStore(IdempotencyStore):
         self._renewal_thread: Thread | None = None
         self._statement_timeout = STORE_TIMEOUT_SECONDS
 
-    def begin(
-        self,
-        scoped_key: ScopedKey,
-        fingerprint: str,
-        *,
-        can_rerun: bool,
-        durable: bool,
-        timeout: float,
-        require_intact: bool = True,
-    ) -> BeginResult:
-        """Start a call with a key, and renew its lease until it is finished."""
-        result = super().begin(
-            scoped_key,
-            fingerprint,
-            can_rerun=can_rerun,
-            durable=durable,
-            timeout=timeout,
-            require_intact=require_intact,
-        )
-        if isinstance(result, NewAttempt):
-            self._start_lease(result.token.attempt)
-        return result
+    def _attempt_started(self, token: AttemptToken) -> None:
+        """Renew the lease of the attempt until it is finished."""
+        with self._renewal_lock:
+            self._leased_attempts.add(token.attempt)
+            if self._renewal_thread is None:
+                self._renewal_thread = Thread(
+                    target=self._renew_leases, name="tooli-leases", daemon=True
+                )
+                self._renewal_thread.start()
 
     def finish(self, token: AttemptToken, state: str, outcome: bytes) -> bool:
         """Finish an entry and end its lease."""
@@ -213,16 +197,6 @@ class PostgresIdempotencyStore(IdempotencyStore):
         )
 
     # -------------------------------------------------------------- leases
-
-    def _start_lease(self, attempt: str) -> None:
-        """Renew the lease of an attempt until it is finished."""
-        with self._renewal_lock:
-            self._leased_attempts.add(attempt)
-            if self._renewal_thread is None:
-                self._renewal_thread = Thread(
-                    target=self._renew_leases, name="tooli-leases", daemon=True
-                )
-                self._renewal_thread.start()
 
     def _renew_leases(self) -> None:
         timer = Event()  # never set; wait() is used as a sleep

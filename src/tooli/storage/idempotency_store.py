@@ -336,7 +336,10 @@ class IdempotencyStore:
                         connection.execute(self._statements.purge)
                     return NewAttempt(token, now)
 
-        return self._execute(begin_call, timeout)
+        result = self._execute(begin_call, timeout)
+        if isinstance(result, NewAttempt):
+            self._attempt_started(token)
+        return result
 
     def finish(self, token: AttemptToken, state: str, outcome: bytes) -> bool:
         """Finish an entry; return False if another process has taken it over."""
@@ -409,6 +412,9 @@ class IdempotencyStore:
 
     def _prepare_write(self, connection: SqlConnection, durable: bool) -> None:
         """Prepare the connection for a statement that writes."""
+
+    def _attempt_started(self, token: AttemptToken) -> None:
+        """Called when the call of a token starts to run."""
 
     def _prepare_claim(self, require_intact: bool) -> None:
         """Raise StoreUnavailable if the store must not accept new keys."""
