@@ -30,7 +30,7 @@ class Within(Record):
 
     root: str
 
-    def tooli_check(self, value: Any) -> None:
+    def tooli_check(self, value: object) -> None:
         """Raise an error for a path outside the folder."""
         root = os.path.realpath(os.fspath(self.root))
         for text in _iter_texts(value):
@@ -55,7 +55,7 @@ class IdentifierConstraint(Record):
     and separators, and slashes at either end.
     """
 
-    def tooli_check(self, value: Any) -> None:
+    def tooli_check(self, value: object) -> None:
         """Raise an error for a text that is not an identifier."""
         for text in _iter_texts(value):
             _reject_encoded(text)
@@ -83,7 +83,7 @@ Identifier = IdentifierConstraint()
 class VerbatimConstraint(Record):
     """`Annotated[str, Verbatim]`: any text, without the check for control characters."""
 
-    def tooli_check(self, value: Any) -> None:
+    def tooli_check(self, value: object) -> None:
         """Accept any value."""
 
 
@@ -102,7 +102,7 @@ class InputLimits(Record):
     private: bool = False
     urls: bool = True
 
-    def tooli_check(self, value: Any) -> None:
+    def tooli_check(self, value: object) -> None:
         """Accept any value: the limits apply while reading."""
 
 

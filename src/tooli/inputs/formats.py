@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from io import BufferedReader, TextIOWrapper
     from typing import Any, TypeAlias
 
+    from tooli.core.protocols import JsonObject
     from tooli.inputs.source import Input
 
     RowValidator: TypeAlias = Callable[[Any, int], Any]
@@ -44,7 +45,7 @@ _COLLECTION_TYPES = (list, tuple, set, frozenset)
 _CHUNK_BYTES = 1 << 16
 
 
-def read_content(source: Input, annotation: Any) -> Any:
+def read_content(source: Input, annotation: object) -> Any:
     """Return the content of an input as the annotated type; an iterator reads on demand."""
     if source.content is not MISSING and not isinstance(source.content, bytes):
         return (
@@ -70,7 +71,7 @@ def read_content(source: Input, annotation: Any) -> Any:
     return _validate_content(source, annotation, _parse_content(source, annotation))
 
 
-def wants_file(annotation: Any) -> bool:
+def wants_file(annotation: object) -> bool:
     """True if the function receives the Input itself, which can be read like a file."""
     pathlib = sys.modules.get("pathlib")
     if annotation is MISSING or getattr(annotation, "__name__", "") == "Input":
@@ -96,7 +97,7 @@ def iterator_item_type(annotation: Any) -> Any:
 # ------------------------------------------------------------------ format
 
 
-def _iter_items(source: Input, item: Any) -> Iterator[Any]:
+def _iter_items(source: Input, item: object) -> Iterator[Any]:
     if item is str:
         return _iter_lines(source)
     if item is bytes:
@@ -118,7 +119,7 @@ def detect_format(source: Input, head: bytes = b"") -> str:
 # ------------------------------------------------------------------ whole content
 
 
-def _parse_content(source: Input, annotation: Any) -> Any:
+def _parse_content(source: Input, annotation: object) -> Any:
     data = source.read_bytes()
     source.cache_bytes(data)
     kind = detect_format(source, data[:4096])
@@ -164,7 +165,7 @@ def _parse_yaml(source: Input) -> Any:
         raise build_format_error(source, f"not valid YAML: {problem}", line) from None
 
 
-def _validate_content(source: Input, annotation: Any, value: Any) -> Any:
+def _validate_content(source: Input, annotation: object, value: object) -> Any:
     """Return the value as the annotated type. pydantic validates it unless the type is plain."""
     if is_plain_instance(annotation, value):
         return value
@@ -226,7 +227,7 @@ def fill_with_content(annotation: Any, value: Any, source: Input) -> Input:
     return source
 
 
-def content_schema(annotation: Any) -> dict[str, Any]:
+def content_schema(annotation: object) -> JsonObject:
     """Return the JSON Schema of content that is passed instead of a location."""
     bare_type = (
         getattr(annotation, "__origin__", annotation)
@@ -255,7 +256,7 @@ def build_format_error(
     """Return the error for data that cannot be parsed, with its position."""
     source_name = "stdin" if source.is_stdin else source.display_name
     line_text = f", line {line}" if line is not None else ""
-    details: dict[str, Any] = {"source": source.display_name}
+    details: JsonObject = {"source": source.display_name}
     if line is not None:
         details["line"] = line
     if column is not None:
@@ -319,7 +320,7 @@ def _iter_chunks(source: Input) -> Iterator[bytes]:
             yield data
 
 
-def _iter_rows(source: Input, item: Any) -> Iterator[Any]:
+def _iter_rows(source: Input, item: object) -> Iterator[Any]:
     """Yield validated rows of JSONL, of a JSON array, or of CSV."""
     with source.open_bytes() as file:
         head: bytes = file.peek(4096)
@@ -360,7 +361,7 @@ def _build_row_validator(source: Input, item: Any, skip_empty: bool = False) -> 
     return check
 
 
-def _optional_fields(item: Any) -> frozenset[str]:
+def _optional_fields(item: object) -> frozenset[str]:
     from tooli.schema.json_schema import annotation_schema
 
     schema = annotation_schema(item)
@@ -489,7 +490,7 @@ class _JsonArrayReader:
 # ------------------------------------------------------------------ CSV
 
 
-def _iter_csv(source: Input, file: BufferedReader, kind: str, item: Any) -> Iterator[Any]:
+def _iter_csv(source: Input, file: BufferedReader, kind: str, item: object) -> Iterator[Any]:
     import csv
     import io
 

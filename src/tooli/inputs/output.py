@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
     from typing import IO, Any
 
+    from tooli.core.protocols import JsonObject
     from tooli.core.tool import Param
 
 
@@ -233,7 +234,7 @@ class OutputShape(Handle):
     expected_text = "the path of a file to write, or - for stdout"
     metavar = "FILE|-"
 
-    def parse(self, value: Any, param: Param, is_cli_text: bool) -> Any:
+    def parse(self, value: object, param: Param, is_cli_text: bool) -> Any:
         """Return the output at a path."""
         if not isinstance(value, (str, os.PathLike, Output)):
             raise ConversionError("pass the path of a file to write")
@@ -244,7 +245,7 @@ class OutputShape(Handle):
             _check_target(output.target)
         return output
 
-    def schema(self) -> dict[str, Any]:
+    def schema(self) -> JsonObject:
         """Return the JSON Schema of a path."""
         return {"type": "string", "format": "path"}
 

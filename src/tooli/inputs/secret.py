@@ -20,6 +20,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, Generic, NoReturn, TypeVar
 
+    from tooli.core.protocols import JsonObject
     from tooli.core.tool import Param
 
     T = TypeVar("T")
@@ -40,7 +41,7 @@ call_secrets: ContextVar[list[Any] | None] = ContextVar("tooli_secrets", default
 """Collects the secrets of the current call, so that its output can be redacted."""
 
 
-def _record_secret(secret: Any) -> Any:
+def _record_secret(secret: object) -> Any:
     secrets = call_secrets.get()
     if secrets is not None:
         secrets.append(secret)
@@ -59,7 +60,7 @@ class SecretInput(_SecretBase[T]):
         self.field: str | None = None
 
     @staticmethod
-    def tooli_shape(annotation: Any = str) -> SecretShape:
+    def tooli_shape(annotation: object = str) -> SecretShape:
         """Return the shape of a parameter with this annotation."""
         return SecretShape(annotation)
 
@@ -134,20 +135,20 @@ class SecretInput(_SecretBase[T]):
     def __copy__(self) -> SecretInput[T]:
         return self
 
-    def __deepcopy__(self, _: Any) -> SecretInput[T]:
+    def __deepcopy__(self, _: object) -> SecretInput[T]:
         return self
 
-    def __reduce_ex__(self, protocol: Any) -> NoReturn:
+    def __reduce_ex__(self, protocol: object) -> NoReturn:
         raise TypeError("a SecretInput cannot be pickled: pass the result of reveal() if you must")
 
     @classmethod
-    def __get_pydantic_core_schema__(cls, source: Any, handler: Any) -> Any:
+    def __get_pydantic_core_schema__(cls, source: object, handler: object) -> Any:
         """Return a pydantic schema that validates a secret and serializes it as the mask."""
         from pydantic_core import core_schema
 
         annotation = getattr(source, "__args__", (str,))[0]
 
-        def check(value: Any) -> Any:
+        def check(value: object) -> Any:
             try:
                 return _record_secret(
                     value if isinstance(value, cls) else cls(convert_secret(annotation, value))
@@ -162,7 +163,7 @@ class SecretInput(_SecretBase[T]):
         )
 
     @classmethod
-    def __get_pydantic_json_schema__(cls, core: Any, handler: Any) -> dict[str, Any]:
+    def __get_pydantic_json_schema__(cls, core: object, handler: object) -> JsonObject:
         return {"type": "string", "format": "password", "writeOnly": True}
 
 
@@ -174,7 +175,7 @@ class SecretShape(Handle):
 
     is_secret = True
 
-    def parse(self, value: Any, param: Param, is_cli_text: bool) -> Any:
+    def parse(self, value: object, param: Param, is_cli_text: bool) -> Any:
         """Return the secret. Command line text is its location; other values are the secret."""
         if isinstance(value, SecretInput):
             return _record_secret(value)  # pyright: ignore[reportUnknownArgumentType]
@@ -187,7 +188,7 @@ class SecretShape(Handle):
             secret._value = convert_secret(self.annotation, value)
         return _record_secret(secret)
 
-    def schema(self) -> dict[str, Any]:
+    def schema(self) -> JsonObject:
         """Return the JSON Schema of a secret."""
         return {"type": "string", "format": "password", "writeOnly": True}
 
@@ -226,7 +227,7 @@ def _read_source(source: str) -> str:
     return text.removesuffix("\n").removesuffix("\r")
 
 
-def convert_secret(annotation: Any, value: Any) -> Any:
+def convert_secret(annotation: object, value: object) -> Any:
     """Convert a secret to its annotated type. Errors do not contain its value."""
     if value in ("", b""):
         raise ConversionError("the secret is empty")

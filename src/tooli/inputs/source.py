@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from io import BufferedReader
     from typing import IO, Annotated, Any, TypeVar
 
+    from tooli.core.protocols import JsonObject
     from tooli.core.tool import Param
     from tooli.inputs.constraints import InputLimits
 
@@ -61,7 +62,7 @@ class SourceShape(Handle):
     expected_text = "a path, a URL, - for stdin, or data through a pipe"
     metavar = "PATH|URL|-"
 
-    def parse(self, value: Any, param: Param, is_cli_text: bool) -> Any:
+    def parse(self, value: object, param: Param, is_cli_text: bool) -> Any:
         """Return the input at a location; a value that is not text is the content itself."""
         if isinstance(value, Input):
             return value
@@ -76,12 +77,12 @@ class SourceShape(Handle):
         """Return stdin if data is piped into a command line; MISSING otherwise."""
         return Input("-") if may_read_stdin and is_piped() else MISSING
 
-    def schema(self) -> dict[str, Any]:
+    def schema(self) -> JsonObject:
         """Return the JSON Schema of a location or of the content itself."""
         name_schema = {"type": "string", "description": "A path, or an http(s) URL."}
         inner_schema = content_schema(self.annotation)
         definitions = inner_schema.pop("$defs", None)  # references to them start at the root
-        schema: dict[str, Any] = {"anyOf": [name_schema, inner_schema]}
+        schema: JsonObject = {"anyOf": [name_schema, inner_schema]}
         return {**schema, "$defs": definitions} if definitions else schema
 
 

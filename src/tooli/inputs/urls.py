@@ -122,7 +122,9 @@ def _is_public(host: str) -> bool:
 class UrlBody:
     """The body of a response, with a deadline."""
 
-    def __init__(self, url: str, connection: Any, response: HTTPResponse, deadline: float) -> None:
+    def __init__(
+        self, url: str, connection: HTTPConnection, response: HTTPResponse, deadline: float
+    ) -> None:
         self.url = url
         content_type = (
             response.headers.get_content_type() if "content-type" in response.headers else ""

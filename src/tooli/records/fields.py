@@ -17,8 +17,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from typing import Any, TypeAlias
 
+    from tooli.core.protocols import JsonObject
+
     FieldPath: TypeAlias = tuple[str | int, ...]
-    SchemaNodes: TypeAlias = list[dict[str, Any]] | None
+    SchemaNodes: TypeAlias = list[JsonObject] | None
     """The schemas that a value may have; None if any value is possible."""
     FieldTree: TypeAlias = dict[str, "FieldTree | None"]
     """The selected fields, each with its own selected fields; None selects all of them."""
@@ -44,7 +46,7 @@ class MultipleValues(list["Any"]):
 JSON_CLASSES = frozenset((str, int, float, bool, type(None), dict, list))
 
 
-def to_json_value(value: Any) -> Any:
+def to_json_value(value: object) -> Any:
     """Return a value as JSON types."""
     return value if value.__class__ in JSON_CLASSES else to_jsonable(value, [])
 
@@ -78,7 +80,7 @@ def build_getter(path: FieldPath) -> Callable[[Any], Any]:
     return lambda record: _get_at_path(record, path)
 
 
-def _get_at_path(value: Any, path: FieldPath) -> Any:
+def _get_at_path(value: object, path: FieldPath) -> Any:
     for i, name in enumerate(path):
         if isinstance(name, str) and is_list(value):
             found = MultipleValues()
@@ -137,9 +139,9 @@ class RecordFields:
         """True if the result may be a list."""
         self.records = variants if variants is None else self._record_schemas(variants)
 
-    def _record_schemas(self, nodes: list[dict[str, Any]]) -> SchemaNodes:
+    def _record_schemas(self, nodes: list[JsonObject]) -> SchemaNodes:
         """Return the schemas of records: the items of lists, and values that are not lists."""
-        found: list[dict[str, Any]] = []
+        found: list[JsonObject] = []
         for node in nodes:
             if node.get("type") != "array":
                 found.append(node)
@@ -155,7 +157,7 @@ class RecordFields:
             return None
         return self._variants(node.get("items", {}))
 
-    def _variants(self, node: Any, parent_names: tuple[str, ...] = ()) -> SchemaNodes:
+    def _variants(self, node: object, parent_names: tuple[str, ...] = ()) -> SchemaNodes:
         """Return the concrete schemas that a schema allows; None if it allows anything."""
         if not is_object(node):
             return None
@@ -175,7 +177,7 @@ class RecordFields:
         return None
 
     def _collect_variants(self, parts: Sequence[Any], parent_names: tuple[str, ...]) -> SchemaNodes:
-        found: list[dict[str, Any]] = []
+        found: list[JsonObject] = []
         for each in parts:
             inner = self._variants(each, parent_names)
             if inner is None:
@@ -193,9 +195,9 @@ class RecordFields:
         return nodes
 
     def _child_schemas(
-        self, nodes: list[dict[str, Any]], name: str | int, path_text: str
+        self, nodes: list[JsonObject], name: str | int, path_text: str
     ) -> SchemaNodes:
-        found: list[dict[str, Any]] = []
+        found: list[JsonObject] = []
         field_names: list[str] = []
         is_found = False
         for node in nodes:
@@ -260,7 +262,7 @@ def json_types(nodes: SchemaNodes) -> set[str] | None:
     return types
 
 
-def json_type_of(value: Any) -> str:
+def json_type_of(value: object) -> str:
     """Return the JSON type of a value."""
     if value is None:
         return "null"
@@ -273,9 +275,9 @@ def json_type_of(value: Any) -> str:
     return "array" if is_list(value) else "object"
 
 
-def allowed_values(nodes: SchemaNodes) -> list[Any] | None:
+def allowed_values(nodes: SchemaNodes) -> list[object] | None:
     """Return the values that the schemas allow; None if they are not enumerated."""
-    values: list[Any] = []
+    values: list[object] = []
     for node in nodes or ():
         if node.get("type") == "null":
             values.append(None)
@@ -353,7 +355,7 @@ def _build_projector(
 
         return choose
 
-    def project(record: Any) -> Any:
+    def project(record: object) -> Any:
         selected = _select_fields(record, tree)
         if not is_object(selected):
             return selected
@@ -375,7 +377,7 @@ def _select_fields(value: Any, tree: FieldTree) -> Any:
         value = members = to_json_value(value)
         if not is_object(value):
             return value
-    selected: dict[str, Any] = {}
+    selected: JsonObject = {}
     for name, inner in tree.items():
         if name in members:
             member = get_member(value, name)

@@ -283,7 +283,7 @@ class _FilterParser:
         if operator == "in":
             get_left, get_right, operator = get_right, get_left, "contains"
 
-        def test(record: Any) -> bool:
+        def test(record: object) -> bool:
             value, expected = get_left(record), get_right(record)
             expected = expected if expected.__class__ is MultipleValues else (expected,)
             return any([_matches(_build_predicate(operator, each), value) for each in expected])
@@ -313,7 +313,7 @@ class _FilterParser:
             )
 
 
-def _check_order(field_text: str, operator: str, value: Any, possible: set[str] | None) -> None:
+def _check_order(field_text: str, operator: str, value: object, possible: set[str] | None) -> None:
     kind = json_type_of(value)
     if kind not in ("number", "string"):
         raise ExpressionError(
@@ -327,7 +327,7 @@ def _check_order(field_text: str, operator: str, value: Any, possible: set[str] 
 
 
 def _check_equal(
-    field_text: str, value: Any, possible: set[str] | None, allowed: list[Any] | None
+    field_text: str, value: object, possible: set[str] | None, allowed: list[object] | None
 ) -> None:
     if value is None:
         return  # a missing field is null
@@ -352,7 +352,7 @@ def _format_token(token: FilterToken) -> str:
     return repr(token.value) if token.kind != "value" else _format_value(token.value)
 
 
-def _format_value(value: Any) -> str:
+def _format_value(value: object) -> str:
     if value is None:
         return "null"
     return repr(value).lower() if isinstance(value, bool) else repr(value)
@@ -420,7 +420,7 @@ def _build_predicate(operator: str, expected: Any) -> Predicate:
     return _compares(operator, expected)
 
 
-def _equals(expected: Any) -> Predicate:
+def _equals(expected: object) -> Predicate:
     kind = json_type_of(expected)
     if kind in ("null", "boolean"):
         return lambda value: value is expected
@@ -441,7 +441,7 @@ def _contains(expected: Any) -> Predicate:
     return test
 
 
-def _compares(operator: str, expected: Any) -> Predicate:
+def _compares(operator: str, expected: object) -> Predicate:
     classes: tuple[type, ...] = (str,) if isinstance(expected, str) else (int, float)
     if json_type_of(expected) not in ("string", "number"):
         return lambda _: False

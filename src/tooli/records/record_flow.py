@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from typing import Any, TypeAlias
 
     from tooli.core.call import Call
+    from tooli.core.protocols import JsonObject
     from tooli.core.result_types import Page
     from tooli.records.result_options import ResultOptions
 
@@ -84,14 +85,14 @@ class RecordFlow:
         self.raw_arguments = raw_arguments  # the arguments as the surface received them
         self.sieves: list[Sieve] = []  # outermost first
         self.is_streamed = False  # records are sent one by one, not as one document
-        self.predicate: Callable[[Any], bool] | None = None
+        self.predicate: Callable[[object], bool] | None = None
         self.projection: Callable[[Any], Any] | None = None
         self.cursor_position: Any = None  # decoded from the cursor
         self.tool_page: Page[Any] | None = None  # if the tool pages its result itself
         self.total: int | None = None  # the number of all records, if it is known
         self.cursor_after: Callable[[int], str | None] | None = None
         """Returns the cursor after a number of records, or None if no record follows."""
-        self.next_steps: list[dict[str, Any]] = []  # commands in `meta.next` for the rest
+        self.next_steps: list[JsonObject] = []  # commands in `meta.next` for the rest
 
     def requested_page(self) -> tuple[int | None, str | None]:
         """Return the limit and cursor for a tool that pages its result itself."""
@@ -155,7 +156,7 @@ class RecordFlow:
 
     # -------------------------------------------------------------- meta
 
-    def set_meta(self, call: Call, **values: Any) -> None:
+    def set_meta(self, call: Call, **values: object) -> None:
         """Set entries of `meta`; an empty value removes the entry."""
         meta = call.meta
         if meta is None:
@@ -168,7 +169,7 @@ class RecordFlow:
             if name in meta:
                 meta[name] = meta.pop(name)
 
-    def add_next_steps(self, call: Call, steps: list[dict[str, Any]]) -> None:
+    def add_next_steps(self, call: Call, steps: list[JsonObject]) -> None:
         """Put the commands for the rest of the result first in `meta.next`."""
         if call.meta is not None:
             other_steps = [

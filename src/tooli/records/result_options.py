@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Any
 
+    from tooli.core.protocols import JsonObject
     from tooli.core.tool import Tool
 
 MAX_NUMBER = 1 << 40
@@ -69,7 +70,7 @@ def read_result_options(
     values: Mapping[str, Any], argv: tuple[str, ...] | None = None
 ) -> ResultOptions:
     """Read the result options of any interface: numbers may be text, fields may be a list."""
-    parsed: dict[str, Any] = {}
+    parsed: JsonObject = {}
     problems: list[Problem] = []
     for name, value in values.items():
         if value is None:
@@ -96,7 +97,7 @@ def read_result_options(
     )
 
 
-def _parse_number(value: Any) -> int | None:
+def _parse_number(value: object) -> int | None:
     if isinstance(value, str) and value.isascii() and value.isdigit() and len(value) < 16:
         value = int(value)
     return value if type(value) is int and 0 <= value <= MAX_NUMBER else None

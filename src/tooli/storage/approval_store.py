@@ -115,11 +115,11 @@ class ApprovalStore:
             raise make_unavailable_error("the key that signs them cannot be read")
         self._key = key
 
-    def digest_parts(self, *parts: Any) -> str:
+    def digest_parts(self, *parts: object) -> str:
         """Return a keyed digest of what a request is bound to."""
         return digest(encode(list(parts), []), 16, self._key).hex()
 
-    def digest_secret(self, secret: Any) -> str:
+    def digest_secret(self, secret: object) -> str:
         """Return a keyed digest that identifies a secret without revealing it."""
         return digest(repr(secret).encode("utf-8", "surrogatepass"), 16, self._key).hex()
 

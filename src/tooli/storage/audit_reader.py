@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from typing import IO, Any
 
+    from tooli.core.protocols import JsonObject
     from tooli.storage.audit_log import ChainLink
 
 POLL_INTERVAL_SECONDS = 0.25
@@ -109,7 +110,7 @@ class _ChainVerifier:
     def _accept_line(self, link: tuple[int, str], line: bytes) -> None:
         result = self._result
         seq, line_sum = link
-        record: dict[str, Any] = loads(line)
+        record: JsonObject = loads(line)
         is_first = (
             not result.lines
             and not self._unverified
@@ -131,7 +132,7 @@ class _ChainVerifier:
         result.lines += 1
         self._last_seq, self._last_sum = seq, line_sum
 
-    def _may_be_first(self, seq: int, prev: Any) -> bool:
+    def _may_be_first(self, seq: int, prev: object) -> bool:
         """True if a line may be the oldest of the log, because older files were dropped.
 
         A crash during rotation can leave a file that should have been dropped. A missing head is
@@ -188,14 +189,14 @@ def _is_complete_line(line: bytes) -> bool:
 # ------------------------------------------------------------------ the last lines
 
 
-def read_last_records(path: str, count: int) -> list[dict[str, Any]]:
+def read_last_records(path: str, count: int) -> list[JsonObject]:
     """Return the last records of a log, oldest first. Invalid lines are skipped."""
     return _read_last(count, list_log_files(path))
 
 
 def _read_last(
-    count: int, names: list[str], result: list[dict[str, Any]] | None = None
-) -> list[dict[str, Any]]:
+    count: int, names: list[str], result: list[JsonObject] | None = None
+) -> list[JsonObject]:
     """Return the last records of some files, followed by those of `result`."""
     result = [] if result is None else result[max(0, len(result) - count) :]
     for name in reversed(names):
@@ -207,13 +208,13 @@ def _read_last(
     return result
 
 
-def _parse_lines(lines: list[bytes]) -> list[dict[str, Any]]:
+def _parse_lines(lines: list[bytes]) -> list[JsonObject]:
     return [record for line in lines if (record := _parse_line(line)) is not None]
 
 
 def follow_log(
     path: str, count: int = 0, should_stop: Callable[[], bool] = lambda: False
-) -> Iterator[dict[str, Any]]:
+) -> Iterator[JsonObject]:
     """Yield the last records of a log, then each new one when it is written."""
     file = _open_if_exists(path)
     rest = b""
@@ -256,7 +257,7 @@ def _is_same_file(path: str, file: IO[bytes]) -> bool:
         return False
 
 
-def _parse_line(line: bytes) -> dict[str, Any] | None:
+def _parse_line(line: bytes) -> JsonObject | None:
     """Return the record of a line without the fields of the chain."""
     try:
         record: Any = loads(line)

@@ -20,6 +20,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
+    from tooli.core.protocols import JsonObject
+
 RETENTION_SECONDS = 600.0
 """Seconds for which a failure is remembered."""
 MAX_SESSIONS, MAX_TOOLS_PER_SESSION = 2048, 32
@@ -34,7 +36,7 @@ class RepeatedFailure(Record):
     error_digest: str  # identifies the error
     count: int
     failed_at: float  # time of the last failure
-    error: dict[str, Any]  # a summary of the error
+    error: JsonObject  # a summary of the error
 
 
 class MemoryFailureHistory:

@@ -97,7 +97,7 @@ def _finish_payload(
     return {**payload, "warnings": redactor.redact(warnings)} if warnings else payload
 
 
-def _redact_payload(part: Any, redactor: RecordRedactor) -> Any:
+def _redact_payload(part: object, redactor: RecordRedactor) -> Any:
     """Redact the data of the tool. Decoding needs the other names and values of the format."""
     if is_list(part):
         return [_redact_payload(item, redactor) for item in part]
@@ -162,7 +162,7 @@ def _encode_value(value: Any, warnings: list[str]) -> tuple[Any, JsonObject]:
     return (value if _is_json(value) else copy), {"value": copy}
 
 
-def _is_json(value: Any, depth_left: int = MAX_JSON_DEPTH) -> bool:
+def _is_json(value: object, depth_left: int = MAX_JSON_DEPTH) -> bool:
     """True if a value consists of JSON types and NaN, so that it can be read repeatedly.
 
     Values that are nested too deeply return False, because they may contain themselves. The search
@@ -190,12 +190,12 @@ def _decode_value(payload: JsonObject) -> Any:
     return payload["value"]
 
 
-def _is_content(value: Any) -> bool:
+def _is_content(value: object) -> bool:
     content_module = sys.modules.get("tooli.core.result_types")
     return content_module is not None and content_module.is_content(value)
 
 
-def _encode_content(item: Any) -> JsonObject:
+def _encode_content(item: object) -> JsonObject:
     if not isinstance(item, _content_class()):
         return {"value": item}
     parts = {name: getattr(item, name) for name in type(item).__match_args__}
@@ -221,7 +221,7 @@ def _content_class() -> type[Content]:
     return Content
 
 
-def restore_type(tool: Tool, value: Any) -> Any:
+def restore_type(tool: Tool, value: object) -> Any:
     """Return a value converted to the tool's return type, or unchanged if that fails."""
     cached = _validators.get(tool.id)
     if cached is None or cached[0] is not tool.returns:

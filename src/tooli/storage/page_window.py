@@ -130,7 +130,7 @@ class PageWindow(Sieve):
         self._is_exhausted = True
         return None if self._is_positioned else self._reposition()
 
-    def _accept(self, record: Any) -> object:
+    def _accept(self, record: object) -> object:
         self.count += 1
         self._passed_records.append(record)
         if (
@@ -163,7 +163,7 @@ class PageWindow(Sieve):
 
     # -------------------------------------------------------------- finding the position
 
-    def _seek(self, record: Any) -> object:
+    def _seek(self, record: object) -> object:
         if self._is_positioned:
             return self._accept(record)
         at, last = self._seen_count, self._offset - 1
@@ -255,5 +255,5 @@ class PageWindow(Sieve):
         )
 
 
-def _digest_record(record: Any) -> bytes:
+def _digest_record(record: object) -> bytes:
     return digest_record(encode(record, []))

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import Any
 
+    from limits import RateLimitItem
+
 MAX_WINDOWS = 65_536
 MAX_RECORDED_CALLS = 500_000
 """Maximum number of windows, one per caller and command, and of calls in all of them."""
@@ -107,7 +109,7 @@ class RateLimiter:
         from limits.strategies import MovingWindowRateLimiter
 
         self._windows: Any = MovingWindowRateLimiter(_make_storage())
-        self._rates: dict[str, Any] = {}
+        self._rates: dict[str, RateLimitItem] = {}
         self._lock = Lock()
 
     def hit(self, rates: Sequence[str], *identifiers: str) -> tuple[float, str]:
@@ -128,7 +130,7 @@ class RateLimiter:
                 self._windows.hit(self._parse_rate(rate), *identifiers)
         return 0.0, ""
 
-    def _parse_rate(self, rate: str) -> Any:
+    def _parse_rate(self, rate: str) -> RateLimitItem:
         item = self._rates.get(rate)
         if item is None:
             from limits import parse
@@ -136,7 +138,7 @@ class RateLimiter:
             item = self._rates[rate] = parse(rate)
         return item
 
-    def _seconds_until_allowed(self, item: Any, identifiers: tuple[str, ...]) -> float:
+    def _seconds_until_allowed(self, item: RateLimitItem, identifiers: tuple[str, ...]) -> float:
         if self._windows.test(item, *identifiers):
             return 0.0
         return max(

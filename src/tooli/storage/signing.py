@@ -33,6 +33,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Any
 
+    from tooli.core.protocols import JsonObject
+
 KEY_BYTES = 32
 MAX_MESSAGE_TTL_SECONDS = 600.0
 """Longest lifetime of a signed message, in seconds."""
@@ -280,7 +282,7 @@ def sign_message(message: Mapping[str, Any], ttl: float = MAX_MESSAGE_TTL_SECOND
     )
 
 
-def verify_message(text: str) -> dict[str, Any]:
+def verify_message(text: str) -> JsonObject:
     """Return the signed JSON object and mark its token as used; raise InvalidToken."""
     from json import loads
 

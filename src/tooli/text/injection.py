@@ -67,7 +67,7 @@ MAX_FINDINGS = 3
 _MAX_PHRASE_CHARS = 60
 
 
-def find_injections(value: Any, max_findings: int = MAX_FINDINGS) -> Iterator[tuple[str, str]]:
+def find_injections(value: object, max_findings: int = MAX_FINDINGS) -> Iterator[tuple[str, str]]:
     """Yield the JSON Pointer and the phrase of each finding in a value of JSON types."""
     for pointer, text in _iter_texts(value, ""):
         phrase = find_injection(text)

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from typing import Any
 
 
-def encode(value: Any, warnings: list[str]) -> bytes:
+def encode(value: object, warnings: list[str]) -> bytes:
     """Return compact JSON in UTF-8. Never fails: values JSON cannot hold are replaced.
 
     Each replacement adds a line to `warnings`.
@@ -30,20 +30,20 @@ def encode_text(text: str) -> bytes:
     return text.encode(errors="backslashreplace")
 
 
-def make_json_encoder(warnings: list[str]) -> Callable[[Any], str]:
+def make_json_encoder(warnings: list[str]) -> Callable[[object], str]:
     """Return a function that writes values as JSON text, for many values in a row.
 
     The function never fails. Each replacement adds a line to `warnings`, as in `encode`.
     """
     write = _make_replacing_writer(warnings)
 
-    def encode_one(value: Any) -> str:
+    def encode_one(value: object) -> str:
         return _write_or_convert(write, value, warnings)[0]
 
     return encode_one
 
 
-def measure_json(value: Any, warnings: list[str]) -> tuple[str, Any]:
+def measure_json(value: object, warnings: list[str]) -> tuple[str, Any]:
     """Return the JSON text of a value, and the value itself or a copy of it in JSON types.
 
     It is a copy if the value cannot be encoded directly, for example because it has an iterator.
@@ -52,7 +52,7 @@ def measure_json(value: Any, warnings: list[str]) -> tuple[str, Any]:
 
 
 def _write_or_convert(
-    write: Callable[[Any], str], value: Any, warnings: list[str]
+    write: Callable[[object], str], value: object, warnings: list[str]
 ) -> tuple[str, Any]:
     try:
         return write(value), value
@@ -63,8 +63,8 @@ def _write_or_convert(
         return write(value), value
 
 
-def _make_replacing_writer(warnings: list[str]) -> Callable[[Any], str]:
-    def replace(thing: Any) -> Any:
+def _make_replacing_writer(warnings: list[str]) -> Callable[[object], str]:
+    def replace(thing: object) -> Any:
         from tooli.text.jsonable import convert_one_step
 
         if hasattr(thing.__class__, "__next__"):  # an iterator is read once, by `to_jsonable`
@@ -74,16 +74,16 @@ def _make_replacing_writer(warnings: list[str]) -> Callable[[Any], str]:
     return _make_writer(replace)
 
 
-def make_json_writer() -> Callable[[Any], str]:
+def make_json_writer() -> Callable[[object], str]:
     """Return a function that writes JSON types as text; it raises TypeError for anything else."""
     return _make_writer(_raise_type_error)
 
 
-def _raise_type_error(thing: Any) -> Any:
+def _raise_type_error(thing: object) -> Any:
     raise TypeError(thing.__class__.__name__)
 
 
-def _make_writer(replace: Callable[[Any], Any]) -> Callable[[Any], str]:
+def _make_writer(replace: Callable[[object], object]) -> Callable[[object], str]:
     try:
         from _json import encode_basestring, make_encoder
     except ImportError:  # an interpreter without the C part
@@ -95,7 +95,7 @@ def _make_writer(replace: Callable[[Any], Any]) -> Callable[[Any], str]:
 
     json_encoder: Any = None
 
-    def write(value: Any) -> str:
+    def write(value: object) -> str:
         nonlocal json_encoder
         if type(value) is str:
             return encode_basestring(value)

@@ -66,7 +66,7 @@ def is_set(value: object) -> TypeGuard[set[Any] | frozenset[Any]]:
     return isinstance(value, (set, frozenset))
 
 
-def iter_items(value: Any) -> Iterable[Any]:
+def iter_items(value: object) -> Iterable[Any]:
     """Return the items of a list, tuple or set; any other value is its only item."""
     return value if is_list(value) or is_set(value) else (value,)
 
@@ -77,7 +77,7 @@ class _NotConverted: ...
 _NOT_CONVERTED = _NotConverted()
 
 
-def _iso_duration(value: Any) -> str:
+def _iso_duration(value: object) -> str:
     """Return a duration in ISO 8601, as pydantic writes it."""
     from pydantic import TypeAdapter
 
@@ -148,14 +148,14 @@ def _from_model(thing: Any) -> Any:
         return dict(thing)
 
 
-def _from_dataclass(thing: Any) -> Any:
+def _from_dataclass(thing: object) -> Any:
     if not hasattr(thing.__class__, "__dataclass_fields__"):
         return _NOT_CONVERTED
     names = [field.name for field in sys.modules["dataclasses"].fields(thing)]
     return {name: getattr(thing, name) for name in names if hasattr(thing, name)}
 
 
-def _from_path(thing: Any) -> Any:
+def _from_path(thing: object) -> Any:
     path = getattr(thing.__class__, "__fspath__", None)
     if path is None:
         return _NOT_CONVERTED
@@ -163,7 +163,7 @@ def _from_path(thing: Any) -> Any:
     return _bytes_to_text(found) if isinstance(found, bytes) else found
 
 
-def _from_array(thing: Any) -> Any:
+def _from_array(thing: object) -> Any:
     for name in ("tolist", "to_dict"):  # numpy, pandas
         converter = getattr(thing, name, None)
         if callable(converter) and thing.__class__.__module__.partition(".")[0] in (
@@ -186,12 +186,12 @@ def _from_iterable(thing: Any) -> Any:
 # ------------------------------------------------------------------ whole values
 
 
-def to_jsonable(value: Any, warnings: list[str]) -> Any:
+def to_jsonable(value: object, warnings: list[str]) -> Any:
     """Return a copy of a value in JSON types. Replacements add a line to `warnings`."""
     return _convert(value, warnings, ())
 
 
-def _convert(value: Any, warnings: list[str], parent_ids: tuple[int, ...]) -> Any:
+def _convert(value: object, warnings: list[str], parent_ids: tuple[int, ...]) -> Any:
     if value is None or isinstance(value, (bool, str)):
         return value
     if isinstance(value, float):
@@ -232,7 +232,7 @@ def _convert_int(value: int, warnings: list[str]) -> Any:
     return int(value)
 
 
-def _convert_key(key: Any, warnings: list[str]) -> str:
+def _convert_key(key: object, warnings: list[str]) -> str:
     if isinstance(key, str):
         return str.__str__(key)
     if isinstance(key, bool) or key is None:
@@ -294,6 +294,6 @@ def iter_children(value: Any) -> Iterator[Any]:
                     continue
 
 
-def _is_deque(value: Any) -> bool:
+def _is_deque(value: object) -> bool:
     collections_module = sys.modules.get("collections")  # loaded if a deque exists
     return collections_module is not None and isinstance(value, collections_module.deque)

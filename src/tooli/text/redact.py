@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from tooli.core.call import Call, RedactionPolicy
+    from tooli.core.protocols import JsonObject
 
 REDACTED = "***"
 _SMALL_TEXT_CHARS = 1 << 13
@@ -101,7 +102,7 @@ class Redactor:
             self.paths += count
         return text
 
-    def redact_value(self, value: Any, shorten_paths: bool = True) -> Any:
+    def redact_value(self, value: object, shorten_paths: bool = True) -> Any:
         """Return a redacted copy of a value of JSON types. Keys are redacted as well."""
         if isinstance(value, str):
             return self.redact_text(value, shorten_paths)
@@ -118,8 +119,8 @@ class Redactor:
             return REDACTED
         return value
 
-    def _redact_object(self, value: dict[Any, Any], shorten_paths: bool) -> dict[str, Any]:
-        out: dict[str, Any] = {}
+    def _redact_object(self, value: dict[Any, Any], shorten_paths: bool) -> JsonObject:
+        out: JsonObject = {}
         for key, item in value.items():
             name = self.redact_text(key, shorten_paths)
             while name in out:  # two keys that differ in removed characters only: keep both
@@ -127,7 +128,7 @@ class Redactor:
             out[name] = self.redact_value(item, shorten_paths)
         return out
 
-    def redact_error(self, fields: dict[str, Any]) -> dict[str, Any]:
+    def redact_error(self, fields: JsonObject) -> JsonObject:
         """Return the redacted fields of an error.
 
         A suggested command that was changed gets the applicability "has_placeholders".
@@ -179,7 +180,7 @@ class Redactor:
 
     # -------------------------------------------------------------- warnings
 
-    def find_injections(self, value: Any) -> None:
+    def find_injections(self, value: object) -> None:
         """Record the positions of prompt injections."""
         from tooli.text.injection import MAX_FINDINGS, find_injections
 
@@ -236,7 +237,7 @@ class RecordRedactor:
         self._redactor = Redactor(redaction)
         self.has_secrets = bool(self._redactor.secret_variants)
 
-    def redact(self, value: Any) -> Any:
+    def redact(self, value: object) -> Any:
         """Return a value without the secrets of the call; the value itself if it has none."""
         if not self.has_secrets:
             return value
@@ -244,11 +245,11 @@ class RecordRedactor:
         redacted = self._redactor.redact_value(to_jsonable(value, []))
         return redacted if self._redactor.secrets > before else value
 
-    def redact_error(self, fields: dict[str, Any]) -> dict[str, Any]:
+    def redact_error(self, fields: JsonObject) -> JsonObject:
         """Return the fields of an error without the secrets of the call."""
         return self._redactor.redact_error(to_jsonable(fields, [])) if self.has_secrets else fields
 
-    def redact_argument(self, name: str, value: Any) -> Any:
+    def redact_argument(self, name: str, value: object) -> Any:
         """Return an argument in JSON types, without secrets.
 
         The secrets of the call are removed, and values whose names sound secret, at any depth. A
@@ -282,7 +283,7 @@ def _is_secret_name(name: str) -> bool:
     return any([part in normalized for part in _SECRET_NAMES])
 
 
-def _hide_named_secrets(value: Any) -> Any:
+def _hide_named_secrets(value: object) -> Any:
     if is_object(value):
         return {
             name: HIDDEN
