@@ -10,9 +10,12 @@ from typing import Any
 
 import pytest
 from pydantic import BaseModel
+from tests.stages.stage_calls import make_call, make_context, pass_through
 
 from tooli import AuthError, InputError, SecretInput, Tooli
 from tooli.annotations import Destructive
+from tooli.core.call import Failed, Ok
+from tooli.stages import audit as audit_stage
 from tooli.storage import audit_reader
 from tooli.storage.audit_log import get_log_path, log_app_event, log_event
 from tooli.testing import Case, invoke
@@ -376,3 +379,50 @@ def test_the_place_that_is_set(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     from tooli.storage import audit_log
 
     audit_log._configured_paths.pop("clerk")
+
+
+class TestIdentityDenials:
+    """`record_identity_denials` logs calls that are denied because of the caller's token."""
+
+    @pytest.fixture
+    def logged(self, monkeypatch: pytest.MonkeyPatch) -> list[Any]:
+        events: list[Any] = []
+        monkeypatch.setattr(
+            audit_stage, "log_event", lambda event, call, **fields: events.append((event, call))
+        )
+        return events
+
+    def test_no_stage_without_a_token_file(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.delenv("TOOLI_TOKEN_FILE", raising=False)
+        assert audit_stage.record_identity_denials(make_context(make_call())) is None
+
+    @pytest.mark.parametrize(
+        ("outcome", "is_logged"),
+        [
+            (Failed(AuthError("no", code="E2004")), True),
+            (Failed(InputError("no")), False),
+            (Ok(1), False),
+        ],
+    )
+    def test_denials_are_logged_without_arguments(
+        self, outcome: Any, is_logged: bool, logged: list[Any], monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setenv("TOOLI_TOKEN_FILE", "/nowhere")
+        call = make_call(lambda password: None, {"password": "hunter22"})
+        stage = audit_stage.record_identity_denials(make_context(call))
+        assert stage is not None
+        assert pass_through(stage, call, outcome)[1] is outcome
+        assert [(event, dict(logged_call.arguments)) for event, logged_call in logged] == (
+            [("denial", {})] if is_logged else []
+        )
+
+    def test_denial_is_logged_once(
+        self, logged: list[Any], monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setenv("TOOLI_TOKEN_FILE", "/nowhere")
+        call, outcome = make_call(), Failed(AuthError("no", code="E2004"))
+        stage = audit_stage.record_identity_denials(make_context(call))
+        assert stage is not None
+        pass_through(audit_stage.record_denials, call, outcome)
+        pass_through(stage, call, outcome)
+        assert len(logged) == 1

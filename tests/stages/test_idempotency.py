@@ -11,22 +11,27 @@ from typing import Annotated, Any
 
 import pydantic
 import pytest
+from tests.stages.stage_calls import make_call, make_context, pass_through
 
 from tooli import Context, SecretInput, Tooli, dry_run_support, record_dry_action
 from tooli.annotations import Destructive, Idempotent, ReadOnly
-from tooli.core.call import Call, Caller, Options
+from tooli.core.call import Call, Caller, Failed, Ok, Options
 from tooli.core.result_types import Image, Link, Next, Page
 from tooli.errors import (
     ApprovalRequired,
     AuthError,
     ConflictError,
+    StateError,
     Suggestion,
     TimeoutExceeded,
 )
 from tooli.pipeline.drivers import run
 from tooli.schema.detail_fields import Detail
+from tooli.stages import idempotency
+from tooli.stages.idempotency import run_once
 from tooli.storage import idempotency_sqlite
 from tooli.storage.idempotency_sqlite import SqliteIdempotencyStore
+from tooli.storage.idempotency_store import NewAttempt, StoreUnavailable
 from tooli.testing import invoke
 from tooli.testing.parity import Case, interfaces, without_volatile_fields
 from tooli.testing.server_interfaces import send_request
@@ -901,3 +906,91 @@ def test_nothing_is_loaded_for_a_call_without_a_key() -> None:
     shop = Shop()
     shop.add(lambda: 1, "do")
     assert shop.app.stages_for(shop.app.find("do"), Options()) is ONLY_BIND
+
+
+class BusyStore(SqliteIdempotencyStore):
+    """A store that is busy when an outcome is stored, the first `failures` times."""
+
+    def __init__(self, failures: int, is_busy: bool = True) -> None:
+        self.failures = failures
+        self.is_busy = is_busy
+        self.finished: list[tuple[str, bytes]] = []
+        self.released = 0
+
+    def begin(self, *_: Any, **__: Any) -> Any:
+        return NewAttempt("token", 0.0)  # type: ignore[arg-type]
+
+    def finish(self, token: Any, state: str, data: bytes) -> bool:
+        self._fail()
+        self.finished.append((state, data))
+        return True
+
+    def release(self, token: Any) -> None:
+        self._fail()
+        self.released += 1
+
+    def close(self) -> None: ...
+
+    def _fail(self) -> None:
+        if self.failures:
+            self.failures -= 1
+            raise StoreUnavailable("The store is busy.", "Wait.", is_busy=self.is_busy)
+
+
+class TestBusyStore:
+    """An outcome that cannot be stored at once is stored later, by a thread."""
+
+    @pytest.fixture(autouse=True)
+    def _run_threads_at_once(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        class Thread:
+            def __init__(self, target: Any, **_: Any) -> None:
+                self.start = target
+
+        class Event:
+            def wait(self, seconds: float) -> None: ...
+
+        monkeypatch.setattr(idempotency, "Thread", Thread)
+        monkeypatch.setattr(idempotency, "Event", Event)
+
+    def run_stage(
+        self, store: BusyStore, outcome: Any, monkeypatch: pytest.MonkeyPatch, surface: str = "http"
+    ) -> Call:
+        monkeypatch.setattr(idempotency, "get_idempotency_store", lambda url: store)
+        call = make_call(surface=surface, options={"idempotency_key": "k"})
+        assert pass_through(run_once(make_context(call)), call, outcome)[1] is outcome
+        return call
+
+    def test_outcome_is_stored_later(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        store = BusyStore(3)
+        call = self.run_stage(store, Ok(1), monkeypatch)
+        assert [state for state, _ in store.finished] == ["done"]
+        assert "The outcome of the call could not be stored." in call.warnings[0]
+        assert call.meta is not None
+        assert call.meta["idempotency"]["kept"] is False
+
+    def test_key_is_released_later(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        store = BusyStore(2)
+        self.run_stage(store, Failed(StateError("no"), has_started=False), monkeypatch)
+        assert (store.released, store.finished) == (1, [])
+
+    def test_it_gives_up(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(idempotency, "MAX_STORE_ATTEMPTS", 2)
+        store = BusyStore(9)
+        self.run_stage(store, Ok(1), monkeypatch)
+        assert (store.failures, store.finished) == (6, [])
+
+    def test_other_failures_are_not_repeated(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        store = BusyStore(9, is_busy=False)
+        self.run_stage(store, Ok(1), monkeypatch)
+        assert store.failures == 8
+
+    def test_command_line_does_not_wait(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        store = BusyStore(9)
+        self.run_stage(store, Ok(1), monkeypatch, surface="cli")
+        assert store.failures == 8
+
+    def test_concurrent_call_is_a_warning(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        store = BusyStore(0)
+        monkeypatch.setattr(store, "finish", lambda *_: False)
+        call = self.run_stage(store, Ok(1), monkeypatch)
+        assert call.warnings == ["Another call with this idempotency key ran at the same time."]

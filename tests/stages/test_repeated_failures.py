@@ -9,13 +9,20 @@ from typing import Any
 
 import pytest
 from tests.integration.outside import APPS, environment, run
+from tests.stages.stage_calls import make_call, pass_through
 
 from tooli import InputError, SecretInput, StateError, ToolError, Tooli
-from tooli.core.call import Caller, Options
+from tooli.core.call import Caller, Failed, Ok, Options
 from tooli.errors import TemporaryError, TimeoutExceeded
 from tooli.records.result_options import read_result_options
+from tooli.schema.convert import RawText
 from tooli.serving.dispatcher import ToolDispatcher
 from tooli.stages import repeated_failures
+from tooli.stages.repeated_failures import (
+    count_failures_in_files,
+    digest_call,
+    record_failure,
+)
 from tooli.storage import failure_history
 
 ONE = StateError("Always the same object.", details={"kept": 1})
@@ -278,3 +285,77 @@ def test_what_a_file_holds_is_what_is_read_back(
     assert files.last_failure("me", "tool0") is None
     (kept,) = (tmp_path / "loops").iterdir()
     assert kept.stat().st_size <= failure_history._MAX_FILE_BYTES
+
+
+class TestStages:
+    """The stages of the module, without a surface."""
+
+    FAILED = Failed(StateError("no"), has_started=False)
+
+    @pytest.fixture(autouse=True)
+    def _state(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setenv("TOOLI_STATE_DIR", str(tmp_path))
+        monkeypatch.delenv("TOOLI_SESSION_ID", raising=False)
+
+    def test_server_calls_are_not_counted_in_files(self, tmp_path: Path) -> None:
+        call = make_call(surface="http", caller={"session": "s"})
+        found = pass_through(count_failures_in_files, call, self.FAILED)
+        assert found == (call, self.FAILED)
+        assert record_failure(call, self.FAILED) is self.FAILED
+        assert not list(tmp_path.iterdir())
+
+    def test_third_failure_of_a_session_warns(self) -> None:
+        call = make_call(caller={"session": "s"})
+        outcomes = [pass_through(count_failures_in_files, call, self.FAILED)[1] for _ in range(3)]
+        assert outcomes[:2] == [self.FAILED, self.FAILED]
+        last = outcomes[2]
+        assert isinstance(last, Failed)
+        assert last.error.details == {"repeated": 3}
+        assert last.has_started is False
+
+    def test_success_resets_the_count(self) -> None:
+        call = make_call(caller={"session": "s"})
+        for outcome in (self.FAILED, self.FAILED, Ok(1), self.FAILED):
+            found = pass_through(count_failures_in_files, call, outcome)[1]
+        assert found is self.FAILED
+
+    def test_session_of_an_agent(self, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+        monkeypatch.setenv("TOOLI_SESSION_ID", "of-an-agent")
+        pass_through(count_failures_in_files, make_call(), self.FAILED)
+        assert list(tmp_path.rglob("*"))
+
+    def test_dotted_options_are_part_of_the_digest(self) -> None:
+        def go(config: dict[str, int]) -> None: ...
+
+        digests = {
+            digest_call(make_call(go, {"config": RawText((), dotted={"a": [word]})}))
+            for word in ("1", "2", "1")
+        }
+        assert len(digests) == 2
+
+    def test_file_that_is_no_path_parameter_is_ignored_on_a_server(self, tmp_path: Path) -> None:
+        def go(path: Path, text: str) -> None: ...
+
+        file = tmp_path / "x"
+
+        def digests(name: str, surface: str) -> int:
+            arguments = {"path": 1, "text": 1, name: str(file)}
+            found: set[str] = set()
+            for content in ("", "longer"):
+                file.write_text(content)
+                found.add(digest_call(make_call(go, arguments, surface=surface)))
+            return len(found)
+
+        assert digests("path", "http") == 2
+        assert digests("text", "http") == 1
+        assert digests("text", "cli") == 2
+
+    def test_question_is_not_blocked_but_warned(self) -> None:
+        call = make_call(caller={"session": "s"})
+        failed = Failed(InputError("confirm", code="E1010"))
+        outcomes = [pass_through(count_failures_in_files, call, failed)[1] for _ in range(7)]
+        last = outcomes[-1]
+        assert isinstance(last, Failed)
+        assert last.error.suggestion is not None
+        assert last.error.suggestion.action == "ask_human"
+        assert "Asked 7 times." in last.error.suggestion.fix

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from tests.stages.stage_calls import Files
 
 from tooli import DefinitionError, Next, Tooli
 from tooli.testing import invoke
@@ -162,3 +163,23 @@ def test_handoffs_by_any_spelling() -> None:
         return 1
 
     assert [h.command for h in app.catalog["find"].guidance.handoffs] == ["do-it", "do-it"]
+
+
+class TestOutputSchema:
+    def test_the_shape_of_the_result(self) -> None:
+        def tool() -> list[int]:
+            return [1]
+
+        result = Files().add("list", tool).app.options(detailed=True).call("list")
+        assert result.meta["output_schema"] == {"type": "array", "items": {"type": "integer"}}
+        assert result.result == [1]
+
+    def test_nothing_to_say(self) -> None:
+        result = Files().add("list").app.options(detailed=True).call("list")
+        assert "output_schema" not in result.meta
+
+    def test_only_when_asked(self) -> None:
+        def tool() -> int:
+            return 1
+
+        assert "output_schema" not in Files().add("list", tool).app.call("list").meta

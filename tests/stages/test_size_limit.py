@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from tests.stages.stage_calls import make_call, pass_through
 
 from tooli import Tooli
+from tooli.core.call import Call, Failed, Ok
+from tooli.errors import InternalError
+from tooli.records.result_options import read_result_options
+from tooli.stages.record_selection import open_record_flow
+from tooli.stages.size_limit import limit_size
 from tooli.testing import invoke
 from tooli.text.tokens import estimate_tokens
 
@@ -294,3 +301,34 @@ def test_what_can_be_read_but_once_is_read_once() -> None:
         assert len(done.envelope["meta"]["warnings"]) == 1
         assert invoke(app, "stream", "--json", env=env).result == expected
         assert invoke(app, "stream", "--jsonl", env=env).lines == expected
+
+
+class TestStage:
+    """`limit_size` without a surface."""
+
+    def limited(self, fn: Any = None, **options: Any) -> Call:
+        call = make_call(fn, options={"result_options": read_result_options(options)})
+        return pass_through(open_record_flow, call)[0]
+
+    def test_call_without_limits_is_passed_on(self) -> None:
+        call = make_call()
+        assert pass_through(limit_size, call, Ok([1])) == (call, Ok([1]))
+
+    def test_list_within_max_items(self) -> None:
+        assert pass_through(limit_size, self.limited(max_items=3), Ok([1, 2]))[1] == Ok([1, 2])
+
+    def test_redacted_result_is_measured_with_its_warnings(self) -> None:
+        call = self.limited(max_bytes=5000)
+        assert pass_through(limit_size, call, Ok("a\x1b[1mb"))[1] == Ok("a\x1b[1mb")
+
+    def test_failure_is_kept(self) -> None:
+        failed = Failed(InternalError("no"))
+        assert pass_through(limit_size, self.limited(max_items=3), failed)[1] is failed
+
+    def test_stream_as_a_document(self) -> None:
+        def numbers() -> Iterator[int]:
+            yield from range(9)
+
+        app = Tooli("app")
+        app.command("numbers")(numbers)
+        assert app.options(max_items=2).call("numbers").unwrap() == [0, 1]

@@ -1,0 +1,157 @@
+"""The stages `authentication` and `authorization`."""
+
+from __future__ import annotations
+
+from hashlib import sha256
+from pathlib import Path
+
+import pytest
+from tests.stages.stage_calls import Files, make_call, make_context, pass_through
+
+from tooli import AuthError
+from tooli.core.call import Call, Caller, Ok, Options
+from tooli.pipeline.drivers import run
+from tooli.stages.auth import authenticate_caller, authorize
+
+TOKEN = "a-token-of-ada"
+
+
+@pytest.fixture
+def token_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    path = tmp_path / "token"
+    path.write_text(TOKEN)
+    path.chmod(0o600)
+    monkeypatch.setenv("TOOLI_TOKEN_FILE", str(path))
+    return path
+
+
+@pytest.fixture
+def tokens(tmp_path: Path) -> str:
+    path = tmp_path / "tokens"
+    path.write_text(f"{sha256(TOKEN.encode()).hexdigest()} ada read write\n")
+    return str(path)
+
+
+def authenticate(call: Call, **settings: str) -> Call:
+    stage = authenticate_caller(make_context(call, **settings))
+    assert stage is not None
+    return pass_through(stage, call)[0]
+
+
+class TestAuthentication:
+    def test_no_stage_without_a_token_file(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.delenv("TOOLI_TOKEN_FILE", raising=False)
+        assert authenticate_caller(make_context(make_call())) is None
+
+    def test_token_sets_principal_and_scopes(self, token_file: Path, tokens: str) -> None:
+        caller = authenticate(make_call(), tokens=tokens).caller
+        assert (caller.principal, caller.scopes) == ("ada", frozenset(("read", "write")))
+
+    def test_readable_token_file_is_a_warning(self, token_file: Path, tokens: str) -> None:
+        token_file.chmod(0o644)
+        call = make_call()
+        authenticate(call, tokens=tokens)
+        assert call.warnings == [
+            "other users can read the file of TOOLI_TOKEN_FILE: run chmod 600 on it"
+        ]
+
+    def test_unknown_token_is_rejected(self, token_file: Path, tokens: str) -> None:
+        token_file.write_text("another")
+        with pytest.raises(AuthError, match="is not known here"):
+            authenticate(make_call(), tokens=tokens)
+
+    @pytest.mark.parametrize("surface", ["http", "python"])
+    def test_token_file_does_not_identify_other_callers(
+        self, surface: str, token_file: Path, tokens: str
+    ) -> None:
+        assert authenticate(make_call(surface=surface), tokens=tokens).caller.principal is None
+
+    def test_verified_caller_is_kept(self, token_file: Path, tokens: str) -> None:
+        call = make_call(caller={"principal": "bob"})
+        assert authenticate(call, tokens=tokens).caller.principal == "bob"
+
+    @pytest.mark.parametrize(("scopes", "warned"), [(["read"], True), ([], False)])
+    def test_token_without_token_settings_is_ignored(
+        self, scopes: list[str], warned: bool, token_file: Path
+    ) -> None:
+        call = make_call(auth=scopes)
+        assert authenticate(call).caller.principal is None
+        assert bool(call.warnings) is warned
+
+
+class TestAuthorization:
+    def test_strict_requires_declared_scopes(self) -> None:
+        with pytest.raises(AuthError, match="does not declare its scopes") as caught:
+            pass_through(authorize, make_call(policy="strict"))
+        assert (caught.value.code, caught.value.exit_code) == ("E2002", 30)
+
+    def test_missing_scopes_under_strict(self) -> None:
+        call = make_call(policy="strict", auth=["b", "a", "c"], caller={"scopes": frozenset("c")})
+        with pytest.raises(AuthError) as caught:
+            pass_through(authorize, call)
+        assert caught.value.code == "E2001"
+        assert caught.value.details == {"missing_scopes": ["a", "b"]}
+
+    @pytest.mark.parametrize(
+        ("policy", "warnings"), [("standard", ["the caller lacks the scope a"]), ("off", [])]
+    )
+    def test_missing_scope_under_other_policies(self, policy: str, warnings: list[str]) -> None:
+        call = make_call(policy=policy, auth=["a"])
+        assert pass_through(authorize, call, Ok(1))[1] == Ok(1)
+        assert call.warnings == warnings
+
+    @pytest.mark.parametrize("policy", ["standard", "strict"])
+    def test_sufficient_scopes(self, policy: str) -> None:
+        call = make_call(policy=policy, auth=["a"], caller={"scopes": frozenset("ab")})
+        assert pass_through(authorize, call, Ok(1))[1] == Ok(1)
+        assert call.warnings == []
+
+    def test_undeclared_scopes_under_standard(self) -> None:
+        call = make_call()
+        assert pass_through(authorize, call, Ok(1))[1] == Ok(1)
+        assert call.warnings == []
+
+
+class TestAuthorizationOfAnApp:
+    def test_strict_wants_a_word_about_who(self) -> None:
+        files = Files(security_policy="strict").add("list")
+        error = files.run("list")[0].error
+        assert isinstance(error, AuthError)
+        assert (error.code, error.exit_code) == ("E2002", 30)
+        assert not files.ran
+
+    def test_anyone_on_purpose(self) -> None:
+        files = Files(security_policy="strict").add("list", auth=[])
+        assert isinstance(files.run("list")[0], Ok)
+
+    def test_the_scopes_that_are_missing(self) -> None:
+        files = Files(security_policy="strict").add("write", auth=["b", "a", "c"])
+        error = files.run("write", caller=Caller("http", scopes=frozenset("c")))[0].error
+        assert error.code == "E2001"
+        assert error.details == {"missing_scopes": ["a", "b"]}
+        assert not files.ran
+
+    def test_the_right_scopes(self) -> None:
+        files = Files(security_policy="strict").add("write", auth=["a"])
+        outcome, call = files.run("write", caller=Caller("http", scopes=frozenset({"a", "b"})))
+        assert isinstance(outcome, Ok)
+        assert not call.warnings
+
+    def test_standard_only_warns(self) -> None:
+        files = Files().add("write", auth=["a"])
+        outcome, call = files.run("write")
+        assert isinstance(outcome, Ok)
+        assert call.warnings == ["the caller lacks the scope a"]
+
+    def test_off_says_nothing(self) -> None:
+        files = Files(security_policy="off").add("write", auth=["a"])
+        assert files.run("write")[1].warnings == []
+
+    def test_a_tool_that_says_nothing_is_anyones(self) -> None:
+        files = Files().add("list", lambda: 5)
+        call, _ = files.app.prepare(Call(files.app.find("list"), {}, Caller("cli"), [], Options()))
+        assert run(call, [authorize]) == Ok(5)
+
+    def test_strict_holds_on_a_dry_run(self) -> None:
+        files = Files(security_policy="strict").add("write", auth=["a"])
+        assert files.run("write", dry_run=True)[0].error.code == "E2001"

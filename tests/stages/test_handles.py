@@ -1,0 +1,125 @@
+"""The stages `secret_tracking` and `handles`."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.stages.stage_calls import make_call, pass_through
+
+from tooli import InputError, Output, SecretInput, StdinOr, Tooli
+from tooli.core.call import Ok
+from tooli.inputs.secret import call_secrets
+from tooli.stages.handles import track_secrets
+
+
+class TestSecretTracking:
+    def test_secrets_of_a_call_are_collected(self) -> None:
+        call = make_call().replace(secrets=[])
+        steps = track_secrets(call)
+        next(steps)
+        assert call_secrets.get() is call.secrets
+        with pytest.raises(StopIteration):
+            steps.send(Ok(None))
+        assert call_secrets.get() is not call.secrets
+
+    def test_secret_default_is_collected(self) -> None:
+        default = SecretInput("hunter22")
+
+        def login(password: SecretInput = default) -> None: ...
+
+        call = make_call(login).replace(secrets=[])
+        pass_through(track_secrets, call)
+        assert call.secrets == [default]
+
+    def test_call_without_a_list_of_secrets(self) -> None:
+        call = make_call()
+        assert pass_through(track_secrets, call, Ok(1)) == (call, Ok(1))
+
+
+@pytest.fixture
+def app() -> Tooli:
+    app = Tooli("a")
+
+    @app.command()
+    def size(source: StdinOr[str]) -> int:
+        return len(source)
+
+    @app.command()
+    async def asize(source: StdinOr[str]) -> int:
+        return len(source)
+
+    @app.command()
+    async def chars(source: StdinOr[str]) -> AsyncIterator[str]:
+        for char in source:
+            yield char
+
+    @app.command()
+    def sizes(sources: list[StdinOr[str]]) -> list[int]:
+        return [len(source) for source in sources]
+
+    @app.command()
+    def login(password: SecretInput) -> int:
+        return len(password.reveal())
+
+    @app.command()
+    def save(path: Output, fail: bool = False) -> None:
+        path.write_text("new")
+        if fail:
+            raise ValueError("no")
+
+    return app
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> str:
+    path = tmp_path / "in.txt"
+    path.write_text("hello")
+    return str(path)
+
+
+class TestHandles:
+    @pytest.mark.parametrize("tool", ["size", "asize"])
+    def test_function_receives_the_content(self, tool: str, app: Tooli, file: str) -> None:
+        assert app.call(tool, source=file).unwrap() == 5
+
+    @pytest.mark.parametrize("tool", ["size", "asize"])
+    def test_content_on_an_event_loop(self, tool: str, app: Tooli, file: str) -> None:
+        assert asyncio.run(app.acall(tool, source=file)).unwrap() == 5
+
+    def test_async_stream(self, app: Tooli, file: str) -> None:
+        async def collect() -> list[Any]:
+            return [item async for item in app.astream("chars", source=file)]
+
+        assert list(app.stream("chars", source=file)) == list("hello")
+        assert asyncio.run(collect()) == list("hello")
+
+    def test_list_of_inputs(self, app: Tooli, file: str) -> None:
+        assert app.call("sizes", sources=[file, file]).unwrap() == [5, 5]
+
+    def test_secret_is_loaded(self, app: Tooli, file: str) -> None:
+        assert app.call("login", password="hunter22").unwrap() == 8
+
+    @pytest.mark.parametrize("tool", ["size", "asize"])
+    def test_unreadable_input_fails_before_the_function_starts(
+        self, tool: str, app: Tooli, tmp_path: Path
+    ) -> None:
+        result = app.call(tool, source=str(tmp_path / "missing"))
+        assert not result.ok
+        with pytest.raises(InputError):
+            result.unwrap()
+
+    def test_output_is_put_in_place(self, app: Tooli, tmp_path: Path) -> None:
+        path = tmp_path / "out.txt"
+        assert app.call("save", path=str(path)).ok
+        assert path.read_text() == "new"
+
+    def test_failed_call_keeps_the_old_output(self, app: Tooli, tmp_path: Path) -> None:
+        path = tmp_path / "out.txt"
+        path.write_text("old")
+        assert not app.call("save", path=str(path), fail=True).ok
+        assert path.read_text() == "old"
+        assert list(tmp_path.iterdir()) == [path]

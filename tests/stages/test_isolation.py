@@ -1,0 +1,210 @@
+"""The stage `isolation`. The kernel features are simulated; tests/execution uses the real ones."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.stages.stage_calls import make_call, make_context, pass_through
+
+from tooli import TemporaryError, ToolError
+from tooli.core.declared_capabilities import AllowedAccess
+from tooli.execution.sandbox.sandbox_runner import SandboxRunner, SandboxSupport
+from tooli.execution.sandbox.syscalls import SandboxUnavailable
+from tooli.stages import isolation
+from tooli.stages.isolation import SandboxDirs, effective_access, isolate
+
+COMPLETE = SandboxSupport(landlock=4, seccomp=True)
+PARTIAL = SandboxSupport(seccomp=True, missing=("no Landlock",))
+NOTHING = SandboxSupport(missing=("no Landlock", "no seccomp"))
+
+
+@pytest.fixture(autouse=True)
+def _temp_dir(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    monkeypatch.setattr(isolation, "_cleaned_dirs", set())
+    monkeypatch.setattr(isolation, "find_bubblewrap", lambda: None)
+    monkeypatch.setattr(isolation, "detect_architecture", lambda: "x86_64")
+
+
+def support(monkeypatch: pytest.MonkeyPatch, found: SandboxSupport) -> None:
+    monkeypatch.setattr(isolation, "detect_sandbox_support", lambda: found)
+
+
+def run_stage(mode: str = "required", **settings: Any) -> Any:
+    call = make_call()
+    stage = isolate(make_context(call, isolation=mode, **settings))
+    assert stage is not None
+    return call, pass_through(stage, call)[0]
+
+
+def test_no_stage_without_isolation() -> None:
+    assert isolate(make_context(make_call(), isolation="off")) is None
+
+
+def test_setting_turns_isolation_on() -> None:
+    assert isolate(make_context(make_call(), isolation="wanted")) is not None
+
+
+def test_complete_sandbox(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    support(monkeypatch, COMPLETE)
+    call, passed = run_stage()
+    assert isinstance(passed.runner, SandboxRunner)
+    assert call.warnings == []
+    assert list(tmp_path.iterdir()) == [], "the folder for temporary files is removed"
+
+
+def test_required_but_not_available(monkeypatch: pytest.MonkeyPatch) -> None:
+    support(monkeypatch, NOTHING)
+    with pytest.raises(ToolError, match="no Landlock"):
+        run_stage()
+
+
+def test_wanted_but_not_available(monkeypatch: pytest.MonkeyPatch) -> None:
+    support(monkeypatch, NOTHING)
+    call, passed = run_stage("wanted")
+    assert passed is call
+    assert call.warnings == [
+        "not isolated: no Landlock; no seccomp; bubblewrap (bwrap) is not installed"
+    ]
+
+
+def test_wanted_and_partly_available(monkeypatch: pytest.MonkeyPatch) -> None:
+    support(monkeypatch, PARTIAL)
+    call, passed = run_stage("wanted")
+    assert isinstance(passed.runner, SandboxRunner)
+    assert len(call.warnings) == 1
+
+
+def test_nested_sandbox_does_not_use_bubblewrap(monkeypatch: pytest.MonkeyPatch) -> None:
+    support(monkeypatch, PARTIAL.replace(is_nested=True))
+    monkeypatch.setattr(isolation, "find_bubblewrap", lambda: pytest.fail("not expected"))
+    call, passed = run_stage("wanted")
+    assert passed is call
+    assert call.warnings == ["not isolated: no Landlock"]
+
+
+def test_bubblewrap_replaces_landlock(monkeypatch: pytest.MonkeyPatch) -> None:
+    support(monkeypatch, PARTIAL)
+    made: list[Any] = []
+    monkeypatch.setattr(isolation, "find_bubblewrap", lambda: "/usr/bin/bwrap")
+    monkeypatch.setattr(isolation, "locate_app", lambda state, tool: "entry")
+    monkeypatch.setattr(isolation, "BubblewrapRunner", lambda *parts: made.append(parts) or parts)
+    call, passed = run_stage()
+    assert passed.runner is made[0]
+    program, entry, sandbox, filters = made[0]
+    assert (program, entry, filters) == ("/usr/bin/bwrap", "entry", True)
+    assert isinstance(sandbox, SandboxRunner)
+    assert call.warnings == []
+
+
+@pytest.mark.parametrize("reason", ["plans need Landlock", "no Landlock"])
+def test_bubblewrap_cannot_be_used(reason: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(state: object, tool: object) -> None:
+        raise SandboxUnavailable(reason)
+
+    support(monkeypatch, PARTIAL)
+    monkeypatch.setattr(isolation, "find_bubblewrap", lambda: "/usr/bin/bwrap")
+    monkeypatch.setattr(isolation, "locate_app", fail)
+    call, _ = run_stage("wanted")
+    assert call.warnings[0].count(reason) == 1, "a reason is given once"
+
+
+def test_settings_are_read_before_the_sandbox_starts(monkeypatch: pytest.MonkeyPatch) -> None:
+    support(monkeypatch, COMPLETE)
+    resolved: list[Any] = []
+    monkeypatch.setattr(isolation, "apply_security_policy", resolved.append)
+    call = make_call(isolation="required")
+    context = make_context(call)
+    context.state.policy_resolved = False
+    stage = isolate(context)
+    assert stage is not None
+    pass_through(stage, call)
+    assert resolved == [context.state]
+
+
+class TestAllowance:
+    def test_nothing_without_capabilities(self) -> None:
+        call = make_call()
+        assert effective_access(call.tool, make_context(call).state) == AllowedAccess()
+
+    def test_settings_restrict_capabilities(self, tmp_path: Path) -> None:
+        call = make_call(capabilities=[f"fs:write:{tmp_path}"])
+        state = make_context(call, deny_paths=(str(tmp_path / "secret"),)).state
+        assert effective_access(call.tool, state).denied == (str(tmp_path / "secret"),)
+
+
+class TestSandboxDirs:
+    def test_writable_paths_are_created(self, tmp_path: Path) -> None:
+        (tmp_path / "there").mkdir()
+        names = ("there", "new-folder/deep", "new-file.txt", "no-folder/x.txt")
+        dirs = SandboxDirs(AllowedAccess(writes=tuple(str(tmp_path / name) for name in names)))
+        dirs.remove()
+        assert (tmp_path / "new-folder" / "deep").is_dir()
+        assert (tmp_path / "new-file.txt").is_file()
+        assert not (tmp_path / "no-folder").exists(), "the command reports it"
+
+    def test_temporary_files_are_removed(self) -> None:
+        dirs = SandboxDirs(AllowedAccess())
+        (Path(dirs.temp_dir) / "left").write_text("x")
+        dirs.remove()
+        assert not Path(dirs.temp_dir).exists()
+
+    def test_folders_of_killed_calls_are_removed(self, tmp_path: Path) -> None:
+        stale = tmp_path / f"{isolation._TEMP_DIR_PREFIX}00"
+        stale.mkdir()
+        (tmp_path / f"{isolation._TEMP_DIR_PREFIX}file").write_text("not a folder")
+        used = SandboxDirs(AllowedAccess())
+        assert not stale.exists()
+        isolation._cleaned_dirs.clear()
+        other = SandboxDirs(AllowedAccess())
+        assert Path(used.temp_dir).exists(), "it is locked"
+        used.remove()
+        other.remove()
+
+    def test_folder_of_another_user_is_kept(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        foreign = tmp_path / f"{isolation._TEMP_DIR_PREFIX}00"
+        foreign.mkdir()
+        monkeypatch.setattr(os, "geteuid", lambda: 12345)
+        SandboxDirs(AllowedAccess()).remove()
+        assert foreign.exists()
+
+    def test_unreadable_parent_is_skipped(self, tmp_path: Path) -> None:
+        isolation._remove_stale_dirs(str(tmp_path / "missing"))
+
+    def test_no_folder_can_be_created(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        def fail(path: str, mode: int) -> None:
+            raise OSError(28, "No space left on device")
+
+        monkeypatch.delenv("TMPDIR")
+        monkeypatch.setattr(os, "mkdir", fail)
+        monkeypatch.setattr(isolation, "_remove_stale_dirs", lambda parent: None)
+        with pytest.raises(TemporaryError, match="No space left on device"):
+            SandboxDirs(AllowedAccess())
+
+    @pytest.mark.parametrize("failure", [BlockingIOError(11, "locked"), OSError(95, "no locks")])
+    def test_lock_fails(
+        self, failure: OSError, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        def fail(fd: int, *, exclusive: bool = False) -> None:
+            raise failure
+
+        monkeypatch.setattr(isolation, "_lock", fail)
+        if isinstance(failure, BlockingIOError):
+            with pytest.raises(BlockingIOError):
+                isolation._lock_dir(str(tmp_path))
+        else:
+            os.close(isolation._lock_dir(str(tmp_path)))
+
+    def test_folder_was_removed_before_the_lock(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        folder = tmp_path / "gone"
+        folder.mkdir()
+        monkeypatch.setattr(isolation, "_lock", lambda fd: folder.rmdir())
+        with pytest.raises(FileNotFoundError):
+            isolation._lock_dir(str(folder))

@@ -1,0 +1,139 @@
+"""The stages `work_dir` and `path_rules`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.stages.stage_calls import make_call, make_context, pass_through
+
+from tooli import AuthError, StdinOr
+from tooli.core.call import Call
+from tooli.stages.path_rules import enforce_path_rules, resolve_work_dir
+
+
+@dataclass
+class Job:
+    name: str
+    files: list[Path]
+
+
+def copy(source: Path, targets: list[Path], label: str = "", mode: str = "") -> None: ...
+
+
+def resolve(call: Call, **settings: Any) -> dict[str, Any]:
+    return dict(pass_through(resolve_work_dir(make_context(call, **settings)), call)[0].arguments)
+
+
+def check(call: Call, **settings: Any) -> dict[str, Any]:
+    return dict(pass_through(enforce_path_rules(make_context(call, **settings)), call)[0].arguments)
+
+
+class TestWorkDir:
+    def test_no_change_in_that_folder(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.chdir(tmp_path)
+        assert resolve(make_call(copy, {"source": "a"}), work_dir=str(tmp_path)) == {"source": "a"}
+
+    def test_no_change_without_the_setting(self) -> None:
+        assert resolve(make_call(copy, {"source": "a"})) == {"source": "a"}
+
+    def test_relative_paths_are_joined(self, tmp_path: Path) -> None:
+        folder = tmp_path / "w"
+        folder.mkdir()
+        arguments = {"source": "a", "targets": ["b", Path("c"), "/d"], "label": "e"}
+        assert resolve(make_call(copy, arguments), work_dir=str(folder)) == {
+            "source": str(folder / "a"),
+            "targets": [str(folder / "b"), folder / "c", "/d"],
+            "label": "e",
+        }
+
+    @pytest.mark.parametrize("value", ["-", "https://example.org/x"])
+    def test_stdin_and_urls_are_not_paths(self, value: str, tmp_path: Path) -> None:
+        assert resolve(make_call(copy, {"source": value}), work_dir=str(tmp_path)) == {
+            "source": value
+        }
+
+    def test_other_values_are_kept(self, tmp_path: Path) -> None:
+        assert resolve(make_call(copy, {"source": 7}), work_dir=str(tmp_path)) == {"source": 7}
+
+
+class TestPathRules:
+    def test_allowed_path(self, tmp_path: Path) -> None:
+        call = make_call(copy, {"source": tmp_path / "a", "targets": []})
+        assert check(call, allow_paths=((str(tmp_path),),)) == call.arguments
+
+    def test_path_outside_is_denied(self, tmp_path: Path) -> None:
+        call = make_call(copy, {"source": Path("/etc/passwd"), "targets": []})
+        with pytest.raises(AuthError, match="may not use '/etc/passwd'") as caught:
+            check(call, allow_paths=((str(tmp_path),),))
+        error = caught.value
+        assert (error.code, error.field) == ("E2005", "source")
+        assert error.details == {"path": "/etc/passwd", "allowed": [str(tmp_path)]}
+
+    def test_path_below_deny_paths(self, tmp_path: Path) -> None:
+        call = make_call(copy, {"source": tmp_path / "secret" / "x", "targets": []})
+        with pytest.raises(AuthError) as caught:
+            check(call, deny_paths=(str(tmp_path / "secret"),))
+        assert caught.value.details == {"path": str(tmp_path / "secret" / "x")}
+
+    def test_symbolic_link_out_of_the_folder(self, tmp_path: Path) -> None:
+        (tmp_path / "link").symlink_to("/etc")
+        call = make_call(copy, {"source": tmp_path / "link" / "passwd", "targets": []})
+        with pytest.raises(AuthError):
+            check(call, allow_paths=((str(tmp_path),),))
+
+    def test_nested_paths_are_checked(self, tmp_path: Path) -> None:
+        def run(job: Job) -> None: ...
+
+        call = make_call(run, {"job": Job("x", [tmp_path / "a", Path("/etc/passwd")])})
+        with pytest.raises(AuthError, match="/etc/passwd"):
+            check(call, allow_paths=((str(tmp_path),),))
+
+    def test_value_that_contains_itself(self, tmp_path: Path) -> None:
+        loop: list[Any] = [tmp_path / "a"]
+        loop.append(loop)
+
+        def run(value: list[Any]) -> None: ...
+
+        call = make_call(run, {"value": loop})
+        assert check(call, allow_paths=((str(tmp_path),),)) == call.arguments
+
+    @pytest.mark.parametrize(
+        ("location", "is_denied"), [("/etc/passwd", True), ("https://example.org/x", False)]
+    )
+    def test_location_of_an_input(self, location: str, is_denied: bool, tmp_path: Path) -> None:
+        class Source:
+            tooli_location = location
+
+        def run(source: StdinOr[str]) -> None: ...
+
+        call = make_call(run, {"source": Source()})
+        if is_denied:
+            with pytest.raises(AuthError):
+                check(call, allow_paths=((str(tmp_path),),))
+        else:
+            assert check(call, allow_paths=((str(tmp_path),),)) == call.arguments
+
+    def test_input_without_a_location(self, tmp_path: Path) -> None:
+        class Source:
+            tooli_location = None
+
+        def run(source: StdinOr[str]) -> None: ...
+
+        call = make_call(run, {"source": Source()})
+        assert check(call, allow_paths=((str(tmp_path),),)) == call.arguments
+
+    def test_defaults_are_joined_to_the_work_dir(self, tmp_path: Path) -> None:
+        folder = tmp_path / "w"
+        folder.mkdir()
+        call = make_call(copy, {"source": Path("a"), "targets": [Path("b")], "label": "c"})
+        found = check(call, work_dir=str(folder), allow_paths=((str(folder),),))
+        assert found == {"source": folder / "a", "targets": [folder / "b"], "label": "c"}
+
+    def test_work_dir_without_rules(self, tmp_path: Path) -> None:
+        call = make_call(copy, {"source": Path("a"), "targets": []})
+        assert check(call, work_dir=str(tmp_path))["source"] == tmp_path / "a"
