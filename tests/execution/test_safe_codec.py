@@ -18,7 +18,7 @@ from uuid import UUID
 import pydantic
 import pytest
 from tests.execution import forged_messages
-from tests.pipeline import test_client_requests as test_peer
+from tests.pipeline import test_context
 
 from tooli import Context, Next, Page, Tooli
 from tooli.core.call import PYTHON_CALLER, Call, Failed, Ok, Options
@@ -215,7 +215,7 @@ def test_no_class_of_the_apps_is_made_by_an_error_from_there() -> None:
 # ------------------------------------------------------------------ a client
 
 
-class Client(test_peer.Client):
+class Client(test_context.Client):
     """A client that accepts everything and records what it gets."""
 
     def ask(self, questions: Mapping[str, Question]) -> Mapping[str, Any]:

@@ -28,6 +28,7 @@ def make_call(
 ) -> Call:
     """Return a call of a function that is the command `go` of the app `a`."""
     app = Tooli("a", security_policy=policy)
+    app.command("other")(lambda: None)  # an app with one command has no command names
     app.command("go", **command)(fn or (lambda: None))
     tool = app.find("go")
     assert tool is not None

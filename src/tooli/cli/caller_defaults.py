@@ -130,7 +130,7 @@ def compute_result_options(invocation: Invocation, tool: Tool | None) -> ResultO
     limits = _default_limits(read_result_options(configured), invocation.maybe_agent)
     if result_options.max_items is not None:
         limits["max_items"] = result_options.max_items
-    if result_options.has_size_limit:  # a limit on the line replaces every other one
+    if result_options.has_explicit_size_limit:  # a limit on the line replaces every other one
         limits = {"max_items": limits.get("max_items")}
     elif any(limits.values()):
         limits["has_default_sizes"] = True

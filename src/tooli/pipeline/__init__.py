@@ -48,7 +48,7 @@ _PATH_RULES = (
     "state.security_settings:deny_paths",
     "state.security_settings:work_dir",
 )
-_HAS_SIZE_LIMIT = ("tool.limits.max_tokens", "options.result_options:has_limit")
+_HAS_SIZE_LIMIT = ("tool.limits.max_tokens", "options.result_options:has_size_limit")
 _IS_PAGED = (
     "tool.limits.page_size",
     "tool.limits.returns_page",

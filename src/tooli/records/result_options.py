@@ -41,7 +41,7 @@ class ResultOptions(Record):
     problems: tuple[Problem, ...] = ()
 
     @property
-    def has_size_limit(self) -> bool:
+    def has_explicit_size_limit(self) -> bool:
         """True if the caller limits the bytes or tokens of the answer."""
         return not self.has_default_sizes and (
             self.max_bytes is not None or self.max_tokens is not None
@@ -61,8 +61,8 @@ class ResultOptions(Record):
         return bool(self.limit) or self.cursor is not None
 
     @property
-    def has_limit(self) -> bool:
-        """True if any limit applies to the answer."""
+    def has_size_limit(self) -> bool:
+        """True if a limit applies to the size of the answer or its number of records."""
         return bool(self.max_items or self.max_bytes or self.max_tokens or self.max_lines)
 
 
@@ -113,7 +113,7 @@ def resolve_result_options(result_options: ResultOptions | None, tool: Tool) -> 
     result_options = result_options or ResultOptions()
     if result_options.limit is None and limits.page_size:
         result_options = result_options.replace(limit=limits.page_size)
-    if limits.max_tokens and not result_options.has_size_limit:
+    if limits.max_tokens and not result_options.has_explicit_size_limit:
         max_tokens = min(result_options.max_tokens or limits.max_tokens, limits.max_tokens)
         result_options = result_options.replace(max_tokens=max_tokens)
     return result_options

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 def limit_size(call: Call) -> Generator[Call, Outcome, Outcome]:
     """Truncate a result that is too large, between records, and add a command for the rest."""
     flow = call.flow
-    if flow is None or not flow.result_options.has_limit:
+    if flow is None or not flow.result_options.has_size_limit:
         return (yield call)
     sieve = _LineBudget(flow, call)
     flow.sieves.append(sieve)

@@ -1,0 +1,114 @@
+"""Truncation: shortened values, printed text, and the command for the rest."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from tests.stages.stage_calls import make_call
+
+from tooli.core.call import Call, Ok
+from tooli.pipeline.truncate import (
+    build_retry_argv,
+    larger_budget_step,
+    shorten_value,
+    truncate_printed_text,
+)
+from tooli.records.result_options import read_result_options
+
+
+def limited(argv: tuple[str, ...] | None = None, fn: Any = None, **options: Any) -> Call:
+    return make_call(fn, options={"result_options": read_result_options(options, argv)})
+
+
+class TestShortenValue:
+    @pytest.mark.parametrize("max_bytes", [20, 60, 200, 1000])
+    def test_result_fits(self, max_bytes: int) -> None:
+        value = {"text": "x" * 5000, "list": list(range(900)), "deep": [[[["y" * 90]]]]}
+        shortened = shorten_value(value, max_bytes, [])
+        assert len(json.dumps(shortened, separators=(",", ":"), ensure_ascii=False)) <= max_bytes
+
+    def test_types_are_kept(self) -> None:
+        shortened = shorten_value({"text": "x" * 5000, "list": list(range(900))}, 300, [])
+        assert shortened["text"].endswith("…")
+        assert shortened["list"] == list(range(len(shortened["list"])))
+
+    def test_small_value_is_not_changed(self) -> None:
+        assert shorten_value({"a": [1, "b"]}, 100, []) == {"a": [1, "b"]}
+
+    @pytest.mark.parametrize("max_bytes", [0, 2])
+    def test_nothing_fits(self, max_bytes: int) -> None:
+        assert shorten_value({"a": 1}, max_bytes, []) is None
+
+    def test_scalar_that_does_not_fit(self) -> None:
+        assert shorten_value(10**30, 5, []) is None
+
+
+class TestPrintedText:
+    def test_text_within_the_budget(self) -> None:
+        outcome = Ok("short")
+        assert truncate_printed_text(outcome, limited(max_bytes=5000)) is outcome
+
+    def test_no_budget(self) -> None:
+        outcome = Ok("x" * 9000)
+        assert truncate_printed_text(outcome, limited(max_items=3)) is outcome
+
+    def test_long_text_ends_at_a_line(self) -> None:
+        call = limited(max_bytes=1000)
+        text = "a line of text\n" * 200
+        outcome = truncate_printed_text(Ok(text), call)
+        assert isinstance(outcome, Ok)
+        assert text.startswith(outcome.value)
+        assert outcome.value.endswith("\n")
+        assert call.meta is not None
+        assert call.meta["truncated"]["shown"] == len(outcome.value)
+
+
+class TestRetryCommand:
+    def test_option_is_added(self) -> None:
+        assert build_retry_argv(make_call(), cursor="c") == ["a", "go", "--cursor", "c"]
+
+    def test_value_that_begins_with_a_dash(self) -> None:
+        assert build_retry_argv(make_call(), cursor="-c") == ["a", "go", "--cursor=-c"]
+
+    def test_requested_options_are_repeated(self) -> None:
+        call = limited(limit=5, filter="a > 1", max_bytes=700)
+        assert build_retry_argv(call, cursor="c") == [
+            *("a", "go", "--limit", "5", "--filter", "a > 1", "--max-bytes", "700"),
+            *("--cursor", "c"),
+        ]
+
+    def test_flags_of_the_call_are_repeated(self) -> None:
+        call = make_call(options={"yes": True, "detailed": True})
+        assert build_retry_argv(call, limit=1) == [
+            *("a", "go", "--limit", "1", "--yes", "--response-format", "detailed"),
+        ]
+
+    def test_option_that_the_command_has_itself(self) -> None:
+        def go(limit: int = 3) -> None: ...
+
+        assert build_retry_argv(make_call(go), limit=1) == ["a", "go", "--tooli-limit", "1"]
+
+    @pytest.mark.parametrize(
+        ("typed", "expected"),
+        [
+            (("go", "x"), ["go", "x", "--limit", "9"]),
+            (("go", "--limit", "5", "x"), ["go", "--limit", "9", "x"]),
+            (("go", "--limit=5"), ["go", "--limit=9"]),
+            (("go", "--tooli-limit", "5"), ["go", "--tooli-limit", "9"]),
+            (("go", "--", "-x"), ["go", "--limit", "9", "--", "-x"]),
+            (("--json", "--", "go"), ["--limit", "9", "--json", "--", "go"]),
+        ],
+    )
+    def test_typed_command_line_is_changed(
+        self, typed: tuple[str, ...], expected: list[str]
+    ) -> None:
+        assert build_retry_argv(limited(typed), limit=9) == ["a", *expected]
+
+    def test_step_with_a_larger_budget(self) -> None:
+        step = larger_budget_step(make_call(), "max-bytes", 900)
+        assert step == {
+            "argv": ["a", "go", "--max-bytes", "900"],
+            "why": "The whole result needs --max-bytes 900.",
+        }

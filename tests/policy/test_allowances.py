@@ -1,0 +1,76 @@
+"""What a call may access: capabilities, permissions and settings."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from tests.stages.stage_calls import make_call, make_state
+
+from tooli.policy.allowances import (
+    UNRESTRICTED,
+    intersect,
+    resolve_allowance,
+    resolve_bounds,
+    resolve_declared,
+    resolve_setting_path,
+)
+
+
+def test_nothing_restricts_the_call() -> None:
+    assert resolve_allowance(make_call().tool, make_state()) is None
+
+
+def test_declared_capabilities(tmp_path: Path) -> None:
+    tool = make_call(capabilities=[f"fs:read:{tmp_path}", "net:read"]).tool
+    declared = resolve_declared(tool, make_state())
+    assert declared is not None
+    assert declared.reads == (str(tmp_path),)
+    assert declared.net
+    assert not declared.spawns
+    assert resolve_allowance(tool, make_state()) == declared
+
+
+def test_settings_alone(tmp_path: Path) -> None:
+    state = make_state(allow_paths=((str(tmp_path),),))
+    allowed = resolve_allowance(make_call().tool, state)
+    assert allowed == resolve_bounds(state)
+    assert allowed is not None
+    assert (allowed.reads, allowed.net) == ((str(tmp_path),), True)
+
+
+def test_settings_restrict_capabilities(tmp_path: Path) -> None:
+    tool = make_call(capabilities=[f"fs:read:{tmp_path}"]).tool
+    state = make_state(allow_paths=((str(tmp_path / "a"),),), deny_paths=(str(tmp_path / "a/b"),))
+    allowed = resolve_allowance(tool, state)
+    assert allowed is not None
+    assert allowed.reads == (str(tmp_path / "a"),)
+    assert allowed.denied == (str(tmp_path / "a/b"),)
+    assert not allowed.net
+
+
+def test_path_must_be_in_every_list(tmp_path: Path) -> None:
+    bounds = resolve_bounds(
+        make_state(allow_paths=((str(tmp_path), "/usr"), (str(tmp_path / "a"),)))
+    )
+    assert bounds is not None
+    assert bounds.reads == (str(tmp_path / "a"),)
+
+
+def test_paths_are_relative_to_the_work_dir(tmp_path: Path) -> None:
+    bounds = resolve_bounds(make_state(work_dir=str(tmp_path), deny_paths=("secret",)))
+    assert bounds is not None
+    assert bounds.denied == (str(tmp_path / "secret"),)
+    assert bounds.reads is None
+
+
+def test_setting_path_is_resolved(tmp_path: Path) -> None:
+    (tmp_path / "link").symlink_to("/usr")
+    assert resolve_setting_path(str(tmp_path / "link")) == os.path.realpath("/usr")
+    assert resolve_setting_path("~") == os.path.realpath(os.path.expanduser("~"))
+
+
+def test_unrestricted_is_neutral(tmp_path: Path) -> None:
+    other = UNRESTRICTED.replace(reads=(str(tmp_path),), net=False)
+    assert intersect(UNRESTRICTED, other) == other
+    assert intersect(other, UNRESTRICTED) == other
