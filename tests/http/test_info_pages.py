@@ -41,6 +41,19 @@ async def test_tools_have_all_that_a_form_needs() -> None:
     assert commands["users.create"]["mcp_name"] == "users_create"
 
 
+async def test_tools_describe_the_framework_options() -> None:
+    told = (await send(make_app().asgi(mcp=False), "GET", "/tools")).json()
+    options = {option["name"]: option for option in told["options"]}
+    assert options["dry_run"]["flags"] == ["--dry-run"]
+    assert options["dry_run"]["takes_value"] is False
+    assert set(options["dry_run"]["interfaces"]) == {"cli", "http", "mcp", "python"}
+    assert "detailed" in options["response_format"]["choices"]
+    assert "--json" in options["output"]["shortcuts"]
+    display = {name for name, option in options.items() if option["is_display"]}
+    assert display >= {"output", "no_input", "no_color", "quiet", "verbose"}
+    assert display.isdisjoint({"limit", "timeout", "input", "null", "schema", "help", "yes"})
+
+
 async def test_the_documents_follow_the_app() -> None:
     app = Tooli("growing")
     app.command("one")(lambda: 1)

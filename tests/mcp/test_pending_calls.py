@@ -43,7 +43,7 @@ def call(server: StdioServer, request_id: int, name: str) -> None:
 def test_cancelled_call_cannot_ask() -> None:
     server = make_server()
     request = StdioPeer(server.pending, 7, {}, {"elicitation": {}})
-    server.pending.add(request)
+    server.pending.requests[request.id] = request
     assert server.pending.cancel(7)
     with pytest.raises(Interrupted, match="cancelled"):
         request.ask(QUESTIONS)
@@ -54,7 +54,7 @@ def test_cancelled_call_cannot_ask() -> None:
 def test_cancellation_ends_an_open_question() -> None:
     server = make_server()
     request = StdioPeer(server.pending, 7, {}, {"elicitation": {}})
-    server.pending.add(request)
+    server.pending.requests[request.id] = request
     failures: list[BaseException] = []
 
     def ask() -> None:

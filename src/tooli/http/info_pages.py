@@ -5,6 +5,7 @@ from __future__ import annotations
 from importlib.resources import files
 from secrets import token_urlsafe
 
+from tooli.core.options import OPTIONS
 from tooli.describe.openapi_document import build_openapi
 from tooli.describe.schema_formats import describe_tool
 from tooli.text.json_encoder import encode
@@ -60,6 +61,7 @@ class InfoPages:
                 "version": self._dispatcher.version,
                 "description": state.description or "",
                 "prog": state.name,
+                "options": describe_options(),
                 "commands": [
                     _describe_command(name, tool) for name, tool in self._dispatcher.tools.items()
                 ],
@@ -96,6 +98,26 @@ def _read_page() -> bytes | None:
         return files("tooli.http").joinpath("page.html").read_bytes()
     except FileNotFoundError:
         return None
+
+
+def describe_options() -> list[JsonObject]:
+    """Return the framework options as the page needs them to build and read command lines."""
+    return [
+        {
+            "name": option.name,
+            "help": option.help,
+            "flags": list(option.flags),
+            "shortcuts": [flag for flag, _ in option.shortcuts],
+            "takes_value": bool(option.value_name),
+            "choices": list(option.choices),
+            "interfaces": list(option.interfaces),
+            # it only changes how the command line shows an answer
+            "is_display": not option.describes
+            and option.group != "input"
+            and "http" not in option.interfaces,
+        }
+        for option in OPTIONS
+    ]
 
 
 def _describe_command(name: str, tool: Tool) -> JsonObject:

@@ -30,59 +30,68 @@ if TYPE_CHECKING:
     from tooli.core.protocols import JsonObject
     from tooli.mcp.protocol import RequestId
     from tooli.mcp.stdio_server import StdioServer
+    from tooli.mcp.stdio_transport import StdioTransport
 
 
-class PendingCalls:
-    """The calls of one client that are not answered yet, and the open questions to it."""
+class RequestTracker:
+    """The requests of one client that are not answered yet."""
 
-    def __init__(self, server: StdioServer) -> None:
-        self.server = server
-        self._requests: dict[RequestId, StdioPeer] = {}
-        self._replies_in_progress = 0  # calls that have ended, whose answers are being sent
-        self._condition = Condition()  # not held during writes, which can block
-        self._pending_questions: dict[str, PendingQuestion] = {}
-        self._question_numbers = count(1)
+    def __init__(self, transport: StdioTransport) -> None:
+        self.transport = transport
+        self.requests: dict[RequestId, StdioPeer | None] = {}  # None: the SDK runs it
+        self.condition = Condition()  # not held during writes, which can block
+        self._replies_in_progress = 0  # answers that are being sent
 
     def __contains__(self, request_id: RequestId) -> bool:
-        return request_id in self._requests
+        return request_id in self.requests
 
     @property
     def is_busy(self) -> bool:
-        """True if a call is running, or its answer is being sent."""
-        return bool(self._requests or self._replies_in_progress)
+        """True if a request is not answered yet, or its answer is being sent."""
+        return bool(self.requests or self._replies_in_progress)
+
+    def reply(self, request_id: RequestId | None, message: JsonObject | None) -> None:
+        """Remove a request and send its answer; without a request, send a notification."""
+        with self.condition:  # the client may reuse the id as soon as it has the answer
+            if request_id is not None:
+                self.requests.pop(request_id, None)
+            self._replies_in_progress += 1
+        try:
+            if message is not None:
+                self.transport.write(message)
+        finally:
+            with self.condition:
+                self._replies_in_progress -= 1
+                self.condition.notify_all()
+
+    def wait(self, timeout: float) -> None:
+        """Wait for the answers while the client is connected."""
+        deadline = monotonic() + timeout
+        with self.condition:
+            while self.is_busy and monotonic() < deadline and not self.transport.is_disconnected():
+                self.condition.wait(0.1)
+
+
+class PendingCalls(RequestTracker):
+    """The calls of one client that are not answered yet, and the open questions to it."""
+
+    def __init__(self, server: StdioServer) -> None:
+        super().__init__(server.transport)
+        self.server = server
+        self._pending_questions: dict[str, PendingQuestion] = {}
+        self._question_numbers = count(1)
 
     @property
     def is_full(self) -> bool:
         """True if the limit of concurrent calls is reached."""
-        return len(self._requests) + self._replies_in_progress >= MAX_CONCURRENT_CALLS
-
-    def add(self, request: StdioPeer) -> None:
-        """Add a call that starts."""
-        self._requests[request.id] = request
-
-    def discard(self, request: StdioPeer) -> None:
-        """Remove a call that could not start."""
-        self._requests.pop(request.id, None)
-
-    def finish(self, request: StdioPeer, message: JsonObject) -> None:
-        """Remove a call and send its answer, unless the client cancelled it."""
-        with self._condition:  # the client may reuse the id as soon as it has the answer
-            self._requests.pop(request.id, None)
-            self._replies_in_progress += 1
-        try:
-            if not request.cancelled:
-                self.server.transport.write(message)
-        finally:
-            with self._condition:
-                self._replies_in_progress -= 1
-                self._condition.notify_all()
+        return len(self.requests) + self._replies_in_progress >= MAX_CONCURRENT_CALLS
 
     def cancel(self, request_id: object) -> bool:
         """Cancel a call for the client; return False if there is no such call."""
         if not is_request_id(request_id):
             return False
-        with self._condition:
-            request = self._requests.get(request_id) or self._requests.get(alternate_id(request_id))
+        with self.condition:
+            request = self.requests.get(request_id) or self.requests.get(alternate_id(request_id))
             if request is None:
                 return False
             request.cancelled = True
@@ -93,29 +102,18 @@ class PendingCalls:
                 question.answered_event.set()
         return True
 
-    def wait(self, timeout: float) -> None:
-        """Wait for the calls to end while the client is connected."""
-        deadline = monotonic() + timeout
-        with self._condition:
-            while (
-                self.is_busy
-                and monotonic() < deadline
-                and not self.server.transport.is_disconnected()
-            ):
-                self._condition.wait(0.1)
-
     # -------------------------------------------------------------- questions
 
     def ask(self, request: StdioPeer, question: Question) -> JsonObject | None:
         """Ask the client a question, wait for the answer and return it."""
         key = f"tooli-{next(self._question_numbers)}"
         pending_question = PendingQuestion(request)
-        with self._condition:  # a cancellation comes either before this check or after the question
+        with self.condition:  # a cancellation comes either before this check or after the question
             if not request.cancelled:
                 self._pending_questions[key] = pending_question
         if not request.cancelled:
             params = question.params()
-            self.server.transport.write(
+            self.transport.write(
                 {"jsonrpc": "2.0", "id": key, "method": question.method, "params": params}
             )
             pending_question.answered_event.wait()
@@ -167,26 +165,30 @@ class StdioPeer(Peer):
     def run_and_reply(self, work: Callable[[], JsonObject]) -> None:
         """Run a call and send its answer. A call that was cancelled while it waited is not run."""
         try:
-            message = self._result_message(work() if not self.cancelled else {})
+            result = {} if self.cancelled else work()
         except BaseException as failure:
-            message = self._error_message(failure)
-        self._pending.finish(self, message)
+            self._reply_error(failure)
+        else:
+            self._reply({"result": result})
 
     async def run_and_reply_async(self, work: Callable[[], Awaitable[JsonObject]]) -> None:
         """Run a call on an event loop and send its answer."""
         try:
-            message = self._result_message(await work())
+            result = await work()
         except BaseException as failure:
-            message = self._error_message(failure)
-        self._pending.finish(self, message)
+            self._reply_error(failure)
+        else:
+            self._reply({"result": result})
 
-    def _result_message(self, result: JsonObject) -> JsonObject:
-        return {"jsonrpc": "2.0", "id": self.id, "result": result}
-
-    def _error_message(self, failure: BaseException) -> JsonObject:
+    def _reply_error(self, failure: BaseException) -> None:
         if not isinstance(failure, RpcError):
             failure = RpcError(INTERNAL_ERROR, "Internal server error")
-        return {"jsonrpc": "2.0", "id": self.id, "error": failure.to_dict()}
+        self._reply({"error": failure.to_dict()})
+
+    def _reply(self, fields: JsonObject) -> None:
+        """Send the answer, unless the client has cancelled the call."""
+        message = None if self.cancelled else {"jsonrpc": "2.0", "id": self.id, **fields}
+        self._pending.reply(self.id, message)
 
     # -------------------------------------------------------------- messages to the client
 

@@ -306,7 +306,7 @@ class StdioServer:
         request = self.service.tool_call_request(params, context)
         if self.pending.is_full:
             return request.error_result(too_busy_error())
-        self.pending.add(peer)
+        self.pending.requests[peer.id] = peer
         try:
             if request.is_async:
                 work = peer.run_and_reply_async(request.arun)
@@ -314,7 +314,7 @@ class StdioServer:
             else:
                 self.thread_pool.submit(partial(peer.run_and_reply, request.run))
         except RuntimeError:  # the system cannot start a thread
-            self.pending.discard(peer)
+            del self.pending.requests[peer.id]
             return request.error_result(too_busy_error())
         return None
 

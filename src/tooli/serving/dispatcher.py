@@ -23,15 +23,18 @@ from tooli.text.jsonable import is_object
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from typing import Any
+    from collections.abc import Callable, Mapping
+    from typing import Any, TypeAlias
 
     from tooli.core.call import Caller, Problem
     from tooli.core.peer import Peer
-    from tooli.core.protocols import App
+    from tooli.core.protocols import App, JsonObject
     from tooli.errors import DefinitionError, ToolError
     from tooli.pipeline.present import Presented
     from tooli.policy.token_verifier import TokenVerifier
+    from tooli.serving import Scope
+
+    FindSpec: TypeAlias = Callable[[str, None], object]
 
 _ARGUMENT_TYPES: dict[str, tuple[type, ...]] = {
     "flag": (bool,),
@@ -145,7 +148,7 @@ def is_installed(package: str) -> bool:
         return sys.modules[package] is not None  # pyright: ignore[reportUnnecessaryComparison]
     try:
         for finder in sys.meta_path:
-            find: Any = getattr(finder, "find_spec", None)
+            find: FindSpec | None = getattr(finder, "find_spec", None)
             if find is not None and find(package, None) is not None:
                 return True
     except ImportError:  # an import hook blocks it
@@ -175,7 +178,7 @@ def unknown_tool_error(app: App, name: str) -> ToolError:
     return unknown_command_error(group, names[0], path) if names else missing_command_error(group)
 
 
-def path_without_root(scope: Mapping[str, Any]) -> str:
+def path_without_root(scope: Scope) -> str:
     """Return the path of an ASGI scope without its root path."""
     path: str = scope["path"]
     root: str | None = scope.get("root_path")
@@ -220,16 +223,16 @@ def make_toolless_call(app: App, caller: Caller) -> Call:
 
 
 def split_options(
-    tool: Tool, raw_arguments: Mapping[str, Any], requested: Any = None
-) -> tuple[dict[str, Any], Options, tuple[Problem, ...]]:
+    tool: Tool, raw_arguments: JsonObject, requested: object = None
+) -> tuple[JsonObject, Options, tuple[Problem, ...]]:
     """Return the arguments, the framework options, and the problems with the options.
 
     Options come from `requested` and from the arguments, and `requested` wins. An argument that
     is a parameter of the tool is never an option.
     """
     arguments = dict(raw_arguments)
-    values: dict[str, Any] = {"detailed": False}
-    requested_options: Mapping[str, Any] = requested if is_object(requested) else {}
+    values: JsonObject = {"detailed": False}
+    requested_options: JsonObject = requested if is_object(requested) else {}
     for name in MCP_OPTIONS:
         kind = OPTION_KINDS[name]
         types = _ARGUMENT_TYPES.get(kind)

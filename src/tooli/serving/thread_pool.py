@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from typing import Any, TypeAlias, TypeVar
 
     T = TypeVar("T")
-    Job: TypeAlias = tuple[Callable[[], Any], Context, Future[Any] | None]
+    Job: TypeAlias = tuple[Callable[[], object], Context, Future[Any] | None]
     JobQueue: TypeAlias = SimpleQueue[Job | None]
 
 GROW_INTERVAL = 0.005
@@ -47,7 +47,7 @@ class ThreadPool:
         self._thread_count = 0
         self._in_progress = 0
         self._loop: AbstractEventLoop | None = None
-        self._done: deque[tuple[Future[Any], Any, BaseException | None]] = deque()
+        self._done: deque[tuple[Future[Any], object, BaseException | None]] = deque()
         self._is_wakeup_scheduled = False
         self._completed = 0
         self._is_grow_scheduled = False
@@ -121,7 +121,9 @@ class ThreadPool:
                         self._in_progress -= 1
             del future
 
-    def _run_for_loop(self, work: Callable[[], Any], context: Context, future: Future[Any]) -> None:
+    def _run_for_loop(
+        self, work: Callable[[], object], context: Context, future: Future[Any]
+    ) -> None:
         try:  # work whose caller was cancelled is not started
             result = context.run(work) if not future.cancelled() else None
             self._done.append((future, result, None))
@@ -179,7 +181,7 @@ class EventLoopThread:
     def __init__(self) -> None:
         self._loop: asyncio.AbstractEventLoop | None = None
 
-    def submit(self, coroutine: Coroutine[Any, Any, object]) -> Callable[[], object]:
+    def submit(self, coroutine: Coroutine[object, None, object]) -> Callable[[], object]:
         """Run a coroutine on the loop; return the function that cancels it."""
         import asyncio
 
@@ -191,9 +193,7 @@ class EventLoopThread:
     def shut_down(self) -> None:
         """Stop the loop once all its tasks are done. A later coroutine starts a new loop."""
         if self._loop is not None:
-            import asyncio
-
-            asyncio.run_coroutine_threadsafe(_stop_when_idle(), self._loop)
+            self.submit(_stop_when_idle())
             self._loop = None
 
 

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from socket import socket
     from types import FrameType
 
+    from tooli.core.protocols import JsonObject
     from tooli.serving import AsgiApp, Receive, Scope, Send
 
 HEADER_TIMEOUT = 10.0
@@ -289,7 +290,7 @@ class TimeoutProtocol(H11Protocol):
         self.transport.close()
 
 
-def _build_log_config(access_log: bool) -> dict[str, Any]:
+def _build_log_config(access_log: bool) -> JsonObject:
     """Return uvicorn's log settings: errors go to stderr, and requests if `access_log` is set."""
     return {
         "version": 1,

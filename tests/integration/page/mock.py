@@ -15,6 +15,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import parse_qs, unquote, urlsplit
 
+from tooli.http.info_pages import describe_options
+
 PAGE = Path(__file__).parents[3] / "src/tooli/http/page.html"
 TOKEN = "open sesame"
 HOSTILE = '<img src=x onerror="window.hacked=1"><script>window.hacked=1</script>\'"&amp;'
@@ -320,6 +322,7 @@ def catalogue() -> dict[str, Any]:
         "version": "1.2.0",
         "description": "Small tools for files and the people who own them.",
         "prog": "file-tools",
+        "options": describe_options(),
         "commands": commands,
     }
 
