@@ -1,4 +1,4 @@
-"""The SDK's server of an app: pages, changes, floods, ends; what no client sees at once."""
+"""AppServer: pages, concurrent calls, shutdown and internal errors."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def serve(app: Tooli, **options: Any) -> AppServer:
 
 
 @ERAS
-async def test_pages(mode: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_pages_of_lists(mode: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(service, "PAGE_SIZE", 2)
     app = Tooli("app")
     for i in range(5):
@@ -56,7 +56,7 @@ async def test_pages(mode: Any, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @ERAS
-async def test_an_empty_app(mode: Any) -> None:
+async def test_empty_app(mode: Any) -> None:
     async with Client(serve(Tooli("app")), mode=mode) as client:
         assert (await client.list_tools()).tools == []
         assert (await client.list_prompts()).prompts == []
@@ -66,7 +66,7 @@ async def test_an_empty_app(mode: Any) -> None:
 
 
 @ERAS
-async def test_a_strict_app(mode: Any) -> None:
+async def test_strict_policy(mode: Any) -> None:
     app = Tooli("app", security_policy="strict")
     app.resource("x://open", auth=[])(lambda: "open")
     app.resource("x://shut")(lambda: "shut")
@@ -88,7 +88,7 @@ async def test_a_strict_app(mode: Any) -> None:
 
 
 @ERAS
-async def test_many_calls_at_once(mode: Any) -> None:
+async def test_concurrent_calls(mode: Any) -> None:
     """Calls that wait for each other do not keep each other from running."""
     app = Tooli("app")
     count = 40
@@ -107,7 +107,7 @@ async def test_many_calls_at_once(mode: Any) -> None:
 
 
 @ERAS
-async def test_closing(mode: Any) -> None:
+async def test_close_waits_for_running_calls(mode: Any) -> None:
     app = Tooli("app")
     begun, go = threading.Event(), threading.Event()
 
@@ -132,7 +132,7 @@ async def test_closing(mode: Any) -> None:
 
 
 @ERAS
-async def test_closing_without_grace(mode: Any) -> None:
+async def test_close_without_grace_cancels_calls(mode: Any) -> None:
     app = Tooli("app")
     begun, left = threading.Event(), threading.Event()
 
@@ -155,7 +155,7 @@ async def test_closing_without_grace(mode: Any) -> None:
 
 
 @ERAS
-async def test_our_own_defects_are_not_told(
+async def test_internal_error_hides_its_details(
     mode: Any, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     server = serve(Tooli("app"))
@@ -167,7 +167,7 @@ async def test_our_own_defects_are_not_told(
     assert "TypeError" in capsys.readouterr().err
 
 
-async def test_the_notifier_stops_listening_to_the_app() -> None:
+async def test_notifier_stops_listening() -> None:
     app = Tooli("app")
     async with Client(serve(app), mode="legacy") as client:
         await client.list_tools()

@@ -1,4 +1,4 @@
-"""More concurrent calls than a server allows: rejected with the same code on every surface."""
+"""StdioServer: too many calls are rejected, as through the SDK; idle threads end."""
 
 from __future__ import annotations
 
@@ -42,17 +42,17 @@ def make() -> tuple[Tooli, threading.Semaphore, threading.Event]:
 
 
 @pytest.mark.parametrize("tool", ["wait", "await_"])
-def test_over_stdio(monkeypatch: pytest.MonkeyPatch, tool: str) -> None:
+def test_too_many_calls_over_stdio(monkeypatch: pytest.MonkeyPatch, tool: str) -> None:
     monkeypatch.setattr(pending_calls, "MAX_CONCURRENT_CALLS", 2)
     app, begun, go = make()
     transport = MemoryTransport()
-    front = StdioServer(app, transport)
+    server = StdioServer(app, transport)
     client = {"name": "t", "version": "1"}
     hello = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": client}
-    front.handle_message({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": hello})
+    server.handle_message({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": hello})
     for i in range(1, 4):
         params = {"name": tool, "arguments": {}}
-        front.handle_message({"jsonrpc": "2.0", "id": i, "method": "tools/call", "params": params})
+        server.handle_message({"jsonrpc": "2.0", "id": i, "method": "tools/call", "params": params})
         if i < 3:
             assert begun.acquire(timeout=60)
     refused = transport.sent[-1]
@@ -60,16 +60,16 @@ def test_over_stdio(monkeypatch: pytest.MonkeyPatch, tool: str) -> None:
     assert (refused["id"], error["code"], error["is_retryable"]) == (3, "E4075", True)
     assert error["details"] == {"retry_after": 1}
     go.set()
-    front.pending.wait(60)
+    server.pending.wait(60)
     assert {one["id"] for one in transport.sent} == {0, 1, 2, 3}
     params = {"name": tool, "arguments": {}}
-    front.handle_message({"jsonrpc": "2.0", "id": 9, "method": "tools/call", "params": params})
-    front.pending.wait(60)
+    server.handle_message({"jsonrpc": "2.0", "id": 9, "method": "tools/call", "params": params})
+    server.pending.wait(60)
     assert transport.sent[-1]["result"]["isError"] is False
 
 
 @pytest.mark.parametrize("mode", ["legacy", "auto"])
-async def test_behind_the_sdk(monkeypatch: pytest.MonkeyPatch, mode: Any) -> None:
+async def test_too_many_calls_through_the_sdk(monkeypatch: pytest.MonkeyPatch, mode: Any) -> None:
     monkeypatch.setattr(sdk_server, "MAX_CONCURRENT_CALLS", 1)
     app, begun, go = make()
     async with Client(make_server(McpService(app)), mode=mode) as client:
@@ -83,7 +83,9 @@ async def test_behind_the_sdk(monkeypatch: pytest.MonkeyPatch, mode: Any) -> Non
         assert not (await client.call_tool("wait", {})).is_error
 
 
-async def test_a_call_counts_until_its_function_has_ended(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_cancelled_call_counts_until_its_function_has_ended(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(sdk_server, "MAX_CONCURRENT_CALLS", 2)
     app, begun, go = make()
     async with Client(make_server(McpService(app)), mode="legacy") as client:
@@ -101,36 +103,36 @@ async def test_a_call_counts_until_its_function_has_ended(monkeypatch: pytest.Mo
                 await anyio.sleep(0.01)
 
 
-def ours() -> int:
-    """How many threads run calls for somebody."""
+def count_threads() -> int:
+    """Return the number of threads that run calls."""
     return sum(thread.name in ("tooli-call", "tooli-loop") for thread in threading.enumerate())
 
 
 def test_idle_pool_keeps_no_thread_and_loses_no_call() -> None:
     app, begun, go = make()
     transport = MemoryTransport()
-    front = StdioServer(app, transport)
-    before = ours()
+    server = StdioServer(app, transport)
+    before = count_threads()
 
     def ask(number: int, tool: str) -> None:
         params = {"name": tool, "arguments": {}, "_meta": STATELESS}
-        front.handle_message(
+        server.handle_message(
             {"jsonrpc": "2.0", "id": number, "method": "tools/call", "params": params}
         )
 
     for number, tool in enumerate(("wait", "await_")):
         ask(number, tool)
         assert begun.acquire(timeout=60)
-    assert ours() == before + 2
+    assert count_threads() == before + 2
     go.set()
-    front.pending.wait(60)
+    server.pending.wait(60)
     for number in range(2, 12):
         ask(number, "await_" if number % 3 else "wait")
-        front.shut_down()  # while the call runs
-    front.pending.wait(60)
-    front.shut_down()
+        server.shut_down()  # while the call runs
+    server.pending.wait(60)
+    server.shut_down()
     assert {one["id"] for one in transport.sent if "result" in one} == set(range(12))
     until = time.monotonic() + 60
-    while ours() > before and time.monotonic() < until:
+    while count_threads() > before and time.monotonic() < until:
         time.sleep(0.01)
-    assert ours() == before
+    assert count_threads() == before

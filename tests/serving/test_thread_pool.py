@@ -149,3 +149,18 @@ async def test_work_fails_if_the_system_starts_no_thread_at_all(monkeypatch) -> 
             await pool.run(list)
     assert await pool.run(lambda: 7) == 7
     pool.shut_down()
+
+
+def test_loop_thread_that_cannot_start_is_started_later(monkeypatch) -> None:
+    loop_thread, done = EventLoopThread(), threading.Event()
+
+    async def work() -> None:
+        done.set()
+
+    with monkeypatch.context() as patch:
+        refuse_threads(patch)
+        with pytest.raises(RuntimeError, match="start new thread"):
+            loop_thread.submit(work())
+    loop_thread.submit(work())
+    assert done.wait(120)
+    loop_thread.shut_down()

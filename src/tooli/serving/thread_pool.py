@@ -186,8 +186,14 @@ class EventLoopThread:
         import asyncio
 
         if self._loop is None:
-            self._loop = asyncio.new_event_loop()
-            Thread(target=_run_loop, args=(self._loop,), daemon=True, name="tooli-loop").start()
+            loop = asyncio.new_event_loop()
+            try:
+                Thread(target=_run_loop, args=(loop,), daemon=True, name="tooli-loop").start()
+            except RuntimeError:  # the system cannot start more threads
+                loop.close()
+                coroutine.close()
+                raise
+            self._loop = loop
         return asyncio.run_coroutine_threadsafe(coroutine, self._loop).cancel
 
     def shut_down(self) -> None:
