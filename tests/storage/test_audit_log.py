@@ -511,12 +511,12 @@ def test_folder_of_the_head_is_missing(tmp_path: Path) -> None:
 def test_lock_is_waited_for(log: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     attempts = iter((BlockingIOError(), None))
 
-    def try_lock(file: int) -> None:
+    def set_lock(file: int, *, locked: bool) -> None:
         failure = next(attempts)
         if failure is not None:
             raise failure
 
-    monkeypatch.setattr(audit_log, "_try_lock", try_lock)
+    monkeypatch.setattr(audit_log, "_set_lock", set_lock)
     audit_log._lock(0, 60.0)
 
 

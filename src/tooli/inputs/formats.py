@@ -9,6 +9,7 @@ Iterators are read row by row, in constant memory: lines, JSONL, JSON arrays and
 
 from __future__ import annotations
 
+import io
 import sys
 
 from tooli.core.tool import MISSING
@@ -169,12 +170,22 @@ def _validate_content(source: Input, annotation: object, value: object) -> Any:
     """Return the value as the annotated type. pydantic validates it unless the type is plain."""
     if is_plain_instance(annotation, value):
         return value
-    from tooli.schema.pydantic_bridge import validate
-
     try:
-        return validate(annotation, value)
+        return _validate_with_pydantic(annotation, value)
     except ConversionError as error:
         raise build_validation_error(source, error) from None
+
+
+def _validate_with_pydantic(annotation: object, value: object) -> Any:
+    from tooli.schema.pydantic_bridge import validate
+
+    return validate(annotation, value)
+
+
+def _annotation_schema(annotation: object) -> JsonObject:
+    from tooli.schema.json_schema import annotation_schema
+
+    return annotation_schema(annotation)
 
 
 def is_plain_instance(annotation: Any, value: Any) -> bool:
@@ -220,9 +231,7 @@ def fill_with_content(annotation: Any, value: Any, source: Input) -> Input:
         target = list.__class_getitem__(item)
         value = list(value) if hasattr(value, "__next__") else value
     if not is_plain_instance(target, value):
-        from tooli.schema.pydantic_bridge import validate
-
-        value = validate(target, value)
+        value = _validate_with_pydantic(target, value)
     source.content = value
     return source
 
@@ -242,9 +251,7 @@ def content_schema(annotation: object) -> JsonObject:
             "required": ["text"],
             "additionalProperties": False,
         }
-    from tooli.schema.json_schema import annotation_schema
-
-    return annotation_schema(annotation if item is MISSING else list.__class_getitem__(item))
+    return _annotation_schema(annotation if item is MISSING else list.__class_getitem__(item))
 
 
 # ------------------------------------------------------------------ errors
@@ -342,8 +349,6 @@ def _iter_rows(source: Input, item: object) -> Iterator[Any]:
 
 def _build_row_validator(source: Input, item: Any, skip_empty: bool = False) -> RowValidator:
     """Return a function that validates a row; its errors name the line."""
-    from tooli.schema.pydantic_bridge import validate
-
     optional: frozenset[str] = frozenset()
     if skip_empty and item not in (dict, list) and not is_plain_instance(item, {}):
         optional = _optional_fields(item)
@@ -354,7 +359,7 @@ def _build_row_validator(source: Input, item: Any, skip_empty: bool = False) -> 
         if optional:  # an empty CSV cell is a missing value
             row = {k: v for k, v in row.items() if v != "" or k not in optional}
         try:
-            return validate(item, row)
+            return _validate_with_pydantic(item, row)
         except ConversionError as error:
             raise build_validation_error(source, error, line) from None
 
@@ -362,9 +367,7 @@ def _build_row_validator(source: Input, item: Any, skip_empty: bool = False) -> 
 
 
 def _optional_fields(item: object) -> frozenset[str]:
-    from tooli.schema.json_schema import annotation_schema
-
-    schema = annotation_schema(item)
+    schema = _annotation_schema(item)
     return frozenset(schema.get("properties", ())) - frozenset(schema.get("required", ()))
 
 
@@ -394,8 +397,6 @@ def _iter_json_lines(source: Input, file: BufferedReader, check: RowValidator) -
 
 def _iter_json_array(source: Input, file: BufferedReader, check: RowValidator) -> Iterator[Any]:
     """Yield the items of a JSON array without reading all of it first."""
-    import io
-
     with io.TextIOWrapper(file, "utf-8-sig") as text:
         reader = _JsonArrayReader(source, text)
         reader.skip_whitespace()
@@ -492,7 +493,6 @@ class _JsonArrayReader:
 
 def _iter_csv(source: Input, file: BufferedReader, kind: str, item: object) -> Iterator[Any]:
     import csv
-    import io
 
     head: bytes = file.peek(4096).partition(b"\n")[0]
     delimiter = "\t" if kind == "tsv" else ","

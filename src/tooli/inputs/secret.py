@@ -7,6 +7,7 @@ other interfaces take the value itself.
 from __future__ import annotations
 
 import os
+from _operator import _compare_digest  # hmac.compare_digest without importing hmac
 from contextvars import ContextVar
 
 from tooli.core.tool import MISSING, SCALAR_SHAPES, Handle
@@ -122,13 +123,11 @@ class SecretInput(_SecretBase[T]):
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, SecretInput):
             return NotImplemented
-        from hmac import compare_digest
-
         secret: Any = other  # pyright: ignore[reportUnknownVariableType]
         if self._value is MISSING or secret._value is MISSING:  # comparing must not read a file
             return self is secret
         mine, theirs = repr(self._value), repr(secret._value)
-        return compare_digest(mine.encode("utf-8", "replace"), theirs.encode("utf-8", "replace"))
+        return _compare_digest(mine.encode("utf-8", "replace"), theirs.encode("utf-8", "replace"))
 
     __hash__ = None  # type: ignore[assignment]
 

@@ -16,7 +16,6 @@ from tooli.core.tool import MISSING, Handle
 from tooli.errors import FormatError, InputError, StateError, Suggestion
 from tooli.inputs.constraints import DEFAULT_INPUT_LIMITS, get_input_limits
 from tooli.inputs.formats import build_format_error, content_schema, fill_with_content
-from tooli.inputs.urls import check_url, display_url, fetch
 from tooli.schema.convert import ConversionError
 
 TYPE_CHECKING = False
@@ -93,6 +92,8 @@ def _input_from_text(text: str, field: str, limits: InputLimits) -> Input:
     if found and scheme.replace("+", "").replace("-", "").replace(".", "").isalnum():
         if not limits.urls:
             raise ConversionError("URLs are not allowed here: pass a path or -", code="E1033")
+        from tooli.inputs.urls import check_url
+
         check_url(text, limits)
         return Input(text, field, limits, is_url=True)
     return _input_from_path(text, field, limits)
@@ -183,7 +184,11 @@ class Input:
     @property
     def display_name(self) -> str:
         """Name for messages, without the query of a URL, which may contain a key."""
-        return display_url(self.source) if self.is_url else self.source
+        if not self.is_url:
+            return self.source
+        from tooli.inputs.urls import display_url
+
+        return display_url(self.source)
 
     @property
     def tooli_json(self) -> str:
@@ -382,6 +387,8 @@ def _open_file(source: Input, limits: InputLimits) -> BufferedReader:
 
 def _open_url(source: Input, limits: InputLimits) -> BufferedReader:
     """Open the response to a URL."""
+    from tooli.inputs.urls import fetch
+
     body = fetch(source.source, limits, source.field)
     source.format = body.format
     limit = _max_input_bytes(limits) or (

@@ -6,12 +6,19 @@
 
 The connection goes to an address that was checked, which prevents DNS rebinding. Proxies of the
 environment are not used, because they would choose the address.
+
+`inputs/source.py` imports this module only for a URL, because the network libraries are slow to
+import.
 """
 
 from __future__ import annotations
 
 import os
+import socket
+from http.client import HTTPConnection, HTTPException, HTTPSConnection
+from ipaddress import IPv6Address, ip_address
 from time import monotonic
+from urllib.parse import quote, urljoin, urlsplit
 
 from tooli.errors import (
     AuthError,
@@ -27,7 +34,7 @@ from tooli.schema.convert import ConversionError
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
-    from http.client import HTTPConnection, HTTPResponse
+    from http.client import HTTPResponse
     from typing import Any
     from urllib.parse import SplitResult
 
@@ -58,8 +65,6 @@ def check_url(url: str, limits: InputLimits) -> SplitResult:
 
     It does not resolve the host; `fetch` checks the addresses.
     """
-    from urllib.parse import urlsplit
-
     if any([ord(char) <= 0x20 or ord(char) == 0x7F for char in url]):
         raise ConversionError("the URL contains a space or a control character", code="E1033")
     try:
@@ -89,8 +94,6 @@ def allows_private_addresses(limits: InputLimits) -> bool:
 
 
 def _is_ip_address(host: str) -> bool:
-    from ipaddress import ip_address
-
     try:
         ip_address(host.partition("%")[0])
     except ValueError:
@@ -100,8 +103,6 @@ def _is_ip_address(host: str) -> bool:
 
 def _is_public(host: str) -> bool:
     """True if an address is public. An IPv4 address embedded in it must be public as well."""
-    from ipaddress import IPv6Address, ip_address
-
     address = ip_address(host.partition("%")[0])
     if isinstance(address, IPv6Address):
         if address.ipv4_mapped is not None:
@@ -136,8 +137,6 @@ class UrlBody:
 
     def read(self, count: int) -> bytes:
         """Return available bytes; empty at the end."""
-        from http.client import HTTPException
-
         if monotonic() > self._deadline:
             raise _timeout_error(self.url)
         try:
@@ -185,8 +184,6 @@ def fetch(url: str, limits: InputLimits, field: str | None = None) -> UrlBody:
             raise _status_error(display_url(url), response)
         response.close()
         connection.close()
-        from urllib.parse import urljoin
-
         url = urljoin(url, location)
         if monotonic() > deadline:
             raise _timeout_error(display_url(url))
@@ -197,9 +194,6 @@ def _connect(
     parts: SplitResult, limits: InputLimits, timeout: float, field: str | None
 ) -> HTTPConnection:
     """Connect to a checked address of the host."""
-    import socket
-    from http.client import HTTPConnection, HTTPSConnection
-
     host = parts.hostname or ""
     port = parts.port or (443 if parts.scheme == "https" else 80)
     try:
@@ -230,7 +224,6 @@ def _connect(
 
 def _connect_to(address: str) -> Any:
     """Return a function with which `http.client` connects to the address, not to the host name."""
-    import socket
 
     def connect(to: tuple[str, int], *rest: Any, **more: Any) -> Any:
         return socket.create_connection((address, to[1]), *rest, **more)
@@ -239,9 +232,6 @@ def _connect_to(address: str) -> Any:
 
 
 def _send_request(connection: HTTPConnection, parts: SplitResult) -> HTTPResponse:
-    from http.client import HTTPException
-    from urllib.parse import quote
-
     target = quote(parts.path or "/", safe="%/:=&~+!$,;'@()*[]")
     if parts.query:
         target += "?" + quote(parts.query, safe="%/:=&?~+!$,;'@()*[]")

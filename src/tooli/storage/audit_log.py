@@ -412,7 +412,9 @@ class AuditHead:
     def __exit__(self, *_: object) -> None:
         if self._file < 0:
             return
-        _unlock(self._file)  # closing does not unlock it if a forked child has it open
+        _set_lock(
+            self._file, locked=False
+        )  # closing does not unlock it if a forked child has it open
         os.close(self._file)
 
     def read(self, key: bytes) -> tuple[ChainLink, ChainLink] | None:
@@ -440,32 +442,22 @@ def _lock(file: int, timeout: float) -> None:
     deadline = monotonic() + timeout
     while True:
         try:
-            return _try_lock(file)
+            return _set_lock(file, locked=True)
         except (BlockingIOError, PermissionError):
             if monotonic() >= deadline:
                 raise OSError(11, "another process keeps it locked") from None
             sleep(0.001)
 
 
-def _try_lock(file: int) -> None:
+def _set_lock(file: int, *, locked: bool) -> None:
+    """Take the lock without waiting, or release it."""
     try:
         import fcntl
     except ImportError:  # Windows locks bytes; a byte beyond the end represents the file
         import msvcrt
 
         os.lseek(file, 4096, os.SEEK_SET)
-        getattr(msvcrt, "locking")(file, getattr(msvcrt, "LK_NBLCK"), 1)  # noqa: B009
+        mode = getattr(msvcrt, "LK_NBLCK" if locked else "LK_UNLCK")
+        getattr(msvcrt, "locking")(file, mode, 1)  # noqa: B009
         return
-    fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-
-
-def _unlock(file: int) -> None:
-    try:
-        import fcntl
-    except ImportError:
-        import msvcrt
-
-        os.lseek(file, 4096, os.SEEK_SET)
-        getattr(msvcrt, "locking")(file, getattr(msvcrt, "LK_UNLCK"), 1)  # noqa: B009
-        return
-    fcntl.flock(file, fcntl.LOCK_UN)
+    fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB if locked else fcntl.LOCK_UN)
