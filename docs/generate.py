@@ -24,7 +24,15 @@ from docs.transcript import run_examples
 ROOT = Path(__file__).resolve().parent.parent
 HOT_TABLES = ROOT / "src" / "tooli" / "core" / "_hot_tables.py"
 _PAGES_WITH_EXAMPLES = (
-    *("tutorial.md", "typer.md", "serving.md", "installing.md", "output.md", "inputs.md"),
+    *(
+        "tutorial.md",
+        "commands.md",
+        "typer.md",
+        "serving.md",
+        "installing.md",
+        "output.md",
+        "inputs.md",
+    ),
     *("filtering-and-paging.md", "timeouts.md", "plans.md", "auth.md", "stages.md"),
 )
 EXAMPLE_PAGES = (ROOT / "README.md", *[ROOT / "docs" / name for name in _PAGES_WITH_EXAMPLES])

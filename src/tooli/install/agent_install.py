@@ -18,12 +18,8 @@ from tooli.describe.agent_documents import (
 from tooli.describe.app_info import collect_app_info
 from tooli.errors import InputError, Suggestion, ToolError
 from tooli.install.file_changes import (
-    apply_steps,
     display_path,
-    install_lock,
     plan_and_apply,
-    resolve_conflicts,
-    to_rows,
 )
 from tooli.install.managed_files import (
     app_skill_files,
@@ -207,30 +203,23 @@ def _apply_server_plan(
     force: bool,
     dry: bool,
 ) -> Rows:
-    server_plans: list[ServerPlan] = []
-    records = ServerRecords()
+    name, server_plans, records = skill_slug(app._state.name), list[ServerPlan](), ServerRecords()
 
-    def planned() -> list[InstallStep]:
+    def plan_steps() -> list[InstallStep]:
         nonlocal records
-        records = ServerRecords()
-        agent_paths_found = server_config_paths(agent, user=user)
+        records = ServerRecords()  # read while the lock is held
         server_plans[:] = [
-            plan(agent_path, skill_slug(app._state.name), argv, records)
-            for agent_path in agent_paths_found
+            plan(agent_path, name, argv, records)
+            for agent_path in server_config_paths(agent, user=user)
         ]
-        return [server_plan.step for server_plan in server_plans]
+        return _drop_duplicate_files([server_plan.step for server_plan in server_plans])
 
-    if dry:
-        return to_rows(
-            resolve_conflicts(_drop_duplicate_files(planned()), force=force), with_diffs=True
-        )
-    with install_lock():
-        steps = resolve_conflicts(_drop_duplicate_files(planned()), force=force)
-        apply_steps(steps)
+    def save_records() -> None:
         for server_plan in server_plans:
-            records.set(server_plan.file, skill_slug(app._state.name), server_plan.written_entry)
+            records.set(server_plan.file, name, server_plan.written_entry)
         records.save()  # may fail; entries are then recognized by their content
-    return to_rows(steps, with_diffs=False)
+
+    return plan_and_apply(plan_steps, force=force, dry_run=dry, on_applied=save_records)
 
 
 def _plan_blocks(

@@ -221,17 +221,23 @@ def apply_steps(steps: Iterable[InstallStep]) -> None:
 
 
 def plan_and_apply(
-    plan: Callable[[], list[InstallStep]], *, force: bool, dry_run: bool
+    plan: Callable[[], list[InstallStep]],
+    *,
+    force: bool,
+    dry_run: bool,
+    on_applied: Callable[[], object] | None = None,
 ) -> list[dict[str, str]]:
     """Make a plan, apply it while holding the lock, and return its rows.
 
-    A dry run only returns the rows.
+    A dry run only returns the rows. `on_applied` is called before the lock is released.
     """
     if dry_run:
         return to_rows(resolve_conflicts(plan(), force=force), with_diffs=True)
     with install_lock():
         steps = resolve_conflicts(plan(), force=force)
         apply_steps(steps)
+        if on_applied is not None:
+            on_applied()
     return to_rows(steps, with_diffs=False)
 
 

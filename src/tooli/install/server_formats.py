@@ -15,42 +15,14 @@ from tooli.text.jsonable import is_object
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
-    from typing import Protocol
+    from typing import TypeAlias
 
     from tomlkit import TOMLDocument
 
     from tooli.core.protocols import JsonObject
 
-    class ServerFileFormat(Protocol):
-        """A file format with servers by name in one object or table, the container."""
-
-        def get_entry(self, text: str, name: str) -> object:
-            """Return the entry of a server, or None."""
-            ...
-
-        def other_entries(self, text: str, name: str) -> object:
-            """Return the whole content without that entry. An empty container is left out."""
-            ...
-
-        def insert_entry(self, text: str, name: str, entry: JsonObject) -> tuple[str, str]:
-            """Add an entry; return the new text and the part that was inserted."""
-            ...
-
-        def replace_entry(
-            self, text: str, name: str, entry: JsonObject, inserted: str
-        ) -> tuple[str, str]:
-            """Replace an entry; return the new text, and `inserted` with the new entry."""
-            ...
-
-        def remove_entry(self, text: str, name: str, *, container: bool) -> str:
-            """Return the text without an entry. With `container`, an empty container is removed."""
-            ...
-
-        def is_empty(self, text: str) -> bool:
-            """True if the text has no content."""
-            ...
-
-# ------------------------------------------------------------------ JSON with comments
+    ServerFileFormat: TypeAlias = "JsonServers | TomlServers"
+    """A file with servers by name in one object or table, the container."""
 
 
 _SPACE = re.compile(r"(?:[\s\ufeff]+|//[^\n]*|/\*.*?\*/)*", re.DOTALL)
