@@ -54,10 +54,10 @@ def supervise(
     control, ours = os.pipe()
     pid = start(work)
     deadline = None if seconds is None else time.monotonic() + seconds
-    watched = Supervisor(pid, os.getppid() if parent is None else parent, control, deadline)
-    prepare(watched)
+    monitored = Supervisor(pid, os.getppid() if parent is None else parent, control, deadline)
+    prepare(monitored)
     os.write(ours, commands)
-    report = watched.supervise()
+    report = monitored.supervise()
     os.close(control)
     os.close(ours)
     return dict(report)
@@ -143,9 +143,9 @@ def test_interrupt_of_the_terminal_is_not_forwarded() -> None:
     def check() -> None:
         signals: list[tuple[int, int]] = []
 
-        def prepare(watched: Supervisor) -> None:
-            watched.note_interrupt()
-            watched.deadline = time.monotonic() + 2 * supervisor.INTERRUPT_FORWARD_DELAY
+        def prepare(monitored: Supervisor) -> None:
+            monitored.note_interrupt()
+            monitored.deadline = time.monotonic() + 2 * supervisor.INTERRUPT_FORWARD_DELAY
             send = supervisor.send_signal
             supervisor.send_signal = lambda pid, number: (  # type: ignore[assignment]
                 signals.append((pid, number)) or send(pid, number)
