@@ -172,3 +172,27 @@ def test_files_that_cannot_be_flushed(tmp_path: Any) -> None:
     file.close()
     with pytest.raises(OSError):
         broken.close()
+
+
+def test_is_readable() -> None:
+    read_end, write_end = os.pipe()
+    try:
+        assert not processes.is_readable(read_end)
+        os.write(write_end, b"x")
+        assert processes.is_readable(read_end)
+        assert processes.is_readable(read_end)  # the byte was not read
+        os.read(read_end, 1)
+        assert not processes.is_readable(read_end)
+    finally:
+        os.close(write_end)
+    assert processes.is_readable(read_end)  # the other end is closed
+    os.close(read_end)
+
+
+def test_find_descendants_ignores_other_processes() -> None:
+    table = {
+        pid: processes.Process(parent, 1, name)
+        for pid, parent, name in [(2, 1, "a"), (3, 2, "b"), (4, 3, "c"), (5, 1, "d"), (6, 6, "e")]
+    }
+    assert processes.find_descendants(2, table) == {3: "b", 4: "c"}
+    assert processes.find_descendants(6, table) == {}

@@ -139,14 +139,14 @@ def _make_step(
 def _make_next(cls: type[Next[Any]], result: object, steps: list[NextStep]) -> Next[Any]:
     made = cls(result)
     for step in steps:
-        _require_type(step, "tooli.core.result_types", "NextStep")
+        _require_type(step, _RESULT_MODULE, "NextStep")
         made.then(step.command, step.arguments, why=step.why)
     return made
 
 
 def _make_message(cls: type[Message], content: str | Image, role: str) -> Message:
     if type(content) is not str:
-        _require_type(content, _CONTENT_MODULE, "Image", "Audio", "Embedded", "Link")
+        _require_type(content, _RESULT_MODULE, "Image", "Audio", "Embedded", "Link")
     return cls(content, role)
 
 
@@ -156,7 +156,7 @@ def _require_type(value: object, module: str, *names: str) -> None:
         raise ValueError(f"unexpected {type(value).__name__}")
 
 
-_CONTENT_MODULE, _PEER_MODULE = "tooli.core.result_types", "tooli.core.peer"
+_RESULT_MODULE, _PEER_MODULE = "tooli.core.result_types", "tooli.core.peer"
 _TIME_PART_TYPES = (*[_INT] * 4, None, _INT)
 VALUE_KINDS: dict[str, ValueKind] = {
     "tuple": ValueKind("builtins", "tuple", _list_parts, (_LIST,)),
@@ -184,31 +184,29 @@ VALUE_KINDS: dict[str, ValueKind] = {
     "path": ValueKind("pathlib", "PosixPath", lambda v: (str(v),), (_STR,)),
     "pure path": ValueKind("pathlib", "PurePosixPath", lambda v: (str(v),), (_STR,)),
     "page": ValueKind(
-        "tooli.core.result_types",
+        _RESULT_MODULE,
         "Page",
         lambda v: (v.items, v.next_cursor, v.total),
         (_LIST, _OPTIONAL_STR, _OPTIONAL_INT),
         _make_page,
     ),
-    "step": ValueKind(
-        "tooli.core.result_types", "NextStep", _record_parts, (_STR, (dict,), _STR), _make_step
-    ),
+    "step": ValueKind(_RESULT_MODULE, "NextStep", _record_parts, (_STR, (dict,), _STR), _make_step),
     "next": ValueKind(
-        "tooli.core.result_types",
+        _RESULT_MODULE,
         "Next",
         lambda v: (v.result, list(v.steps)),
         (None, _LIST),
         _make_next,
     ),
-    "image": ValueKind(_CONTENT_MODULE, "Image", _record_parts, ((bytes,), _STR)),
-    "audio": ValueKind(_CONTENT_MODULE, "Audio", _record_parts, ((bytes,), _STR)),
+    "image": ValueKind(_RESULT_MODULE, "Image", _record_parts, ((bytes,), _STR)),
+    "audio": ValueKind(_RESULT_MODULE, "Audio", _record_parts, ((bytes,), _STR)),
     "embedded": ValueKind(
-        _CONTENT_MODULE, "Embedded", _record_parts, (_STR, (str, bytes), _OPTIONAL_STR)
+        _RESULT_MODULE, "Embedded", _record_parts, (_STR, (str, bytes), _OPTIONAL_STR)
     ),
     "link": ValueKind(
-        _CONTENT_MODULE, "Link", _record_parts, (_STR, _STR, _OPTIONAL_STR, _OPTIONAL_STR)
+        _RESULT_MODULE, "Link", _record_parts, (_STR, _STR, _OPTIONAL_STR, _OPTIONAL_STR)
     ),
-    "message": ValueKind(_CONTENT_MODULE, "Message", _record_parts, (None, _STR), _make_message),
+    "message": ValueKind(_RESULT_MODULE, "Message", _record_parts, (None, _STR), _make_message),
     "elicit": ValueKind(_PEER_MODULE, "Elicit", _record_parts, (_STR, (dict,))),
     "sample": ValueKind(
         _PEER_MODULE, "Sample", _record_parts, ((list, tuple), _INT, _OPTIONAL_STR)

@@ -9,12 +9,15 @@ from __future__ import annotations
 
 import os
 
+from tooli.text.jsonable import is_list
+
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any, TypeAlias
 
+    Args: TypeAlias = tuple[Any, ...]  # of an audit event
     Actions: TypeAlias = tuple[tuple[str, Any], ...]
 
 _WRITE_FLAGS = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
@@ -29,29 +32,28 @@ class DirFdPath:
 
     __slots__ = ("dir_fd", "path")
 
-    def __init__(self, path: Any, dir_fd: int) -> None:
+    def __init__(self, path: str | bytes, dir_fd: int) -> None:
         self.path = path
         self.dir_fd = dir_fd
 
 
-def _path_argument(args: tuple[Any, ...], path_index: int, dir_fd_index: int) -> Any:
+def _path_argument(args: Args, path_index: int, dir_fd_index: int) -> Any:
     """Return the path argument of an event, with its directory if it is relative to one."""
     fd = args[dir_fd_index] if len(args) > dir_fd_index else -1
     return DirFdPath(args[path_index], fd) if type(fd) is int and fd >= 0 else args[path_index]
 
 
-def _open_actions(args: tuple[Any, ...]) -> Actions:
-    path_index, mode, flags = args
-    if type(path_index) is int:  # a descriptor, which is open already
+def _open_actions(args: Args) -> Actions:
+    path, mode, flags = args
+    if type(path) is int:  # a descriptor, which is open already
         return _NO_ACTIONS
     if flags & _WRITE_FLAGS or (mode is not None and not {"w", "a", "x", "+"}.isdisjoint(mode)):
-        return (
-            ("make" if flags & _EXCLUSIVE_CREATE == _EXCLUSIVE_CREATE else "write", path_index),
-        )
-    return (("read", path_index),)
+        is_new = flags & _EXCLUSIVE_CREATE == _EXCLUSIVE_CREATE
+        return (("make" if is_new else "write", path),)
+    return (("read", path),)
 
 
-def _sqlite_actions(args: tuple[Any, ...]) -> Actions:
+def _sqlite_actions(args: Args) -> Actions:
     name = _to_text(args[0])
     if not name or name == ":memory:":
         return _NO_ACTIONS
@@ -66,10 +68,10 @@ def _sqlite_actions(args: tuple[Any, ...]) -> Actions:
 def _sqlite_uri_actions(rest: str) -> Actions:
     """Return the actions for a SQLite URI. In case of doubt it is opened for writing."""
     rest = rest.partition("#")[0]
-    path_index, _, query = rest.partition("?")
-    if path_index[:2] == "//":  # an authority: empty, or localhost
-        path_index = path_index[2 + len(path_index[2:].partition("/")[0]) :]
-    name = _percent_decode(path_index)
+    path, _, query = rest.partition("?")
+    if path[:2] == "//":  # an authority: empty, or localhost
+        path = path[2 + len(path[2:].partition("/")[0]) :]
+    name = _percent_decode(path)
     options = [part.partition("=")[::2] for part in query.split("&")]
     modes = {_percent_decode(value) for key, value in options if _percent_decode(key) == "mode"}
     if name in ("", ":memory:") or modes == {"memory"}:
@@ -88,12 +90,12 @@ def _percent_decode(text: str) -> str:
     return os.fsdecode(data.partition(b"\0")[0])
 
 
-def _connect_actions(args: tuple[Any, ...]) -> Actions:
+def _connect_actions(args: Args) -> Actions:
     address = args[1]
     return (("net", _format_address(address)),) if address is not None else _NO_ACTIONS
 
 
-def _bind_actions(args: tuple[Any, ...]) -> Actions:
+def _bind_actions(args: Args) -> Actions:
     address = args[1]
     actions: Actions = (("net", _format_address(address)),)
     if isinstance(address, (str, bytes)) and address[:1] not in ("", "\0", b"", b"\0"):
@@ -101,23 +103,22 @@ def _bind_actions(args: tuple[Any, ...]) -> Actions:
     return actions
 
 
-def _format_address(address: Any) -> str:
-    if isinstance(address, tuple):
-        parts: Any = address  # pyright: ignore[reportUnknownVariableType]
-        return ":".join(map(str, parts[:2]))
+def _format_address(address: object) -> str:
+    if is_list(address):
+        return ":".join(map(str, address[:2]))
     return _to_text(address) or str(address)
 
 
-def _to_text(value: Any) -> str:
+def _to_text(value: object) -> str:
     """Return a str, bytes or path as text, and "" for anything else."""
     return os.fsdecode(value) if isinstance(value, (str, bytes, os.PathLike)) else ""  # pyright: ignore[reportUnknownArgumentType]
 
 
-def _resolve_actions(args: tuple[Any, ...]) -> Actions:
+def _resolve_actions(args: Args) -> Actions:
     return (("net", _format_address(args[0])),)
 
 
-def _spawn_actions(args: tuple[Any, ...]) -> Actions:
+def _spawn_actions(args: Args) -> Actions:
     """Return a spawn action with the name of the program."""
     for arg in args:
         if _to_text(arg):
@@ -127,7 +128,7 @@ def _spawn_actions(args: tuple[Any, ...]) -> Actions:
     return (("spawn", "a copy of the process"),)
 
 
-def _import_actions(args: tuple[Any, ...]) -> Actions:
+def _import_actions(args: Args) -> Actions:
     """Report the import of a module that creates interpreters, which no audit hook observes.
 
     The import is refused, because refusing the creation itself crashes some versions of Python.
@@ -135,31 +136,31 @@ def _import_actions(args: tuple[Any, ...]) -> Actions:
     return (("spawn", "another interpreter"),) if args[0] in _INTERPRETER_MODULES else _NO_ACTIONS
 
 
-def _signal_actions(args: tuple[Any, ...]) -> Actions:
+def _signal_actions(args: Args) -> Actions:
     """Report a signal to another process; signal 0 only checks that the process exists."""
     pid, number = args
     return _NO_ACTIONS if number == 0 or pid == os.getpid() else (("spawn", f"a signal for {pid}"),)
 
 
-def _group_signal_actions(args: tuple[Any, ...]) -> Actions:
+def _group_signal_actions(args: Args) -> Actions:
     return (("spawn", f"a signal for the group {args[0]}"),) if args[1] else _NO_ACTIONS
 
 
-def _native_actions(args: tuple[Any, ...]) -> Actions:
+def _native_actions(args: Args) -> Actions:
     names = [arg for arg in args if isinstance(arg, str) and arg]
     return (("native", names[-1] if names else "the process itself"),)
 
 
-def _environment_actions(args: tuple[Any, ...]) -> Actions:
+def _environment_actions(args: Args) -> Actions:
     return (("env", _to_text(args[0])),)
 
 
-def _path_action(action: str, dir_fd_index: int = 99) -> Callable[[tuple[Any, ...]], Actions]:
+def _path_action(action: str, dir_fd_index: int = 99) -> Callable[[Args], Actions]:
     """Return a translator for events with one path, which may be relative to a directory."""
     return lambda args: ((action, _path_argument(args, 0, dir_fd_index)),)
 
 
-EVENTS: dict[str, Callable[[tuple[Any, ...]], Actions]] = {
+EVENTS: dict[str, Callable[[Args], Actions]] = {
     "open": _open_actions,
     "os.listdir": _path_action("read"),
     "os.scandir": _path_action("read"),

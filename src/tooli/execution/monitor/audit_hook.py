@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from tooli.core.declared_capabilities import AllowedAccess
+    from tooli.execution.monitor.audit_events import Actions, Args
 
 ACTION_CAPABILITIES = {
     "read": "fs:read",
@@ -317,7 +318,7 @@ def _patch_thread_start() -> None:
     module._start_new_thread = start_and_follow
 
 
-def _audit_hook(event: str, args: tuple[Any, ...]) -> None:
+def _audit_hook(event: str, args: Args) -> None:
     extract_actions = EVENTS.get(event)
     if extract_actions is None:
         handler = _INTERNAL_EVENTS.get(event)
@@ -336,8 +337,8 @@ def _audit_hook(event: str, args: tuple[Any, ...]) -> None:
 def _check_event(
     monitors: tuple[Monitor, ...],
     event: str,
-    extract_actions: Callable[[tuple[Any, ...]], tuple[tuple[str, Any], ...]],
-    args: tuple[Any, ...],
+    extract_actions: Callable[[Args], Actions],
+    args: Args,
 ) -> None:
     for action, target in extract_actions(args):
         if action not in _FILE_ACTIONS:
@@ -380,7 +381,7 @@ def _is_pool_thread(thread: Any) -> bool:
     return getattr(target, "__module__", None) == "concurrent.futures.thread"
 
 
-def _follow_thread(args: tuple[Any, ...]) -> None:
+def _follow_thread(args: Args) -> None:
     """Mark a new thread as belonging to the monitors of the thread that starts it."""
     global _has_followed_threads
     monitors = _current_monitors.get()
@@ -400,12 +401,12 @@ def _follow_thread(args: tuple[Any, ...]) -> None:
     _has_followed_threads = True
 
 
-def _mark_hook_called(args: tuple[Any, ...]) -> None:
+def _mark_hook_called(args: Args) -> None:
     global _hook_called
     _hook_called = True
 
 
-_INTERNAL_EVENTS: dict[str, Callable[[tuple[Any, ...]], None]] = {
+_INTERNAL_EVENTS: dict[str, Callable[[Args], None]] = {
     "_thread.start_new_thread": _follow_thread,
     "_thread.start_joinable_thread": _follow_thread,
     _PROBE_EVENT: _mark_hook_called,

@@ -11,7 +11,7 @@ import errno
 import os
 import struct
 
-from tooli.execution.sandbox.syscalls import SandboxUnavailable, syscall
+from tooli.execution.sandbox.syscalls import SandboxUnavailable, ctypes, syscall
 
 TYPE_CHECKING = False
 
@@ -67,15 +67,13 @@ class Ruleset:
     """The rights of a process; enforce() applies them."""
 
     def __init__(self, abi: int, net: bool) -> None:
-        from ctypes import create_string_buffer
-
         self.handled_rights = _RIGHTS_BY_ABI[min(abi, 5)]
         fields = [self.handled_rights]
         if abi >= NETWORK_ABI:
             fields.append(0 if net else _TCP_RIGHTS)
         if abi >= SCOPES_ABI:
             fields.append(_SCOPE_FLAGS)
-        attributes = create_string_buffer(struct.pack(f"={len(fields)}Q", *fields))
+        attributes = ctypes.create_string_buffer(struct.pack(f"={len(fields)}Q", *fields))
         try:
             self._fd = syscall(_CREATE_RULESET, attributes, 8 * len(fields), 0)
         except OSError as error:
@@ -88,8 +86,6 @@ class Ruleset:
         resolved before. If such a path is a link now, somebody has replaced it, and it gets no
         rights. Use `follow_symlinks` for paths of the system.
         """
-        from ctypes import create_string_buffer
-
         try:
             flags = os.O_PATH | os.O_CLOEXEC
             descriptor = os.open(path, flags if follow_symlinks else flags | os.O_NOFOLLOW)
@@ -100,7 +96,7 @@ class Ruleset:
             allowed = rights & self.handled_rights & (-1 if kind == 0o040000 else _FILE_RIGHTS)
             if kind == 0o120000 or not allowed:
                 return False
-            rule = create_string_buffer(struct.pack("=Qi", allowed, descriptor), 12)
+            rule = ctypes.create_string_buffer(struct.pack("=Qi", allowed, descriptor), 12)
             syscall(_ADD_RULE, self._fd, _PATH_BENEATH, rule, 0)
             return True
         except OSError as error:

@@ -12,7 +12,12 @@ import errno
 import struct
 
 from tooli.core.record import Record
-from tooli.execution.sandbox.syscalls import SandboxUnavailable, detect_architecture, syscall
+from tooli.execution.sandbox.syscalls import (
+    SandboxUnavailable,
+    ctypes,
+    detect_architecture,
+    syscall,
+)
 
 TYPE_CHECKING = False
 
@@ -239,12 +244,12 @@ def is_available() -> bool:
 
 def enforce(rules: SeccompRules) -> None:
     """Apply the rules to this process and everything it starts, or raise SandboxUnavailable."""
-    from ctypes import addressof, create_string_buffer
-
     name = detect_architecture()
     program = assemble(rules, _AUDIT_ARCHES[name])
-    code_buffer = create_string_buffer(program, len(program))
-    header = create_string_buffer(struct.pack("=H6xQ", len(program) // 8, addressof(code_buffer)))
+    code_buffer = ctypes.create_string_buffer(program, len(program))
+    header = ctypes.create_string_buffer(
+        struct.pack("=H6xQ", len(program) // 8, ctypes.addressof(code_buffer))
+    )
     try:
         syscall(_SECCOMP_SYSCALL[name], 1, 1, header)  # set a filter for all threads
     except OSError as error:

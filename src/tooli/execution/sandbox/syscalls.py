@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import struct
 import sys
 
 from tooli.execution.processes import prctl
@@ -10,7 +11,13 @@ from tooli.execution.processes import prctl
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
+    import ctypes
     from typing import Any
+else:
+    try:
+        import ctypes
+    except ImportError:  # Python was built without libffi; _load_libc() reports it
+        ctypes = None
 
 _NO_NEW_PRIVS, _DUMPABLE, _AMBIENT, _CLEAR_ALL = 38, 4, 47, 4
 _CAPABILITY_SYSCALLS = {"x86_64": (125, 126), "aarch64": (90, 91)}  # capget and capset
@@ -34,13 +41,11 @@ def detect_architecture() -> str:
 
 def syscall(number: int, *args: Any) -> int:
     """Call the kernel and return the result, or raise OSError."""
-    from ctypes import c_long, get_errno
-
     result = _load_libc().syscall(
-        c_long(number), *[c_long(arg) if isinstance(arg, int) else arg for arg in args]
+        *[ctypes.c_long(arg) if isinstance(arg, int) else arg for arg in (number, *args)]
     )
     if result == -1:
-        code = get_errno()
+        code = ctypes.get_errno()
         raise OSError(code, os.strerror(code))
     return result
 
@@ -49,11 +54,9 @@ def _load_libc() -> Any:
     global _libc
     if _libc is None:
         try:
-            import ctypes
-
             _libc = ctypes.CDLL(None, use_errno=True)
             _libc.syscall.restype = ctypes.c_long
-        except (ImportError, OSError, AttributeError) as error:
+        except (OSError, AttributeError) as error:
             raise SandboxUnavailable(f"ctypes cannot load the C library: {error}") from None
     return _libc
 
@@ -69,19 +72,16 @@ def lock_down_process() -> None:
 
 def drop_privileges(keep_mask: int) -> None:
     """Drop all Linux capabilities except these. Processes without capabilities are unchanged."""
-    import struct
-    from ctypes import create_string_buffer
-
     capget, capset = _CAPABILITY_SYSCALLS[detect_architecture()]
-    header = create_string_buffer(struct.pack("=Ii", _CAPABILITY_VERSION, 0))
-    data = create_string_buffer(24)
+    header = ctypes.create_string_buffer(struct.pack("=Ii", _CAPABILITY_VERSION, 0))
+    data = ctypes.create_string_buffer(24)
     syscall(capget, header, data)
     effective, permitted, _, permitted_high, *_ = struct.unpack("=6I", data.raw)
     if not permitted and not permitted_high:
         return
     prctl(_AMBIENT, _CLEAR_ALL)  # Linux before 4.3 has no ambient capabilities
     remaining = struct.pack("=6I", effective & keep_mask, permitted & keep_mask, 0, 0, 0, 0)
-    syscall(capset, header, create_string_buffer(remaining, 24))
+    syscall(capset, header, ctypes.create_string_buffer(remaining, 24))
 
 
 def wipe_initial_environment() -> None:
@@ -90,8 +90,6 @@ def wipe_initial_environment() -> None:
     Removing a variable removes only a pointer. The text stays on the stack and in
     /proc/self/environ.
     """
-    from ctypes import memset
-
     try:
         with open("/proc/self/stat", "rb") as file:
             fields = file.read().rpartition(b")")[2].split()
@@ -99,4 +97,4 @@ def wipe_initial_environment() -> None:
     except (OSError, ValueError, IndexError) as error:
         raise SandboxUnavailable(f"/proc/self/stat cannot be read: {error}") from None
     if 0 < start < end:
-        memset(start, 0, end - start)
+        ctypes.memset(start, 0, end - start)
