@@ -268,7 +268,7 @@ def test_looking_for_connections_leaves_nothing_open() -> None:
 
 
 def test_a_thread_that_overran_ends_with_its_function(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tooli.execution.timeouts.can_fork", lambda: False)
+    monkeypatch.setattr("tooli.stages.timeout.can_fork", lambda: False)
     held, before, workers = threading.Event(), set(threading.enumerate()), Tooli("workers")
 
     @workers.command(timeout=0.1)

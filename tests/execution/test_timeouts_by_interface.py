@@ -503,7 +503,7 @@ def test_a_runner_that_has_to_be_alone_is(name: str, seconds: float | None) -> N
 
 
 def test_without_fork_it_is_not_run_at_all(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tooli.execution.timeouts.can_fork", lambda: False)
+    monkeypatch.setattr("tooli.stages.timeout.can_fork", lambda: False)
     tool = app.find("where")
     assert tool is not None
     outcome = run(Call(tool, {}, PYTHON_CALLER, [], meta={}), (bind, around, timeout_stage(tool)))
@@ -516,7 +516,7 @@ def test_without_fork_it_is_not_run_at_all(monkeypatch: pytest.MonkeyPatch) -> N
 
 @pytest.fixture
 def forkless(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tooli.execution.timeouts.can_fork", lambda: False)
+    monkeypatch.setattr("tooli.stages.timeout.can_fork", lambda: False)
 
 
 @pytest.mark.usefixtures("forkless")

@@ -82,7 +82,7 @@ def alike() -> Iterator[None]:
     """Tokens of plans do not differ from call to call; no process is started for a deadline."""
     with (
         mock.patch("tooli.stages.dry_run.encode_plan_token", lambda *_: "token"),
-        mock.patch("tooli.execution.timeouts.can_fork", lambda: False),
+        mock.patch("tooli.stages.timeout.can_fork", lambda: False),
     ):
         yield
 
