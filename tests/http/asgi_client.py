@@ -1,4 +1,4 @@
-"""An ASGI application driven by hand: what a client may say, in any order and in any pieces."""
+"""A client that calls an ASGI application message by message."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ JSON: Header = (b"content-type", b"application/json")
 
 
 class Client:
-    """One request; the answer grows in `sent` while the application works."""
+    """One request. `sent` contains the messages of the response so far."""
 
     def __init__(self, api: Any) -> None:
         self.api = api
@@ -28,7 +28,7 @@ class Client:
         self.grew.set()
 
     def say(self, body: bytes = b"", more: bool = False) -> None:
-        """A piece of the body."""
+        """Send a chunk of the body."""
         self.arriving.put_nowait({"type": "http.request", "body": body, "more_body": more})
 
     def leave(self) -> None:
@@ -36,7 +36,7 @@ class Client:
         self.arriving.put_nowait({"type": "http.disconnect"})
 
     async def until(self, count: int) -> None:
-        """Wait until so many messages of the answer are there."""
+        """Wait until the response has `count` messages."""
         while len(self.sent) < count:
             self.grew.clear()
             await asyncio.wait_for(self.grew.wait(), 120)
@@ -44,7 +44,7 @@ class Client:
     def start(
         self, method: str, path: str, headers: list[Header], query: bytes = b"", root: str = ""
     ) -> asyncio.Task[None]:
-        """Send the head; the application begins to work."""
+        """Send the request line and headers; return the task of the application."""
         scope = {
             "type": "http",
             "method": method,
@@ -73,7 +73,7 @@ class Client:
 
     @property
     def code(self) -> str | None:
-        """The error's code; the envelope is looked at on the way."""
+        """The code of the error, or None. Checks the keys of the envelope."""
         told = self.json()
         assert list(told) == (["ok", "result", "meta"] if told["ok"] else ["ok", "error", "meta"])
         return None if told["ok"] else told["error"]["code"]
@@ -88,7 +88,7 @@ async def send(
     query: bytes = b"",
     host: tuple[Header, ...] = (HOST,),
 ) -> Client:
-    """One whole request and its answer."""
+    """Send a complete request and return it with its response."""
     client = Client(api)
     client.say(body or b"")
     sent_headers = [*host, *headers]
@@ -99,7 +99,7 @@ async def send(
 
 
 async def post(api: Any, path: str, arguments: Any = None, *headers: Header, **more: Any) -> Client:
-    """Call a tool with arguments."""
+    """Call a tool."""
     return await send(
         api, "POST", f"/tools/{path}", json.dumps(arguments or {}).encode(), *headers, **more
     )

@@ -1,4 +1,4 @@
-"""Real servers for the tests of this room."""
+"""HTTP servers in processes of their own."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ import pytest
 
 
 class Served:
-    """A server in a process of its own, on a port that it picked."""
+    """A server process on a free port."""
 
     def __init__(self, **settings: Any) -> None:
         environment = {**os.environ, **settings.pop("environment", {})}
@@ -55,7 +55,7 @@ class Served:
             connection.close()
 
     def stop(self, sig: int = signal.SIGTERM) -> tuple[int, str, str]:
-        """Ask it to end; its exit code, and what it wrote."""
+        """Stop the server; return its exit code, stdout and stderr."""
         if self.process.poll() is None:
             self.process.send_signal(sig)
         out, err = self.process.communicate(timeout=30)
@@ -76,7 +76,7 @@ def serve():
 
 
 def until(truth: Any) -> None:
-    """Wait for something that another process does."""
+    """Wait until a condition is true; another process makes it true."""
     end = time.monotonic() + 20
     while not truth():
         assert time.monotonic() < end, "it never happened"

@@ -1,4 +1,4 @@
-"""The server itself: a real process, a real network, clients that behave and others."""
+"""The HTTP server in a process of its own: invalid requests, streams, shutdown, workers."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def read_all(sock: socket.socket) -> bytes:
     return data
 
 
-def test_it_says_where_it_is_and_keeps_quiet(serve) -> None:
+def test_url_is_printed_and_nothing_else(serve) -> None:
     server = serve()
     assert server.line == f"served is served at http://127.0.0.1:{server.port}\n"
     status, envelope = server.post("add", {"a": 2})
@@ -46,7 +46,7 @@ def test_it_says_where_it_is_and_keeps_quiet(serve) -> None:
     assert (code, err) == (0, "")
 
 
-def test_an_access_log_if_it_is_wanted(serve) -> None:
+def test_access_log(serve) -> None:
     server = serve(access_log=True, environment={"TOOLI_TOKEN": "hush"})
     assert server.post("add", {"a": 2})[0] == 401
     assert server.post("add", {"a": 2}, authorization="Bearer hush")[0] == 200
@@ -56,7 +56,7 @@ def test_an_access_log_if_it_is_wanted(serve) -> None:
     assert "hush" not in err
 
 
-def test_one_connection_carries_many_requests(serve) -> None:
+def test_keep_alive(serve) -> None:
     connection = serve().connect()
     for a in range(20):
         connection.request(
@@ -66,7 +66,7 @@ def test_one_connection_carries_many_requests(serve) -> None:
     connection.close()
 
 
-def test_requests_in_a_pipeline_are_answered_in_order(serve) -> None:
+def test_pipelined_requests_are_answered_in_order(serve) -> None:
     with serve().raw() as sock:
         bodies = [b'{"a":%d}' % a for a in range(10)]
         sock.sendall(b"".join(map(whole, bodies)))
@@ -126,7 +126,7 @@ def serve_once():
     server.stop()
 
 
-def test_a_body_that_is_too_large_is_refused_while_it_is_sent(serve) -> None:
+def test_large_chunked_body_is_rejected_early(serve) -> None:
     server = serve(max_body=1000)
     with server.raw() as sock:
         sock.sendall(REQUEST + b"Transfer-Encoding: chunked\r\n\r\n")
@@ -137,7 +137,7 @@ def test_a_body_that_is_too_large_is_refused_while_it_is_sent(serve) -> None:
     assert server.post("add", {"a": 1})[0] == 200
 
 
-def test_slow_bodies_and_slow_clients_do_not_stop_the_others(serve) -> None:
+def test_slow_body_does_not_block_other_clients(serve) -> None:
     server = serve(chunk_timeout=0.2)
     with server.raw() as slow:
         slow.sendall(REQUEST + b"Content-Length: 10\r\n\r\n{")
@@ -152,7 +152,7 @@ def test_slow_bodies_and_slow_clients_do_not_stop_the_others(serve) -> None:
 
 @pytest.mark.parametrize("tool", ["rows", "arows"])
 @pytest.mark.parametrize("accept", ["application/x-ndjson", "text/event-stream"])
-def test_the_first_row_comes_before_the_others_and_the_last_never(
+def test_items_are_streamed_until_the_client_disconnects(
     serve, until, tmp_path, tool: str, accept: str
 ) -> None:
     server = serve()
@@ -177,8 +177,8 @@ def test_the_first_row_comes_before_the_others_and_the_last_never(
     assert server.post("add", {"a": 1})[0] == 200
 
 
-def test_a_reader_that_stops_holds_the_stream(serve, until, tmp_path) -> None:
-    """Memory stays flat: what nobody reads is not made."""
+def test_backpressure_bounds_memory(serve, until, tmp_path) -> None:
+    """The tool is paused while the client does not read."""
     import resource
 
     server = serve()
@@ -205,7 +205,7 @@ def test_a_reader_that_stops_holds_the_stream(serve, until, tmp_path) -> None:
 
 
 @pytest.mark.parametrize("sig", [signal.SIGTERM, signal.SIGINT])
-def test_a_running_call_is_finished(serve, until, tmp_path, sig) -> None:
+def test_running_call_is_finished(serve, until, tmp_path, sig) -> None:
     server = serve()
     begun, go = tmp_path / "begun", tmp_path / "go"
     told: list[tuple[int, dict]] = []
@@ -232,7 +232,7 @@ def refuses(port: int) -> bool:
 
 @pytest.mark.parametrize("tool", ["wait", "await-for-ever"])
 @pytest.mark.parametrize("workers", [1, 2])
-def test_a_call_that_does_not_finish_is_told(serve, until, tmp_path, tool: str, workers) -> None:
+def test_call_cut_off_by_shutdown_gets_an_error(serve, until, tmp_path, tool: str, workers) -> None:
     server = serve(grace=0, workers=workers)
     begun = tmp_path / "begun"
     arguments = {"begun": str(begun)}
@@ -249,7 +249,7 @@ def test_a_call_that_does_not_finish_is_told(serve, until, tmp_path, tool: str, 
     assert code == 0
 
 
-def test_a_stream_that_does_not_finish_is_told(serve, until, tmp_path) -> None:
+def test_stream_cut_off_by_shutdown_gets_an_error(serve, until, tmp_path) -> None:
     server = serve(grace=0)
     connection = server.connect()
     arguments = {"go": str(tmp_path / "never"), "closed": str(tmp_path / "closed")}
@@ -266,7 +266,7 @@ def test_a_stream_that_does_not_finish_is_told(serve, until, tmp_path) -> None:
 # ------------------------------------------------------------------ workers
 
 
-def test_two_workers_serve_from_one_port(serve, until) -> None:
+def test_two_workers_share_a_port(serve, until) -> None:
     server = serve(workers=2)
     seen: set[int] = set()
 
@@ -280,7 +280,7 @@ def test_two_workers_serve_from_one_port(serve, until) -> None:
     until(lambda: not any(map(lives, seen)))
 
 
-def test_a_worker_that_dies_is_replaced(serve, until) -> None:
+def test_dead_worker_is_replaced(serve, until) -> None:
     import os
 
     server = serve(workers=2)
@@ -297,7 +297,7 @@ def test_a_worker_that_dies_is_replaced(serve, until) -> None:
     until(answers)
 
 
-def test_workers_do_not_outlive_the_one_that_looks_after_them(serve, until) -> None:
+def test_workers_end_with_their_parent(serve, until) -> None:
     server = serve(workers=2)
     worker = server.post("which")[1]["result"]
     server.process.kill()
@@ -315,13 +315,13 @@ def lives(pid: int) -> bool:
 # ------------------------------------------------------------------ what cannot be started
 
 
-def test_a_refusal_in_a_real_process(serve) -> None:
+def test_startup_error_sets_the_exit_code(serve) -> None:
     server = serve(host="0.0.0.0")
     assert json.loads(server.line)["code"] == "E1020"
     assert server.process.wait(120) == 2
 
 
-def test_everywhere_with_a_token(serve) -> None:
+def test_wildcard_address_with_a_token(serve) -> None:
     server = serve(host="0.0.0.0", token="t")
     assert server.line.endswith(f"http://localhost:{server.port}\n")
     assert server.post("add", {"a": 1})[0] == 401
@@ -334,7 +334,7 @@ def test_everywhere_with_a_token(serve) -> None:
 # ------------------------------------------------------------------ slow heads
 
 
-async def test_a_head_that_does_not_come_is_not_waited_for(monkeypatch) -> None:
+async def test_incomplete_headers_time_out(monkeypatch) -> None:
     import uvicorn
 
     monkeypatch.setattr(TimeoutProtocol, "header_timeout", 0.05)
