@@ -25,7 +25,7 @@ from tooli.pipeline.present import (
 )
 from tooli.text.json_encoder import encode, has_escaped_controls, make_json_writer
 from tooli.text.redact import RecordRedactor, find_safe_cut, is_clean_json, list_secret_forms
-from tooli.text.sanitize import sanitize
+from tooli.text.sanitize import is_clean, sanitize
 
 STANDARD, STRICT, OFF = RedactionPolicy(), RedactionPolicy("strict"), RedactionPolicy("off")
 ODD = (
@@ -546,3 +546,11 @@ def test_the_longest_form_comes_first() -> None:
     traces = list_secret_forms([SecretInput("key1"), SecretInput("key1-and-more")])
     assert traces == sorted(traces, key=len, reverse=True)
     assert "key1" in traces
+
+
+@pytest.mark.parametrize("previous", ["a", "\u200c", "\u200d", "\ufe00", "\ufe0f"])
+def test_short_texts_are_checked_by_the_same_table_as_sanitize(previous: str) -> None:
+    """`is_clean_json` has no regular expressions for short texts; both must agree."""
+    for code in (*range(0x80, 0xD800), *range(0xE000, 0x10000), *range(0xDFF00, 0xE1100)):
+        text = previous + chr(code)
+        assert is_clean_json(text) == is_clean(text), hex(code)
