@@ -91,10 +91,8 @@ def add_skill(
 
     def plan() -> list[InstallStep]:
         steps = [
-            plan_skill(
-                os.path.join(agent_path.path, skill_slug(name)), agent_path.agent, name, files
-            )
-            for agent_path in skill_paths(agent, user=user)
+            plan_skill(agent_path.path, agent_path.agent, name, files)
+            for agent_path in skill_paths(name, agent, user=user)
         ]
         blocks = {"AGENTS.md": agents_md, "CLAUDE.md": claude_md}
         return steps + _plan_blocks(app, [file for file, selected in blocks.items() if selected])
@@ -109,14 +107,9 @@ def remove_skill(
     name, files = app._state.name, app_skill_files(app)
 
     def plan() -> list[InstallStep]:
-        agent_paths_found = skill_paths(agent or SKILL_PATHS, user=user)
         steps = [
-            plan_skill_removal(
-                os.path.join(agent_path.path, skill_slug(name)),
-                _display_agent(agent_path, agent),
-                files,
-            )
-            for agent_path in agent_paths_found
+            plan_skill_removal(agent_path.path, _display_agent(agent_path, agent), files)
+            for agent_path in skill_paths(name, agent or SKILL_PATHS, user=user)
         ]
         return steps if agent or user else steps + _plan_blocks(app, DOCUMENT_AGENTS, removal=True)
 
@@ -126,23 +119,15 @@ def remove_skill(
 def list_skills(app: ToolSource) -> Rows:
     """Return every path where the skill may be, and its state there."""
     name, files = app._state.name, app_skill_files(app)
-    found: Rows = []
-    for scope in ("project", "user"):
-        for agent_path in skill_paths((), user=scope == "user"):
-            skill_path = AgentPath(
-                os.path.join(agent_path.path, skill_slug(name)), agent_path.agent
-            )
-            found.append(
-                _status_row(
-                    skill_path,
-                    scope,
-                    lambda at=skill_path: plan_skill(at.path, at.agent, name, files),
-                )
-            )
+    found = [
+        _status_row(at, scope, lambda at=at: plan_skill(at.path, at.agent, name, files))
+        for scope in ("project", "user")
+        for at in skill_paths(name, (), user=scope == "user")
+    ]
     for file, agent in DOCUMENT_AGENTS.items():
-        skill_path = AgentPath(os.path.join(project_root(), file), agent)
+        document = AgentPath(os.path.join(project_root(), file), agent)
         found.append(
-            _status_row(skill_path, "project", lambda file=file: _plan_blocks(app, (file,))[0])
+            _status_row(document, "project", lambda file=file: _plan_blocks(app, (file,))[0])
         )
     return found
 
@@ -289,14 +274,13 @@ def _server_argv(app: ToolSource, command: str | None) -> Sequence[str]:
 # ------------------------------------------------------------------ paths
 
 
-def skill_paths(agents: Iterable[str], *, user: bool) -> list[AgentPath]:
-    """Return the folders for skills, each with the agents that read it."""
-    agents_by_path: dict[str, list[str]] = {}
-    for agent in agents or DEFAULT_AGENTS:
-        path_key = _resolve(SKILL_PATHS[agent][user], user=user)
-        if agent not in agents_by_path.setdefault(path_key, []):
-            agents_by_path[path_key].append(agent)
-    return [AgentPath(path, ", ".join(names)) for path, names in agents_by_path.items()]
+def skill_paths(app: str, agents: Iterable[str], *, user: bool) -> list[AgentPath]:
+    """Return the folders for the skill of an app, each with the agents that read it."""
+    agents_by_folder: dict[str, list[str]] = {}
+    for agent in dict.fromkeys(agents or DEFAULT_AGENTS):
+        folder = os.path.join(_resolve(SKILL_PATHS[agent][user], user=user), skill_slug(app))
+        agents_by_folder.setdefault(folder, []).append(agent)
+    return [AgentPath(folder, ", ".join(names)) for folder, names in agents_by_folder.items()]
 
 
 def server_config_paths(agents: Iterable[str], *, user: bool) -> list[AgentPath]:
