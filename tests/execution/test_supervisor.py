@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from tests.execution.test_processes import refuse, run_in_child, wait_until
+from tests.execution.forked import refuse, run_in_child, wait_until
 
 from tooli.execution import supervisor
 from tooli.execution.processes import adopt_orphans, list_processes

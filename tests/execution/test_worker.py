@@ -9,7 +9,7 @@ import sys
 from typing import Any
 
 import pytest
-from tests.execution.test_processes import refuse, run_in_child
+from tests.execution.forked import refuse, run_in_child
 
 from tooli import Tooli
 from tooli.core.call import Call, Caller, Options

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.execution.test_processes import refuse
+from tests.execution.forked import refuse
 
 from tooli import Tooli
 from tooli.core.call import Call, Caller, Options

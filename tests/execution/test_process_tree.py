@@ -6,41 +6,14 @@ import os
 import signal
 import subprocess
 import sys
-import time
-from collections.abc import Callable
 from typing import Any
 
 import pytest
+from tests.execution.forked import WAIT_SECONDS, refuse, run_in_child, wait_until
 
 from tooli.execution import processes
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="needs /proc")
-WAIT_SECONDS = 60
-
-
-def run_in_child(work: Callable[[], None]) -> int:
-    """Run a function in a forked process; return 0, or 1 if it raised."""
-    pid = os.fork()
-    if pid == 0:
-        try:
-            work()
-        except BaseException:
-            os._exit(1)
-        os._exit(0)
-    return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
-
-
-def refuse(*_: object, **__: object) -> Any:
-    """Fail as a system without /proc does."""
-    raise OSError("not available")
-
-
-def wait_until(condition: Callable[[], object]) -> None:
-    """Wait until a condition holds."""
-    deadline = time.monotonic() + WAIT_SECONDS
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
 
 
 def test_descendants_are_killed_and_reaped() -> None:
