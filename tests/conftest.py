@@ -1,4 +1,4 @@
-"""Shared by all tests: a state directory of their own, and settings of the test tools."""
+"""Fixtures and settings for all tests."""
 
 from __future__ import annotations
 
@@ -10,30 +10,32 @@ import pytest
 from hypothesis import HealthCheck, settings
 from tests import child_coverage
 
+# Hypothesis measures wall time. On a busy machine an example takes many times longer, so a
+# deadline, or a limit for generating data, fails tests whose code is correct.
 settings.register_profile(
     "busy-machine", deadline=None, suppress_health_check=[HealthCheck.too_slow]
 )
-settings.load_profile("busy-machine")  # examples take longer while other processes run
+settings.load_profile("busy-machine")
 
-_passed = count(1)
+_passed_tests = count(1)
 
 
 def pytest_collection_finish() -> None:
-    """Keep the thousands of collected tests out of every later look of the collector's."""
+    """Exclude the collected tests from garbage collection, which would visit them each time."""
     gc.collect()
     gc.freeze()
 
 
 def pytest_report_teststatus(report: pytest.TestReport) -> tuple[str, str, str] | None:
-    """One dot for a hundred tests: what went wrong is not to drown in what went well."""
+    """Print one dot for a hundred passed tests, so that failures stand out."""
     if report.when == "call" and report.passed:
-        return "passed", "" if next(_passed) % 100 else ".", "PASSED"
+        return "passed", "" if next(_passed_tests) % 100 else ".", "PASSED"
     return None
 
 
 @pytest.fixture(scope="session", autouse=True)
-def own_state(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """Keys of cursors and results that were too large stay out of the user's home."""
+def state_dir(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Keep signing keys and stored results out of the home directory."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("XDG_STATE_HOME", str(tmp_path_factory.mktemp("state")))
         yield
@@ -57,7 +59,7 @@ def collect_child_coverage(
 
 @pytest.fixture(scope="session")
 def postgres_server() -> Iterator[str]:
-    """The address of a Postgres server; its tests stand in the group "postgres", to share it."""
+    """The address of a Postgres server. Tests in the group "postgres" share it."""
     from tests.integration.postgres import running
 
     with running() as address:

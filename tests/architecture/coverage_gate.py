@@ -14,7 +14,7 @@ LIMIT = 95.0
 MAX_LISTED = 12
 PARTS = (
     *("tooli/core/", "tooli/schema/", "tooli/text/", "tooli/records/", "tooli/pipeline/"),
-    *("tooli/policy/", "tooli/stages/", "tooli/storage/"),
+    *("tooli/policy/", "tooli/stages/", "tooli/storage/", "tooli/execution/"),
     "tooli/errors.py",
 )
 
