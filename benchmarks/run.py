@@ -5,7 +5,7 @@ and FastAPI. As something to read for agents: FastMCP, incur and the older tooli
 
     python benchmarks/run.py                  all cases, 25 rounds; writes benchmarks/RESULTS.md
     python benchmarks/run.py --quick          five rounds
-    python benchmarks/run.py --only two       one case (repeatable); writes nothing
+    python benchmarks/run.py --only agent     one case (repeatable); writes nothing
 
 Needs nothing but Python: it makes its own environments under `.cache/bench/`.
 """

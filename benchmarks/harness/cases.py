@@ -27,8 +27,8 @@ from harness.servers import TOOLS
 from harness.tokens import TokenCounter
 
 CASES: dict[str, str] = {
-    "two": "Two-command app, `hello bob --count 2 --json`",
-    "seven": "Seven-parameter app (str, int, bool, Path, Enum, list, Optional), `--json`",
+    "two-commands": "Two-command app, `hello bob --count 2 --json`",
+    "seven-parameters": "Seven-parameter app of common types, `--json`",
     "usage": "Usage error (`--count many`), two-command app",
     "usage7": "Usage error (`--count many`), seven-parameter app",
     "help": "`--help-agent` (the others: `--help`), two-command app",
@@ -38,24 +38,24 @@ CASES: dict[str, str] = {
     "typer": "Seven-parameter app whose author wrote `import typer` and `typer.Option`",
     "many": "One command of an app with 2 or 200, `--json`",
     "memory": "Peak memory of the two-command app",
-    "around": "The two-command app for an agent, without and with a `.tooli.yaml`",
+    "agent": "The two-command app for an agent, without and with a `.tooli.yaml`",
     "guarded": "The two-command app with a guard on its command",
-    "detect": "One look at who is calling, by its environment",
-    "sanitize": "The sanitiser, on a text of four megabytes",
-    "call": "`app.call` over the direct call, by number of commands",
-    "schemas": "Schemas of all fifty commands of an app, as a process",
+    "detect": "Detection of the caller from its environment",
+    "sanitize": "Sanitize a text of four megabytes",
+    "call": "Overhead of `app.call` compared with a direct call, by number of commands",
+    "schemas": "Schemas of all fifty commands of an app, in a process",
     "jsonl": "`--jsonl` from a generator into a pipe",
     "filter": "`--filter` and `--select` over 100,000 records, beside jq",
     "envelope": "The JSON envelope around an empty list",
-    "tokens": "What an agent reads about an app of twenty commands, and what it then knows",
-    "answer": "One answer of forty records, in every form",
+    "tokens": "Documents for agents about an app of twenty commands: tokens, and what they contain",
+    "answer": "One result of forty records, in every output format",
     "mcp": "MCP over stdio, twenty typed tools, from the start to the answer to `tools/list`",
     "mcpcalls": "MCP over stdio, `tools/call` of one validated tool, one after the other",
     "http": "HTTP, one validated tool on uvicorn, eight connections",
 }
 
 GUARDS = {
-    "destructive": "a destructive command with `--yes`: on record, before and after",
+    "destructive": "a destructive command with `--yes`, with two entries in the audit log",
     "dry-run": "a dry run, with a token for its plan",
     "capabilities": "declared capabilities, monitored",
     "timeout": "a deadline: a process of its own",
@@ -107,11 +107,11 @@ def one(case: str, name: str, app: str, words: Sequence[str], check: Check) -> C
 
 def starting() -> Iterator[Contestant]:
     """Cold starts of the small apps."""
-    yield Contestant("two/python -c pass", PEERS, ("-c", "pass"), prints(""))
-    yield from field("two", "two_{}", TWO, json_result("hello bob hello bob"))
+    yield Contestant("two-commands/python -c pass", PEERS, ("-c", "pass"), prints(""))
+    yield from field("two-commands", "two_{}", TWO, json_result("hello bob hello bob"))
     own = ("run_seven_own_code.py",)
-    yield Contestant("seven/own code alone", PEERS, own, mentions("bob"))
-    yield from field("seven", "seven_{}", SEVEN, json_result(SEVEN_RESULT))
+    yield Contestant("seven-parameters/own code alone", PEERS, own, mentions("bob"))
+    yield from field("seven-parameters", "seven_{}", SEVEN, json_result(SEVEN_RESULT))
     floor = ("-c", "import typer; from seven_own_code import main; main()")
     yield Contestant("typer/own code and `import typer` alone", PEERS, floor, mentions("bob"))
     by_typer = ("run_seven_tooli_typer.py", *SEVEN)
@@ -164,7 +164,7 @@ def looking() -> Iterator[Contestant]:
     """What surroundings cost: as part of a start, and by themselves."""
     for name, folder in (("agent", "."), ("agent and settings", "settings")):
         around, answer = ("run_around_tooli.py", folder, *TWO), json_result("hello bob hello bob")
-        yield Contestant(f"around/{name}", PROJECT, around, answer)
+        yield Contestant(f"agent/{name}", PROJECT, around, answer)
     for who in ("nobody", "tooli-caller", "claude-code"):
         args, key = ("run_detect_probe.py", who), f"detect/{who}"
         yield Contestant(key, PROJECT, args, mentions("look_us"), harvest=printed, most_rounds=8)

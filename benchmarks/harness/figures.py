@@ -33,17 +33,17 @@ def faster_than_typer(case: str, label: str, bound: float) -> Figure:
 def starting() -> Iterator[Figure]:
     """Cold starts."""
     for case, label, slowest, speedup in (
-        ("two", "two-command app, `cmd … --json`", 0.60, 10),
-        ("seven", "seven-parameter app, `--json`", 1.0, 5.5),
+        ("two-commands", "two-command app, `cmd … --json`", 0.60, 10),
+        ("seven-parameters", "seven-parameter app, `--json`", 1.0, 5.5),
     ):
         yield against_argparse(case, label, slowest)
         yield faster_than_typer(case, label, speedup)
     for suffix, app in APPS.items():
         for case, what in ASKED.items():
             yield against_argparse(f"{case}{suffix}", f"{what}, {app}", 1.1)
-    mine, theirs = Term("typer/tooli"), Term("seven/typer")
+    mine, theirs = Term("typer/tooli"), Term("seven-parameters/typer")
     yield Figure("typer", "the author imports typer", mine, theirs, 0.45, against="Typer 0.29")
-    mine, theirs = Term("two/tooli", "rss_mb"), Term("two/argparse", "rss_mb")
+    mine, theirs = Term("two-commands/tooli", "rss_mb"), Term("two-commands/argparse", "rss_mb")
     yield Figure("memory", "peak memory, two-command app", mine, theirs, 1.2, against="argparse")
 
 
@@ -60,7 +60,7 @@ def growing() -> Iterator[Figure]:
 
 
 def calling() -> Iterator[Figure]:
-    """What `app.call` adds to the direct call, whatever the number of commands."""
+    """Overhead of `app.call` compared with a direct call."""
     for name, bound in (("tooli", 5), ("older tooli", None)):
         for size in (2, 50):
             label = f"`app.call` over the direct call, {size} commands, {name}"
@@ -72,22 +72,22 @@ def calling() -> Iterator[Figure]:
 
 
 def looking() -> Iterator[Figure]:
-    """What surroundings cost."""
+    """The cost of agents, settings files and detection."""
     for name, label, bound in (
         ("agent", "two-command app, an agent calls", 0.60),
-        ("agent and settings", "the same where a `.tooli.yaml` is read", None),
+        ("agent and settings", "two-command app, an agent calls, with a `.tooli.yaml`", None),
     ):
-        mine, theirs = Term(f"around/{name}"), Term("two/argparse")
-        yield Figure("around", label, mine, theirs, bound, against="argparse")
+        mine, theirs = Term(f"agent/{name}"), Term("two-commands/argparse")
+        yield Figure("agent", label, mine, theirs, bound, against="argparse")
     for who in ("nobody", "tooli-caller", "claude-code"):
         cost = Term(f"detect/{who}", "look_us")
         yield Figure("detect", f"detection: {who}", cost, bound=1000, unit="µs", stat="min")
 
 
 def guarding() -> Iterator[Figure]:
-    """What each guard adds to a start."""
+    """The cost that each guard adds to a start."""
     for name, label in GUARDS.items():
-        mine, plain = Term(f"guarded/{name}"), Term("two/tooli")
+        mine, plain = Term(f"guarded/{name}"), Term("two-commands/tooli")
         yield Figure("guarded", label, mine, plain, against="the plain command")
 
 
