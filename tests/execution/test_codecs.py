@@ -131,6 +131,17 @@ def test_too_large_frames_are_refused() -> None:
     os.close(write_end)
 
 
+@pytest.mark.parametrize(
+    "value",
+    [{"!": 3}, {"!": ["decimal"]}, {"!": ["decimal", "1"], "a": 1}, {"!": ["decimal", []]}],
+    ids=repr,
+)
+def test_invalid_tagged_values_are_refused(value: Any) -> None:
+    with pytest.raises(ToolRuntimeError) as caught:
+        SafeCodec().decode_frame(encoded(["value", value]))
+    assert caught.value.code == "E4051"
+
+
 VALID_ERROR = {"code": "E4001", "category": "runtime", "message": "m", "is_retryable": False}
 
 

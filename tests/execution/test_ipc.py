@@ -1,0 +1,136 @@
+"""Codecs, frames and messages of a trusted process."""
+
+from __future__ import annotations
+
+import os
+from typing import Any, cast
+
+import pytest
+
+from tooli.core.call import PYTHON_CALLER, Call
+from tooli.errors import InputError, InternalError, ToolError
+from tooli.execution import ipc
+
+
+class Unpicklable:
+    """A value that cannot be sent to another process."""
+
+    def __reduce__(self) -> Any:
+        raise TypeError("cannot be pickled")
+
+    def __str__(self) -> str:
+        return "as text"
+
+
+class Renamed(Exception):
+    """An exception that pickle cannot rebuild, because its __init__ takes other arguments."""
+
+    def __init__(self, first: str, second: str) -> None:
+        super().__init__(f"{first} {second}")
+
+
+@pytest.mark.parametrize("value", [None, 1, "a", [1, {"b": (2, b"c")}], {1: 2}])
+def test_small_plain_values_are_marshalled(value: object) -> None:
+    data = ipc.dumps(value)
+    assert data[:1] == b"m"
+    assert ipc.loads(data) == value
+
+
+@pytest.mark.parametrize("value", [{1, 2}, list(range(1000)), complex(1, 2)], ids=repr)
+def test_other_values_are_pickled(value: object) -> None:
+    data = ipc.dumps(value)
+    assert data[:1] == b"p"
+    assert ipc.loads(data) == value
+
+
+def test_unpicklable_value_is_converted_to_json_with_a_warning() -> None:
+    warnings: list[str] = []
+    codec = ipc.Codec()
+    assert codec.unpack(codec.pack([1, Unpicklable()], warnings.append)) == [1, "as text"]
+    assert "a list cannot be sent between processes" in warnings[-1]
+
+
+def test_exception_keeps_its_class_and_traceback() -> None:
+    codec = ipc.Codec()
+    try:
+        raise KeyError("missing")
+    except KeyError as exc:
+        packed = codec.pack_error(exc)
+    error = codec.unpack_error(packed)
+    assert type(error) is KeyError
+    assert isinstance(error.__cause__, ipc.RemoteTraceback)
+    assert "KeyError: 'missing'" in str(error.__cause__)
+
+
+def test_tool_error_keeps_its_fields() -> None:
+    codec = ipc.Codec()
+    error = codec.unpack_error(codec.pack_error(InputError("wrong", field="name")))
+    assert isinstance(error, InputError)
+    assert (error.message, error.field) == ("wrong", "name")
+
+
+def test_exception_that_cannot_be_rebuilt_becomes_a_tool_error() -> None:
+    codec = ipc.Codec()
+    error = codec.unpack_error(codec.pack_error(Renamed("a", "b")))
+    assert isinstance(error, InternalError)
+    assert error.is_translated
+    assert type(error.__cause__).__name__ == "Renamed"
+
+
+def test_abort_of_click_is_the_interrupt_that_caused_it() -> None:
+    class Abort(RuntimeError):
+        pass
+
+    abort = Abort()
+    abort.__cause__ = KeyboardInterrupt()
+    codec = ipc.Codec()
+    assert isinstance(codec.unpack_error(codec.pack_error(abort)), KeyboardInterrupt)
+
+
+def test_frames_arrive_in_order_and_in_parts() -> None:
+    read_end, write_end = os.pipe()
+    receiver = ipc.FrameReceiver(read_end, ipc.Codec())
+    try:
+        assert list(receiver.read_frames()) == []
+        sender = ipc.FrameSender(write_end, ipc.Codec())
+        sender.send("warning", "first")
+        sender.send("value", b"second")
+        data = ipc.Codec().encode_frame("done", None)
+        frame = len(data).to_bytes(8, "big") + data
+        os.write(write_end, frame[:5])
+        assert list(receiver.read_frames()) == [("warning", "first"), ("value", b"second")]
+        os.write(write_end, frame[5:])
+        assert list(receiver.read_frames()) == [("done", None)]
+        assert not receiver.is_closed
+    finally:
+        os.close(write_end)
+    assert list(receiver.read_frames()) == []
+    assert receiver.is_closed
+    os.close(read_end)
+
+
+def test_frame_above_the_limit_of_the_codec_is_refused() -> None:
+    class Limited(ipc.Codec):
+        max_frame_bytes = 10
+
+    read_end, write_end = os.pipe()
+    try:
+        os.write(write_end, (11).to_bytes(8, "big"))
+        with pytest.raises(ToolError, match="11 bytes at once, more than 10"):
+            list(ipc.FrameReceiver(read_end, Limited()).read_frames())
+    finally:
+        os.close(read_end)
+        os.close(write_end)
+
+
+def test_messages_are_added_to_the_call(capsys: pytest.CaptureFixture[str]) -> None:
+    call = Call(cast("Any", None), {}, PYTHON_CALLER, [], meta={})
+    codec = ipc.Codec()
+    messages = ipc.ChildMessages(call, codec, lambda _: None)
+    assert messages.handle("warning", "careful")
+    assert messages.handle("meta", codec.pack({"enforcement": "audit"}, call.warnings.append))
+    assert messages.handle("text", ("stderr", "printed"))
+    assert messages.handle("progress", (1, None, None))  # without a client it is dropped
+    assert not messages.handle("value", b"")
+    assert (call.warnings, call.meta) == (["careful"], {"enforcement": "audit"})
+    assert capsys.readouterr().err == "printed"
