@@ -84,8 +84,19 @@ def error_codes() -> str:
     )
 
 
+_CLASS_BY_CODE = {
+    "E1034": errors.FormatError,
+    **dict.fromkeys(("E2102", "E2103"), errors.ApprovalRequired),
+    **dict.fromkeys(("E4029", "E4060", "E4061"), errors.TemporaryError),
+    "E4143": errors.Interrupted,
+}
+"""Classes of codes that are neither the default of their class nor of the class of their family."""
+
+
 def class_of_code(code: str) -> type[errors.ToolError]:
-    """Return the error class that has the code as its default, or else the class of its family."""
+    """Return the class of the errors with a code."""
+    if code in _CLASS_BY_CODE:
+        return _CLASS_BY_CODE[code]
     classes: list[type[errors.ToolError]] = errors.ToolError.__subclasses__()
     for error_class in classes:
         classes.extend(error_class.__subclasses__())

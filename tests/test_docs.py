@@ -15,7 +15,7 @@ from docs.transcript import normalize, run_examples
 
 from tooli.core._hot_tables import FLAGS
 from tooli.core.app_state import COMMAND_SETTINGS
-from tooli.core.definitions import _VALIDATORS
+from tooli.core.definitions import COMMAND_KEYWORDS
 from tooli.core.output_modes import OUTPUT_MODES
 from tooli.describe.openapi_document import META_FIELDS
 from tooli.errors import ERROR_CODES, EXIT_CODES
@@ -100,7 +100,7 @@ def test_reference_lists_every_flag_and_mode() -> None:
 def test_every_command_keyword_is_described() -> None:
     """Typer documents its own keywords."""
     described = set(field_docstrings("CommandOptions"))
-    assert described == _VALIDATORS.keys() - COMMAND_SETTINGS | {"deprecated"}
+    assert described == COMMAND_KEYWORDS - COMMAND_SETTINGS | {"deprecated"}
 
 
 def test_every_meta_field_is_described() -> None:

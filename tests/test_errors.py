@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import ast
 import copy
 import pickle
+from pathlib import Path
 
 import pytest
+from docs.tables import class_of_code
 
 from tooli import errors
 from tooli.errors import (
@@ -275,3 +278,21 @@ def test_class_of(code, category, name) -> None:
 
 def test_an_internal_error_is_a_bug() -> None:
     assert InternalError("x").category == "internal"
+
+
+def test_documented_class_of_every_code() -> None:
+    """The class in docs/errors.md is the class that the code is raised with, or a base of it."""
+    wrong: list[str] = []
+    for path in sorted(Path(errors.__file__).parent.rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if not (isinstance(node, ast.Call) and isinstance(node.func, ast.Name)):
+                continue
+            raised = getattr(errors, node.func.id, None)
+            if not (isinstance(raised, type) and issubclass(raised, ToolError)):
+                continue
+            for keyword in node.keywords:
+                if keyword.arg == "code" and isinstance(keyword.value, ast.Constant):
+                    code = keyword.value.value
+                    if not issubclass(raised, class_of_code(code)):
+                        wrong.append(f"{path.name}:{node.lineno}: {raised.__name__} with {code}")
+    assert wrong == []

@@ -5,15 +5,15 @@
     │   └── FormatError       E1065  input      65   the input data is malformed
     ├── AuthError             E2xxx  auth       30   the caller is not allowed to do this
     ├── ApprovalRequired      E2101  human     101   a human must approve first
-    ├── StateError            E3xxx  state      20   the call does not fit the current state
-    │   ├── NotFoundError     E3010  state      10   something the call names does not exist
-    │   └── ConflictError     E3020  state      20   something has changed or exists already
+    ├── StateError            E3xxx  state      20   the current state does not allow it
+    │   ├── NotFoundError     E3010  state      10   something does not exist
+    │   └── ConflictError     E3020  state      20   something changed or already exists
     ├── ToolRuntimeError      E4xxx  runtime    70   the tool failed while it ran
-    │   ├── DependencyError   E4040  runtime    40   something the tool depends on failed
+    │   ├── DependencyError   E4040  runtime    40   a service or program failed
     │   ├── TimeoutExceeded   E4050  runtime    50   the tool took longer than its timeout
     │   ├── TemporaryError    E4075  runtime    75   a retry may succeed
-    │   ├── CommandExited     E4001  runtime     *   the command exited with its own exit code
-    │   └── Interrupted       E4130  runtime   130   Ctrl-C; 143 if asked to terminate
+    │   ├── CommandExited     E4001  runtime     *   the command exited by itself
+    │   └── Interrupted       E4130  runtime   130   Ctrl-C; 143 for SIGTERM
     └── InternalError         E5xxx  internal   70   a bug in the tool
 
 The columns are the code, the category and the exit code. `DefinitionError` is not in this tree:
@@ -237,7 +237,7 @@ class ApprovalRequired(ToolError):  # noqa: N818  a public name
 
 
 class StateError(ToolError):
-    """The call does not fit the current state."""
+    """The current state does not allow the call."""
 
     category, default_code, exit_code, http_status = "state", "E3000", 20, 409
 
@@ -261,7 +261,7 @@ class ToolRuntimeError(ToolError):
 
 
 class CommandExited(ToolRuntimeError):  # noqa: N818  a public name
-    """The command exited with an exit code of its own."""
+    """The command exited with its own exit code."""
 
     default_code, exit_code = "E4001", 1
 
@@ -302,30 +302,30 @@ ERROR_CODES: dict[str, tuple[str, int, int]] = {
     "E1003": ("a value is not valid for its parameter", 2, 422),
     "E1004": ("unknown parameter", 2, 422),
     "E1005": ("too many arguments", 2, 422),
-    "E1006": ("an option without a value, or a flag with one", 2, 422),
+    "E1006": ("an option has no value, or a flag has one", 2, 422),
     "E1007": ("invalid value or combination of framework options", 2, 422),
     "E1008": ("the input is not valid JSON", 2, 400),
     "E1010": ("a destructive command needs --yes", 2, 428),
     "E1011": ("invalid configuration file or environment variable", 2, 422),
-    "E1020": ("the server cannot start with these settings or at this address", 2, 422),
+    "E1020": ("the server cannot start: invalid settings, or the address is in use", 2, 422),
     "E1030": (
-        "a value has characters that are not allowed, such as control characters or `..`",
+        "a value contains characters that are not allowed, such as control characters or `..`",
         2,
         422,
     ),
-    "E1031": ("a path is outside the folder that it must be in", 2, 422),
+    "E1031": ("a path is outside the allowed folder", 2, 422),
     "E1032": ("a secret was passed on the command line", 2, 422),
-    "E1033": ("a URL is not allowed: its scheme, its host or a private address", 2, 422),
+    "E1033": ("the scheme, host or address of a URL is not allowed", 2, 422),
     "E1034": ("the input is too large", 65, 413),
-    "E1035": ("stdin is not available or was read already", 2, 422),
+    "E1035": ("stdin is not available or has already been read", 2, 422),
     "E1036": ("stdout is not available for output", 2, 422),
     "E1040": ("invalid filter expression or unknown field", 2, 422),
     "E1041": ("unknown field in --select or --fields", 2, 422),
     "E1042": ("the cursor is not valid for this call", 2, 422),
-    "E1050": ("the idempotency key is given twice, with different values", 2, 422),
+    "E1050": ("two different idempotency keys are given", 2, 422),
     "E1051": ("the plan token is invalid or belongs to another call", 2, 422),
     "E1065": ("the input data is malformed", 65, 422),
-    "E1400": ("HTTP: the request contradicts itself", 2, 400),
+    "E1400": ("HTTP: the request is malformed or its parts contradict each other", 2, 400),
     "E1404": ("HTTP: unknown path", 2, 404),
     "E1405": ("HTTP: the path does not accept this method", 2, 405),
     "E1408": ("HTTP: the request body arrived too slowly", 2, 408),
@@ -337,11 +337,11 @@ ERROR_CODES: dict[str, tuple[str, int, int]] = {
     "E2002": ("strict policy: the command does not declare who may run it", 30, 403),
     "E2003": ("the command used a capability that it does not declare", 30, 403),
     "E2004": ("the caller's token is not valid", 30, 401),
-    "E2005": ("the configuration does not allow the path", 30, 403),
+    "E2005": ("the configuration does not allow access to the path", 30, 403),
     "E2006": ("isolation is required but not available on this system", 30, 403),
     "E2030": ("the operating system denied permission", 30, 403),
     "E2101": ("a human must approve the call", 101, 428),
-    "E2102": ("the tool needs an answer and nobody can be asked", 101, 428),
+    "E2102": ("the tool asks a question, and no one can answer it", 101, 428),
     "E2103": ("a human rejected the call", 101, 403),
     "E2104": ("approvals cannot be stored or verified on this system", 30, 503),
     "E2401": ("HTTP: a valid token is required", 30, 401),
@@ -354,9 +354,9 @@ ERROR_CODES: dict[str, tuple[str, int, int]] = {
     "E3052": ("a call with this idempotency key was interrupted; its effect is unknown", 101, 409),
     "E3053": ("the plan is out of date: something it depends on has changed", 20, 409),
     "E4000": ("the tool failed", 70, 500),
-    "E4001": ("the command exited with an exit code of its own", 1, 500),
+    "E4001": ("the command exited with its own exit code", 1, 500),
     "E4029": ("too many calls; retry later", 75, 429),
-    "E4031": ("the same call failed repeatedly", 75, 429),
+    "E4031": ("the same call failed too often; change it before you retry", 75, 429),
     "E4040": ("an external dependency failed", 40, 502),
     "E4050": ("timeout", 50, 504),
     "E4051": ("the command's process died or sent an invalid message", 70, 500),

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import sys
+from importlib import import_module
 from typing import Annotated
 
 from tooli.app import Tooli
@@ -23,6 +24,7 @@ from tooli.builtins.serve_commands import (
     serve_mcp,
 )
 from tooli.errors import InputError, NotFoundError
+from tooli.providers.signature import format_signature
 from tooli.schema.param_info import Argument, Option
 from tooli.serving.dispatcher import GRACE_PERIOD
 
@@ -64,8 +66,6 @@ def serve(
 @launcher.command()
 def tools(app: AppReference) -> list[dict[str, object]]:
     """List the tools of an app, each with its signature."""
-    from tooli.providers.signature import format_signature
-
     visible = [tool for tool in load_app(app).catalog if not tool.hidden]
     return [{"name": tool.key, "signature": format_signature(tool)} for tool in visible]
 
@@ -142,8 +142,6 @@ def _load_file(path: str) -> ModuleType:
 
 
 def _load_module(name: str) -> ModuleType:
-    from importlib import import_module
-
     sys.path.insert(0, os.getcwd())
     try:
         return import_module(name)

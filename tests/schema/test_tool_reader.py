@@ -492,3 +492,14 @@ class TestStringAnnotations:
         exec("from __future__ import annotations\ndef tool(x: str): ...", space)
         tool = read_tool(space["tool"], app="a", path=("t",), kwargs={})
         assert tool.params[0].shape == Choice((Colour.RED, Colour.BLUE), Colour)
+
+    def test_quoted_annotation_with_future_import(self) -> None:
+        space = {"Colour": Colour}
+        source = "def tool(x: 'Colour', y: 'int' = 1) -> 'list[Colour]': ..."
+        exec(f"from __future__ import annotations\n{source}", space)
+        tool = read_tool(space["tool"], app="a", path=("t",), kwargs={})
+        assert [param.shape for param in tool.params] == [
+            Choice((Colour.RED, Colour.BLUE), Colour),
+            INT,
+        ]
+        assert return_annotation(tool) == list[Colour]

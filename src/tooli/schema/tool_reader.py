@@ -267,7 +267,9 @@ def _evaluate(annotation: object, namespace: dict[str, object], fn: object) -> o
     if builtin_type is not MISSING and annotation not in namespace:
         return builtin_type
     try:
-        return eval(annotation, namespace)
+        evaluated = eval(annotation, namespace)
+        # With `from __future__ import annotations`, a quoted annotation is quoted twice.
+        return eval(evaluated, namespace) if type(evaluated) is str else evaluated
     except Exception as failure:
         from tooli.errors import DefinitionError
 

@@ -1,0 +1,98 @@
+"""Limits, behaviors and guards of a tool, and the properties of its parameters."""
+
+from __future__ import annotations
+
+import pytest
+
+from tooli.core.tool import (
+    MAX_TIMEOUT_SECONDS,
+    Behavior,
+    Choice,
+    Guard,
+    ListOf,
+    Maybe,
+    PathShape,
+    Scalar,
+    Structured,
+    TupleOf,
+    is_bool,
+    is_path,
+    is_rate_limit,
+    is_structured,
+    parse_timeout,
+)
+
+
+@pytest.mark.parametrize(
+    ("value", "seconds"),
+    [
+        (5, 5.0),
+        (0.5, 0.5),
+        ("5", 5.0),
+        ("0.5", 0.5),
+        (MAX_TIMEOUT_SECONDS, MAX_TIMEOUT_SECONDS),
+        (MAX_TIMEOUT_SECONDS + 1, None),
+        (0, None),
+        (-1, None),
+        (True, None),
+        (None, None),
+        (float("nan"), None),
+        (float("inf"), None),
+        ("", None),
+        (".", None),
+        ("-1", None),
+        ("1e3", None),
+        ("1_0", None),
+        ("1.2.3", None),
+        ("٣", None),
+        ("1" * 16, None),
+    ],
+)
+def test_parse_timeout(value: object, seconds: float | None) -> None:
+    assert parse_timeout(value) == seconds
+
+
+@pytest.mark.parametrize("rate", ["1/second", "60/minute", "10000/hour", "5/day"])
+def test_valid_rate_limit(rate: str) -> None:
+    assert is_rate_limit(rate)
+
+
+@pytest.mark.parametrize(
+    "rate",
+    [
+        *("", "60", "/minute", "0/minute", "05/minute", "10001/minute", "1/week", "-1/day"),
+        *("1.5/day", "1 /day", "٣/day", 60, None, True),
+    ],
+)
+def test_invalid_rate_limit(rate: object) -> None:
+    assert not is_rate_limit(rate)
+
+
+def test_behaviors_combine() -> None:
+    both = Behavior(read_only=True) | Behavior(idempotent=True)
+    assert both == Behavior(read_only=True, idempotent=True)
+    assert both.labels() == ("read-only", "idempotent")
+
+
+def test_guard() -> None:
+    assert not Guard().may_need_approval
+    assert Guard(approval=True).needs_human
+    assert Guard(human_in_the_loop=True).needs_human
+    assert not Guard(danger="critical").needs_human
+    assert Guard(danger="critical").may_need_approval
+    assert not Guard(danger="high").may_need_approval
+
+
+def test_shape_predicates() -> None:
+    flag, path = Scalar(bool), PathShape(str)
+    assert is_bool(Maybe(flag))
+    assert not is_bool(ListOf(flag))
+    assert is_path(Maybe(ListOf(path)))
+    assert is_path(TupleOf((flag, path)))
+    assert not is_path(flag)
+    assert is_structured(ListOf(Structured(dict)))
+    assert not is_structured(flag)
+
+
+def test_labels_of_choices() -> None:
+    assert Choice((1, "b")).labels == ["1", "b"]
