@@ -229,8 +229,8 @@ class Redactor:
 class RecordRedactor:
     """Redacts records that are stored: outcomes of calls and lines of the audit log.
 
-    All redaction for storage happens here. It is stricter than that of output and does not depend
-    on the policy, because a record is kept longer than the call and its secrets.
+    All redaction for storage happens here. A record is kept longer than the call, and its reader
+    does not know the secrets of the call.
     """
 
     def __init__(self, redaction: Call | RedactionPolicy) -> None:
