@@ -4,17 +4,22 @@ from __future__ import annotations
 
 import os
 import signal
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from tooli import Tooli
 from tooli.core.call import Call, Caller, Options
+from tooli.core.declared_capabilities import AllowedAccess
 from tooli.core.peer import Peer
+from tooli.core.result_types import NextStep
 from tooli.errors import InputError, ToolError, ToolRuntimeError
 from tooli.execution import safe_codec, timeouts
 from tooli.execution.ipc import ChildMessages, Codec, FrameReceiver
+from tooli.execution.process_runner import MAX_PENDING_FRAMES, ChildCall
 from tooli.execution.safe_codec import SafeCodec
+from tooli.execution.sandbox.sandbox_runner import SandboxRunner, detect_sandbox_support
 from tooli.text.json_encoder import encode
 
 
@@ -210,3 +215,54 @@ def test_timeout_error_lists_processes() -> None:
     assert (error.details["processes"], error.details["returned"]) == (["a", "b"], True)
     assert "had returned" in str(error)
     assert "may still be running" in str(timeouts.timeout_error(1, "nothing"))
+
+
+def test_invalid_parts_of_values() -> None:
+    with pytest.raises(ValueError, match="not text"):
+        safe_codec._make_step(NextStep, "command", {1: 2}, "why")  # type: ignore[dict-item]
+    with pytest.raises(TypeError):
+        safe_codec._validate_violation("fs:read", "/x", "E1001")
+    for tagged in ({"!": 3}, {"!": ["Decimal"], "a": 1}):
+        with pytest.raises((ValueError, KeyError)):
+            safe_codec._from_tagged(tagged)
+
+
+# ------------------------------------------------------------------ the calling process
+
+
+def test_second_interrupt_ends_the_call() -> None:
+    written: list[Any] = []
+    call: Any = SimpleNamespace(
+        _interrupt_count=0,
+        _is_running=True,
+        _control_fd=7,
+        _write=lambda *args: written.append(args),
+    )
+    ChildCall.interrupt(call)
+    with pytest.raises(KeyboardInterrupt):
+        ChildCall.interrupt(call)
+    assert written == [(b"i", 7)]
+
+
+def test_untrusted_process_sends_too_many_results() -> None:
+    for is_untrusted in (False, True):
+        frames: list[Any] = [("item", None)] * MAX_PENDING_FRAMES
+        call: Any = SimpleNamespace(_pending_frames=frames, is_untrusted=is_untrusted)
+        if not is_untrusted:
+            ChildCall._queue_frame(call, "item", None)
+            continue
+        with pytest.raises(ToolRuntimeError, match="more results"):
+            ChildCall._queue_frame(call, "item", None)
+
+
+def test_sandbox_needs_fork(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delattr(os, "fork")
+    assert "this system cannot fork processes" in detect_sandbox_support().missing
+
+
+def test_enforcement_level_needs_metadata() -> None:
+    runner = SandboxRunner(None, AllowedAccess(), required=True)
+    call = make_call(meta={})
+    assert runner._set_enforcement(call, "level", 3) == 3
+    assert call.meta == {"enforcement": "level"}
+    assert runner._set_enforcement(call.replace(meta=None), "level", 3) == 3
