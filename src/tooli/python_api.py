@@ -12,11 +12,12 @@ from time import perf_counter
 from tooli.config import apply_security_policy
 from tooli.core._hot_tables import PYTHON_OPTIONS
 from tooli.core.call import DEFAULT_OPTIONS, PYTHON_CALLER, Call, Caller, Failed
+from tooli.core.placeholder_call import make_placeholder_call
 from tooli.errors import DefinitionError
 from tooli.pipeline.drivers import ONLY_BIND
 from tooli.pipeline.option_values import build_options
 from tooli.pipeline.prepared_call import PreparedCall
-from tooli.serving.dispatcher import make_toolless_call, unknown_tool_error
+from tooli.serving.dispatcher import unknown_tool_error
 
 TYPE_CHECKING = False
 
@@ -110,7 +111,7 @@ class PythonSurface:
             yield from ()
             return Failed(error)
 
-        call = make_toolless_call(self._app, self._caller)
+        call = make_placeholder_call(self._app._state, self._caller)
         return PreparedCall(call, (fail,), perf_counter())
 
 

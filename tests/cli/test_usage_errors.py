@@ -10,7 +10,7 @@ import pytest
 
 from tooli import Tooli
 from tooli.cli.main import CommandOutput, read_invocation
-from tooli.cli.usage_errors import call_without_tool, has_invalid_arguments, no_command_error
+from tooli.cli.usage_errors import has_invalid_arguments, make_output_call, no_command_error
 
 Answer = Callable[..., tuple[int, str, str]]
 
@@ -70,8 +70,8 @@ def test_line_without_a_command(shop: Tooli, argv: list[str], code: str, message
     assert error.suggestion is not None
 
 
-def test_call_without_tool_has_the_name_of_the_app(shop: Tooli) -> None:
-    call = call_without_tool(CommandOutput(read_invocation(shop, ["--json"], "shop")))
+def test_output_without_a_command_has_a_call_with_the_name_of_the_app(shop: Tooli) -> None:
+    call = make_output_call(CommandOutput(read_invocation(shop, ["--json"], "shop")))
     assert (call.tool.name, call.tool.version) == ("shop", "2.0")
 
 

@@ -1,4 +1,4 @@
-"""RecordFlow: records pass through sieves, as a list, a stream or an async stream."""
+"""RecordFlow: records pass through processors, as a list, a stream or an async stream."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from tooli.records.record_flow import MapSieve, RecordFlow, Sieve, as_records
+from tooli.records.record_flow import MapProcessor, RecordFlow, RecordProcessor, as_records
 from tooli.records.result_options import ResultOptions
 
 
-class FirstRecords(Sieve):
-    """Passes on the first records, and the number of all at the end."""
+class FirstRecords(RecordProcessor):
+    """Passes on the first records, and with `report` the text "end" after the last one."""
 
     def __init__(self, count: int, report: bool = False) -> None:
         self._left, self._report = count, report
@@ -50,27 +50,27 @@ class Source:
         self.is_closed = True
 
 
-def make_flow(*sieves: Sieve) -> RecordFlow:
+def make_flow(*processors: RecordProcessor) -> RecordFlow:
     flow = RecordFlow(ResultOptions(), {})
-    flow.sieves = list(sieves)
+    flow.processors = list(processors)
     return flow
 
 
 def test_a_list() -> None:
-    assert MapSieve(lambda n: n * 2).sift([1, 2]) == [2, 4]
-    assert FirstRecords(2).sift([1, 2, 3]) == [1, 2]
-    assert FirstRecords(9, report=True).sift([1]) == [1, "end"]
+    assert MapProcessor(lambda n: n * 2).process_list([1, 2]) == [2, 4]
+    assert FirstRecords(2).process_list([1, 2, 3]) == [1, 2]
+    assert FirstRecords(9, report=True).process_list([1]) == [1, "end"]
 
 
 def test_a_stream_is_closed_as_soon_as_enough_records_were_read() -> None:
     source = Source(100)
-    flow = make_flow(MapSieve(str), FirstRecords(2))
-    assert list(flow.sift(source)) == ["0", "1"]
+    flow = make_flow(MapProcessor(str), FirstRecords(2))
+    assert list(flow.process(source)) == ["0", "1"]
     assert (source.read, source.is_closed) == (2, True)
 
 
 def test_held_back_records_follow_at_the_end_of_a_stream() -> None:
-    assert list(make_flow(MapSieve(str), FirstRecords(9, report=True)).sift(Source(2))) == [
+    assert list(make_flow(MapProcessor(str), FirstRecords(9, report=True)).process(Source(2))) == [
         "0",
         "1",
         "end",
@@ -88,7 +88,8 @@ def test_an_async_stream() -> None:
             closed.append(True)
 
     async def collect() -> list[Any]:
-        return [item async for item in make_flow(MapSieve(str), FirstRecords(2)).asift(items())]
+        flow = make_flow(MapProcessor(str), FirstRecords(2))
+        return [item async for item in flow.aprocess(items())]
 
     assert asyncio.run(collect()) == ["0", "1"]
     assert closed == [True]

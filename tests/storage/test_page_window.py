@@ -89,14 +89,14 @@ def make_window(
     flow.is_streamed = is_streamed
     flow.cursor_position = None if cursor is None else decode_cursor(cursor, KEY)
     window = PageWindow(flow, BINDING, KEY)
-    flow.sieves.append(window)
+    flow.processors.append(window)
     return window
 
 
 def read_page(window: PageWindow, records: list[Any], is_list: bool = False) -> list[Any]:
     if is_list:
         window.set_all_records(records)
-    page = list(window.flow.sift(iter(records)))
+    page = list(window.flow.process(iter(records)))
     window.end()
     return page
 

@@ -7,7 +7,7 @@ import sys
 
 from tooli.cli.open_files import StdoutErrorScope
 from tooli.cli.process import is_terminal, write_stderr
-from tooli.cli.usage_errors import call_without_tool, no_command_error, write_error
+from tooli.cli.usage_errors import make_output_call, no_command_error, write_error
 from tooli.core._hot_tables import DOCUMENT_OPTIONS
 from tooli.core.call import Ok
 from tooli.core.output_modes import find_mode
@@ -137,7 +137,7 @@ def _write_text(output: CommandOutput, text: str) -> int:
         and find_mode(invocation.mode).reports_errors
     ):
         output.take_stdout()
-        return output.write_outcome(Ok(text), call_without_tool(output))
+        return output.write_outcome(Ok(text), make_output_call(output))
     return _write_stdout(output, text)
 
 
@@ -153,7 +153,7 @@ def _write_version(output: CommandOutput) -> int:
     if invocation.is_machine_mode and invocation.has_explicit_mode:
         output.take_stdout()
         value = {"name": state.name, "version": state.version}
-        return output.write_outcome(Ok(value), call_without_tool(output))
+        return output.write_outcome(Ok(value), make_output_call(output))
     return _write_stdout(output, f"{state.name} {state.version}")
 
 

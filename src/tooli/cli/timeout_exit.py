@@ -10,7 +10,7 @@ import os
 
 from tooli.cli.outcome_writer import render_envelope
 from tooli.cli.process import write_stderr
-from tooli.cli.usage_errors import call_without_tool
+from tooli.cli.usage_errors import make_output_call
 from tooli.core.call import Failed
 from tooli.core.output_modes import find_mode
 from tooli.execution.processes import kill_descendants
@@ -52,7 +52,7 @@ def _write_timeout_error(output: CommandOutput, timeout: float) -> None:
     if output.guard is None or not mode.reports_errors:
         write_stderr(f"error: {error.message} [{error.code}]")
         return
-    call = call_without_tool(output)
+    call = make_output_call(output)
     data = render_envelope(mode, Failed(error), call, output.invocation.milliseconds)
     try:
         output.guard.write(data + b"\n")

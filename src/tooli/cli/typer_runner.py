@@ -6,7 +6,7 @@ from typer.main import get_command
 
 from tooli.cli.process import capture_outcome
 from tooli.cli.typer_register import TyperRun, as_typer, current_run, wrap_plain_commands
-from tooli.cli.usage_errors import call_without_tool, no_command_error
+from tooli.cli.usage_errors import make_output_call, no_command_error
 from tooli.core.call import Failed, Ok, Problem
 from tooli.errors import InputError
 from tooli.pipeline.drivers import bind_arguments
@@ -63,7 +63,7 @@ def run_on_typer_path(output: CommandOutput, argv: Sequence[str] | None = None) 
         outcome = capture_outcome(lambda: _run_in_machine_mode(typer_run, command, argv))
     finally:
         current_run.reset(token)
-    return output.write_outcome(outcome, typer_run.call or call_without_tool(output))
+    return output.write_outcome(outcome, typer_run.call or make_output_call(output))
 
 
 def _get_command(app: App) -> Command:

@@ -6,8 +6,8 @@ from tooli.cli.argv import CommandLine, parse_command_line
 from tooli.cli.process import StdoutClosed
 from tooli.core._hot_tables import FLAGS
 from tooli.core.app_state import BUILTIN_COMMANDS
-from tooli.core.call import Call, Failed, Problem
-from tooli.core.tool import Tool
+from tooli.core.call import Failed
+from tooli.core.placeholder_call import make_placeholder_call
 from tooli.errors import InputError, InternalError, Suggestion, TimeoutExceeded
 from tooli.pipeline.drivers import bind_arguments
 from tooli.pipeline.failure import as_tool_error
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from tooli.cli.main import CommandOutput, Invocation
+    from tooli.core.call import Call, Problem
     from tooli.core.protocols import App
     from tooli.core.tool import Param
     from tooli.errors import ToolError
@@ -34,7 +35,7 @@ if TYPE_CHECKING:
 def write_error(output: CommandOutput, error: ToolError, call: Call | None = None) -> int:
     """Write an error as the answer; return the exit code."""
     output.take_stdout()
-    return output.write_outcome(Failed(error), call or call_without_tool(output))
+    return output.write_outcome(Failed(error), call or make_output_call(output))
 
 
 def write_internal_error(output: CommandOutput, exc: BaseException) -> int:
@@ -109,18 +110,12 @@ def _corrected_argv(
     return None
 
 
-def call_without_tool(output: CommandOutput) -> Call:
+def make_output_call(output: CommandOutput) -> Call:
     """Return a call for an answer that is not the result of a tool, such as a usage error."""
     invocation = output.invocation
-    line, state = invocation.line, invocation.state
-    tool = line.tool or Tool(
-        state.name, (), state.name, (), _noop, (), frozenset(), version=state.version
+    return make_placeholder_call(
+        invocation.state, invocation.caller, output.warnings, invocation.line.tool
     )
-    return Call(tool, {}, invocation.caller, output.warnings, policy=state.policy)
-
-
-def _noop() -> None:
-    """Do nothing; the function of a placeholder tool."""
 
 
 # ------------------------------------------------------------------ reading a line

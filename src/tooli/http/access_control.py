@@ -15,9 +15,9 @@ from hmac import compare_digest
 from ipaddress import ip_address
 from time import monotonic
 
+from tooli.core.placeholder_call import make_placeholder_call
 from tooli.errors import AuthError, DefinitionError, InputError, Suggestion, TemporaryError
 from tooli.http.http_request import ANONYMOUS_CALLER, HttpError
-from tooli.serving.dispatcher import make_toolless_call
 from tooli.storage.audit_log import log_event
 
 TYPE_CHECKING = False
@@ -277,5 +277,5 @@ class DenialLog:
         facts: dict[str, Any] = {"address": address}
         if self._skipped:
             facts["not_logged"], self._skipped = self._skipped, 0
-        call = make_toolless_call(self._app, ANONYMOUS_CALLER)
+        call = make_placeholder_call(self._app._state, ANONYMOUS_CALLER)
         log_event("denial", call, code=error.code, message=error.message, **facts)

@@ -11,6 +11,7 @@ from json import loads
 
 from tooli.core.call import Caller
 from tooli.core.peer import InputRequired, Peer
+from tooli.core.placeholder_call import make_placeholder_call
 from tooli.core.record import Record
 from tooli.core.result_types import Content
 from tooli.describe.mcp_tools import describe_mcp_tool, is_result_wrapped
@@ -38,7 +39,6 @@ from tooli.pipeline.present import present_text
 from tooli.schema.json_schema import output_schema
 from tooli.serving.dispatcher import (
     ToolDispatcher,
-    make_toolless_call,
     present_error,
     split_options,
     unknown_tool_error,
@@ -205,7 +205,7 @@ class McpService:
         error = unknown_tool_error(self.app, name)
         presented = present_error(self.app, caller, error)
         data = {ENVELOPE_KEY: presented.envelope()}
-        call = make_toolless_call(self.app, caller)
+        call = make_placeholder_call(self.app._state, caller)
         is_unknown = error.category == "input"  # otherwise its definition is invalid
         message = unknown_name_message("tool", name, self.tools) if is_unknown else error.message
         message = present_text(message, call)

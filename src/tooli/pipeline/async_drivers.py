@@ -44,7 +44,7 @@ async def run(call: Call, stages: Sequence[Stage]) -> Outcome:
                 value = [item async for item in _count_items(value, flow)]
             elif is_stream(value):
                 value = await asyncio.to_thread(
-                    collect_items, value if flow is None else flow.sift(value)
+                    collect_items, value if flow is None else flow.process(value)
                 )
             walk.outcome = Ok(value)
     return walk.take_outcome()
@@ -104,7 +104,7 @@ async def _count_items(
 ) -> AsyncGenerator[object]:
     """Yield the items of a stream and close it. Add the number of items to an exception."""
     count = 0
-    results = items if flow is None else flow.asift(items)
+    results = items if flow is None else flow.aprocess(items)
     try:
         async for item in results:
             yield item

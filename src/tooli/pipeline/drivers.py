@@ -196,7 +196,7 @@ def run(call: Call, stages: Sequence[Stage]) -> Outcome:
         if walk.outcome is None:
             value, flow = invoke(walk.call), walk.call.flow
             if is_stream(value):
-                value = collect_items(value if flow is None else flow.sift(value))
+                value = collect_items(value if flow is None else flow.process(value))
             walk.outcome = Ok(value)
     return walk.take_outcome()
 
@@ -222,7 +222,7 @@ def stream(call: Call, stages: Sequence[Stage]) -> Generator[Any, None, Outcome]
         if walk.outcome is None:
             value = invoke(walk.call)
             if is_stream(value):
-                yield from count_items(value if flow is None else flow.sift(value))
+                yield from count_items(value if flow is None else flow.process(value))
                 value = None
             walk.outcome = Ok(value)
     return walk.take_outcome()

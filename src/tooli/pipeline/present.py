@@ -399,9 +399,9 @@ def measure_value(
 
     The value is a copy if a part of it can be read only once.
     """
-    from tooli.text.json_encoder import encode_text, make_json_encoder, measure_json
+    from tooli.text.json_encoder import encode_text, make_json_encoder, to_json_and_value
 
-    text, value = measure_json(value, warnings)
+    text, value = to_json_and_value(value, warnings)
     redacted = ItemPresenter(redaction, []).redact_json(text)
     if redacted is not None:
         text = make_json_encoder(warnings)(redacted[0])

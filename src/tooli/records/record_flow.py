@@ -1,11 +1,11 @@
 """Process the records of a result one by one: filter, page, select fields, count.
 
-    tool ──▶ sieve ──▶ sieve ──▶ … ──▶ answer
+    tool ──▶ processor ──▶ processor ──▶ … ──▶ answer
                  ╰── returns True: no more records are read from the tool
 
-A sieve receives a record, pushes any number of records on, and returns True when it needs no
-more. Records are pushed, never pulled, so that the same sieve serves lists, generators and async
-generators.
+A processor receives a record, passes any number of records to the next processor, and returns True
+when it needs no more. It never requests records itself, so the same processor works for lists,
+generators and async generators.
 """
 
 from __future__ import annotations
@@ -27,20 +27,23 @@ if TYPE_CHECKING:
     """Passes a record on. Returns True if no more records are needed."""
 
 
-class Sieve:
+class RecordProcessor:
     """One step in the processing of records."""
 
-    is_opened = False
+    is_opened = False  # True: `open` was called, so the processor has seen the records
 
     def open(self, push: Push) -> Push:
         """Return a function that receives records; it calls `push` for the records to pass on."""
         raise NotImplementedError
 
     def finish(self) -> object:
-        """Push the records that were held back. It is called after the last record."""
+        """Pass on the records that were held back. It is called after the last record.
 
-    def sift(self, records: Iterable[Any]) -> list[Any]:
-        """Pass a complete list of records through the sieve and return the resulting records."""
+        Returns True if no more records are needed.
+        """
+
+    def process_list(self, records: Iterable[Any]) -> list[Any]:
+        """Return the records that the processor passes on for a complete list of records."""
         out: list[Any] = []
         self.is_opened = True
         push = self.open(out.append)
@@ -51,7 +54,7 @@ class Sieve:
         return out
 
 
-class MapSieve(Sieve):
+class MapProcessor(RecordProcessor):
     """Passes on every record, changed by a function."""
 
     def __init__(self, change: Callable[[Any], Any]) -> None:
@@ -64,7 +67,10 @@ class MapSieve(Sieve):
 
 
 class RecordFlow:
-    """The result options of one call, its sieves, and the data for `meta.page` and `meta.next`."""
+    """The processing of one call's records.
+
+    It holds the result options, the processors, and the data for `meta.page` and `meta.next`.
+    """
 
     __slots__ = (
         "cursor_after",
@@ -72,10 +78,10 @@ class RecordFlow:
         "is_streamed",
         "next_steps",
         "predicate",
+        "processors",
         "projection",
         "raw_arguments",
         "result_options",
-        "sieves",
         "tool_page",
         "total",
     )
@@ -83,7 +89,7 @@ class RecordFlow:
     def __init__(self, result_options: ResultOptions, raw_arguments: Mapping[str, Any]) -> None:
         self.result_options = result_options
         self.raw_arguments = raw_arguments  # the arguments as the surface received them
-        self.sieves: list[Sieve] = []  # outermost first
+        self.processors: list[RecordProcessor] = []  # outermost first
         self.is_streamed = False  # records are sent one by one, not as one document
         self.predicate: Callable[[object], bool] | None = None
         self.projection: Callable[[Any], Any] | None = None
@@ -105,17 +111,17 @@ class RecordFlow:
 
     def _open(self, out: list[Any]) -> Push:
         push: Push = out.append
-        for sieve in self.sieves:
-            sieve.is_opened = True
-            push = sieve.open(push)
+        for processor in self.processors:
+            processor.is_opened = True
+            push = processor.open(push)
         return push
 
     def _finish(self) -> None:
-        for sieve in reversed(self.sieves):
-            if sieve.finish():
+        for processor in reversed(self.processors):
+            if processor.finish():
                 return
 
-    def sift(self, items: Iterator[Any]) -> Iterator[Any]:
+    def process(self, items: Iterator[Any]) -> Iterator[Any]:
         """Yield the processed items of a stream; close it when no more items are needed."""
         pending: list[Any] = []
         push = self._open(pending)
@@ -134,7 +140,7 @@ class RecordFlow:
             if close is not None:
                 close()
 
-    async def asift(self, items: AsyncIterator[Any]) -> AsyncGenerator[Any]:
+    async def aprocess(self, items: AsyncIterator[Any]) -> AsyncGenerator[Any]:
         """Yield the processed items of an async stream; close it when no more are needed."""
         pending: list[Any] = []
         push = self._open(pending)

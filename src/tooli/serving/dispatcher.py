@@ -11,6 +11,7 @@ from time import perf_counter
 from tooli.config import apply_security_policy
 from tooli.core._hot_tables import MCP_OPTIONS, OPTION_KINDS
 from tooli.core.call import DEFAULT_OPTIONS, Call, Failed, Options
+from tooli.core.placeholder_call import make_placeholder_call
 from tooli.core.tool import RATE_LIMIT_FORMAT, Tool, is_rate_limit
 from tooli.errors import InputError, Suggestion, TemporaryError
 from tooli.pipeline.input_errors import missing_command_error, unknown_command_error
@@ -207,19 +208,7 @@ def too_busy_error() -> ToolError:
 
 def present_error(app: App, caller: Caller, error: ToolError) -> Presented:
     """Return the answer to a request that fails before it reaches a tool."""
-    return present(Failed(error), make_toolless_call(app, caller), lambda: 0)
-
-
-def make_toolless_call(app: App, caller: Caller) -> Call:
-    """Return a placeholder call, for the response to a request that reaches no tool."""
-    state = app._state
-
-    def do_nothing() -> None: ...
-
-    placeholder = Tool(
-        state.name, (), state.name, (), do_nothing, (), frozenset(), version=state.version
-    )
-    return Call(placeholder, {}, caller, [], policy=state.policy)
+    return present(Failed(error), make_placeholder_call(app._state, caller), lambda: 0)
 
 
 def split_options(

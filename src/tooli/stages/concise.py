@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tooli.core.call import Ok
-from tooli.records.record_flow import MapSieve
+from tooli.records.record_flow import MapProcessor
 from tooli.schema.detail_fields import drop_details, has_details
 from tooli.schema.json_schema import output_schema
 from tooli.text.jsonable import to_jsonable
@@ -26,9 +26,9 @@ def omit_details(call: Call) -> Generator[Call, Outcome, Outcome]:
     def drop_from(value: object, part: JsonObject) -> object:
         return drop_details(to_jsonable(value, call.warnings), part, schema)
 
-    sieve = MapSieve(lambda item: drop_from(item, schema.get("items", {})))
-    flow.sieves.append(sieve)
+    processor = MapProcessor(lambda item: drop_from(item, schema.get("items", {})))
+    flow.processors.append(processor)
     outcome = yield call
-    if not isinstance(outcome, Ok) or outcome.value is None or sieve.is_opened:
+    if not isinstance(outcome, Ok) or outcome.value is None or processor.is_opened:
         return outcome
     return Ok(drop_from(outcome.value, schema))

@@ -11,7 +11,7 @@ from tooli.core.event_loop import is_in_event_loop
 from tooli.errors import StateError, Suggestion, TemporaryError
 from tooli.pipeline.single_use_claims import is_awaiting_input
 from tooli.pipeline.stdout_capture import tee_stdout
-from tooli.records.record_flow import Sieve
+from tooli.records.record_flow import RecordProcessor
 from tooli.storage.idempotency_sqlite import close_at_exit, get_idempotency_store
 from tooli.storage.idempotency_store import (
     STORE_TIMEOUT_SECONDS,
@@ -31,7 +31,7 @@ from tooli.storage.outcome_codec import (
     encode_outcome,
     restore_type,
 )
-from tooli.text.json_encoder import encode_text, measure_json
+from tooli.text.json_encoder import encode_text, to_json_and_value
 from tooli.text.jsonable import format_timestamp
 
 TYPE_CHECKING = False
@@ -146,7 +146,7 @@ def _run(
     _set_meta(call, found.started_at, replayed=False)
     items = _ItemRecorder()
     if call.flow is not None:
-        call.flow.sieves.append(items)  # innermost: it sees every item of the function
+        call.flow.processors.append(items)  # innermost: it sees every item of the function
     stop_tee, warning_count = _tee_stdout(call), len(call.warnings)
     outcome = yield call
     printed = stop_tee() if stop_tee is not None else ""
@@ -235,7 +235,7 @@ def _was_stopped(error: ToolError) -> bool:
     return error.code == "E4050" and not error.is_translated
 
 
-class _ItemRecorder(Sieve):
+class _ItemRecorder(RecordProcessor):
     """Keeps a copy of the items of a stream, up to a limit.
 
     A call with a key runs to its end, even if this caller wants only some of the items: a repeated
@@ -252,7 +252,7 @@ class _ItemRecorder(Sieve):
 
         def record(item: object) -> object:
             if self.encoded_items is not None:
-                text, item = measure_json(item, [])
+                text, item = to_json_and_value(item, [])
                 self.encoded_items.append(encode_text(text))
                 self._size += len(self.encoded_items[-1]) + 1
                 if self._size > MAX_OUTCOME_BYTES:
@@ -263,7 +263,7 @@ class _ItemRecorder(Sieve):
         return record
 
     def finish(self) -> object:
-        """Return True if the caller has enough items, so that no other sieve is finished."""
+        """Return True if the caller has enough items, so that no other processor is finished."""
         return self._has_enough
 
 

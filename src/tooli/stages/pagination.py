@@ -7,7 +7,7 @@ import sys
 from tooli.core.call import Ok
 from tooli.errors import InputError, Suggestion
 from tooli.pipeline.truncate import next_page_step
-from tooli.records.record_flow import Sieve, as_records
+from tooli.records.record_flow import RecordProcessor, as_records
 from tooli.storage.page_window import make_page_window
 
 TYPE_CHECKING = False
@@ -40,7 +40,7 @@ def paginate(call: Call) -> Generator[Call, Outcome, Outcome]:
     if flow is None:
         return (yield call)
     pager = _Pager(call, flow)
-    flow.sieves.append(pager)
+    flow.processors.append(pager)
     flow.cursor_after = pager.cursor_after
     outcome = yield call
     if not isinstance(outcome, Ok):
@@ -51,7 +51,7 @@ def paginate(call: Call) -> Generator[Call, Outcome, Outcome]:
     return outcome
 
 
-class _Pager(Sieve):
+class _Pager(RecordProcessor):
     """Pages records with a PageWindow, created when needed: most results fit on one page."""
 
     def __init__(self, call: Call, flow: RecordFlow) -> None:
@@ -107,7 +107,7 @@ class _Pager(Sieve):
             value = window.remaining_text(value)
         elif records is not None:
             window.set_all_records(records)
-            value = window.sift(records)
+            value = window.process_list(records)
         self._call.warnings.extend(window.warnings)
         return value
 

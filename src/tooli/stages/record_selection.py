@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from tooli.core.call import Ok, Problem
 from tooli.records.fields import ExpressionError, RecordFields
-from tooli.records.record_flow import MapSieve, RecordFlow, Sieve, as_records
+from tooli.records.record_flow import MapProcessor, RecordFlow, RecordProcessor, as_records
 from tooli.records.result_options import resolve_result_options
 from tooli.schema.json_schema import record_schema
 from tooli.storage.page_window import decode_cursor
@@ -72,7 +72,7 @@ def _option_field(call: Call, name: str) -> str:
     return f"tooli_{name}" if name in call.tool.param_names else name
 
 
-class _FilterSieve(Sieve):
+class _FilterProcessor(RecordProcessor):
     def __init__(self, predicate: Callable[[Any], bool]) -> None:
         self._predicate = predicate
 
@@ -86,14 +86,14 @@ def filter_records(call: Call) -> Generator[Call, Outcome, Outcome]:
     flow = call.flow
     if flow is None or flow.predicate is None:
         return (yield call)
-    sieve = _FilterSieve(flow.predicate)
-    flow.sieves.append(sieve)
+    processor = _FilterProcessor(flow.predicate)
+    flow.processors.append(processor)
     outcome = yield call
-    if sieve.is_opened or not isinstance(outcome, Ok):
+    if processor.is_opened or not isinstance(outcome, Ok):
         return outcome
     records = as_records(outcome.value)
     if records is not None:
-        return Ok(sieve.sift(records))
+        return Ok(processor.process_list(records))
     if outcome.value is not None:
         call.warnings.append("The result is not a list, so it was not filtered.")
     return outcome
@@ -104,10 +104,12 @@ def select_fields(call: Call) -> Generator[Call, Outcome, Outcome]:
     flow = call.flow
     if flow is None or flow.projection is None:
         return (yield call)
-    sieve = MapSieve(flow.projection)
-    flow.sieves.append(sieve)
+    processor = MapProcessor(flow.projection)
+    flow.processors.append(processor)
     outcome = yield call
-    if sieve.is_opened or not isinstance(outcome, Ok) or outcome.value is None:
+    if processor.is_opened or not isinstance(outcome, Ok) or outcome.value is None:
         return outcome
     records = as_records(outcome.value)
-    return Ok(flow.projection(outcome.value) if records is None else sieve.sift(records))
+    return Ok(
+        flow.projection(outcome.value) if records is None else processor.process_list(records)
+    )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from tooli.core.call import Ok
 from tooli.pipeline.present import measure_envelope, measure_value
 from tooli.pipeline.truncate import larger_budget_step, set_truncated_meta, truncate_result
-from tooli.records.record_flow import Sieve, as_records
+from tooli.records.record_flow import RecordProcessor, as_records
 from tooli.storage.state_files import write_overflow
 
 TYPE_CHECKING = False
@@ -23,22 +23,22 @@ def limit_size(call: Call) -> Generator[Call, Outcome, Outcome]:
     flow = call.flow
     if flow is None or not flow.result_options.has_size_limit:
         return (yield call)
-    sieve = _LineBudget(flow, call)
-    flow.sieves.append(sieve)
+    processor = _LineBudget(flow, call)
+    flow.processors.append(processor)
     outcome = yield call
     if not isinstance(outcome, Ok):
         return outcome
     if flow.is_streamed:
-        records = None if sieve.is_opened else as_records(outcome.value)
+        records = None if processor.is_opened else as_records(outcome.value)
         if records is not None:
-            outcome = Ok(sieve.sift(records))
-        if sieve.limit_name is not None:
-            set_truncated_meta(call, flow, sieve.shown_count, sieve.limit_name, None)
-            if not sieve.shown_count:
+            outcome = Ok(processor.process_list(records))
+        if processor.limit_name is not None:
+            set_truncated_meta(call, flow, processor.shown_count, processor.limit_name, None)
+            if not processor.shown_count:
                 flow.add_next_steps(
                     call,
                     [
-                        larger_budget_step(call, sieve.limit_name, sieve.bytes_used),
+                        larger_budget_step(call, processor.limit_name, processor.bytes_used),
                         *flow.next_steps,
                     ],
                 )
@@ -71,7 +71,7 @@ def _document_size(outcome: Ok, call: Call, size: int | None) -> int:
     return measure_envelope(Ok(None), call) + len(',"result":') + size
 
 
-class _LineBudget(Sieve):
+class _LineBudget(RecordProcessor):
     """Counts the records of a stream, and ends it at the limit."""
 
     def __init__(self, flow: RecordFlow, call: Call) -> None:

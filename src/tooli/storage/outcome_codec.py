@@ -18,7 +18,7 @@ from tooli.core.result_types import Next, Page
 from tooli.core.tool import MISSING
 from tooli.errors import Suggestion, ToolError, error_class_for
 from tooli.schema.tool_reader import return_annotation
-from tooli.text.json_encoder import encode, measure_json
+from tooli.text.json_encoder import encode, to_json_and_value
 from tooli.text.jsonable import MAX_JSON_DEPTH, is_list, is_object
 from tooli.text.redact import RecordRedactor
 
@@ -142,7 +142,7 @@ def _encode_value(value: Any, warnings: list[str]) -> tuple[Any, JsonObject]:
     """Return the value or a copy of it, and the JSON object that represents it."""
     kind = value.__class__
     if kind is Page:
-        _, items = measure_json(value.items, warnings)
+        _, items = to_json_and_value(value.items, warnings)
         page = Page(items, next_cursor=value.next_cursor, total=value.total)
         return page, {
             "page": {"items": items, "next_cursor": value.next_cursor, "total": value.total}
@@ -158,7 +158,7 @@ def _encode_value(value: Any, warnings: list[str]) -> tuple[Any, JsonObject]:
         listed = kind in (list, tuple)
         blocks = [_encode_content(item) for item in (value if listed else (value,))]
         return value, {"shown": blocks, "listed": listed}
-    _, copy = measure_json(value, warnings)
+    _, copy = to_json_and_value(value, warnings)
     return (value if _is_json(value) else copy), {"value": copy}
 
 

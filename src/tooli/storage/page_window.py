@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from tooli.core.call_fingerprint import canonical_bytes, digest
 from tooli.core.record import Record
-from tooli.records.record_flow import Sieve
+from tooli.records.record_flow import RecordProcessor
 from tooli.storage.signing import decode_token, encode_token, get_cursor_key
 from tooli.text.json_encoder import encode
 
@@ -102,8 +102,8 @@ def make_page_window(call: Call, flow: RecordFlow) -> PageWindow | None:
     return PageWindow(flow, binding, get_cursor_key(owns_process=call.caller.owns_process))
 
 
-class PageWindow(Sieve):
-    """A sieve that passes on the records of one page."""
+class PageWindow(RecordProcessor):
+    """A processor that passes on the records of one page."""
 
     def __init__(self, flow: RecordFlow, binding: bytes, key: bytes) -> None:
         self.flow = flow

@@ -43,10 +43,11 @@ def make_json_encoder(warnings: list[str]) -> Callable[[object], str]:
     return encode_one
 
 
-def measure_json(value: object, warnings: list[str]) -> tuple[str, Any]:
-    """Return the JSON text of a value, and the value itself or a copy of it in JSON types.
+def to_json_and_value(value: object, warnings: list[str]) -> tuple[str, Any]:
+    """Return the JSON text of a value, and a value that can be encoded again.
 
-    It is a copy if the value cannot be encoded directly, for example because it has an iterator.
+    The second is the value itself. If the value cannot be encoded directly, for example because
+    it contains an iterator, it is a copy in JSON types.
     """
     return _write_or_convert(_make_replacing_writer(warnings), value, warnings)
 
