@@ -17,6 +17,8 @@ from __future__ import annotations
 
 import os
 
+from tooli.errors import Suggestion, TimeoutExceeded, ToolRuntimeError
+
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
@@ -24,7 +26,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from tooli.core.call import Call
-    from tooli.errors import ToolError, ToolRuntimeError
+    from tooli.errors import ToolError
 
 MAX_FRAME_BYTES = 64 << 20
 """Maximum size of a frame of an untrusted process, in bytes."""
@@ -58,8 +60,6 @@ def timeout_error(
         processes: Names of the processes that were killed.
         has_returned: True if the function had returned and only its threads or processes ran on.
     """
-    from tooli.errors import Suggestion, TimeoutExceeded
-
     details: dict[str, Any] = {
         "seconds": timeout,
         "stopped": stopped,
@@ -100,8 +100,6 @@ _ENDINGS = {"nothing": _STILL_RUNNING, "no task": _STILL_RUNNING}
 
 def process_died_error(status: int | None, supervisor_error: str | None = None) -> ToolRuntimeError:
     """Return the error for a call whose process ended without a result."""
-    from tooli.errors import Suggestion, ToolRuntimeError
-
     details: dict[str, Any] = {}
     reason = (
         "for an unknown reason"
@@ -128,8 +126,6 @@ def process_died_error(status: int | None, supervisor_error: str | None = None) 
 
 def invalid_message_error(reason: str) -> ToolRuntimeError:
     """Return the error for a call whose process sent an invalid message."""
-    from tooli.errors import Suggestion, ToolRuntimeError
-
     return ToolRuntimeError(
         f"The isolated command was stopped: it sent an invalid message ({reason[:200]}).",
         code="E4051",

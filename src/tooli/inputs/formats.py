@@ -10,6 +10,7 @@ Iterators are read row by row, in constant memory: lines, JSONL, JSON arrays and
 from __future__ import annotations
 
 import io
+import json
 import sys
 
 from tooli.core.tool import MISSING
@@ -142,8 +143,6 @@ def _is_jsonl(source: Input) -> bool:
 
 
 def _parse_json(source: Input) -> Any:
-    import json
-
     try:
         return json.loads(source.read_text())
     except json.JSONDecodeError as failure:
@@ -375,8 +374,6 @@ def _optional_fields(item: object) -> frozenset[str]:
 
 
 def _iter_json_lines(source: Input, file: BufferedReader, check: RowValidator) -> Iterator[Any]:
-    import json
-
     first = True
     for number, line in enumerate(file, 1):
         if first and line[:3] == b"\xef\xbb\xbf":
@@ -423,8 +420,6 @@ class _JsonArrayReader:
     """Reads the items of a JSON array; keeps only the part of the text that it needs."""
 
     def __init__(self, source: Input, file: TextIOWrapper) -> None:
-        import json
-
         self.text = ""
         self.position = 0
         self._source = source

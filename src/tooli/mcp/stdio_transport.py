@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import select
 import sys
 from threading import Lock
 
@@ -109,11 +110,9 @@ class StdioTransport:
 
     def _send_nonblocking(self, view: memoryview) -> None:
         """Send the rest of a line to a pipe that the client has made non-blocking."""
-        from select import select
-
         try:
             while view:
-                select((), (self._write_fd,), ())
+                select.select((), (self._write_fd,), ())
                 try:
                     view = view[os.write(self._write_fd, view) :]
                 except BlockingIOError:
@@ -123,16 +122,12 @@ class StdioTransport:
 
     def is_disconnected(self) -> bool:
         """True if the client has closed its end of stdout."""
-        if self.is_broken:
-            return True
-        try:
-            from select import POLLERR, POLLHUP, poll
-        except ImportError:  # Windows: only a write detects it
-            return False
-        poller = poll()
+        if self.is_broken or not hasattr(select, "poll"):  # Windows: only a write detects it
+            return self.is_broken
+        poller = select.poll()
         poller.register(self._write_fd, 0)
         # a closed pipe reports POLLERR, a closed socket reports POLLHUP
-        return any([event & (POLLERR | POLLHUP) for _, event in poller.poll(0)])
+        return any([event & (select.POLLERR | select.POLLHUP) for _, event in poller.poll(0)])
 
 
 class OversizedLine:

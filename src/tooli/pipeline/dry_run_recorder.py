@@ -14,6 +14,11 @@ import os
 import sys
 from contextvars import ContextVar
 
+from tooli.core.call_fingerprint import digest
+from tooli.errors import DefinitionError, InternalError, StateError, Suggestion, ToolRuntimeError
+from tooli.text.json_encoder import encode
+from tooli.text.jsonable import to_jsonable
+
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
@@ -45,8 +50,6 @@ def dry_run_support(fn: F) -> F:
     try:
         fn.tooli_supports_dry_run = True  # pyright: ignore[reportFunctionMemberAccess]
     except AttributeError:
-        from tooli.errors import DefinitionError
-
         raise DefinitionError(
             f"dry_run_support({fn!r}): mark the function itself, where it is defined"
         ) from None
@@ -157,8 +160,6 @@ class DryRunRecorder(ActionRecorder):
     def add(self, entry: JsonObject) -> None:
         """Record an action, as `describe_action` returns it, here and in an outer dry run."""
         if len(self.actions) >= MAX_ACTIONS:
-            from tooli.errors import Suggestion, ToolRuntimeError
-
             self.error = ToolRuntimeError(
                 f"The plan has more than {MAX_ACTIONS} actions.",
                 suggestion=Suggestion(
@@ -202,8 +203,6 @@ class PlanEnforcer(ActionRecorder):
 
 def _unplanned_action_error(entry: JsonObject, done: list[JsonObject]) -> ToolError:
     """Return the error for an action that is not in the plan that is being applied."""
-    from tooli.errors import StateError, Suggestion
-
     action = f"{entry['action']} {entry['target']}"
     progress = f"{len(done)} of its actions were done" if done else "nothing was done"
     return StateError(
@@ -219,8 +218,6 @@ def _unplanned_action_error(entry: JsonObject, done: list[JsonObject]) -> ToolEr
 
 def describe_action(action: str, target: object, details: Any, state: Any) -> JsonObject:
     """Return an action as it appears in a plan."""
-    from tooli.text.jsonable import to_jsonable
-
     raw_target: Any = target
     target_name = (
         os.fsdecode(raw_target)  # pyright: ignore[reportUnknownArgumentType]
@@ -237,9 +234,6 @@ def describe_action(action: str, target: object, details: Any, state: Any) -> Js
 
 def digest_state(state: object) -> str:
     """Return a digest of a state: of the content of a path, or of a value."""
-    from tooli.core.call_fingerprint import digest
-    from tooli.text.json_encoder import encode
-
     if isinstance(state, os.PathLike):
         data = _snapshot_path(os.fspath(state))  # pyright: ignore[reportUnknownArgumentType]
     elif isinstance(state, (bytes, bytearray, memoryview)):
@@ -295,8 +289,6 @@ def _is_inside_call() -> bool:
 
 def _unknown_thread_error() -> ToolError:
     """Return the error for an action in an unknown thread, and set it for all active dry runs."""
-    from tooli.errors import InternalError, Suggestion
-
     error = InternalError(
         "record_dry_action was called in a thread of no known call, during a dry run.",
         suggestion=Suggestion(

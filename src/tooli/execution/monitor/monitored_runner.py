@@ -8,7 +8,7 @@ from tooli.core.call import Runner
 from tooli.core.declared_capabilities import AllowedAccess
 from tooli.errors import AuthError, Suggestion
 from tooli.execution.monitor.audit_hook import Monitor, MonitorScope, Violation, unmonitored
-from tooli.pipeline.drivers import invoke, is_async, is_stream
+from tooli.pipeline.drivers import invoke, is_async, is_async_stream, is_stream
 from tooli.text.json_encoder import encode
 
 TYPE_CHECKING = False
@@ -53,8 +53,6 @@ class MonitoredRunner(Runner):
 
     async def arun(self, call: Call) -> Any:
         """Run the call on an event loop."""
-        from tooli.pipeline.drivers import is_async_stream
-
         self.monitor.is_loop_shared = True
         self.begin(call)
         try:
