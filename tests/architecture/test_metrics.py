@@ -1,0 +1,84 @@
+"""Limits of the figures that `metrics.py` prints, and the list of modules with lazy imports.
+
+An import inside a function saves time only where a start is measured: an ordinary call,
+`--help-agent`, `--schema`, a usage error, `mcp serve`. `LAZY` lists the modules of those starts,
+and those that load an optional part of themselves on demand. All other modules import at the top.
+"""
+
+from __future__ import annotations
+
+import ast
+
+import pytest
+from tests.architecture import metrics
+
+LIMITS = {
+    "imports inside functions": 350,
+    "import cycles, lazy imports included": 0,
+    "Any per 1,000 lines of code": 30,
+    "duplicate public class names": 0,
+    "duplicate module basenames": 0,
+    "longest function": 60,
+}
+LAZY = {
+    "the start of every command line": (
+        *("tooli", "app", "core.app_state", "core.tool", "providers.local", "schema.convert"),
+        *("cli.argv", "cli.main", "cli.process", "cli.open_files", "schema.tool_reader"),
+        *("pipeline.drivers", "pipeline.present"),
+    ),
+    "the call of an agent, of a person or of a session": (
+        *("cli.caller_defaults", "cli.outcome_writer", "cli.tables", "config", "detect"),
+        *("config.setting_definitions", "stages.repeated_failures", "text.json_encoder"),
+        *("text.redact", "pipeline.context", "pipeline.option_values", "schema.shapes"),
+        *("pipeline.prepared_call", "pipeline.stdout_capture", "stages.record_selection"),
+    ),
+    "help, schemas and usage errors": (
+        *("cli.info_options", "describe.agent_help", "describe.schema_formats"),
+        *("pipeline.input_errors", "schema.json_schema", "core.docstring", "core.definitions"),
+        "cli.typer_params",
+    ),
+    "the start of a server": (
+        *("builtins.serve_commands", "builtins.install_commands", "launcher", "http.asgi"),
+        *("http.http_server", "mcp", "mcp.input_requests", "mcp.service", "mcp.stdio_server"),
+        *("mcp.stdio_transport", "serving.dispatcher", "providers.search"),
+    ),
+    "calls with a timeout, an approval, a token or a handle": (
+        *("execution.monitor.monitored_runner", "execution.process_runner", "execution.worker"),
+        *("execution.sandbox.sandbox_runner", "stages.approval", "stages.auth", "stages.timeout"),
+        *("inputs.formats", "inputs.secret", "inputs.source", "providers.signature"),
+        *("storage.idempotency_sqlite", "storage.outcome_codec", "packaging"),
+    ),
+}
+
+
+@pytest.fixture(scope="module")
+def figures() -> dict[str, object]:
+    return metrics.measure()
+
+
+@pytest.mark.parametrize("name", LIMITS)
+def test_figure_is_within_its_limit(figures: dict[str, object], name: str) -> None:
+    value = figures[name]
+    assert isinstance(value, (int, float))
+    assert value <= LIMITS[name]
+
+
+def imports_own_modules(module: metrics.Module) -> bool:
+    """True if a function of the module imports another module of the package."""
+    for node in metrics.find_function_imports(module):
+        names = [node.module or ""] if isinstance(node, ast.ImportFrom) else []
+        names += [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+        if any(name.split(".")[0] == "tooli" for name in names):
+            return True
+    return False
+
+
+def test_only_listed_modules_import_lazily() -> None:
+    listed = {name for names in LAZY.values() for name in names}
+    found = {
+        name.removeprefix("tooli.")
+        for name, module in metrics.load_modules().items()
+        if imports_own_modules(module)
+    }
+    assert not found - listed, "import at the top, or list the module with its reason"
+    assert not listed - found, "these modules import nothing lazily: remove them from LAZY"
