@@ -17,7 +17,7 @@ from tooli.core.declared_capabilities import (
     resolve_access,
 )
 from tooli.errors import DefinitionError
-from tooli.policy.allowances import resolve_allowance
+from tooli.policy.allowed_access import resolve_allowed_access
 
 
 def declare(capabilities: Any, permissions: Any = None) -> Any:
@@ -124,7 +124,7 @@ class TestCeiling:
         stay = top.find("group.stay")
         assert stay is not None
         assert len(top.stages_for(stay, Options())) > 1
-        assert resolve_allowance(stay, top._state) == AllowedAccess()
+        assert resolve_allowed_access(stay, top._state) == AllowedAccess()
 
     def test_no_link_leads_out_of_it(self, tmp_path: Path) -> None:
         (tmp_path / "in").mkdir()
@@ -132,7 +132,7 @@ class TestCeiling:
         words = [f"fs:read:{tmp_path}/in/link", f"fs:read:{tmp_path}/in/own"]
         (tmp_path / "in" / "link").symlink_to(tmp_path / "out")
         tool = declare(words, [f"fs:read:{tmp_path}/in"])
-        found = resolve_allowance(tool, Tooli("x")._state)
+        found = resolve_allowed_access(tool, Tooli("x")._state)
         assert found is not None and found.reads == (f"{tmp_path.resolve()}/in/own",)
 
     def test_nor_does_another_folder_to_run_in(self, tmp_path: Path) -> None:
@@ -142,11 +142,11 @@ class TestCeiling:
         tool = declare(["fs:read:./data"], [f"fs:read:{Path.cwd()}"])
         state = Tooli("x")._state
         state.security_settings = {"work_dir": str(tmp_path)}
-        found = resolve_allowance(tool, state)
+        found = resolve_allowed_access(tool, state)
         assert found is not None and found.reads == ()
 
 
-class TestAllowance:
+class TestAllowedAccess:
     def test_places(self, tmp_path: Path) -> None:
         (tmp_path / "real").mkdir()
         (tmp_path / "link").symlink_to(tmp_path / "real")
@@ -160,7 +160,7 @@ class TestAllowance:
         app.command("one")(lambda: None)
         tool = app.find("one")
         assert tool is not None
-        assert resolve_allowance(tool, app._state) is None
+        assert resolve_allowed_access(tool, app._state) is None
         assert len(app.stages_for(tool, Options())) == 1
 
     def test_all_lists_must_allow(self, tmp_path: Path) -> None:
@@ -175,7 +175,7 @@ class TestAllowance:
         }
         tool = app.find("one")
         assert tool is not None
-        found = resolve_allowance(tool, app._state)
+        found = resolve_allowed_access(tool, app._state)
         assert found is not None
         assert set(found.reads or ()) == {f"{root}/a/b", f"{root}/c/d"}
         assert found.denied == (f"{root}/a/b/private",)

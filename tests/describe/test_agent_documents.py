@@ -66,7 +66,7 @@ def test_files() -> None:
     assert page.startswith("# My tool find\n\nFind files.\n\nWhen to use it: When a file is lost.")
     assert "- Capabilities: `fs:read`\n- Takes up to 5 s\n- Delegate: An agent with a disk." in page
     assert "All of Python:\n\n```bash\n'My tool' find '*.py' --depth 3 --json\n```" in page
-    assert "- `E3001`: no file matched; check the state it names" in page
+    assert "- `E3001`: no file matched; check the state that it describes" in page
     assert "- Next: `wipe`, the file is not wanted" in page
     assert "- Often after `find`" in files["references/wipe.md"]
     assert "Streams `str`, one per line" in files["references/digest.md"]

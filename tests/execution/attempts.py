@@ -129,7 +129,7 @@ def _warm_up() -> None:
     import tooli.app
     import tooli.execution.monitor.monitored_runner
     import tooli.pipeline.drivers
-    import tooli.policy.allowances
+    import tooli.policy.allowed_access
     import tooli.schema.tool_reader
     import tooli.stages.audit
     import tooli.stages.auth

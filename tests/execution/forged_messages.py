@@ -101,7 +101,10 @@ def function_in_a_value(place: str) -> list[bytes]:
 def function_in_an_error(place: str) -> list[bytes]:
     """An exception that calls a function."""
     data = pickle.dumps(Bomb(place))
-    return [*pickled("error", data), frame("error", ["itself", {"!": ["bytes", "gAR9lC4="]}, None])]
+    return [
+        *pickled("error", data),
+        frame("error", ["pickled", {"!": ["bytes", "gAR9lC4="]}, None]),
+    ]
 
 
 # ------------------------------------------------------------------ invalid data

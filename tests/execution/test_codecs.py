@@ -129,7 +129,7 @@ def test_invalid_messages_are_refused(message: Any) -> None:
 
 def test_too_large_frames_are_refused() -> None:
     read_end, write_end = os.pipe()
-    os.write(write_end, (timeouts.MAX_FRAME_BYTES + 1).to_bytes(8, "big"))
+    os.write(write_end, (safe_codec.MAX_FRAME_BYTES + 1).to_bytes(8, "big"))
     with pytest.raises(ToolRuntimeError, match="more than"):
         list(FrameReceiver(read_end, SafeCodec()).read_frames())
     os.close(read_end)

@@ -125,7 +125,7 @@ def test_settings_are_read_before_the_sandbox_starts(monkeypatch: pytest.MonkeyP
     assert resolved == [context.state]
 
 
-class TestAllowance:
+class TestAllowedAccess:
     def test_nothing_without_capabilities(self) -> None:
         call = make_call()
         assert effective_access(call.tool, make_context(call).state) == AllowedAccess()

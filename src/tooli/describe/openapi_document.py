@@ -373,7 +373,7 @@ def _shared_schemas() -> JsonObject:
             "code": {**text, "examples": ["E1003"]},
             "category": {"enum": ["input", "auth", "human", "state", "runtime", "internal"]},
             "message": text,
-            "field": {**text, "description": "The parameter that is meant."},
+            "field": {**text, "description": "The parameter that caused the error."},
             "suggestion": suggestion,
             "is_retryable": {"type": "boolean"},
             "details": {"type": "object"},

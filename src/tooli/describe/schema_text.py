@@ -212,7 +212,7 @@ _FORMAT_WORDS = {
     "date-time": ("date and time", "dates with times"),
     "duration": ("duration", "durations"),
     "uuid": ("UUID", "UUIDs"),
-    "binary": ("text of bytes", "texts of bytes"),
+    "binary": ("binary data", "binary data"),
 }
 _MAX_PROSE_CHOICES = 12
 

@@ -170,8 +170,8 @@ def declared_errors(tool: Tool) -> list[tuple[str, str]]:
 _REMEDIES = {
     "E1": "correct the call as `error.suggestion` says",
     "E2": "ask the human; do not try a workaround",
-    "E3": "check the state it names, then call again",
-    "E4": "retry later, or do without",
+    "E3": "check the state that it describes, then retry",
+    "E4": "retry later, or continue without it",
     "E5": "report a bug in the tool",
 }
 

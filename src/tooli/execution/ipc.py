@@ -36,7 +36,8 @@ if TYPE_CHECKING:
     from tooli.core.peer import Question
     from tooli.core.protocols import JsonObject
 
-    # A name, the pickled exception or the fields of its ToolError, and the traceback.
+    # Either "pickled" and the pickled exception, or the name of its class and the fields of its
+    # ToolError; then the traceback.
     PackedError: TypeAlias = tuple[str, Any, str | None]
 
 _HEADER_BYTES = 8
@@ -74,7 +75,7 @@ def _is_plain(value: Any, budget: list[int]) -> bool:
 
 def _import_pickle() -> Any:
     try:
-        import _pickle as found  # pyright: ignore  the C half: `pickle` itself imports `re`
+        import _pickle as found  # pyright: ignore  the C part: `pickle` itself imports `re`
     except ImportError:
         import pickle as found
     return found  # pyright: ignore[reportUnknownVariableType]
@@ -147,7 +148,7 @@ class Codec:
             data = dumps(exc)
             restored = loads(data)
             if type(restored) is type(exc) and str(restored) == str(exc):
-                return "itself", data, trace
+                return "pickled", data, trace
         except Exception:
             pass
         return pack_error_fields(exc, trace)
@@ -155,7 +156,7 @@ class Codec:
     def unpack_error(self, packed: PackedError) -> BaseException:
         """Return the exception that pack_error() encoded, to be raised in this process."""
         name, data, trace = packed
-        if name != "itself":
+        if name != "pickled":
             error_class = error_class_for(data["code"], data["category"])
             return build_error(error_class, name, data, trace)
         exc: BaseException = loads(data)
@@ -275,9 +276,9 @@ class ChildMessages:
         self.send_answer = send_answer  # sends an answer of the client to the worker
 
     def handle(self, kind: str, payload: Any) -> bool:
-        """Handle a message and return True, or return False if it is a result.
+        """Handle a message and return True; return False if the message is a result.
 
-        Results are not handled here: the process that made the call waits for them.
+        The caller of this method queues results until they are requested.
         """
         if kind in RESULT_KINDS:
             return False
@@ -322,7 +323,7 @@ class ChildMessages:
     def ask(self, questions: dict[str, Question]) -> None:
         """Ask the client and send its answers, or the exception, to the worker.
 
-        InputRequired is not an Exception: it ends the call and its process.
+        InputRequired is a BaseException and is not caught here. It ends the call and its process.
         """
         if self.call.peer is None:
             return

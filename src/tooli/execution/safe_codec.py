@@ -289,7 +289,7 @@ def loads(data: bytes) -> Any:
     """Decode a value; raise a ToolRuntimeError if it is invalid."""
     try:
         if data[:1] != b"j":
-            raise ValueError("not encoded as data")
+            raise ValueError("not JSON data")
         return _DECODER.decode(data[1:].decode("ascii"))
     except Exception as failure:
         raise invalid_message_error(f"{type(failure).__name__}: {failure}") from None
@@ -462,12 +462,12 @@ class UntrustedMessages(ChildMessages):
         return accepted
 
     def validate_text(self, message: tuple[str, str]) -> tuple[str, str]:
-        """Return the stream name and the text, or no text once too much was printed."""
+        """Return the stream name and the text; two empty texts once the limit is exceeded."""
         name, text = message
         self._printed_chars += len(text)
         if self._printed_chars > MAX_FRAME_BYTES:
             self.call.warnings.append("the command printed too much; the rest is omitted")
-            return "nowhere", ""
+            return "", ""  # the empty name is not a stream
         return name, str.__str__(text)
 
     def validate_progress(

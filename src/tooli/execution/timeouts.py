@@ -28,9 +28,6 @@ if TYPE_CHECKING:
     from tooli.core.call import Call
     from tooli.errors import ToolError
 
-MAX_FRAME_BYTES = 64 << 20
-"""Maximum size of a frame of an untrusted process, in bytes."""
-
 
 def effective_timeout(call: Call, settings: Mapping[str, Any]) -> float | None:
     """Return the time limit of a call in seconds, or None.
@@ -89,7 +86,7 @@ _STOP_DESCRIPTIONS = {
     "process": "its process was asked to stop, then killed with all processes that it had started",
     "main thread": "the function was interrupted, and its child processes were killed",
     "task": "its task was cancelled",
-    "nothing": "its thread was abandoned and runs on",
+    "nothing": "its thread was abandoned and is still running",
     "no task": "its task ignored the cancellation and was abandoned",
 }
 
@@ -121,17 +118,6 @@ def process_died_error(status: int | None, supervisor_error: str | None = None) 
             "abort", "Inspect the command: its process ended before the function returned."
         ),
         details=details,
-    )
-
-
-def invalid_message_error(reason: str) -> ToolRuntimeError:
-    """Return the error for a call whose process sent an invalid message."""
-    return ToolRuntimeError(
-        f"The isolated command was stopped: it sent an invalid message ({reason[:200]}).",
-        code="E4051",
-        suggestion=Suggestion(
-            "abort", "Inspect the command: its code tampers with its own result."
-        ),
     )
 
 

@@ -82,7 +82,7 @@ def decide(tool: Tool) -> tuple[str, str]:
         f"its danger level is {danger}": danger not in _HARMLESS_DANGER_LEVELS,
         "it may destroy data": behavior.destructive,
         f"it can do more than read: {', '.join(beyond_reading)}": bool(beyond_reading),
-        "it reaches beyond this machine": behavior.open_world,
+        "it accesses other machines": behavior.open_world,
         "it is not declared read-only": not behavior.read_only,
     }
     reason = next((text for text, holds in reasons.items() if holds), None)

@@ -88,9 +88,11 @@ def _typing_imports(types: PythonTypes, sources: list[str]) -> list[str]:
     """Return the import lines that the annotations of a module need."""
     if any(["Any" in part for part in sources]):
         types.imported_names.add("Any")
-    homes = {"Path": "pathlib", "Sequence": "collections.abc"}
-    lines = [f"from {homes[name]} import {name}" for name in types.imported_names & homes.keys()]
-    names = sorted(types.imported_names - homes.keys())
+    modules = {"Path": "pathlib", "Sequence": "collections.abc"}
+    lines = [
+        f"from {modules[name]} import {name}" for name in types.imported_names & modules.keys()
+    ]
+    names = sorted(types.imported_names - modules.keys())
     return [*lines, f"from typing import {', '.join(names)}"] if names else lines
 
 

@@ -263,5 +263,5 @@ _FIXES = {
     "E1003": "Pass true or false.",
     "E1008": "Send one JSON object.",
     "E4040": "Ask the user to check that the program is installed and starts.",
-    "E4050": "The command may have run partly: check first, then request less at once.",
+    "E4050": "The command may have run partially. Check its effects, then request less.",
 }

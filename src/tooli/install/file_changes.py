@@ -93,7 +93,7 @@ def read_file(path: str) -> bytes | None:
 
 
 def resolve_link(path: str) -> str:
-    """Return the target of a symbolic link, or else the path. So a link is not overwritten."""
+    """Return the target of a symbolic link, so that the link is kept, or else the path."""
     if not os.path.islink(path):
         return path
     real = os.path.realpath(path)

@@ -1,7 +1,7 @@
 """Plan to write, update or remove skill folders, and managed blocks in Markdown files.
 
 `.tooli.json` beside SKILL.md lists the files that we wrote with their digests, and how many parent
-folders we created. So an edited file is recognized even if the folder is copied to another machine.
+folders we created. An edited file is recognized even if the folder is copied to another machine.
 
 A managed block is the part of a Markdown file that tooli owns:
 

@@ -198,15 +198,15 @@ def _walk_files(path: str) -> Iterator[str]:
             raise NotFoundError(f"{path} does not exist.", field="paths")
         yield path
         return
-    for place, folders, names in os.walk(path):
+    for folder, folders, names in os.walk(path):
         folders[:] = sorted(
             [
                 name
                 for name in folders
-                if name not in _IGNORED_FOLDERS and not _is_hidden(place, name)
+                if name not in _IGNORED_FOLDERS and not _is_hidden(folder, name)
             ]
         )
-        yield from [os.path.normpath(os.path.join(place, name)) for name in sorted(names)]
+        yield from [os.path.normpath(os.path.join(folder, name)) for name in sorted(names)]
 
 
 def _is_hidden(folder: str, name: str) -> bool:
@@ -257,8 +257,8 @@ class _DocumentFinder:
 
     def _missing_files(self, skill_dir: str) -> Iterator[ProjectDocument]:
         """Yield the files of the skill that are missing in its folder."""
-        for place, text in self._skill_files.items():
-            file = os.path.join(skill_dir, *place.split("/"))
+        for relative_path, text in self._skill_files.items():
+            file = os.path.join(skill_dir, *relative_path.split("/"))
             if not os.path.exists(file):
                 yield ProjectDocument(file, b"", text.encode())
 
@@ -290,7 +290,7 @@ class _DocumentFinder:
             files = _regenerate_export(self.app_info, command_line.partition("\n")[0])
             if files is not None:
                 name = os.path.basename(path)
-                texts = [text for place, text in files.items() if place.rpartition("/")[2] == name]
+                texts = [text for key, text in files.items() if key.rpartition("/")[2] == name]
                 yield ProjectDocument(path, before, texts[0].encode() if texts else None)
                 return
 
@@ -308,7 +308,7 @@ class _DocumentFinder:
 def _regenerate_export(app_info: AppInfo, arguments: str) -> dict[str, str] | None:
     """Return the files of an export from the command line in its docstring.
 
-    Returns None if the line is not an export command, such as a line of another program's code.
+    Return None if the line is not an export command.
     """
     try:
         argv = split(arguments)

@@ -12,7 +12,7 @@ from tooli.execution.monitor.monitored_runner import (
     append_record,
     capability_error,
 )
-from tooli.policy.allowances import resolve_bounds, resolve_declared
+from tooli.policy.allowed_access import resolve_bounds, resolve_declared
 from tooli.storage.audit_log import log_event
 
 TYPE_CHECKING = False

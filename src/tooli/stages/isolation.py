@@ -14,7 +14,7 @@ from tooli.execution.sandbox.sandbox_runner import (
     isolation_error,
 )
 from tooli.execution.sandbox.syscalls import SandboxUnavailable, detect_architecture
-from tooli.policy.allowances import intersect, resolve_bounds, resolve_declared
+from tooli.policy.allowed_access import intersect, resolve_bounds, resolve_declared
 
 TYPE_CHECKING = False
 

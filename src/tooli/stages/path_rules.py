@@ -8,7 +8,7 @@ from tooli.core.call_fingerprint import caller_arguments
 from tooli.core.declared_capabilities import is_under_any
 from tooli.core.tool import is_path
 from tooli.errors import AuthError, Suggestion
-from tooli.policy.allowances import resolve_bounds
+from tooli.policy.allowed_access import resolve_bounds
 from tooli.text.jsonable import iter_children
 
 TYPE_CHECKING = False

@@ -43,7 +43,7 @@ class CommandResult(Record):
     def envelope(self) -> dict[str, Any]:
         """The JSON document on stdout. Raises AssertionError if stdout has other output."""
         found = self._parse(self.stdout)
-        assert isinstance(found, dict), f"stdout is JSON, but no envelope{self._report()}"
+        assert isinstance(found, dict), f"stdout is JSON, but not an envelope{self._report()}"
         return found  # pyright: ignore[reportUnknownVariableType]
 
     @property
@@ -74,8 +74,8 @@ class CommandResult(Record):
         )
 
 
-def _refuse_constant(word: str) -> None:
-    raise ValueError(f"{word} is Python's, not JSON's")
+def _refuse_constant(name: str) -> None:
+    raise ValueError(f"{name} is not valid JSON")
 
 
 def invoke(

@@ -357,7 +357,7 @@ def _mask_approval(envelope: Mapping[str, Any]) -> Mapping[str, Any]:
     if approval is None:
         return envelope
     text = json.dumps(envelope).replace(approval["id"], "ID")
-    return json.loads(text.replace(approval["expires"], "THEN"))
+    return json.loads(text.replace(approval["expires"], "EXPIRES"))
 
 
 def _parse_argv(app: Tooli, argv: Sequence[str]) -> JsonObject:

@@ -140,7 +140,7 @@ def test_denied_code_may_be_imported_and_shown(
 ) -> None:
     set_frames(monkeypatch, *callers)
     path = f"{source_dir}/module.py"
-    assert implicit_access.is_implicit_access("read", path, is_owner_denied=True) is allowed
+    assert implicit_access.is_implicit_access("read", path, is_denied_by_config=True) is allowed
 
 
 def test_directories_may_be_listed_to_import(
@@ -210,9 +210,9 @@ def test_denied_bytecode_is_read_only_to_load_a_module(
     monkeypatch.setattr(implicit_access, "_is_showing_source", lambda frame: False)
     callers = [(IMPORT, "get_data"), (IMPORT, "get_code")]
     set_frames(monkeypatch, *callers)
-    assert not implicit_access.is_implicit_access("read", path, is_owner_denied=True)
+    assert not implicit_access.is_implicit_access("read", path, is_denied_by_config=True)
     set_frames(monkeypatch, *callers, (IMPORT, "_find_and_load"))
-    assert implicit_access.is_implicit_access("read", path, is_owner_denied=True)
+    assert implicit_access.is_implicit_access("read", path, is_denied_by_config=True)
 
 
 # ------------------------------------------------------------------ who calls

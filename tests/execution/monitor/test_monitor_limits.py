@@ -36,7 +36,9 @@ def test_no_hook(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Monitor, "begin", lambda self: False)
     call = make_call(lambda: 1)
     assert MonitoredRunner(Monitor(AllowedAccess()), None).run(call) == 1
-    assert call.warnings == ["not monitored: another audit hook of the process forbids ours"]
+    assert call.warnings == [
+        "not monitored: another audit hook of the process rejects tooli's hook"
+    ]
     with pytest.raises(AuthError, match="cannot be monitored"):
         MonitoredRunner(Monitor(AllowedAccess(), is_blocking=True), None).run(call)
     recording = make_call(lambda: 1)

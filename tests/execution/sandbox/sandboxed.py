@@ -38,16 +38,14 @@ def sandboxed(
     room: str | None = None,
     files: list[tuple[str, int]] | None = None,
 ) -> Found:
-    """Run a function in a sandbox with an allowance and return what happened."""
-    allowance = allowed if isinstance(allowed, AllowedAccess) else resolve_access(allowed)
+    """Run a function in a sandbox with this allowed access and return the result."""
+    access = allowed if isinstance(allowed, AllowedAccess) else resolve_access(allowed)
     ours, theirs = os.pipe()
     pid = os.fork()
     if pid == 0:
         report: dict[str, Any] = {}
         try:
-            enter_sandbox(
-                allowance, support or detect_sandbox_support(), (theirs,), room, files or ()
-            )
+            enter_sandbox(access, support or detect_sandbox_support(), (theirs,), room, files or ())
             try:
                 report = {"value": fn()}
             except BaseException as failure:

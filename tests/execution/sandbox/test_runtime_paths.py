@@ -147,4 +147,4 @@ def test_virtual_environment_file(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_import_caches_are_warmed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "meta_path", [*sys.meta_path, object()])
     runtime_paths.warm_import_caches()
-    assert "tooli_looks_for_nothing" not in sys.modules
+    assert "tooli_nonexistent_module" not in sys.modules

@@ -6,8 +6,8 @@
 Python calls one hook for every event of the process. A hook cannot be removed, so it does almost
 nothing if no call is monitored. A context variable says which calls an event belongs to. Tasks
 inherit it, and so do threads that copy the context. A thread that a command starts belongs to the
-command's call. A thread of unknown origin belongs to all monitored calls, which may refuse too much
-but never too little.
+command's call. A thread of unknown origin belongs to all monitored calls, so an allowed action may
+be refused there, but a forbidden one is never allowed.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ ACTION_CAPABILITIES = {
     "env": "env:write",
 }
 """The capability that an action needs; `net:write` includes `net:read`."""
-_PROBE_EVENT = "tooli.monitor"  # raised by us to check that the hook is called
+_PROBE_EVENT = "tooli.monitor"  # raised once to check that the hook is called
 _THREAD_ATTRIBUTE = "_tooli_monitors"  # attribute of threads that a monitored function started
 _FILE_ACTIONS = frozenset(("read", "write", "make", "place", "delete"))
 _NO_FOLLOW_ACTIONS = frozenset(("delete", "make", "place"))  # actions on a link itself
@@ -115,7 +115,7 @@ class Monitor:
     def begin(self) -> bool:
         """Start monitoring. Threads of unknown origin belong to this call from now on.
 
-        Return False if nothing can be monitored, because another audit hook forbids ours.
+        Return False if nothing can be monitored, because another audit hook rejected this one.
         """
         if not _hook_installed:
             _install_hook()
@@ -219,13 +219,15 @@ def _is_created(path: str, created: set[str]) -> bool:
     return True
 
 
-def _is_exempt(action: str, target: str, is_owner_denied: bool) -> bool:
+def _is_exempt(action: str, target: str, is_denied_by_config: bool) -> bool:
     """True if Python, a library or the framework does the action, and not the command."""
     if action == "native":
         return is_library_call()
     if action == "net":
         return is_socketpair()
-    return action not in ("spawn", "env") and is_implicit_access(action, target, is_owner_denied)
+    return action not in ("spawn", "env") and is_implicit_access(
+        action, target, is_denied_by_config
+    )
 
 
 # ------------------------------------------------------------------ which calls an event belongs to

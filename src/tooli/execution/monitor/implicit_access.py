@@ -207,12 +207,12 @@ private_temp_dirs: list[str] = []
 """Temporary directories of isolated calls; each ends with a separator."""
 
 
-def is_implicit_access(action: str, path: str, is_owner_denied: bool = False) -> bool:
+def is_implicit_access(action: str, path: str, is_denied_by_config: bool = False) -> bool:
     """True if Python itself accesses the file, and not the command.
 
-    `is_owner_denied` means that allow_paths or deny_paths of the configuration refuse the access.
-    Then code of the app may be read only to import it or to show it in a traceback. Otherwise any
-    file with a suffix such as `.py` counts as code.
+    `is_denied_by_config` is True if the settings allow_paths or deny_paths forbid the access. Then
+    code of the app may be read only to import it or to show it in a traceback. Otherwise any file
+    with a suffix such as `.py` counts as code.
     """
     prefix = path + os.sep
     if private_temp_dirs and prefix.startswith(tuple(private_temp_dirs)):
@@ -223,14 +223,14 @@ def is_implicit_access(action: str, path: str, is_owner_denied: bool = False) ->
         if prefix.startswith(code_paths().sources):
             if (
                 _is_loading_module(_calling_frame()) or _is_showing_source(_calling_frame())
-                if is_owner_denied
+                if is_denied_by_config
                 else _is_code(path)
             ):
                 return True
             if _is_importing(_calling_frame()):
                 return os.path.isdir(path)
     if _is_bytecode_path(action, path) and _is_caching_bytecode(_calling_frame()):
-        return action != "read" or not is_owner_denied or _is_loading_module(_calling_frame())
+        return action != "read" or not is_denied_by_config or _is_loading_module(_calling_frame())
     return _is_framework_storage(_calling_frame()) or (
         action == "read" and _is_removing_tree(_calling_frame())
     )

@@ -77,7 +77,7 @@ class MonitoredRunner(Runner):
         self.monitor.on_violation = lambda: self._on_violation(call)
         if self.monitor.begin():
             return True
-        reason = "another audit hook of the process forbids ours"
+        reason = "another audit hook of the process rejects tooli's hook"
         if self.monitor.must_enforce:
             self.finish(call)
             raise AuthError(f"{call.tool.name} cannot be monitored: {reason}.")

@@ -53,13 +53,13 @@ def detect_abi() -> int:
         reason = _UNAVAILABLE_REASONS.get(error.errno or 0, f"Landlock: {error.strerror}")
         raise SandboxUnavailable(reason) from None
     if found < 1:
-        raise SandboxUnavailable("Landlock answers with no version")
+        raise SandboxUnavailable("Landlock reports no ABI version")
     return found
 
 
 _UNAVAILABLE_REASONS = {
-    errno.ENOSYS: "the kernel has no Landlock (added in Linux 5.13), or hides it",
-    errno.EOPNOTSUPP: "Landlock is switched off: the kernel was started without it in lsm=",
+    errno.ENOSYS: "Landlock (Linux 5.13 or newer) is missing or blocked",
+    errno.EOPNOTSUPP: "Landlock is disabled: the kernel was started without it in lsm=",
 }
 
 
@@ -77,13 +77,15 @@ class Ruleset:
         try:
             self._fd = syscall(_CREATE_RULESET, attributes, 8 * len(fields), 0)
         except OSError as error:
-            raise SandboxUnavailable(f"Landlock takes no rules: {error.strerror}") from None
+            raise SandboxUnavailable(
+                f"Landlock cannot create a ruleset: {error.strerror}"
+            ) from None
 
     def add(self, path: str, rights: int, *, follow_symlinks: bool = False) -> bool:
         """Grant rights on a file, or on a folder and everything below it.
 
-        Return False if the path does not exist or no right applies to it. Declared paths are
-        resolved before. If such a path is a link now, somebody has replaced it, and it gets no
+        Return False if the path does not exist or no right applies to it. The caller resolves the
+        links of declared paths. A declared path that is a link was replaced since then and gets no
         rights. Use `follow_symlinks` for paths of the system.
         """
         try:
@@ -101,7 +103,7 @@ class Ruleset:
             return True
         except OSError as error:
             raise SandboxUnavailable(
-                f"Landlock takes no rule for {path}: {error.strerror}"
+                f"Landlock cannot add a rule for {path}: {error.strerror}"
             ) from None
         finally:
             os.close(descriptor)
@@ -111,13 +113,13 @@ class Ruleset:
         try:
             syscall(_RESTRICT_SELF, self._fd, 0)
         except OSError as error:
-            raise SandboxUnavailable(f"Landlock does not hold: {error.strerror}") from None
+            raise SandboxUnavailable(f"Landlock cannot be enforced: {error.strerror}") from None
         finally:
             os.close(self._fd)
 
 
 def paths_outside_denied(path: str, denied: tuple[str, ...]) -> Iterator[str]:
-    """Yield the parts of a path that are not denied. Landlock rules can only add rights."""
+    """Yield the parts of a path that are not denied, because Landlock has no deny rules."""
     if any([is_below(path, denied_path) for denied_path in denied]):
         return
     if not any([is_below(denied_path, path) for denied_path in denied]):

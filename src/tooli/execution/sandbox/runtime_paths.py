@@ -1,7 +1,7 @@
 """Find the files that a Python process needs to run: modules, libraries, certificates.
 
-The caller controls environment variables such as PATH. So a folder that a variable names does not
-become readable as a whole. Only the code, programs and certificates in it do, each after a check.
+The caller controls environment variables such as PATH. In a folder that a variable names, only the
+code, programs and certificates become readable, and each file is checked.
 """
 
 from __future__ import annotations
@@ -194,7 +194,7 @@ def _scan_package(folder: str) -> tuple[list[str], bool]:
         elif _is_code(entry):
             paths.append(entry.path)
             has_code = True
-            is_all_code = is_all_code and not entry.is_symlink()  # a link leads out
+            is_all_code = is_all_code and not entry.is_symlink()  # a link may point outside
         else:
             is_all_code = False
     if not has_code:
@@ -236,4 +236,4 @@ def warm_import_caches() -> None:
     for finder in sys.meta_path:
         find_spec: Any = getattr(finder, "find_spec", None)
         if find_spec is not None and getattr(finder, "__name__", "") == "PathFinder":
-            find_spec("tooli_looks_for_nothing")
+            find_spec("tooli_nonexistent_module")

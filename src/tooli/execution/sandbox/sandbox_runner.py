@@ -90,11 +90,11 @@ def detect_sandbox_support() -> SandboxSupport:
         missing.append(str(reason))
     if not seccomp.is_available():
         has_seccomp = False
-        missing.append("the kernel has no seccomp filters, or hides them")
+        missing.append("seccomp filters are missing or blocked")
     if not hasattr(os, "fork"):
         missing.append("this system cannot fork processes")
     if _is_sandboxed:
-        missing.append("the calling command is isolated itself")
+        missing.append("this process is already in a sandbox")
     return SandboxSupport(abi, has_seccomp, tuple(missing), _is_sandboxed)
 
 

@@ -1,7 +1,7 @@
 """Compute what a call may access: the declared capabilities, restricted by the settings.
 
 capabilities=, permissions=  ─▶ resolve_declared ─┐
-                                                  ├─▶ resolve_allowance
+                                                  ├─▶ resolve_allowed_access
 allow_paths, deny_paths      ─▶ resolve_bounds   ─┘
 """
 
@@ -28,7 +28,7 @@ UNRESTRICTED = AllowedAccess(
 )
 
 
-def resolve_allowance(tool: Tool, state: AppState) -> AllowedAccess | None:
+def resolve_allowed_access(tool: Tool, state: AppState) -> AllowedAccess | None:
     """Return what a call of the tool may access; None if nothing restricts it."""
     declared, bounds = resolve_declared(tool, state), resolve_bounds(state)
     if declared is None or bounds is None:
@@ -44,12 +44,12 @@ def resolve_declared(tool: Tool, state: AppState) -> AllowedAccess | None:
     """
     guard = tool.guard
     folder = os.path.expanduser(state.security_settings.get("work_dir") or "") or None
-    allowance: AllowedAccess | None = None
+    access: AllowedAccess | None = None
     for capabilities in (guard.capabilities, *guard.app_permissions):
         if capabilities:
             declared = resolve_access(capabilities, folder)
-            allowance = declared if allowance is None else intersect(allowance, declared)
-    return allowance
+            access = declared if access is None else intersect(access, declared)
+    return access
 
 
 def resolve_bounds(state: AppState) -> AllowedAccess | None:
@@ -81,17 +81,17 @@ def resolve_setting_path(path: str, folder: str = "") -> str:
     return os.path.realpath(os.path.join(os.path.expanduser(folder), os.path.expanduser(path)))
 
 
-def intersect(paths: AllowedAccess, other: AllowedAccess) -> AllowedAccess:
+def intersect(access: AllowedAccess, other: AllowedAccess) -> AllowedAccess:
     """Return the access that both allow."""
     return AllowedAccess(
-        reads=_intersect_paths(paths.reads, other.reads),
-        writes=_intersect_paths(paths.writes, other.writes),
-        deletes=_intersect_paths(paths.deletes, other.deletes),
-        net=paths.net and other.net,
-        spawns=paths.spawns and other.spawns,
-        env_reads=paths.env_reads and other.env_reads,
-        env_writes=paths.env_writes and other.env_writes,
-        denied=tuple(dict.fromkeys((*paths.denied, *other.denied))),
+        reads=_intersect_paths(access.reads, other.reads),
+        writes=_intersect_paths(access.writes, other.writes),
+        deletes=_intersect_paths(access.deletes, other.deletes),
+        net=access.net and other.net,
+        spawns=access.spawns and other.spawns,
+        env_reads=access.env_reads and other.env_reads,
+        env_writes=access.env_writes and other.env_writes,
+        denied=tuple(dict.fromkeys((*access.denied, *other.denied))),
     )
 
 

@@ -7,10 +7,10 @@ from pathlib import Path
 
 from tests.stages.stage_calls import make_call, make_state
 
-from tooli.policy.allowances import (
+from tooli.policy.allowed_access import (
     UNRESTRICTED,
     intersect,
-    resolve_allowance,
+    resolve_allowed_access,
     resolve_bounds,
     resolve_declared,
     resolve_setting_path,
@@ -18,7 +18,7 @@ from tooli.policy.allowances import (
 
 
 def test_nothing_restricts_the_call() -> None:
-    assert resolve_allowance(make_call().tool, make_state()) is None
+    assert resolve_allowed_access(make_call().tool, make_state()) is None
 
 
 def test_declared_capabilities(tmp_path: Path) -> None:
@@ -28,12 +28,12 @@ def test_declared_capabilities(tmp_path: Path) -> None:
     assert declared.reads == (str(tmp_path),)
     assert declared.net
     assert not declared.spawns
-    assert resolve_allowance(tool, make_state()) == declared
+    assert resolve_allowed_access(tool, make_state()) == declared
 
 
 def test_settings_alone(tmp_path: Path) -> None:
     state = make_state(allow_paths=((str(tmp_path),),))
-    allowed = resolve_allowance(make_call().tool, state)
+    allowed = resolve_allowed_access(make_call().tool, state)
     assert allowed == resolve_bounds(state)
     assert allowed is not None
     assert (allowed.reads, allowed.net) == ((str(tmp_path),), True)
@@ -42,7 +42,7 @@ def test_settings_alone(tmp_path: Path) -> None:
 def test_settings_restrict_capabilities(tmp_path: Path) -> None:
     tool = make_call(capabilities=[f"fs:read:{tmp_path}"]).tool
     state = make_state(allow_paths=((str(tmp_path / "a"),),), deny_paths=(str(tmp_path / "a/b"),))
-    allowed = resolve_allowance(tool, state)
+    allowed = resolve_allowed_access(tool, state)
     assert allowed is not None
     assert allowed.reads == (str(tmp_path / "a"),)
     assert allowed.denied == (str(tmp_path / "a/b"),)
