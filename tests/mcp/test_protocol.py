@@ -38,7 +38,7 @@ def test_error_data_is_optional() -> None:
 @pytest.mark.parametrize(
     ("message", "problem"),
     [
-        ([], "A message is a JSON object"),
+        ([], "A message must be a JSON object"),
         ({"method": "ping"}, 'jsonrpc must be "2.0"'),
         ({"jsonrpc": "2.0", "id": True, "method": "ping"}, "id must be a string or an integer"),
         ({"jsonrpc": "2.0", "id": None, "method": "ping"}, "id must be a string or an integer"),

@@ -145,7 +145,8 @@ def test_models_are_told_that_there_is_more() -> None:
     told = result["content"][-1]["text"]
     cursor = result["_meta"]["io.tooli/meta"]["page"]["next_cursor"]
     assert told == (
-        f"This is not all: there are 12. Call again with the same arguments and cursor={cursor!r}."
+        "The result is incomplete: there are 12 records. "
+        f"Call again with the same arguments and cursor={cursor!r}."
     )
     params["arguments"]["cursor"] = cursor
     result = interface._send("tools/call", params)["result"]

@@ -73,14 +73,14 @@ class CommandLine:
         self.typer_argv: list[str] = []
         self.typer_reason: str | None = None
         self.unknown_command: str | None = None  # a name that is not a command
-        self.parent_flags: set[str] = set()  # of callbacks: they win over the framework's
+        self.parent_flags: set[str] = set()  # of group callbacks; they win over framework flags
         self.leading_flags: list[str] = []  # framework flags before the command
         self.is_ambiguous = False  # Typer may parse the line differently
         self.from_config: set[str] = set()  # options from settings, not from the line
 
     @property
     def has_invalid_option(self) -> bool:
-        """True if a framework option has an invalid value or stands at a wrong position."""
+        """True if a framework option has an invalid value or is in the wrong position."""
         return any([problem.code == "E1007" for problem in self.problems])
 
     @property
@@ -198,7 +198,7 @@ def _find_command(line: CommandLine, rargs: list[str]) -> Registration | None:
 
 
 def _take_group_flag(line: CommandLine, group: CommandGroup, rargs: list[str]) -> bool:
-    """Take one flag before the command; return False after `--` or an unknown option."""
+    """Take one flag before the command; return False if it is `--` or an unknown option."""
     arg = rargs[-1]
     name, equals, explicit = arg.partition("=")
     callback_flags = group.callback_flags()
@@ -388,9 +388,9 @@ class _ArgumentParser:
         line.positionals = positional
         for name in line.leading_flags:
             if name in self.flags and not name.startswith("--tooli-"):
-                where = f"write it after the command; the framework's own is --tooli-{name[2:]}"
+                fix = f"write it after the command; the framework's own is --tooli-{name[2:]}"
                 line.problems.append(
-                    Problem("E1007", None, f"{name} belongs to {self.tool.name}: {where}")
+                    Problem("E1007", None, f"{name} belongs to {self.tool.name}: {fix}")
                 )
 
     def _take_option(self, arg: str, rargs: list[str]) -> None:
@@ -526,33 +526,34 @@ class _ArgumentParser:
     def _add_problem(self, code: str, param: Param, message: str) -> None:
         self.line.problems.append(Problem(code, param.name, message))
 
-    def _assign_positionals(self, rargs: list[str]) -> None:
+    def _assign_positionals(self, positionals: list[str]) -> None:
         """Assign the positional values to the parameters.
 
         Parameters after a list argument get their values from the right end.
         """
         params = [p for p in self.tool.params if p.kind == "argument"]
-        many = next((i for i, p in enumerate(params) if p.is_multiple), len(params))
-        start, stop = 0, len(rargs)
+        list_index = next((i for i, p in enumerate(params) if p.is_multiple), len(params))
+        start, stop = 0, len(positionals)
         spans: list[tuple[Param, int, int]] = []
-        for param in params[:many]:
+        for param in params[:list_index]:
             end = min(start + param.nargs, stop)
             spans.append((param, start, end))
             start = end
-        for param in reversed(params[many + 1 :]):
+        for param in reversed(params[list_index + 1 :]):
             begin = max(stop - param.nargs, start)
             spans.append((param, begin, stop))
             stop = begin
-        if many < len(params):
-            spans.insert(many, (params[many], start, stop))
+        if list_index < len(params):
+            spans.insert(list_index, (params[list_index], start, stop))
             start = stop
         for param, begin, end in spans:
             if begin < end and not param.is_multiple and end - begin < param.nargs:
                 self._add_problem("E1006", param, f"{param.name!r} takes {param.nargs} values")
             elif begin < end:
-                self.line.arguments[param.name] = RawText(rargs[begin:end], self.convert_with_typer)
-        if many == len(params) and start < len(rargs) and not self.has_unknown_option:
-            extra = " ".join(rargs[start:])
+                texts = positionals[begin:end]
+                self.line.arguments[param.name] = RawText(texts, self.convert_with_typer)
+        if list_index == len(params) and start < len(positionals) and not self.has_unknown_option:
+            extra = " ".join(positionals[start:])
             self.line.problems.append(Problem("E1005", None, f"Too many arguments: {extra}"))
 
     def _check_defaults(self) -> None:
@@ -561,9 +562,9 @@ class _ArgumentParser:
         Typer converts defaults.
         """
         for param in self.tool.params:
-            unused = param.name in self.line.arguments or param.required
+            is_default_unused = param.name in self.line.arguments or param.required
             if (
-                unused
+                is_default_unused
                 or param.kind == "injected"
                 or (param.has_valid_default and not param.is_choice)
             ):
@@ -586,12 +587,12 @@ class _ArgumentParser:
             if text:
                 if param.is_multiple or param.nargs > 1:
                     shape = unwrap_optional(param.shape)
-                    paths = isinstance(shape, ListOf) and isinstance(shape.item, PathShape)
-                    texts = text.split(os.pathsep) if paths else text.split()
+                    is_path_list = isinstance(shape, ListOf) and isinstance(shape.item, PathShape)
+                    texts = text.split(os.pathsep) if is_path_list else text.split()
                 else:
                     texts = [text]
                 if param.is_multiple and not texts:
-                    self._defer_to_typer(f"{name} holds nothing for {param.name}")
+                    self._defer_to_typer(f"{name} has no values for {param.name}")
                     return
                 self.line.arguments[param.name] = RawText(
                     texts, self.convert_with_typer, is_cli_text=False

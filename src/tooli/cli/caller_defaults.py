@@ -1,4 +1,4 @@
-"""Who calls a command line, and what depends on the caller: colour, messages, size limits."""
+"""Detect the caller of a command line, and apply its defaults: colour, messages, size limits."""
 
 from __future__ import annotations
 
@@ -93,20 +93,20 @@ def _suggest_caller_variable(context: ExecutionContext) -> None:
             signals = ", ".join(candidate.signals)
             _write_redacted(
                 f"tooli: this may be an agent (confidence {candidate.confidence:.2f}: {signals}). "
-                "Set TOOLI_CALLER to its name to be recognised for sure."
+                "Set TOOLI_CALLER to its name, so that it is recognised."
             )
             return
 
 
 def _write_redacted(text: str) -> None:
-    """Write a line to stderr without control characters from variables and folder names."""
+    """Write a line to stderr. Control characters in it, such as in folder names, are removed."""
     write_stderr(present_text(text, RedactionPolicy()))
 
 
 # ------------------------------------------------------------------ size limits
 
 CALLER_OUTPUT_LIMITS: dict[str, dict[str, int]] = {
-    # these callers cut a longer answer themselves, at an arbitrary place
+    # these callers truncate a longer answer themselves, at an arbitrary position
     "codex": {"max_bytes": 10 * 1024, "max_lines": 256},
     "claude-code": {"max_tokens": 25_000},
 }
@@ -120,10 +120,10 @@ def compute_result_options(invocation: Invocation, tool: Tool | None) -> ResultO
     from tooli.records.result_options import read_result_options
 
     line = invocation.line
-    typed = {
+    on_line = {
         name: line.options[name] for name in RESULT_OPTIONS & line.options.keys() - line.from_config
     }
-    result_options = read_result_options(typed, tuple(invocation.argv))
+    result_options = read_result_options(on_line, tuple(invocation.argv))
     if tool is None or hasattr(tool.fn, "tooli_mode"):
         return result_options if line.needs_result_options(tool) else None
     configured = {name: line.options[name] for name in RESULT_OPTIONS & line.from_config}

@@ -29,7 +29,10 @@ if TYPE_CHECKING:
 def load_settings(
     state: AppState, line: CommandLine, category: str | None, standalone: bool
 ) -> Sequence[SettingFault]:
-    """Set the policy, and the options that are not on the line; return the invalid settings."""
+    """Apply the settings to the app's policy and to the line; return the invalid settings.
+
+    An option on the line has priority over its setting.
+    """
     settings = _resolve_settings(state, line, category)
     state.resolved_settings = settings
     if state.policy != settings.get("security_policy"):
@@ -37,8 +40,9 @@ def load_settings(
         state.prepared_tools.clear()
     state.security_settings = extract_security_rules(settings)
     for name, setting in settings.non_default().items():
-        is_external = setting.layer != "flag" and setting.origin != "TOOLI_OUTPUT"
-        if is_external and not SETTINGS[name].is_security and name not in line.options:
+        # the flags are already on the line, and TOOLI_OUTPUT is read with the output mode
+        is_new = setting.layer != "flag" and setting.origin != "TOOLI_OUTPUT"
+        if is_new and not SETTINGS[name].is_security and name not in line.options:
             line.options[name] = setting.value
             line.from_config.add(name)
     faults = [fault for fault in settings.faults if fault.origin != "TOOLI_OUTPUT"]

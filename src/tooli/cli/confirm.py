@@ -31,9 +31,9 @@ class Confirm:
         self._call = call
 
     def complete(self, failed: Failed) -> Call | Failed:
-        """Return the call as a person completed it: approved, or with the missing secrets.
+        """Return the call after a person has approved it or typed the missing secrets.
 
-        Return the failure if nobody can be asked, or if the person refused.
+        Return the failure if nobody can be asked, or if the person declined.
         """
         call, error = self._call, failed.error
         if error.code != MISSING_ARGUMENT:

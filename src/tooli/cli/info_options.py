@@ -52,7 +52,7 @@ def report_missing_command(output: CommandOutput) -> int:
 
 
 def _has_unknown_option(line: CommandLine) -> bool:
-    """True if an unknown option stands before the command."""
+    """True if there is an unknown option before the command."""
     return line.tool is None and bool(line.problems)
 
 
@@ -185,8 +185,8 @@ def _list_tools(invocation: Invocation) -> Iterator[Tool]:
     catalog, path = invocation.app.catalog, invocation.line.path
     for key, problem in catalog.problems.items():
         if not path or key.startswith(f"{'.'.join(path)}."):
-            left_out = "" if key in catalog else f"{key} is left out: "
-            write_stderr(f"Warning: {left_out}{problem}")
+            prefix = "" if key in catalog else f"{key} is left out: "
+            write_stderr(f"Warning: {prefix}{problem}")
     return (tool for tool in catalog if tool.path[: len(path)] == path)
 
 

@@ -1,9 +1,9 @@
 """Run a command line: read it, run the call, write the answer, exit.
 
-    argv ─▶ read_invocation ─▶ Invocation (frozen: what was asked)
+    argv ─▶ read_invocation ─▶ Invocation (frozen)
                                    │
                                    ├▶ info_options   help, schema, version
-                                   ├▶ typer_runner   the Typer path: whatever only Typer can parse
+                                   ├▶ typer_runner   the Typer path: lines that only Typer can parse
                                    └▶ Call ─▶ pipeline ─▶ Outcome ─▶ CommandOutput ─▶ exit
 
 `CommandOutput` owns stdout and writes the answer. `Exit` and `Deadline` (in `process`) end the
@@ -66,7 +66,7 @@ if TYPE_CHECKING:
 
 
 def main(app: App, args: Sequence[str] | None = None, **settings: Any) -> Any:
-    """Run a command line; exits the process, as Typer does, unless `standalone_mode=False`."""
+    """Run a command line. Exits the process, as Typer does, unless `standalone_mode=False`."""
     prog_name = settings.pop("prog_name", None)
     standalone = settings.pop("standalone_mode", True)
     command = settings.pop("typer_command", None)
@@ -82,7 +82,7 @@ def main(app: App, args: Sequence[str] | None = None, **settings: Any) -> Any:
             app, args, prog_name=prog_name, standalone_mode=standalone, **settings
         )
     gc_was_on = gc.isenabled()
-    gc.disable()  # reading a command line makes no garbage, so a collection would find nothing
+    gc.disable()  # parsing a command line creates no garbage, so a collection would be wasted
     invocation = read_invocation(app, argv, prog_name, standalone)
     if standalone:
         freeze_gc()
@@ -114,7 +114,7 @@ def _run_with_deadline(output: CommandOutput) -> Any:
 
 
 class Invocation(Record):
-    """One command line, and what it asks for. `read_invocation` makes it; nothing changes it."""
+    """One command line, its caller and its settings. Immutable; `read_invocation` creates it."""
 
     app: App
     argv: Sequence[str]
@@ -207,7 +207,7 @@ class Invocation(Record):
     def _result_options(self, tool: Tool | None) -> ResultOptions | None:
         has_caller_limits = self.maybe_agent and self.mode != "json"
         if not has_caller_limits and not self.line.needs_result_options(tool):
-            return None  # a JSON document that is too large for an agent is cut when it is written
+            return None  # a JSON document that is too large for an agent is truncated on output
         from tooli.cli.caller_defaults import compute_result_options
 
         return compute_result_options(self, tool)
@@ -292,7 +292,7 @@ def _may_name_builtin(line: CommandLine, argv: Sequence[str]) -> bool:
 
 
 def _read_requested_mode(line: CommandLine, state: AppState) -> str | None:
-    """Return the requested output mode. If there is no such mode, report it in the line."""
+    """Return the requested output mode; if it is unknown, add a problem to the line."""
     requested: str = line.options.get("output") or os.environ.get("TOOLI_OUTPUT") or ""
     requested = requested or state.default_output
     if requested in ("auto", "json"):  # the calls of agents do not load the table of modes
@@ -323,11 +323,11 @@ def _choose_mode(invocation: Invocation, requested: str | None) -> tuple[str, bo
         return command_mode, False
     if line.options.get("print0"):
         return "plain", False
-    prints = tool is not None and tool.returns_printed_text
+    prints_text = tool is not None and tool.returns_printed_text
     profile = invocation.caller_profile
     if profile is not None and profile.output == "json":
-        return ("text" if prints and profile.printed == "as it is" else "json"), False
-    return ("text" if prints or is_terminal(sys.stdout) else "json"), False
+        return ("text" if prints_text and profile.printed == "as it is" else "json"), False
+    return ("text" if prints_text or is_terminal(sys.stdout) else "json"), False
 
 
 def _identify_caller(
@@ -369,7 +369,7 @@ def convert_with_typer(param: Param, raw: RawText) -> Any:
 # ------------------------------------------------------------------ output
 
 SMALL_DOCUMENT_BYTES = 10_000
-"""Size of a document that every caller accepts. The limits of a caller are not loaded for it."""
+"""Every caller accepts documents up to this size, so the caller's limits are not loaded."""
 
 
 class CommandOutput:
@@ -378,9 +378,9 @@ class CommandOutput:
     def __init__(self, invocation: Invocation) -> None:
         self.invocation = invocation
         self.exit = Exit(invocation.standalone)
-        self.warnings: list[str] = []  # of the call; they end up in `meta.warnings`
+        self.warnings: list[str] = []  # of the call, for `meta.warnings`
         self.guard: StdoutGuard | None = None
-        self.streamed_count = 0  # items of a stream that are written already
+        self.streamed_count = 0  # items of a stream that have been written
         self._previous_sigterm: SignalHandler = None
 
     def take_stdout(self, *, capture: bool = False) -> None:
@@ -417,7 +417,7 @@ class CommandOutput:
         return self.exit.code
 
     def emit(self, data: bytes) -> None:
-        """Write one line of the answer to stdout; raise StdoutClosed if that is impossible."""
+        """Write one line of the answer to stdout; raise StdoutClosed if the write fails."""
         if self.guard is None:
             return
         try:
@@ -431,7 +431,7 @@ class CommandOutput:
         self.streamed_count = count
 
     def flush(self, code: Any) -> Any:
-        """Flush stdout in a text mode; return `code`, or another exit code if that fails."""
+        """Flush stdout in a text mode; return `code`, or another exit code if flushing fails."""
         if self.guard is not None or not self.invocation.standalone:
             return code
         try:
@@ -451,7 +451,7 @@ class CommandOutput:
         self._report_write_error(failure)
 
     def end_run(self, failure: BaseException) -> NoReturn:
-        """End the run, because stdout cannot be written to."""
+        """End the run because writing to stdout failed."""
         self.abandon_stdout(failure)
         raise StdoutClosed from None
 

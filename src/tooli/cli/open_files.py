@@ -1,4 +1,4 @@
-"""The files of a process: failed writes to stdout, and open files before the exit.
+"""Handle failed writes to stdout, and files that are still open when the process exits.
 
 An ordinary call loads this module only if files other than stdin, stdout and stderr are open. The
 shells of many agents pass open files to their child processes.
@@ -94,7 +94,10 @@ class StdoutErrorScope:
 
 
 def _tolerate_unencodable_text() -> None:
-    """Let stdout accept any text. Bytes of file names are unchanged, the rest is escaped."""
+    """Let stdout accept any text.
+
+    Undecodable bytes of file names are written unchanged. Other unencodable text is escaped.
+    """
     reconfigure = getattr(sys.stdout, "reconfigure", None)
     if reconfigure is not None:
         codecs.register_error("tooli", _encode_unencodable)

@@ -1,4 +1,4 @@
-"""Answers in all modes but `json`: text for people, streams, lines and other documents.
+"""Write answers in all modes except `json`: text for people, streams, lines, other documents.
 
 In the text modes, the result goes to stdout, and warnings and errors go to stderr. In the machine
 modes, stdout contains the answer only. The items of a stream are written as they come.
@@ -37,7 +37,10 @@ COMPLETABLE_ERRORS = ("E1002", "E1010", "E2101")
 
 
 def run_streaming(output: CommandOutput, call: Call, stages: Sequence[Stage]) -> int:
-    """Run a call and write its items as they come; ask a person if the call needs one."""
+    """Run a call and write its items as they come.
+
+    If the call needs an approval or a secret, a person is asked for it.
+    """
     outcome = capture_outcome(lambda: show_stream(output, stream(call, stages), call))
     if isinstance(outcome, Failed) and outcome.error.code in COMPLETABLE_ERRORS:
         from tooli.cli.confirm import Confirm
@@ -137,7 +140,7 @@ def write_outcome(output: CommandOutput, outcome: Outcome, call: Call) -> int:
 def render_envelope(
     mode: OutputMode, outcome: Outcome, call: Call, milliseconds: Callable[[], int]
 ) -> bytes:
-    """Return the envelope of an outcome: in the format of a document mode, otherwise as JSON."""
+    """Return the envelope of an outcome in the format of a document mode, or else as JSON."""
     presented = present(outcome, call, milliseconds)
     if not mode.is_document:
         return presented.envelope_json()

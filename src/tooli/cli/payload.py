@@ -1,8 +1,8 @@
-"""Arguments that are not on the command line.
+"""Read arguments from `--input` and `--null`.
 
-`--input` takes all of them as one JSON object: as text, from `@file`, or from stdin with `-`.
-`--null` reads the values of the list argument from stdin, each ended by NUL, as `find -print0`
-writes them.
+`--input` takes all arguments as one JSON object: as text, from `@file`, or from stdin with `-`.
+`--null` reads the values of the list argument from stdin. Each value ends with NUL, as in the
+output of `find -print0`.
 """
 
 from __future__ import annotations
@@ -43,14 +43,14 @@ def add_external_arguments(
         arguments = {**_secrets_as_raw_text(tool, line.options["input"], payload), **arguments}
         all_problems += new_problems
     if "null" in line.options:
-        arguments_of_tool = [p for p in tool.public_params if p.kind == "argument"]
-        list_param = next((p for p in arguments_of_tool if p.is_multiple), None)
+        argument_params = [p for p in tool.public_params if p.kind == "argument"]
+        list_param = next((p for p in argument_params if p.is_multiple), None)
         if list_param is not None:
             items, problem = _read_stdin_items(line)
             has_read_stdin = problem is None
             all_problems += [] if problem is None else [problem]
-            typed = arguments.get(list_param.name)
-            texts = [*(typed.texts if isinstance(typed, RawText) else typed or ()), *items]
+            given = arguments.get(list_param.name)
+            texts = [*(given.texts if isinstance(given, RawText) else given or ()), *items]
             if texts and problem is None:
                 arguments = {**arguments, list_param.name: RawText(texts, convert_with_typer)}
         elif not tool.has_handles:  # an input handle reads NUL-separated items itself
@@ -75,12 +75,12 @@ def secret_params(tool: Tool) -> set[str]:
 
 
 def _read_stdin_items(line: CommandLine) -> tuple[list[str], Problem | None]:
-    """Return the NUL-separated items on stdin, or the problem if it cannot be read."""
+    """Return the NUL-separated items on stdin, and the problem if stdin cannot be read."""
     stdin: TextIO | None = sys.stdin
     if line.options.get("input") == "-" or stdin is None:
         return [], _null_problem("stdin is not available")
     if line.options.get("no_input") and stdin.isatty():
-        return [], _null_problem("stdin is a terminal, and --no-input forbids to wait for it")
+        return [], _null_problem("stdin is a terminal, and --no-input forbids waiting for input")
     source = getattr(stdin, "buffer", None)
     try:
         data = source.read() if source is not None else stdin.read().encode()

@@ -1,4 +1,4 @@
-r"""Results for grep, awk, cut and xargs: no colour, no boxes, one record per line.
+r"""Plain output for grep, awk, cut and xargs: no colour, no boxes, one record per line.
 
     [{"path": "a.py", "size": 1}, …]   a.py⇥1        columns separated by one TAB, no header
     ["a.py", "b.py"]                   a.py          one per line
@@ -7,15 +7,15 @@ r"""Results for grep, awk, cut and xargs: no colour, no boxes, one record per li
     None, [], {}                                     nothing
 
 There is **no header line**, so that `wc -l` counts records. **Columns** are the keys of the first
-record in their order. A key that first appears later gets a new column at the end. So column 3
-means the same on every line, nothing is dropped, and each line is written before the next record
-is made. A record that lacks a key has an empty cell.
+record in their order. A key that first appears later gets a new column at the end. A column
+therefore has the same key on every line, no value is dropped, and each line is written before the
+next record is read. A record that lacks a key has an empty cell.
 
 **Cells**: None is empty, booleans are `true` and `false`, a nested list or object is compact
 JSON. Control characters are escaped as `\n`, `\t`, `\r` or `\xNN` (`\uNNNN` for U+2028, U+2029 and
-lone surrogates; a byte of a file name that is not UTF-8 is its `\xNN`). A backslash is not escaped,
-so that JSON cells stay JSON. The escapes keep lines whole and cannot be reversed: use `--json` to
-get exact values.
+lone surrogates; a byte of a file name that is not UTF-8 is escaped as `\xNN`). A backslash is not
+escaped, so that JSON cells stay JSON. The escapes cannot be reversed: use `--json` to get exact
+values.
 
 With **`--print0`** (`end="\0"`) newlines are allowed, so values are not changed, apart from NUL,
 and TAB within columns.

@@ -1,7 +1,7 @@
 """The process of a command line: stdout, signals, environment, time limit and exit.
 
 `StdoutGuard` reserves stdout for the answer. `Exit` ends the process as fast as is safe. `Deadline`
-ends it when the time limit is over. `sniff_environment` checks whether an agent may be calling and
+ends it when the time limit expires. `sniff_environment` checks whether an agent may be calling and
 whether there may be settings, without loading `tooli.detect` and `tooli.config`.
 
 Every start loads this module, so it imports almost nothing and is one file.
@@ -63,7 +63,7 @@ class StdoutGuard:
 
     def __init__(self, capture: bool = False) -> None:
         self.has_written = False
-        self.is_incomplete = False  # a part of an answer is written: nothing may follow it
+        self.is_incomplete = False  # only a part of the answer is written: nothing may follow it
         self._original_stdout = sys.stdout
         self._owner_pid = os.getpid()
         self._capture_fd: int | None = None
@@ -130,7 +130,7 @@ class StdoutGuard:
 
 
 class StdoutClosed(Exception):  # noqa: N818
-    """stdout can no longer be written to, so the run ends."""
+    """Raised to end the run because stdout can no longer be written to."""
 
 
 def _is_process_stdout(stream: TextIO | None) -> bool:
@@ -177,9 +177,9 @@ def _duplicate_stdout() -> int:
 
 def redirect_to_devnull(descriptor: int) -> None:
     """Point a file descriptor to the null device."""
-    nowhere = os.open(os.devnull, os.O_RDWR)
-    os.dup2(nowhere, descriptor)
-    os.close(nowhere)
+    devnull = os.open(os.devnull, os.O_RDWR)
+    os.dup2(devnull, descriptor)
+    os.close(devnull)
 
 
 def _open_memory_file() -> int:
@@ -233,7 +233,7 @@ def set_sigterm_handler(handler: SignalHandler = _raise_terminated) -> SignalHan
 
 
 class Exit:
-    """How a run ends: with an exit code, or with a value if `standalone_mode=False`."""
+    """The exit code of a run, and its value if `standalone_mode=False`."""
 
     def __init__(self, standalone: bool) -> None:
         self.standalone = standalone
@@ -260,9 +260,10 @@ _gc_is_frozen = False
 def freeze_gc() -> None:
     """Exclude everything that exists before the command runs from garbage collection.
 
-    The last collection of a process visits everything that was imported and finds nothing, which
-    takes a millisecond. Only files that are open for writing could lose data, so nothing is frozen
-    if there is one, or if the process goes on after this command, as in a test.
+    The final collection of a process visits everything that was imported and frees nothing, which
+    takes a millisecond. A file that is open for writing could lose data, so nothing is frozen if
+    there is one. Nothing is frozen either if the process continues after this command, as in a
+    test.
     """
     global _gc_is_frozen
     if not _is_top_level():
@@ -343,7 +344,7 @@ def _is_top_level() -> bool:
     """True if no frame above the app has a `try` or a `with` that would see the exit."""
     frame: FrameType | None = sys._getframe(2)
     while frame is not None:
-        # Pythons before 3.11 have no such table: there every frame may handle the exit.
+        # Python 3.10 has no such table, so every frame may handle the exit.
         exception_table = getattr(frame.f_code, "co_exceptiontable", b"?")
         name = frame.f_globals.get("__name__", "") if exception_table else ""
         if exception_table and name != "runpy" and name[:6] != "tooli.":
@@ -356,10 +357,10 @@ def _is_top_level() -> bool:
 
 
 def sniff_environment() -> tuple[bool, tuple[str, str | None] | None, bool]:
-    """Return whether an agent or a CI system may be calling, who it is, and if there are settings.
+    """Return whether an agent or CI system may be calling, its identity, and if there are settings.
 
-    False is final. True means that `tooli.detect` or `tooli.config` has to be loaded to know more,
-    unless name and version of the agent are known already.
+    The identity is the name and version of an agent, or None. False is final. True means that
+    `tooli.detect` or `tooli.config` has to be loaded to know more, unless the identity is known.
     """
     env = os.environ
     names = frozenset(env)
@@ -397,7 +398,7 @@ def _identify_agent(found: frozenset[str], env: Mapping[str, str]) -> tuple[str,
 
 
 def needs_argument_checks(argv: Sequence[str]) -> bool:
-    """True if a command line may contain something that an agent should not send."""
+    """True if a command line may contain text that the argument checks for agents reject."""
     text = "".join(argv)
     return not text.isprintable() or "\\" in text or "@" in text or "--input" in text
 
@@ -432,7 +433,7 @@ def _has_config_file() -> bool:
     return False
 
 
-_MAX_CONFIG_BYTES = 1 << 22  # a longer file is searched up to here
+_MAX_CONFIG_BYTES = 1 << 22  # only this many bytes of a longer file are searched
 
 
 def _file_contains(path: str, *needles: bytes) -> bool:
@@ -470,7 +471,7 @@ def program_argv() -> tuple[str, ...]:
 # ------------------------------------------------------------------ time limit
 
 EXIT_GRACE_SECONDS = 0.5
-"""Time that a process has to end once its time limit is over."""
+"""Seconds that a process has to exit after its time limit has expired."""
 
 
 class Deadline:
@@ -499,7 +500,7 @@ class Deadline:
         self.timeout = min(timeouts or (AGENT_TIMEOUT_SECONDS * is_agent,)) * is_limited
 
     def run(self, work: Callable[[], T], elapsed_ms: Callable[[], int]) -> T:
-        """Return the result of `work`; call the handler when the time is over."""
+        """Return the result of `work`; call the handler when the time limit expires."""
         if self._is_default:
             self.schedule(self.timeout)
         try:

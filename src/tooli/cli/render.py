@@ -1,18 +1,18 @@
 """Results and errors for a person: tables, cards and trees that fit the terminal.
 
     value ──▶ lines of (text, style) spans ──▶ rich's segments ──▶ the terminal
-              laid out here                     colour, encoding, width
+              layout                            colour, encoding, width
 
-rich writes the lines, and measures and splits wide characters. The layout of tables is our own for
-two reasons. rich.table.Table measures and wraps every cell several times: a table of 5 columns and
-1,000 rows takes 0.46 s of processor time with rich and 0.01 s here, and 10,000 rows take 4.1 s and
-0.25 s. It also narrows columns until they cannot be read. Here, a list of records is a table if
-every column is readable, and otherwise one card per record.
+rich writes the lines, and measures and splits wide characters. This module lays out tables itself
+for two reasons. First, rich.table.Table measures and wraps every cell several times: a table of 5
+columns and 1,000 rows takes 0.46 s of processor time with rich and 0.01 s here, and 10,000 rows
+take 4.1 s and 0.25 s. Second, it narrows columns until they are unreadable. Here, a list of records
+is a table if every column is readable, and otherwise one card per record.
 
-Names stay as they are, since they are what `--fields` and `--filter` take. Numbers get no
-thousands separators: an id, a port or a year must not have one, and a copied number must still
-be a number. Booleans are yes and no, null is a dim dash, a missing field is blank. Control
-characters, such as ESC, and marks that reorder text are shown as escapes.
+Field names are not changed, because `--fields` and `--filter` take them. Numbers have no thousands
+separators: an id, a port or a year must not have one, and a copied number must still be a number.
+Booleans are yes and no, null is a dim dash, a missing field is blank. Control characters, such as
+ESC, and bidi controls, which reorder text, are shown as escapes.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     RecordDict = dict[str, object]
 
 COLUMN_GAP = 2
-MIN_WIDTH = 20  # columns; nothing can be laid out in less
+MIN_WIDTH = 20  # columns; a narrower terminal gets lines of this width
 MIN_TEXT_COLUMN_WIDTH = 12  # text in a narrower column is hard to read
 MAX_WORD_WIDTH = 40  # a longer word (a path, a URL) may be broken to keep a table
 MAX_LINE_WIDTH = 100  # wrapped text is easiest to read up to this width
@@ -223,8 +223,9 @@ def _render_nested_field(name: str, value: object, width: int, depth: int) -> It
         yield from _prefix_lines(_render_block(value, width - COLUMN_GAP, depth + 1), "  ", "  ")
         return
     for index, lines in enumerate(_render_fields(list(value.items()), width - 3, depth + 1), 1):
-        last = index == len(value)
-        yield from _prefix_lines(lines, "└─ " if last else "├─ ", "   " if last else "│  ")
+        is_last = index == len(value)
+        first, rest = ("└─ ", "   ") if is_last else ("├─ ", "│  ")
+        yield from _prefix_lines(lines, first, rest)
 
 
 def _render_records(records: list[RecordDict], width: int, depth: int) -> Iterator[StyledLine]:
@@ -322,14 +323,14 @@ def _draw_table(
 
 
 def _render_error(error: Mapping[str, object], width: int, verbose: bool) -> Iterator[StyledLine]:
-    facts = {name: fact for name, fact in error.items() if fact is not None}
-    message = _escape_text(str(facts.pop("message", "Something went wrong.")))
-    code = _escape_text(str(facts.pop("code", "")), SINGLE_LINE_ESCAPES)
-    suggestion = facts.pop("suggestion", None)
-    details = facts.get("details")
+    fields = {name: value for name, value in error.items() if value is not None}
+    message = _escape_text(str(fields.pop("message", "Something went wrong.")))
+    code = _escape_text(str(fields.pop("code", "")), SINGLE_LINE_ESCAPES)
+    suggestion = fields.pop("suggestion", None)
+    details = fields.get("details")
     problems = details.get("errors") if is_object(details) else None
     listed = [each for each in problems if is_object(each)] if is_list(problems) else []
-    field = _escape_text(str(facts.get("field", "")), SINGLE_LINE_ESCAPES)
+    field = _escape_text(str(fields.get("field", "")), SINGLE_LINE_ESCAPES)
     if len(listed) < 2 and field.replace("_", "-") not in message.replace("_", "-"):
         message = f"{field}: {message}"
     yield from _prefix_lines(
@@ -340,9 +341,9 @@ def _render_error(error: Mapping[str, object], width: int, verbose: bool) -> Ite
         for lines in _render_fields(pairs, width - 2, 0):
             yield from _prefix_lines(lines, "  ", "  ")
     yield from _render_suggestion(suggestion if is_object(suggestion) else {}, width)
-    if verbose and facts:
+    if verbose and fields:
         yield []
-        yield from _render_block(facts, width, 0)
+        yield from _render_block(fields, width, 0)
 
 
 def _render_headline(message: str, code: str, width: int) -> Iterator[StyledLine]:
@@ -463,7 +464,7 @@ def _format_plan(plan: JsonObject, call: Call) -> list[str]:
     return [
         *lines,
         "",
-        "Nothing was done. To do exactly this, within an hour and once:",
+        "Nothing was done. To run exactly this plan, once and within an hour:",
         f"  {command}",
     ]
 
@@ -477,7 +478,7 @@ def _format_actions(plan: JsonObject) -> list[str]:
             f"would call  {plan['tool']}",
             f"with        {arguments}",
             f"effects     {effects}",
-            "The command does not report what it would do: no more is known.",
+            "The command does not report its actions, so no more is known.",
         ]
         return [line.translate(SINGLE_LINE_ESCAPES) for line in lines]
     if not actions:

@@ -7,12 +7,12 @@ r"""Records as tables: CSV for programs and spreadsheets, Markdown for documents
 
 **Columns** are the keys of all records, in order of appearance. The header of a stream is made from
 its first record if the record type has fixed fields, and otherwise from the first thousand. A key
-that appears later has no column, and a warning says so. Without any record, the header has the
-fields of the record type. No result is refused: an item that is not a record is in a column
+that appears later has no column, which a warning reports. Without any record, the header has the
+fields of the record type. Every result can be written: an item that is not a record is in a column
 `value`, and nested values are JSON.
 
 **CSV** follows RFC 4180: lines end in CRLF, and a value with a comma, a quote or a line break is
-quoted. Null is an empty cell, an empty string is `""`. Values are not changed: spreadsheets treat a
+quoted. Null is an empty cell, an empty string is `""`. Values are not changed. Spreadsheets treat a
 string that begins with `=`, `+`, `-` or `@` as a formula.
 
 **Markdown** shows each string literally: markup is escaped, a line break is `<br>`.
@@ -53,7 +53,7 @@ def markdown_writer(call: Call) -> TableLines:
 
 
 class TableLines:
-    """The lines of a table, as `core.output_modes` expects them: redacted, in bytes."""
+    """The redacted lines of a table in bytes, as `core.output_modes` expects them."""
 
     def __init__(self, form: str, call: Call, end: bytes) -> None:
         self._call = call
@@ -187,7 +187,7 @@ def _markdown_cell(value: object) -> str:
 
 
 def _is_markup(text: str, i: int, paired: set[str]) -> bool:
-    """True if the character at an index is markup there."""
+    """True if the character at index `i` has to be escaped as markup."""
     char, before, after = text[i], text[i - 1 : i], text[i + 1 : i + 2]
     if char == "_" and before.isalnum() and after.isalnum():
         return False

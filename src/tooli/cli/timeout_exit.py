@@ -1,4 +1,4 @@
-"""Handle the end of an invocation's time limit.
+"""Handle the expiry of an invocation's time limit.
 
 The first alarm interrupts the function. If the function still runs at the second alarm, the
 process writes the error and exits.

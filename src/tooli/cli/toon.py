@@ -120,7 +120,7 @@ class _Writer:
             self.lines.append(f"{pad}- {format_scalar(item)}")
         elif item:
             first = len(self.lines)
-            self.write_fields(item, depth + 1)  # the hyphen takes the place of the indentation
+            self.write_fields(item, depth + 1)  # the hyphen replaces the indentation
             self.lines[first] = f"{pad}- {self.lines[first][len(pad) + 2 :]}"
         else:
             self.lines.append(f"{pad}-")

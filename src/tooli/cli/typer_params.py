@@ -143,9 +143,9 @@ def _item_annotation(param: Param) -> Any:
 
 
 def _text_parameter(param: Param, settings: dict[str, Any], default: Any) -> tuple[Any, Any]:
-    """Return annotation and default for a parameter that Typer takes as text.
+    """Return the annotation and default of a parameter that Typer takes as text.
 
-    The pipeline converts it.
+    The pipeline converts the text.
     """
     shape = unwrap_optional(param.shape)
     has_factory = settings.pop("default_factory", None) is not None  # the pipeline calls it
@@ -169,12 +169,12 @@ def _text_parameter(param: Param, settings: dict[str, Any], default: Any) -> tup
         if item.is_secret:  # a secret is asked for on the terminal, without echo
             for name in ("prompt", "confirmation_prompt", "hide_input"):
                 settings.pop(name, None)
-        if required:  # a pipe may replace it: the pipeline reports a missing one
+        if required:  # stdin may replace it, so the pipeline reports a missing value
             settings["help"] = f"{settings.get('help') or ''} (required)".strip()
         return (str | None if item is shape else list[str] | None), None
     if isinstance(shape, TupleOf):
-        row: Any = tuple.__class_getitem__(tuple(str for _ in shape.items))
-        return (row, ...) if required else (row | None, None)
+        text_tuple: Any = tuple.__class_getitem__(tuple(str for _ in shape.items))
+        return (text_tuple, ...) if required else (text_tuple | None, None)
     name = getattr(_item_annotation(param), "__name__", None)
     if name:
         settings.setdefault("metavar", f"<{name}>")
@@ -184,7 +184,7 @@ def _text_parameter(param: Param, settings: dict[str, Any], default: Any) -> tup
 
 
 def _translate_message(param: Param, raw: RawText, exc: Exception) -> str:
-    """Return the message of an error of Typer, in the wording of all interfaces."""
+    """Return the message of an error of Typer, in the wording that all interfaces share."""
     from tooli.schema.pydantic_bridge import normalize_message
 
     shape = unwrap_optional(param.shape)

@@ -82,7 +82,7 @@ def initialize_typer(app: App) -> None:
 
 
 def register_command(app: App, registration: Registration) -> None:
-    """Register one command with the real Typer, with a stub and a class that refers to the app."""
+    """Register one command with the real Typer, as a stub with a command class of tooli."""
     kwargs: dict[str, Any] = {
         k: v for k, v in registration.settings.items() if k in COMMAND_SETTINGS
     }
@@ -99,7 +99,7 @@ def register_command(app: App, registration: Registration) -> None:
 
 
 def register_group(app: App, group: TyperApp, kwargs: Mapping[str, Any]) -> None:
-    """Add another app as a group, in the real Typer."""
+    """Register another app as a group with the real Typer."""
     if is_typer(group):
         as_typer(app).add_typer(group, **kwargs)
 
@@ -133,7 +133,7 @@ def _tooli_class(app: App, base: type) -> type:
 
 
 def _build_stub(app: App, registration: Registration) -> Callable[..., object]:
-    """Return the function that Typer calls instead of the command's own."""
+    """Return the function that Typer calls in place of the command's function."""
     try:
         fn = registration.fn
     except DefinitionError as error:
@@ -141,7 +141,7 @@ def _build_stub(app: App, registration: Registration) -> Callable[..., object]:
     try:
         tool = registration.tool((registration.command_name,))
     except DefinitionError:
-        return fn  # Typer accepts it, or reports what is wrong
+        return fn  # Typer accepts it, or reports the error
 
     @functools.wraps(fn)
     def stub(**values: object) -> object:
@@ -157,7 +157,7 @@ def _build_stub(app: App, registration: Registration) -> Callable[..., object]:
 
 
 def _failing_stub(error: Exception) -> Callable[[], None]:
-    """Return a stub for a lazy command that cannot be loaded: it raises the error."""
+    """Return the stub of a lazy command that cannot be loaded. The stub raises the error."""
 
     def fails() -> None:
         raise error
@@ -188,7 +188,7 @@ def subcommands(command: Command | None) -> dict[str, Command]:
 def _wrap_command(
     app: App, registration: Registration, info: CommandInfo, found: Command
 ) -> Command:
-    """Return a command of a plain Typer app, built again with our stub."""
+    """Return a command of a plain Typer app, rebuilt with our stub."""
     kwargs = {name: value for name, value in vars(info).items() if name != "tooli"}
     kwargs["cls"] = _tooli_class(app, kwargs.get("cls") or TyperCommand)
     kwargs["callback"] = _build_stub(app, registration)
@@ -235,7 +235,7 @@ class TyperRun:
         return self.call, stages
 
     def run_tool(self, tool: Tool, values: dict[str, object]) -> object:
-        """Run a tool, and write or keep its outcome as the mode needs it."""
+        """Run a tool. Depending on the mode, write its outcome or keep it for the answer."""
         output = self.output
         invocation = output.invocation
         arguments = _collect_arguments(tool, values, invocation.line.dotted)
@@ -348,7 +348,7 @@ class TooliCommandMixin(CommandBase):
         )
 
     def parse_args(self, ctx: Context, args: list[str]) -> list[str]:
-        """Parse a line; prompt on the terminal only, and not at all if nobody can answer."""
+        """Parse a line. Prompts only on the terminal, and not at all if nobody can answer."""
         typer_run = current_run.get()
         with _prompt_on_terminal(self, None if typer_run is None else typer_run.output.invocation):
             return super().parse_args(ctx, args)
@@ -396,7 +396,7 @@ def print_framework_options(state: AppState, command: Command, formatter: HelpFo
 
 
 def _framework_completions(incomplete: str) -> list[str]:
-    """Return the framework flags that begin with a text; after `--output=`, the output modes."""
+    """Return the framework flags that start with `incomplete`, or the modes after `--output=`."""
     flag, equals, mode = incomplete.partition("=")
     if equals and FLAGS.get(flag, ("",))[0] == "output":
         return [f"{flag}={name}" for name in OUTPUT_MODES if name.startswith(mode)]
@@ -404,7 +404,7 @@ def _framework_completions(incomplete: str) -> list[str]:
 
 
 _PROMPT_MODULES = ("typer._click.termui", "click.termui")
-"""Modules that contain the prompt functions of Typer, in different versions of Typer."""
+"""Modules that may contain Typer's prompt functions, depending on its version."""
 
 
 @contextmanager

@@ -42,7 +42,7 @@ def run_with_typer(app: App, args: Sequence[str] | None, **settings: Any) -> Any
 def run_on_typer_path(output: CommandOutput, argv: Sequence[str] | None = None) -> int:
     """Let Typer parse and run a line; write the answer, and return the exit code.
 
-    `argv` is the line without the framework options, unless it is given.
+    `argv` defaults to the line without the framework options.
     """
     invocation = output.invocation
     argv = invocation.line.typer_argv if argv is None else argv
@@ -95,7 +95,10 @@ def _is_usage_error(exc: Exception) -> bool:
 
 
 def _usage_error(typer_run: TyperRun, exc: Exception) -> ToolError:
-    """Return the error for a line: all problems that our own parser finds, or Typer's message."""
+    """Return the error for a line that Typer rejects.
+
+    It has all problems that our own parser finds, or Typer's message if there are none.
+    """
     output = typer_run.output
     line = output.invocation.line
     problem = problem_from_typer(exc, line)
@@ -116,7 +119,7 @@ def _usage_error(typer_run: TyperRun, exc: Exception) -> ToolError:
 
 
 def problem_from_typer(exc: Exception, line: CommandLine) -> Problem:
-    """Return the Problem for an error of Typer, in the wording of all interfaces."""
+    """Return the Problem for an error of Typer, in the wording that all interfaces share."""
     tool = line.tool
     name = type(exc).__name__
     declared = getattr(getattr(exc, "param", None), "name", None)

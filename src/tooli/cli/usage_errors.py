@@ -1,4 +1,4 @@
-"""Errors of a command line itself: unknown commands, invalid flags, internal errors."""
+"""Report errors in a command line: unknown commands, invalid flags, internal errors."""
 
 from __future__ import annotations
 
@@ -42,7 +42,9 @@ def write_internal_error(output: CommandOutput, exc: BaseException) -> int:
     """Write the error for an unexpected exception, unless an answer is already written."""
     error = as_tool_error(exc)
     if not isinstance(exc, (KeyboardInterrupt, TimeoutExceeded)):
-        error = InternalError(error.message)  # its details may be what cannot be written
+        error = InternalError(
+            error.message
+        )  # the details are dropped, because they may be the cause of the error
     guard = output.guard
     if guard is not None and guard.has_written and output.invocation.is_document_mode:
         return output.exit.code or error.exit_code
@@ -53,7 +55,7 @@ def write_internal_error(output: CommandOutput, exc: BaseException) -> int:
 
 
 def has_invalid_arguments(invocation: Invocation, call: Call) -> bool:
-    """True if the arguments do not fit the parameters; a person then gets Typer's message."""
+    """True if the arguments are invalid. A person then gets Typer's message."""
     if invocation.line.has_payload or invocation.line.problems:
         return False
     try:
@@ -67,7 +69,7 @@ def has_invalid_arguments(invocation: Invocation, call: Call) -> bool:
 
 
 def no_command_error(output: CommandOutput) -> ToolError:
-    """Return the error for a line that names no command, an unknown one, or an unknown option."""
+    """Return the error for a line with no command, an unknown command, or an unknown option."""
     invocation = output.invocation
     line, prog = invocation.line, invocation.caller.prog or (invocation.state.name,)
     if not line.problems:
@@ -124,7 +126,7 @@ def make_output_call(output: CommandOutput) -> Call:
 def resolve_text_command_mode(invocation: Invocation, requested: str) -> str:
     """Return the mode for a command that prints text itself, such as a server.
 
-    It is `text` if the command will run, and the requested mode if its arguments do not fit.
+    It is `text` if the command will run, and the requested mode if its arguments are invalid.
     """
     line = invocation.line
     if line.problems or line.tool is None:

@@ -10,7 +10,7 @@ r"""YAML output: the document of mode `json`, written as YAML.
 The output is YAML 1.2. Readers of YAML 1.1, such as PyYAML, read it back to the same value: a
 string that either version reads as another type (`no`, `1e3`, `2026-01-01`, `~`) is quoted, and a
 float has a point and a signed exponent. Quoted strings have double quotes and the escapes of YAML.
-A multi-line string is a literal block if that is read back exactly.
+A multi-line string is a literal block if readers get exactly the same string from it.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _ESCAPES = {
     "\x00": "\\0",
 }
 _MAX_SIMPLE_KEY_CHARS = 1000
-"""Readers accept a key before its colon only up to 1024 characters; a longer one needs `? `."""
+"""Maximum length of a key before its colon. Readers accept 1024; a longer key needs `? `."""
 
 
 def encode(value: object) -> str:
@@ -83,7 +83,7 @@ def _entry(head: str, value: object, indent: str) -> Iterator[str]:
 
 
 def _is_literal(text: str) -> bool:
-    """True if a literal block shows the text line by line and is read back exactly."""
+    """True if the text has several lines and a literal block represents it exactly."""
     lines = text.removesuffix("\n").split("\n")
     return (
         len(lines) > 1

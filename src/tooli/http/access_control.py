@@ -1,9 +1,9 @@
-"""Access control: decides which requests reach the app.
+"""Access control: checks which requests may reach the app.
 
-The stages of the pipeline decide which tools a caller may run.
+Which tools a caller may run is checked by the stages of the pipeline.
 
-Host     names of this server only, against DNS rebinding
-Origin   the server's own page and the allowed origins
+Host     only names of this server, against DNS rebinding
+Origin   only the server's own page and the allowed origins
 Bearer   a token of the server, compared in constant time, or a token that the verifier accepts
 """
 
@@ -126,10 +126,9 @@ class AccessControl:
         token = token.strip()
         found = False
         if scheme.lower() == b"bearer" and token:
+            # every token is compared, so that the time reveals nothing
             for known, scopes, principal in self._tokens:
-                if compare_digest(
-                    known, token
-                ):  # all tokens are compared, so that the time reveals nothing
+                if compare_digest(known, token):
                     found = True
                     request.scopes, request.principal = scopes, principal
         if not found and self._verifier is not None and scheme.lower() == b"bearer" and token:
@@ -145,12 +144,14 @@ class AccessControl:
         except InputError as broken:  # a key or token file has become unreadable
             print(broken.message, file=sys.stderr, flush=True)
             suggestion = Suggestion(
-                "ask_human", "The operator of the server finds the reason in its log."
+                "ask_human", "The log of the server contains the reason, for its operator."
             )
             message = "Tokens cannot be verified at the moment."
             raise HttpError(TemporaryError(message, suggestion=suggestion)) from None
         if identity.principal in [principal for *_, principal in self._tokens]:
-            raise _token_error(True)  # it claims the principal of a token of the server
+            raise _token_error(
+                True
+            )  # the token claims the principal of one of the server's own tokens
         request.scopes, request.principal = identity.scopes, identity.principal
 
 
@@ -169,7 +170,7 @@ def _read_tokens(settings: HttpSettings) -> list[tuple[bytes, frozenset[str] | N
     if settings.token is not None:
         scopes_by_token[settings.token] = settings.scopes
     elif settings.scopes is not None:
-        raise DefinitionError("scopes= needs token=: it lists what that token allows")
+        raise DefinitionError("scopes= needs token=: it lists the scopes of that token")
     tokens: list[tuple[bytes, frozenset[str] | None, str | None]] = []
     for token, scopes in scopes_by_token.items():
         if not token or not token.isascii() or not token.isprintable() or " " in token:
@@ -183,7 +184,7 @@ def _read_tokens(settings: HttpSettings) -> list[tuple[bytes, frozenset[str] | N
 
 
 def _token_principal(token: bytes) -> str:
-    """Return the principal of a token. It does not differ between workers and restarts."""
+    """Return the principal of a token. It is the same in all workers and after restarts."""
     return f"token:{sha256(token).hexdigest()[:16]}"
 
 
@@ -274,8 +275,8 @@ class DenialLog:
 
     def record(self, error: ToolError, address: str) -> None:
         """Log a denial with its reason and address, without any content of the request."""
-        facts: dict[str, Any] = {"address": address}
+        fields: dict[str, Any] = {"address": address}
         if self._skipped:
-            facts["not_logged"], self._skipped = self._skipped, 0
+            fields["not_logged"], self._skipped = self._skipped, 0
         call = make_placeholder_call(self._app._state, ANONYMOUS_CALLER)
-        log_event("denial", call, code=error.code, message=error.message, **facts)
+        log_event("denial", call, code=error.code, message=error.message, **fields)

@@ -1,4 +1,4 @@
-"""Api: an app's tools over HTTP, as an ASGI application that needs the standard library only.
+"""Api: an app's tools over HTTP, as an ASGI application that needs only the standard library.
 
     scope ─▶ HttpRequest ─▶ AccessControl ─▶ path ─┬▶ tool:  body ▸ PreparedCall ▸ envelope │ stream
                                                    ├▶ page:  /, /health, /tools, /openapi.json
@@ -258,7 +258,7 @@ class Api:
         if not path.startswith("/tools/"):
             places = ", ".join(["/tools/{command}", *self._pages.paths()])
             return InputError(
-                "There is nothing at this path.",
+                "Unknown path.",
                 code="E1404",
                 suggestion=Suggestion("retry_with_modified_input", f"Use one of: {places}."),
             )
@@ -273,16 +273,19 @@ class Api:
             raise HttpError(too_busy_error(), (b"retry-after", b"1"))
         self._running_calls += 1
         try:
-            arguments, headers_in = await read_arguments(request, self.settings), request.headers
-            options, problems = read_options(request.query, headers_in)
-            if b"prefer" in headers_in:
+            arguments = await read_arguments(request, self.settings)
+            request_headers = request.headers
+            options, problems = read_options(request.query, request_headers)
+            if b"prefer" in request_headers:
                 problems += await self._apply_prefer_header(request, tool, arguments)
             caller = caller_from_request(request, tool)
             prepared = self.dispatcher.prepare(
                 tool, arguments, caller, options=options, problems=problems
             )
             stream_format = (
-                negotiate_stream_format(headers_in.get(b"accept")) if tool.is_streaming else "whole"
+                negotiate_stream_format(request_headers.get(b"accept"))
+                if tool.is_streaming
+                else "whole"
             )
             if stream_format == "whole":
                 if tool.returns_printed_text and self._restore_stdout is None:
@@ -361,7 +364,10 @@ def _run_in_thread(prepared: PreparedCall) -> tuple[int, bytes, Headers]:
 
 
 async def _run_on_loop(prepared: PreparedCall) -> tuple[int, bytes, Headers]:
-    """Run the call of an async function on this event loop; return like `_run_in_thread`."""
+    """Run the call of an async function on this event loop.
+
+    Return the status, body and headers of its response.
+    """
     try:
         presented = await prepared.arun()
     except asyncio.CancelledError:
@@ -398,7 +404,7 @@ class Mount:
         return path == self.path or path.startswith(self.path + "/")
 
     async def respond(self, request: HttpRequest, settings: HttpSettings) -> None:
-        """Pass a request to the application. The body is read here, so that our limits apply."""
+        """Pass a request to the application. Reads the body first, so that our limits apply."""
         pending_messages: list[Message] = []
         if request.method in ("POST", "PUT", "PATCH"):
             body = await read_body(request, settings)
@@ -448,7 +454,7 @@ class Mount:
         try:
             await self.app(scope, self._inbox.get, send)
         except Exception:
-            pass  # it does not support lifespan; a real failure shows up in its requests
+            pass  # most likely it does not support lifespan; a real failure affects its requests
         finally:
             replies.put_nowait("lifespan.over")
 

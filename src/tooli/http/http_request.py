@@ -83,7 +83,7 @@ class HttpRequest:
         self.send = send
         self.method: str = scope["method"]
         self.path = path_without_root(scope)
-        self.is_response_started = False  # status and headers are sent
+        self.is_response_started = False  # True: status and headers are sent
         self.extra_headers: Headers = ()  # headers that are added to the response
         self.scopes: frozenset[str] | None = frozenset()  # scopes of the caller; None: all
         self.principal: str | None = None  # identity of the caller, by its token
@@ -101,7 +101,9 @@ class HttpRequest:
                     found[name] = value
                 elif name in _SINGLE_VALUE_HEADERS:
                     header = name.decode("ascii")
-                    raise HttpError(InputError(f"The header {header} is sent twice.", code="E1400"))
+                    raise HttpError(
+                        InputError(f"The header {header} is sent more than once.", code="E1400")
+                    )
                 else:
                     found[name] += b", " + value
 
@@ -219,7 +221,10 @@ def _body_chunk(message: Message) -> bytes:
 
 
 def _check_content_type(content_type: bytes) -> None:
-    """Raise an HttpError unless the content type is JSON. Forms of other sites cannot send JSON."""
+    """Raise an HttpError unless the content type is JSON.
+
+    HTML forms of other sites cannot send JSON.
+    """
     media_type, _, parameters = content_type.decode("latin-1").lower().partition(";")
     media_type = media_type.strip()
     is_json = media_type == "application/json" or (
@@ -369,7 +374,7 @@ def _invalid_option_problem(name: str, value: str, expected: str) -> Problem:
 
 
 def _conflicting_option_problem(name: str, is_header: bool) -> Problem:
-    """Return the problem of an option that has two different values."""
+    """Return the problem for an option with two different values."""
     if is_header:
         (header,) = [key for key, option in HTTP_HEADERS.items() if option == name]
         message = f"The header {header.decode().title()} and ?{name}= differ: send only one of them"
@@ -389,7 +394,10 @@ def _unknown_option_problem(name: str) -> Problem:
 
 
 def caller_from_request(request: HttpRequest, tool: Tool) -> Caller:
-    """Return the caller: name and session from its headers, scopes and principal from its token."""
+    """Return the caller.
+
+    The headers contain its name and session. The token determines its scopes and principal.
+    """
     headers = request.headers
     name = _header_text(headers[b"tooli-caller"]) if b"tooli-caller" in headers else None
     session = _header_text(headers[b"tooli-session-id"]) if b"tooli-session-id" in headers else None
@@ -413,7 +421,7 @@ def caller_from_request(request: HttpRequest, tool: Tool) -> Caller:
 
 
 _anonymous_callers: dict[str, Caller] = {}
-"""Callers without headers or a token, by address. Most calls have such a caller."""
+"""Cache of callers without identifying headers or a token, by address. Most callers are such."""
 
 
 def _anonymous_caller(address: str) -> Caller:
@@ -488,7 +496,8 @@ async def wait_with_timeout(seconds: float, awaitable: Awaitable[T]) -> T:
     """Return the result of an awaitable; raise ClientTimeout if it takes longer than `seconds`.
 
     `asyncio.wait_for` starts a task and a timer. This function first runs a coroutine up to its
-    first suspension without either. A read of a short body and a write to a free buffer end there.
+    first suspension without either. Reading a short body and writing to a buffer with free space
+    do not suspend.
     """
     if asyncio.iscoroutine(awaitable):
         try:

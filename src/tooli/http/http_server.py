@@ -1,9 +1,9 @@
 """Serve an app over HTTP: `mytool api serve`. uvicorn, from tooli[http], handles the network.
 
-A server never listens on an address that other machines can reach unless it requires a token.
+A server that requires no token listens only on addresses that other machines cannot reach.
 
-serve_http ─▶ a listening socket ─┬▶ one server in this process
-                                  └▶ several servers, each in a worker process
+serve_http ─▶ listening socket ─┬▶ one server in this process
+                                └▶ several servers, each in a worker process
 """
 
 from __future__ import annotations
@@ -83,8 +83,8 @@ def serve_http(
     settings["allowed_hosts"] = [*LOOPBACK_HOSTS, *names]
     try:
         api = app.asgi(mcp=mcp, **settings)
-    except DefinitionError as mistake:
-        raise cannot_serve_error(f"{mistake}.", "Change the setting.") from mistake
+    except DefinitionError as error:
+        raise cannot_serve_error(f"{error}.", "Change the setting.") from error
     listener = listen(host, port)
     print(
         f"{app._state.name} is served at {server_url(listener)}{display_path}",
@@ -126,7 +126,7 @@ def require_uvicorn() -> None:
 def _can_fork() -> bool:
     if hasattr(os, "fork"):
         return True
-    print("This system cannot fork processes: one worker is used.", file=sys.stderr)
+    print("This system cannot fork processes. The server runs with one worker.", file=sys.stderr)
     return False
 
 
@@ -139,7 +139,7 @@ def _make_runner(
     """Return a function that runs the server until a signal arrives or the parent process ends."""
 
     def run(parent_pipe: int | None) -> None:
-        from tooli.serving.uvicorn_server import run_server  # it imports uvicorn
+        from tooli.serving.uvicorn_server import run_server  # imports uvicorn
 
         run_server(
             api,
@@ -230,7 +230,7 @@ class _WorkerProcesses:
             os._exit(code)
 
     def wait_and_restart(self) -> None:
-        """Wait for the workers and replace those that end, unless they fail to start."""
+        """Wait for the workers and replace each that ends; shut down if they fail to start."""
         while self._workers:
             try:
                 pid, _ = os.waitpid(-1, 0)
@@ -245,13 +245,13 @@ class _WorkerProcesses:
                 self._failed_starts + 1 if monotonic() - started_at < MIN_WORKER_UPTIME else 0
             )
             if self._failed_starts > 3:
-                print("The workers fail to start; see the errors above.", file=sys.stderr)
+                print("The workers failed to start; see the errors above.", file=sys.stderr)
                 self.shut_down(signal.SIGTERM, None)
             else:
                 self.start()
 
     def shut_down(self, sig: int, frame: FrameType | None) -> None:
-        """Ask every worker to end; kill those that do not after the grace period."""
+        """Send SIGTERM to every worker; kill workers that still run after the grace period."""
         if not self._is_ending:
             self._is_ending = True
             signal.signal(signal.SIGALRM, self._kill)

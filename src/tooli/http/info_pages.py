@@ -30,8 +30,8 @@ class InfoPages:
     ) -> None:
         self._dispatcher = dispatcher
         self._requires_token = requires_token
-        described = ("/tools", "/openapi.json") if settings.tools else ()
-        self._json_paths = ("/health", *described)
+        tool_paths = ("/tools", "/openapi.json") if settings.tools else ()
+        self._json_paths = ("/health", *tool_paths)
         self._cache: dict[str, bytes] = {}
         self._revision = -1
         self._html_template = _read_page() if settings.page and settings.tools else None
@@ -101,7 +101,7 @@ def _read_page() -> bytes | None:
 
 
 def describe_options() -> list[JsonObject]:
-    """Return the framework options as the page needs them to build and read command lines."""
+    """Return the framework options in the format that the page uses for command lines."""
     return [
         {
             "name": option.name,
@@ -111,7 +111,7 @@ def describe_options() -> list[JsonObject]:
             "takes_value": bool(option.value_name),
             "choices": list(option.choices),
             "interfaces": list(option.interfaces),
-            # it only changes how the command line shows an answer
+            # True: the option only changes how the command line shows an answer
             "is_display": not option.describes
             and option.group != "input"
             and "http" not in option.interfaces,

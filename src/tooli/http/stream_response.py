@@ -2,7 +2,7 @@
 
 tool ──▶ StreamSource ──▶ NdjsonWriter │ SseWriter ──▶ client
   ▲           │
-  └ free slot ┘       no free slot: the tool waits; client disconnected: the stream is closed
+  └ free slot ┘       no free slot: the tool waits; client disconnects: the stream is closed
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ MAX_BUFFERED_ITEMS = 16
 
 _MAX_RETRY_AFTER = 86_400
 _SCOPE_CHARACTERS = frozenset(map(chr, range(0x21, 0x7F))) - {'"', "\\"}
-"""Characters that a scope may have in a header."""
+"""Characters of a scope that are allowed in a header."""
 
 
 class StreamEnd:
@@ -115,9 +115,10 @@ class StreamSource:
 
 
 class ThreadStreamSource(StreamSource):
-    """The items of a sync generator, which runs in one thread from start to end.
+    """The items of a sync generator.
 
-    The generator may use resources that are bound to a thread.
+    The generator runs in one thread from start to end, because it may use resources that are bound
+    to a thread.
     """
 
     def __init__(self, prepared: PreparedCall, active_streams: set[StreamSource]) -> None:
@@ -174,17 +175,17 @@ class TaskStreamSource(StreamSource):
         self._task.add_done_callback(lambda _: self.end())
 
     async def _produce(self) -> None:
-        ended: list[Presented] = []
+        final: list[Presented] = []
         try:
-            async with aclosing(self.prepared.astream(ended)) as items:
+            async with aclosing(self.prepared.astream(final)) as items:
                 async for item in items:
                     self.put(item)
                     await self._free_slots.acquire()
         except asyncio.CancelledError:
             raise
         except BaseException as exc:  # Ctrl-C inside a tool does not end the server
-            ended.append(self.prepared.fail(exc))
-        self.put(StreamEnd(ended[-1]))
+            final.append(self.prepared.fail(exc))
+        self.put(StreamEnd(final[-1]))
 
     def make_room(self) -> None:
         """Free a slot, so that the tool can yield another item."""
@@ -246,13 +247,13 @@ def start_stream(prepared: PreparedCall, active_streams: set[StreamSource]) -> S
 async def send_stream(
     request: HttpRequest, source: StreamSource, stream_format: str, settings: HttpSettings
 ) -> None:
-    """Send the items of a call as they come; ends if the client disconnects."""
+    """Send the items of a call as they come, until the client disconnects."""
     writer = SseWriter() if stream_format == "events" else NdjsonWriter()
     disconnect_task = asyncio.get_running_loop().create_task(_wait_for_disconnect(request, source))
     try:
         await _send_items(request, source, writer, settings)
     except ClientTimeout:
-        pass  # a client that does not read cannot be sent an error
+        pass  # no error can be sent to a client that does not read
     except asyncio.CancelledError:
         await _send_terminated(request, source.prepared, writer)
         raise

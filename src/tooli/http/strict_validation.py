@@ -1,10 +1,10 @@
 """`Prefer: handling=strict` (RFC 7240): validate a body against the tool's published schema.
 
-body ─▶ the validator of the tool's schema ─▶ problems ─▶ the call fails with them
+body ─▶ validator of the tool's schema ─▶ problems ─▶ error of the call
 
-Without this header, values are converted where that is unambiguous: "7" to 7, a list with
-duplicates to a set. Tests of a contract or a client need an error instead. The first request that
-asks for strict handling imports this module, and jsonschema with it.
+Without this header, values are converted if the conversion is unambiguous: "7" to 7, a list with
+duplicates to a set. Contract tests and client tests need an error instead. The first request that
+asks for strict handling imports this module and jsonschema.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ def _build_validator(schema: JsonObject) -> Validator:
 
 
 def _to_problems(errors: list[ValidationError]) -> Iterator[Problem]:
-    """Yield the problems for errors. For a value of the wrong type, no other error is reported."""
+    """Yield the problems for the errors. A value of the wrong type has no other problem."""
     type_error_paths = {tuple(error.absolute_path) for error in errors if error.validator == "type"}
     for error in errors:
         if error.validator == "type" or tuple(error.absolute_path) not in type_error_paths:
@@ -126,7 +126,7 @@ def _unexpected_properties(error: Any) -> list[str]:
 
 
 def _intended_branch_errors(context: list[ValidationError]) -> list[ValidationError] | None:
-    """Return the errors of the only alternative besides `null`, or None if there are more."""
+    """Return the errors of the only alternative that is not `null`; None if there are several."""
     branches: dict[str | int, list[ValidationError]] = {}
     for error in context:
         branches.setdefault(error.relative_schema_path[0], []).append(error)
@@ -140,8 +140,8 @@ def _intended_branch_errors(context: list[ValidationError]) -> list[ValidationEr
 
 # ------------------------------------------------------------------ keywords and formats
 #
-# jsonschema's own keywords collect every error of every alternative and compare all items in
-# pairs. With them, a small body could keep the server busy for a long time.
+# jsonschema's own keywords collect every error of every alternative, and compare every pair of
+# items. With them, a small body could keep the server busy for a long time.
 
 
 def _validate_any_of(
@@ -162,10 +162,10 @@ def _validate_one_of(
     validator: Any, branches: Sequence[JsonObject], value: object, schema: object
 ) -> Iterator[ValidationError]:
     """Validate `oneOf`: exactly one alternative must match."""
-    fitting = [branch for branch in branches if validator.evolve(schema=branch).is_valid(value)]
-    if not fitting:
+    matches = [branch for branch in branches if validator.evolve(schema=branch).is_valid(value)]
+    if not matches:
         yield from _validate_any_of(validator, branches, value, schema)
-    elif len(fitting) > 1:
+    elif len(matches) > 1:
         yield ValidationError("more than one alternative matches")
 
 
@@ -201,7 +201,7 @@ _OFFSET_PATTERN = r"(?:[Zz]|[+-](?:[01][0-9]|2[0-3]):[0-5][0-9])"
 
 
 def _pattern_check(pattern: str) -> Callable[[str], bool]:
-    """Return a check that a whole text matches a pattern, and that its date and time exist."""
+    """Return a check for texts that match a pattern completely and have a valid date and time."""
     compiled = re.compile(pattern)
 
     def check(text: str) -> bool:
@@ -235,8 +235,8 @@ FORMAT_CHECKS: dict[str, Callable[[str], bool]] = {
     ),
     "uuid": _pattern_check(r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}"),
 }
-"""Checks of the formats in our schemas, by RFC 3339 and RFC 9562.
+"""Checks of the formats in our schemas, according to RFC 3339 and RFC 9562.
 
 jsonschema needs further packages for these formats. A duration may have fractions of a second,
-because results have them as well.
+because the durations in results have them.
 """

@@ -1,4 +1,4 @@
-"""Deferred discovery: a large app lists a search tool and a run tool, not hundreds of schemas.
+"""Deferred discovery: a large app lists a search tool and a run tool instead of all its tools.
 
 search_tools("delete old files") ─▶ compact signatures, best first
 run_tool("users_create", {…})    ─▶ the result of calling the tool
@@ -26,7 +26,7 @@ SEARCH_TOOL, RUN_TOOL = "search_tools", "run_tool"
 
 
 class DeferredTools:
-    """The tools that an app with deferred discovery lists, and those that can be called."""
+    """The tools that an app with deferred discovery lists, and the tools that can be called."""
 
     def __init__(self, dispatcher: ToolDispatcher) -> None:
         self._dispatcher = dispatcher
@@ -39,7 +39,9 @@ class DeferredTools:
         }
 
     def _make_builtin_tool(self, name: str, fn: Callable[..., object]) -> Tool:
-        options: CommandOptions = {"auth": ()}  # the tool that it runs has its own access rules
+        options: CommandOptions = {
+            "auth": ()
+        }  # no scopes: a tool that run_tool runs has its own access rules
         if name == SEARCH_TOOL:
             options["annotations"] = ReadOnly
         else:
@@ -93,12 +95,12 @@ class DeferredTools:
     def _search(
         self, query: str, limit: int = 10, with_schema: bool = False
     ) -> list[dict[str, object]]:
-        """Find the tools that fit a description, best first; call them with run_tool.
+        """Find the tools that match a description, best first. Call them with run_tool.
 
         Args:
-            query: What the tool should do, or a part of its name; `group:` keeps to a group.
-            limit: How many to show.
-            with_schema: With the JSON Schema of their arguments.
+            query: What the tool should do, or a part of its name. `group:` limits it to a group.
+            limit: Maximum number of tools to return.
+            with_schema: Include the JSON Schema of the arguments.
         """
         if self._index is None or self._revision != self._dispatcher.revision:
             tools = self._dispatcher.tools
@@ -120,10 +122,10 @@ class DeferredTools:
 _RUN_TOOL_SCHEMA: dict[str, object] = {
     "type": "object",
     "properties": {
-        "name": {"type": "string", "description": "The tool's name, as search_tools gives it."},
+        "name": {"type": "string", "description": "The tool's name, as search_tools returns it."},
         "arguments": {
             "type": "object",
-            "description": "Its arguments, as its signature has them.",
+            "description": "The tool's arguments, according to its signature.",
             "additionalProperties": True,
         },
     },
@@ -138,5 +140,5 @@ def _run_tool(name: str, arguments: dict[str, object] | None = None) -> None:
         f"There is no tool {name!r}.",
         code="E1001",
         field="name",
-        suggestion=Suggestion("use_different_tool", "Look for its name with search_tools."),
+        suggestion=Suggestion("use_different_tool", "Find its name with search_tools."),
     )

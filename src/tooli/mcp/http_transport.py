@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from tooli.serving import Receive, Scope, Send
 
 SSE_RETRY_MS = 100
-"""Milliseconds after which a disconnected client may reconnect for its answer."""
+"""Milliseconds that a disconnected client waits before it reconnects for its answer."""
 
 LIFESPAN_GRACE_PERIOD = 5.0
 """Seconds that running calls get when the server shuts down."""
@@ -69,7 +69,7 @@ class McpEndpoint:
             await self._handler.respond(scope, receive, send)
 
     async def close(self, grace: float) -> None:
-        """Shut down: running calls get `grace` seconds, and their answers are sent."""
+        """Shut down. Running calls get `grace` seconds to end; then the last answers are sent."""
         await self.server.close(grace)
         remaining = FLUSH_TIMEOUT
         while self._pending_posts and remaining > 0:
@@ -94,7 +94,7 @@ class McpEndpoint:
 
 
 class _SessionManager(StreamableHTTPSessionManager):
-    """Session manager with one event store per session, since sessions reuse stream ids."""
+    """Session manager with one event store per session, because sessions use equal stream ids."""
 
     @property
     def event_store(self) -> MemoryEventStore:  # type: ignore[override]
@@ -163,7 +163,7 @@ def make_endpoint(app: App, *, deferred: bool, transport: str, path: str) -> Mcp
 
 
 MAX_STREAMS, MAX_EVENTS_PER_STREAM = 32, 100
-"""Streams of a session and events of a stream that are kept; the oldest are dropped first."""
+"""Maximum number of streams per session and of events per stream. The oldest are dropped."""
 
 
 class MemoryEventStore(EventStore):
@@ -194,11 +194,11 @@ class MemoryEventStore(EventStore):
         self, last_event_id: EventId, send_callback: EventCallback
     ) -> StreamId | None:
         """Send the events after an event; return None if its stream is unknown."""
-        number, found, stream_id = last_event_id.partition("@")
+        number, at_sign, stream_id = last_event_id.partition("@")
         events = self._streams.get(stream_id)
-        if not found or not number.isdigit() or events is None:
+        if not at_sign or not number.isdigit() or events is None:
             return None
-        for count, message in list(events):
-            if count > int(number) and message is not None:
-                await send_callback(EventMessage(message, f"{count}@{stream_id}"))
+        for event_number, message in list(events):
+            if event_number > int(number) and message is not None:
+                await send_callback(EventMessage(message, f"{event_number}@{stream_id}"))
         return stream_id

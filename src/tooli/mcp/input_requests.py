@@ -1,4 +1,4 @@
-"""Questions to the human behind a client: approvals, and input requests of stateless versions.
+"""Questions to a client's human: approvals, and input requests of the stateless versions.
 
     call ─▶ needs approval ─▶ the client asks its human ─▶ yes: the same call, approved
                                                         └▶ no: the call fails
@@ -28,10 +28,10 @@ if TYPE_CHECKING:
     from tooli.errors import ToolError
 
 APPROVAL_KEY = "approval"
-"""The key of the question whether a call may run."""
+"""The key of the question that asks for approval of a call."""
 
 _MAX_SHOWN_CHARS = 2000
-"""Characters of a call and its plan that are shown to the human."""
+"""Maximum number of characters of a call and its plan that are shown to the human."""
 
 _CAPABILITY_BY_METHOD = {
     "elicitation/create": "elicitation",
@@ -41,7 +41,7 @@ _CAPABILITY_BY_METHOD = {
 
 
 def client_supports(capabilities: object, method: str) -> bool:
-    """True if a client's capabilities include answering this kind of question."""
+    """True if a client with these capabilities can answer this kind of question."""
     name = _CAPABILITY_BY_METHOD.get(method)
     if name is None or not is_object(capabilities):
         return False
@@ -54,7 +54,7 @@ def client_supports(capabilities: object, method: str) -> bool:
 
 
 def missing_capability_error(error: ToolError) -> RpcError:
-    """Return the protocol's error for a call whose question the client cannot answer (E2102)."""
+    """Return the JSON-RPC error for a call whose question the client cannot answer (E2102)."""
     asked: object = (error.details or {}).get("asked")
     methods = asked if is_list(asked) else ()
     required_capabilities: JsonObject = {
@@ -65,7 +65,7 @@ def missing_capability_error(error: ToolError) -> RpcError:
 
 
 def approval_question(error: ToolError) -> Mapping[str, Question]:
-    """Return the question whether a call may run, with the tool and its arguments."""
+    """Return the question that asks for approval. It shows the tool and its arguments."""
     call_text = error.approval_text or ""
     if len(call_text) > _MAX_SHOWN_CHARS:
         omitted = len(call_text) - _MAX_SHOWN_CHARS
@@ -82,7 +82,7 @@ def is_approved(answers: Mapping[str, Any]) -> bool:
 
 
 class RequestState:
-    """The answers in a repeated request, and the signed state that they belong to."""
+    """The answers in a repeated request, and its signed state."""
 
     def __init__(self, tool: Tool, params: JsonObject, client: str | None) -> None:
         self._call_binding = [tool.id, _hash_arguments(params.get("arguments") or {}), client or ""]
@@ -92,8 +92,8 @@ class RequestState:
         if state is not None:
             self.responses, asked = self._read_state(state)
         if is_object(input_responses):
-            # Answers may come before their questions, except an approval: only our signed state
-            # proves that the human was asked.
+            # An answer may be sent before its question was asked. An approval may not: only our
+            # signed state proves that the human was asked.
             answers: JsonObject = dict(input_responses)
             if APPROVAL_KEY not in asked:
                 answers.pop(APPROVAL_KEY, None)

@@ -51,7 +51,7 @@ class RequestTracker:
         return bool(self.requests or self._replies_in_progress)
 
     def reply(self, request_id: RequestId | None, message: JsonObject | None) -> None:
-        """Remove a request and send its answer; without a request, send a notification."""
+        """Remove a request and send its answer. If `request_id` is None, send a notification."""
         with self.condition:  # the client may reuse the id as soon as it has the answer
             if request_id is not None:
                 self.requests.pop(request_id, None)
@@ -73,7 +73,7 @@ class RequestTracker:
 
 
 class PendingCalls(RequestTracker):
-    """The calls of one client that are not answered yet, and the open questions to it."""
+    """The calls of one client that are not answered yet, and the questions it was asked."""
 
     def __init__(self, server: StdioServer) -> None:
         super().__init__(server.transport)
@@ -87,7 +87,7 @@ class PendingCalls(RequestTracker):
         return len(self.requests) + self._replies_in_progress >= MAX_CONCURRENT_CALLS
 
     def cancel(self, request_id: object) -> bool:
-        """Cancel a call for the client; return False if there is no such call."""
+        """Cancel a call at the client's request; return False if there is no such call."""
         if not is_request_id(request_id):
             return False
         with self.condition:
@@ -108,7 +108,7 @@ class PendingCalls(RequestTracker):
         """Ask the client a question, wait for the answer and return it."""
         key = f"tooli-{next(self._question_numbers)}"
         pending_question = PendingQuestion(request)
-        with self.condition:  # a cancellation comes either before this check or after the question
+        with self.condition:  # so that a cancellation is seen by this check, or finds the question
             if not request.cancelled:
                 self._pending_questions[key] = pending_question
         if not request.cancelled:
@@ -144,7 +144,7 @@ class PendingQuestion:
 
 
 class StdioPeer(Peer):
-    """One call, and the connection to the client that waits for it."""
+    """The client of one call, over the stdio connection."""
 
     def __init__(
         self,
@@ -207,8 +207,9 @@ class StdioPeer(Peer):
     def log(self, level: str, data: Any) -> None:
         """Send a log message if its level is at least the minimum level for the client.
 
-        A stateless request contains its minimum level. Handshake versions have the default level
-        here, because the SDK handles `logging/setLevel`. Without the SDK they get no messages.
+        A stateless request contains the minimum level. For handshake versions it is the default
+        level here, because the SDK handles `logging/setLevel`. Without the SDK, clients of
+        handshake versions get no log messages.
         """
         server = self._pending.server
         min_level = (

@@ -1,6 +1,6 @@
 """The MCP protocol: versions, keys, JSON-RPC errors, and validation of messages and parameters.
 
-Unclear cases are left to the SDK.
+The SDK validates what this module cannot decide (`NeedsSdk`).
 """
 
 from __future__ import annotations
@@ -177,7 +177,7 @@ _CLIENT_INFO_KEYS = frozenset(("name", "version", "title", "description", "websi
 
 
 def _check_client(client: object) -> JsonObject:
-    """Return the valid information about a client."""
+    """Return the information about a client if it is valid."""
     if (
         not is_object(client)
         or not isinstance(client.get("name"), str)
@@ -190,7 +190,10 @@ def _check_client(client: object) -> JsonObject:
 
 
 def _check_capabilities(capabilities: object) -> JsonObject:
-    """Return valid client capabilities; anything but an object of objects is left to the SDK."""
+    """Return the client's capabilities if they are valid.
+
+    The SDK validates capabilities that are not an object of objects.
+    """
     if not is_object(capabilities):
         raise invalid_params_error()
     for name, value in capabilities.items():
@@ -228,7 +231,7 @@ def request_ids(messages: Iterable[object]) -> list[RequestId]:
 def check_message(message: object) -> JsonObject:
     """Return a message if it is valid JSON-RPC; raises an RpcError otherwise."""
     if not is_object(message):
-        problem = "A message is a JSON object"
+        problem = "A message must be a JSON object"
     elif message.get("jsonrpc") != "2.0":
         problem = 'jsonrpc must be "2.0"'
     elif "id" in message and not is_request_id(message["id"]):

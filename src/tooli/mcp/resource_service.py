@@ -194,7 +194,7 @@ def _without_none(fields: JsonObject) -> JsonObject:
 
 
 MAX_COMPLETIONS = 100
-"""Completions in one answer."""
+"""Maximum number of completions in one answer."""
 
 
 def resource_not_found_error(uri: str, stateless: bool) -> RpcError:
@@ -304,17 +304,18 @@ def _make_completion_tool(target_tool: Tool, completer: Completer) -> Tool:
             target_tool.param(argument), completer, value, given_arguments
         )
         if hasattr(found, "__await__"):
-            return later(found, value)
+            return filter_async(found, value)
         return filter_matches(found or (), value)
 
-    async def later(found: Awaitable[Iterable[Any] | None], value: str) -> list[str]:
+    async def filter_async(found: Awaitable[Iterable[Any] | None], value: str) -> list[str]:
         return filter_matches(await found or (), value)
 
     async def complete_async(
         argument: str, value: str, given_arguments: dict[str, str]
     ) -> list[str]:
         param = target_tool.param(argument)
-        return await later(completion_candidates(param, completer, value, given_arguments), value)
+        found = completion_candidates(param, completer, value, given_arguments)
+        return await filter_async(found, value)
 
     tool = read_tool(
         complete_async if callable(completer) and is_async(completer) else complete,

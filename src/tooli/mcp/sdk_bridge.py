@@ -1,7 +1,7 @@
-"""SdkBridge: hand a running stdio connection to the official SDK.
+"""SdkBridge: hands a running stdio connection over to the official SDK.
 
-    client ─▶ StdioServer ─▶ SdkBridge.send ─▶ the SDK's server, on its own event loop
-    client ◀───── StdioTransport ◀─────────────────┘
+    client ─▶ StdioServer ─▶ SdkBridge.send ─▶ SDK server, on its own event loop
+    client ◀───── StdioTransport ◀───────────────┘
 
 The messages of the handshake are sent to the SDK again, so that it knows the client; its answer
 to them is dropped. Only a connection that needs the SDK imports this module.
@@ -66,8 +66,8 @@ class SdkBridge(RequestTracker):
     def discard_request(self, request_id: RequestId) -> None:
         """Forget a request that was cancelled: it gets no answer."""
         with self.condition:
-            for given_id in (request_id, alternate_id(request_id)):
-                self.requests.pop(given_id, None)
+            for possible_id in (request_id, alternate_id(request_id)):
+                self.requests.pop(possible_id, None)
 
     # -------------------------------------------------------------- on the loop
 

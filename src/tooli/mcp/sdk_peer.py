@@ -1,10 +1,10 @@
-"""SdkPeer: the client of a call that the SDK serves. Tools send it messages and questions.
+"""SdkPeer: the client of a call that the SDK serves. A tool sends it messages and questions.
 
     tool (in a thread or on the loop) ── progress, log ──▶ outbox ──▶ sender task ──▶ client
     tool ◀── answers ◀──────────────────── ask ──────────────────────────────────────▶ client
 
-A tool sends messages from any thread. One task on the event loop sends them in order, and all
-of them before the answer of the call.
+A tool can send messages from any thread. One task on the event loop sends them in order. All
+messages are sent before the answer of the call.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     Ctx: TypeAlias = ServerRequestContext[JsonObject, Request]
 
 MAX_QUEUED_MESSAGES = 1000
-"""Messages that wait for a client that reads slowly; further ones are dropped."""
+"""Maximum number of messages that wait for a slow client. Further messages are dropped."""
 
 _REQUEST_TYPES: dict[str, tuple[Any, Any]] = {
     "elicitation/create": (types.ElicitRequest, types.ElicitResult),

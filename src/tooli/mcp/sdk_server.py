@@ -1,8 +1,8 @@
 """AppServer: the SDK's low-level server for an app, with every method of all protocol versions.
 
-    McpService (tools) ─┐
-    ResourceService (resources, prompts, completion) ─┼─▶ AppServer ─▶ stdio | HTTP | SSE
-    ChangeNotifier (changes) ─┘
+    McpService (tools) ──────────────────────────────┐
+    ResourceService (resources, prompts, completion) ┼─▶ AppServer ─▶ stdio | HTTP | SSE
+    ChangeNotifier (changes) ────────────────────────┘
 
     app.command(…), app.announce(uri), in any thread
         └─▶ AppState ─▶ ChangeNotifier ─┬▶ streams of `subscriptions/listen` (stateless versions)
@@ -121,7 +121,7 @@ class AppServer(Server[dict[str, Any]]):
     ) -> JsonObject:
         """Run a request and return its answer."""
         if self._is_closing:
-            raise MCPError(SHUTDOWN_ERROR, "The server is shutting down; it accepts no more calls.")
+            raise MCPError(SHUTDOWN_ERROR, "The server is shutting down and accepts no more calls.")
         peer = SdkPeer(ctx, self.service.dispatcher.name)
         request = make_request(params, RequestContext(caller_from_context(ctx), peer, stateless))
         if ctx.request is not None:  # over HTTP, whose access control has checked the token
@@ -155,7 +155,7 @@ class AppServer(Server[dict[str, Any]]):
             peer.stop()
 
     def _on_job_done(self, job: asyncio.Future[JsonObject]) -> None:
-        """Forget a job that is done; the exception of an abandoned one is ignored."""
+        """Remove a job that is done. The exception of an abandoned job is ignored."""
         del self._running_jobs[job]
         if not job.cancelled():
             job.exception()
@@ -187,12 +187,12 @@ def _make_sdk_handler(server: AppServer, handler: MethodHandler) -> SdkHandler:
         stateless = ctx.protocol_version in STATELESS_VERSIONS
         try:
             return await handler(server, ctx, dict(ctx.params or {}), stateless)
-        except RpcError as refused:
-            raise MCPError(refused.code, refused.message, refused.data) from None
+        except RpcError as error:
+            raise MCPError(error.code, error.message, error.data) from None
         except MCPError:
             raise
-        except Exception as defect:  # an internal error: details are for the log, not for clients
-            print_exception(defect, file=sys.stderr)
+        except Exception as exc:  # an internal error: details go to the log, not to the client
+            print_exception(exc, file=sys.stderr)
             raise MCPError(INTERNAL_ERROR, "Internal server error") from None
 
     return handle
@@ -296,7 +296,7 @@ _LIST_CHANGED_EVENTS: dict[str, ServerEvent] = {
 
 
 class ChangeNotifier:
-    """Sends changes of the app to its clients. Equal changes that wait together are sent once."""
+    """Notifies clients of changes in the app. Equal changes that are pending are sent once."""
 
     def __init__(self, app: App) -> None:
         self.bus = InMemorySubscriptionBus()

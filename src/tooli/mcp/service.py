@@ -63,7 +63,7 @@ if TYPE_CHECKING:
     T = TypeVar("T")
 
 PAGE_SIZE = 500
-"""Entries in one page of a list."""
+"""Maximum number of entries in one page of a list."""
 
 LIST_TTL_MS = 60_000
 """Milliseconds that a client of a stateless version may cache a list."""
@@ -102,9 +102,10 @@ class McpService:
         """Return the server's capabilities. Without the SDK there are only tools."""
         if not has_sdk:
             return {"tools": {"listChanged": False}}
-        can: JsonObject = {"completions": {}} if stateless else {"completions": {}, "logging": {}}
+        logging: JsonObject = {} if stateless else {"logging": {}}
         return {
-            **can,
+            "completions": {},
+            **logging,
             "prompts": {"listChanged": True},
             "resources": {"subscribe": True, "listChanged": True},
             "tools": {"listChanged": True},
@@ -133,7 +134,7 @@ class McpService:
         return self.add_cache_hints(result)
 
     def add_cache_hints(self, result: JsonObject) -> JsonObject:
-        """Return a result of a stateless version, with the time that a client may cache it."""
+        """Return a result of a stateless version with the time for which a client may cache it."""
         return self.complete_result({**result, "ttlMs": LIST_TTL_MS, "cacheScope": "private"})
 
     def complete_result(self, result: JsonObject) -> JsonObject:
@@ -213,7 +214,10 @@ class McpService:
 
 
 def caller_from_client_info(client: object, env: Mapping[str, str] = os.environ) -> Caller:
-    """Return the caller: the client's name, or the one in the environment, and the session."""
+    """Return the caller: the client's name and version, and the session from the environment.
+
+    A client without a name has the name and version from the environment.
+    """
     session = env.get("TOOLI_SESSION_ID") or None
     if is_object(client) and isinstance(client.get("name"), str):
         version = client.get("version")
@@ -367,7 +371,10 @@ class McpRequest:
         return self.result(self._prepare().fail(error))
 
     def result(self, presented: Presented) -> JsonObject:
-        """Return the result of the request; raises an RpcError if it cannot be a result."""
+        """Return the result of the request.
+
+        Raises an RpcError for a failure that the protocol reports as an error.
+        """
         error = presented.error
         if error is not None and self._stateless and error.code == "E2102":
             raise missing_capability_error(error)
@@ -436,7 +443,7 @@ def _structured_result(tool: Tool, presented: Presented, stateless: bool) -> Jso
 def _to_portable_json(text: str, warnings: list[str]) -> tuple[str, Any]:
     """Return JSON text and its value in a form that every client can parse.
 
-    Some parsers fail on half a surrogate pair or on deep nesting, and the answer would be lost.
+    Some parsers reject lone surrogates or deep nesting, and the client would lose the answer.
     """
     value = loads(text)
     is_deep = text.count("[") + text.count("{") > MAX_JSON_DEPTH
@@ -469,7 +476,7 @@ def _replace_lone_surrogates(text: str) -> str:
 
 
 def content_blocks(value: Any, to_json: Callable[[Any], str]) -> list[JsonObject]:
-    """Return a result as content blocks; text stays text, other data becomes JSON."""
+    """Return a result as content blocks. Text stays text, and other values become JSON."""
     items = value if is_list(value) else [value]
     return [_content_block(item, to_json) for item in items]
 
@@ -482,17 +489,23 @@ def _content_block(item: Any, to_json: Callable[[Any], str]) -> JsonObject:
 
 
 def _continuation_blocks(meta: JsonObject) -> list[JsonObject]:
-    """Return a text block that says how to get the rest of a result: models do not see `_meta`."""
+    """Return a text block that explains how to get the rest of a result.
+
+    It is needed because models do not see `_meta`.
+    """
     page, truncated = meta.get("page", {}), meta.get("truncated")
     cursor = page.get("next_cursor")
     if cursor is None and truncated is None:
         return []
     total = (truncated or page).get("total")
-    text = "This is not all" if total is None else f"This is not all: there are {total}"
+    text = "The result is incomplete"
     if truncated is not None:
-        text += f" {truncated.get('unit', 'records')}, {truncated['shown']} are shown"
+        of_total = "" if total is None else f" of {total}"
+        text += f": {truncated['shown']}{of_total} {truncated.get('unit', 'records')} are shown"
         if "needs" in truncated:
             text += f"; the next one needs {truncated['by'].replace('-', '_')}={truncated['needs']}"
+    elif total is not None:
+        text += f": there are {total} records"
     if cursor is not None:
         text += f". Call again with the same arguments and cursor={cursor!r}"
     return [_text_block(f"{text}.")]

@@ -5,8 +5,8 @@
                          └▶ anything else: the official SDK takes the connection over
 
 The import of the SDK is slow, and most sessions do not need it. Modules that import the SDK are
-therefore imported inside functions. Every request id gets exactly one answer. Unclear messages are
-left to the SDK.
+therefore imported inside functions. Every request id gets exactly one answer. The SDK handles
+messages that this server cannot validate.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ if TYPE_CHECKING:
     from tooli.mcp.sdk_bridge import SdkBridge
 
 MAX_THREADS = 64
-"""Calls that run at the same time; later ones wait for a thread."""
+"""Maximum number of calls that run concurrently. Further calls wait for a thread."""
 
 BATCH_VERSION = "2025-03-26"
 """The only protocol version with batches."""
@@ -76,7 +76,7 @@ class StdioServer:
         self.service = McpService(app, deferred=deferred)
         self.transport = transport
         self.has_sdk = is_installed("mcp")
-        self.has_warned_missing_sdk = False  # the missing SDK was logged
+        self.has_warned_missing_sdk = False
         self.stateless: bool | None = None  # None until the first request
         self.version: str | None = None
         self.client: object = None
@@ -102,7 +102,7 @@ class StdioServer:
         self.shut_down()
 
     def shut_down(self) -> None:
-        """Let the threads end, each after the call it runs."""
+        """Let each thread end after the call that it runs."""
         self.thread_pool.shut_down()
         self._loop_thread.shut_down()
 
@@ -128,8 +128,8 @@ class StdioServer:
 
     def _on_app_change(self, kind: str, uri: str | None) -> None:
         """Notify a client of a handshake version that a list has changed."""
-        ready = len(self.handshake_messages) > 1 and self.has_sdk and self.sdk is None
-        if ready and uri is None:
+        is_initialized = len(self.handshake_messages) > 1
+        if is_initialized and self.has_sdk and self.sdk is None and uri is None:
             self.transport.write({"jsonrpc": "2.0", "method": f"notifications/{kind}/list_changed"})
 
     # -------------------------------------------------------------- lines
@@ -146,7 +146,7 @@ class StdioServer:
         except (ValueError, RecursionError) as failure:
             is_too_deep = isinstance(failure, RecursionError)
             reason = "it is nested too deeply" if is_too_deep else str(failure)
-            error = RpcError(PARSE_ERROR, f"The line is not JSON: {reason}")
+            error = RpcError(PARSE_ERROR, f"The line is not valid JSON: {reason}")
             self._send_errors(find_request_ids(line) or [None], error)
             return
         if is_list(message):
@@ -197,7 +197,7 @@ class StdioServer:
         elif "id" not in message:
             self._handle_notification(method, message)
         elif self._is_pending(message["id"]):
-            log_line(f"a second request with id {message['id']!r} was left unanswered")
+            log_line(f"ignored a second request with id {message['id']!r}")
         elif self.sdk is not None:
             self.sdk.send(message)
         else:
@@ -319,7 +319,7 @@ class StdioServer:
         return None
 
     def _delegate_to_sdk(self, message: JsonObject) -> bool:
-        """Hand the connection over to the SDK, with a request; return False if it is not usable."""
+        """Hand the connection and a request over to the SDK; return False if it cannot be used."""
         if not self.has_sdk:
             return False
         try:
@@ -337,7 +337,9 @@ class StdioServer:
 def log_line(text: str) -> None:
     """Write a line to the server's log on stderr."""
     try:
-        line = " ".join(text[:300].split())  # it may contain text of clients: limit it to one line
+        line = " ".join(
+            text[:300].split()
+        )  # clients may control the text, so it is limited to one line
         sys.stderr.write(f"[tooli] {line}\n")
         sys.stderr.flush()
     except (OSError, ValueError, AttributeError):
@@ -356,16 +358,16 @@ def serve_stdio(app: App, *, deferred: bool = False) -> None:
 
 
 def _install_signal_handlers(server: StdioServer) -> Callable[[], None]:
-    """Let SIGTERM and SIGINT end the process: gracefully the first time, at once the second.
+    """Let SIGTERM and SIGINT end the process: the first gracefully, the second at once.
 
-    Returns the function that ends the process. Calls that still run are abandoned, and their
-    child processes are terminated.
+    Return the function that ends the process. It abandons calls that still run, and terminates
+    their child processes.
     """
     is_ending = False
 
     def handle_signal(number: int, frame: object) -> None:
         nonlocal is_ending
-        if is_ending:  # the handler of the first signal still waits for the calls
+        if is_ending:  # the handler of the first signal is still waiting for the calls
             terminate_children()
             os._exit(0)
         is_ending = True

@@ -1,7 +1,7 @@
-"""StdioTransport: JSON lines on stdin and stdout, reserved for the protocol.
+"""StdioTransport: JSON lines on stdin and stdout, which are reserved for the protocol.
 
 File descriptors 0 and 1 are replaced: tools and their child processes read an empty stdin, and
-what they write to stdout goes to stderr.
+their output to stdout goes to stderr.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ MAX_LINE_BYTES = 64 << 20
 """Maximum size of a line. A longer line is skipped and answered with an error."""
 
 _ID_SEARCH_BYTES = 1 << 20
-"""Bytes that are searched for an id at each end of a line that is too long."""
+"""Number of bytes at each end of an oversized line that are searched for an id."""
 
 
 class StdioTransport:
@@ -190,17 +190,17 @@ def from_json(line: bytes) -> Any:
 
 
 def _reject_constant(name: str) -> Any:
-    raise ValueError(f"{name} is not JSON")
+    raise ValueError(f"{name} is not valid JSON")
 
 
 _loads = json.JSONDecoder(parse_constant=_reject_constant).decode
 
 
 def find_request_ids(line: bytes | OversizedLine) -> list[int | str]:
-    """Return the ids of the requests in an invalid line: each needs an answer.
+    """Return the ids of the requests in an invalid line, because each request needs an answer.
 
-    Searches the object, or the objects of a batch, for `"id": …`. Only both ends of a long line
-    are searched, to bound the time.
+    Searches the object, or the objects of a batch, for `"id": …`. In a long line, only the two
+    ends are searched, to limit the time.
     """
     if isinstance(line, bytes) and len(line) > 2 * _ID_SEARCH_BYTES:
         line = OversizedLine(line[:_ID_SEARCH_BYTES], line[-_ID_SEARCH_BYTES:])
@@ -225,13 +225,13 @@ def _scan_ids(text: bytes) -> tuple[list[int | str], bool]:
     found: list[int | str | None] = []
     has_paired_quotes = True
     for token in re.finditer(_STRING_PATTERN + rb'("|\\?\Z)|[\[\]{}]', text):
-        sign = token.group()
+        symbol = token.group()
         has_paired_quotes = token.group(1) in (None, b'"')
-        if sign in (b"{", b"["):
+        if symbol in (b"{", b"["):
             depth += 1
-        elif sign in (b"}", b"]"):
+        elif symbol in (b"}", b"]"):
             depth -= 1
-        elif sign == b'"id"' and depth == id_depth:
+        elif symbol == b'"id"' and depth == id_depth:
             match = value.match(text, token.end())
             found.append(_parse_id(match.group(1)) if match is not None else None)
     known = [request_id for request_id in found if request_id is not None]
@@ -242,8 +242,9 @@ def _find_last_id(text: bytes) -> list[int | str]:
     """Return the last id in a text whose nesting is unreliable."""
     import re
 
-    ids = [_parse_id(one) for one in re.findall(rb'"id"' + _ID_VALUE_PATTERN, text)[-1:]]
-    return [one for one in ids if one is not None]
+    last_values = re.findall(rb'"id"' + _ID_VALUE_PATTERN, text)[-1:]
+    ids = [_parse_id(value) for value in last_values]
+    return [request_id for request_id in ids if request_id is not None]
 
 
 def _parse_id(data: bytes) -> int | str | None:
@@ -254,7 +255,10 @@ def _parse_id(data: bytes) -> int | str | None:
 
 
 def alternate_id(request_id: int | str) -> int | str:
-    """Return an id as the other type: some clients cancel 7 when they mean "7", or vice versa."""
+    """Return the id as the other type: 7 for "7", and "7" for 7.
+
+    Some clients cancel a request with an id of the other type.
+    """
     if isinstance(request_id, int):
         return str(request_id)
     return (

@@ -44,14 +44,14 @@ _ARGUMENT_TYPES: dict[str, tuple[type, ...]] = {
     "text": (str,),
     "list": (str, list),
 }
-"""JSON types that an option among the arguments may have, by option kind.
+"""JSON types that are accepted for an option among the arguments, by the kind of the option.
 
-An option of another kind may have any type.
+All types are accepted for the other kinds.
 """
 
 
 class ToolDispatcher:
-    """The tools of an app, by protocol-safe name. Tools that are registered later are included."""
+    """The tools of an app by protocol-safe name, including tools that are registered later."""
 
     def __init__(self, app: App) -> None:
         apply_security_policy(app._state)
@@ -200,7 +200,7 @@ MAX_CONCURRENT_CALLS = 256
 def too_busy_error() -> ToolError:
     """Return the error for a call that exceeds the limit of concurrent calls."""
     return TemporaryError(
-        "The server runs as many calls as it can.",
+        "The server is at its limit of concurrent calls.",
         suggestion=Suggestion("retry_later", "Wait a second, then call again."),
         details={"retry_after": 1},
     )

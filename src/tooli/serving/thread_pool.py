@@ -3,10 +3,10 @@
     loop ── await run(work) ──▶ queue ──▶ thread ──▶ done ──▶ loop, woken once for all results
     any thread ── submit(work) ──▶ queue ──▶ thread
 
-An event loop uses `run`. One thread is enough for fast functions, and is the fastest way to run
-them; more threads are started, up to the size of the pool, only when work waits for longer than
-GROW_INTERVAL. A server without an event loop uses `submit`, which starts a thread as soon as none
-is idle. Threads are daemons: a function that never returns does not keep the process alive.
+An event loop uses `run`. Fast functions run fastest in a single thread, so `run` starts more
+threads, up to the size of the pool, only when work waits for longer than GROW_INTERVAL. A server
+without an event loop uses `submit`, which starts a thread as soon as none is idle. Threads are
+daemons: a function that never returns does not keep the process alive.
 
 `asyncio` is imported inside functions: the stdio MCP server starts without it.
 """
@@ -32,11 +32,11 @@ if TYPE_CHECKING:
     JobQueue: TypeAlias = SimpleQueue[Job | None]
 
 GROW_INTERVAL = 0.005
-"""Seconds between two checks whether waiting work needs more threads."""
+"""Seconds between two checks for waiting work that needs more threads."""
 
 
 class ThreadPool:
-    """A pool that starts threads on demand. Call either `run` or `submit` on a pool, not both."""
+    """A pool that starts threads on demand. Use either `run` or `submit` with a pool, not both."""
 
     def __init__(self, size: int, name: str = "tooli") -> None:
         self.size = size
@@ -95,13 +95,13 @@ class ThreadPool:
     # -------------------------------------------------------------- threads
 
     def _start_threads(self, count: int) -> None:
-        """Start threads; raises a RuntimeError if the system can start none and there is none."""
+        """Start threads. Raises a RuntimeError if no thread can be started and none is running."""
         for _ in range(count):
             thread = Thread(target=self._run_worker, args=(self._queue,), name=self._name)
             thread.daemon = True
             try:
                 thread.start()
-            except RuntimeError:  # the work waits for the threads that there are
+            except RuntimeError:  # the work waits for the running threads
                 if self._thread_count == 0:
                     raise
                 return
@@ -117,7 +117,7 @@ class ThreadPool:
             del job, work, context  # a call's values are freed before the thread waits again
             if future is None:
                 with self._lock:
-                    if queue is self._queue:  # otherwise the pool was shut down since
+                    if queue is self._queue:  # otherwise the pool has been shut down since
                         self._in_progress -= 1
             del future
 

@@ -47,7 +47,7 @@ on it could claim another address with every call.
 """
 
 FORCED_EXIT_DELAY = 5.0
-"""Seconds after the grace period until the process ends, even if calls still run."""
+"""Seconds after the grace period until the process ends, even if calls are still running."""
 _EXIT_SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 _BAD_REQUEST_BODY = (
@@ -83,9 +83,9 @@ def run_server(
 
 
 def _end_cancelled_requests(app: AsgiApp) -> AsgiApp:
-    """Return the application without the CancelledError of requests that the shutdown cancels.
+    """Return the application, wrapped so that it ignores the CancelledError of HTTP requests.
 
-    uvicorn would log it as an error of the application.
+    A shutdown cancels requests, and uvicorn would log that as an error of the application.
     """
 
     async def run(scope: Scope, receive: Receive, send: Send) -> None:
@@ -229,7 +229,7 @@ class TimeoutProtocol(H11Protocol):
         self._start_header_timer()
 
     def data_received(self, data: bytes) -> None:
-        """Handle received data; the timer runs until the headers are complete."""
+        """Handle received data. The header timer runs until the headers are complete."""
         super().data_received(data)
         if self._is_responding:
             self._cancel_header_timer()
