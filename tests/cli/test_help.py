@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-import pytest
+from typing import Any
 
-from tooli import Tooli
+import pytest
+import typer
+
+from tooli import Argument, Option, Tooli
 from tooli.cli.help import format_app_help, format_tool_help, wrap
 
 
@@ -48,13 +51,13 @@ def test_list_argument_has_dots(shop: Tooli) -> None:
 
 
 def test_app_help_lists_commands(shop: Tooli) -> None:
-    text = format_app_help(shop._state, shop.tree(), "shop", (), 80)
+    text = format_app_help(shop.tree(), "shop", (), 80)
     assert text.startswith("Usage: shop COMMAND [ARGS]...\n\nSell fruit.\n\nCommands:\n")
     assert "  price     Compute a price." in text
 
 
 def test_narrow_help_is_not_wider_than_the_terminal(shop: Tooli) -> None:
-    text = format_app_help(shop._state, shop.tree(), "shop", (), 40)
+    text = format_app_help(shop.tree(), "shop", (), 40)
     commands = text.partition("Commands:\n")[2].partition("\n\n")[0]
     assert max(map(len, commands.splitlines())) <= 40
 
@@ -64,4 +67,97 @@ def test_hidden_command_is_not_listed(shop: Tooli) -> None:
     def secret() -> None:
         """Not shown."""
 
-    assert "secret" not in format_app_help(shop._state, shop.tree(), "shop", (), 80)
+    assert "secret" not in format_app_help(shop.tree(), "shop", (), 80)
+
+
+def _app_with_groups() -> Tooli:
+    """Return an app whose groups get their help in every way that Typer knows."""
+    app = Tooli("shop", description="Sell fruit.")
+    staff = Tooli("staff", description="Manage the staff.\n\nOnly for owners.")
+    plain = typer.Typer(help="Manage the stock.")
+    called = Tooli("called")
+    renamed = Tooli("renamed", description="Not shown.")
+    secret = Tooli("secret", description="Not shown either.")
+
+    @called.callback()
+    def main() -> None:
+        """Manage orders."""
+
+    for group in (staff, plain, called, renamed, secret):
+        group.command("show")(_show)
+    app.add_typer(staff, name="staff")
+    app.add_typer(plain, name="stock")
+    app.add_typer(called, name="orders")
+    app.add_typer(renamed, name="prices", help="Manage prices.")
+    app.add_typer(secret, name="secret", hidden=True)
+    return app
+
+
+def _show() -> None:
+    """Show it."""
+
+
+@pytest.mark.parametrize("with_typer", [False, True])
+def test_app_help_lists_groups_with_their_descriptions(with_typer: bool) -> None:
+    app = _app_with_groups()
+    if with_typer:
+        assert app.registered_groups
+    text = format_app_help(app.tree(), "shop", (), 80)
+    commands = text.partition("Commands:\n")[2].partition("\n\n")[0]
+    assert commands.splitlines() == [
+        "  staff   Manage the staff.",
+        "  stock   Manage the stock.",
+        "  orders  Manage orders.",
+        "  prices  Manage prices.",
+    ]
+
+
+def test_group_help_starts_with_the_description() -> None:
+    group = _app_with_groups().tree().groups["staff"]
+    text = format_app_help(group, "shop", ("staff",), 80)
+    assert text.startswith(
+        "Usage: shop staff COMMAND [ARGS]...\n\n"
+        "Manage the staff.\n\nOnly for owners.\n\nCommands:\n"
+    )
+
+
+def test_builtin_group_help_has_a_description(
+    shop: Tooli, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit):
+        shop(["mcp", "--help", "--plain"])
+    assert (
+        "\n\nServe the app to MCP clients, or add it to their settings.\n\nCommands:\n"
+        in capsys.readouterr().out
+    )
+
+
+def test_framework_options_have_the_same_title_everywhere(shop: Tooli) -> None:
+    tool = shop.find("price")
+    assert tool is not None
+    app_help = format_app_help(shop.tree(), "shop", (), 80)
+    tool_help = format_tool_help(tool, "shop", ("price",), 80)
+    title = "\n\nFramework options:\n"
+    assert app_help.partition(title)[2] == tool_help.partition(title)[2] != ""
+
+
+@pytest.mark.parametrize(
+    ("option", "argument"), [(Option, Argument), (typer.Option, typer.Argument)]
+)
+def test_metavar_replaces_the_type_and_the_name(option: Any, argument: Any) -> None:
+    app = Tooli("shop")
+
+    def buy(
+        what: str = argument(metavar="FRUIT"),
+        others: list[str] = argument(default=[], metavar="FRUITS"),  # noqa: B008
+        into: str = option("", metavar="DIR", help="Bag."),
+    ) -> None:
+        """Buy fruit."""
+
+    app.command()(buy)
+    tool = app.find("buy")
+    assert tool is not None
+    lines = format_tool_help(tool, "shop", ("buy",), 80).splitlines()
+    assert lines[0] == "Usage: shop buy [OPTIONS] FRUIT [FRUITS]"
+    assert "  FRUIT   [str; required]" in lines
+    assert "  --into DIR  Bag." in lines

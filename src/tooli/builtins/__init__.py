@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from tooli.core.protocols import App, F
 
 _GROUP_DESCRIPTIONS = {
-    "mcp": "Serve the app to MCP clients.",
+    "mcp": "Serve the app to MCP clients, or add it to their settings.",
     "api": "Serve the app over HTTP.",
     "docs": "Generate the documents of the app and check that they are current.",
     "config": "Show the settings and where each comes from.",

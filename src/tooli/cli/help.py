@@ -10,28 +10,29 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from tooli.core.app_state import AppState
     from tooli.core.tool import Param, Tool
     from tooli.providers.local import CommandGroup
 
 
-def format_app_help(
-    state: AppState, group: CommandGroup, prog: str, path: tuple[str, ...], width: int
-) -> str:
+def format_app_help(group: CommandGroup, prog: str, path: tuple[str, ...], width: int) -> str:
     """Return the help of an app or a group: its description and its commands."""
     lines = [f"Usage: {' '.join((prog, *path))} COMMAND [ARGS]...", ""]
-    about = state.description if not path else None
-    if about:
-        lines += [*wrap(about, width), ""]
+    description = group.description()
+    if description:
+        lines += [*wrap(description, width), ""]
     rows = [
         (name, registration.short_help((*path, name)))
         for name, registration in group.commands.items()
         if not registration.settings.get("hidden")
     ]
-    rows += [(name, "(group)") for name in group.groups]
+    rows += [
+        (name, inner.description().partition("\n")[0])
+        for name, inner in group.groups.items()
+        if not inner.hidden
+    ]
     if rows:
         lines += ["Commands:", *_format_rows(rows, width), ""]
-    lines += ["Options:", *_format_rows(help_rows(), width)]
+    lines += ["Framework options:", *_format_rows(help_rows(), width)]
     return "\n".join(lines)
 
 
@@ -41,14 +42,16 @@ def format_tool_help(tool: Tool, prog: str, command_path: tuple[str, ...], width
     arguments = [p for p in tool.public_params if p.kind == "argument" and not p.hidden]
     options = [p for p in tool.public_params if p.kind == "option" and not p.hidden]
     usage = [prog, *command_path, *(["[OPTIONS]"] if options else [])]
-    usage += [_format_metavar(p) for p in arguments]
+    usage += [_format_argument(p) for p in arguments]
     lines = [f"Usage: {' '.join(usage)}", ""]
     if doc.summary:
         lines += [*wrap(doc.summary, width), ""]
     if doc.description:
         lines += [*wrap(doc.description, width), ""]
     if arguments:
-        rows = [(p.name.upper(), _format_description(p, doc.params)) for p in arguments]
+        rows = [
+            (_metavar(p) or p.name.upper(), _format_description(p, doc.params)) for p in arguments
+        ]
         lines += ["Arguments:", *_format_rows(rows, width), ""]
     if options:
         rows = [(_format_flags(p), _format_description(p, doc.params)) for p in options]
@@ -57,14 +60,23 @@ def format_tool_help(tool: Tool, prog: str, command_path: tuple[str, ...], width
     return "\n".join(lines)
 
 
-def _format_metavar(param: Param) -> str:
-    metavar = param.name.upper() if param.required else f"[{param.name.upper()}]"
-    return f"{metavar}..." if param.is_multiple else metavar
+def _metavar(param: Param) -> str:
+    """Return the `metavar=` of a parameter, or ""."""
+    return str(param.settings.get("metavar") or "")
+
+
+def _format_argument(param: Param) -> str:
+    """Return an argument as the usage line shows it."""
+    dots = "..." if param.is_multiple else ""
+    name = _metavar(param) or f"{param.name.upper()}{dots}"
+    if param.required or name.startswith("["):
+        return name
+    return f"[{name}]"
 
 
 def _format_flags(param: Param) -> str:
     flags = ", ".join((*param.flags, *param.negations))
-    return flags if param.is_flag else f"{flags} {type_name(param.shape)}"
+    return flags if param.is_flag else f"{flags} {_metavar(param) or type_name(param.shape)}"
 
 
 def _format_description(param: Param, docs: Mapping[str, str]) -> str:

@@ -101,7 +101,7 @@ def plain_help(invocation: Invocation) -> str:
     line = invocation.line
     prog = " ".join(invocation.caller.prog or (invocation.state.name,))
     if line.tool is None:
-        return format_app_help(invocation.state, line.group, prog, line.path, _terminal_width())
+        return format_app_help(line.group, prog, line.path, _terminal_width())
     command_path = () if invocation.app.tree().only_command is not None else line.path
     return format_tool_help(line.tool, prog, command_path, _terminal_width())
 

@@ -130,6 +130,8 @@ class CommandGroup:
         "commands",
         "groups",
         "has_dynamic_commands",
+        "help",
+        "hidden",
         "only_command",
         "state",
         "typer_reason",
@@ -140,10 +142,19 @@ class CommandGroup:
         self.commands: dict[str, Registration] = {}
         self.groups: dict[str, CommandGroup] = {}
         self.callback: Callable[..., object] | None = None
+        self.help: str | None = None
+        self.hidden = False
         self.typer_reason: str | None = None  # why Typer must handle this level; None: fast path
         self.has_dynamic_commands = False  # a custom class may offer commands not registered here
         self._callback_flags: dict[str, int] | None = None
         self.only_command: Registration | None = None
+
+    def description(self) -> str:
+        """Return the help of the level, or else the docstring of its callback, as in Typer."""
+        from tooli.core.docstring import cleandoc
+
+        text = self.help if self.help is not None else getattr(self.callback, "__doc__", None)
+        return cleandoc(text or "")
 
     def callback_flags(self) -> dict[str, int]:
         """Return the flags of the level's callback, with the number of values each takes."""
@@ -226,8 +237,10 @@ def _tree_from_registrations(state: AppState) -> CommandGroup:
         group.commands[registration.command_name] = registration
     for inner_app, settings in state.groups:
         _attach_group(group, inner_app, settings.get("name"), settings)
+    _apply_help_settings(group, {**state.settings, "help": state.description})
     if state.callback is not None:
-        group.callback = state.callback[0]
+        group.callback, callback_settings = state.callback
+        _apply_help_settings(group, callback_settings)
         group.typer_reason = "the app has a callback"
     if state.settings.keys() & {"cls", "context_settings", "callback", "result_callback"}:
         group.callback = group.callback or state.settings.get("callback")
@@ -263,11 +276,18 @@ def _attach_group(
         inner.typer_reason = "the group has settings that only Typer supports"
         inner.has_dynamic_commands = bool(settings.get("cls"))
         inner.callback = inner.callback or settings.get("callback")
+    _apply_help_settings(inner, settings)
     if name:
         group.groups[name] = inner
     else:
         group.commands.update(inner.commands)
         group.groups.update(inner.groups)
+
+
+def _apply_help_settings(group: CommandGroup, settings: Mapping[str, Any]) -> None:
+    """Set the help and the visibility of a level, if the settings contain them."""
+    group.help = _unwrap_default(settings.get("help")) or group.help
+    group.hidden = bool(_unwrap_default(settings.get("hidden"))) or group.hidden
 
 
 def _tree_from_typer(app: TyperApp, state: AppState) -> CommandGroup:
@@ -291,6 +311,9 @@ def _tree_from_typer(app: TyperApp, state: AppState) -> CommandGroup:
     group.callback = (
         callback_info.callback if callback_info is not None else _unwrap_default(app.info.callback)
     )
+    _apply_help_settings(group, vars(app.info))
+    if callback_info is not None:
+        _apply_help_settings(group, vars(callback_info))
     if callback_info is not None or group.callback is not None:
         group.typer_reason = "the app has a callback"
     elif _unwrap_default(app.info.context_settings) or _unwrap_default(app.info.result_callback):
