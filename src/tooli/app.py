@@ -95,7 +95,7 @@ class Tooli(_TyperPlaceholder):
     - `version`: shown by `--version` and in every envelope.
     - `default_output`: the output mode if the caller does not choose one.
     - `mcp_transport`: the transport of `mcp serve`.
-    - `skill_auto_generate`: write the agent skill when the documents are generated.
+    - `skill_auto_generate`: the build hooks of tooli add the agent skill to the wheel.
     - `permissions`: an upper limit for the capabilities that the app's commands declare.
     - `security_policy`: "off", "standard" or "strict".
     - `framework_help`: show the framework options in `--help`.

@@ -1,4 +1,4 @@
-"""Errors: what a tool raises, what a caller sees, and the table of codes.
+"""Error classes, suggestions, and the tables of error codes and exit codes.
 
     ToolError
     ├── InputError            E1xxx  input       2   the arguments are not valid; nothing ran
@@ -16,8 +16,8 @@
     │   └── Interrupted       E4130  runtime   130   Ctrl-C; 143 for SIGTERM
     └── InternalError         E5xxx  internal   70   a bug in the tool
 
-The columns are the code, the category and the exit code. `DefinitionError` is not in this tree:
-it tells a developer that an app or a command is defined incorrectly.
+The columns are the code, the category and the exit code (`*`: any). `DefinitionError` is not in
+this tree: it tells a developer that an app or a command is defined incorrectly.
 """
 
 from __future__ import annotations
@@ -188,7 +188,7 @@ class ToolError(Exception):
         self.is_retryable = self.retryable if is_retryable is None else is_retryable
         self.details = dict(details) if details else None
         self.is_translated = False  # made from an exception of another class, which is its cause
-        self.approval_text: str | None = None  # what a human sees who may approve the call
+        self.approval_text: str | None = None  # shown to the human who may approve the call
         registered = ERROR_CODES.get(code) if code is not None else None
         if exit_code is not None:
             self.exit_code = exit_code
@@ -360,7 +360,7 @@ ERROR_CODES: dict[str, tuple[str, int, int]] = {
     "E4040": ("an external dependency failed", 40, 502),
     "E4050": ("timeout", 50, 504),
     "E4051": ("the command's process died or sent an invalid message", 70, 500),
-    "E4060": ("stored results cannot be read or written", 75, 503),
+    "E4060": ("stored data cannot be read or written", 75, 503),
     "E4061": ("the audit log cannot be written", 75, 503),
     "E4075": ("temporary failure", 75, 503),
     "E4130": ("interrupted", 130, 503),
@@ -444,12 +444,12 @@ def _edit_distance(left: str, right: str, limit: int) -> int:
 def error_class_for(code: str, category: str) -> type[ToolError]:
     """Return the class of an error with this code and category."""
     classes = [ToolError]
-    for candidates in classes:
-        classes.extend(candidates.__subclasses__())
-    for candidates in classes:
-        if candidates.default_code == code and candidates is not ToolError:
-            return candidates
-    for candidates in classes[1:]:
-        if candidates.category == category:
-            return candidates
+    for error_class in classes:
+        classes.extend(error_class.__subclasses__())
+    for error_class in classes:
+        if error_class.default_code == code and error_class is not ToolError:
+            return error_class
+    for error_class in classes[1:]:
+        if error_class.category == category:
+            return error_class
     return InternalError

@@ -38,7 +38,7 @@ _COMMAND_LOADERS = {
     "audit": (("storage_commands", "add_audit"),),
     "idempotency": (("storage_commands", "add_keys"),),
 }
-"""The functions that add the commands of a name, to the built-in app or to its group."""
+"""For each first word of a command line: the module and function that add its commands."""
 
 
 def build_builtin_app(app: App, app_class: type[Tooli], name: str | None = None) -> Tooli:
@@ -70,10 +70,11 @@ def build_builtin_app(app: App, app_class: type[Tooli], name: str | None = None)
 
 
 def _names_to_load(name: str | None) -> list[str]:
-    """Return the names to load: one group, or all commands outside of groups, or everything.
+    """Return the keys of `_COMMAND_LOADERS` to load for a name.
 
-    A command outside of groups is loaded with the others, because the name of a single command
-    would not be needed on the command line.
+    For a group, this is the group alone. For a command outside of groups, it is all such commands:
+    in an app with a single command, the command line does not contain the name of the command.
+    For None or an unknown name, it is everything.
     """
     if name in _GROUP_DESCRIPTIONS:
         return [name]

@@ -122,9 +122,9 @@ def _write_audit_entry(request: ApprovalRequest, state: str, app: App | None, ct
     """Write to the audit log of the app, or to the default log if only its name is known."""
     policy = "standard"
     if app is not None:
-        state_of_app = app._state
-        set_log_path(state_of_app.name, state_of_app.security_settings.get("audit_log"))
-        policy = state_of_app.policy
+        app_state = app._state
+        set_log_path(app_state.name, app_state.security_settings.get("audit_log"))
+        policy = app_state.policy
     fields = {"request": request.id, "tool": request.tool}
     problem = log_app_event(request.app, f"approval_{state}", policy, **fields)
     if problem is not None:
@@ -155,7 +155,7 @@ def _human_required_error(reason: str) -> ToolError:
 
 
 def _confirm_with_code(request: ApprovalRequest) -> bool:
-    """True if the person types the code that is shown, which no program could know before."""
+    """Show the request and a random code; return True if the person types the code."""
     code = generate_code(_CODE_LENGTH)
     lines = [
         f"{escape_text(request.caller)} wants to run {escape_text(request.tool)}",

@@ -2,7 +2,7 @@
 
 tooli ──▶ one process for each example, or one for the tests
             └─ every call of the app appends a line to TOOLI_RECORD_CAPABILITIES
-tooli ◀── lines ─▶ folders ─▶ the declaration to paste
+tooli ◀── reads the lines, reduces files to folders, prints the declaration to paste
 """
 
 from __future__ import annotations
@@ -79,8 +79,10 @@ def _run_tests(argv: Sequence[str], path: str) -> dict[str, object]:
 
 
 def _run_examples(app: App, app_target: str, include_all: bool, path: str) -> dict[str, object]:
-    """Run each example in a process; examples with effects only on request, and examples that need
-    approval never.
+    """Run each example in its own process, and report the skipped and the failed ones.
+
+    Commands that are not read-only are skipped unless `include_all` is set. Commands that need
+    approval are always skipped.
     """
     skipped: list[dict[str, str]] = []
     failed: list[dict[str, str]] = []
@@ -138,12 +140,12 @@ def _run_example(tool: Tool, app_target: str, argv: list[str], path: str) -> str
 
 
 def _read_usage(path: str, name: str) -> Iterator[tuple[str, set[tuple[str, str]]]]:
-    """Return what each command of the app accessed, over all its calls."""
+    """Yield each command of the app with everything that its calls accessed."""
     found: dict[str, set[tuple[str, str]]] = {}
     if os.path.exists(path):
         with open(path, encoding="utf-8") as file:
-            for command_line in file:
-                entry = json.loads(command_line)
+            for line in file:
+                entry = json.loads(line)
                 if entry["app"] == name:
                     uses = found.setdefault(entry["command"], set())
                     uses.update([(use[0], use[1]) for use in entry["uses"]])

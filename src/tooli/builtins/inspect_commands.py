@@ -84,7 +84,7 @@ def _show_command(app: App) -> Callable[..., object]:
 
 
 def _describe_context(context: ExecutionContext) -> dict[str, object]:
-    """Return the context with the field names of the output."""
+    """Return the fields of the context as plain data."""
     fields = {name: getattr(context, name) for name in type(context).__match_args__}
     fields["category"] = str(context.category)
     fields["signals"] = list(context.signals)
@@ -112,7 +112,7 @@ def _describe_caller_profile(context: ExecutionContext) -> dict[str, object]:
 
 
 def _resolved_settings(app: App) -> Settings:
-    """Return the settings of the running command, or of the process."""
+    """Return the settings that the command line has read, or read them now."""
     settings = app._state.resolved_settings
     if settings is None:
         settings = resolve_settings(app._state.name)
@@ -173,14 +173,12 @@ def _overruled_layer(name: str, layer_value: SettingValue) -> dict[str, object]:
 
 
 def _public_value(name: str, value: object) -> object:
-    """Return a value without its password, if it is a URL."""
+    """Return the value of a setting. The password in the URL of `store` is redacted."""
     return redact_url(value) if name == "store" and isinstance(value, str) else value
 
 
 def _fault_lines(settings: Settings) -> list[str]:
-    return [
-        f"{_relative_path(candidate.origin)}: {candidate.message}" for candidate in settings.faults
-    ]
+    return [f"{_relative_path(fault.origin)}: {fault.message}" for fault in settings.faults]
 
 
 def _relative_path(path: str) -> str:

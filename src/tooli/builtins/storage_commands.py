@@ -132,7 +132,7 @@ def _forget_command(app: App) -> Callable[..., object]:
             bool,
             Option(
                 "--running",
-                help="Forget the key even if its call is running. The next call then runs too.",
+                help="Delete the key even if its call is running. The next call then runs as well.",
             ),
         ] = False,
     ) -> dict[str, int]:

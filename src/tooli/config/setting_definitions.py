@@ -156,7 +156,7 @@ SETTINGS: dict[str, SettingDefinition] = {
         SettingDefinition(
             "response_format",
             "choice",
-            "detailed adds the schema of the result",
+            "concise omits details; detailed adds the schema of the result",
             ("concise", "detailed"),
         ),
         SettingDefinition("quiet", "boolean", "no warnings and no progress", default=False),
