@@ -155,7 +155,7 @@ def test_people_get_the_same(home: Path) -> None:
     ended = run_on_terminal(APP, "whoami", env=text)
     assert ended.code == 30
     assert b"Traceback" not in ended.out + ended.err
-    assert b"not known here" in ended.out + ended.err
+    assert b"The token is unknown" in ended.out + ended.err
 
 
 # ------------------------------------------------------------------ loops

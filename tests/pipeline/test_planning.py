@@ -85,7 +85,7 @@ def test_dry_run_function_of_an_async_generator_returns_the_report() -> None:
 
     run: Any = make_dry_run_function(make_call(go))
     report = asyncio.run(run())
-    assert report == {"actions": [action("make", "x")], "cut": False}
+    assert report == {"actions": [action("make", "x")], "is_truncated": False}
 
 
 def test_plan_of_an_unmarked_function_is_declared() -> None:

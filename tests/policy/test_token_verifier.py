@@ -258,14 +258,14 @@ def line(token: str, rest: str) -> str:
 
 
 def test_known_tokens(write) -> None:
-    text = "# who may come in\n\n" + line("one", "ci files:read  # the robot")
+    text = "# comment\n\n" + line("one", "ci files:read  # the robot")
     path = write("tokens", text + line("two", "ada").upper().replace("ADA", "ada"))
     verifier = TokenVerifier({"tokens": path})
     first, second = verifier.identify(b"one"), verifier.identify(b"two")
     assert (first.principal, first.scopes) == ("ci", {"files:read"})
     assert (second.principal, second.scopes) == ("ada", set())
-    assert "not known" in refused(verifier, b"three")
-    refused(verifier, hashlib.sha256(b"one").hexdigest().encode())  # what stands there is no token
+    assert "unknown" in refused(verifier, b"three")
+    refused(verifier, hashlib.sha256(b"one").hexdigest().encode())  # the digest is not a token
 
 
 def test_both_sources(by, write) -> None:
@@ -314,7 +314,7 @@ def unusable(rules: dict[str, str]) -> str:
         (b'{"kty": "RSA", "n": "AA", "e": "AQAB"}', "cannot be used"),
         (b'{"kty": "oct", "k": "AAAA"}', "shorter than 32"),
         (b'{"kty": "EC", "crv": "P-256"}', "malformed"),
-        (b"-----BEGIN PUBLIC KEY-----\nAAAA\n-----END PUBLIC KEY-----", "no public key"),
+        (b"-----BEGIN PUBLIC KEY-----\nAAAA\n-----END PUBLIC KEY-----", "not a public key"),
     ],
 )
 def test_keys_that_are_none(write, content: bytes, why: str) -> None:
@@ -366,14 +366,14 @@ def test_lists_of_tokens_that_are_none(write, content: Any) -> None:
 @pytest.mark.parametrize("setting", ["tokens", "token_key"])
 def test_files_that_cannot_be_trusted(write, tmp_path: Path, setting: str) -> None:
     content = line("one", "ci") if setting == "tokens" else SECRET
-    assert "everybody may write" in unusable({setting: write("f", content, 0o666)})
+    assert "every user may write" in unusable({setting: write("f", content, 0o666)})
     assert "No such file" in unusable({setting: str(tmp_path / "absent")})
-    assert "no plain file" in unusable({setting: str(tmp_path)})
+    assert "not a regular file" in unusable({setting: str(tmp_path)})
     assert "not absolute" in unusable({setting: "relative"})
     assert "not absolute" in unusable({setting: ""})
     assert "too large" in unusable({setting: write("f", "#" * (2 << 20))})
     os.mkfifo(tmp_path / "pipe")
-    assert "no plain file" in unusable({setting: str(tmp_path / "pipe")})
+    assert "not a regular file" in unusable({setting: str(tmp_path / "pipe")})
 
 
 def test_without_the_extra(write, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -57,7 +57,7 @@ class TestAuthentication:
 
     def test_unknown_token_is_rejected(self, token_file: Path, tokens: str) -> None:
         token_file.write_text("another")
-        with pytest.raises(AuthError, match="is not known here"):
+        with pytest.raises(AuthError, match="is unknown"):
             authenticate(make_call(), tokens=tokens)
 
     @pytest.mark.parametrize("surface", ["http", "python"])

@@ -487,7 +487,7 @@ def test_a_stream_that_is_too_large_runs_to_its_end_all_the_same(
     assert (first.result, ended) == ([{"n": 0}, {"n": 1}], [500])
     error = shop.app.call("do", count=500, idempotency_key="k").error
     assert error.details["done"] is True
-    assert error.suggestion["fix"].startswith("It took effect and is not run again.")
+    assert error.suggestion["fix"].startswith("The call took effect and is not run again.")
     assert shop.runs == 1
 
 

@@ -225,7 +225,7 @@ class StageContext:
     """
 
     __slots__ = ("approved", "caller", "failure_history", "find_tool", "options", "state", "tool")
-    is_any_call = True
+    is_any_call = True  # the condition of a stage with an empty `when`
 
     def __init__(
         self,
@@ -275,7 +275,10 @@ class StageContext:
 
 
 def select_stages(context: StageContext) -> tuple[Stage, ...]:
-    """Return the stages that apply to a call, outermost first; `ONLY_BIND` if it is only `bind`."""
+    """Return the stages that apply to a call, outermost first.
+
+    Returns `ONLY_BIND` if no other stage applies.
+    """
     only_bind = load_location("tooli.pipeline.drivers:ONLY_BIND")
     conditions = _read_conditions(context)
     if not conditions:
@@ -286,10 +289,10 @@ def select_stages(context: StageContext) -> tuple[Stage, ...]:
         return stages if len(stages) > 1 else only_bind
     ordered: list[Stage] = []
     for row in STAGES:
-        here = [custom for custom in custom_stages if custom.anchor == row[0]]
-        ordered += [custom.stage for custom in here if not custom.is_after]
+        anchored = [custom for custom in custom_stages if custom.anchor == row[0]]
+        ordered += [custom.stage for custom in anchored if not custom.is_after]
         ordered += _load_stages((row,), context, conditions)
-        ordered += [custom.stage for custom in here if custom.is_after]
+        ordered += [custom.stage for custom in anchored if custom.is_after]
     return tuple(ordered)
 
 
@@ -298,18 +301,18 @@ _conditions: tuple[object, tuple[str, ...], Any] = (None, (), None)
 
 
 def _read_conditions(context: StageContext) -> set[str]:
-    """Return the conditions of the table that hold; an empty set means the fast path.
+    """Return the conditions of the table that may hold for a call.
 
-    A condition with a colon is included if its first part is true. One C function reads all values
-    in about 3 µs.
+    An empty set means the fast path. Only the part of a condition before the colon is read. One C
+    function reads all values in about 3 µs.
     """
     global _conditions
     table, paths, read = _conditions
     if table is not STAGES:
-        found = {"tool.custom_stages": None}
+        unique_paths = {"tool.custom_stages": None}
         for name, _, when, _ in STAGES:
-            found.update(dict.fromkeys(when if when or name == "bind" else ("is_any_call",)))
-        paths = tuple(found)
+            unique_paths.update(dict.fromkeys(when if when or name == "bind" else ("is_any_call",)))
+        paths = tuple(unique_paths)
         read = attrgetter(*[path.partition(":")[0] for path in paths])
         _conditions = (STAGES, paths, read)
     values = read(context)
@@ -337,18 +340,18 @@ def _load_stages(
         if not stage.__code__.co_flags & _CO_GENERATOR:
             stage = stage(context)
         if stage is not None:
-            _names[stage.__code__] = name
+            _stage_names[stage.__code__] = name
             yield stage
 
 
 _CO_GENERATOR = 0x20
-_names: dict[object, str] = {}  # names of the loaded stages, by code object
+_stage_names: dict[object, str] = {}  # names of the loaded stages, by code object
 
 
 def stage_name(stage: object) -> str:
     """Return the name of a stage: the one in the table, or the name of its function."""
     code = getattr(stage, "__code__", None)
-    return _names.get(code) or getattr(stage, "__qualname__", None) or repr(stage)
+    return _stage_names.get(code) or getattr(stage, "__qualname__", None) or repr(stage)
 
 
 def _is_true(context: StageContext, path: str) -> bool:
@@ -417,11 +420,15 @@ def _agent_sessions(caller: Caller) -> list[str]:
 
 
 def _may_have_failed_before(sessions: Sequence[str]) -> bool:
-    """True if the state folder may hold failures of one of the sessions. False is final."""
+    """True if the state folder may contain failures of one of the sessions. False is final.
+
+    The file of a session has the name that `safe_file_name` returns. That function is not imported
+    here. If it would hash the name, the folder of all sessions is checked instead.
+    """
     env = os.environ.get
-    home = env("TOOLI_STATE_DIR")
-    if not home:
-        home = (env("XDG_STATE_HOME") or env("HOME", "") + "/.local/state") + "/tooli"
-    folders = [f"/as-{name}" if name.replace("-", "a").isalnum() else "" for name in sessions]
-    folders = [name if name == name.lower() and len(name) < 64 else "" for name in folders]
-    return os.name == "nt" or any([os.access(f"{home}/loops{name}", 0) for name in folders])
+    state_dir = env("TOOLI_STATE_DIR")
+    if not state_dir:
+        state_dir = (env("XDG_STATE_HOME") or env("HOME", "") + "/.local/state") + "/tooli"
+    names = [f"/as-{name}" if name.replace("-", "a").isalnum() else "" for name in sessions]
+    names = [name if name == name.lower() and len(name) < 64 else "" for name in names]
+    return os.name == "nt" or any([os.access(f"{state_dir}/loops{name}", 0) for name in names])

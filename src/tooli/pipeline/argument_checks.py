@@ -57,7 +57,7 @@ def _check_agent_values(call: Call, bound: Mapping[str, Any]) -> Iterator[Proble
 def _iterate_texts(
     value: Any, path: tuple[Any, ...], depth: int
 ) -> Iterator[tuple[tuple[Any, ...], str]]:
-    """Yield every text inside a value, with its path."""
+    """Yield every text inside a value that is not printable, with its path."""
     if isinstance(value, str):
         if not value.isprintable():
             yield path, value

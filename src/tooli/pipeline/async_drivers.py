@@ -85,7 +85,7 @@ async def invoke(call: Call) -> object:
 def call_without_stop_iteration(
     fn: Callable[..., object], arguments: Mapping[str, object]
 ) -> object:
-    """Call a function. Convert a StopIteration to a ToolError: a future cannot hold the former."""
+    """Call a function. Convert StopIteration, which a future cannot raise, to a ToolError."""
     try:
         return fn(**arguments)
     except StopIteration as stop:
@@ -102,7 +102,7 @@ def _as_async_stream(value: object) -> AsyncIterator[object] | None:
 async def _count_items(
     items: AsyncIterator[object], flow: RecordFlow | None
 ) -> AsyncGenerator[object]:
-    """Yield the items of a stream and close it. Add the number of items to an exception."""
+    """Yield the items of a stream and close it. An exception gets the number of items so far."""
     count = 0
     results = items if flow is None else flow.aprocess(items)
     try:
@@ -116,7 +116,7 @@ async def _count_items(
 
 
 async def _iterate_in_threads(items: Iterator[object]) -> AsyncGenerator[object]:
-    """Yield the items of a sync stream, with each step in a thread."""
+    """Yield the items of a sync stream. Each item is read in a thread."""
     steps, end = _ThreadSteps(items), object()
     try:
         while (item := await asyncio.to_thread(steps.next_item, end)) is not end:
@@ -126,10 +126,10 @@ async def _iterate_in_threads(items: Iterator[object]) -> AsyncGenerator[object]
 
 
 class _ThreadSteps:
-    """Runs the steps of an iterator in threads. It can be closed while a step runs.
+    """Reads the items of an iterator in threads. It can be closed while an item is read.
 
-    When a task is cancelled, the thread of its step continues. A generator cannot be closed before
-    the step ends, so the thread closes it then.
+    When a task is cancelled, the thread that reads an item continues. A generator cannot be closed
+    while it runs, so this thread closes it afterwards.
     """
 
     def __init__(self, items: Iterator[object]) -> None:
@@ -154,7 +154,7 @@ class _ThreadSteps:
                 self._close()
 
     def close(self) -> None:
-        """Close the iterator now, or after the running step if it is a generator."""
+        """Close the iterator now. A generator that is running is closed afterwards."""
         with self._lock:
             is_running, self._is_closed = self._is_running, True
         try:

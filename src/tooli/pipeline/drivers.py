@@ -236,7 +236,7 @@ def invoke(call: Call) -> object:
 
 
 def _resolve_value(value: object) -> object:
-    """Return the value of a function. Await a coroutine; convert an async stream to a sync one."""
+    """Return the result of a function. Await a coroutine; make an async stream a sync one."""
     if type(value) in _PLAIN_TYPES:
         return value
     if is_awaitable(value):
@@ -290,7 +290,7 @@ def collect_items(items: Iterator[object]) -> list[object]:
 
 
 def count_items(items: Iterator[object]) -> Iterator[object]:
-    """Yield the items of a stream and close it. Add the number of items to an exception."""
+    """Yield the items of a stream and close it. An exception gets the number of items so far."""
     count = 0
     try:
         for item in items:
@@ -312,7 +312,7 @@ def close_stream(items: object) -> None:
 
 
 async def aclose_stream(items: object) -> None:
-    """Close an async stream, if it can be closed. Only generators have to."""
+    """Close an async stream, if it can be closed. Only generators need it."""
     close = getattr(items, "aclose", None)
     if close is not None:
         await close()

@@ -1,7 +1,7 @@
 """Record the actions of a function in a dry run, and allow only planned actions in a run.
 
-    --dry-run ─▶ DryRunRecorder: record_dry_action records and returns True: do not act
-    --apply   ─▶ a dry run, then PlanEnforcer: it returns False for a planned action: act
+    --dry-run ─▶ DryRunRecorder: record_dry_action records the action, returns True: skip it
+    --apply   ─▶ a dry run, then PlanEnforcer: returns False for a planned action: perform it
 
 The active recorder is in a context variable, which is visible in everything the function calls. A
 thread that the function starts does not inherit the variable. In such a thread `record_dry_action`
@@ -36,8 +36,12 @@ MAX_ACTIONS, MAX_STREAM_ITEMS = 10_000, 1_000_000
 _MAX_HASHED_BYTES = 16 << 20  # bytes: a larger file is identified by its metadata
 _DRIVER_MODULES = frozenset(("tooli.pipeline.drivers", "tooli.pipeline.async_drivers"))
 
-_current_recorder: ContextVar[ActionRecorder | None] = ContextVar("tooli_ledger", default=None)
-_is_execution_disabled: ContextVar[bool] = ContextVar("tooli_read_only", default=False)
+_current_recorder: ContextVar[ActionRecorder | None] = ContextVar(
+    "tooli_action_recorder", default=None
+)
+_is_execution_disabled: ContextVar[bool] = ContextVar(
+    "tooli_dry_run_execution_disabled", default=False
+)
 _active_dry_runs: list[DryRunRecorder] = []  # in this process
 
 
@@ -98,10 +102,10 @@ class DryRunExecutionDisabled:
     """A context manager in which dry runs do not run functions."""
 
     def __enter__(self) -> None:
-        self._reset_tokens = _is_execution_disabled.set(True)
+        self._reset_token = _is_execution_disabled.set(True)
 
     def __exit__(self, *_: object) -> None:
-        _is_execution_disabled.reset(self._reset_tokens)
+        _is_execution_disabled.reset(self._reset_token)
 
 
 # ------------------------------------------------------------------ recorders
@@ -117,7 +121,7 @@ class ActionRecorder:
         self._reset_tokens: list[Token[ActionRecorder | None]] = []
 
     def record_action(self, action: str, target: object, details: object, state: object) -> bool:
-        """Receive an action; return True if it must not be done."""
+        """Receive an action; return True if the function must skip it."""
         raise NotImplementedError
 
     def __enter__(self) -> None:
@@ -172,11 +176,14 @@ class DryRunRecorder(ActionRecorder):
             self._outer_recorder.add(entry)
 
     def finish(self) -> JsonObject:
-        """Discard the outputs and return the report, in JSON types for another process."""
+        """Discard the outputs and return the report.
+
+        The report has JSON types only, so that it can be sent to another process.
+        """
         for output in self.discarded_outputs:
             output.discard()
         self.raise_if_failed()
-        return {"actions": self.actions, "cut": self.is_truncated}
+        return {"actions": self.actions, "is_truncated": self.is_truncated}
 
 
 class PlanEnforcer(ActionRecorder):
@@ -201,10 +208,10 @@ class PlanEnforcer(ActionRecorder):
         return False
 
 
-def _unplanned_action_error(entry: JsonObject, done: list[JsonObject]) -> ToolError:
+def _unplanned_action_error(entry: JsonObject, completed: list[JsonObject]) -> ToolError:
     """Return the error for an action that is not in the plan that is being applied."""
     action = f"{entry['action']} {entry['target']}"
-    progress = f"{len(done)} of its actions were done" if done else "nothing was done"
+    progress = f"{len(completed)} of its actions were done" if completed else "nothing was done"
     return StateError(
         f"The command was stopped before {action}, which is not in the plan: {progress}.",
         code="E3053",
@@ -212,7 +219,7 @@ def _unplanned_action_error(entry: JsonObject, done: list[JsonObject]) -> ToolEr
             "ask_human", "Check what was done, then plan the rest with --dry-run."
         ),
         is_retryable=False,
-        details={"unplanned": entry, "done": done},
+        details={"unplanned": entry, "done": completed},
     )
 
 
@@ -278,7 +285,10 @@ def _stat_key(info: os.stat_result) -> tuple[int, int, int]:
 
 
 def _is_inside_call() -> bool:
-    """True if this code runs in a call. Without a recorder, that call is not a dry run."""
+    """True if a driver is on the stack of this thread, so that the code belongs to a call.
+
+    A call without a recorder is not a dry run.
+    """
     frame = sys._getframe(2)
     while frame is not None:
         if frame.f_globals.get("__name__") in _DRIVER_MODULES:
@@ -290,7 +300,7 @@ def _is_inside_call() -> bool:
 def _unknown_thread_error() -> ToolError:
     """Return the error for an action in an unknown thread, and set it for all active dry runs."""
     error = InternalError(
-        "record_dry_action was called in a thread of no known call, during a dry run.",
+        "record_dry_action was called during a dry run, in a thread that belongs to no known call.",
         suggestion=Suggestion(
             "fix",
             "Call ctx.plan(…) there, or start the thread in a copy of the context: "

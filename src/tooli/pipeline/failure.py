@@ -46,7 +46,7 @@ def to_outcome(exc: BaseException, stage: str | None = None) -> Outcome:
     error = as_tool_error(exc)
     if stage is not None and error is not exc and type(error) is InternalError:
         error.details = {**(error.details or {}), "stage": stage}
-    return Failed(error, has_started=not vars(exc).pop("unrun", False))
+    return Failed(error, has_started=not vars(exc).pop("is_not_started", False))
 
 
 def as_tool_error(exc: BaseException) -> ToolError:
@@ -66,7 +66,7 @@ def mark_not_started(exc: E) -> E:
     sets `has_started=False`. If outer code raises the same exception again, it is not marked,
     because that code may have had effects.
     """
-    vars(exc)["unrun"] = True
+    vars(exc)["is_not_started"] = True
     return exc
 
 
@@ -121,12 +121,12 @@ def _is_typer_exception(exc: BaseException, name: str) -> bool:
 
 
 def _click_message(exc: BaseException) -> str:
-    write = getattr(exc, "format_message", None)
-    return str(write()) if write is not None else _safe_str(exc)
+    format_message = getattr(exc, "format_message", None)
+    return str(format_message()) if format_message is not None else _safe_str(exc)
 
 
 def _safe_str(exc: BaseException) -> str:
-    """Return the text of an exception, or an empty one if `__str__` fails."""
+    """Return the text of an exception, or an empty string if `__str__` fails."""
     try:
         return str(exc)
     except Exception:
@@ -140,7 +140,10 @@ def _os_message(exc: BaseException) -> str:
 
 
 def with_item_count(exc: Exception, count: int) -> Exception:
-    """Return the exception with the number of items that the stream yielded before it."""
+    """Return the exception as a ToolError whose details count the items before the failure.
+
+    Returns the exception itself if there were no items, or if it is an exit with code 0.
+    """
     if count == 0 or requested_exit_code(exc) == 0:
         return exc
     error = as_tool_error(exc)

@@ -1,4 +1,4 @@
-"""Input errors: one error for every problem with a call, with a corrected command line."""
+"""Input errors: one error lists all problems with a call and suggests a command line."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def finish_binding(
         call: The call.
         bound: The arguments that were converted.
         errors: The parameters without a value (None), or whose value was not converted.
-        has_unknown: True if the call has arguments of unknown names.
+        has_unknown: True if the call has arguments that are not parameters of the tool.
 
     Raises:
         InputError: One error for all problems.
@@ -160,24 +160,27 @@ def _exclude_known(found: Sequence[Problem], known: Sequence[Problem]) -> list[P
     A problem counts as known if `known` has one with the same code, for the same field or for a
     part of it.
     """
-    places: set[tuple[str, str]] = set()
+    known_fields: set[tuple[str, str]] = set()
     for problem in known:
-        at = problem.field or ""
-        while at and (problem.code, at) not in places:
-            places.add((problem.code, at))
-            at = at.rpartition(".")[0]
-    return [problem for problem in found if (problem.code, problem.field) not in places]
+        field = problem.field or ""
+        while field and (problem.code, field) not in known_fields:
+            known_fields.add((problem.code, field))
+            field = field.rpartition(".")[0]
+    return [problem for problem in found if (problem.code, problem.field) not in known_fields]
 
 
-def unknown_command_error(group: CommandGroup, name: str, typed: Sequence[str]) -> InputError:
-    """Return the error for an unknown command, with the closest name."""
+def unknown_command_error(group: CommandGroup, name: str, prefix: Sequence[str]) -> InputError:
+    """Return the error for an unknown command, with the closest name.
+
+    `prefix` is the command line up to the unknown name.
+    """
     known = _visible_commands(group)
     suggested = closest_match(name.replace("_", "-"), [*group.commands, *group.groups, *known])
     hint = f"; did you mean {suggested!r}?" if suggested else ""
     suggestion = Suggestion(
         "retry_with_modified_input",
         f"Use {suggested!r}." if suggested else "Name one of the commands.",
-        argv=[*typed, *suggested.split(".")] if suggested else None,
+        argv=[*prefix, *suggested.split(".")] if suggested else None,
     )
     return InputError(
         f"There is no command {name!r}{hint}",
@@ -365,7 +368,7 @@ def describe_option_fix(problem: Problem) -> str:
 
 
 def describe_param(param: Param) -> str:
-    """Describe the values of a parameter, with its bounds."""
+    """Return a description of the values that a parameter accepts, with its bounds."""
     low, high, text = (
         param.settings.get("min"),
         param.settings.get("max"),
@@ -379,7 +382,7 @@ def describe_param(param: Param) -> str:
 
 
 def describe_shape(shape: Shape) -> str:
-    """Describe the values of a shape."""
+    """Return a description of the values that a shape accepts."""
     shape = unwrap_optional(shape)
     if isinstance(shape, Scalar):
         return {str: "text", int: "an integer", float: "a number", bool: "true or false"}[

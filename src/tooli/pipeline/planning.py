@@ -54,17 +54,17 @@ if TYPE_CHECKING:
     from typing import Any, TypeVar
 
     from tooli.core.call import Call, Stage
+    from tooli.core.protocols import JsonObject
 
     F = TypeVar("F", bound=Callable[..., object])
-    from tooli.core.protocols import JsonObject
 
 
 def build_plan(call: Call, actions: list[JsonObject] | None = None) -> Any:
     """Return the plan of a bound call.
 
-    A function with `tooli_plan` makes its own plan. For other functions it is a document about the
-    call. `actions` are the actions that a dry run recorded. Without them the document contains
-    what the command declares.
+    A function with `tooli_plan` makes its own plan. For other functions the plan is a document
+    about the call. `actions` are the actions that a dry run recorded. Without them the document
+    contains only the effects that the command declares.
     """
     tool = call.tool
     plan = getattr(tool.fn, "tooli_plan", None)
@@ -156,7 +156,7 @@ def plan_changed_error(
 
 
 def _compare_actions(actions: Sequence[JsonObject], digests: bytes) -> JsonObject:
-    """Return which actions are new or changed, and how many are gone."""
+    """Return the actions that are new or changed, and the number of planned ones that are gone."""
     planned = [(digests[i : i + 2], digests[i + 2 : i + 4]) for i in range(0, len(digests), 4)]
     known = [digest_pair[0] for digest_pair in planned]
     added: list[JsonObject] = []
@@ -193,12 +193,12 @@ def make_dry_run_function(call: Call) -> Callable[..., object]:
     return _mark_wrapper(run_async)
 
 
-def make_plan(call: Call, enforcement_stages: Sequence[Stage]) -> Any:
+def make_plan(call: Call, confinement_stages: Sequence[Stage]) -> Any:
     """Return the plan of a bound call, for a human who has to approve it.
 
     The call is not approved yet, so the dry run is confined like a run: by monitor, sandbox and
     timeout. Raises the error of a failed dry run. If the function does not support dry runs, or
-    has inputs to read, the plan contains only what the command declares.
+    has inputs to read, the plan contains only the declared effects.
     """
     tool = call.tool
     if tool.has_handles or hasattr(tool.fn, "tooli_plan") or not supports_dry_run(tool.fn):
@@ -209,7 +209,7 @@ def make_plan(call: Call, enforcement_stages: Sequence[Stage]) -> Any:
         flow=None,
         warnings=[],  # the run adds the same warnings
     )
-    outcome = run(dry_call, enforcement_stages)
+    outcome = run(dry_call, confinement_stages)
     if isinstance(outcome, Failed):
         call.warnings.extend(dry_call.warnings)
         raise outcome.error
@@ -260,7 +260,7 @@ def _mark_wrapper(fn: F) -> F:
     """Mark a function that replaces the function of a tool.
 
     A process that imports the app again (bubblewrap) has only the original function, which would
-    perform its actions in a dry run. The mark prevents that such a process is used.
+    perform its actions in a dry run. Such a process is not used for a marked function.
     """
     fn.tooli_is_wrapper = True  # pyright: ignore[reportFunctionMemberAccess]
     return fn
@@ -356,52 +356,52 @@ def _duplicate_arguments(
 # ------------------------------------------------------------------ the run itself
 
 
-def _finish_run(recorder: PlanEnforcer, value: object) -> object:
-    """Return the value of a function. A coroutine or stream stays under the plan while it runs."""
+def _finish_run(enforcer: PlanEnforcer, value: object) -> object:
+    """Return the result of a function. The enforcer is active while a coroutine or stream runs."""
     if is_awaitable(value):
-        return _afinish_run(recorder, value)
+        return _afinish_run(enforcer, value)
     if is_async_stream(value):
-        return _aiterate_items(recorder, value)
+        return _aiterate_items(enforcer, value)
     if is_stream(value):
-        return _iterate_items(recorder, value)
-    recorder.raise_if_failed()
+        return _iterate_items(enforcer, value)
+    enforcer.raise_if_failed()
     return value
 
 
-async def _afinish_run(recorder: PlanEnforcer, value: Awaitable[object]) -> object:
-    with recorder:
+async def _afinish_run(enforcer: PlanEnforcer, value: Awaitable[object]) -> object:
+    with enforcer:
         result = await value
-    return _finish_run(recorder, result)
+    return _finish_run(enforcer, result)
 
 
 def _iterate_items(
-    recorder: PlanEnforcer, items: Iterator[object]
+    enforcer: PlanEnforcer, items: Iterator[object]
 ) -> Generator[object, None, None]:
-    """Yield the items of a stream; the recorder is active only while the function runs."""
+    """Yield the items of a stream; the enforcer is active only while the function runs."""
     end = object()
     try:
         while True:
-            with recorder:
+            with enforcer:
                 item = next(items, end)
             if item is end:
                 break
             yield item
-        recorder.raise_if_failed()
+        enforcer.raise_if_failed()
     finally:
         close_stream(items)
 
 
 async def _aiterate_items(
-    recorder: PlanEnforcer, items: AsyncIterator[object]
+    enforcer: PlanEnforcer, items: AsyncIterator[object]
 ) -> AsyncGenerator[object]:
     try:
         while True:
             try:
-                with recorder:
+                with enforcer:
                     item = await items.__anext__()
             except StopAsyncIteration:
                 break
             yield item
-        recorder.raise_if_failed()
+        enforcer.raise_if_failed()
     finally:
         await aclose_stream(items)

@@ -236,7 +236,7 @@ class TooliError(Record):
     source: ToolError | None = None
 
     def __repr__(self) -> str:
-        """Return a text without `source`, which may contain secrets."""
+        """Return a representation without `source`, which may contain secrets."""
         names = [name for name in type(self).__match_args__ if name != "source"]
         fields = ", ".join([f"{name}={getattr(self, name)!r}" for name in names])
         return f"{type(self).__name__}({fields})"
@@ -320,7 +320,7 @@ _DEFAULT_POLICY = RedactionPolicy()
 
 
 def _merge_warnings(meta: Mapping[str, Any], warnings: list[str]) -> JsonObject:
-    """Return `meta` with more warnings, after the fields that every call has."""
+    """Return `meta` with more warnings. They follow the fields that every call has."""
     if not warnings:
         return dict(meta)
     known = meta.get("warnings", ())

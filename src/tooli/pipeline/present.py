@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 
     T = TypeVar("T")
     Redaction: TypeAlias = Call | RedactionPolicy
+    """What decides how output is redacted: its `policy`, `secrets` and `caller`."""
 
 MAX_DURATION_MS = 9_999_999
 """Duration in milliseconds that is assumed when an envelope is measured before the call ends."""
@@ -461,7 +462,10 @@ def may_need_redaction(text: str, redaction: Redaction, part: str = "result") ->
 
 
 def _has_invisible_marks(data: bytes) -> bool:
-    """True if UTF-8 may hold tags or variation selectors. `isprintable` does not find them all."""
+    """True if UTF-8 text may contain Unicode tag characters or variation selectors.
+
+    `isprintable` does not find all of them.
+    """
     return b"\xf3" in data or (b"\xef" in data and b"\xef\xb8" in data)
 
 
@@ -472,7 +476,7 @@ def _reader_may_be_agent(redaction: Redaction) -> bool:
 
 
 def may_contain_injection(text: str) -> bool:
-    """True if text may hold a phrase of a prompt injection. False is final."""
+    """True if text may contain a phrase of a prompt injection. False is final."""
     text = text[:MAX_SCANNED_CHARS].lower()
     return any([marker in text for marker in INJECTION_MARKERS])
 
@@ -505,7 +509,7 @@ def present_error(error: ToolError, redaction: Redaction, warnings: list[str]) -
 
 
 def find_cut(text: str, position: int, redaction: Redaction) -> int:
-    """Return the last position up to `position` at which a cut splits no secret."""
+    """Return the last position up to `position` where a cut does not split a secret."""
     if not redaction.secrets:
         return position
     from tooli.text.redact import find_safe_cut

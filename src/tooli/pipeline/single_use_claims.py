@@ -1,10 +1,10 @@
-"""Claims on things that can be used once: approvals and plan tokens.
+"""Claims on approvals and plan tokens, which can be used only once.
 
     taken ──▶ inner stages ──▶ start ──▶ the function ──▶ commit
       ◀── release: an inner stage rejected or answered the call, or the call asks a question
 
-A stage takes a claim before it passes the call on, so that only one of several calls gets it. A
-process that is killed before `commit` or `release` does not release its claims.
+A stage takes a claim before it passes the call on, so that only one of several concurrent calls
+gets it. A process that is killed before `commit` or `release` does not release its claims.
 """
 
 from __future__ import annotations

@@ -156,7 +156,7 @@ def tee_stdout() -> Callable[[], str]:
 
 
 def add_printed_text(outcome: Outcome, printed: str, call: Call) -> Outcome:
-    """Return an outcome with the printed text: as the result, or as a detail of a failure.
+    """Return an outcome with the printed text as its result, or as a detail of its error.
 
     If the call has a result already, the text is written to stderr instead.
     """

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def is_auto_confirmed(call: Call) -> bool:
-    """True if the caller is an agent, whose confirmations are answered with yes.
+    """True if the caller is an agent and its confirmations are answered with yes.
 
     Call it only for a tool with `agent_auto_confirm`. It is never True for a destructive command,
     for a command that may need an approval, or under the policy `strict`.
@@ -26,8 +26,8 @@ def is_auto_confirmed(call: Call) -> bool:
     if tool.behavior.destructive or tool.guard.may_need_approval or call.policy == "strict":
         return False
 
-    kind = caller.category or (category_of(caller.name) if caller.name else None)
-    return kind is not None and CALLER_PROFILES[kind].confirm == "agree"
+    category = caller.category or (category_of(caller.name) if caller.name else None)
+    return category is not None and CALLER_PROFILES[category].confirm == "agree"
 
 
 def can_ask_human(call: Call) -> bool:

@@ -1,9 +1,9 @@
-"""Truncate a result to its size limits, between records, with a command for the rest.
+"""Truncate results that exceed a size limit. A list is cut between records.
 
     records ──▶ as many as fit ──▶ the document
-                └─▶ meta.truncated   shown and total numbers, the limit, a file with the whole
+                └─▶ meta.truncated   number shown, total number, the limit, a file with all records
                     meta.page        the cursor for the rest
-                    meta.next        the command for the rest
+                    meta.next        the command that returns the rest
 
 A value that cannot be divided (an object, or a single record that is too large) is shortened: its
 texts and lists are cut at the end, and every part keeps its type.
@@ -42,7 +42,7 @@ _ELLIPSIS = "…"
 def truncate_result(
     call: Call, flow: RecordFlow, value: object, save_overflow: SaveOverflow | None
 ) -> Outcome:
-    """Return as much of a result as fits; `save_overflow` saves the whole in a file."""
+    """Return as much of a result as fits; `save_overflow` saves the complete result in a file."""
     return _Truncation(call, flow, value, save_overflow).outcome()
 
 
@@ -198,7 +198,7 @@ class _Truncation:
         assert self.call.meta is not None
         self.call.meta["truncated"]["unit"] = "characters"
 
-    # -------------------------------------------------------------- anything else
+    # -------------------------------------------------------------- objects
 
     def _truncate_object(self) -> Outcome:
         """Return a shortened value, and add a next step with the budget for the whole value."""
@@ -222,15 +222,17 @@ class _Truncation:
         return outcome
 
     def _present(self, value: object) -> Any:
-        """Return a value for output. This is done before cutting, which could split a secret."""
+        """Return a value redacted for output. A secret that is cut first would not be found."""
         return ItemPresenter(self.call).value(value)
 
     # -------------------------------------------------------------- meta
 
     def _set_meta(
-        self, shown_count: int, limit_name: str, count: int, required_budget: int | None = None
+        self, shown_count: int, limit_name: str, length: int, required_budget: int | None = None
     ) -> None:
-        set_truncated_meta(self.call, self.flow, shown_count, limit_name, count, self.overflow_path)
+        set_truncated_meta(
+            self.call, self.flow, shown_count, limit_name, length, self.overflow_path
+        )
         if required_budget is not None and self.call.meta is not None:
             self.call.meta["truncated"]["needs"] = required_budget
             self.flow.add_next_steps(
@@ -247,11 +249,14 @@ def set_truncated_meta(
     flow: RecordFlow,
     shown_count: int,
     limit_name: str,
-    count: int | None,
+    length: int | None,
     overflow_path: str | None = None,
 ) -> None:
-    """Set `meta.truncated`, `meta.page` and `meta.next` of a truncated result."""
-    total = flow.total if flow.total is not None else count
+    """Set `meta.truncated`, `meta.page` and `meta.next` of a truncated result.
+
+    `length` is the number of records or characters before the truncation, or None if unknown.
+    """
+    total = flow.total if flow.total is not None else length
     truncated: JsonObject = {"shown": shown_count}
     if total is not None:
         truncated["total"] = total
@@ -303,7 +308,7 @@ _SHORTENING_STEPS = (
     *((8000, 400), (4000, 150), (2000, 60), (1000, 30), (500, 15), (250, 8)),
     *((120, 5), (60, 3), (30, 2), (15, 1), (8, 1), (1, 1)),
 )
-"""Maximum length of texts and lists, in the order in which they are tried."""
+"""Pairs of a maximum text length and a maximum list length, in the order they are tried."""
 
 
 def shorten_value(value: object, max_bytes: int, warnings: list[str]) -> Any:
@@ -334,7 +339,7 @@ def _shorten(value: object, max_chars: int, max_items: int, depth: int) -> Any:
     return value
 
 
-# ------------------------------------------------------------------ the command for the rest
+# ------------------------------------------------------------------ command line for the rest
 
 
 def build_retry_argv(call: Call, **changes: Any) -> list[str]:

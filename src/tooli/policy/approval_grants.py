@@ -1,7 +1,7 @@
-"""Grants that humans give for calls: find one, use it, or store a request for one.
+"""Approvals of calls by humans: find a grant and use it, or store a request for one.
 
-A request describes the call. The description has a maximum length: omitted text is counted, and
-invisible characters are escaped.
+A request describes the call. The description has a maximum length, and says how many lines and
+characters are omitted. Invisible characters are escaped.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ class ApprovalGrant(SingleUseClaim):
             log_event("approval_returned", self._call, request=self._request.id)
 
 
-def take_grant(call: Call, reason: str, stages: Sequence[Stage]) -> ApprovalGrant:
+def take_grant(call: Call, reason: str, confinement_stages: Sequence[Stage]) -> ApprovalGrant:
     """Return the grant of a human for exactly this call.
 
     Raises ApprovalRequired if there is none. The error names the stored request, or reports that
@@ -68,7 +68,7 @@ def take_grant(call: Call, reason: str, stages: Sequence[Stage]) -> ApprovalGran
     """
     _check_inputs_known(call)
     store = ApprovalStore()
-    plan = plan_for_display(call, stages)
+    plan = plan_for_display(call, confinement_stages)
     match = _build_match_key(store, call, None if plan is None else digest_plan(plan))
     granted = store.claim_grant(match)
     if granted is not None:
@@ -134,17 +134,21 @@ def _secret_digests(store: ApprovalStore, value: Any, visited: dict[int, list[st
 
 
 def _check_inputs_known(call: Call) -> None:
-    """Raise ApprovalRequired if the call reads a pipe or a stream, which cannot be shown first."""
+    """Raise ApprovalRequired if the call reads a pipe or a stream.
+
+    Its content cannot be shown to the human who approves the call.
+    """
     for name, value in caller_arguments(call).items():
         items: list[Any] = list(value) if type(value) in (list, tuple) else [value]
         if any([getattr(item, "is_stdin", False) or _is_one_shot(item) for item in items]):
             raise ApprovalRequired(
-                f"{call.tool.name} needs a human's approval, but what {name!r} reads from a pipe "
-                "or a stream cannot be shown first.",
+                f"{call.tool.name} needs a human's approval, but {name!r} is a pipe or a stream, "
+                "whose content cannot be shown to the human.",
                 field=name,
                 suggestion=Suggestion(
                     "retry_with_modified_input",
-                    "Put the input into a file and use that, or let a human run it at a terminal.",
+                    "Put the input into a file and pass the file, or let a human run the command "
+                    "at a terminal.",
                 ),
             )
 
@@ -158,7 +162,7 @@ def _is_one_shot(value: object) -> bool:
 
 
 def _describe_caller(caller: Caller) -> str:
-    """Return a text about a caller for humans. Only a verified token is shown as "verified"."""
+    """Return a description of a caller for humans. It says "verified" only with a valid token."""
     if caller.principal is not None:
         return f"{caller.principal} ({caller.surface}, verified)"
     name = caller.name or "somebody"
@@ -220,7 +224,7 @@ def arguments_for_display(call: Call) -> dict[str, Any]:
     }
 
 
-def plan_for_display(call: Call, enforcement_stages: Sequence[Stage]) -> Any:
+def plan_for_display(call: Call, confinement_stages: Sequence[Stage]) -> Any:
     """Return the plan of a call, or None if the function cannot make one.
 
     Returns None for a function that needs a dry run on an event loop: it would block the loop.
@@ -229,15 +233,15 @@ def plan_for_display(call: Call, enforcement_stages: Sequence[Stage]) -> Any:
     can_dry_run = not tool.has_handles and supports_dry_run(tool.fn) and not is_in_event_loop()
     if not can_dry_run and getattr(tool.fn, "tooli_plan", None) is None:
         return None
-    return to_jsonable(make_plan(call, enforcement_stages), [])
+    return to_jsonable(make_plan(call, confinement_stages), [])
 
 
-def describe_call(call: Call, enforcement_stages: Sequence[Stage]) -> str:
+def describe_call(call: Call, confinement_stages: Sequence[Stage]) -> str:
     """Return a description of a call and its plan, to be shown before the question."""
     effects = ", ".join(call.tool.behavior.labels())
     lines = [
         call.tool.id,
-        *format_lines(arguments_for_display(call), plan_for_display(call, enforcement_stages)),
+        *format_lines(arguments_for_display(call), plan_for_display(call, confinement_stages)),
     ]
     return "\n".join([*lines, f"  effects: {effects}"] if effects else lines)
 

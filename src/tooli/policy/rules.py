@@ -1,4 +1,4 @@
-"""The table of the security policies. The stages, the tests and docs/safety.md are based on it.
+"""The rules of the security policies. The stages, the tests and docs/safety.md use this table.
 
     PolicyRule ── verdict_for("strict") ──▶ Verdict: run, run with a warning, or reject
 
@@ -21,7 +21,7 @@ class Verdict(Record):
 
     summary: str
     code: str | None = None  # error code of the rejection; None: the call runs
-    asks_human: bool = False  # a human is asked if one can be reached, and may allow it
+    asks_human: bool = False  # a human who can be reached is asked, and may allow the call
     adds_warning: bool = False  # the call runs with a warning
 
 

@@ -39,7 +39,7 @@ TOKEN_SETTINGS = ("token_key", "tokens")
 """The settings for the verification of tokens. Without them no token is accepted."""
 MAX_TOKEN_BYTES = 16 << 10
 """Maximum length of a token in bytes."""
-_MAX_FILE_BYTES = 1 << 20  # bytes
+_MAX_FILE_BYTES = 1 << 20
 _WORLD_WRITABLE, _GROUP_OR_WORLD_ACCESS = 0o002, 0o077
 _HEX_DIGITS = frozenset("0123456789abcdef")
 LEEWAY_SECONDS = 30
@@ -65,7 +65,10 @@ class Identity(Record):
 
 
 class TokenRejected(Exception):  # noqa: N818
-    """A token is not valid. The message is the rest of "The token …" and quotes no part of it."""
+    """A token is not valid.
+
+    The message completes the sentence "The token …". It contains no part of the token.
+    """
 
 
 class UnusableFile(Exception):  # noqa: N818
@@ -88,7 +91,7 @@ class VerificationKeySet(Record):
 
 
 def make_verifier(settings: SecuritySettings) -> TokenVerifier | None:
-    """Return the verifier for the settings of an app; None without such settings."""
+    """Return the verifier for the settings of an app; None if no token setting is set."""
     return TokenVerifier(settings) if any([name in settings for name in TOKEN_SETTINGS]) else None
 
 
@@ -124,12 +127,12 @@ class TokenVerifier:
 
     def _identify(self, token: bytes) -> Identity:
         if not token or len(token) > MAX_TOKEN_BYTES:
-            raise TokenRejected("is longer than any token" if token else "is empty")
+            raise TokenRejected(f"is longer than {MAX_TOKEN_BYTES} bytes" if token else "is empty")
         found = self._look_up(token) if self._tokens_file is not None else None
         if found is not None:
             return found
         if self._keys_file is None or token.count(b".") != 2:
-            raise TokenRejected("is not known here")
+            raise TokenRejected("is unknown")
         return verify_jwt(token, self._keys_file.get(), self._issuer, self._audience)
 
     def _look_up(self, token: bytes) -> Identity | None:
@@ -163,7 +166,7 @@ class _TrustedFile(Generic[T]):
                 self._loaded = None
                 data, mode = read_regular_file(self._path, _MAX_FILE_BYTES)
                 if os.name == "posix" and mode & _WORLD_WRITABLE:
-                    raise UnusableFile("everybody may write to it")
+                    raise UnusableFile("every user may write to it")
                 self._loaded = state, self._parse(data)
         except (UnusableFile, OSError) as failure:
             raise self._make_error(getattr(failure, "strerror", None) or str(failure)) from None
@@ -190,7 +193,7 @@ def read_regular_file(path: str, max_bytes: int) -> tuple[bytes, int]:
     try:
         mode = os.fstat(file).st_mode
         if mode & 0o170000 != 0o100000:
-            raise UnusableFile("it is no plain file")
+            raise UnusableFile("it is not a regular file")
         chunks: list[bytes] = []
         while (chunk := os.read(file, max_bytes + 1)) and sum(map(len, chunks)) <= max_bytes:
             chunks.append(chunk)
@@ -338,7 +341,7 @@ def _from_pem(text: bytes) -> VerificationKey:
         except Exception:  # another type, or malformed
             continue
         return _make_key(key, _allowed_algorithms(key))
-    raise UnusableFile("it is no public key in PEM")
+    raise UnusableFile("it is not a public key in PEM format")
 
 
 def _from_secret(text: bytes) -> VerificationKey:
@@ -380,7 +383,7 @@ def _allowed_algorithms(key: Any) -> tuple[str, ...]:
         size = len(key.raw_value)
         if size < _MIN_SECRET_BYTES:
             raise UnusableFile(f"its secret is shorter than {_MIN_SECRET_BYTES} bytes")
-        return tuple([name for name, least in _HMAC_ALGORITHMS if size >= least])
+        return tuple([name for name, min_size in _HMAC_ALGORITHMS if size >= min_size])
     if key.key_type == "RSA":
         if key.public_key.key_size < 2048:
             raise UnusableFile("its RSA key is shorter than 2048 bits")
@@ -397,15 +400,15 @@ def _make_key(
     """Return a key that joserfc uses with these algorithms only."""
     from joserfc import errors, jws
 
-    class Allowed(jws.JWSRegistry):
+    class KeyRegistry(jws.JWSRegistry):
         max_header_length = 4096
 
         def get_alg(self, name: str) -> Any:
             if name not in algorithms:
-                raise errors.UnsupportedAlgorithmError("not with this key")
+                raise errors.UnsupportedAlgorithmError("the key does not allow this algorithm")
             return self.algorithms[name]
 
-    return VerificationKey(key, algorithms, Allowed(strict_check_header=False), key_id)
+    return VerificationKey(key, algorithms, KeyRegistry(strict_check_header=False), key_id)
 
 
 # ------------------------------------------------------------------ JWTs
@@ -424,7 +427,7 @@ def verify_jwt(
         for key in _matching_keys(keys, header):
             try:
                 claims = jwt.decode(token, key.key, registry=key.registry).claims
-            except Exception:  # signed with another key, or with none
+            except Exception:  # not signed, or signed with another key
                 continue
             return _identity_from_claims(claims, issuer, audience)
     except TokenRejected:

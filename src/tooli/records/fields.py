@@ -1,9 +1,8 @@
-"""Fields of records: paths such as `owner.name`, their schemas, and the language of `--select`.
+"""Fields of records: paths such as `owner.name`, their schemas, and the selection of fields.
 
-path, size as bytes, owner.name, tags[0]
-
-A dotted field of a selection keeps its nesting (`{"owner": {"name": …}}`) and passes through lists.
-A renamed field and an item of a list become fields of the record itself.
+The value of `--select` is a list of fields, such as `path, size as bytes, owner.name, tags[0]`. A
+dotted field keeps its nesting (`{"owner": {"name": …}}`). If a part of it is a list, the rest
+applies to each item. A renamed field and an item of a list become fields of the record itself.
 """
 
 from __future__ import annotations
@@ -227,10 +226,10 @@ class RecordFields:
         properties = node.get("properties", {})
         if name in properties:
             return self._variants(properties[name])
-        more = node.get("additionalProperties", not properties)
-        if more is True or "patternProperties" in node:
+        additional = node.get("additionalProperties", not properties)
+        if additional is True or "patternProperties" in node:
             return None
-        return self._variants(more) if is_object(more) else []
+        return self._variants(additional) if is_object(additional) else []
 
     @staticmethod
     def _unknown_field_error(path_text: str, field_names: Sequence[str]) -> ExpressionError:

@@ -1,10 +1,10 @@
-"""The filter language: a small expression over the fields of a record.
+"""The filter language: expressions over the fields of a record.
 
     size > 1000 and (owner.name == "ada" or tags contains "new") and not archived
 
-A hand-written parser turns it into closures. Nothing is evaluated as code, and the parsing time
-is linear in the length of the expression. The expression is checked against the output schema: an
-unknown field, or a comparison that can never be true, is an error before the tool runs.
+A hand-written parser compiles an expression to closures. Nothing is evaluated as code, and the
+parsing time is linear in the length of the expression. The expression is checked against the output
+schema: an unknown field, or a comparison that can never be true, is an error before the tool runs.
 """
 
 from __future__ import annotations
@@ -33,8 +33,9 @@ if TYPE_CHECKING:
     Predicate: TypeAlias = Callable[[Any], bool]
 
 SYMBOLS = ("==", "!=", "<=", ">=", "=", "<", ">", "(", ")", "[", "]", ",")
-COMPARISONS = ("==", "=", "!=", "<", "<=", ">", ">=", "in", "contains", "startswith", "endswith")
-KEYWORDS = ("and", "or", "not", *COMPARISONS[7:])
+WORD_COMPARISONS = ("in", "contains", "startswith", "endswith")
+COMPARISONS = ("==", "=", "!=", "<", "<=", ">", ">=", *WORD_COMPARISONS)
+KEYWORDS = ("and", "or", "not", *WORD_COMPARISONS)
 CONSTANTS = {"true": True, "false": False, "null": None}
 MAX_NESTING = 50
 _MIRRORED_OPERATORS = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
@@ -160,7 +161,7 @@ class _FilterParser:
         """Raise an error if tokens are left."""
         if self._token.kind != "end":
             suggestion = closest_match(
-                _format_token(self._token).strip("'"), ("and", "or", *COMPARISONS[7:])
+                _format_token(self._token).strip("'"), ("and", "or", *WORD_COMPARISONS)
             )
             hint = f"; did you mean {suggestion!r}?" if suggestion else ""
             raise ExpressionError(
@@ -207,7 +208,7 @@ class _FilterParser:
                 self.expect_end()
             return self._boolean_predicate(left)
         operator = "==" if token.value == "=" else token.value
-        if negated and operator not in COMPARISONS[7:]:
+        if negated and operator not in WORD_COMPARISONS:
             raise ExpressionError(
                 f"The filter has 'not {operator}'; write 'not' before the comparison"
             )
@@ -392,7 +393,10 @@ def _negate(test: Predicate) -> Predicate:
 
 
 def _at_path(path: FieldPath, test: Predicate) -> Predicate:
-    """Return a predicate for the value at a path; one matching item of a list is enough."""
+    """Return a predicate for the value at a path.
+
+    If the path passes through a list, the predicate is true if one item matches.
+    """
     get_value = build_getter(path)
     if len(path) < 2:
         return lambda record: test(get_value(record))

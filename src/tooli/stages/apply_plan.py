@@ -1,4 +1,4 @@
-"""Run exactly the plan of a token, or nothing: `--apply TOKEN`."""
+"""Apply the plan of a token (`--apply TOKEN`): run exactly that plan, or reject the call."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def _claim_token(token: PlanToken) -> PlanTokenClaim:
         is_first_use = claim_plan_token(token)
     except OSError as error:
         raise TemporaryError(
-            f"It cannot be checked whether the plan was applied before: {error.strerror}.",
+            f"Cannot check whether the plan was applied before: {error.strerror}.",
             code="E4060",
             suggestion=Suggestion(
                 "ask_human",
@@ -84,7 +84,7 @@ def _claim_token(token: PlanToken) -> PlanTokenClaim:
             ),
         ) from None
     if not is_first_use:
-        raise _token_error("The plan token was used before. A token runs its plan once.")
+        raise _token_error("The plan token was used before. It can be used only once.")
     return PlanTokenClaim(token)
 
 

@@ -46,18 +46,16 @@ def enforce_capabilities(context: StageContext) -> Stage:
                 declared, bounds, is_blocking=call.policy == "strict", owns_process=owns_process
             )
             runner = MonitoredRunner(monitor, runner)
-        record = state.security_settings.get("record_capabilities")
-        if record is not None:
-            runner = RecordingRunner(
-                runner, owns_process
-            )  # outside of the monitor, which still applies
+        record_path = state.security_settings.get("record_capabilities")
+        if record_path is not None:  # it wraps the monitored runner, so the monitor still applies
+            runner = RecordingRunner(runner, owns_process)
         outcome = yield (call if runner is call.runner else call.replace(runner=runner))
         while isinstance(runner, MonitoredRunner):
             runner.monitor.on_violation = None  # threads that still run do not report to this call
             runner = runner.inner
         violations = [Violation(*row) for row in (call.meta or {}).pop(VIOLATIONS_KEY, ())]
-        if record is not None:
-            append_record(call, violations, record)
+        if record_path is not None:
+            append_record(call, violations, record_path)
         undeclared = [
             violation
             for violation in violations

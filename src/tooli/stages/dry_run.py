@@ -41,7 +41,7 @@ def answer_with_plan(call: Call) -> Generator[Call, Outcome, Outcome]:
         return outcome
     report: JsonObject = outcome.value
     plan = build_plan(call, report["actions"])
-    if report["cut"]:
+    if report["is_truncated"]:
         call.warnings.append(
             "the stream is too long: the plan contains the actions of its beginning"
         )

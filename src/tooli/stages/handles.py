@@ -1,4 +1,4 @@
-"""Open the inputs, secrets and output files of a call, and put the output files in place."""
+"""Read the inputs and secrets of a call, and commit or discard its output files."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Run each idempotency key once; a repeated call gets the stored outcome."""
+"""Run one call for each idempotency key; a repeated call gets the stored outcome."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ STOPPED_CODES = frozenset(("E4051", "E4130", "E4143"))
 
 
 def run_once(context: StageContext) -> Stage:
-    """Return a stage that runs each idempotency key once and replays the stored outcome.
+    """Return a stage that runs one call for each idempotency key, and replays its outcome.
 
     It stores the complete result of the command. Filters, pages and limits apply to the replay.
     """
@@ -83,7 +83,7 @@ def run_once(context: StageContext) -> Stage:
 
 
 def _look_up_key(call: Call, store: IdempotencyStore) -> BeginResult:
-    """Look up the key of a call. Replace a damaged store only if the call may run twice."""
+    """Look up the key of a call. A damaged store is replaced only if the call may run twice."""
     key, behavior = call.options.idempotency_key or "", call.tool.behavior
     scoped_key = ScopedKey(call.tool.id, call.caller.principal or "", key)
     can_rerun = behavior.idempotent or behavior.read_only
@@ -166,19 +166,19 @@ def _run(
         call.warnings.append(f"The outcome of the call could not be stored. {unavailable.reason}")
         _set_meta(call, found.started_at, replayed=False, kept=False)
         if unavailable.is_busy and not call.caller.owns_process:
-            _settle_later(store, found.token, state, data)
+            _finish_later(store, found.token, state, data)
     return outcome
 
 
-def _settle_later(
+def _finish_later(
     store: IdempotencyStore, token: AttemptToken, state: str, data: bytes | None
 ) -> None:
-    """Keep trying to store the outcome while the store is busy.
+    """Start a thread that retries to store the outcome, or to release the key, until it succeeds.
 
-    Otherwise the call would count as running for as long as this process lives.
+    Otherwise the call would count as running until this process ends.
     """
 
-    def settle() -> None:
+    def retry() -> None:
         timer = Event()  # never set: only used to wait
         for _ in range(MAX_STORE_ATTEMPTS):
             timer.wait(1.0)
@@ -189,7 +189,7 @@ def _settle_later(
                 if not error.is_busy:
                     return
 
-    Thread(target=settle, name="tooli-settling", daemon=True).start()
+    Thread(target=retry, name="tooli-idempotency", daemon=True).start()
 
 
 def _pack_outcome(
@@ -238,8 +238,8 @@ def _was_stopped(error: ToolError) -> bool:
 class _ItemRecorder(RecordProcessor):
     """Keeps a copy of the items of a stream, up to a limit.
 
-    A call with a key runs to its end, even if this caller wants only some of the items: a repeated
-    call can get the others. So the stream goes on after the caller has enough.
+    A call with a key runs to its end, even if this caller wants only some of the items, because a
+    repeated call can get the others. So the stream is read to its end.
     """
 
     def __init__(self) -> None:
@@ -271,7 +271,10 @@ class _ItemRecorder(RecordProcessor):
 
 
 def _tee_stdout(call: Call) -> Any:
-    """Copy the printed text. Return a function that ends the copying and returns the text."""
+    """Copy the printed text. Return a function that ends the copying and returns the text.
+
+    Returns None if the printed text is not part of the result.
+    """
     if not call.tool.returns_printed_text or not call.caller.gets_printed_text:
         return None
 
@@ -323,7 +326,7 @@ def _refusal_error(call: Call, found: BeginResult) -> StateError:
 
 
 def _interrupted_error(call: Call, found: IndeterminateAttempt) -> StateError:
-    """Return the error for an interrupted call, whose effect a human has to find out."""
+    """Return the error for an interrupted call. A human has to find out if it took effect."""
     details = _details(call, found.started_at, owner=found.owner)
     try:
         stored = decode_outcome(found.outcome).outcome if found.outcome else None
@@ -344,8 +347,8 @@ def _forget_key_suggestion(call: Call) -> Suggestion:
     argv = [*program, "idempotency", "forget", call.options.idempotency_key or ""]
     return Suggestion(
         "ask_human",
-        "Find out whether it took effect. If it did, leave it; if not, forget the key and repeat "
-        "the call.",
+        "Find out whether the call took effect. If it did, do nothing. If not, forget the key and "
+        "repeat the call.",
         argv=argv,
     )
 
@@ -357,8 +360,8 @@ def _result_not_kept_error(call: Call, found: StoredReplay) -> StateError:
         code="E3052",
         suggestion=Suggestion(
             "ask_human",
-            "It took effect and is not run again. With a new key it would run, and take effect, "
-            "once more.",
+            "The call took effect and is not run again. With a new key, it would take effect a "
+            "second time.",
         ),
         details=_details(call, found.started_at, done=True, most=MAX_OUTCOME_BYTES),
     )

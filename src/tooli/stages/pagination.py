@@ -52,7 +52,7 @@ def paginate(call: Call) -> Generator[Call, Outcome, Outcome]:
 
 
 class _Pager(RecordProcessor):
-    """Pages records with a PageWindow, created when needed: most results fit on one page."""
+    """Pages records with a PageWindow. It is created on demand: most results fit on one page."""
 
     def __init__(self, call: Call, flow: RecordFlow) -> None:
         self._call = call
@@ -79,13 +79,13 @@ class _Pager(RecordProcessor):
         return window
 
     def open(self, push: Push) -> Push:
-        """Return the function that receives the records, if they are streamed or paged."""
+        """Return a function that passes on one page, or `push` if the records are not paged."""
         return (
             self._get_window().open(push) if self.is_requested or self._flow.is_streamed else push
         )
 
     def finish(self) -> object:
-        """Finish the window, if there is one: it may have held records back."""
+        """Pass on the records that the window has held back."""
         return None if self._window is None else self._window.finish()
 
     def paginate_value(self, value: object) -> Any:

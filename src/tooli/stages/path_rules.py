@@ -92,9 +92,9 @@ def _join_work_dir(value: Any, work_dir: str) -> Any:
 def _iterate_paths(value: Any, seen_ids: set[int]) -> Iterator[str]:
     """Yield every path inside a value. Plain text is not a path."""
     if hasattr(value, "tooli_location"):
-        place = value.tooli_location
-        if place is not None and "://" not in place:
-            yield os.fsdecode(place)
+        location = value.tooli_location
+        if location is not None and "://" not in location:
+            yield os.fsdecode(location)
     elif isinstance(value, os.PathLike):
         yield os.fsdecode(value)  # pyright: ignore[reportUnknownArgumentType]
     elif id(value) not in seen_ids:

@@ -1,4 +1,4 @@
-"""Stop a caller that repeats a failing call, as agents do in a loop.
+"""Stop a caller that repeats a failing call, such as an agent in a loop.
 
     failure 1, 2    the error
     failure 3, 4    the error, with a suggestion that mentions the repetition
@@ -68,11 +68,11 @@ def count_failures_on_server(context: StageContext) -> Stage:
 def _track_failures(
     call: Call,
     session_key: str,
-    failures: MemoryFailureHistory | FileFailureHistory,
+    history: MemoryFailureHistory | FileFailureHistory,
     work_dir: str = "",
 ) -> Generator[Call, Outcome, Outcome]:
     """Count identical failures in a row; block the call when there are too many."""
-    previous, call_digest = failures.last_failure(session_key, call.tool.id), None
+    previous, call_digest = history.last_failure(session_key, call.tool.id), None
     if previous is not None:
         call_digest = digest_call(call, work_dir)
         if (
@@ -81,20 +81,20 @@ def _track_failures(
             and previous.error.get("blocks")
         ):
             repeated = previous.replace(count=previous.count + 1)
-            failures.record_failure(session_key, call.tool.id, repeated)
+            history.record_failure(session_key, call.tool.id, repeated)
             raise _blocked_error(call, repeated)
     outcome = yield call
     if isinstance(outcome, Ok):
         if previous is not None:
-            failures.forget(session_key, call.tool.id)
+            history.forget(session_key, call.tool.id)
         return outcome
     return _record_outcome(
-        call, outcome, previous, call_digest or digest_call(call, work_dir), session_key, failures
+        call, outcome, previous, call_digest or digest_call(call, work_dir), session_key, history
     )
 
 
 def record_failure(call: Call, outcome: Failed) -> Outcome:
-    """Record the first failure of a session, after a call without a stage of this module."""
+    """Record the first failure of a session. It is for calls without a stage of this module."""
     session_key = _session_id(call)
     return (
         outcome
@@ -111,7 +111,7 @@ def _record_outcome(
     previous: RepeatedFailure | None,
     call_digest: str,
     session_key: str,
-    failures: MemoryFailureHistory | FileFailureHistory,
+    history: MemoryFailureHistory | FileFailureHistory,
 ) -> Outcome:
     error = outcome.error
     if error.code in _STOPPED_CODES:  # the call was stopped or blocked, it did not fail
@@ -129,7 +129,7 @@ def _record_outcome(
         "message": message[:_MAX_MESSAGE_CHARS],
         "blocks": not (_may_succeed_later(error) or _may_read_stdin(call)),
     }
-    failures.record_failure(
+    history.record_failure(
         session_key,
         call.tool.id,
         RepeatedFailure(call_digest, failure_digest, count, time(), stored_error),

@@ -19,11 +19,11 @@ if TYPE_CHECKING:
 
 
 def limit_size(call: Call) -> Generator[Call, Outcome, Outcome]:
-    """Truncate a result that is too large, between records, and add a command for the rest."""
+    """Truncate a result that is too large. Add a command that returns the rest to `meta.next`."""
     flow = call.flow
     if flow is None or not flow.result_options.has_size_limit:
         return (yield call)
-    processor = _LineBudget(flow, call)
+    processor = _StreamLimit(flow, call)
     flow.processors.append(processor)
     outcome = yield call
     if not isinstance(outcome, Ok):
@@ -71,7 +71,7 @@ def _document_size(outcome: Ok, call: Call, size: int | None) -> int:
     return measure_envelope(Ok(None), call) + len(',"result":') + size
 
 
-class _LineBudget(RecordProcessor):
+class _StreamLimit(RecordProcessor):
     """Counts the records of a stream, and ends it at the limit."""
 
     def __init__(self, flow: RecordFlow, call: Call) -> None:
