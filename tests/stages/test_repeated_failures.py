@@ -178,7 +178,7 @@ def test_each_server_has_its_own_memory(calls: Calls) -> None:
 
 
 def test_memory_is_bounded(calls: Calls, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(failure_history, "MAX_SESSIONS", 5)
+    monkeypatch.setattr(failure_history, "MAX_MEMORY_FAILURES", 5)
     memory = failure_history.MemoryFailureHistory()
     failure = failure_history.RepeatedFailure("m", "w", 1, 0.0, {})
     for i in range(100):

@@ -4,10 +4,11 @@
                                       └ deny  ▶ MATCH.ID.denied ──▶ the next call is refused, once
 
 MATCH is a digest of everything that a request is bound to: the tool, its arguments, the caller and
-what the call would do. A file is valid only if it is signed with the user's key, its name included,
-and has not expired, neither by the clock nor by the time since the machine was started. A grant is
-claimed by creating its marker file (ID.used), which only one process can do. A call that claimed a
-grant and did not run deletes the marker again.
+what the call would do. A file is valid only if it is signed with the user's key and has not
+expired. The signature covers the parts of the file name. The age of a file is measured by the
+system clock and by the time since the last boot, and neither may exceed the lifetime. A process
+claims a grant by creating its marker file (ID.used), which only one process can do. A call that
+claimed a grant and did not run deletes the marker again.
 """
 
 from __future__ import annotations
@@ -54,14 +55,14 @@ class ApprovalRequest(Record):
     caller: str
     danger: str | None
     state: str  # "pending" | "granted" | "denied"
-    created: float
-    ticks: float
-    boot: str
+    created: float  # system clock, at the request or at the decision
+    ticks: float  # seconds since the last boot, at the same moment
+    boot: str  # ID of the boot
     nonce: str
 
     @property
     def expires(self) -> float:
-        """The time at which it expires."""
+        """Time at which the request or its decision expires."""
         return self.created + APPROVAL_TTL_SECONDS
 
 
@@ -81,7 +82,7 @@ def read_clocks() -> ClockReading:
 
 
 def make_unavailable_error(reason: str) -> AuthError:
-    """Return the error for a call whose approval cannot be stored or checked."""
+    """Return the error (E2104) for a call whose approval cannot be stored or checked."""
     return AuthError(
         f"Approvals cannot be stored or checked: {reason}.",
         code="E2104",
@@ -116,7 +117,7 @@ class ApprovalStore:
         self._key = key
 
     def digest_parts(self, *parts: object) -> str:
-        """Return a keyed digest of what a request is bound to."""
+        """Return a keyed digest of the values that a request is bound to."""
         return digest(encode(list(parts), []), 16, self._key).hex()
 
     def digest_secret(self, secret: object) -> str:
@@ -240,7 +241,7 @@ class ApprovalStore:
         return request if self._file_name(request) == name else None
 
     def _write_draft(self, request: ApprovalRequest) -> str:
-        """Write a request to a file with a temporary name, so that nobody reads a part of it.
+        """Write a request to a file with a temporary name, so that no process reads a partial file.
 
         Arguments that are too large are replaced by a placeholder. The match still covers them.
         """
@@ -307,7 +308,7 @@ _NOT_A_FILE_ERRNOS = (ENOENT, ELOOP, ENXIO)  # deleted, a link or a socket
 
 
 def _check_private_folder(folder: str) -> None:
-    """Raise E2104 if other users can write to a folder."""
+    """Raise E2104 if a folder belongs to another user or other users can write to it."""
     if not hasattr(os, "getuid"):
         return
     found = os.stat(folder)
@@ -334,7 +335,7 @@ def _is_current(request: ApprovalRequest, now: ClockReading) -> bool:
 
 
 def generate_code(length: int) -> str:
-    """Return a random code that is easy to type."""
+    """Return a random code without letters that are easily confused."""
     return "".join([_CODE_ALPHABET[byte & 31] for byte in os.urandom(length)])
 
 

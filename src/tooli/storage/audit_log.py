@@ -4,10 +4,12 @@
          │        └── the sum of line 6
          └── numbered without gaps
 
-The sum is a signature of the rest of the line. Its key is a file of the user, or empty if no file
-can be kept. The file `….head` has the first and the last link of the chain, so that lines that were
-removed at either end are detected as well. A line is one write under a lock. A partial line that a
-crash leaves stays in the file, and `audit verify` reports it. The next record starts on a new line.
+The sum is a signature of the rest of the line. Its key is in a file of the user; the key is empty
+if that file can be neither read nor created. The file `….head` contains the first and the last link
+of the chain, so that the removal of lines at either end is detected as well.
+
+Each line is written with one system call while a lock is held. A crash can leave a partial line. It
+stays in the file, `audit verify` reports it, and the next record starts on a new line.
 
 A user who can read the key can write a valid log. So the log detects mistakes and tampering by
 other users, but not by its owner.
@@ -40,10 +42,10 @@ if TYPE_CHECKING:
     """The number of a line, and its sum or the sum of the line before it."""
 
 MAX_LOG_BYTES, MAX_ROTATED_FILES = 8 << 20, 4
-"""Size at which a new file is started, and the number of older files that are kept."""
+"""Size at which the log is rotated, and the number of older files that are kept."""
 MAX_LINE_BYTES = 8192
 LOCK_TIMEOUT_SECONDS, EVENT_LOOP_LOCK_TIMEOUT_SECONDS = 5.0, 0.5
-"""Seconds to wait for other writers. The wait on an event loop is short, because it blocks."""
+"""Seconds to wait for other writers. On an event loop the wait is short, because it blocks."""
 SUM_FIELD = b',"sum":"'
 FIRST_LINK = (1, "")
 """The first link of a log that is complete from its start."""
@@ -86,7 +88,7 @@ def log_event(event: str, call: Call, *, required: bool = False, **facts: object
 
 
 def log_app_event(app: str, event: str, policy: str, **facts: object) -> str | None:
-    """Log an event that belongs to no call, for example a grant; return a warning on failure.
+    """Log an event outside a call, for example a grant; return a warning if that fails.
 
     With the strict policy a failure raises E4061. With the policy "off" nothing is logged.
     """
@@ -104,7 +106,7 @@ def log_app_event(app: str, event: str, policy: str, **facts: object) -> str | N
 
 
 def _lock_timeout_for(call: Call) -> float:
-    """Return how long a call waits for other writers; 0 if it has waited and failed before."""
+    """Return the seconds that a call waits for other writers; 0 after a failed write."""
     if any([warning.startswith(_WRITE_FAILED_PREFIX) for warning in call.warnings]):
         return 0.0
     return EVENT_LOOP_LOCK_TIMEOUT_SECONDS if is_in_event_loop() else LOCK_TIMEOUT_SECONDS
@@ -115,7 +117,7 @@ def _error_text(failure: Exception) -> str:
 
 
 def make_unwritable_error(failure: Exception) -> ToolError:
-    """Return the error for a call that must be logged but cannot be."""
+    """Return the error (E4061) for a call that must be logged, if the log cannot be written."""
     return TemporaryError(
         f"The audit log cannot be written ({_error_text(failure)}), and the policy is strict. "
         "Nothing was done.",
@@ -210,7 +212,8 @@ def append_line(
                 os.close(log)
                 log = -1
                 first = _oldest_link_after_rotation(path, first, key)
-                head.write((seq - 1, prev), first, key)  # before _rotate(), which a crash may stop
+                # Written before _rotate(), because a crash can interrupt the rotation.
+                head.write((seq - 1, prev), first, key)
                 _rotate(path)
                 log, size, has_partial_line = open_log(path), 0, False
             _write_line(log, b"\n" + line if has_partial_line else line, size)
@@ -277,7 +280,7 @@ def _next_link(
 ) -> tuple[int, str, str | None]:
     """Return the number of the next line, the sum of the line before it, and a problem or None.
 
-    The problem is recorded in the next line.
+    The next line records the problem in its field "after".
     """
     if last is None:
         newest = head or (0, "")
@@ -285,15 +288,20 @@ def _next_link(
     if head is None:
         is_head_lost = last[0] > 1  # a crash after the first line leaves no head
         return last[0] + 1, last[1], "the head is missing" if is_head_lost else None
-    if last in (head, (head[0] + 1, last[1])):  # or a crash came between a line and its head
+    # The last line is one ahead of the head if a crash came between the two writes.
+    if last in (head, (head[0] + 1, last[1])):
         return last[0] + 1, last[1], None
     missing = head[0] >= last[0]
     newest = head if missing else last
-    return newest[0] + 1, newest[1], "lines are missing" if missing else "the head is an older one"
+    return (
+        newest[0] + 1,
+        newest[1],
+        "lines are missing" if missing else "the head is older than the log",
+    )
 
 
 def _write_line(log: int, data: bytes, size: int) -> None:
-    """Write a line with one system call; remove a partial line."""
+    """Write a line with one system call; remove the partial line if that fails."""
     try:
         written = os.write(log, data)
         if written == len(data):
@@ -312,10 +320,10 @@ def _find_oldest_link(path: str, key: bytes) -> ChainLink:
 
 
 def _oldest_link_after_rotation(path: str, first: ChainLink, key: bytes) -> ChainLink:
-    """Return the first link of a log after its oldest file was dropped.
+    """Return the first link that a log has after rotation drops its oldest file.
 
-    If the next file does not continue the dropped one, lines were removed. Then the link does not
-    change, so that verify_log() still finds the gap.
+    If the following file does not continue the oldest one, lines were removed. Then the link stays
+    the same, so that verify_log() still finds the gap.
     """
     oldest, following = list_log_files(path)[:2]
     if not (os.path.exists(oldest) and os.path.exists(following)):
@@ -369,7 +377,7 @@ def open_log(path: str) -> int:
 
 
 def read_at(file: int, length: int, offset: int) -> bytes:
-    """Read some bytes of a file from an offset."""
+    """Return up to `length` bytes of a file from an offset."""
     if hasattr(os, "pread"):
         return os.pread(file, length, offset)
     os.lseek(file, offset, os.SEEK_SET)
@@ -380,7 +388,7 @@ def read_at(file: int, length: int, offset: int) -> bytes:
 
 
 class AuditHead:
-    """The file with the first and the last link of a log. It is locked while it is open.
+    """The file with the first and the last link of a log. The file is locked while it is open.
 
     SEQ SUM SEQ PREV SIGNATURE
     └ last ┘└ first ─┘
@@ -412,9 +420,8 @@ class AuditHead:
     def __exit__(self, *_: object) -> None:
         if self._file < 0:
             return
-        _set_lock(
-            self._file, locked=False
-        )  # closing does not unlock it if a forked child has it open
+        # Closing the file does not release the lock if a forked child has the file open.
+        _set_lock(self._file, locked=False)
         os.close(self._file)
 
     def read(self, key: bytes) -> tuple[ChainLink, ChainLink] | None:
@@ -445,7 +452,7 @@ def _lock(file: int, timeout: float) -> None:
             return _set_lock(file, locked=True)
         except (BlockingIOError, PermissionError):
             if monotonic() >= deadline:
-                raise OSError(11, "another process keeps it locked") from None
+                raise OSError(11, "another process holds the lock") from None
             sleep(0.001)
 
 

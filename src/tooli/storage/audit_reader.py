@@ -25,7 +25,7 @@ POLL_INTERVAL_SECONDS = 0.25
 
 
 class IntegrityFault(Record):
-    """The first position at which a log was changed."""
+    """The first position at which a log is not valid."""
 
     file: str
     line: int
@@ -52,9 +52,9 @@ def verify_log(path: str) -> VerificationResult:
     result = VerificationResult(path)
     key = load_key("audit") or b""  # verifying must not create a key
     if not any([os.path.exists(name) for name in (*list_log_files(path), f"{path}.head")]):
-        if key:  # a log existed: this one, or the log of another app
+        if key:  # the user has a key, so this app or another one has logged before
             result.fault = IntegrityFault(
-                path, 0, "there is no log: nothing was logged yet, or all of it was removed"
+                path, 0, "there is no log: nothing was logged yet, or the whole log was removed"
             )
         return result
     result.is_signed = bool(key)
@@ -123,7 +123,7 @@ class _ChainVerifier:
             before = self._last_seq if result.lines else (self._first_link or FIRST_LINK)[0] - 1
             return self._report_fault(_describe_gap(before, seq), seq)
         for unverified in self._unverified:
-            if _is_complete_line(unverified[2]):  # not a partial line of a crash
+            if _is_complete_line(unverified[2]):  # a crash leaves only partial lines
                 return self._report_altered(*unverified)
             result.partial_lines += 1
         self._unverified.clear()
@@ -133,10 +133,11 @@ class _ChainVerifier:
         self._last_seq, self._last_sum = seq, line_sum
 
     def _may_be_first(self, seq: int, prev: object) -> bool:
-        """True if a line may be the oldest of the log, because older files were dropped.
+        """True if a line may be the oldest of the log.
 
-        A crash during rotation can leave a file that should have been dropped. A missing head is
-        reported by finish().
+        It is the first link of the head, or an older line: a crash during rotation can leave a
+        file that should have been dropped. Without a head every line may be the oldest, and
+        finish() reports the missing head.
         """
         first = self._first_link
         return first is None or seq < first[0] or (seq, prev) == first
@@ -160,9 +161,9 @@ class _ChainVerifier:
                 else "the last line is missing"
             )
         elif head[0] < self._last_seq - 1:
-            self._report_fault("the head of the log is an older one", self._last_seq)
+            self._report_fault("the head is older than the log", self._last_seq)
         elif head[0] == self._last_seq and head[1] != self._last_sum:
-            self._report_fault("the last line is not the one that was written", self._last_seq)
+            self._report_fault("the last line was replaced", self._last_seq)
         return None
 
     def _report_altered(self, name: str, number: int, line: bytes) -> None:
@@ -175,10 +176,10 @@ class _ChainVerifier:
 
 def _describe_gap(before: int, seq: int) -> str:
     if seq > before + 1:
-        return f"lines are missing before it: {before + 1} to {seq - 1}"
+        return f"lines are missing before this one: {before + 1} to {seq - 1}"
     if seq == before + 1:
-        return "it does not follow the line before it"
-    return f"it is out of order: {seq} after {before}"
+        return "this line does not follow the line before it"
+    return f"this line is out of order: {seq} after {before}"
 
 
 def _is_complete_line(line: bytes) -> bool:

@@ -1,8 +1,8 @@
 """Repeated failures: the last failure of each tool in a session.
 
-A server keeps them in memory, for a limited number of sessions. On the command line each call is a
-new process, so each session with failures has a small file. If the file cannot be written, the
-failure is not remembered, and the call is not affected.
+A server keeps a limited number of failures in memory. On the command line each call is a new
+process, so each session with failures has a small file. If the file cannot be written, the failure
+is not remembered, and the call is not affected.
 """
 
 from __future__ import annotations
@@ -24,7 +24,8 @@ if TYPE_CHECKING:
 
 RETENTION_SECONDS = 600.0
 """Seconds for which a failure is remembered."""
-MAX_SESSIONS, MAX_TOOLS_PER_SESSION = 2048, 32
+MAX_MEMORY_FAILURES, MAX_TOOLS_PER_SESSION = 2048, 32
+"""Maximum number of failures in memory, and in the file of one session."""
 _MAX_FILE_BYTES = 1 << 16
 """Maximum size of a session's file."""
 
@@ -52,11 +53,11 @@ class MemoryFailureHistory:
         return found if found is not None and _is_recent(found.failed_at) else None
 
     def record_failure(self, session: str, tool: str, failure: RepeatedFailure) -> None:
-        """Record a failure. The oldest one is dropped if there are too many."""
+        """Record a failure, and drop the oldest one if there are too many."""
         with self._lock:
             self._failures.pop((session, tool), None)
             self._failures[session, tool] = failure
-            if len(self._failures) > MAX_SESSIONS:
+            if len(self._failures) > MAX_MEMORY_FAILURES:
                 del self._failures[next(iter(self._failures))]
 
     def forget(self, session: str, tool: str) -> None:
@@ -139,7 +140,7 @@ def _save(path: str, failures: dict[str, RepeatedFailure]) -> None:
         os.replace(draft, path)
         _delete_expired(folder)
     except OSError:
-        return  # nothing is remembered then
+        return  # the failure is not remembered
 
 
 def _encode_failures(failures: dict[str, RepeatedFailure]) -> bytes:

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     T = TypeVar("T")
 
 LEASE_SECONDS = 60.0
-"""Lifetime of a lease in seconds. It is renewed after a third of this time."""
+"""Lifetime of a lease in seconds. Leases are renewed after a third of this time."""
 _CONNECTION_DEFAULTS = {
     "application_name": "tooli",
     "keepalives": "1",
@@ -153,7 +153,7 @@ class PostgresIdempotencyStore(IdempotencyStore):
         if self._connection is not None and self._pid == os.getpid():
             self._set_timeout(self._connection, timeout)
             return self._connection
-        if self._pid != os.getpid():  # a forked process: the parent renews its own leases
+        if self._pid != os.getpid():  # after a fork: the parent renews its own leases
             self._leased_attempts, self._renewal_thread = set(), None
             self._renewal_lock = allocate_lock()
         options = {**_CONNECTION_DEFAULTS, "connect_timeout": str(max(2, int(timeout)))}
@@ -229,7 +229,7 @@ def _load_psycopg() -> Any:
 
 
 def redact_password(text: str, url: str) -> str:
-    """Remove the passwords of a URL from a text."""
+    """Return a text without the passwords of a URL."""
     text = text.replace(url, redact_url(url))
     for secret in _find_secrets(url):
         for form in (secret, unquote(secret)):

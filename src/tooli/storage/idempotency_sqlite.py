@@ -1,8 +1,8 @@
 """The idempotency store of one user on one machine: an SQLite file that only the user can read.
 
-A damaged database is never repaired. It is renamed and kept, and a new one is created. Calls that
-must not run twice are refused until the keys of the damaged database have expired, because it may
-hold the key of such a call.
+A damaged database is never repaired. It is renamed and kept, and a new one is created. The damaged
+database may contain the key of a call that must not run twice. So such calls are refused until its
+keys have expired.
 
 `get_idempotency_store` returns this store, or the Postgres store if a URL is configured.
 """
@@ -127,7 +127,10 @@ class SqliteIdempotencyStore(IdempotencyStore):
             self._lock.release()
 
     def _retry_while_busy(self, work: Callable[[SqlConnection], T], deadline: float) -> T:
-        """Repeat the work until the deadline. SQLite's own timeout does not cover every lock."""
+        """Retry the work until the deadline while the database is locked.
+
+        SQLite's own timeout does not cover every lock.
+        """
         sqlite3 = _load_sqlite()
         while True:
             # In tenths of a second, so that the timeout of the connection rarely changes.
@@ -280,7 +283,7 @@ def _create_private_file(folder: str, path: str) -> None:
 
 
 def _find_recent_quarantine(path: str) -> str | None:
-    """Return a damaged database whose keys may not have expired yet."""
+    """Return the path of a damaged database whose keys may not have expired yet, or None."""
     folder, name = os.path.split(path)
     prefix = f"{name}.damaged-"
     for found in os.listdir(folder):
@@ -332,7 +335,7 @@ class _ProcessLock:
             self._file = os.open(self._path, os.O_CREAT | os.O_RDWR, 0o600)
             fcntl.flock(self._file, fcntl.LOCK_EX)
         except (ImportError, OSError):
-            pass  # without a lock, a second process finds the new, intact database
+            pass  # no lock available: a second process finds the new, intact database
 
     def __exit__(self, *_: object) -> None:
         if self._file is not None:

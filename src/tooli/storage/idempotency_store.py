@@ -144,7 +144,7 @@ class IdempotencyEntry(Record):
 
 
 class StoreUnavailable(Exception):  # noqa: N818
-    """The store cannot be used; has a reason and a fix."""
+    """The store cannot be used. The exception has a reason and a fix."""
 
     def __init__(
         self, reason: str, fix: str, *, damaged_path: str | None = None, is_busy: bool = False
@@ -152,8 +152,8 @@ class StoreUnavailable(Exception):  # noqa: N818
         super().__init__(reason)
         self.reason = reason
         self.fix = fix
-        self.is_busy = is_busy  # other processes hold the lock: trying again may help
-        self.damaged_path = damaged_path  # where the unreadable database is
+        self.is_busy = is_busy  # other processes hold the lock; a retry may succeed
+        self.damaged_path = damaged_path  # path of the unreadable database
 
 
 class KeyStillRunning(Exception):  # noqa: N818
@@ -167,7 +167,10 @@ class KeyStillRunning(Exception):  # noqa: N818
 def evaluate_entry(
     entry: IdempotencyEntry, fingerprint: str, can_rerun: bool, now: float
 ) -> BeginResult | None:
-    """Return what an entry means for a call with its key; None if the call may take it over."""
+    """Return the result of `begin` for a call whose key has an entry.
+
+    Returns None if the call may take the entry over.
+    """
     retention = RETENTION_SECONDS if entry.state == "done" else UNFINISHED_RETENTION_SECONDS
     if now - (entry.ended or entry.started) > retention and not is_running(entry, now):
         return None
@@ -185,7 +188,7 @@ def is_running(entry: IdempotencyEntry, now: float) -> bool:
     if entry.state != "running":
         return False
     if entry.lease_expired is not None and not has_boot_id(entry.owner):
-        return not entry.lease_expired  # the process number may belong to any machine
+        return not entry.lease_expired  # the PID may belong to any machine
     alive = is_alive(entry.owner)
     if alive is False or (alive is True and is_verifiable(entry.owner)):
         return alive
@@ -208,7 +211,7 @@ class SqlDialect(Record):
     now: str  # the current time
     timestamp: str  # template: seconds since 1970 → the type of the column `started`
     epoch: str  # template: the column `started` → seconds since 1970
-    interval: str  # template: a number of seconds that can be subtracted from a time
+    interval: str  # template: number of seconds → a value that can be subtracted from a time
     empty_bytes: str
     lease: str | None = None  # end of a new lease; None if the table has no leases
     for_update: str = ""  # locks selected rows
@@ -352,7 +355,7 @@ class IdempotencyStore:
         return self._execute(finish_entry, token.timeout)
 
     def release(self, token: AttemptToken) -> None:
-        """Delete an entry, because its call will be made again from the start."""
+        """Delete an entry, so that the next call with its key is new."""
         values = (*token.scoped_key.columns, token.attempt)
         self._execute(
             lambda connection: connection.execute(self._statements.release, values), token.timeout
@@ -403,7 +406,7 @@ class IdempotencyStore:
     # -------------------------------------------------------------- implemented by subclasses
 
     def _execute(self, work: Callable[[SqlConnection], T], timeout: float) -> T:
-        """Run some work on the connection within a number of seconds."""
+        """Call `work` with the connection and return its result, within `timeout` seconds."""
         raise NotImplementedError
 
     def _transaction(self, connection: SqlConnection) -> AbstractContextManager[object]:

@@ -41,7 +41,7 @@ _TOOL_DATA = (
     *("value", "items", "next_cursor", "arguments", "why", "texts", "printed"),
     "fields",  # of an error
 )
-"""Names in a payload whose values come from the tool, so that they may contain secrets."""
+"""Names in a payload whose values come from the tool and may contain secrets."""
 
 
 class StoredOutcome(Record):
@@ -55,10 +55,11 @@ class StoredOutcome(Record):
 def encode_outcome(
     redaction: Call | RedactionPolicy, outcome: Outcome, printed: str, warnings: list[str]
 ) -> tuple[bytes, Outcome]:
-    """Return an outcome as bytes, and the outcome to return to the caller.
+    """Return the encoded outcome, and the outcome to return to the caller.
 
-    Encoding consumes iterators. So the second outcome is a copy if the value is not plain JSON, and
-    then `warnings` gets a line for each value that JSON cannot hold.
+    Encoding consumes iterators. So the returned outcome has a copy of the value if the value is not
+    plain JSON. In this case a line for each value that JSON cannot represent is added to
+    `warnings`.
     """
     all_warnings = list(warnings)
     if isinstance(outcome, Failed):
@@ -91,14 +92,14 @@ def encode_items(
 def _finish_payload(
     payload: JsonObject, warnings: list[str], subject: str, redactor: RecordRedactor
 ) -> JsonObject:
-    """Return the payload to store: without secrets, with a warning about removed ones."""
+    """Return the payload without secrets, with the warnings and one about removed secrets."""
     payload = _redact_payload(payload, redactor)
     redactor.add_warnings(warnings, subject)
     return {**payload, "warnings": redactor.redact(warnings)} if warnings else payload
 
 
 def _redact_payload(part: object, redactor: RecordRedactor) -> Any:
-    """Redact the data of the tool. Decoding needs the other names and values of the format."""
+    """Redact the data of the tool only. Decoding needs the other names and values."""
     if is_list(part):
         return [_redact_payload(item, redactor) for item in part]
     if not is_object(part) or not redactor.has_secrets:
@@ -165,8 +166,8 @@ def _encode_value(value: Any, warnings: list[str]) -> tuple[Any, JsonObject]:
 def _is_json(value: object, depth_left: int = MAX_JSON_DEPTH) -> bool:
     """True if a value consists of JSON types and NaN, so that it can be read repeatedly.
 
-    Values that are nested too deeply return False, because they may contain themselves. The search
-    stops at the first other type, because a part that occurs many times is searched many times.
+    Returns False for values that are nested too deeply, because they may contain themselves. The
+    search stops at the first other type. A part that occurs many times is searched many times.
     """
     if is_object(value):
         return depth_left > 0 and all(_is_json(item, depth_left - 1) for item in value.values())

@@ -27,15 +27,15 @@ if TYPE_CHECKING:
     from tooli.records.record_flow import Push, RecordFlow
 
 SEARCH_DISTANCE = 500
-"""Number of records before and after its position in which a stream is searched.
+"""Number of records before and after the position of a cursor that are searched in a stream.
 
-Lists are searched whole.
+Lists are searched completely.
 """
 CONTEXT_CHARS = 64
-"""Number of characters before a position in a text that identify the position."""
+"""Number of characters before a position in a text whose digest identifies the position."""
 RECORD_DIGEST_BYTES = 5
 MAX_RECORD_DIGESTS = 3
-"""Number of records before its position that a cursor identifies."""
+"""Maximum number of records before its position that a cursor contains digests of."""
 _BINDING_BYTES, _POSITION_BYTES, _SIGNATURE_BYTES = 6, 5, 9
 
 
@@ -103,11 +103,11 @@ def make_page_window(call: Call, flow: RecordFlow) -> PageWindow | None:
 
 
 class PageWindow(RecordProcessor):
-    """A processor that passes on the records of one page."""
+    """A processor that passes only the records of one page."""
 
     def __init__(self, flow: RecordFlow, binding: bytes, key: bytes) -> None:
         self.flow = flow
-        self.count = 0  # records that were passed on
+        self.count = 0  # records that have passed
         self.warnings: list[str] = []
         start: CursorPosition | None = flow.cursor_position
         self._start = start or CursorPosition(binding, 0)
@@ -142,13 +142,13 @@ class PageWindow(RecordProcessor):
         return self._push(record) or self.count == self._limit
 
     def set_all_records(self, records: list[Any]) -> None:
-        """Set the list of all records, so that they can be counted and searched whole."""
+        """Set the list of all records, so that the total is known and all of them are searched."""
         self._known_total = len(records)
         source_page = self.flow.tool_page
         self.flow.total = self._known_total if source_page is None else source_page.total
 
     def use_whole_result(self, value: Any) -> None:
-        """Use a whole result as the page. Only `cursor_after` is called then."""
+        """Use a whole result as the page. Afterwards only `cursor_after` may be called."""
         if isinstance(value, str):
             self.remaining_text(value)
             return

@@ -1,7 +1,7 @@
-"""Identify processes, so that another process can check whether one is still running.
+"""Process identities, by which another process can check whether a process is still running.
 
 On Linux the check is certain, because the start time distinguishes a process from a later one with
-the same PID. On other systems only the PID is known, so callers also consider its age.
+the same PID. On other systems only the PID is known, so callers also consider the age of the entry.
 """
 
 from __future__ import annotations

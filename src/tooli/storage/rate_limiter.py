@@ -1,4 +1,4 @@
-"""Rate limits: how often each caller has called each command recently, in this process.
+"""Rate limits: count the recent calls of each caller to each command, in this process.
 
 The package `limits`, which comes with tooli[http] and tooli[mcp], implements moving windows. This
 module stores the timestamps, because the memory storage of `limits` never forgets a caller. The
@@ -27,7 +27,7 @@ _EVICTION_DIVISOR = 8  # one eighth is dropped at a time, so that eviction is ra
 
 
 class RateWindow:
-    """The times of a caller's calls, oldest first, and for how many seconds they count."""
+    """The times of a caller's calls, oldest first, and the seconds for which they count."""
 
     __slots__ = ("expiry", "timestamps")
 
@@ -51,7 +51,7 @@ class RateWindowStorage:
         self._count = 0
 
     def acquire_entry(self, key: str, limit: int, expiry: int, amount: int = 1) -> bool:
-        """Record calls if the limit allows them; return whether it does."""
+        """Record `amount` calls if the limit allows them; return False if it does not."""
         with self._lock:
             window = self._windows.pop(key, None) or RateWindow(expiry)
             self._windows[key] = window  # the last one is the most recently used
@@ -75,7 +75,7 @@ class RateWindowStorage:
             return (window.timestamps[0], len(window.timestamps)) if window.timestamps else (now, 0)
 
     def _evict(self, now: float) -> None:
-        """Drop empty windows, then the least recently used ones. The last used one stays."""
+        """Drop empty windows, then the least recently used ones, but never the latest one."""
         for key, window in list(self._windows.items()):
             self._count -= window.discard_expired(now)
             if not window.timestamps:
@@ -116,7 +116,7 @@ class RateLimiter:
         """Count a call if every rate allows it.
 
         Returns 0 and "" if the call is allowed; otherwise the seconds to wait and the rate that
-        requires it. Then the call counts for no rate.
+        requires it. A call that is not allowed counts for no rate.
         """
         with self._lock:
             waits = [

@@ -81,9 +81,10 @@ _cached_keys: dict[tuple[str, bool], bytes] = {}
 
 
 def load_or_create_key(name: str) -> bytes | None:
-    """Return the user's key of that name, created on first use; None if no file can be kept.
+    """Return the user's key with a name; create it on first use.
 
-    The key is a file that only the user can read. All processes of the user get the same key.
+    Returns None if the key file can be neither read nor created. Only the user can read the file.
+    All processes of the user get the same key.
     """
     state_dir = get_state_dir()
     path = os.path.join(state_dir, f"{name}.key")
@@ -91,7 +92,7 @@ def load_or_create_key(name: str) -> bytes | None:
 
 
 def load_key(name: str) -> bytes | None:
-    """Return the user's key of that name if it exists."""
+    """Return the user's key with a name; None if it does not exist."""
     return _read_key(os.path.join(get_state_dir(), f"{name}.key"))
 
 
@@ -101,10 +102,10 @@ def get_cursor_key(*, owns_process: bool) -> bytes:
     Args:
         owns_process: True if each call has a process of its own, as on the command line.
 
-    If no file can be kept, for example in a sandbox, a server uses a random key. On the command
-    line the next process must accept the cursors of this one, so the key is derived from the user
-    ID. Such a signature detects mistakes but not forgery. Only the person who types the command
-    could forge it.
+    If the key file cannot be created, for example in a sandbox, a server uses a random key. On the
+    command line the next process must accept the cursors of this one, so the key is derived from
+    the user ID. Such a signature detects mistakes but not forgery. Only the person who types the
+    command could forge it.
     """
     secret = os.environ.get("TOOLI_SEAL_KEY")
     if secret:
@@ -250,7 +251,7 @@ class _MessageKey:
         self._is_shared = True
 
     def claim_nonce(self, token: ExpiringToken) -> bool:
-        """True if this is the first use of a token."""
+        """Mark a token as used; return False if it was used before."""
         now = time()
         with self._lock:
             for nonce in [name for name, end in self._used_nonces.items() if end < now]:
@@ -263,7 +264,7 @@ class _MessageKey:
         folder = os.path.join(get_state_dir(), "seals")
         try:
             return claim_once(folder, token.nonce, 2 * MAX_MESSAGE_TTL_SECONDS)
-        except OSError:  # it is unknown whether the token was used, so it is refused
+        except OSError:  # it is unknown whether the token was used, so reject it
             return False
 
 
@@ -271,7 +272,7 @@ _message_key = _MessageKey()
 
 
 def sign_message(message: Mapping[str, Any], ttl: float = MAX_MESSAGE_TTL_SECONDS) -> str:
-    """Return a JSON object as a token that a client can hold, but neither create nor change.
+    """Return a signed token with a JSON object. Clients can read the token but not change it.
 
     The token expires after `ttl` seconds, ten minutes at most, and can be verified once.
     """
@@ -283,7 +284,11 @@ def sign_message(message: Mapping[str, Any], ttl: float = MAX_MESSAGE_TTL_SECOND
 
 
 def verify_message(text: str) -> JsonObject:
-    """Return the signed JSON object and mark its token as used; raise InvalidToken."""
+    """Return the JSON object of a token and mark the token as used.
+
+    Raises:
+        InvalidToken: the token is not valid, has expired or was already used.
+    """
     from json import loads
 
     token = decode_expiring_token(
@@ -330,12 +335,12 @@ def compute_plan_binding(fingerprint: str, principal: str | None) -> bytes:
 
 
 def encode_plan_token(binding: bytes, plan_digest: str, action_digests: bytes) -> str | None:
-    """Return the token for a plan; None if no key can be kept.
+    """Return the token for a plan; None if the key can be neither read nor created.
 
     Args:
         binding: result of `compute_plan_binding`.
         plan_digest: digest of the plan, in hexadecimal digits.
-        action_digests: digests of its actions, one after the other.
+        action_digests: the concatenated digests of its actions.
     """
     key = load_or_create_key("plans")
     if key is None:
@@ -345,7 +350,7 @@ def encode_plan_token(binding: bytes, plan_digest: str, action_digests: bytes) -
 
 
 def decode_plan_token(text: str) -> PlanToken:
-    """Return the content of a plan token; raise InvalidToken."""
+    """Return the content of a plan token; raise InvalidToken if it is not valid."""
     key = load_or_create_key("plans")
     if key is None:
         raise InvalidToken("the key for plans cannot be read in the state directory")

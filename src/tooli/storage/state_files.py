@@ -1,10 +1,11 @@
 """Files in the user's state directory: location, safe names, single-use markers, large results.
 
-A marker is an empty file that records that something happened once, for example that a token was
-used or that a session made its first call. Only one of several processes can create the file, so
-no database is needed.
+A marker is an empty file that records a single event, for example that a token was used or that a
+session made its first call. Only one of several processes can create the file, so no database is
+needed.
 
-An overflow file has a whole result that was too large to return. It is kept for a while.
+An overflow file contains a whole result that was too large to return. The oldest overflow files are
+deleted when there are too many.
 """
 
 from __future__ import annotations
@@ -18,11 +19,11 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 SESSION_RETENTION_SECONDS = 30 * 24 * 3600
-"""Seconds after which the first call of a session may be forgotten."""
+"""Seconds for which the first call of a session is remembered."""
 MAX_OVERFLOW_FILES = 40
-"""Maximum number of files. The oldest ones are deleted."""
+"""Maximum number of overflow files. The oldest ones are deleted."""
 MAX_OVERFLOW_BYTES = 256 << 20
-"""Maximum size of all files."""
+"""Maximum size of all overflow files together."""
 _PURGE_ONE_IN = 61
 """One in this many marker names triggers a purge.
 
@@ -119,7 +120,7 @@ def _delete_expired(folder: str, ttl: float) -> None:
 
 
 def write_overflow(name: str, chunks: Iterable[bytes]) -> str | None:
-    """Write a result to a file that only the user can read; return its path.
+    """Write a result to an overflow file that only the user can read; return its path.
 
     Returns None if neither the state directory nor the temporary directory can be written.
     """
