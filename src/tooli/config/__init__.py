@@ -1,4 +1,4 @@
-"""Settings from flags, environment variables and files, merged into one value each.
+"""Settings: flags, environment variables and files, merged into one value per setting.
 
     flag ▸ TOOLI_* ▸ .env ▸ .tooli.yaml, pyproject.toml ▸ user ▸ system ▸ default
 

@@ -20,7 +20,7 @@ SYSTEM_CONFIG_PATH = (
     else POSIX_CONFIG_PATH
 )
 MAX_PARENT_FOLDERS = 40
-"""Maximum number of parent folders that are searched for the project."""
+"""Maximum number of folders, from the current one upwards, that are searched for the project."""
 
 DISABLED_VALUES = ("off", "0", "false", "no")
 """Values of `TOOLI_CONFIG` that disable the files of project and user, but not of the system."""
@@ -34,7 +34,7 @@ class ConfigFile(Record):
 
 
 def find_config_files(env: Mapping[str, str], folder: str | None = None) -> list[ConfigFile]:
-    """Return the existing files, highest layer first."""
+    """Return the existing settings files, highest layer first."""
     found: list[ConfigFile] = []
     if env.get("TOOLI_CONFIG", "").lower() not in DISABLED_VALUES:
         found += find_project_files(folder)
@@ -50,7 +50,7 @@ _work_dir_change = ("", "")
 
 
 def change_work_dir(folder: str) -> None:
-    """Change to the folder of `work_dir`. Project files are still searched from the old folder."""
+    """Change the working directory to `work_dir`. Project files stay those of the old directory."""
     global _work_dir_change  # a process has one current folder
     before = original_work_dir()
     os.chdir(folder)
@@ -58,7 +58,7 @@ def change_work_dir(folder: str) -> None:
 
 
 def original_work_dir() -> str:
-    """Return the current folder before any change to `work_dir`; "" if it was deleted."""
+    """Return the working directory before `change_work_dir`; "" if it was deleted."""
     try:
         current = os.getcwd()
     except OSError:
@@ -67,7 +67,7 @@ def original_work_dir() -> str:
 
 
 def find_project_files(folder: str | None = None) -> list[ConfigFile]:
-    """Return the settings files of the project of a folder, by default the current folder.
+    """Return the settings files of the project that a folder, by default the current one, is in.
 
     The project folder is the nearest folder with a `.tooli.yaml`, a pyproject.toml with a table
     `tool.tooli`, or a `.git`. If there is none, it is the folder itself.
@@ -116,6 +116,6 @@ def mentions_tooli(path: str) -> bool:
         with open(path, "rb") as file:
             text = file.read().translate(None, b" \t\r\"'")
     except OSError:
-        return True  # reading the settings reports the error
+        return True  # the error is reported when the settings are read
     signs = (b"tool.tooli]", b"tool.tooli.", b"tool.tooli=", b"[tool]\n", b"\ntool={")
     return any([sign in b"\n" + text for sign in signs])

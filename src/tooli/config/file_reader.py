@@ -4,8 +4,8 @@ YAML files are read by PyYAML, TOML files by tomllib (tomli on Python 3.10). Bot
 loaded only for such a file. `.env` files need no library.
 
 PyYAML adds about 20 ms to a call that takes 16 ms without it. So `read_plain_yaml` reads files
-that contain only names, values, sections and comments, in 2 ms. It reads such a file exactly as
-PyYAML does, and raises NeedsYamlLibrary for any other file, which PyYAML then reads as a whole.
+that contain only names, values, sections and comments, in 2 ms, with the same result as PyYAML. It
+raises NeedsYamlLibrary for any other file, and PyYAML then reads the whole file.
 
 Values are returned as text, and the definition of the setting converts them later. So `off` is a
 policy in `security_policy: off` and a boolean in `quiet: off`.
@@ -44,7 +44,7 @@ class ConfigSection(Record):
 
 
 class UnreadableConfig(ValueError):  # noqa: N818
-    """A settings file cannot be read; has the line of the problem, or 0."""
+    """A settings file cannot be read. `line` is the line of the problem, or 0."""
 
     def __init__(self, line: int, message: str) -> None:
         super().__init__(message)
@@ -52,7 +52,7 @@ class UnreadableConfig(ValueError):  # noqa: N818
 
 
 class NeedsYamlLibrary(Exception):  # noqa: N818
-    """A file uses YAML syntax that the plain reader does not know."""
+    """A file uses YAML syntax that `read_plain_yaml` does not support."""
 
     def __init__(self, line: int, syntax: str) -> None:
         super().__init__(syntax)
@@ -92,7 +92,7 @@ def _read_text(path: str) -> str:
 
 
 def read_yaml(text: str) -> ConfigSection:
-    """Return the settings of a YAML file; raise UnreadableConfig."""
+    """Return the settings of a YAML file; raise UnreadableConfig if it is invalid."""
     try:
         return read_plain_yaml(text)
     except NeedsYamlLibrary as reason:
@@ -104,7 +104,7 @@ def read_with_pyyaml(text: str, unknown_line: int) -> ConfigSection:
 
     Args:
         text: the content of the file.
-        unknown_line: the first line that the plain reader does not understand.
+        unknown_line: the first line that `read_plain_yaml` does not support.
     """
     import yaml
 
@@ -126,7 +126,7 @@ def read_with_pyyaml(text: str, unknown_line: int) -> ConfigSection:
 
 
 class _NodeConverter:
-    """Converts the nodes of PyYAML and limits their depth and number, aliases included."""
+    """Converts the nodes of PyYAML. Limits their depth and number; each use of an alias counts."""
 
     def __init__(self, loader: SafeLoader) -> None:
         import yaml
@@ -140,7 +140,7 @@ class _NodeConverter:
         line = node.start_mark.line + 1
         self._count += 1
         if depth > _MAX_DEPTH or self._count > _MAX_NODES:
-            raise UnreadableConfig(line, "the file has too many sections, or too deep ones")
+            raise UnreadableConfig(line, "the file has too many values, or is nested too deeply")
         if isinstance(node, self._scalar_class):
             return RawSetting(node.value, line, self._scalar_kind(node, line))
         if not isinstance(node, self._mapping_class):
@@ -172,7 +172,7 @@ class _NodeConverter:
         for part in node.value if is_list else [node]:
             section = self.convert(part, depth + 1)
             if not isinstance(section, ConfigSection):
-                raise UnreadableConfig(part.start_mark.line + 1, "<< must name a section")
+                raise UnreadableConfig(part.start_mark.line + 1, "<< must refer to a section")
             for name, value in section.entries.items():
                 merged.setdefault(name, value)
         return merged
@@ -208,7 +208,7 @@ def read_plain_yaml(text: str) -> ConfigSection:
     lines = list(_content_lines(text))
     section, rest = _parse_section(lines, 0, lines[0][1] if lines else 0, 0)
     if rest < len(lines):
-        raise NeedsYamlLibrary(lines[rest][0], "an indentation that fits no section")
+        raise NeedsYamlLibrary(lines[rest][0], "an indentation that matches no section")
     return section
 
 
@@ -240,7 +240,7 @@ def _parse_section(
             if value is not None:
                 raise NeedsYamlLibrary(lines[i][0], "a value of several lines")
             if depth >= _MAX_DEPTH:
-                raise UnreadableConfig(number, "the sections are too deep")
+                raise UnreadableConfig(number, "the sections are nested too deeply")
             entries[name], i = _parse_section(lines, i, lines[i][1], depth + 1)
         else:
             entries[name] = value if value is not None else RawSetting("", number)
@@ -292,7 +292,7 @@ def read_toml(text: str) -> ConfigSection:
         line = _line_from_message(str(failure))
         raise UnreadableConfig(line, f"invalid TOML: {failure}") from None
     except RecursionError:
-        raise UnreadableConfig(0, "the tables are too deep") from None
+        raise UnreadableConfig(0, "the tables are nested too deeply") from None
     tools = document.get("tool")
     table: object = tools.get("tooli", {}) if is_object(tools) else {}
     if not is_object(table):
@@ -313,7 +313,7 @@ def _section_from_table(
 ) -> ConfigSection:
     section_line = _find_line(text, path)
     if len(path) > _MAX_DEPTH + 2:
-        raise UnreadableConfig(section_line, "the tables are too deep")
+        raise UnreadableConfig(section_line, "the tables are nested too deeply")
     entries: dict[str, SectionValue] = {}
     for name, value in table.items():
         line = _find_line(text, (*path, name))
@@ -333,7 +333,7 @@ def _section_from_table(
 def _find_line(text: str, path: tuple[str, ...]) -> int:
     """Return the line that sets a key; the line of its table if the key is not found.
 
-    TOML libraries report no lines. This scan is only for messages, so it may be fooled by
+    TOML libraries report no lines. The result is used only in messages, so it may be wrong for
     unusual syntax.
     """
     best, depth = 0, 0

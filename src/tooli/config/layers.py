@@ -33,7 +33,7 @@ LAYERS = ("flag", "environment", ".env", "project", "user", "system", "default")
 
 
 class SettingValue(Record):
-    """The value of a setting in one layer, and its origin: a flag, a variable, a file with line."""
+    """The value of a setting in one layer, and its origin: a flag, a variable, or file and line."""
 
     value: Any
     layer: str
@@ -41,7 +41,7 @@ class SettingValue(Record):
 
 
 class SettingFault(Record):
-    """A problem with a setting and its origin."""
+    """A problem with a setting, and the origin of the setting."""
 
     origin: str
     message: str
@@ -66,7 +66,7 @@ def make_settings_error(faults: Sequence[SettingFault]) -> ToolError:
 
 
 class Settings:
-    """The settings of a run: the values of every layer, and the problems with them."""
+    """The settings of a run: the values of all layers, and the problems that were found."""
 
     def __init__(self) -> None:
         self.all_values: dict[str, list[SettingValue]] = {}
@@ -79,9 +79,10 @@ class Settings:
         return value.value if value is not None else None
 
     def effective(self, name: str) -> SettingValue | None:
-        """Return the effective value: that of the highest layer.
+        """Return the effective value of a setting with its origin, or None.
 
-        For a security setting, the values of all layers are merged.
+        It is the value of the highest layer. For a security setting, the values of all layers are
+        merged.
         """
         values = self.all_values.get(name)
         if not values:
@@ -124,7 +125,7 @@ def resolve_settings(
         env: environment variables; by default those of the process.
         folder: folder whose project is read; by default the current folder.
         callers: returns the name and category of the caller. Called only if a file needs them.
-        defaults: default values that differ from those of the table.
+        defaults: default values that replace those of the table.
     """
     environ = os.environ if env is None else env
     settings = Settings()
@@ -162,7 +163,7 @@ def _check_single_project_file(settings: Settings) -> None:
     if len(paths) > 1 and all([_has_settings(path) for path in paths]):
         other = os.path.basename(paths[0])
         settings.faults.append(
-            SettingFault(paths[1], f"{other} has settings as well; keep one of the two files")
+            SettingFault(paths[1], f"{other} also has settings; keep only one of the two files")
         )
 
 
@@ -240,9 +241,10 @@ def _applicable_sections(
 def _caller_settings(
     settings: Settings, file: ConfigFile, section: ConfigSection
 ) -> list[tuple[SettingDefinition, RawSetting]]:
-    """Return the settings of a `callers` section. They are checked for every caller.
+    """Return the valid settings of a caller's section, and report the invalid ones.
 
-    Security settings are not allowed there, because callers identify themselves.
+    Sections of other callers are checked as well. Security settings are not allowed here, because
+    callers identify themselves.
     """
     found: list[tuple[SettingDefinition, RawSetting]] = []
     for definition, raw in _known_settings(settings, file, section):
@@ -355,8 +357,8 @@ def extract_security_rules(settings: Settings) -> SecuritySettings:
 def resolve_security_policy(state: AppState) -> None:
     """Set the security settings of an app: the strictest values of all layers.
 
-    Invalid settings become `faults`, which reject every call and prevent a server from starting:
-    an invalid setting may have been a restriction.
+    Invalid settings become `faults`, which reject every call and prevent a server from starting,
+    because an invalid setting may have been a restriction.
     """
     declared = SettingValue(state.declared_policy, "default", "the app's own")
     settings = resolve_settings(state.name, defaults={"security_policy": declared})
@@ -381,7 +383,7 @@ def _affects_every_surface(fault: SettingFault) -> bool:
 
 
 def make_work_dir_fault(value: SettingValue, reason: str | None) -> SettingFault:
-    """Return the fault of a `work_dir` that cannot be used."""
+    """Return the fault for a `work_dir` that cannot be used."""
     return SettingFault(
         value.origin, f"work_dir {value.value!r} cannot be used: {reason}", "work_dir"
     )

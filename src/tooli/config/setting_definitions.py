@@ -28,7 +28,7 @@ class RawSetting(Record):
 
     text: str
     line: int = 0
-    kind: str = "any"  # "text" if it was quoted; "number", "boolean" in TOML; otherwise "any"
+    kind: str = "any"  # "text" if quoted; in TOML also "number" or "boolean"; otherwise "any"
 
 
 class InvalidSetting(ValueError):  # noqa: N818
@@ -49,12 +49,12 @@ class SettingDefinition(Record):
 
     @property
     def variable(self) -> str:
-        """The environment variable that sets it."""
+        """The environment variable that sets this setting."""
         return f"TOOLI_{self.name.upper()}"
 
     @property
     def flag(self) -> str | None:
-        """The command line flag with the same effect."""
+        """The command line flag with the same effect, or None."""
         from tooli.core.options import setting_flag  # only messages and documents need it
 
         return setting_flag(self.name)
@@ -64,28 +64,28 @@ class SettingDefinition(Record):
         """The accepted values, for messages and documentation."""
         return "|".join(self.choices) if self.choices else _KIND_DESCRIPTIONS[self.kind]
 
-    def convert(self, scalar: RawSetting) -> Any:
-        """Return the value of a raw setting; raise InvalidSetting."""
-        text = scalar.text.strip()
+    def convert(self, raw: RawSetting) -> Any:
+        """Convert a raw setting to its type; raise InvalidSetting if it is not valid."""
+        text = raw.text.strip()
         if self.kind == "choice":
-            if scalar.kind in ("any", "text") and text in self.choices:
+            if raw.kind in ("any", "text") and text in self.choices:
                 return text
         elif self.kind in ("text", "paths"):
             value = text if self.kind == "text" else tuple(filter(None, text.split(os.pathsep)))
             if value and text.isprintable():
                 return value
-        elif scalar.kind != "text":
-            value = _PARSERS[self.kind](text, scalar.kind)
+        elif raw.kind != "text":
+            value = _PARSERS[self.kind](text, raw.kind)
             if value is not None:
                 return value
-        raise InvalidSetting(f"{self.name} must be {self.type}, not {quote_value(scalar)}")
+        raise InvalidSetting(f"{self.name} must be {self.type}, not {quote_value(raw)}")
 
 
-def quote_value(scalar: RawSetting) -> str:
-    """Return an invalid value for a message: shortened, on one line."""
-    text = "".join([c for c in scalar.text if c.isprintable()])
+def quote_value(raw: RawSetting) -> str:
+    """Return an invalid value for a message, shortened and on one line."""
+    text = "".join([c for c in raw.text if c.isprintable()])
     text = text if len(text) <= 40 else f"{text[:40]}…"
-    return repr(text) if scalar.kind == "text" or not text else text
+    return repr(text) if raw.kind == "text" or not text else text
 
 
 _KIND_DESCRIPTIONS = {
@@ -136,8 +136,8 @@ def _owner_setting(
 
 
 SETTINGS: dict[str, SettingDefinition] = {
-    key.name: key
-    for key in (
+    definition.name: definition
+    for definition in (
         SettingDefinition(
             "output",
             "choice",
@@ -216,14 +216,14 @@ OTHER_VARIABLES = (
 """Environment variables of the framework that are not settings."""
 
 
-def merge_security_values(key: SettingDefinition, values: list[Any]) -> Any:
+def merge_security_values(definition: SettingDefinition, values: list[Any]) -> Any:
     """Return the effective value of a security setting. `values` starts with the highest layer."""
-    if key.merge_rule == "lowest":  # the system decides, not the caller
+    if definition.merge_rule == "lowest":  # the system decides, not the caller
         return values[-1]
-    if key.merge_rule == "union":  # everything that any layer denies
+    if definition.merge_rule == "union":  # everything that any layer denies
         return tuple(dict.fromkeys([item for value in values for item in value]))
-    if key.merge_rule == "each":  # a path must be allowed by every layer
+    if definition.merge_rule == "each":  # a path must be allowed by every layer
         return tuple(values)
-    if key.kind == "boolean":
+    if definition.kind == "boolean":
         return any(values)
-    return max(values, key=key.choices.index)
+    return max(values, key=definition.choices.index)

@@ -104,8 +104,10 @@ def detect_execution_context(
 ) -> ExecutionContext:
     """Detect the caller of this process from its environment and its terminals.
 
-    `in_process` is True for a call from Python code, which is a category of its own. `deep` also
-    checks the parent processes and the files of containers.
+    Args:
+        env: environment variables; by default those of the process.
+        in_process: True for a call from Python code, which is a category of its own.
+        deep: also check the parent processes and the files of containers.
     """
     environ = dict(os.environ) if env is None else env  # a dict is faster for 150 lookups
     terminals = tuple([_is_terminal(stream) for stream in (sys.stdin, sys.stdout, sys.stderr)])
@@ -131,7 +133,7 @@ def detect_execution_context(
 
 
 def identify_caller(context: ExecutionContext) -> tuple[str | None, str | None, str | None]:
-    """Return name, version and category of a caller, as far as they are certain."""
+    """Return name, version and category of a caller; None for each that is not certain."""
     is_certain = context.is_agent and context.confidence >= MIN_NAMED_CONFIDENCE
     if is_certain or context.identified_via_convention:
         return context.caller_id, context.caller_version, str(context.category)
@@ -273,7 +275,7 @@ def _merge_candidates(found: tuple[Candidate, ...]) -> tuple[Candidate, ...]:
 def _detect_systems(
     env: Mapping[str, str], table: tuple[tuple[str, str], ...], category: CallerCategory
 ) -> tuple[Candidate, ...]:
-    """Return CI systems or containers. The generic `CI` counts only if no system is recognized."""
+    """Return CI systems or containers. `CI` alone is a candidate if no system is recognized."""
     confidence = 0.95 if category == "ci_cd" else 0.7
     found: list[Candidate] = []
     for name, marker in table:
@@ -298,7 +300,7 @@ def _container_candidate(found: tuple[str, str]) -> Candidate:
 
 
 def _terminal_candidate(terminals: tuple[bool, ...], in_process: bool) -> Candidate:
-    """Return the candidate without markers: Python code, a person at a terminal, or unknown."""
+    """Return the candidate if there are no markers: Python code, a person, or unknown."""
     stdin, stdout, stderr = terminals
     if in_process:
         return Candidate("python", CallerCategory.PYTHON_API, 0.9, ("app.call",))
@@ -311,7 +313,7 @@ def _terminal_candidate(terminals: tuple[bool, ...], in_process: bool) -> Candid
 
 
 def _prefer_human_in_container(candidates: tuple[Candidate, ...]) -> tuple[Candidate, ...]:
-    """Put the person before the container if a terminal is attached."""
+    """Put the person before the container if the process has a terminal."""
     fallback = candidates[-1]
     if fallback.category == "human" and candidates[0].category == "container":
         return (fallback, *candidates[:-1])

@@ -1,8 +1,11 @@
 """Tables of the environment variables that agents, CI systems and containers set.
 
-A marker has one of these forms: a variable that is set (`CODEX_THREAD_ID`), a variable with a
-certain value (`GEMINI_CLI=1`, `…=0|1`), a variable that contains a text (`PATH~.pi/agent/bin`), or
-several markers that must all match (`A & B`).
+A marker has one of these forms:
+
+    CODEX_THREAD_ID       the variable is set
+    GEMINI_CLI=1          the variable has this value; `0|1` allows several values
+    PATH~.pi/agent/bin    the variable contains this text
+    A & B                 both markers match
 """
 
 from __future__ import annotations
@@ -13,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
 MEASURED_CONFIDENCE, SOURCED_CONFIDENCE = 0.95, 0.9
-"""Confidence of a strong marker: measured in the real program, or documented by its vendor."""
+"""Confidence of a strong marker: observed in the real program, or documented by its vendor."""
 
 STRONG_MARKERS: tuple[tuple[str, float, tuple[str, ...]], ...] = (
     # The first matching row decides. Agents that also set variables of other agents come first.
@@ -170,7 +173,7 @@ def is_set(env: Mapping[str, str], name: str) -> bool:
 
 
 def matches(env: Mapping[str, str], marker: str) -> bool:
-    """True if an environment contains a marker."""
+    """True if an environment matches a marker."""
     if "&" in marker:
         return all([matches(env, part.strip()) for part in marker.split("&")])
     name, equals, value = marker.partition("=")
@@ -188,7 +191,7 @@ def marker_variables(marker: str) -> Iterator[str]:
 
 
 def strong_variables() -> frozenset[str]:
-    """Return every variable that can decide. If none is set, detection can be skipped."""
+    """Return every variable that can determine the caller. If none is set, skip detection."""
     markers = [marker for _, _, row in STRONG_MARKERS for marker in row]
     markers += [marker for _, marker in CI_MARKERS]
     named = {name for marker in markers for name in marker_variables(marker)}

@@ -32,7 +32,7 @@ AGENT_PROGRAMS: dict[str, str] = {
     "cline": "cline",
     "openhands": "openhands",
 }
-"""Agents by the name of their program, or of the script that an interpreter runs."""
+"""Agents by the name of their program or of their script."""
 
 AGENT_PACKAGES: dict[str, str] = {
     "@anthropic-ai/claude-code": "claude-code",
@@ -64,9 +64,9 @@ MAX_PROCESSES = 32
 
 
 def find_agents(root: str = "/", pid: int | None = None) -> list[tuple[str, str]]:
-    """Return the agents among the parent processes, and agents that a file of the machine reveals.
+    """Return the agents among the parent processes and the agents that a file indicates.
 
-    Each is a pair of name and signal.
+    Each agent is a pair of name and signal.
     """
     found: list[tuple[str, str]] = []
     for number, argv in iter_processes_upwards(root, os.getppid() if pid is None else pid):
@@ -110,7 +110,7 @@ def identify_agent(argv: list[str]) -> str | None:
 
 
 def iter_processes_upwards(root: str, pid: int) -> Iterator[tuple[int, list[str]]]:
-    """Yield the number and the command line of a process and of its parents."""
+    """Yield the PID and the command line of a process and of its parents."""
     table = None if os.path.isdir(os.path.join(root, "proc", str(pid))) else _list_with_ps()
     seen: set[int] = set()
     while pid > 0 and pid not in seen and len(seen) < MAX_PROCESSES:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from typing import Any
 
 _ENCODED_SEPARATORS = ("%2e", "%2f", "%5c", "%25", "%00")
-"""Encoded dots, separators and percent signs, which may be decoded after all checks."""
+"""Percent-encoded characters that another program may decode after the checks."""
 
 
 class Within(Record):
@@ -35,7 +35,7 @@ class Within(Record):
         root = os.path.realpath(os.fspath(self.root))
         for text in _iter_texts(value):
             _reject_encoded(text)
-            spellings = {text, text.replace("\\", "/")}  # a backslash separates on Windows
+            spellings = {text, text.replace("\\", "/")}  # "\\" is a separator on Windows
             if "://" in text or "\0" in text or not all([_is_inside(s, root) for s in spellings]):
                 raise ConversionError(
                     f"{text!r} must be inside {os.fspath(self.root)!r}",
@@ -49,7 +49,7 @@ def _is_inside(text: str, root: str) -> bool:
 
 
 class IdentifierConstraint(Record):
-    """`Annotated[str, Identifier]`: a name without parts of a path or a URL.
+    """`Annotated[str, Identifier]`: a name that cannot act as a path or a URL.
 
     Invalid for every caller: control characters, `..`, backslashes, `?`, `#`, percent-encoded dots
     and separators, and slashes at either end.
@@ -81,7 +81,7 @@ Identifier = IdentifierConstraint()
 
 
 class VerbatimConstraint(Record):
-    """`Annotated[str, Verbatim]`: any text, without the check for control characters."""
+    """`Annotated[str, Verbatim]`: any text; control characters are allowed."""
 
     def tooli_check(self, value: object) -> None:
         """Accept any value."""
@@ -110,7 +110,7 @@ DEFAULT_INPUT_LIMITS = InputLimits()
 
 
 def get_input_limits(constraints: tuple[Any, ...]) -> InputLimits:
-    """Return the input limits among the constraints of a parameter."""
+    """Return the input limits among the constraints of a parameter, or the default limits."""
     return next(
         (constraint for constraint in constraints if isinstance(constraint, InputLimits)),
         DEFAULT_INPUT_LIMITS,
@@ -118,7 +118,7 @@ def get_input_limits(constraints: tuple[Any, ...]) -> InputLimits:
 
 
 def find_control_character(text: str) -> str | None:
-    """Return the first control character except tabs and line breaks, as `U+001B at 5`."""
+    """Return the first control character except tabs and line breaks, as `U+001B at 5`, or None."""
     if text.isprintable():
         return None
     for i, char in enumerate(text):

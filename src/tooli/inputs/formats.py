@@ -48,7 +48,7 @@ _CHUNK_BYTES = 1 << 16
 
 
 def read_content(source: Input, annotation: object) -> Any:
-    """Return the content of an input as the annotated type; an iterator reads on demand."""
+    """Return the content of an input as the annotated type. An iterator reads it on demand."""
     if source.content is not MISSING and not isinstance(source.content, bytes):
         return (
             iter(source.content)
@@ -130,7 +130,7 @@ def _parse_content(source: Input, annotation: object) -> Any:
         return _parse_yaml(source)
     if is_collection and kind != "json":
         if kind == "jsonl" and not _is_jsonl(source):
-            try:  # one object that spans lines, or one object per line
+            try:  # it may be one object on several lines, or one object per line
                 return _parse_json(source)
             except FormatError:
                 pass
@@ -188,7 +188,7 @@ def _annotation_schema(annotation: object) -> JsonObject:
 
 
 def is_plain_instance(annotation: Any, value: Any) -> bool:
-    """True if a value obviously is of the annotated type; False if pydantic has to decide."""
+    """True if a value is certainly of the annotated type; False if pydantic must validate it."""
     typing = sys.modules.get("typing")
     if annotation is object or (typing is not None and annotation is typing.Any):
         return True
@@ -296,7 +296,7 @@ def build_validation_error(
 
 
 def _iter_lines(source: Input) -> Iterator[str]:
-    """Yield lines without line ends; with `--null`, the records between NUL characters."""
+    """Yield lines without line ends; with `--null`, records that end with NUL."""
     if source.nul:
         yield from _iter_nul_records(source)
         return
@@ -393,7 +393,7 @@ def _iter_json_lines(source: Input, file: BufferedReader, check: RowValidator) -
 
 
 def _iter_json_array(source: Input, file: BufferedReader, check: RowValidator) -> Iterator[Any]:
-    """Yield the items of a JSON array without reading all of it first."""
+    """Yield the items of a JSON array while it is read."""
     with io.TextIOWrapper(file, "utf-8-sig") as text:
         reader = _JsonArrayReader(source, text)
         reader.skip_whitespace()
@@ -412,12 +412,12 @@ def _iter_json_array(source: Input, file: BufferedReader, check: RowValidator) -
             )
         if reader.skip_whitespace():
             raise build_format_error(
-                source, "not valid JSON: something follows the array", reader.line_number()
+                source, "not valid JSON: there is text after the array", reader.line_number()
             )
 
 
 class _JsonArrayReader:
-    """Reads the items of a JSON array; keeps only the part of the text that it needs."""
+    """Reads the items of a JSON array. Keeps only the part of the text that is not decoded yet."""
 
     def __init__(self, source: Input, file: TextIOWrapper) -> None:
         self.text = ""
@@ -457,7 +457,7 @@ class _JsonArrayReader:
     def read_value(self) -> Any:
         """Read the value at the current position."""
         self._size = _CHUNK_BYTES
-        line, problem = self.line_number(), "it ends too early"
+        line, problem = self.line_number(), "unexpected end of the text"
         while True:
             failure: Any = None
             try:
@@ -515,7 +515,7 @@ def _read_header(source: Input, cells: list[str], line: int) -> list[str]:
     duplicate = next((name for i, name in enumerate(names) if name in names[:i]), MISSING)
     if duplicate is not MISSING:
         raise build_format_error(
-            source, f"the column {duplicate!r} is in the first row twice", line
+            source, f"the column {duplicate!r} occurs twice in the first row", line
         )
     return names
 

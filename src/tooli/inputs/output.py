@@ -49,7 +49,7 @@ class Output:
 
     @property
     def is_stdout(self) -> bool:
-        """True if it is written to stdout."""
+        """True if the output goes to stdout."""
         return self.target == "-"
 
     @property
@@ -78,7 +78,7 @@ class Output:
         errors: str | None = None,
         newline: str | None = None,
     ) -> IO[Any]:
-        """Open it for writing: text, or bytes with `"wb"`. Opening it again starts over."""
+        """Open the output for text, or for bytes with `"wb"`. Opening it again truncates it."""
         if mode not in ("w", "wt", "wb"):
             raise ValueError(f"the mode of an output must be 'w' or 'wb', not {mode!r}")
         binary = "b" in mode
@@ -135,7 +135,7 @@ class Output:
     def create_temporary_file(self) -> str:
         """Create the temporary file for a process that may not create files; return its path.
 
-        It contains a marker until it is opened, so that an unused file is not committed.
+        The file contains a marker until the tool opens it, so that an unused file is not committed.
         """
         path = self._write_path() or os.devnull
         if path == self._temporary_file:
@@ -160,12 +160,12 @@ class Output:
         self._reserved_path = None
 
     def close(self) -> None:
-        """Close all open files, so that the content is written."""
+        """Close all open files, so that buffered content is written."""
         for file in self._open_files:
             file.close()
 
     def commit(self) -> None:
-        """Replace the target with the written file."""
+        """Close all files and replace the target with the temporary file."""
         self.close()
         if self._temporary_file is not None:
             with open(self._temporary_file, "rb+") as file:
@@ -174,7 +174,7 @@ class Output:
             self._temporary_file = None
 
     def discard(self) -> None:
-        """Remove the written file."""
+        """Close all files and remove the temporary file."""
         for file in self._open_files:
             try:
                 file.close()
@@ -189,7 +189,7 @@ class Output:
 
 
 def _is_unwritten(path: str) -> bool:
-    """True if a prepared file was never opened."""
+    """True if a file still contains only the marker of `create_temporary_file`."""
     try:
         with open(path, "rb") as file:
             return file.read(len(UNWRITTEN_MARKER) + 1) == UNWRITTEN_MARKER

@@ -1,7 +1,7 @@
 """SecretInput: a value that is masked in text, JSON, logs and errors.
 
-A command line takes its location, never its value: `@FILE`, `env:NAME`, or `-` for stdin. The
-other interfaces take the value itself.
+On a command line the caller passes the location of the secret, never its value: `@FILE`,
+`env:NAME`, or `-` for stdin. On the other interfaces the caller passes the value itself.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ else:
 MAX_SECRET_BYTES = 1 << 20
 """Maximum size of a secret in a file or on stdin."""
 call_secrets: ContextVar[list[Any] | None] = ContextVar("tooli_secrets", default=None)
-"""Collects the secrets of the current call, so that its output can be redacted."""
+"""The secrets of the current call, which are redacted in its output."""
 
 
 def _record_secret(secret: object) -> Any:
@@ -72,7 +72,7 @@ class SecretInput(_SecretBase[T]):
         return self._value
 
     def load(self) -> None:
-        """Read the secret from its location. Errors do not contain its value."""
+        """Read the secret from its location, once. Errors do not contain its value."""
         if self._value is not MISSING:
             return
         source = self._source or ""
@@ -95,7 +95,7 @@ class SecretInput(_SecretBase[T]):
 
     @property
     def is_stdin(self) -> bool:
-        """True if it is read from stdin."""
+        """True if the secret is read from stdin."""
         return self._source == "-"
 
     @property

@@ -51,7 +51,7 @@ else:
 
 _CHUNK_BYTES = 1 << 16
 MAX_URL_BYTES, MAX_STREAMED_URL_BYTES = 100 * 2**20, 2**30
-"""Default size limits of URLs: read into memory, and read item by item."""
+"""Default size limits of a response: read into memory, and read item by item."""
 _SIZE_UNITS = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "ki": 2**10, "mi": 2**20, "gi": 2**30}
 
 
@@ -62,7 +62,7 @@ class SourceShape(Handle):
     metavar = "PATH|URL|-"
 
     def parse(self, value: object, param: Param, is_cli_text: bool) -> Any:
-        """Return the input at a location; a value that is not text is the content itself."""
+        """Return the input at a location. A value that is not text or a path is the content."""
         if isinstance(value, Input):
             return value
         limits = get_input_limits(param.constraints)
@@ -80,7 +80,7 @@ class SourceShape(Handle):
         """Return the JSON Schema of a location or of the content itself."""
         name_schema = {"type": "string", "description": "A path, or an http(s) URL."}
         inner_schema = content_schema(self.annotation)
-        definitions = inner_schema.pop("$defs", None)  # references to them start at the root
+        definitions = inner_schema.pop("$defs", None)  # "$ref" paths start at the root
         schema: JsonObject = {"anyOf": [name_schema, inner_schema]}
         return {**schema, "$defs": definitions} if definitions else schema
 
@@ -178,7 +178,7 @@ class Input:
 
     @property
     def is_stdin(self) -> bool:
-        """True if it is read from stdin."""
+        """True if the input is read from stdin."""
         return self.source == "-"
 
     @property
@@ -216,7 +216,7 @@ class Input:
         errors: str | None = None,
         newline: str | None = None,
     ) -> IO[Any]:
-        """Open it for reading: text, or bytes with `"rb"`. Stdin can be opened once."""
+        """Open the input for text, or for bytes with `"rb"`. Stdin can be opened only once."""
         if mode not in ("r", "rt", "rb"):
             raise ValueError(f"the mode of an input must be 'r' or 'rb', not {mode!r}")
         file = self.open_bytes()
@@ -264,13 +264,13 @@ class Input:
         self._cached_bytes = data
 
     def close(self) -> None:
-        """Close all files that were opened for reading it."""
+        """Close all files that this input has opened."""
         for file in self._open_files:
             file.close()
         self._open_files.clear()
 
     def open_bytes(self) -> BufferedReader:
-        """Open it for reading bytes."""
+        """Open the input for reading bytes."""
         file = self._open_stream()
         self._open_files.append(file)
         return file
@@ -335,7 +335,7 @@ def _input_too_large_error(source: Input, limit: int) -> Exception:
 
 
 def _max_input_bytes(limits: InputLimits) -> int | None:
-    """Return the size limit: the lower one of the author's limit and TOOLI_MAX_INPUT."""
+    """Return the lower of the author's limit and TOOLI_MAX_INPUT; None if neither is set."""
     env_value = os.environ.get("TOOLI_MAX_INPUT", "")
     author_limit = limits.max_bytes
     env_limit = parse_size(env_value) if env_value else None

@@ -42,9 +42,9 @@ if TYPE_CHECKING:
 
 MAX_REDIRECTS = 5
 READ_TIMEOUT_SECONDS = 30.0
-"""Maximum time without data."""
+"""Maximum number of seconds without data."""
 TOTAL_TIMEOUT_SECONDS = 300.0
-"""Default limit for a whole request."""
+"""Default limit for a whole request, in seconds."""
 _FORMATS_BY_CONTENT_TYPE = {
     "application/json": "json",
     "text/json": "json",
@@ -158,7 +158,7 @@ class UrlBody:
 
 
 def fetch(url: str, limits: InputLimits, field: str | None = None) -> UrlBody:
-    """Return the body at a URL; follow redirects, with the same checks for each URL."""
+    """Return the response body of a URL. Redirects are followed, and every URL is checked."""
     deadline = monotonic() + (limits.timeout or TOTAL_TIMEOUT_SECONDS)
     is_https = False
     for _ in range(MAX_REDIRECTS + 1):
@@ -223,7 +223,7 @@ def _connect(
 
 
 def _connect_to(address: str) -> Any:
-    """Return a function with which `http.client` connects to the address, not to the host name."""
+    """Return a function for `http.client` that connects to the address, not to the host name."""
 
     def connect(to: tuple[str, int], *rest: Any, **more: Any) -> Any:
         return socket.create_connection((address, to[1]), *rest, **more)

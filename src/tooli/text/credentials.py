@@ -1,7 +1,8 @@
 """Find API keys, tokens and passwords in text by their format.
 
-Only unmistakable formats are listed: missing a token is better than hiding ordinary text. A
-pattern is tried only if the text contains one of its markers, and no pattern backtracks.
+Only formats that cannot be confused with ordinary text are listed, because missing a token is
+better than hiding ordinary text. A pattern is tried only if the text contains one of its markers.
+No pattern backtracks.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Find prompt injections: phrases in a result that try to instruct the model that reads it.
 
-Findings are reported in a warning; the text is not changed. The list of patterns cannot be
-complete: a text without a finding is not necessarily safe.
+Findings are reported in a warning, and the text is not changed. The list of patterns cannot be
+complete, so a text without a finding is not necessarily safe.
 """
 
 from __future__ import annotations

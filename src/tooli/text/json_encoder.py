@@ -15,9 +15,9 @@ if TYPE_CHECKING:
 
 
 def encode(value: object, warnings: list[str]) -> bytes:
-    """Return compact JSON in UTF-8. Never fails: values JSON cannot hold are replaced.
+    """Return compact JSON in UTF-8. Never fails; values that JSON cannot represent are replaced.
 
-    Each replacement adds a line to `warnings`.
+    A line about each kind of replacement is added to `warnings`.
     """
     return encode_text(make_json_encoder(warnings)(value))
 
@@ -33,7 +33,7 @@ def encode_text(text: str) -> bytes:
 def make_json_encoder(warnings: list[str]) -> Callable[[object], str]:
     """Return a function that writes values as JSON text, for many values in a row.
 
-    The function never fails. Each replacement adds a line to `warnings`, as in `encode`.
+    The function never fails. Replacements are reported in `warnings`, as in `encode`.
     """
     write = _make_replacing_writer(warnings)
 
@@ -46,8 +46,8 @@ def make_json_encoder(warnings: list[str]) -> Callable[[object], str]:
 def to_json_and_value(value: object, warnings: list[str]) -> tuple[str, Any]:
     """Return the JSON text of a value, and a value that can be encoded again.
 
-    The second is the value itself. If the value cannot be encoded directly, for example because
-    it contains an iterator, it is a copy in JSON types.
+    The returned value is the value itself, or a copy in JSON types if the value cannot be encoded
+    directly, for example because it contains an iterator.
     """
     return _write_or_convert(_make_replacing_writer(warnings), value, warnings)
 
@@ -107,7 +107,7 @@ def _make_writer(replace: Callable[[object], object]) -> Callable[[object], str]
         try:
             return "".join(json_encoder(value, 0))
         except BaseException:
-            json_encoder = None  # it still lists unfinished containers as seen
+            json_encoder = None  # its circularity check still lists unfinished containers
             raise
 
     return write

@@ -20,7 +20,7 @@ MAX_JSON_DEPTH = 150
 
 
 def convert_one_step(thing: Any, warnings: list[str]) -> Any:
-    """Convert a value that is not a JSON type one step towards JSON."""
+    """Convert a value that is not a JSON type. The result may contain such values again."""
     for module, name, converter in _TYPE_CONVERTERS:
         loaded_module = sys.modules.get(module)
         if loaded_module is not None and isinstance(thing, getattr(loaded_module, name)):
@@ -187,7 +187,7 @@ def _from_iterable(thing: Any) -> Any:
 
 
 def to_jsonable(value: object, warnings: list[str]) -> Any:
-    """Return a copy of a value in JSON types. Replacements add a line to `warnings`."""
+    """Return a copy of a value in JSON types. Replacements are reported in `warnings`."""
     return _convert(value, warnings, ())
 
 

@@ -6,8 +6,9 @@ r"""Sanitize text: remove terminal control sequences and invisible characters.
 
 Emoji, Persian and Hindi need joiners (U+200C, U+200D) and variation selectors (U+FE00-FE0F).
 `strict` removes all of them. Otherwise a joiner, a selector, or a selector followed by a joiner
-stays. Longer runs are never needed and can hide a message, so the rest of a run is removed. The
-three flags that are spelled with tags (England, Scotland, Wales) stay unless `strict` is set.
+stays. No language needs longer runs, which can hide a message, so the rest of a run is removed. The
+three flag emoji that consist of tag characters (England, Scotland, Wales) stay unless `strict` is
+set.
 
 Every pattern begins with a character class, which the regex engine searches quickly, and no
 pattern backtracks: the time is linear in the length of the text.
@@ -93,7 +94,7 @@ def sanitize(text: str, strict: bool = False) -> tuple[str, RemovedCounts]:
 
 
 def is_clean(text: str, strict: bool = False) -> bool:
-    """True if `sanitize` would remove nothing. May be False for a text with tag flags."""
+    """True if `sanitize` removes nothing. Also False for tag flags, although they are kept."""
     if text.isascii():
         return text.isprintable() or not text.encode().translate(None, _PRINTABLE_BYTES)
     if not text.encode("utf-8", "surrogatepass").translate(None, _HARMLESS_BYTES):
@@ -117,7 +118,7 @@ def _remove_unsafe(text: str, strict: bool) -> tuple[str, RemovedCounts]:
 
 
 def _sanitize_around_flags(text: str) -> tuple[str, RemovedCounts]:
-    """Sanitize the parts of a text between flags that are spelled with tags."""
+    """Sanitize the parts of a text between flag emoji that consist of tag characters."""
     sequences = controls = invisible = 0
     parts: list[str] = []
     for i, part in enumerate(_TAG_FLAG.split(text)):
