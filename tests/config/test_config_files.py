@@ -1,4 +1,4 @@
-"""Finding settings files, and the quick check of the command line for them."""
+"""Settings files, and the quick check for them on the command line."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tooli.describe.schema_formats import environment_variables
 
 
 def settings_files() -> Iterator[tuple[str, str]]:
-    """Files that may contain settings, and their content."""
+    """Yield the path and the content of files that may contain settings."""
     yield "a/b/.tooli.yaml", "x: 1"
     yield "a/.tooli.yaml", ""
     yield ".tooli.yaml", "x: 1"
@@ -32,7 +32,7 @@ def settings_files() -> Iterator[tuple[str, str]]:
 
 @pytest.mark.parametrize(("file", "text"), [*settings_files()])
 @pytest.mark.parametrize("repository", ["", "a", "a/b"])
-def test_the_quick_check_misses_no_settings_file(
+def test_quick_check_finds_every_settings_file(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, file: str, text: str, repository: str
 ) -> None:
     here = tmp_path / "a" / "b"
@@ -51,9 +51,7 @@ def test_the_quick_check_misses_no_settings_file(
         assert not process._has_config_file()
 
 
-def test_the_quick_check_looks_for_no_file_twice(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_quick_check_tests_each_path_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / ".git").mkdir()
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("TOOLI_CONFIG", raising=False)
@@ -70,7 +68,7 @@ def test_the_quick_check_looks_for_no_file_twice(
     assert str(tmp_path / ".env") in checked
 
 
-def test_the_quick_check_knows_every_variable() -> None:
+def test_quick_check_knows_every_variable() -> None:
     variables = {key.variable for key in SETTINGS.values()} - {"TOOLI_OUTPUT"}
     assert variables == process.SETTING_VARIABLES - {"TOOLI_RECORD_CAPABILITIES"}
     assert variables < set(environment_variables())

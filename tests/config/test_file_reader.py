@@ -1,4 +1,4 @@
-"""Settings files: their values by line, and what is rejected."""
+"""Reading YAML, TOML and .env files: values, lines and errors."""
 
 from __future__ import annotations
 
@@ -23,18 +23,18 @@ from tooli.config.file_reader import (
 from tooli.config.setting_definitions import RawSetting
 
 
-def by_name(block: ConfigSection) -> dict[str, Any]:
-    """Texts, lines and kinds, for comparing."""
+def by_name(section: ConfigSection) -> dict[str, Any]:
+    """Return text, line and kind of each value by name."""
     return {
         name: by_name(value)
         if isinstance(value, ConfigSection)
         else (value.text, value.line, value.kind)
-        for name, value in block.entries.items()
+        for name, value in section.entries.items()
     }
 
 
-def with_library(text: str) -> ConfigSection:
-    """The same text, read by PyYAML."""
+def read_by_pyyaml(text: str) -> ConfigSection:
+    """Read a text with PyYAML."""
     return read_with_pyyaml(text, 1)
 
 
@@ -52,7 +52,7 @@ TREES = st.recursive(VALUES, lambda inner: st.dictionaries(NAMES, inner, max_siz
 
 
 class TestYaml:
-    def test_names_values_sections_comments(self) -> None:
+    def test_plain_yaml(self) -> None:
         text = (
             "---\n# ours\noutput: json  # as ever\n\n"
             "apps:\n  'my-app':\n    quiet: yes\nb.c: \"x\"\n"
@@ -64,7 +64,7 @@ class TestYaml:
         }
 
     @pytest.mark.parametrize("text", ["", "\n\n", "# nothing\n", "---\n"])
-    def test_nothing(self, text: str) -> None:
+    def test_empty_file(self, text: str) -> None:
         assert read_plain_yaml(text).entries == {}
 
     @pytest.mark.parametrize(
@@ -87,7 +87,7 @@ class TestYaml:
             ("a: 1\n---\nb: 2\n", 2),
         ],
     )
-    def test_other_syntax_needs_the_library(self, text: str, line: int) -> None:
+    def test_other_syntax_needs_pyyaml(self, text: str, line: int) -> None:
         with pytest.raises(NeedsYamlLibrary) as more:
             read_plain_yaml(text)
         assert more.value.line == line
@@ -97,25 +97,25 @@ class TestYaml:
             read_plain_yaml("a: 1\nb: 2\na: 3\n")
         assert failure.value.line == 3
         with pytest.raises(UnreadableConfig, match="duplicate name 'a'") as failure:
-            with_library("a: 1\nb: 2\na: 3\n")
+            read_by_pyyaml("a: 1\nb: 2\na: 3\n")
         assert failure.value.line == 3
 
     @given(TREES)
-    def test_both_readers_agree(self, tree: Any) -> None:
+    def test_readers_agree_on_plain_yaml(self, tree: Any) -> None:
         if not isinstance(tree, dict):
             tree = {"a": tree}
         text = write_yaml(tree)
-        assert by_name(read_plain_yaml(text)) == by_name(with_library(text))
+        assert by_name(read_plain_yaml(text)) == by_name(read_by_pyyaml(text))
 
     @given(st.text("ab: \n#'\"-[]{}&*!|>%@`,?=\\\t0é~", max_size=40))
-    def test_any_text_is_read_alike_or_needs_the_library(self, text: str) -> None:
+    def test_readers_agree_on_any_text(self, text: str) -> None:
         try:
             found = by_name(read_plain_yaml(text))
         except (NeedsYamlLibrary, UnreadableConfig):
             return
-        assert found == by_name(with_library(text))
+        assert found == by_name(read_by_pyyaml(text))
 
-    def test_the_library_reads_every_other_file(self, tmp_path: Path) -> None:
+    def test_pyyaml_reads_other_syntax(self, tmp_path: Path) -> None:
         file = tmp_path / ".tooli.yaml"
         file.write_text("apps: {shop: {output: &x json, color: never}}\n")
         assert by_name(read_config_file(str(file)))["apps"]["shop"]["output"] == ("json", 1, "any")
@@ -132,7 +132,7 @@ class TestYaml:
             "{" * 3000,
         ],
     )
-    def test_invalid_files_are_refused_with_a_line(self, tmp_path: Path, text: str) -> None:
+    def test_invalid_yaml_has_line(self, tmp_path: Path, text: str) -> None:
         file = tmp_path / "config.yaml"
         file.write_text(text)
         with pytest.raises(UnreadableConfig) as failure:
@@ -159,7 +159,7 @@ class TestYaml:
             ("%YAML 1.1\n---\noutput: json\n...\n", {"output": ("json", 3, "any")}),
         ],
     )
-    def test_all_of_yaml_is_accepted(self, text: str, expected: dict[str, Any]) -> None:
+    def test_full_yaml_syntax(self, text: str, expected: dict[str, Any]) -> None:
         found = by_name(read_yaml(text))
         assert {name: found[name] for name in expected} == expected
 
@@ -175,25 +175,25 @@ class TestYaml:
             ("a: {<<: 5}\n", 1),
         ],
     )
-    def test_tags_are_refused_with_a_line(self, text: str, line: int) -> None:
+    def test_tags_are_rejected(self, text: str, line: int) -> None:
         with pytest.raises(UnreadableConfig) as failure:
             read_yaml(text)
         assert failure.value.line == line
         assert str(failure.value).isprintable()
 
-    def test_deep_sections(self) -> None:
+    def test_deep_sections_are_rejected(self) -> None:
         for text in ("{a: " * 20 + "1" + "}" * 20, "".join(f"{' ' * i}a:\n" for i in range(20))):
             with pytest.raises(UnreadableConfig, match="deep"):
                 read_yaml(text)
 
-    def test_a_bomb_of_merged_sections(self) -> None:
+    def test_merge_bomb_is_rejected(self) -> None:
         text = "a: &a {x: 1}\n"
         for before, name in pairwise("abcdefgh"):
             text += f"{name}: &{name} {{<<: [{', '.join([f'*{before}'] * 20)}]}}\n"
         with pytest.raises(UnreadableConfig, match="too many"):
             read_yaml(text)
 
-    def test_a_bomb_of_aliases(self, tmp_path: Path) -> None:
+    def test_alias_bomb_is_rejected(self, tmp_path: Path) -> None:
         names = "abcdefgh"
         text = "a: &a {x: 1, y: 2, z: 3}\n"
         for before, name in pairwise(names):
@@ -231,13 +231,13 @@ class TestFiles:
         found = by_name(read_config_file(str(file)))
         assert found == {"output": ("json", 1, "any"), "quiet": ("no", 2, "any")}
 
-    def test_too_large(self, tmp_path: Path) -> None:
+    def test_large_file_is_rejected(self, tmp_path: Path) -> None:
         file = tmp_path / ".tooli.yaml"
         file.write_bytes(b"#" * (1 << 20) + b"\n")
         with pytest.raises(UnreadableConfig, match="megabyte"):
             read_config_file(str(file))
 
-    def test_a_folder(self, tmp_path: Path) -> None:
+    def test_directory_is_rejected(self, tmp_path: Path) -> None:
         with pytest.raises(UnreadableConfig, match="cannot be read"):
             read_config_file(str(tmp_path))
 
@@ -254,7 +254,7 @@ class TestFiles:
 
 
 class TestToml:
-    def test_types_and_lines(self) -> None:
+    def test_toml_types_and_lines(self) -> None:
         text = (
             "[project]\nname = 'x'\n\n[tool.tooli]\noutput = 'json'\ntimeout = 2.5\n"
             'quiet = true\n[tool.tooli.apps."my-app"]\nverbose = 2\n[tool.other]\noutput = 1\n'
@@ -275,7 +275,7 @@ class TestToml:
             "tool = {tooli = {output = 'json'}}\n",
         ],
     )
-    def test_other_notations_of_the_table(self, tmp_path: Path, text: str) -> None:
+    def test_toml_table_notations(self, tmp_path: Path, text: str) -> None:
         from tooli.config.config_files import mentions_tooli
 
         found = read_toml(text).entries["output"]
@@ -285,7 +285,7 @@ class TestToml:
         file.write_text(text)
         assert mentions_tooli(str(file))
 
-    def test_all_of_toml_is_accepted(self) -> None:
+    def test_full_toml_syntax(self) -> None:
         text = (
             '[tool]\n# [tool.tooli]\n[tool.tooli]\nwork_dir = """\n/srv"""\n'
             "callers = {ci = {verbose = 0x2}}\n[tool.tooli.apps]\nshop.quiet = true\n"
@@ -299,11 +299,11 @@ class TestToml:
     @pytest.mark.parametrize(
         "text", ["[tool.tooli" + ".a" * 20 + "]\nx = 1\n", "[tool.tooli]\nx = " + "[" * 5000]
     )
-    def test_deep_tables(self, text: str) -> None:
+    def test_deep_tables_are_rejected(self, text: str) -> None:
         with pytest.raises(UnreadableConfig):
             read_toml(text)
 
-    def test_no_table(self) -> None:
+    def test_toml_without_table(self) -> None:
         assert read_toml("[tool.ruff]\nx = 1\n").entries == {}
 
     def test_invalid_toml(self) -> None:
@@ -311,7 +311,7 @@ class TestToml:
             read_toml("[tool.tooli]\noutput = json\n")
         assert failure.value.line == 2
 
-    def test_wrong_types(self) -> None:
+    def test_invalid_toml_types(self) -> None:
         with pytest.raises(UnreadableConfig, match="table"):
             read_toml("[tool]\ntooli = 3\n")
         with pytest.raises(UnreadableConfig, match="must be text") as failure:

@@ -1,4 +1,4 @@
-"""The layers of settings: which one wins, for every combination, and errors by file and line."""
+"""The layers of settings: precedence in every combination, and faults by file and line."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ COMBINATIONS = list(itertools.product((False, True), repeat=len(LAYERS)))
 
 
 def layered(*values: Any) -> dict[str, Any]:
-    """A value for each layer, highest first."""
+    """Return a value for each layer, highest first."""
     return dict(zip(LAYERS, values, strict=True))
 
 
@@ -75,7 +75,7 @@ def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Machine:
 
 
 def resolve_layers(machine: Machine, key: str, layers: set[str]) -> Settings:
-    """The settings if just these layers set a key."""
+    """Return the settings if only these layers set a key."""
     values = VALUES[key]
     for layer, file in machine.files.items():
         file.unlink(missing_ok=True)
@@ -91,7 +91,7 @@ def resolve_layers(machine: Machine, key: str, layers: set[str]) -> Settings:
 
 
 @pytest.mark.parametrize("key", VALUES)
-def test_every_combination_of_layers(machine: Machine, key: str) -> None:
+def test_layer_precedence(machine: Machine, key: str) -> None:
     seen = 0
     for combination in COMBINATIONS:
         layers = {layer for layer, present in zip(LAYERS, combination, strict=True) if present}
@@ -116,7 +116,7 @@ def test_every_combination_of_layers(machine: Machine, key: str) -> None:
     assert seen == 128
 
 
-def test_every_combination_on_the_command_line(
+def test_layer_precedence_on_command_line(
     machine: Machine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from tooli import Tooli
@@ -155,7 +155,7 @@ def test_every_combination_on_the_command_line(
 
 
 class TestSections:
-    def test_the_most_specific_section_wins_within_a_file(self, machine: Machine) -> None:
+    def test_most_specific_section_wins(self, machine: Machine) -> None:
         machine.write("project", "max_items: 5\ntimeout: 9\n")
         machine.write(
             "user",
@@ -172,12 +172,12 @@ class TestSections:
         assert machine.resolve(callers=lambda: ("ci_cd",)).get("max_tokens") == 2
         assert machine.resolve("other").get("quiet") is False
 
-    def test_a_section_of_another_app_is_not_checked(self, machine: Machine) -> None:
+    def test_section_of_another_app_is_not_checked(self, machine: Machine) -> None:
         machine.write("project", "apps:\n  other:\n    nonsense: 1\n")
         assert not machine.resolve().faults
         assert machine.resolve("other").faults
 
-    def test_a_section_of_another_caller_is_checked(self, machine: Machine) -> None:
+    def test_section_of_another_caller_is_checked(self, machine: Machine) -> None:
         for text in ("nonsense: 1", "timeout: soon"):
             machine.write("project", f"callers:\n  codex:\n    {text}\n")
             assert len(machine.resolve().faults) == 1
@@ -186,7 +186,7 @@ class TestSections:
 
 class TestSecurity:
     @pytest.mark.parametrize("layer", [".env", "project", "user", "system"])
-    def test_no_file_weakens_the_policy(self, machine: Machine, layer: str) -> None:
+    def test_file_cannot_weaken_policy(self, machine: Machine, layer: str) -> None:
         name = "TOOLI_SECURITY_POLICY=" if layer == ".env" else "security_policy: "
         machine.write(layer, f"{name}off\n")
         assert machine.resolve().get("security_policy") == "standard"
@@ -195,12 +195,12 @@ class TestSecurity:
             machine.resolve(env={"TOOLI_SECURITY_POLICY": "off"}).get("security_policy") == "strict"
         )
 
-    def test_a_section_does_not_weaken_its_file(self, machine: Machine) -> None:
+    def test_section_cannot_weaken_file(self, machine: Machine) -> None:
         machine.write("user", "security_policy: strict\napps:\n  shop:\n    security_policy: off\n")
         assert machine.resolve().get("security_policy") == "strict"
 
     @pytest.mark.parametrize("name", [key.name for key in SETTINGS.values() if key.is_security])
-    def test_security_settings_do_not_depend_on_the_caller(
+    def test_security_setting_in_caller_section_is_a_fault(
         self, machine: Machine, name: str
     ) -> None:
         value = {"security_policy": "strict", "human_in_the_loop": "yes", "isolation": "required"}
@@ -214,7 +214,7 @@ class TestSecurity:
             )
             assert name not in found.non_default()
 
-    def test_an_app_may_declare_the_policy_off(self, machine: Machine) -> None:
+    def test_app_may_declare_policy_off(self, machine: Machine) -> None:
         own = {"security_policy": SettingValue("off", "default", "the app's own")}
         assert machine.resolve(defaults=own).get("security_policy") == "off"
         machine.write("system", "security_policy: standard\n")
@@ -261,14 +261,14 @@ class TestFaults:
         machine.write("user", "b: 1\n")
         assert len(machine.resolve(env={"TOOLI_TIMEOUT": "soon"}).faults) == 4
 
-    def test_two_settings_files_in_one_project(self, machine: Machine) -> None:
+    def test_two_project_files_are_a_fault(self, machine: Machine) -> None:
         machine.write("project", "output: json\n")
         (machine.project / "pyproject.toml").write_text("[tool.tooli]\noutput = 'json'\n")
         (fault,) = machine.resolve().faults
         assert fault.origin.endswith("pyproject.toml")
-        assert ".tooli.yaml has settings as well" in fault.message
+        assert ".tooli.yaml also has settings" in fault.message
 
-    def test_dotenv_is_shared_with_other_programs(self, machine: Machine) -> None:
+    def test_unknown_dotenv_variables(self, machine: Machine) -> None:
         machine.write(".env", "OUTPUT=x\nTOOLI_TOKEN=x\nTOOLI_SHOP_FILE=x\nTOOLI_OUTPTU=json\n")
         (fault,) = machine.resolve().faults
         assert fault.origin.endswith(".env:4")
@@ -277,24 +277,24 @@ class TestFaults:
 
 
 class TestProject:
-    def test_the_nearest_project_folder(self, machine: Machine) -> None:
+    def test_nearest_project_folder_wins(self, machine: Machine) -> None:
         machine.write("project", "output: plain\n")
         (machine.here / "pyproject.toml").write_text("[project]\nname = 'x'\n[tool.ruff]\n")
         assert machine.resolve().get("output") == "plain"
         (machine.here / "pyproject.toml").write_text("[tool.tooli]\noutput = 'jsonl'\n")
         assert machine.resolve().get("output") == "jsonl"
 
-    def test_the_search_ends_at_a_repository(self, machine: Machine) -> None:
+    def test_search_ends_at_repository(self, machine: Machine) -> None:
         machine.write("project", "output: plain\n")
         (machine.here.parent / ".git").mkdir()
         assert machine.resolve().get("output") == "auto"
 
-    def test_no_project(self, tmp_path: Path) -> None:
+    def test_dotenv_without_project(self, tmp_path: Path) -> None:
         (tmp_path / ".env").write_text("TOOLI_OUTPUT=plain\n")
         found = resolve_settings("shop", env={}, folder=str(tmp_path))
         assert found.get("output") == "plain"
 
-    def test_xdg(self, machine: Machine, tmp_path: Path) -> None:
+    def test_xdg_config_home(self, machine: Machine, tmp_path: Path) -> None:
         machine.write("user", "output: plain\n")
         other = tmp_path / "xdg" / "tooli" / "config.yaml"
         other.parent.mkdir(parents=True)
@@ -303,7 +303,9 @@ class TestProject:
             machine.resolve(env={"XDG_CONFIG_HOME": str(tmp_path / "xdg")}).get("output") == "text"
         )
 
-    def test_a_deleted_folder(self, machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_deleted_working_directory(
+        self, machine: Machine, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
         gone = machine.here / "gone"
         gone.mkdir()
         monkeypatch.chdir(gone)
@@ -312,7 +314,7 @@ class TestProject:
         assert not process._has_config_file()
         monkeypatch.chdir(machine.here)
 
-    def test_no_variable_is_exported(self, machine: Machine) -> None:
+    def test_dotenv_is_not_exported(self, machine: Machine) -> None:
         machine.write(".env", "TOOLI_OUTPUT=plain\nTOOLI_VERBOSE=2\n")
         before = dict(os.environ)
         machine.resolve()
@@ -326,7 +328,7 @@ class TestSecurityPolicy:
     """`apply_security_policy` sets the security settings of an app, once."""
 
     @pytest.fixture(autouse=True)
-    def _here(self, machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
+    def _environment(self, machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
         for name in list(os.environ):
             if name.startswith("TOOLI_"):
                 monkeypatch.delenv(name)
@@ -348,7 +350,7 @@ class TestSecurityPolicy:
         assert state.policy == "strict"
         assert state.security_settings == {"deny_paths": ("/a",), "timeout": 7.0}
 
-    def test_declared_policy_of_the_app_is_a_layer(self, machine: Machine) -> None:
+    def test_declared_policy_is_a_layer(self, machine: Machine) -> None:
         machine.write("user", "security_policy: off\n")
         state = AppState("shop", {})
         state.policy = state.declared_policy = "strict"
@@ -382,7 +384,7 @@ class TestSecurityPolicy:
         machine.write("system", "token_key: /system\n")
         assert extract_security_rules(machine.resolve()) == {"token_key": "/system"}
 
-    def test_recording_is_a_variable(
+    def test_record_capabilities_variable(
         self, machine: Machine, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setenv("TOOLI_RECORD_CAPABILITIES", "/tmp/record")

@@ -1,4 +1,4 @@
-"""Values of settings: what each type accepts."""
+"""Conversion of values of settings."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class TestConvert:
         assert (found, type(found)) == (value, type(value))
 
     @pytest.mark.parametrize(
-        ("key", "scalar"),
+        ("key", "raw"),
         [
             ("output", RawSetting("jsn")),
             ("output", RawSetting("")),
@@ -49,18 +49,18 @@ class TestConvert:
         ],
         ids=str,
     )
-    def test_invalid_values(self, key: str, scalar: RawSetting) -> None:
+    def test_invalid_values(self, key: str, raw: RawSetting) -> None:
         with pytest.raises(InvalidSetting, match=f"^{key} must be "):
-            SETTINGS[key].convert(scalar)
+            SETTINGS[key].convert(raw)
 
-    def test_an_invalid_value_is_quoted_briefly_on_one_line(self) -> None:
+    def test_invalid_value_is_shortened(self) -> None:
         with pytest.raises(InvalidSetting) as failure:
             SETTINGS["output"].convert(RawSetting("a\x1b[31m\n" + "b" * 500))
         assert str(failure.value).isprintable()
         assert len(str(failure.value)) < 120
 
 
-def test_the_output_setting_accepts_every_mode() -> None:
+def test_output_accepts_every_mode() -> None:
     from tooli.core.output_modes import OUTPUT_MODES
 
     assert SETTINGS["output"].choices == OUTPUT_MODES

@@ -1,9 +1,9 @@
-"""Composes dumps.json: run it as a script after callers.json has changed.
+"""Compose dumps.json. Run this script after callers.json has changed.
 
-A dump is the environment of a command that an agent runs. The agent's own variables are the
-`measured` rows of callers.json, which were dumped from the real programs; what is around them
-(shell, home, locale, terminal) is that of an ordinary Linux account, made up, and each dump says
-which is which.
+A dump is the environment of a command that an agent runs. The variables of the agent are the
+`measured` rows of callers.json, which were recorded from the real programs. The other variables
+(shell, home, locale, terminal) are made up, as on an ordinary Linux account. Each dump lists which
+variables were measured.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ SHELL = {
     "XDG_RUNTIME_DIR": "/run/user/1000",
 }
 UUID = "0f8fad5b-d9cb-469f-a165-70867728950e"
-# agent: (what callers.json says was measured, with a value where it names none; the answer)
+# agent: (measured variables of callers.json, with a value if it has none; the expected caller)
 MEASURED: dict[str, tuple[dict[str, str], dict[str, Any]]] = {
     "claude-code": (
         {
@@ -89,10 +89,10 @@ def compose() -> list[dict[str, Any]]:
                 "measured": sorted(own),
                 "made up": "everything else, and the values of identifiers and versions",
             },
-            "expected": answer,
+            "expected": expected,
             "environment": {**SHELL, **own},
         }
-        for name, (own, answer) in MEASURED.items()
+        for name, (own, expected) in MEASURED.items()
     ]
 
 

@@ -1,4 +1,4 @@
-"""Complete environments of commands that agents run."""
+"""Detection in the complete environments of commands that agents run."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ app = Tooli("shop")
 
 @app.command()
 def stock(item: str) -> dict[str, str]:
-    """Say what is there."""
+    """Return the item."""
     return {"item": item}
 
 
 @app.command()
 def shout(item: str):
-    """Print it."""
+    """Print the item."""
     print(item)
 
 
@@ -44,11 +44,11 @@ def app(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return file
 
 
-def test_the_file_is_current() -> None:
+def test_dumps_file_is_current() -> None:
     assert compose() == DUMPS
 
 
-def test_eight_agents_and_more() -> None:
+def test_number_of_agents() -> None:
     assert len({dump["program"] for dump in DUMPS}) >= 8
 
 
@@ -61,30 +61,32 @@ def test_measured_markers_are_in_the_facts() -> None:
 
 @named
 def test_detected_caller(dump: dict[str, Any]) -> None:
-    seen, wanted = detect_execution_context(dump["environment"]), dump["expected"]
-    assert seen.caller_id == wanted["agent"]
-    assert seen.is_agent is (wanted["agent"] is not None)
-    assert seen.caller_version == wanted.get("version")
-    assert seen.session_id == wanted.get("session")
-    if "shown" in wanted:
-        assert wanted["shown"] in [one.name for one in seen.candidates if not one.decides]
+    context, expected = detect_execution_context(dump["environment"]), dump["expected"]
+    assert context.caller_id == expected["agent"]
+    assert context.is_agent is (expected["agent"] is not None)
+    assert context.caller_version == expected.get("version")
+    assert context.session_id == expected.get("session")
+    if "shown" in expected:
+        assert expected["shown"] in [
+            candidate.name for candidate in context.candidates if not candidate.decides
+        ]
 
 
 @named
-def test_a_real_process_in_that_environment(app: Path, dump: dict[str, Any]) -> None:
+def test_caller_detected_in_process(app: Path, dump: dict[str, Any]) -> None:
     kept = {k: v for k, v in dump["environment"].items() if k not in ("HOME", "PWD", "PATH")}
     path = environment()["PATH"]
     if "/.pi/" in dump["environment"]["PATH"]:
         path = f"/nowhere/.pi/agent/bin:{path}"
     env = environment(**kept, PATH=path)
-    answer = envelope(run(app, "stock", "pears", env=env).out)
-    assert answer["result"] == {"item": "pears"}
-    wanted = dump["expected"]
-    assert answer["meta"].get("caller_id") == wanted["agent"]
-    assert answer["meta"].get("caller_version") == wanted.get("version")
-    assert "session_id" not in answer["meta"]  # it is the agent's, not one of ours
+    response = envelope(run(app, "stock", "pears", env=env).out)
+    assert response["result"] == {"item": "pears"}
+    expected = dump["expected"]
+    assert response["meta"].get("caller_id") == expected["agent"]
+    assert response["meta"].get("caller_version") == expected.get("version")
+    assert "session_id" not in response["meta"]  # it is the agent's, not one of ours
     printed = run(app, "shout", "pears", env=env).out
-    if wanted["agent"] is None:
+    if expected["agent"] is None:
         assert printed == b"pears\n"
     else:
         assert envelope(printed)["result"].strip() == "pears"

@@ -1,4 +1,4 @@
-"""The tables of markers agree with the recorded facts about agents."""
+"""The tables of markers match the facts in callers.json."""
 
 from __future__ import annotations
 
@@ -15,23 +15,23 @@ from tooli.detect.markers import STRONG_MARKERS, all_variables, strong_variables
 
 FACTS: dict[str, Any] = json.loads((Path(__file__).parent / "callers.json").read_text("utf-8"))
 VARIABLE = re.compile(r"^([A-Z][A-Z0-9_]+)(?:=(\S+))?")
-ELSEWHERE = {
-    "CLI 3.0.65: no marker (only CLINE_CONNECTOR_CLI_LAUNCH)": "it says that there is none",
-    "0.86.2 wheel: no child marker; only side effect OR_APP_NAME=Aider / OR_SITE_URL": "the same",
-    "2.1.0: none (TERM=dumb NO_COLOR=1)": "the same",
-    "1.5.47: none": "the same",
-    "path /opt/.devin": "a file: only with --deep",
-    "CLAUDE_CODE_ENTRYPOINT=sdk-py|sdk-cli|cli": "weak alone, says the same table",
-    "AGENT=1": "an agent, but not which",
+SKIPPED_ROWS = {
+    "CLI 3.0.65: no marker (only CLINE_CONNECTOR_CLI_LAUNCH)": "no marker",
+    "0.86.2 wheel: no child marker; only side effect OR_APP_NAME=Aider / OR_SITE_URL": "no marker",
+    "2.1.0: none (TERM=dumb NO_COLOR=1)": "no marker",
+    "1.5.47: none": "no marker",
+    "path /opt/.devin": "a file, which only --deep checks",
+    "CLAUDE_CODE_ENTRYPOINT=sdk-py|sdk-cli|cli": "weak on its own",
+    "AGENT=1": "does not identify the agent",
 }
-"""Rows of the facts without a variable that decides alone, and the reason."""
+"""Rows of the facts that have no strong variable, and the reason."""
 
 
 def rows(tier: str) -> list[Any]:
     found = []
     for agent in FACTS["agents"]:
         for text in agent.get(tier, ()):
-            if text in ELSEWHERE:
+            if text in SKIPPED_ROWS:
                 continue
             found.append(pytest.param(agent["id"], environment(text), id=f"{agent['id']}: {text}"))
     return found
@@ -58,50 +58,53 @@ def environment(text: str) -> dict[str, str]:
 
 
 @pytest.mark.parametrize(("agent", "env"), [*rows("measured"), *rows("sourced")])
-def test_a_strong_marker_identifies_its_agent(agent: str, env: dict[str, str]) -> None:
-    seen = detect_execution_context(env)
-    assert (seen.category, seen.caller_id) == ("ai_agent", agent)
-    assert seen.is_agent
-    assert seen.confidence >= 0.9
-    assert seen.signals
-    assert not seen.identified_via_convention
+def test_strong_marker_identifies_agent(agent: str, env: dict[str, str]) -> None:
+    context = detect_execution_context(env)
+    assert (context.category, context.caller_id) == ("ai_agent", agent)
+    assert context.is_agent
+    assert context.confidence >= 0.9
+    assert context.signals
+    assert not context.identified_via_convention
 
 
 @pytest.mark.parametrize(("agent", "env"), rows("weak"))
-def test_a_weak_signal_alone_never_makes_an_agent(agent: str, env: dict[str, str]) -> None:
-    seen = detect_execution_context(env)
-    assert not seen.is_agent
-    assert seen.category != "ai_agent"
-    assert seen.caller_id is None
+def test_weak_signal_identifies_no_agent(agent: str, env: dict[str, str]) -> None:
+    context = detect_execution_context(env)
+    assert not context.is_agent
+    assert context.category != "ai_agent"
+    assert context.caller_id is None
     two_needed = {"GIT_PAGER", "TERM_PROGRAM", "HOME", "PAGER"} & set(env)
-    assert two_needed or agent in [one.name for one in seen.candidates]
+    assert two_needed or agent in [candidate.name for candidate in context.candidates]
 
 
-def test_all_weak_signals_together_make_no_agent() -> None:
+def test_all_weak_signals_identify_no_agent() -> None:
     env: dict[str, str] = {}
     for parameter in rows("weak"):
         env |= parameter.values[1]
-    seen = detect_execution_context(env)
-    assert not seen.is_agent
-    assert len([one for one in seen.candidates if not one.decides]) >= 12
-    assert max(one.confidence for one in seen.candidates if not one.decides) <= 0.5
+    context = detect_execution_context(env)
+    assert not context.is_agent
+    assert len([candidate for candidate in context.candidates if not candidate.decides]) >= 12
+    assert (
+        max(candidate.confidence for candidate in context.candidates if not candidate.decides)
+        <= 0.5
+    )
 
 
-def test_the_facts_are_complete() -> None:
+def test_facts_are_complete() -> None:
     assert len(rows("measured")) >= 18
     assert len(rows("sourced")) >= 35
     assert len(rows("weak")) >= 25
 
 
-def test_every_row_of_the_table_is_in_the_facts() -> None:
+def test_every_strong_marker_is_in_facts() -> None:
     known = {agent["id"] for agent in FACTS["agents"]}
     assert {name for name, _, _ in STRONG_MARKERS} <= known
 
 
 class TestVariables:
-    def test_the_generated_table_has_every_deciding_variable(self) -> None:
+    def test_generated_table_is_current(self) -> None:
         assert CALLER_VARIABLES == strong_variables()
 
-    def test_all_variables_include_the_deciding_ones(self) -> None:
+    def test_all_variables_include_strong_ones(self) -> None:
         assert CALLER_VARIABLES <= all_variables()
         assert not all_variables() & {"HOME", "PATH", "USER", "TERM_PROGRAM"}

@@ -1,4 +1,4 @@
-"""Detection outside the environment, which only `deep` does."""
+"""Detection by parent processes and files, which only `deep=True` does."""
 
 from __future__ import annotations
 
@@ -10,26 +10,26 @@ import pytest
 from tooli.detect import detect_execution_context, parent_processes
 
 
-def process(root: Path, pid: int, above: int, *argv: str, name: str = "x") -> None:
-    place = root / "proc" / str(pid)
-    place.mkdir(parents=True)
-    (place / "stat").write_text(f"{pid} ({name}) S {above} 1 1 0")
-    (place / "cmdline").write_bytes(b"".join(text.encode() + b"\0" for text in argv))
+def add_process(root: Path, pid: int, parent: int, *argv: str, name: str = "x") -> None:
+    folder = root / "proc" / str(pid)
+    folder.mkdir(parents=True)
+    (folder / "stat").write_text(f"{pid} ({name}) S {parent} 1 1 0")
+    (folder / "cmdline").write_bytes(b"".join(text.encode() + b"\0" for text in argv))
 
 
 def test_parent_processes(tmp_path: Path) -> None:
-    process(tmp_path, 30, 20, "/bin/bash", "-c", "x")
-    process(tmp_path, 20, 10, "node", "/usr/lib/node_modules/@anthropic-ai/claude-code/cli.js")
-    process(tmp_path, 10, 1, name="odd ) name (codex)")
-    process(tmp_path, 1, 0, "/usr/bin/aider")
+    add_process(tmp_path, 30, 20, "/bin/bash", "-c", "x")
+    add_process(tmp_path, 20, 10, "node", "/usr/lib/node_modules/@anthropic-ai/claude-code/cli.js")
+    add_process(tmp_path, 10, 1, name="odd ) name (codex)")
+    add_process(tmp_path, 1, 0, "/usr/bin/aider")
     found = parent_processes.find_agents(str(tmp_path), 30)
     assert [name for name, _ in found] == ["claude-code", "aider"]
     assert found[0][1] == "process 20 is node"
 
 
-def test_a_cycle_of_processes_ends(tmp_path: Path) -> None:
-    process(tmp_path, 5, 6, "a")
-    process(tmp_path, 6, 5, "goose")
+def test_process_cycle_ends(tmp_path: Path) -> None:
+    add_process(tmp_path, 5, 6, "a")
+    add_process(tmp_path, 6, 5, "goose")
     assert parent_processes.find_agents(str(tmp_path), 5) == [("goose", "process 6 is goose")]
 
 
@@ -44,11 +44,11 @@ def test_a_cycle_of_processes_ends(tmp_path: Path) -> None:
         ([], None),
     ],
 )
-def test_agents_by_command_line(argv: list[str], agent: str | None) -> None:
+def test_identify_agent(argv: list[str], agent: str | None) -> None:
     assert parent_processes.identify_agent(argv) == agent
 
 
-def test_containers_and_machines(tmp_path: Path) -> None:
+def test_container_and_agent_files(tmp_path: Path) -> None:
     assert parent_processes.find_containers(str(tmp_path)) == []
     (tmp_path / ".dockerenv").touch()
     (tmp_path / "run").mkdir()
@@ -61,7 +61,7 @@ def test_containers_and_machines(tmp_path: Path) -> None:
     assert parent_processes.find_agents(str(tmp_path), 0) == [("devin", "/opt/.devin exists")]
 
 
-@pytest.mark.skipif(sys.platform == "win32", reason="there is no ps")
+@pytest.mark.skipif(sys.platform == "win32", reason="needs ps")
 def test_ps_without_proc(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     fake = tmp_path / "bin" / "ps"
     fake.parent.mkdir()
@@ -82,24 +82,24 @@ def test_deep_adds_candidates(monkeypatch: pytest.MonkeyPatch) -> None:
         parent_processes, "find_containers", lambda: [("docker", "/.dockerenv exists")]
     )
     assert not detect_execution_context({}).is_agent
-    seen = detect_execution_context({}, deep=True)
-    assert (seen.caller_id, seen.container) == ("kimi-code", "docker")
-    assert "process 9 is kimi" in seen.signals
+    context = detect_execution_context({}, deep=True)
+    assert (context.caller_id, context.container) == ("kimi-code", "docker")
+    assert "process 9 is kimi" in context.signals
 
 
-def test_only_the_environment_is_read_by_default() -> None:
+def test_default_detection_reads_only_environment() -> None:
     import subprocess
 
     code = (
         "import sys, builtins, os\n"
         "from tooli.detect import detect_execution_context as detect\n"
         "before = set(sys.modules)\n"
-        "seen = []\n"
-        "sys.addaudithook(lambda name, args: seen.append(name))\n"
+        "events = []\n"
+        "sys.addaudithook(lambda name, args: events.append(name))\n"
         "detect()\n"
-        "quiet = {name for name in seen if not name.startswith(('object.', 'sys.'))}\n"
-        "assert not quiet, quiet\n"
+        "events = {name for name in events if not name.startswith(('object.', 'sys.'))}\n"
+        "assert not events, events\n"
         "assert set(sys.modules) == before\n"
     )
-    ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
-    assert ended.returncode == 0, ended.stderr
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stderr

@@ -1,4 +1,4 @@
-"""An app whose commands read inputs of every type."""
+"""An app with commands that read inputs of every type."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def make_reading_app() -> Tooli:
 
     @app.command()
     def file(data: StdinOr[Path]) -> dict:
-        """Read it like a file."""
+        """Read the input like a file."""
         assert isinstance(data, Input)
         with data.open() as opened:
             first = opened.read(1)
@@ -69,22 +69,22 @@ def make_reading_app() -> Tooli:
 
     @app.command()
     def twice(data: StdinOr[Path]) -> list[int]:
-        """Read it twice."""
+        """Read the input three times."""
         return [len(data.read_bytes()), len(data.read_text()), len(list(data))]
 
     @app.command()
     def maybe(data: StdinOr[str] | None = None, other: StdinOr[str] = "-") -> list[Any]:
-        """Both may be left out."""
+        """Take two optional inputs."""
         return [data, other]
 
     @app.command()
     def several(data: list[StdinOr[str]]) -> list[str]:
-        """Any number of them."""
+        """Take any number of inputs."""
         return data
 
     @app.command()
     def both(one: StdinOr[str], two: StdinOr[str]) -> str:
-        """Two of them."""
+        """Take two inputs."""
         return one + two
 
     return app

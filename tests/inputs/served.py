@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 class Site:
-    """Pages by path; each is a function of the handler, or (content type, body)."""
+    """Pages by path. A page is (content type, body), or a function that gets the handler."""
 
     def __init__(self, address: str) -> None:
         self.address = address
@@ -34,7 +34,7 @@ class Site:
 
 @contextlib.contextmanager
 def site() -> Iterator[Site]:
-    """A running site; it is gone when the block ends."""
+    """Run a site until the block ends."""
 
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:

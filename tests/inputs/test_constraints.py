@@ -1,4 +1,4 @@
-"""Constraints of parameters, and control characters in the arguments of agents."""
+"""Constraints of parameters, and control characters in arguments of agents."""
 
 from __future__ import annotations
 
@@ -27,37 +27,37 @@ class Slotted:
     text: str
 
 
-def make() -> Tooli:
+def make_app() -> Tooli:
     app = Tooli("notes")
 
     @app.command()
     def get(id: Annotated[str, Identifier]) -> str:
-        """Get one."""
+        """Return the ID."""
         return id
 
     @app.command()
     def say(text: str, more: list[str] = []) -> str:  # noqa: B006
-        """Say it."""
+        """Return the text."""
         return text
 
     @app.command()
     def keep(note: Note) -> str:
-        """Keep it."""
+        """Return the text of a model."""
         return note.text
 
     @app.command()
     def hold(note: Slotted) -> str:
-        """Hold it."""
+        """Return the text of a dataclass."""
         return note.text
 
     @app.command()
     def raw(text: Annotated[str, Verbatim]) -> str:
-        """Say it, whatever it is."""
+        """Return any text."""
         return text
 
     @app.command()
     def path(file: Path) -> str:
-        """Any path."""
+        """Return the path."""
         return str(file)
 
     return app
@@ -65,29 +65,29 @@ def make() -> Tooli:
 
 @pytest.fixture(scope="module")
 def app() -> Tooli:
-    return make()
+    return make_app()
 
 
-ODD = ["a\x1b[31mb", "a\0b", "a\x07", "\x7f", "a\x9bb"]
+CONTROL_TEXTS = ["a\x1b[31mb", "a\0b", "a\x07", "\x7f", "a\x9bb"]
 
 
-@pytest.mark.parametrize("odd", ODD)
-def test_control_characters_of_agents(app: Tooli, odd: str) -> None:
-    """An error on every interface that a model may use; a person may type them."""
-    asked = app.options(caller="langchain").call("say", text=odd)
-    assert asked.error is not None
-    assert (asked.error.code, asked.error.field) == ("E1030", "text")
-    assert odd not in asked.error.message
-    assert app.call("say", text=odd).ok
-    if "\0" not in odd:
-        done = invoke(app, "say", odd, env=AGENT, mode="json")
+@pytest.mark.parametrize("text", CONTROL_TEXTS)
+def test_control_characters_from_agents_are_rejected(app: Tooli, text: str) -> None:
+    """They are an error if the caller may be an agent. A person may type them."""
+    result = app.options(caller="langchain").call("say", text=text)
+    assert result.error is not None
+    assert (result.error.code, result.error.field) == ("E1030", "text")
+    assert text not in result.error.message
+    assert app.call("say", text=text).ok
+    if "\0" not in text:
+        done = invoke(app, "say", text, env=AGENT, mode="json")
         assert done.error is not None
         assert done.error["code"] == "E1030"
-        assert invoke(app, "say", odd, mode="json").ok
+        assert invoke(app, "say", text, mode="json").ok
 
 
 @pytest.mark.parametrize("surface", ["mcp", "http"])
-def test_callers_of_servers_are_checked(app: Tooli, surface: str) -> None:
+def test_control_characters_from_servers_are_rejected(app: Tooli, surface: str) -> None:
     tool: Any = app.find("say")
     from tooli.core.call import DEFAULT_OPTIONS
 
@@ -124,7 +124,7 @@ def test_control_characters_in_json_input(app: Tooli) -> None:
 
 
 @pytest.mark.parametrize(
-    "fine",
+    "text",
     [
         "",
         "a\nb\tc\r\n",
@@ -135,8 +135,8 @@ def test_control_characters_in_json_input(app: Tooli) -> None:
         "$(rm -rf /)",
     ],
 )
-def test_valid_texts(app: Tooli, fine: str) -> None:
-    assert app.options(caller="x").call("say", text=fine).unwrap() == fine
+def test_other_characters_are_accepted(app: Tooli, text: str) -> None:
+    assert app.options(caller="x").call("say", text=text).unwrap() == text
 
 
 def test_verbatim_accepts_any_text(app: Tooli) -> None:
@@ -144,24 +144,24 @@ def test_verbatim_accepts_any_text(app: Tooli) -> None:
 
 
 @pytest.mark.parametrize(
-    "wrong",
+    "identifier",
     [
         *("../x", "..", "a/../b", "a\\..\\b", "a%2fb", "a%2Fb", "%2e%2e/x", "a%5cb", "a%252fb"),
         *("a?b=c", "a#b", "a\\b", "/a", "a/", "", " ", "a\x1bb", "a%00"),
     ],
 )
-def test_invalid_identifiers(app: Tooli, wrong: str) -> None:
-    """They are invalid for every caller."""
-    error = app.call("get", id=wrong).error
+def test_invalid_identifiers(app: Tooli, identifier: str) -> None:
+    """The identifiers are invalid for every caller."""
+    error = app.call("get", id=identifier).error
     assert error is not None
     assert (error.code, error.field) == ("E1030", "id")
 
 
 @pytest.mark.parametrize(
-    "right", ["a", "owner/repo", "a..b", "v1.2", "a-b_c.d", "naïve", "100%", "a b"]
+    "identifier", ["a", "owner/repo", "a..b", "v1.2", "a-b_c.d", "naïve", "100%", "a b"]
 )
-def test_valid_identifiers(app: Tooli, right: str) -> None:
-    assert app.call("get", id=right).unwrap() == right
+def test_valid_identifiers(app: Tooli, identifier: str) -> None:
+    assert app.call("get", id=identifier).unwrap() == identifier
 
 
 @pytest.fixture
@@ -171,8 +171,8 @@ def rooted(tmp_path: Path) -> Tooli:
     (root / "in.txt").write_text("inside")
     (root / "out").symlink_to(tmp_path)
     (tmp_path / "secret.txt").write_text("outside")
-    (tmp_path / "data-too").mkdir()
-    (tmp_path / "data-too" / "x").write_text("beside")
+    (tmp_path / "data-other").mkdir()
+    (tmp_path / "data-other" / "x").write_text("outside")
     app = Tooli("rooted")
 
     @app.command()
@@ -203,11 +203,13 @@ def rooted(tmp_path: Path) -> Tooli:
 @pytest.mark.parametrize(
     "escape",
     [
-        *("data/../secret.txt", "secret.txt", "data/out/secret.txt", "data-too/x", "/etc/passwd"),
+        *("data/../secret.txt", "secret.txt", "data/out/secret.txt", "data-other/x", "/etc/passwd"),
         "data/./../secret.txt",
     ],
 )
-def test_paths_outside_the_root(rooted: Tooli, tmp_path: Path, monkeypatch, tool, escape) -> None:
+def test_paths_outside_root_are_rejected(
+    rooted: Tooli, tmp_path: Path, monkeypatch, tool, escape
+) -> None:
     monkeypatch.chdir(tmp_path)
     error = rooted.call(tool, file=escape).error
     assert error is not None
@@ -216,14 +218,16 @@ def test_paths_outside_the_root(rooted: Tooli, tmp_path: Path, monkeypatch, tool
 
 
 @pytest.mark.parametrize("escape", ["data\\..\\..\\x", "data/%2e%2e/secret.txt", "data/..%2fx"])
-def test_encoded_paths_outside_the_root(rooted: Tooli, tmp_path: Path, monkeypatch, escape) -> None:
+def test_encoded_paths_outside_root_are_rejected(
+    rooted: Tooli, tmp_path: Path, monkeypatch, escape
+) -> None:
     monkeypatch.chdir(tmp_path)
     error = rooted.call("word", file=escape).error
     assert error is not None
     assert error.code in ("E1030", "E1031")
 
 
-def test_paths_inside_the_root(rooted: Tooli, tmp_path: Path, monkeypatch) -> None:
+def test_paths_inside_root_are_accepted(rooted: Tooli, tmp_path: Path, monkeypatch) -> None:
     monkeypatch.chdir(tmp_path)
     assert rooted.call("path", file="data/new/er").ok
     assert rooted.call("read", file="data/in.txt").unwrap() == "inside"
@@ -234,7 +238,7 @@ def test_paths_inside_the_root(rooted: Tooli, tmp_path: Path, monkeypatch) -> No
     assert error.code == "E1031"
 
 
-def test_a_url_is_outside_every_root(rooted: Tooli) -> None:
+def test_url_is_outside_every_root(rooted: Tooli) -> None:
     error = rooted.call("read", file="http://example.com/x").error
     assert error is not None
     assert error.code == "E1031"

@@ -77,27 +77,27 @@ CASES = [
 
 
 @pytest.mark.parametrize(("tool", "name", "text", "result"), CASES)
-def test_the_same_content_from_every_location(
+def test_same_result_from_every_location(
     app: Tooli, web: Site, tmp_path: Path, tool: str, name: str, text: str, result: Any
 ) -> None:
-    """A path, a path with another name, `-`, a pipe and a URL give the same result."""
+    """A path, a path without an extension, `-`, a pipe and a URL give the same result."""
     data = text.encode()
-    named, nameless = tmp_path / name, tmp_path / "data"
+    named, unnamed = tmp_path / name, tmp_path / "data"
     named.write_bytes(data)
-    nameless.write_bytes(data)
+    unnamed.write_bytes(data)
     web.pages["/data"] = ("application/octet-stream", data)
     web.pages[f"/{name}?x"] = ("application/octet-stream", data)
-    answers = [
+    results = [
         invoke(app, tool, str(named), mode="json"),
-        invoke(app, tool, str(nameless), mode="json"),
+        invoke(app, tool, str(unnamed), mode="json"),
         invoke(app, tool, "-", input=data, mode="json"),
         *([invoke(app, tool, input=data, mode="json")] if data else []),
         invoke(app, tool, web("/data"), env={"TOOLI_ALLOW_PRIVATE_URLS": "1"}, mode="json"),
         invoke(app, tool, web(f"/{name}?x"), env={"TOOLI_ALLOW_PRIVATE_URLS": "1"}, mode="json"),
     ]
-    for answer in answers:
-        assert answer.ok, answer.stdout
-        assert answer.envelope.get("result", None) == result
+    for done in results:
+        assert done.ok, done.stdout
+        assert done.envelope.get("result", None) == result
 
 
 @pytest.mark.parametrize(
@@ -114,16 +114,14 @@ def test_the_same_content_from_every_location(
         ("application/yaml", "object", "a: [1, 2]\n", {"a": [1, 2]}),
     ],
 )
-def test_the_content_type_of_a_server(app, web, kind, tool, text, result) -> None:
+def test_content_type_determines_format(app, web, kind, tool, text, result) -> None:
     web.pages["/x"] = (kind, text.encode())
     assert app.call(tool, data=web("/x")).unwrap() is not None
     done = invoke(app, tool, web("/x"), env={"TOOLI_ALLOW_PRIVATE_URLS": "1"}, mode="json")
-    if tool == "each-row":
-        result = [{"name": "[x]", "age": 1, "note": None}]
     assert done.result == result
 
 
-def test_yaml_by_name(app: Tooli, tmp_path: Path) -> None:
+def test_yaml_file(app: Tooli, tmp_path: Path) -> None:
     file = tmp_path / "a.yml"
     file.write_text("a: 1\nb: [x]\n")
     assert app.call("object", data=file).unwrap() == {"a": 1, "b": ["x"]}
@@ -144,14 +142,14 @@ def test_yaml_by_name(app: Tooli, tmp_path: Path) -> None:
         ("rows", "a.csv", "name,age\nada,1\nbob,x\n", 3, "'age': 'x' is not a valid integer"),
         ("each-row", "a.csv", "name,age\nada,1\nbob,x\n", 3, "'age': 'x' is not a valid integer"),
         ("each-row", "a.csv", 'name,age\nada,"1\n', 2, "not valid CSV"),
-        ("each-row", "a.csv", "name,name\na,b\n", 1, "'name' is in the first row twice"),
+        ("each-row", "a.csv", "name,name\na,b\n", 1, "'name' occurs twice in the first row"),
         ("each-row", "a.jsonl", '{"name":"a","age":1}\n{"name":"a"}\n', 2, "'age': field required"),
         ("each-object", "a.jsonl", "{}\n{\n", 2, "not valid JSON"),
         ("each-object", "a.jsonl", "{}\n3\n", 2, "dictionary"),
         ("each-object", "a.json", "[{},\n{}\n{}]", 3, "is missing"),
         ("each-object", "a.json", "[{},\n{", 2, "not valid JSON"),
         ("each-object", "a.json", "[{},\n3]", 2, "dictionary"),
-        ("each-object", "a.json", "[{}] x", 1, "something follows"),
+        ("each-object", "a.json", "[{}] x", 1, "text after the array"),
         ("each-object", "a.json", "[{},", 1, "not valid JSON"),
         ("each-object", "a.yaml", "- a: 1", None, "YAML has no rows"),
         ("text", "a.txt", b"\xff", None, "not valid utf-8 text"),
@@ -161,7 +159,7 @@ def test_yaml_by_name(app: Tooli, tmp_path: Path) -> None:
     ],
 )
 def test_invalid_data(app, tmp_path, tool, name, text, line, message) -> None:
-    """Exit code 65, with the parameter, the source and the line."""
+    """The exit code is 65. The error contains the parameter, the source and the line."""
     file = tmp_path / name
     file.write_bytes(text if isinstance(text, bytes) else text.encode())
     done = invoke(app, tool, str(file), mode="json")
@@ -179,7 +177,7 @@ def test_invalid_data(app, tmp_path, tool, name, text, line, message) -> None:
         assert piped.error["details"]["line"] == line
 
 
-def test_an_error_stops_reading_an_array(app: Tooli, tmp_path: Path) -> None:
+def test_json_array_error_stops_reading(app: Tooli, tmp_path: Path) -> None:
     """An error at the start of a long array is found before the rest is read."""
     file = tmp_path / "a.json"
     file.write_text('[{"a": nope}' + ", {}" * 500_000 + "]")

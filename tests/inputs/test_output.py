@@ -1,4 +1,4 @@
-"""Output files are written completely or not at all; `-` is stdout."""
+"""Output files: written completely or not at all; `-` is stdout."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ if TYPE_CHECKING:
 STDOUT = Output("-")
 
 
-def make() -> Tooli:
+def make_app() -> Tooli:
     app = Tooli("writes")
 
     @app.command()
     def write(out: Annotated[Output, Option("--out", "-O")], fail: bool = False) -> str:
-        """Write, then fail perhaps."""
+        """Write the output; fail afterwards if `fail` is set."""
         out.write_text("first")
         with out.open("wb") as file:
             file.write(b"new\n")
@@ -33,13 +33,13 @@ def make() -> Tooli:
 
     @app.command()
     def leave(out: Output) -> str:
-        """Leave it open."""
+        """Leave the output open."""
         out.open("w").write("left open")
         return "done"
 
     @app.command()
     def items(out: Output, fail: bool = False):
-        """Write while items come."""
+        """Write a line for each item."""
         with out.open() as file:
             for i in range(3):
                 file.write(f"{i}\n")
@@ -49,7 +49,7 @@ def make() -> Tooli:
 
     @app.command()
     def say(out: Output = STDOUT) -> None:
-        """Print."""
+        """Write text and bytes."""
         out.write_text("text\n")
         out.write_bytes(b"bytes\n")
 
@@ -63,14 +63,14 @@ def make() -> Tooli:
 
 @pytest.fixture(scope="module")
 def app() -> Tooli:
-    return make()
+    return make_app()
 
 
 def files_in(folder: Path) -> list[str]:
     return sorted(os.listdir(folder))
 
 
-def test_the_target_is_replaced(app: Tooli, tmp_path: Path) -> None:
+def test_success_replaces_target(app: Tooli, tmp_path: Path) -> None:
     target = tmp_path / "a.txt"
     for old in (None, "old"):
         if old is not None:
@@ -81,10 +81,8 @@ def test_the_target_is_replaced(app: Tooli, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("old", [None, "old"])
-@pytest.mark.parametrize(("tool", "flag"), [("write", "fail"), ("items", "fail")])
-def test_a_failure_leaves_the_target_unchanged(
-    app: Tooli, tmp_path: Path, old: str | None, tool: str, flag: str
-) -> None:
+@pytest.mark.parametrize("tool", ["write", "items"])
+def test_failure_keeps_target(app: Tooli, tmp_path: Path, old: str | None, tool: str) -> None:
     target = tmp_path / "a.txt"
     if old is not None:
         target.write_text(old)
@@ -94,7 +92,7 @@ def test_a_failure_leaves_the_target_unchanged(
         assert target.read_text() == old
 
 
-def test_a_closed_stream_writes_nothing(app: Tooli, tmp_path: Path) -> None:
+def test_closed_stream_writes_nothing(app: Tooli, tmp_path: Path) -> None:
     stream = app.stream("items", out=tmp_path / "a")
     assert next(stream) == 0
     assert len(files_in(tmp_path)) == 1
@@ -109,24 +107,24 @@ async def test_async_calls(app: Tooli, tmp_path: Path) -> None:
     assert (tmp_path / "b").read_text() == "0\n1\n2\n"
 
 
-def test_an_open_file_is_closed(app: Tooli, tmp_path: Path) -> None:
+def test_open_file_is_closed(app: Tooli, tmp_path: Path) -> None:
     assert app.call("leave", out=tmp_path / "a").ok
     assert (tmp_path / "a").read_text() == "left open"
 
 
-def test_without_writing_nothing_changes(app: Tooli, tmp_path: Path) -> None:
+def test_unwritten_output_creates_no_file(app: Tooli, tmp_path: Path) -> None:
     assert app.call("nothing", out=tmp_path / "a").ok
     assert files_in(tmp_path) == []
 
 
-def test_a_dry_run_writes_nothing(app: Tooli, tmp_path: Path) -> None:
+def test_dry_run_writes_nothing(app: Tooli, tmp_path: Path) -> None:
     result = app.call("write", out=tmp_path / "a", dry_run=True)
     assert result.to_dict()["result"]["arguments"] == {"out": str(tmp_path / "a"), "fail": False}
     assert files_in(tmp_path) == []
 
 
-@pytest.mark.skipif(sys.platform == "win32", reason="modes and links are POSIX's")
-def test_permissions_and_links_are_kept(app: Tooli, tmp_path: Path) -> None:
+@pytest.mark.skipif(sys.platform == "win32", reason="needs POSIX modes and links")
+def test_mode_and_symlink_are_kept(app: Tooli, tmp_path: Path) -> None:
     target, link = tmp_path / "a", tmp_path / "link"
     target.write_text("old")
     target.chmod(0o640)
@@ -137,7 +135,7 @@ def test_permissions_and_links_are_kept(app: Tooli, tmp_path: Path) -> None:
     assert target.stat().st_mode & 0o777 == 0o640
 
 
-def test_a_new_file_has_the_usual_mode(app: Tooli, tmp_path: Path) -> None:
+def test_new_file_respects_umask(app: Tooli, tmp_path: Path) -> None:
     before = os.umask(0o027)
     try:
         assert app.call("write", out=tmp_path / "a").ok
@@ -146,7 +144,7 @@ def test_a_new_file_has_the_usual_mode(app: Tooli, tmp_path: Path) -> None:
     assert (tmp_path / "a").stat().st_mode & 0o777 == 0o640
 
 
-def test_a_device_is_written_to(app: Tooli) -> None:
+def test_device_is_written_directly(app: Tooli) -> None:
     assert app.call("write", out="/dev/null").ok
     assert not os.path.isfile("/dev/null")
 
@@ -175,13 +173,13 @@ def test_stdout_in_text_modes(app: Tooli) -> None:
 
 
 @pytest.mark.parametrize("mode", ["json", "jsonl"])
-def test_stdout_is_not_available_in_machine_modes(app: Tooli, mode: str) -> None:
+def test_stdout_is_rejected_in_json_modes(app: Tooli, mode: str) -> None:
     done = invoke(app, "write", "--out", "-", mode=mode)
     assert done.exit_code == 2
     assert done.lines[-1]["error"]["code"] == "E1036"
 
 
-def test_stdout_of_a_command_without_a_result(app: Tooli) -> None:
+def test_stdout_without_result(app: Tooli) -> None:
     assert invoke(app, "say", mode="text").stdout == "text\nbytes\n"
     assert invoke(app, "say", mode="json").result == "text\nbytes"
 
@@ -192,7 +190,7 @@ def test_invalid_modes() -> None:
             Output("x").open(mode)
 
 
-def test_a_failing_commit_is_an_error(app: Tooli, tmp_path: Path, monkeypatch) -> None:
+def test_failed_commit_is_an_error(app: Tooli, tmp_path: Path, monkeypatch) -> None:
     def full(*_: Any) -> None:
         raise OSError(28, "No space left on device", "a")
 

@@ -1,4 +1,4 @@
-"""Secrets: passed by location on a command line, by value elsewhere, and never shown."""
+"""Secrets: passed by location on a command line and by value elsewhere; always masked."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Account(pydantic.BaseModel):
     token: SecretInput[str]
 
 
-def make() -> Tooli:
+def make_app() -> Tooli:
     app = Tooli("vault", version="1.0")
 
     @app.command()
@@ -36,22 +36,22 @@ def make() -> Tooli:
 
     @app.command()
     def number(pin: Annotated[SecretInput[int], Option("--pin", envvar="VAULT_PIN")]) -> int:
-        """A number."""
+        """Take a number as a secret."""
         return pin.reveal() + 1
 
     @app.command()
     def raw(key: Annotated[SecretInput[bytes], Option()]) -> int:
-        """Bytes."""
+        """Take bytes as a secret."""
         return len(key.reveal())
 
     @app.command()
     def usual(key: SecretInput[str] = "env:VAULT_KEY") -> int:  # type: ignore[assignment]
-        """With a default."""
+        """Take a secret with a default."""
         return len(key.reveal())
 
     @app.command(annotations=Destructive)
     def drop(token: SecretInput[str]) -> str:
-        """Drop it all."""
+        """Drop everything."""
         return "dropped"
 
     @app.command()
@@ -61,17 +61,17 @@ def make() -> Tooli:
 
     @app.command()
     def both(token: SecretInput[str], data: StdinOr[str]) -> str:
-        """A secret and input."""
+        """Take a secret and an input."""
         return data
 
     @app.command()
     def several(tokens: list[SecretInput[str]], n: int = 1) -> int:
-        """Many."""
+        """Take several secrets."""
         return len(tokens)
 
     @app.command(annotations=Destructive)
     def account(account: Account, accounts: list[Account] | None = None, n: int = 1) -> Account:
-        """A secret inside of a model."""
+        """Take models that contain secrets."""
         return account
 
     return app
@@ -79,7 +79,7 @@ def make() -> Tooli:
 
 @pytest.fixture(scope="module")
 def app() -> Tooli:
-    return make()
+    return make_app()
 
 
 def test_every_representation_is_masked() -> None:
@@ -111,7 +111,7 @@ def test_comparison() -> None:
     assert not SecretInput("")
 
 
-def test_in_a_model() -> None:
+def test_secret_in_model() -> None:
     class Login(pydantic.BaseModel):
         user: str
         token: SecretInput[str]
@@ -125,31 +125,31 @@ def test_in_a_model() -> None:
     assert CANARY not in login.model_dump_json()
     assert Login.model_json_schema()["properties"]["token"]["writeOnly"] is True
     with pytest.raises(pydantic.ValidationError) as refused:
-        Login(user="a", token="x", pin=SecretInput("zzz") and "zzz")  # type: ignore[arg-type]
+        Login(user="a", token="x", pin="zzz")  # type: ignore[arg-type]
     assert "the secret is not valid" in str(refused.value)
 
 
 @pytest.mark.parametrize("ending", ["", "\n", "\r\n"])
-def test_from_a_file(app: Tooli, tmp_path: Path, ending: str) -> None:
+def test_secret_from_file(app: Tooli, tmp_path: Path, ending: str) -> None:
     file = tmp_path / "token"
     file.write_bytes((CANARY + ending).encode())
     done = invoke(app, "login", f"@{file}", mode="json")
     assert done.result == {"length": len(CANARY), "shown": "***", "itself": "***"}
 
 
-def test_from_stdin(app: Tooli) -> None:
+def test_secret_from_stdin(app: Tooli) -> None:
     done = invoke(app, "login", "-", input=CANARY + "\n", mode="json")
     assert done.result["length"] == len(CANARY)
 
 
-def test_from_the_environment(app: Tooli) -> None:
+def test_secret_from_environment(app: Tooli) -> None:
     done = invoke(app, "login", "env:TOKEN", env={"TOKEN": CANARY}, mode="json")
     assert done.result["length"] == len(CANARY)
     assert invoke(app, "usual", env={"VAULT_KEY": "abc"}, mode="json").result == 3
     assert invoke(app, "number", env={"VAULT_PIN": "41"}, mode="json").result == 42
 
 
-def test_the_value_in_other_interfaces(app: Tooli) -> None:
+def test_python_callers_pass_the_value(app: Tooli) -> None:
     assert app.call("login", token=CANARY).unwrap()["length"] == len(CANARY)
     assert app.call("login", token=SecretInput(CANARY)).unwrap()["length"] == len(CANARY)
     assert app.call("number", pin="41").unwrap() == 42
@@ -183,7 +183,7 @@ def test_errors_do_not_contain_the_secret(app, argv, code, message, mode) -> Non
         assert message in json.dumps(done.error)
 
 
-def test_a_suggestion_contains_the_location(app: Tooli, tmp_path: Path) -> None:
+def test_suggestion_contains_location(app: Tooli, tmp_path: Path) -> None:
     file = tmp_path / "token"
     file.write_text(CANARY)
     error = invoke(app, "login", f"@{file}", "--prt", "1", mode="json").error
@@ -195,7 +195,7 @@ def test_a_suggestion_contains_the_location(app: Tooli, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("tool", ["login", "drop", "fail"])
-def test_a_suggestion_does_not_contain_the_value(app: Tooli, tool: str) -> None:
+def test_suggestion_does_not_contain_value(app: Tooli, tool: str) -> None:
     result = app.call(tool, token=CANARY, prt=1)
     assert CANARY not in json.dumps(result.to_dict())
     assert CANARY not in repr(result)
@@ -209,7 +209,7 @@ def test_a_suggestion_does_not_contain_the_value(app: Tooli, tool: str) -> None:
     assert CANARY not in json.dumps(several.to_dict())
 
 
-def test_a_dry_run_does_not_contain_the_secret(app: Tooli) -> None:
+def test_dry_run_does_not_contain_secret(app: Tooli) -> None:
     for result in (
         app.call("login", token=CANARY, dry_run=True).to_dict(),
         invoke(app, "login", "-", "--dry-run", input=CANARY, mode="json").envelope,
@@ -217,7 +217,7 @@ def test_a_dry_run_does_not_contain_the_secret(app: Tooli) -> None:
         assert result["result"]["arguments"] == {"token": "***", "user": "me", "port": 1}
 
 
-def test_stdin_is_read_by_one_parameter(app: Tooli) -> None:
+def test_secret_and_input_cannot_share_stdin(app: Tooli) -> None:
     error = invoke(app, "both", "-", "-", input="x", mode="json").error
     assert error is not None
     assert error["code"] == "E1035"
@@ -234,8 +234,8 @@ def test_schema(app: Tooli) -> None:
     }
 
 
-def test_a_secret_in_json_input_is_a_location(app: Tooli, tmp_path: Path) -> None:
-    """`--input` on the command line must not contain the value either."""
+def test_json_input_contains_location(app: Tooli, tmp_path: Path) -> None:
+    """`--input` on the command line must contain the location, not the value."""
     line = json.dumps({"token": CANARY})
     done = invoke(app, "login", "--input", line, mode="json")
     assert done.error is not None
@@ -249,7 +249,7 @@ def test_a_secret_in_json_input_is_a_location(app: Tooli, tmp_path: Path) -> Non
     assert invoke(app, "login", "--input", "-", input=line, mode="json").ok
 
 
-def test_a_prompt_is_replaced() -> None:
+def test_secret_option_with_prompt() -> None:
     app = Tooli("asks")
 
     @app.command()
@@ -261,7 +261,7 @@ def test_a_prompt_is_replaced() -> None:
     assert invoke(app, mode="text").exit_code == 2
 
 
-def test_comparison_does_not_read_the_secret() -> None:
+def test_comparison_does_not_read_secret() -> None:
     from tooli.inputs.secret import SecretShape
 
     class Named:
@@ -273,7 +273,7 @@ def test_comparison_does_not_read_the_secret() -> None:
 
 
 @pytest.mark.parametrize("value", [{CANARY: 1}, [CANARY], 5])
-def test_strict_validation_does_not_quote_the_secret(app: Tooli, value: Any) -> None:
+def test_strict_validation_does_not_quote_secret(app: Tooli, value: Any) -> None:
     """`Prefer: handling=strict` reports errors of jsonschema."""
     from tooli.http.strict_validation import StrictValidator
 
@@ -285,10 +285,10 @@ def test_strict_validation_does_not_quote_the_secret(app: Tooli, value: Any) -> 
 
 @pytest.mark.parametrize("more", [{}, {"yes": True}, {"dry_run": True}, {"n": "x"}, {"nn": 1}])
 @pytest.mark.parametrize("part", [{}, {"user": 3}])
-def test_a_secret_in_a_model_is_masked_everywhere(
+def test_secret_in_model_is_masked_everywhere(
     app: Tooli, more: dict[str, Any], part: dict[str, Any]
 ) -> None:
-    """In results, plans and suggestions."""
+    """Results, plans and suggestions do not contain the secret."""
     given = {"user": "me", "token": CANARY, **part}
     result = app.call("account", account=given, accounts=[given], **more)
     assert CANARY not in json.dumps(result.to_dict()) + repr(result.error)
@@ -316,12 +316,12 @@ def make_list_app() -> Tooli:
     return app
 
 
-def test_environment_variable_holds_a_list_of_secrets() -> None:
+def test_list_of_secrets_from_environment() -> None:
     done = invoke(make_list_app(), mode="json", env={"VAULT_KEYS": "abcd efghi"})
     assert done.envelope.get("result") == [4, 5], done.stdout
 
 
-def test_list_of_secrets_is_loaded_before_the_function_runs(tmp_path: Path) -> None:
+def test_list_of_secrets_is_loaded_before_call(tmp_path: Path) -> None:
     file = tmp_path / "key"
     file.write_text("abcd\n")
     arguments = ["--key", f"@{file}", "--key", "env:OTHER_KEY"]
@@ -332,13 +332,13 @@ def test_list_of_secrets_is_loaded_before_the_function_runs(tmp_path: Path) -> N
     assert done.error["code"] == "E1003"
 
 
-def test_large_secret_is_an_error(tmp_path: Path) -> None:
+def test_large_secret_is_rejected(tmp_path: Path) -> None:
     file = tmp_path / "key"
     file.write_bytes(b"x" * MAX_SECRET_BYTES)
-    done = invoke(make(), "login", f"@{file}", mode="json")
+    done = invoke(make_app(), "login", f"@{file}", mode="json")
     assert done.envelope["result"]["length"] == MAX_SECRET_BYTES
     file.write_bytes(b"x" * (MAX_SECRET_BYTES + 1))
     for argument, data in ((f"@{file}", None), ("-", file.read_bytes())):
-        done = invoke(make(), "login", argument, mode="json", input=data)
+        done = invoke(make_app(), "login", argument, mode="json", input=data)
         assert (done.error["code"], done.error["field"]) == ("E1003", "token")
         assert "1,048,576 bytes" in done.error["message"]

@@ -1,4 +1,4 @@
-"""StdinOr: content from a path, a URL or stdin; limits, errors, the file interface."""
+"""StdinOr: input from a path, a URL or stdin; limits, errors and the file interface."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def _private(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TOOLI_ALLOW_PRIVATE_URLS", "1")
 
 
-def test_the_file_interface(app: Tooli, tmp_path: Path) -> None:
+def test_file_interface(app: Tooli, tmp_path: Path) -> None:
     file = tmp_path / "a.txt"
     file.write_text("abc\nd")
     assert app.call("file", data=file).unwrap() == {
@@ -53,7 +53,7 @@ def test_optional_inputs(app: Tooli) -> None:
     assert done.result == [None, "piped"]
 
 
-def test_several(app: Tooli, tmp_path: Path) -> None:
+def test_list_of_inputs(app: Tooli, tmp_path: Path) -> None:
     (tmp_path / "a").write_text("A")
     (tmp_path / "b").write_text("B")
     words = (str(tmp_path / "a"), "-", str(tmp_path / "b"))
@@ -63,22 +63,22 @@ def test_several(app: Tooli, tmp_path: Path) -> None:
     assert error["field"] == "data.1"
 
 
-def test_stdin_is_read_once(app: Tooli) -> None:
+def test_two_inputs_cannot_share_stdin(app: Tooli) -> None:
     error = invoke(app, "both", "-", "-", input="x", mode="json").error
     assert error is not None
     assert (error["code"], error["field"]) == ("E1035", "two")
     assert "'one' reads it" in error["message"]
 
 
-def test_the_input_flag_and_an_input_cannot_share_stdin(app: Tooli) -> None:
+def test_input_flag_cannot_share_stdin(app: Tooli) -> None:
     done = invoke(app, "text", "-", "--input", "-", input="{}", mode="json")
     assert done.exit_code == 2
     assert done.error is not None
     assert done.error["code"] == "E1035"
 
 
-def test_nothing_to_read(app: Tooli, monkeypatch) -> None:
-    """Without an argument and a pipe the error names the parameter; nothing waits."""
+def test_missing_input_is_an_error(app: Tooli, monkeypatch) -> None:
+    """Without an argument and a pipe, the call fails at once and names the parameter."""
     with open("/dev/null") as nothing:
         monkeypatch.setattr(sys, "stdin", nothing)
         result = app.call("text")
@@ -146,7 +146,7 @@ def test_invalid_direct_content(app, tool, value, field) -> None:
     assert (error.code, error.field) == ("E1003", field)
 
 
-def test_the_size_limit_applies_to_every_location(tmp_path: Path, web: Site) -> None:
+def test_size_limit(tmp_path: Path, web: Site) -> None:
     app = Tooli("small")
 
     @app.command()
@@ -157,8 +157,8 @@ def test_the_size_limit_applies_to_every_location(tmp_path: Path, web: Site) -> 
     for data, code in ((b"x" * 10, 0), (b"x" * 11, 65)):
         file.write_bytes(data)
         web.pages["/a"] = ("text/plain", data)
-        for words, given in (((str(file),), None), (("-",), data), ((web("/a"),), None)):
-            done = invoke(app, *words, input=given, mode="json")
+        for words, piped in (((str(file),), None), (("-",), data), ((web("/a"),), None)):
+            done = invoke(app, *words, input=piped, mode="json")
             assert done.exit_code == code, done.stdout
             assert code == 0 or done.error["code"] == "E1034"
 
@@ -166,12 +166,12 @@ def test_the_size_limit_applies_to_every_location(tmp_path: Path, web: Site) -> 
 @pytest.mark.parametrize(
     ("limit", "code"), [("10", 0), ("9", 65), ("1kB", 0), ("1KiB", 0), ("x", 2)]
 )
-def test_the_environment_sets_a_limit(app: Tooli, limit: str, code: int) -> None:
+def test_size_limit_from_environment(app: Tooli, limit: str, code: int) -> None:
     done = invoke(app, "text", "-", input="0123456789", env={"TOOLI_MAX_INPUT": limit}, mode="json")
     assert done.exit_code == code
 
 
-def test_the_environment_can_only_lower_the_limit(tmp_path: Path) -> None:
+def test_environment_cannot_raise_size_limit(tmp_path: Path) -> None:
     app = Tooli("small")
 
     @app.command()
@@ -200,7 +200,7 @@ def test_schema(app: Tooli) -> None:
     assert set(inside("rows")["items"]["properties"]) == {"name", "age", "note"}
 
 
-def test_annotations_apply_to_the_content() -> None:
+def test_constraint_on_stdin_or_is_an_error() -> None:
     app = Tooli("wrong")
 
     @app.command()
@@ -211,7 +211,7 @@ def test_annotations_apply_to_the_content() -> None:
         app.find("read")
 
 
-def test_an_option_does_not_read_a_pipe_by_default() -> None:
+def test_option_does_not_read_pipe_by_default() -> None:
     app = Tooli("opts")
 
     @app.command()
@@ -224,7 +224,7 @@ def test_an_option_does_not_read_a_pipe_by_default() -> None:
     assert invoke(app, "--data", "-", input="x", mode="json").result == "x"
 
 
-def test_files_are_closed(tmp_path: Path) -> None:
+def test_open_files_are_closed(tmp_path: Path) -> None:
     kept: list[Any] = []
     app = Tooli("keeps")
 
@@ -239,7 +239,7 @@ def test_files_are_closed(tmp_path: Path) -> None:
         kept[0].read()
 
 
-async def test_inputs_of_async_functions_are_read_in_a_thread(tmp_path: Path) -> None:
+async def test_async_function_reads_in_thread(tmp_path: Path) -> None:
     """Reading does not block the event loop."""
     import threading
 
@@ -270,12 +270,12 @@ async def test_inputs_of_async_functions_are_read_in_a_thread(tmp_path: Path) ->
     assert threading.main_thread() not in seen
 
 
-def test_nul_ends_lines(app: Tooli) -> None:
+def test_nul_separated_records(app: Tooli) -> None:
     done = invoke(app, "lines", "-", "--null", input=b"a\nb\0c\0", mode="json")
     assert done.result == ["a\nb", "c"]
 
 
-def test_a_dry_run_reads_nothing(app: Tooli, tmp_path: Path) -> None:
+def test_dry_run_reads_nothing(app: Tooli, tmp_path: Path) -> None:
     file = tmp_path / "bad.json"
     file.write_text("{")
     done = invoke(app, "object", str(file), "--dry-run", mode="json")

@@ -22,19 +22,19 @@ app = Tooli("reads")
 
 @app.command()
 def text(data: StdinOr[str]) -> str:
-    """Read it."""
+    """Read the input."""
     return data
 
 
 @app.command()
 def trusted(data: Annotated[StdinOr[str], InputLimits(private=True, timeout=0.2)]) -> str:
-    """Read it, from the own network, too."""
+    """Read the input; private addresses are allowed."""
     return data
 
 
 @app.command()
 def offline(data: Annotated[StdinOr[str], InputLimits(urls=False)]) -> str:
-    """Read it, but no URL."""
+    """Read the input; URLs are not allowed."""
     return data
 
 
@@ -50,7 +50,7 @@ def _private(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TOOLI_ALLOW_PRIVATE_URLS", "1")
 
 
-def fails(tool: str, url: str) -> Any:
+def call_error(tool: str, url: str) -> Any:
     error = app.call(tool, data=url).error
     assert error is not None
     return error
@@ -66,19 +66,19 @@ def fails(tool: str, url: str) -> Any:
         *("localhost", "2130706433", "0x7f000001", "127.1", "0177.0.0.1"),
     ],
 )
-def test_private_addresses(host: str) -> None:
-    """In every notation; host names are checked after they are resolved."""
-    error = fails("text", f"http://{host}:9/")
+def test_private_addresses_are_rejected(host: str) -> None:
+    """Addresses are rejected in every notation, and host names after they are resolved."""
+    error = call_error("text", f"http://{host}:9/")
     assert error.code in ("E1033", "E4040"), error
-    assert error.code == "E1033" or "cannot be found" in error.message
+    assert error.code == "E1033" or "cannot be resolved" in error.message
 
 
 @pytest.mark.parametrize("host", ["8.8.8.8", "1.1.1.1", "2606:4700::1111", "::ffff:8.8.8.8"])
-def test_public_addresses(host: str) -> None:
+def test_public_addresses_are_accepted(host: str) -> None:
     assert urls._is_public(host)
 
 
-def test_dns_rebinding(web: Site, monkeypatch) -> None:
+def test_dns_rebinding_is_prevented(web: Site, monkeypatch) -> None:
     """The connection goes to the address that was checked."""
     port = int(web.address.rpartition(":")[2])
     answers = iter(["93.184.216.34", "127.0.0.1", "127.0.0.1"])
@@ -93,27 +93,27 @@ def test_dns_rebinding(web: Site, monkeypatch) -> None:
 
     monkeypatch.setattr(socket, "getaddrinfo", resolve)
     monkeypatch.setattr(socket, "create_connection", connect)
-    error = fails("text", f"http://rebind.example:{port}/ok")
+    error = call_error("text", f"http://rebind.example:{port}/ok")
     assert error.code == "E4040"
     assert tried == [("93.184.216.34", port)]
     assert web.asked == []
 
 
-def test_one_private_address_among_several_is_an_error(monkeypatch) -> None:
+def test_mixed_private_and_public_addresses(monkeypatch) -> None:
     def resolve(host: str, port: int, *_: Any, **__: Any) -> Any:
         both = ("93.184.216.34", "10.0.0.1")
-        return [(socket.AF_INET, socket.SOCK_STREAM, 6, "", (one, port)) for one in both]
+        return [(socket.AF_INET, socket.SOCK_STREAM, 6, "", (address, port)) for address in both]
 
     monkeypatch.setattr(socket, "getaddrinfo", resolve)
-    assert fails("text", "http://both.example/").code == "E1033"
+    assert call_error("text", "http://both.example/").code == "E1033"
 
 
-def test_the_author_can_allow_private_addresses(web: Site) -> None:
+def test_author_allows_private_addresses(web: Site) -> None:
     assert app.call("trusted", data=web("/ok")).unwrap() == "fine"
 
 
-def test_the_author_can_forbid_urls() -> None:
-    assert fails("offline", "http://example.com/").code == "E1033"
+def test_author_forbids_urls() -> None:
+    assert call_error("offline", "http://example.com/").code == "E1033"
 
 
 @pytest.mark.usefixtures("_private")
@@ -133,7 +133,7 @@ class TestAllowed:
             handler.end_headers()
 
         web.pages["/no?key=canary"] = answer
-        error = fails("text", web("/no?key=canary"))
+        error = call_error("text", web("/no?key=canary"))
         assert error.code == code
         assert str(status) in error.message
         assert "canary" not in error.message
@@ -146,7 +146,7 @@ class TestAllowed:
 
     def test_too_many_redirects(self, web: Site) -> None:
         web.redirect("/round", "/round")
-        error = fails("text", web("/round"))
+        error = call_error("text", web("/round"))
         assert error.code == "E4040"
         assert "more than 5 redirects" in error.message
         assert len(web.asked) == 6
@@ -154,17 +154,17 @@ class TestAllowed:
     @pytest.mark.parametrize("to", ["file:///etc/passwd", "ftp://x/", "http://u:p@127.0.0.1/"])
     def test_invalid_redirects(self, web: Site, to: str) -> None:
         web.redirect("/away", to)
-        assert fails("text", web("/away")).code == "E1033"
+        assert call_error("text", web("/away")).code == "E1033"
 
-    def test_an_unreachable_host(self) -> None:
+    def test_unreachable_host(self) -> None:
         with socket.socket() as unused:
             unused.bind(("127.0.0.1", 0))
             port = unused.getsockname()[1]
-        error = fails("text", f"http://127.0.0.1:{port}/")
+        error = call_error("text", f"http://127.0.0.1:{port}/")
         assert error.code == "E4040"
         assert "cannot be reached" in error.message
 
-    def test_an_incomplete_response(self, web: Site) -> None:
+    def test_incomplete_response(self, web: Site) -> None:
         def answer(handler: Any) -> None:
             handler.send_response(200)
             handler.send_header("Content-Length", "100")
@@ -172,11 +172,11 @@ class TestAllowed:
             handler.wfile.write(b"x" * 10)
 
         web.pages["/part"] = answer
-        error = fails("text", web("/part"))
+        error = call_error("text", web("/part"))
         assert error.code == "E4040"
         assert "90 bytes are missing" in error.message
 
-    def test_a_compressed_response(self, web: Site) -> None:
+    def test_compressed_response(self, web: Site) -> None:
         def answer(handler: Any) -> None:
             handler.send_response(200)
             handler.send_header("Content-Encoding", "gzip")
@@ -184,13 +184,13 @@ class TestAllowed:
             handler.end_headers()
 
         web.pages["/gz"] = answer
-        assert "compressed" in fails("text", web("/gz")).message
+        assert "compressed" in call_error("text", web("/gz")).message
 
-    def test_the_default_size_limit(self, web: Site, monkeypatch) -> None:
+    def test_default_size_limit(self, web: Site, monkeypatch) -> None:
         from tooli.inputs import source
 
         monkeypatch.setattr(source, "MAX_URL_BYTES", 3)
-        error = fails("text", web("/ok"))
+        error = call_error("text", web("/ok"))
         assert (error.code, error.details["max_bytes"]) == ("E1034", 3)
 
     def test_size_error_does_not_contain_the_query(self, web: Site, monkeypatch) -> None:
@@ -198,33 +198,33 @@ class TestAllowed:
 
         monkeypatch.setattr(source, "MAX_URL_BYTES", 3)
         web.pages["/ok?key=hush"] = web.pages["/ok"]
-        error = fails("text", web("/ok?key=hush"))
+        error = call_error("text", web("/ok?key=hush"))
         assert error.code == "E1034"
         assert "hush" not in f"{error.to_dict()}" and error.details["source"].endswith("/ok?…")
 
-    def test_proxies_of_the_environment_are_not_used(self, web: Site, monkeypatch) -> None:
+    def test_proxy_variables_are_ignored(self, web: Site, monkeypatch) -> None:
         for name in ("http_proxy", "HTTP_PROXY", "all_proxy"):
             monkeypatch.setenv(name, "http://127.0.0.1:9/")
         assert app.call("text", data=web("/ok")).unwrap() == "fine"
 
 
-def test_redirects_into_the_private_network(web: Site, monkeypatch) -> None:
+def test_redirect_to_private_address_is_rejected(web: Site, monkeypatch) -> None:
     """Every redirect is checked."""
-    looked: list[str] = []
-    real = urls._is_public
+    checked_hosts: list[str] = []
+    real_is_public = urls._is_public
 
     def public_at_first(host: str) -> bool:
-        looked.append(host)
-        return len(looked) <= 3 or real(host)
+        checked_hosts.append(host)
+        return len(checked_hosts) <= 3 or real_is_public(host)
 
     monkeypatch.setattr(urls, "_is_public", public_at_first)
     web.redirect("/in", web("/ok"))
-    error = fails("text", web("/in"))
+    error = call_error("text", web("/in"))
     assert error.code == "E1033"
     assert web.asked == ["/in"]
 
 
-def test_a_redirect_from_https_to_http(monkeypatch) -> None:
+def test_redirect_from_https_to_http_is_rejected(monkeypatch) -> None:
     class Response:
         status = 302
         headers = {"location": "http://example.com/"}
@@ -238,36 +238,36 @@ def test_a_redirect_from_https_to_http(monkeypatch) -> None:
 
     monkeypatch.setattr(urls, "_connect", lambda *_: Connection())
     monkeypatch.setattr(urls, "_send_request", lambda *_: Response())
-    error = fails("text", "https://example.com/")
+    error = call_error("text", "https://example.com/")
     assert "from https to http" in error.message
 
 
-def test_a_server_that_sends_nothing() -> None:
-    """It accepts the connection and never answers."""
+def test_silent_server_times_out() -> None:
+    """The server accepts the connection and never answers."""
     with socket.create_server(("127.0.0.1", 0)) as server:
-        error = fails("trusted", f"http://127.0.0.1:{server.getsockname()[1]}/")
+        error = call_error("trusted", f"http://127.0.0.1:{server.getsockname()[1]}/")
     assert error.code == "E4050"
     assert error.is_retryable
 
 
-def test_a_server_that_sends_slowly(web: Site) -> None:
-    """Each read is in time, but the total time is exceeded."""
-    gone = threading.Event()
+def test_slow_server_times_out(web: Site) -> None:
+    """Each read returns in time, but the total time is exceeded."""
+    stopped = threading.Event()
 
     def answer(handler: Any) -> None:
         handler.send_response(200)
         handler.end_headers()
         try:
-            while not gone.wait(0.02):
+            while not stopped.wait(0.02):
                 handler.wfile.write(b"x")
         except OSError:
             pass
 
     web.pages["/drip"] = answer
     try:
-        error = fails("trusted", web("/drip"))
+        error = call_error("trusted", web("/drip"))
     finally:
-        gone.set()
+        stopped.set()
     assert error.code == "E4050"
 
 

@@ -1,4 +1,4 @@
-"""Records and a schema for the tests of filters, selections and paths."""
+"""Sample records and their schema, for the tests of filters, selections and paths."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Field paths: text and back, values at a path, schemas at a path."""
+"""Field paths and selections: parsing, formatting, values and schemas."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from tooli.records.fields import (
 
 
 @given(st.lists(st.one_of(st.from_regex(r"[a-z]{1,4}", fullmatch=True), st.integers(0, 9))))
-def test_a_path_survives_formatting(steps: list[str | int]) -> None:
+def test_path_round_trip(steps: list[str | int]) -> None:
     path = ("a", *steps)
     assert parse_path(format_path(path)) == path
 
@@ -41,13 +41,11 @@ def test_a_path_survives_formatting(steps: list[str | int]) -> None:
         (".", RECORDS[0]),
     ],
 )
-def test_the_value_at_a_path(path: str, value: object) -> None:
+def test_value_at_path(path: str, value: object) -> None:
     assert build_getter(parse_path(path))(RECORDS[0]) == value
 
 
 def test_values_are_json_types() -> None:
-    from datetime import date
-
     point = Point(3, Color.RED, date(2024, 2, 29))
     assert [build_getter((name,))(point) for name in ("x", "color", "day")] == [
         3,
@@ -56,7 +54,7 @@ def test_values_are_json_types() -> None:
     ]
 
 
-def test_schemas_at_a_path() -> None:
+def test_schemas_at_path() -> None:
     assert json_types(FIELDS.schemas_at(("size",))) == {"number"}
     assert json_types(FIELDS.schemas_at(("owner",))) == {"object", "null"}
     assert json_types(FIELDS.schemas_at(("more", "deep"))) is None
@@ -120,7 +118,7 @@ def test_invalid_selections(text: str, message: str) -> None:
     assert message in raised.value.message
 
 
-def test_selections_take_any_class() -> None:
+def test_select_from_objects() -> None:
     point = Point(3, Color.RED, date(2024, 2, 29))
     assert compile_selection("x, color as c", OPEN)(point) == {"x": 3, "c": "red"}
     assert compile_selection("otherName", OPEN)(Model(x=3)) == {"otherName": "o"}

@@ -1,4 +1,4 @@
-"""RecordFlow: records pass through processors, as a list, a stream or an async stream."""
+"""RecordFlow: a list, a stream or an async stream passes through processors."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tooli.records.result_options import ResultOptions
 
 
 class FirstRecords(RecordProcessor):
-    """Passes on the first records, and with `report` the text "end" after the last one."""
+    """Passes the first records; with `report`, adds "end" after them."""
 
     def __init__(self, count: int, report: bool = False) -> None:
         self._left, self._report = count, report
@@ -33,7 +33,7 @@ class FirstRecords(RecordProcessor):
 
 
 class Source:
-    """An iterator that counts its items and knows whether it was closed."""
+    """An iterator that counts its items and records whether it was closed."""
 
     def __init__(self, count: int) -> None:
         self.items, self.read, self.is_closed = iter(range(count)), 0, False
@@ -56,20 +56,20 @@ def make_flow(*processors: RecordProcessor) -> RecordFlow:
     return flow
 
 
-def test_a_list() -> None:
+def test_process_list() -> None:
     assert MapProcessor(lambda n: n * 2).process_list([1, 2]) == [2, 4]
     assert FirstRecords(2).process_list([1, 2, 3]) == [1, 2]
     assert FirstRecords(9, report=True).process_list([1]) == [1, "end"]
 
 
-def test_a_stream_is_closed_as_soon_as_enough_records_were_read() -> None:
+def test_stream_is_closed_early() -> None:
     source = Source(100)
     flow = make_flow(MapProcessor(str), FirstRecords(2))
     assert list(flow.process(source)) == ["0", "1"]
     assert (source.read, source.is_closed) == (2, True)
 
 
-def test_held_back_records_follow_at_the_end_of_a_stream() -> None:
+def test_finish_appends_records() -> None:
     assert list(make_flow(MapProcessor(str), FirstRecords(9, report=True)).process(Source(2))) == [
         "0",
         "1",
@@ -77,7 +77,7 @@ def test_held_back_records_follow_at_the_end_of_a_stream() -> None:
     ]
 
 
-def test_an_async_stream() -> None:
+def test_async_stream() -> None:
     closed: list[bool] = []
 
     async def items() -> AsyncIterator[int]:
@@ -106,5 +106,5 @@ def test_an_async_stream() -> None:
         ("", None),
     ],
 )
-def test_records_of_a_result(value: Any, records: list[Any] | None) -> None:
+def test_as_records(value: Any, records: list[Any] | None) -> None:
     assert as_records(value) == records

@@ -1,4 +1,4 @@
-"""Result options: how they are read, what they do, and the command for the rest."""
+"""Result options: parsing, effects, and the command for the next page."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tooli.records.result_options import MAX_NUMBER, ResultOptions, read_result_
 from tooli.testing import invoke
 
 
-def make() -> Tooli:
+def make_app() -> Tooli:
     app = Tooli("app", version="1")
 
     @app.command()
@@ -55,7 +55,7 @@ def make() -> Tooli:
         ({"cursor": ""}, {"cursor": ""}),
     ],
 )
-def test_values_of_every_interface(values: dict[str, Any], expected: dict[str, Any]) -> None:
+def test_valid_options(values: dict[str, Any], expected: dict[str, Any]) -> None:
     assert read_result_options(values) == ResultOptions(**expected)
 
 
@@ -68,7 +68,7 @@ def test_values_of_every_interface(values: dict[str, Any], expected: dict[str, A
         {"cursor": 3},
     ],
 )
-def test_an_invalid_value_is_a_problem(values: dict[str, Any]) -> None:
+def test_invalid_options(values: dict[str, Any]) -> None:
     (problem,) = read_result_options(values).problems
     assert problem.code == "E1007"
     assert problem.field in values
@@ -86,12 +86,12 @@ def test_an_invalid_value_is_a_problem(values: dict[str, Any]) -> None:
         ("text", {"limit": 2}, "text"),
     ],
 )
-def test_results_of_every_kind(kind: str, options: dict[str, Any], expected: Any) -> None:
-    assert make().call("loose", kind=kind, **options).result == expected
+def test_options_apply_to_any_result(kind: str, options: dict[str, Any], expected: Any) -> None:
+    assert make_app().call("loose", kind=kind, **options).result == expected
 
 
-def test_a_result_that_is_not_a_list_gets_a_warning() -> None:
-    result = make().call("loose", kind="object", filter="n > 1", limit=3)
+def test_warning_for_non_list_result() -> None:
+    result = make_app().call("loose", kind="object", filter="n > 1", limit=3)
     assert result.result == {"n": 1, "m": 2}
     assert result.meta["warnings"] == [
         "The result is not a list, so it was not filtered.",
@@ -99,24 +99,24 @@ def test_a_result_that_is_not_a_list_gets_a_warning() -> None:
     ]
 
 
-def test_failures_are_not_changed() -> None:
-    result = make().call("failing", filter=". > 0", limit=3, max_bytes=900)
+def test_options_do_not_change_failures() -> None:
+    result = make_app().call("failing", filter=". > 0", limit=3, max_bytes=900)
     assert result.to_dict()["error"]["details"] == {"items_before_failure": 1}
 
 
-def test_the_rest_of_the_result_is_the_first_next_step() -> None:
-    steps = make().call("onward", limit=1).meta["next"]
+def test_next_page_is_the_first_next_step() -> None:
+    steps = make_app().call("onward", limit=1).meta["next"]
     assert [step["why"] for step in steps] == ["The rest of the result.", "Look."]
-    assert make().call("onward", limit=9).meta["next"] == [
+    assert make_app().call("onward", limit=9).meta["next"] == [
         {"argv": ["app", "loose"], "why": "Look."}
     ]
 
 
-# ------------------------------------------------------------------ the command for the rest
+# ------------------------------------------------------------------ the next page
 
 
-def test_the_command_for_the_rest_repeats_the_options() -> None:
-    app = make()
+def test_next_page_command_repeats_options() -> None:
+    app = make_app()
     options: dict[str, Any] = {"yes": True, "limit": 1, "filter": ". > 0", "detailed": True}
     argv = app.call("drop", **options).meta["next"][0]["argv"]
     assert argv[:5] == ["app", "drop", "--limit", "1", "--filter"]
@@ -136,8 +136,8 @@ def test_the_command_for_the_rest_repeats_the_options() -> None:
         ["loose", "--limit", "2", "--cursor="],
     ],
 )
-def test_next_steps_lead_to_the_last_page(argv: list[str]) -> None:
-    app = make()
+def test_next_steps_reach_the_last_page(argv: list[str]) -> None:
+    app = make_app()
     if "--cursor=" in argv:
         argv = [*argv[:-1], f"--cursor={app.call('loose', limit=2).meta['page']['next_cursor']}"]
     found: list[Any] = []

@@ -1,4 +1,4 @@
-"""Approval requests are signed, expire and are used once."""
+"""Approval requests: signatures, expiry, single use, and failures of the file system."""
 
 from __future__ import annotations
 
@@ -60,19 +60,19 @@ def granted(store: ApprovalStore, match: str) -> ApprovalRequest:
 
 
 class TestOneRequest:
-    def test_a_pending_request_is_found_again(self, store: ApprovalStore, match: str) -> None:
+    def test_pending_request_is_reused(self, store: ApprovalStore, match: str) -> None:
         first = store.request_approval(match, **FACTS)
         assert store.request_approval(match, **FACTS) == first
         assert store.list_pending("files") == [first]
         assert store.list_pending("other") == []
         assert first.expires == first.created + APPROVAL_TTL_SECONDS
 
-    def test_a_pending_request_grants_nothing(self, store: ApprovalStore, match: str) -> None:
+    def test_pending_request_grants_nothing(self, store: ApprovalStore, match: str) -> None:
         store.request_approval(match, **FACTS)
         assert store.claim_grant(match) is None
         assert store.claim_denial(match) is None
 
-    def test_a_grant_is_used_once(self, store: ApprovalStore, match: str) -> None:
+    def test_grant_is_used_once(self, store: ApprovalStore, match: str) -> None:
         request = granted(store, match)
         taken = store.claim_grant(match)
         assert taken is not None
@@ -80,26 +80,24 @@ class TestOneRequest:
         assert store.claim_grant(match) is None
         assert store.list_pending("files") == []
 
-    def test_a_grant_is_for_one_match(self, store: ApprovalStore, match: str) -> None:
+    def test_grant_applies_to_one_match(self, store: ApprovalStore, match: str) -> None:
         granted(store, match)
         assert store.claim_grant(store.digest_parts("files.delete", "b")) is None
         assert store.claim_grant(match) is not None
 
-    def test_a_denial_is_returned_once(self, store: ApprovalStore, match: str) -> None:
+    def test_denial_is_returned_once(self, store: ApprovalStore, match: str) -> None:
         assert store.decide(store.request_approval(match, **FACTS), "denied")
         assert store.claim_grant(match) is None
         assert store.claim_denial(match) is not None
         assert store.claim_denial(match) is None
 
-    def test_a_request_is_decided_once(self, store: ApprovalStore, match: str) -> None:
+    def test_request_is_decided_once(self, store: ApprovalStore, match: str) -> None:
         request = store.request_approval(match, **FACTS)
         assert store.decide(request, "denied")
         assert not store.decide(request, "granted")
         assert store.claim_grant(match) is None
 
-    def test_a_used_grant_is_followed_by_a_new_request(
-        self, store: ApprovalStore, match: str
-    ) -> None:
+    def test_new_request_after_used_grant(self, store: ApprovalStore, match: str) -> None:
         request = granted(store, match)
         store.claim_grant(match)
         again = store.request_approval(match, **FACTS)
@@ -107,10 +105,8 @@ class TestOneRequest:
         assert store.decide(again, "granted")
         assert store.claim_grant(match) is not None
 
-    @pytest.mark.skipif(os.name == "nt", reason="modes are POSIX's")
-    def test_only_its_user_can_read_the_files(
-        self, store: ApprovalStore, match: str, home: Path
-    ) -> None:
+    @pytest.mark.skipif(os.name == "nt", reason="needs POSIX file modes")
+    def test_files_are_private(self, store: ApprovalStore, match: str, home: Path) -> None:
         granted(store, match)
         store.claim_grant(match)
         store.request_approval(match, **FACTS)
@@ -130,9 +126,7 @@ class TestOneRequest:
 
 
 class TestForgery:
-    def test_a_file_without_the_signature(
-        self, store: ApprovalStore, match: str, home: Path
-    ) -> None:
+    def test_unsigned_file_is_ignored(self, store: ApprovalStore, match: str, home: Path) -> None:
         request = store.request_approval(match, **FACTS)
         (path,) = files(home)
         body, _, signature = path.read_bytes().rpartition(b"\n")
@@ -153,25 +147,23 @@ class TestForgery:
             target.write_bytes(data)
             assert store.claim_grant(match) is None, data
 
-    def test_a_signature_of_another_key(
+    def test_signature_of_another_key_is_ignored(
         self, store: ApprovalStore, match: str, home: Path, tmp_path: Path, monkeypatch: Any
     ) -> None:
-        monkeypatch.setenv("TOOLI_STATE_DIR", str(tmp_path / "mine"))
+        monkeypatch.setenv("TOOLI_STATE_DIR", str(tmp_path / "other"))
         granted(ApprovalStore(), match)
-        for path in files(tmp_path / "mine"):
+        for path in files(tmp_path / "other"):
             shutil.copy(path, home / "approvals")
         assert store.claim_grant(match) is None
 
-    def test_a_grant_for_another_call_by_another_name(
-        self, store: ApprovalStore, match: str, home: Path
-    ) -> None:
+    def test_renamed_grant_is_ignored(self, store: ApprovalStore, match: str, home: Path) -> None:
         other = store.digest_parts("files.delete", "b")
         request = granted(store, other)
         path = home / "approvals" / f"{other}.{request.id}.granted"
         shutil.copy(path, home / "approvals" / f"{match}.{request.id}.granted")
         assert store.claim_grant(match) is None
 
-    def test_a_pending_or_denied_file_by_another_name(
+    def test_renamed_pending_or_denied_file_is_ignored(
         self, store: ApprovalStore, match: str, home: Path
     ) -> None:
         request = store.request_approval(match, **FACTS)
@@ -183,7 +175,7 @@ class TestForgery:
         shutil.copy(denied, home / "approvals" / f"{match}.{request.id}.granted")
         assert store.claim_grant(match) is None
 
-    def test_a_restored_grant_is_not_valid(
+    def test_restored_grant_is_not_claimed(
         self, store: ApprovalStore, match: str, home: Path
     ) -> None:
         request = granted(store, match)
@@ -194,7 +186,7 @@ class TestForgery:
             path.write_bytes(kept)
             assert store.claim_grant(match) is None
 
-    @pytest.mark.skipif(os.name == "nt", reason="links are POSIX's")
+    @pytest.mark.skipif(os.name == "nt", reason="needs symbolic links")
     def test_links_and_folders_are_ignored(
         self, store: ApprovalStore, match: str, home: Path
     ) -> None:
@@ -206,14 +198,16 @@ class TestForgery:
         os.mkfifo(home / "approvals" / f"{match}.efgh-efgh.granted")
         assert store.claim_grant(match) is None
 
-    def test_a_new_key_invalidates_old_files(
+    def test_new_key_invalidates_old_files(
         self, store: ApprovalStore, match: str, home: Path
     ) -> None:
         granted(store, match)
         (home / "approvals.key").unlink()
         assert ApprovalStore().claim_grant(match) is None
 
-    def test_a_file_of_another_version(self, store: ApprovalStore, match: str, home: Path) -> None:
+    def test_file_of_another_version_is_ignored(
+        self, store: ApprovalStore, match: str, home: Path
+    ) -> None:
         body = b'{"id":"abcd-abcd","unknown":1}'
         path = home / "approvals" / f"{match}.abcd-abcd.granted"
         path.write_bytes(body + b"\n" + sign_hex(body, store._key, 32))
@@ -221,10 +215,10 @@ class TestForgery:
 
 
 class TestExpiry:
-    """Requests expire by the clock and by the time since the machine was started."""
+    """Requests expire by the system clock and by the time since the last boot."""
 
     @pytest.mark.parametrize(
-        ("clock", "ticks", "boot", "holds"),
+        ("clock", "ticks", "boot", "valid"),
         [
             (0, 0, "here", True),
             (APPROVAL_TTL_SECONDS - 1, APPROVAL_TTL_SECONDS - 1, "here", True),
@@ -243,7 +237,7 @@ class TestExpiry:
         clock: float,
         ticks: float,
         boot: str,
-        holds: bool,
+        valid: bool,
         state: str,
         store: ApprovalStore,
         match: str,
@@ -256,15 +250,15 @@ class TestExpiry:
             store.decide(request, state)
         later = ClockReading(now.clock + clock, now.ticks + ticks, boot)
         monkeypatch.setattr(approval_store, "read_clocks", lambda: later)
-        assert bool(store.list_pending("files")) is (holds and state == "pending")
-        assert (store.claim_denial(match) is not None) is (holds and state == "denied")
-        assert (store.claim_grant(match) is not None) is (holds and state == "granted")
+        assert bool(store.list_pending("files")) is (valid and state == "pending")
+        assert (store.claim_denial(match) is not None) is (valid and state == "denied")
+        assert (store.claim_grant(match) is not None) is (valid and state == "granted")
 
     def test_clocks_advance(self) -> None:
         first, second = approval_store.read_clocks(), approval_store.read_clocks()
         assert (first.boot, first.ticks <= second.ticks) == (second.boot, True)
 
-    def test_an_expired_request_is_replaced(
+    def test_expired_request_is_replaced(
         self, store: ApprovalStore, match: str, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         first = store.request_approval(match, **FACTS)
@@ -286,13 +280,13 @@ class TestExpiry:
 
 
 UNUSED = {"claim": ("write", "rename", "unlink"), "ask": ("unlink",), "decide": ("listdir",)}
-"""System calls that an operation does not need."""
+"""Functions of `os` that each operation does not call."""
 
 
 class TestUnavailable:
     """A request that cannot be stored or checked is not granted: E2104."""
 
-    def test_the_number_of_pending_requests_is_limited(
+    def test_number_of_pending_requests_is_limited(
         self, store: ApprovalStore, match: str, home: Path
     ) -> None:
         for number in range(MAX_PENDING_REQUESTS):
@@ -301,23 +295,23 @@ class TestUnavailable:
             store.request_approval(match, **FACTS)
         assert refused.value.code == "E2104"
 
-    def test_no_folder(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_state_directory_cannot_be_created(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
         (tmp_path / "file").touch()
         monkeypatch.setenv("TOOLI_STATE_DIR", str(tmp_path / "file" / "state"))
         with pytest.raises(AuthError) as refused:
             ApprovalStore()
         assert (refused.value.code, refused.value.exit_code) == ("E2104", 30)
 
-    @pytest.mark.skipif(os.name == "nt", reason="modes are POSIX's")
+    @pytest.mark.skipif(os.name == "nt", reason="needs POSIX file modes")
     @pytest.mark.parametrize("which", ["", "approvals"])
-    def test_a_folder_that_others_can_write(
-        self, store: ApprovalStore, home: Path, which: str
-    ) -> None:
+    def test_folder_writable_by_others(self, store: ApprovalStore, home: Path, which: str) -> None:
         (home / which).chmod(0o777)
         with pytest.raises(AuthError, match="other users can write"):
             ApprovalStore()
 
-    def test_no_key(self, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_missing_key(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr("tooli.storage.approval_store.load_or_create_key", lambda name: None)
         with pytest.raises(AuthError, match="key") as refused:
             ApprovalStore()
@@ -355,7 +349,7 @@ class TestUnavailable:
             assert refused.value.code == "E2104"
             assert os.strerror(number).lower() in refused.value.message
 
-    def test_a_grant_is_not_claimed_if_its_use_cannot_be_recorded(
+    def test_grant_is_not_claimed_if_marker_cannot_be_written(
         self, store: ApprovalStore, match: str, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         granted(store, match)
@@ -370,7 +364,7 @@ class TestUnavailable:
         with pytest.raises(AuthError, match="no space left"):
             store.claim_grant(match)
 
-    def test_a_full_disk_keeps_the_request(
+    def test_full_disk_keeps_request(
         self, store: ApprovalStore, match: str, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         request = store.request_approval(match, **FACTS)
@@ -387,7 +381,7 @@ class TestUnavailable:
 
 
 class TestRaces:
-    def test_the_first_of_two_requests_is_kept(
+    def test_first_of_two_concurrent_requests_is_kept(
         self, store: ApprovalStore, match: str, home: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         first = store.request_approval(match, **FACTS)
@@ -397,14 +391,16 @@ class TestRaces:
         monkeypatch.undo()
         assert [path.name for path in files(home)] == [store._file_name(first)]
 
-    def test_a_denial_that_another_process_claims(
+    def test_denial_claimed_by_another_process(
         self, store: ApprovalStore, match: str, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         assert store.decide(store.request_approval(match, **FACTS), "denied")
         monkeypatch.setattr(store, "_remove", lambda name: False)
         assert store.claim_denial(match) is None
 
-    def test_a_folder_of_another_user(
+
+class TestFolderOwner:
+    def test_folder_of_another_user_is_rejected(
         self, store: ApprovalStore, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         user = os.getuid()
@@ -412,7 +408,7 @@ class TestRaces:
         with pytest.raises(AuthError, match="belongs to another user"):
             ApprovalStore()
 
-    def test_a_system_without_users(
+    def test_no_owner_check_without_getuid(
         self, store: ApprovalStore, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.delattr(os, "getuid")

@@ -1,4 +1,4 @@
-"""The audit log: lines are chained and signed, and every change is detected."""
+"""The audit log: lines are chained and signed, and tampering is detected."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def fault(log: Path) -> tuple[int, str] | None:
     return None if found is None else (found.line, found.reason)
 
 
-def test_a_valid_log(log: Path) -> None:
+def test_valid_log(log: Path) -> None:
     write(log, 5)
     found = audit_reader.verify_log(str(log))
     assert (found.lines, found.partial_lines, found.is_signed, found.fault) == (5, 0, True, None)
@@ -50,14 +50,14 @@ def test_a_valid_log(log: Path) -> None:
     ]
 
 
-def test_only_its_user_can_read_it(log: Path) -> None:
+def test_log_is_private(log: Path) -> None:
     write(log, 1)
     for path in (log, Path(f"{log}.head")):
         assert stat.S_IMODE(path.stat().st_mode) == 0o600
     assert stat.S_IMODE(log.parent.stat().st_mode) == 0o700
 
 
-def test_a_missing_log_is_valid(log: Path) -> None:
+def test_missing_log_is_valid(log: Path) -> None:
     assert audit_reader.verify_log(str(log)).fault is None
     assert audit_reader.read_last_records(str(log), 5) == []
     assert not log.parent.exists(), "verifying creates nothing"
@@ -100,7 +100,7 @@ def insert(lines: list[bytes]) -> list[bytes]:
 
 
 def insert_garbage(lines: list[bytes]) -> list[bytes]:
-    return [*lines[:3], b'{"event":"all well","sum":"00"}\n', *lines[3:]]
+    return [*lines[:3], b'{"event":"fake","sum":"00"}\n', *lines[3:]]
 
 
 def sign_without_key(lines: list[bytes]) -> list[bytes]:
@@ -139,7 +139,7 @@ def cut(lines: list[bytes]) -> list[bytes]:
 def test_tampering_is_detected(
     log: Path, tamper: Callable[[list[bytes]], list[bytes]], line: int, later: int
 ) -> None:
-    """Before and after more lines were written."""
+    """Tampering is detected before and after more lines are written."""
     write(log, 6)
     log.write_bytes(b"".join(tamper(lines_of(log))))
     write(log, later, start=6)
@@ -148,7 +148,7 @@ def test_tampering_is_detected(
     assert found[0] in (line, line + 1)
 
 
-def test_a_missing_or_invalid_head(log: Path) -> None:
+def test_missing_or_invalid_head_is_detected(log: Path) -> None:
     write(log, 4)
     head = Path(f"{log}.head")
     kept = head.read_bytes()
@@ -158,24 +158,24 @@ def test_a_missing_or_invalid_head(log: Path) -> None:
     head.unlink()
     assert "head" in fault(log)[1]
     write(log, 1)
-    assert "head is missing" in fault(log)[1], "the line records it"
+    assert "head is missing" in fault(log)[1], "the next line records the problem"
     assert audit_reader.verify_log(str(log)).fault.seq == 5
 
 
-def test_an_older_state_of_the_log_with_a_newer_head(log: Path) -> None:
+def test_restored_older_log_is_detected(log: Path) -> None:
     write(log, 3)
     older = log.read_bytes()
     write(log, 3)
     log.write_bytes(older)
     assert fault(log) == (3, "the last 3 lines are missing")
     write(log, 1)
-    assert "lines are missing before it: 4 to 6" in fault(log)[1]
+    assert "lines are missing before this one: 4 to 6" in fault(log)[1]
 
 
 # ------------------------------------------------------------------ crashes
 
 
-def test_a_partial_last_line(log: Path) -> None:
+def test_partial_last_line_is_reported(log: Path) -> None:
     write(log, 3)
     with log.open("ab") as file:
         file.write(b'{"seq":4,"prev":"abc","ti')
@@ -194,8 +194,8 @@ def test_a_partial_last_line(log: Path) -> None:
 
 
 @pytest.mark.parametrize("length", [1, 5, 40, 90, -2, -1])
-def test_a_crash_between_the_line_and_its_head(log: Path, length: int) -> None:
-    """The next line follows, wherever the crash came, and the log is valid."""
+def test_crash_before_head_is_written(log: Path, length: int) -> None:
+    """The log stays valid, whichever part of the line was written."""
     write(log, 3)
     head = Path(f"{log}.head")
     before, kept = log.read_bytes(), head.read_bytes()
@@ -207,7 +207,7 @@ def test_a_crash_between_the_line_and_its_head(log: Path, length: int) -> None:
     assert fault(log) is None
 
 
-def test_a_crash_after_the_very_first_line(log: Path) -> None:
+def test_crash_after_first_line(log: Path) -> None:
     write(log, 1)
     Path(f"{log}.head").write_bytes(b"")
     assert fault(log) is None
@@ -241,20 +241,18 @@ def test_rotation(log: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert 0 < found.lines < 66
 
 
-def test_a_missing_file_in_the_middle_is_detected(
-    log: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_missing_middle_file_is_detected(log: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(audit_log, "MAX_LOG_BYTES", 1000)
     write(log, 60)
     Path(f"{log}.2").unlink()
     assert "missing" in fault(log)[1]
 
 
-def test_a_missing_oldest_file_is_detected(log: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_oldest_file_is_detected(log: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(audit_log, "MAX_LOG_BYTES", 1000)
     write(log, 60)
     Path(f"{log}.{audit_log.MAX_ROTATED_FILES}").unlink()
-    assert "missing before it: " in fault(log)[1]
+    assert "missing before this one: " in fault(log)[1]
 
 
 @pytest.mark.parametrize(
@@ -263,32 +261,28 @@ def test_a_missing_oldest_file_is_detected(log: Path, monkeypatch: pytest.Monkey
 def test_missing_first_lines_are_detected_after_rotation(
     log: Path, number: int, later: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Also after another rotation, as long as the missing lines would still be kept."""
+    """The gap is detected after another rotation, unless the missing lines would be dropped."""
     monkeypatch.setattr(audit_log, "MAX_LOG_BYTES", 1000)
     write(log, 60)
     for older in range(audit_log.MAX_ROTATED_FILES, number, -1):
         Path(f"{log}.{older}").unlink()
-    spoilt = Path(f"{log}.{number}") if number else log
-    spoilt.write_bytes(b"".join(lines_of(spoilt)[1:]))
+    changed = Path(f"{log}.{number}") if number else log
+    changed.write_bytes(b"".join(lines_of(changed)[1:]))
     write(log, later)
-    assert "missing before it" in fault(log)[1]
+    assert "missing before this one" in fault(log)[1]
 
 
-def test_a_file_that_does_not_continue_the_dropped_one(
-    log: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_gap_after_dropped_file_is_detected(log: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(audit_log, "MAX_LOG_BYTES", 1000)
     write(log, 60)
     following = Path(f"{log}.{audit_log.MAX_ROTATED_FILES - 1}")
     following.write_bytes(b"".join(lines_of(following)[1:]))
-    begins = json.loads(lines_of(Path(f"{log}.{audit_log.MAX_ROTATED_FILES}"))[0])["seq"]
+    first_seq = json.loads(lines_of(Path(f"{log}.{audit_log.MAX_ROTATED_FILES}"))[0])["seq"]
     write(log, 5)
-    assert f"missing before it: {begins} to" in fault(log)[1]
+    assert f"missing before this one: {first_seq} to" in fault(log)[1]
 
 
-def test_a_crash_between_a_new_file_and_its_head(
-    log: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_crash_during_rotation(log: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(audit_log, "MAX_LOG_BYTES", 1000)
     write(log, 60)
     before = len(list(log.parent.iterdir()))
@@ -306,7 +300,7 @@ def test_a_crash_between_a_new_file_and_its_head(
     assert len(list(log.parent.iterdir())) == before
 
 
-def test_a_removed_log_is_detected_by_its_key(log: Path) -> None:
+def test_removed_log_is_detected(log: Path) -> None:
     write(log, 3)
     log.unlink()
     assert "the last 3 lines are missing" in fault(log)[1]
@@ -314,7 +308,7 @@ def test_a_removed_log_is_detected_by_its_key(log: Path) -> None:
     assert "there is no log" in fault(log)[1]
 
 
-def test_a_long_line_keeps_only_its_essential_fields(log: Path) -> None:
+def test_long_line_keeps_essential_fields(log: Path) -> None:
     append_line(str(log), {"event": "test", "tool": "a.b", "many": ["x" * 400] * 100})
     write(log, 1)
     assert len(lines_of(log)[0]) < audit_log.MAX_LINE_BYTES
@@ -324,7 +318,7 @@ def test_a_long_line_keeps_only_its_essential_fields(log: Path) -> None:
     assert fault(log) is None
 
 
-def test_any_text_is_one_line(log: Path) -> None:
+def test_text_never_breaks_line(log: Path) -> None:
     for text in ("a\nb", 'x","sum":"00"}', "\u2028", "\ud800", "\0", "é" * 600):
         append_line(str(log), {"event": "test", "text": text})
     assert len(lines_of(log)) == 6
@@ -334,23 +328,23 @@ def test_any_text_is_one_line(log: Path) -> None:
 # ------------------------------------------------------------------ write failures
 
 
-def test_a_partial_write_is_undone(log: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_partial_write_is_undone(log: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write(log, 2)
     before = log.read_bytes()
-    whole = os.write
+    real_write = os.write
 
-    def half(file: int, data: bytes) -> int:
-        return whole(file, data[: len(data) // 2])
+    def write_half(file: int, data: bytes) -> int:
+        return real_write(file, data[: len(data) // 2])
 
     with monkeypatch.context() as patch, pytest.raises(OSError, match="No space"):
-        patch.setattr(os, "write", half)
+        patch.setattr(os, "write", write_half)
         write(log, 1)
     assert log.read_bytes() == before
     write(log, 1)
     assert fault(log) is None
 
 
-def test_a_link_is_not_followed(log: Path, tmp_path: Path) -> None:
+def test_symlink_is_not_followed(log: Path, tmp_path: Path) -> None:
     log.parent.mkdir()
     target = tmp_path / "precious"
     target.write_text("precious\n")
@@ -360,26 +354,26 @@ def test_a_link_is_not_followed(log: Path, tmp_path: Path) -> None:
     assert target.read_text() == "precious\n"
 
 
-def test_a_fifo_is_refused(log: Path) -> None:
+def test_fifo_is_rejected(log: Path) -> None:
     log.parent.mkdir()
     os.mkfifo(log)
     with pytest.raises(OSError, match="not a file"):
         write(log, 1)
 
 
-def test_a_lock_of_another_process(log: Path) -> None:
+def test_locked_log_is_an_error(log: Path) -> None:
     import fcntl
 
     write(log, 1)
     with open(f"{log}.head", "rb") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
-        with pytest.raises(OSError, match="locked"):
+        with pytest.raises(OSError, match="holds the lock"):
             audit_log.append_line(str(log), {"event": "run"}, lock_timeout=0.0)
     write(log, 1)
     assert fault(log) is None
 
 
-def test_lines_are_verified_without_a_key(
+def test_log_without_key_is_verified(
     log: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "file").touch()
@@ -409,7 +403,7 @@ def events(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / "audit" / "clerk.jsonl"
 
 
-def test_event_of_a_call(events: Path) -> None:
+def test_call_event(events: Path) -> None:
     call = make_call(path="a", rows=["x" * 300], injected=1)
     assert log_event("denial", call, code="E2001", message="m" * 600)
     (record,) = audit_reader.read_last_records(str(events), 9)
@@ -436,7 +430,7 @@ def test_policy_off_logs_nothing(events: Path) -> None:
     assert not events.exists()
 
 
-def test_event_without_a_call(events: Path) -> None:
+def test_app_event(events: Path) -> None:
     assert log_app_event("clerk", "grant", "standard", request="abcd") is None
     (record,) = audit_reader.read_last_records(str(events), 9)
     assert (record["event"], record["request"]) == ("grant", "abcd")
@@ -461,7 +455,7 @@ def test_strict_policy_requires_the_log(events: Path) -> None:
         log_app_event("clerk", "grant", "strict")
 
 
-def test_call_does_not_wait_for_the_lock_again() -> None:
+def test_lock_timeout() -> None:
     call = make_call()
     assert audit_log._lock_timeout_for(call) == audit_log.LOCK_TIMEOUT_SECONDS
     call.warnings.append("the audit log cannot be written: it is locked")
@@ -473,7 +467,7 @@ def test_call_does_not_wait_for_the_lock_again() -> None:
     assert asyncio.run(in_event_loop()) == audit_log.EVENT_LOOP_LOCK_TIMEOUT_SECONDS
 
 
-def test_path_of_a_log(tmp_path: Path, events: Path) -> None:
+def test_log_path(tmp_path: Path, events: Path) -> None:
     assert get_log_path("clerk") == str(events)
     assert Path(get_log_path("../clerk")).name.startswith("by-")
     assert Path(get_log_path("c" * 61)).name.startswith("by-")
@@ -486,7 +480,7 @@ def test_path_of_a_log(tmp_path: Path, events: Path) -> None:
 # ------------------------------------------------------------------ files
 
 
-def test_log_without_a_valid_line_starts_again(log: Path) -> None:
+def test_invalid_log_restarts_numbering(log: Path) -> None:
     log.parent.mkdir(parents=True)
     log.write_bytes(b"not a line\n" * 3)
     write(log, 1)
@@ -494,7 +488,7 @@ def test_log_without_a_valid_line_starts_again(log: Path) -> None:
     assert record["seq"] == 1 and "after" in record
 
 
-def test_head_that_cannot_be_written_completely(log: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_partial_head_write_is_an_error(log: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write(log, 1)
     with audit_log.AuditHead(str(log)) as head:
         monkeypatch.setattr(audit_log.os, "write", lambda file, data: 3)
@@ -503,12 +497,12 @@ def test_head_that_cannot_be_written_completely(log: Path, monkeypatch: pytest.M
         monkeypatch.undo()
 
 
-def test_folder_of_the_head_is_missing(tmp_path: Path) -> None:
+def test_missing_folder_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError), audit_log.AuditHead(str(tmp_path / "no" / "log")):
         pass
 
 
-def test_lock_is_waited_for(log: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_lock_is_retried(log: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     attempts = iter((BlockingIOError(), None))
 
     def set_lock(file: int, *, locked: bool) -> None:
@@ -520,12 +514,12 @@ def test_lock_is_waited_for(log: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     audit_log._lock(0, 60.0)
 
 
-def test_device_is_not_a_log(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_device_is_rejected(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(OSError, match="not a file"):
         audit_log.open_log(os.devnull)
 
 
-def test_reading_without_pread(log: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_pread(log: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delattr(os, "pread")
     write(log, 3)
     assert audit_reader.verify_log(str(log)).lines == 3

@@ -1,4 +1,4 @@
-"""Reading the audit log: its last records and following it."""
+"""Reading the audit log: verification, the last records, and following the log."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def write(log: Path, count: int, start: int = 0) -> None:
         append_line(str(log), {"event": "test", "number": number})
 
 
-def test_lines_written_while_the_last_ones_are_read(log: Path) -> None:
+def test_follow_log_while_writing(log: Path) -> None:
     write(log, 3)
     lines = audit_reader.follow_log(str(log), 2)
     assert next(lines)["seq"] == 2
@@ -31,7 +31,7 @@ def test_lines_written_while_the_last_ones_are_read(log: Path) -> None:
     lines.close()
 
 
-def test_the_last_lines_of_several_files(log: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_last_records_of_rotated_log(log: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(audit_log, "MAX_LOG_BYTES", 500)
     write(log, 9)
     assert Path(f"{log}.2").exists()
@@ -40,34 +40,33 @@ def test_the_last_lines_of_several_files(log: Path, monkeypatch: pytest.MonkeyPa
         assert list(lines) == audit_reader.read_last_records(str(log), count)
 
 
-def test_following(log: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_follow_log_across_rotation(log: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(audit_log, "MAX_LOG_BYTES", 1000)
     monkeypatch.setattr(audit_reader, "POLL_INTERVAL_SECONDS", 0.0)
     write(log, 2)
-    looks = iter(range(100))
-    seen: list[int] = []
+    polls = iter(range(100))
 
-    def ended() -> bool:
-        look = next(looks)
-        if look < 10:
-            write(log, 1, start=10 + look)
-        return look > 30
+    def should_stop() -> bool:
+        poll = next(polls)
+        if poll < 10:
+            write(log, 1, start=10 + poll)
+        return poll > 30
 
-    seen = [record["number"] for record in audit_reader.follow_log(str(log), 0, ended)]
+    seen = [record["number"] for record in audit_reader.follow_log(str(log), 0, should_stop)]
     assert seen == list(range(10, 20))
 
 
-def test_log_that_does_not_exist_yet(log: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_follow_missing_log(log: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(audit_reader, "POLL_INTERVAL_SECONDS", 0.0)
-    looks = iter(range(100))
+    polls = iter(range(100))
 
-    def ended() -> bool:
-        look = next(looks)
-        if look == 2:
+    def should_stop() -> bool:
+        poll = next(polls)
+        if poll == 2:
             write(log, 2)
-        return look > 8
+        return poll > 8
 
-    records = list(audit_reader.follow_log(str(log), 5, ended))
+    records = list(audit_reader.follow_log(str(log), 5, should_stop))
     assert [record["number"] for record in records] == [0, 1]
     assert list(audit_reader.follow_log(str(log) + ".none", 5, lambda: True)) == []
 
@@ -81,7 +80,7 @@ def test_invalid_lines_are_skipped(log: Path) -> None:
     assert [record["number"] for record in records] == [0, 1]
 
 
-def test_lines_that_are_written_during_verification_are_ignored(log: Path) -> None:
+def test_verification_ignores_later_lines(log: Path) -> None:
     write(log, 3)
     size = log.stat().st_size
     write(log, 2, start=3)
@@ -95,16 +94,14 @@ def test_lines_that_are_written_during_verification_are_ignored(log: Path) -> No
 @pytest.mark.parametrize(
     ("head", "reason"),
     [
-        ((1, "x"), "the head of the log is an older one"),
-        ((3, "x"), "the last line is not the one that was written"),
+        ((1, "x"), "the head is older than the log"),
+        ((3, "x"), "the last line was replaced"),
         ((4, "x"), "the last line is missing"),
         ((6, "x"), "the last 3 lines are missing"),
         (None, "the head of the log is missing, or was changed"),
     ],
 )
-def test_head_that_does_not_match_the_last_line(
-    log: Path, head: tuple[int, str] | None, reason: str
-) -> None:
+def test_head_mismatch_is_reported(log: Path, head: tuple[int, str] | None, reason: str) -> None:
     write(log, 3)
     result = audit_reader.VerificationResult(str(log))
     chain = audit_reader._ChainVerifier(result, load_key("audit") or b"", audit_log.FIRST_LINK)
@@ -116,7 +113,7 @@ def test_head_that_does_not_match_the_last_line(
 
 @pytest.mark.parametrize(
     ("before", "seq", "text"),
-    [(3, 6, "missing before it: 4 to 5"), (3, 4, "does not follow"), (3, 2, "out of order")],
+    [(3, 6, "missing before this one: 4 to 5"), (3, 4, "does not follow"), (3, 2, "out of order")],
 )
-def test_description_of_a_gap(before: int, seq: int, text: str) -> None:
+def test_describe_gap(before: int, seq: int, text: str) -> None:
     assert text in audit_reader._describe_gap(before, seq)

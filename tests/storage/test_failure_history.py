@@ -64,7 +64,7 @@ class TestBoth:
 
 
 def test_memory_is_limited(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(failure_history, "MAX_SESSIONS", 2)
+    monkeypatch.setattr(failure_history, "MAX_MEMORY_FAILURES", 2)
     history = MemoryFailureHistory()
     for session in "abc":
         history.record_failure(session, "t", failure())

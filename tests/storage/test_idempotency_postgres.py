@@ -33,7 +33,7 @@ def begin(store: IdempotencyStore, key: ScopedKey = KEY, can_rerun: bool = False
 
 
 @pytest.mark.xdist_group("postgres")
-def test_a_lease_is_renewed_while_the_call_runs(postgres_server: str) -> None:
+def test_lease_is_renewed_while_call_runs(postgres_server: str) -> None:
     import psycopg
 
     store = PostgresIdempotencyStore(postgres_server, lease=0.6)
@@ -52,59 +52,59 @@ def test_a_lease_is_renewed_while_the_call_runs(postgres_server: str) -> None:
     store.close()
 
 
-def test_an_attempt_that_starts_while_the_thread_ends_is_renewed() -> None:
+def test_attempt_that_starts_while_renewal_thread_ends() -> None:
     store = PostgresIdempotencyStore("postgresql://127.0.0.1:1/none", lease=0.003)
     renewed, wait = threading.Event(), 60
     store._execute = lambda work, timeout: renewed.set()  # type: ignore[method-assign]
 
-    class Held(set[str]):
-        """Empty when it is read; at that moment another thread starts an attempt."""
+    class LeasedAttempts(set[str]):
+        """A set that starts an attempt in another thread when it is read while empty."""
 
-        entering: threading.Thread | None = None
+        starter: threading.Thread | None = None
 
         def __iter__(self) -> Iterator[str]:
             found = list(set.__iter__(self))
-            if not found and self.entering is None:
-                entering = threading.Thread(target=store._attempt_started, args=(token("second"),))
-                entering.start()
-                self.entering = entering
+            if not found and self.starter is None:
+                starter = threading.Thread(target=store._attempt_started, args=(token("second"),))
+                starter.start()
+                self.starter = starter
                 while "second" not in self and not store._renewal_lock.locked():
                     pass
             return iter(found)
 
-    held = store._leased_attempts = Held()
+    attempts = store._leased_attempts = LeasedAttempts()
     store._attempt_started(token("first"))
-    held.discard("first")
-    while held.entering is None:
+    attempts.discard("first")
+    while attempts.starter is None:
         threading.Event().wait(0.001)
-    held.entering.join(wait)
+    attempts.starter.join(wait)
     renewed.clear()
     assert renewed.wait(wait)
     thread = store._renewal_thread
-    held.discard("second")
+    attempts.discard("second")
     thread.join(wait)
     assert not thread.is_alive()
 
 
 def test_connection_options_detect_a_lost_network(monkeypatch: pytest.MonkeyPatch) -> None:
     psycopg = pytest.importorskip("psycopg")
-    asked: list[dict[str, Any]] = []
+    calls: list[dict[str, Any]] = []
 
     def connect(address: str, **options: Any) -> None:
-        asked.append(options)
+        calls.append(options)
         raise psycopg.OperationalError("no")
 
     monkeypatch.setattr(psycopg, "connect", connect)
     for more in ("", "?tcp_user_timeout=500&connect_timeout=3"):
         with pytest.raises(StoreUnavailable):
             begin(PostgresIdempotencyStore(f"postgresql://127.0.0.1:1/none{more}"))
-    assert asked[0]["connect_timeout"] == "10" and asked[0]["tcp_user_timeout"] == "10000"
-    assert asked[1]["keepalives"] == asked[0]["keepalives"] == "1"
-    assert not {"connect_timeout", "tcp_user_timeout"} & asked[1].keys()
+    assert calls[0]["connect_timeout"] == "10" and calls[0]["tcp_user_timeout"] == "10000"
+    assert calls[1]["keepalives"] == calls[0]["keepalives"] == "1"
+    assert not {"connect_timeout", "tcp_user_timeout"} & calls[1].keys()
 
 
 @pytest.mark.xdist_group("postgres")
-def test_a_lost_connection_is_reopened(postgres_server: str) -> None:
+def test_lost_connection_is_reopened(postgres_server: str) -> None:
     import psycopg
 
     store = PostgresIdempotencyStore(postgres_server)
@@ -136,13 +136,13 @@ def test_errors_do_not_contain_the_password(address: str) -> None:
     assert caught.value.reason.startswith("The idempotency store cannot be used: ")
 
 
-def test_a_password_is_removed_from_a_message() -> None:
+def test_password_is_removed_from_message() -> None:
     address = "postgresql://u:s%40crt@h/db?sslpassword=hush"
     redacted = redact_password(f"bad {address}: s@crt s%40crt hush", address)
     assert redacted == "bad postgresql://u:…@h/db?sslpassword=…: … … …"
 
 
-def test_without_psycopg_the_error_has_the_install_command(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_psycopg(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "psycopg", None)
     with pytest.raises(StoreUnavailable) as caught:
         begin(PostgresIdempotencyStore("postgresql://h/db"))

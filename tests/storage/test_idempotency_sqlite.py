@@ -34,7 +34,7 @@ def begin(store: IdempotencyStore, key: ScopedKey = KEY, can_rerun: bool = False
     )
 
 
-def test_only_its_user_can_read_the_database(tmp_path: Path) -> None:
+def test_database_is_private(tmp_path: Path) -> None:
     state_dir = tmp_path / "deep" / "state"
     store = SqliteIdempotencyStore(str(state_dir))
     old_mask = os.umask(0)
@@ -60,7 +60,7 @@ def test_durable_entries_are_synced(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("kind", ["garbage", "truncated"])
-def test_a_damaged_database_is_quarantined(tmp_path: Path, kind: str) -> None:
+def test_damaged_database_is_quarantined(tmp_path: Path, kind: str) -> None:
     store = SqliteIdempotencyStore(str(tmp_path))
     for number in range(50):
         token = begin(store, KEY.replace(key=f"k{number}")).token
@@ -87,7 +87,7 @@ def test_a_damaged_database_is_quarantined(tmp_path: Path, kind: str) -> None:
     store.close()
 
 
-def test_a_replaced_database_is_reopened(tmp_path: Path) -> None:
+def test_replaced_database_is_reopened(tmp_path: Path) -> None:
     store = SqliteIdempotencyStore(str(tmp_path))
     begin(store)
     for path in tmp_path.iterdir():
@@ -97,7 +97,7 @@ def test_a_replaced_database_is_reopened(tmp_path: Path) -> None:
     store.close()
 
 
-def test_a_database_of_another_version_is_not_changed(tmp_path: Path) -> None:
+def test_database_of_another_version_is_rejected(tmp_path: Path) -> None:
     base = sqlite3.connect(tmp_path / "idempotency.db")
     base.execute("PRAGMA user_version = 99")
     base.close()
@@ -105,7 +105,7 @@ def test_a_database_of_another_version_is_not_changed(tmp_path: Path) -> None:
         begin(SqliteIdempotencyStore(str(tmp_path)))
 
 
-def test_waiting_for_a_lock_ends(tmp_path: Path) -> None:
+def test_locked_database_times_out(tmp_path: Path) -> None:
     store = SqliteIdempotencyStore(str(tmp_path))
     begin(store, KEY.replace(key="first"))
     base = sqlite3.connect(store.path, isolation_level=None)
@@ -126,7 +126,7 @@ def empty_cache(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(idempotency_sqlite, "_open_stores", {})
 
 
-def test_the_store_of_a_user_is_sqlite(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_default_store_is_sqlite(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TOOLI_STATE_DIR", str(tmp_path / "one"))
     store = get_idempotency_store(None)
     assert isinstance(store, SqliteIdempotencyStore)
@@ -136,13 +136,13 @@ def test_the_store_of_a_user_is_sqlite(tmp_path: Path, monkeypatch: pytest.Monke
     assert get_idempotency_store(None) is not store
 
 
-def test_a_url_is_postgres() -> None:
+def test_url_selects_postgres() -> None:
     store = get_idempotency_store("postgresql://127.0.0.1:1/db")
     assert isinstance(store, PostgresIdempotencyStore)
     assert get_idempotency_store("postgresql://127.0.0.1:1/db") is store
 
 
-def test_the_exit_hook_is_registered_once(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_exit_hook_is_registered_once(monkeypatch: pytest.MonkeyPatch) -> None:
     hooks: list[object] = []
     monkeypatch.setattr(idempotency_sqlite, "_pids_with_exit_hook", [])
     monkeypatch.setattr(idempotency_sqlite.atexit, "register", hooks.append)
@@ -177,23 +177,21 @@ def test_reading_does_not_create_the_database(tmp_path: Path) -> None:
     assert not (tmp_path / "state").exists()
 
 
-def test_python_without_sqlite(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_sqlite_module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("_sqlite3", "sqlite3"):
         monkeypatch.setitem(sys.modules, name, None)
     with pytest.raises(StoreUnavailable, match="without sqlite3"):
         begin(SqliteIdempotencyStore(str(tmp_path)))
 
 
-def test_store_in_use_by_another_thread(tmp_path: Path) -> None:
+def test_thread_lock_times_out(tmp_path: Path) -> None:
     store = SqliteIdempotencyStore(str(tmp_path))
     with store._lock, pytest.raises(StoreUnavailable) as failure:
         store.begin(KEY, "f", can_rerun=False, durable=True, timeout=0.01)
     assert failure.value.is_busy
 
 
-def test_close_gives_up_while_the_store_is_in_use(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_close_times_out_while_in_use(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(idempotency_sqlite, "STORE_TIMEOUT_SECONDS", 0.01)
     store = SqliteIdempotencyStore(str(tmp_path))
     begin(store)
@@ -204,7 +202,7 @@ def test_close_gives_up_while_the_store_is_in_use(
     assert store._connection is None
 
 
-def test_database_that_cannot_be_opened(tmp_path: Path) -> None:
+def test_unopenable_database(tmp_path: Path) -> None:
     (tmp_path / "state").write_text("a file")
     with pytest.raises(StoreUnavailable) as failure:
         begin(SqliteIdempotencyStore(str(tmp_path / "state")))
@@ -216,7 +214,7 @@ def test_database_that_cannot_be_opened(tmp_path: Path) -> None:
     assert failure.value.damaged_path is None
 
 
-def test_statement_that_fails_does_not_quarantine_the_database(tmp_path: Path) -> None:
+def test_failed_statement_does_not_quarantine(tmp_path: Path) -> None:
     store = SqliteIdempotencyStore(str(tmp_path))
     with pytest.raises(StoreUnavailable) as failure:
         store._execute(lambda connection: connection.execute("SELECT 1", (1, 2)), 1.0)
@@ -225,7 +223,7 @@ def test_statement_that_fails_does_not_quarantine_the_database(tmp_path: Path) -
     store.close()
 
 
-def test_busy_database_is_tried_again(tmp_path: Path) -> None:
+def test_busy_database_is_retried(tmp_path: Path) -> None:
     store = SqliteIdempotencyStore(str(tmp_path))
     failures = [sqlite3.OperationalError("database is locked")] * 2
 
@@ -253,9 +251,7 @@ def test_failed_commit_is_rolled_back() -> None:
     assert statements == ["BEGIN IMMEDIATE", "COMMIT", "ROLLBACK"]
 
 
-def test_connection_of_the_parent_process_is_kept_open(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_inherited_connection_stays_open(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     store = SqliteIdempotencyStore(str(tmp_path))
     begin(store)
     connection = store._connection
@@ -269,7 +265,7 @@ def test_connection_of_the_parent_process_is_kept_open(
     store.close()
 
 
-def test_database_that_another_process_has_quarantined(tmp_path: Path) -> None:
+def test_database_quarantined_by_another_process(tmp_path: Path) -> None:
     store = SqliteIdempotencyStore(str(tmp_path))
     begin(store)
     store.close()
@@ -279,9 +275,7 @@ def test_database_that_another_process_has_quarantined(tmp_path: Path) -> None:
     assert idempotency_sqlite._quarantine_database(store.path) == str(damaged)
 
 
-def test_damaged_database_that_cannot_be_renamed(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_quarantine_rename_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / idempotency_sqlite.DATABASE_NAME
     path.write_bytes(b"garbage" * 1000)
 
@@ -295,7 +289,7 @@ def test_damaged_database_that_cannot_be_renamed(
     assert path.exists()
 
 
-def test_schema_that_another_process_creates(tmp_path: Path) -> None:
+def test_schema_created_by_another_process(tmp_path: Path) -> None:
     store = SqliteIdempotencyStore(str(tmp_path))
     begin(store)
     assert store._connection is not None

@@ -1,4 +1,4 @@
-"""The idempotency store on SQLite and on Postgres: the same tests for both."""
+"""The idempotency store. Every test runs on SQLite and on Postgres."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ STORES = ["sqlite", pytest.param("postgres", marks=pytest.mark.xdist_group("post
 
 @pytest.fixture(params=STORES)
 def address(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
-    """Where an empty store is kept."""
+    """The state directory or the URL of an empty store."""
     if request.param == "sqlite":
         yield str(tmp_path / "state")
         return
@@ -77,7 +77,7 @@ def begin(
     )
 
 
-def test_the_second_call_replays_the_first(store: IdempotencyStore) -> None:
+def test_second_call_replays_first(store: IdempotencyStore) -> None:
     first = begin(store)
     assert isinstance(first, NewAttempt) and abs(first.started_at - time.time()) < 60
     assert store.finish(first.token, "done", b"\x00what\xff")
@@ -96,7 +96,7 @@ def test_other_arguments_are_a_mismatch(
     assert isinstance(begin(store, fingerprint="g"), KeyMismatch)
 
 
-def test_a_running_call_is_running_for_every_process(store: IdempotencyStore, address: str) -> None:
+def test_running_call_is_seen_by_other_processes(store: IdempotencyStore, address: str) -> None:
     begin(store)
     other = open_store(address)
     found = begin(other)
@@ -105,13 +105,13 @@ def test_a_running_call_is_running_for_every_process(store: IdempotencyStore, ad
     other.close()
 
 
-def test_tools_principals_and_keys_are_separate(store: IdempotencyStore) -> None:
+def test_keys_are_scoped_by_tool_and_principal(store: IdempotencyStore) -> None:
     keys = [KEY, KEY.replace(tool="shop.buy"), KEY.replace(principal="ann")]
     keys.append(KEY.replace(key="k2"))
     assert all([isinstance(begin(store, key), NewAttempt) for key in keys])
 
 
-def test_a_stopped_call_is_indeterminate_unless_it_may_run_again(
+def test_stopped_call_is_indeterminate(
     store: IdempotencyStore,
 ) -> None:
     first = begin(store)
@@ -122,7 +122,7 @@ def test_a_stopped_call_is_indeterminate_unless_it_may_run_again(
     assert isinstance(begin(store, can_rerun=True), NewAttempt)
 
 
-def test_a_late_finish_does_not_overwrite(store: IdempotencyStore) -> None:
+def test_late_finish_is_ignored(store: IdempotencyStore) -> None:
     first = begin(store)
     store.finish(first.token, "broken", b"")
     second = begin(store, can_rerun=True)
@@ -132,12 +132,12 @@ def test_a_late_finish_does_not_overwrite(store: IdempotencyStore) -> None:
     assert begin(store).outcome == b"right"
 
 
-def test_a_released_key_is_new(store: IdempotencyStore) -> None:
+def test_released_key_is_new(store: IdempotencyStore) -> None:
     store.release(begin(store).token)
     assert isinstance(begin(store, fingerprint="other"), NewAttempt)
 
 
-def test_a_replaced_attempt_cannot_release(store: IdempotencyStore) -> None:
+def test_replaced_attempt_cannot_release_key(store: IdempotencyStore) -> None:
     first = begin(store)
     store.finish(first.token, "broken", b"")
     second = begin(store, can_rerun=True)
@@ -145,7 +145,7 @@ def test_a_replaced_attempt_cannot_release(store: IdempotencyStore) -> None:
     assert store.finish(second.token, "done", b"x")
 
 
-def test_entries_are_listed_and_forgotten_by_app(store: IdempotencyStore) -> None:
+def test_entries_are_scoped_by_app(store: IdempotencyStore) -> None:
     keys = [KEY, KEY.replace(tool="shop.buy"), KEY.replace(tool="shopping.buy")]
     for key in (*keys, KEY.replace(tool="shop", key="only")):
         store.finish(begin(store, key).token, "broken", b"")
@@ -159,7 +159,7 @@ def test_entries_are_listed_and_forgotten_by_app(store: IdempotencyStore) -> Non
     assert [entry.scoped_key.tool for entry in store.entries("shopping", 9)] == ["shopping.buy"]
 
 
-def test_unfinished_entries_are_listed_alone(store: IdempotencyStore) -> None:
+def test_list_unfinished_entries(store: IdempotencyStore) -> None:
     store.finish(begin(store, KEY.replace(key="lost")).token, "broken", b"")
     begin(store, KEY.replace(key="runs"))
     for number in range(5):
@@ -169,7 +169,7 @@ def test_unfinished_entries_are_listed_alone(store: IdempotencyStore) -> None:
     assert len(list(store.entries("shop", 3))) == 3
 
 
-def test_a_running_call_is_forgotten_only_on_request(store: IdempotencyStore) -> None:
+def test_running_call_is_forgotten_only_if_included(store: IdempotencyStore) -> None:
     token = begin(store).token
     store.finish(begin(store, KEY.replace(tool="shop.buy")).token, "done", b"x")
     with pytest.raises(KeyStillRunning) as caught:
@@ -247,8 +247,10 @@ def _run_killed(address: str) -> None:
     assert done.returncode == -signal.SIGKILL
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="only Linux reports when a process was started")
-def test_a_killed_owner_is_detected(store: IdempotencyStore, address: str) -> None:
+@pytest.mark.skipif(
+    sys.platform != "linux", reason="needs /proc to read the start time of a process"
+)
+def test_killed_owner_is_detected(store: IdempotencyStore, address: str) -> None:
     _run_killed(address)
     found = begin(store)
     assert isinstance(found, IndeterminateAttempt)
@@ -258,8 +260,10 @@ def test_a_killed_owner_is_detected(store: IdempotencyStore, address: str) -> No
     assert isinstance(begin(store), AlreadyRunning)
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="only Linux reports when a process was started")
-def test_a_zombie_owner_is_dead(store: IdempotencyStore, address: str) -> None:
+@pytest.mark.skipif(
+    sys.platform != "linux", reason="needs /proc to read the start time of a process"
+)
+def test_zombie_owner_is_dead(store: IdempotencyStore, address: str) -> None:
     command = [sys.executable, "-c", KILLED_PROGRAM, address]
     with subprocess.Popen(
         command, stdin=subprocess.DEVNULL, cwd=Path(__file__).parents[2]
@@ -269,19 +273,19 @@ def test_a_zombie_owner_is_dead(store: IdempotencyStore, address: str) -> None:
     assert process.returncode == -signal.SIGKILL
 
 
-def test_an_owner_of_another_namespace_counts_as_alive_until_its_lease_ends(
+def test_owner_in_other_namespace_is_alive_until_lease_expires(
     store: IdempotencyStore, address: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     boot = process_identity.current_process().partition(":")[0]
     with monkeypatch.context() as patch:
-        elsewhere = f"{boot}:12345:77:99"
-        patch.setattr("tooli.storage.idempotency_store.current_process", lambda: elsewhere)
+        other_owner = f"{boot}:12345:77:99"
+        patch.setattr("tooli.storage.idempotency_store.current_process", lambda: other_owner)
         token = begin(store).token
     assert isinstance(begin(store), AlreadyRunning)
     _expire_leases(address)
     assert isinstance(begin(store), IndeterminateAttempt)
-    assert store.finish(token, "done", b"it lives")
-    assert begin(store).outcome == b"it lives"
+    assert store.finish(token, "done", b"late")
+    assert begin(store).outcome == b"late"
 
 
 def _expire_leases(address: str) -> None:
@@ -294,7 +298,7 @@ def _expire_leases(address: str) -> None:
         _age(address, idempotency_store.OWNER_LEASE_SECONDS + 1)
 
 
-def test_one_of_many_threads_is_new(store: IdempotencyStore) -> None:
+def test_concurrent_threads_start_one_attempt(store: IdempotencyStore) -> None:
     found: list[Any] = []
     gate = threading.Barrier(8)
 
@@ -310,8 +314,8 @@ def test_one_of_many_threads_is_new(store: IdempotencyStore) -> None:
     assert sorted([type(one).__name__ for one in found]) == ["AlreadyRunning"] * 7 + ["NewAttempt"]
 
 
-def test_one_of_many_processes_is_new(address: str) -> None:
-    """The table, the file and its journal are created by any of them, and none fails."""
+def test_concurrent_processes_start_one_attempt(address: str) -> None:
+    """Any process may create the table, the file and its journal. None of them fails."""
     command = [sys.executable, "-c", RACING_PROGRAM, address]
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
     processes = [subprocess.Popen(command, **pipes) for _ in range(8)]
@@ -328,7 +332,7 @@ def test_one_of_many_processes_is_new(address: str) -> None:
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
-def test_a_forked_process_reconnects(store: IdempotencyStore) -> None:
+def test_forked_process_reconnects(store: IdempotencyStore) -> None:
     begin(store)
     reading, writing = os.pipe()
     child = os.fork()
@@ -346,10 +350,10 @@ def test_a_forked_process_reconnects(store: IdempotencyStore) -> None:
     assert isinstance(begin(store, KEY.replace(key="child")), IndeterminateAttempt)
 
 
-def test_only_the_lease_counts_without_a_boot_id(
+def test_lease_decides_without_boot_id(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Without /proc a process number may belong to any machine."""
+    """Without /proc the boot ID is unknown, so a PID may belong to any machine."""
     process_identity._identity_by_pid.clear()
     monkeypatch.setattr(process_identity, "read_boot_id", lambda: "")
     monkeypatch.setattr(process_identity, "_pid_namespace", lambda: "")
@@ -358,9 +362,9 @@ def test_only_the_lease_counts_without_a_boot_id(
         assert process_identity.current_process() == f"::{os.getpid()}:"
         for owner in ("::999999:", f"::{os.getpid()}:"):
             entry = IdempotencyEntry(KEY, "f", "running", owner, "a", 1000.0, lease_expired=False)
-            for again in (False, True):
-                assert isinstance(evaluate_entry(entry, "f", again, 1001.0), AlreadyRunning)
-                gone = evaluate_entry(entry.replace(lease_expired=True), "f", again, 1001.0)
-                assert gone is None if again else isinstance(gone, IndeterminateAttempt)
+            for can_rerun in (False, True):
+                assert isinstance(evaluate_entry(entry, "f", can_rerun, 1001.0), AlreadyRunning)
+                result = evaluate_entry(entry.replace(lease_expired=True), "f", can_rerun, 1001.0)
+                assert result is None if can_rerun else isinstance(result, IndeterminateAttempt)
     finally:
         process_identity._identity_by_pid.clear()

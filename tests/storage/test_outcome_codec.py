@@ -1,4 +1,4 @@
-"""Encode and decode the outcomes that idempotency keys replay."""
+"""Encoding and decoding of stored outcomes."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def test_iterator_is_returned_as_a_copy() -> None:
     assert decode_outcome(data).outcome == Ok([1, 2])
 
 
-def test_conversion_warnings_are_added_if_the_value_is_copied() -> None:
+def test_conversion_warnings_are_added_to_copies() -> None:
     warnings = ["earlier"]
     data, outcome = encode_outcome(NO_SECRETS, Ok([float("nan"), object]), "", warnings)
     assert isinstance(outcome, Ok)
@@ -75,7 +75,7 @@ def test_conversion_warnings_are_added_if_the_value_is_copied() -> None:
     assert decode_outcome(data).warnings == tuple(warnings)
 
 
-def test_value_that_contains_itself_is_cut() -> None:
+def test_circular_value_is_cut() -> None:
     loop: list[Any] = [1]
     loop.append(loop)
     assert replay(loop) == [1, None]
@@ -119,7 +119,7 @@ def test_large_outcome_is_not_stored() -> None:
     assert decode_outcome(NOT_STORED).outcome is None
 
 
-def test_items_of_a_stream() -> None:
+def test_stream_items_round_trip() -> None:
     data = encode_items(NO_SECRETS, [b'{"a":1}', b"2"], ["careful"])
     stored = decode_outcome(data)
     assert stored.outcome == Ok([{"a": 1}, 2]) and stored.warnings == ("careful",)
@@ -213,7 +213,7 @@ def test_secret_of_an_error_is_not_stored() -> None:
 
 
 @pytest.mark.parametrize("word", ["value", "page", "items", "failed", "kind", "steps", "command"])
-def test_secret_that_is_a_name_of_the_format(word: str) -> None:
+def test_secret_equal_to_a_format_name(word: str) -> None:
     redaction = RedactionPolicy(secrets=[SecretInput(word)])
     assert replay({"a": f"my {word}"}, redaction) == {"a": "my ***"}
     page = replay(Page([word], next_cursor=None, total=1), redaction)

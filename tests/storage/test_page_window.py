@@ -38,12 +38,12 @@ STARTS = st.builds(
 
 
 @given(STARTS)
-def test_a_cursor_decodes_to_the_encoded_position(start: CursorPosition) -> None:
+def test_cursor_round_trip(start: CursorPosition) -> None:
     assert decode_cursor(encode_cursor(start, KEY), KEY) == start
 
 
 @given(STARTS, st.data())
-def test_every_change_is_detected(start: CursorPosition, data: st.DataObject) -> None:
+def test_changed_cursor_is_rejected(start: CursorPosition, data: st.DataObject) -> None:
     text = encode_cursor(start, KEY)
     at = data.draw(st.integers(0, len(text)))
     other = data.draw(st.sampled_from("Aaz09-_=+/ \n.é"))
@@ -54,17 +54,17 @@ def test_every_change_is_detected(start: CursorPosition, data: st.DataObject) ->
 
 
 @given(st.text(max_size=80))
-def test_no_other_text_is_accepted(text: str) -> None:
+def test_arbitrary_text_is_rejected(text: str) -> None:
     with pytest.raises(InvalidToken):
         decode_cursor(text, KEY)
 
 
-def test_a_cursor_of_another_key_is_rejected() -> None:
+def test_cursor_with_another_key_is_rejected() -> None:
     with pytest.raises(InvalidToken):
         decode_cursor(encode_cursor(CursorPosition(b"123456", 3), KEY), b"x" * 32)
 
 
-def test_a_cursor_is_short() -> None:
+def test_cursor_is_short() -> None:
     digests = tuple(digest_record(bytes([i])) for i in range(3))
     assert (
         len(
@@ -125,7 +125,7 @@ def test_total_is_known_after_the_last_record() -> None:
 def second_page(
     before: list[Any], after: list[Any], is_list: bool = False
 ) -> tuple[list[Any], list[str]]:
-    """Return the second page if the records change between the pages, and its warnings."""
+    """Return the second page and its warnings. The records change between the two pages."""
     first = make_window()
     read_page(first, before, is_list)
     window = make_window(first.cursor_after(3))
@@ -133,7 +133,7 @@ def second_page(
 
 
 @pytest.mark.parametrize("is_list", [False, True])
-def test_inserted_record_repeats_nothing(is_list: bool) -> None:
+def test_inserted_records_repeat_nothing(is_list: bool) -> None:
     assert second_page(RECORDS, [-2, -1, *RECORDS], is_list) == ([3, 4, 5], [])
 
 
@@ -150,14 +150,14 @@ def test_deleted_last_record_is_reported() -> None:
     ]
 
 
-def test_page_continues_by_position_if_all_records_changed() -> None:
+def test_page_continues_by_position() -> None:
     page, warnings = second_page(RECORDS, [f"new {n}" for n in RECORDS])
     assert page == ["new 3", "new 4", "new 5"]
     assert "continues by position" in warnings[0]
     assert second_page(RECORDS, [7, 8])[0] == []
 
 
-def test_stream_is_searched_near_the_position_only(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_stream_search_is_limited(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(page_window, "SEARCH_DISTANCE", 2)
     page, warnings = second_page(RECORDS, [*range(-20, 0), *RECORDS])
     assert "continues by position" in warnings[0] and page == [-17, -16, -15]
@@ -170,15 +170,15 @@ def test_stream_is_searched_near_the_position_only(monkeypatch: pytest.MonkeyPat
     assert seen == long[:15]
 
 
-def test_fewer_records_than_passed_on() -> None:
-    """A size limit may cut the page after it was selected."""
+def test_cursor_within_page() -> None:
+    """A size limit may cut a page after its records were selected."""
     window = make_window()
     read_page(window, RECORDS)
     cursor = window.cursor_after(1)
     assert cursor is not None and read_page(make_window(cursor), RECORDS) == [1, 2, 3]
 
 
-def test_page_of_the_tool() -> None:
+def test_tool_page() -> None:
     window = make_window(limit=2)
     window.flow.tool_page = Page([], next_cursor="next", total=99)
     read_page(window, [1, 2, 3], is_list=True)
@@ -202,7 +202,7 @@ def test_whole_result() -> None:
     assert (window.flow.total, window.cursor_after(9)) == (9, None)
 
 
-def test_text() -> None:
+def test_text_pages() -> None:
     text = "word " * 40
     window = make_window()
     assert window.remaining_text(text) == text
@@ -215,7 +215,7 @@ def test_text() -> None:
     assert changed.warnings == ["The text before the cursor has changed."]
 
 
-def test_cursor_of_another_call_makes_no_window(
+def test_cursor_of_another_call_is_rejected(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("TOOLI_STATE_DIR", str(tmp_path))

@@ -45,13 +45,15 @@ def test_identity_on_linux() -> None:
 
 
 @linux_only
-def test_another_process() -> None:
+def test_child_process_is_checked() -> None:
     boot, namespace, _, _ = current_process().split(":")
     child = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
     start = process_identity._state_and_start_time(child.pid)[1]
     owner = f"{boot}:{namespace}:{child.pid}:{start}"
     assert is_alive(owner) is True
-    assert is_alive(f"{boot}:{namespace}:{child.pid}:{int(start) + 1}") is False, "a later process"
+    assert is_alive(f"{boot}:{namespace}:{child.pid}:{int(start) + 1}") is False, (
+        "the PID was reused"
+    )
     assert is_alive(f"{boot}:{namespace}:{child.pid}:") is True
     child.communicate(b"\n")
     assert is_alive(owner) is False
@@ -76,7 +78,7 @@ def test_identity_without_proc() -> None:
 @pytest.mark.parametrize(
     ("error", "alive"), [(ProcessLookupError(), False), (PermissionError(), True)]
 )
-def test_signal_decides_without_proc(
+def test_signal_check_without_proc(
     monkeypatch: pytest.MonkeyPatch, error: OSError, alive: bool
 ) -> None:
     def kill(pid: int, signal: int) -> None:
@@ -87,7 +89,7 @@ def test_signal_decides_without_proc(
 
 
 @pytest.mark.usefixtures("_without_proc")
-def test_windows_has_no_check(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_check_on_windows(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(process_identity.os, "name", "nt")
     try:
         assert is_alive("::7:") is None

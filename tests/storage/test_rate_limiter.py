@@ -1,4 +1,4 @@
-"""Rates: moving windows that are counted right and never grow beyond their room."""
+"""Rate limits: moving windows, limited memory, and the key of a caller."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def now(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     return clock
 
 
-def test_a_window_moves(now: list[float]) -> None:
+def test_window_moves(now: list[float]) -> None:
     limiter = rate_limiter.RateLimiter()
 
     def wait(*names: str) -> float:
@@ -38,7 +38,7 @@ def test_a_window_moves(now: list[float]) -> None:
     assert wait("ada", "find") == 0
 
 
-def test_what_is_refused_does_not_count(now: list[float]) -> None:
+def test_refused_calls_do_not_count(now: list[float]) -> None:
     limiter = rate_limiter.RateLimiter()
     assert limiter.hit(["1/second"], "ada") == (0, "")
     for _ in range(100):
@@ -47,20 +47,20 @@ def test_what_is_refused_does_not_count(now: list[float]) -> None:
     assert limiter.hit(["1/second"], "ada") == (0, "")
 
 
-@pytest.mark.parametrize("both", [["1/second", "3/hour"], ["3/hour", "1/second"]])
-def test_what_one_rate_refuses_the_other_does_not_count(now: list[float], both: list[str]) -> None:
+@pytest.mark.parametrize("rates", [["1/second", "3/hour"], ["3/hour", "1/second"]])
+def test_call_refused_by_one_rate_counts_for_none(now: list[float], rates: list[str]) -> None:
     limiter = rate_limiter.RateLimiter()
     for _ in range(3):
-        assert limiter.hit(both, "ada") == (0, "")
+        assert limiter.hit(rates, "ada") == (0, "")
         for _ in range(10):
-            assert limiter.hit(both, "ada")[1] in both
+            assert limiter.hit(rates, "ada")[1] in rates
         now[0] += 1
-    assert limiter.hit(both, "ada") == (3597, "3/hour")  # the longest wait is returned
+    assert limiter.hit(rates, "ada") == (3597, "3/hour")  # the longest wait is returned
     now[0] += 3597
-    assert limiter.hit(both, "ada") == (0, "")
+    assert limiter.hit(rates, "ada") == (0, "")
 
 
-def test_memory_is_bounded(monkeypatch: pytest.MonkeyPatch, now: list[float]) -> None:
+def test_memory_is_limited(monkeypatch: pytest.MonkeyPatch, now: list[float]) -> None:
     monkeypatch.setattr(rate_limiter, "MAX_WINDOWS", 16)
     monkeypatch.setattr(rate_limiter, "MAX_RECORDED_CALLS", 50)
     windows = rate_limiter.RateWindowStorage()
@@ -70,8 +70,8 @@ def test_memory_is_bounded(monkeypatch: pytest.MonkeyPatch, now: list[float]) ->
     assert "caller 999" in windows._windows
     for i in range(1000):
         windows.acquire_entry(f"caller {i % 5}", 100, 60)
-        held = sum(len(window.timestamps) for window in windows._windows.values())
-        assert held == windows._count <= 50
+        recorded = sum(len(window.timestamps) for window in windows._windows.values())
+        assert recorded == windows._count <= 50
     now[0] += 61
     assert windows.get_moving_window("caller 4", 100, 60) == (now[0], 0)
     windows.clear("caller 4")
@@ -79,25 +79,23 @@ def test_memory_is_bounded(monkeypatch: pytest.MonkeyPatch, now: list[float]) ->
     assert windows._count == 0
 
 
-def test_windows_that_count_for_nothing_go_first(
-    monkeypatch: pytest.MonkeyPatch, now: list[float]
-) -> None:
+def test_empty_windows_are_evicted_first(monkeypatch: pytest.MonkeyPatch, now: list[float]) -> None:
     monkeypatch.setattr(rate_limiter, "MAX_WINDOWS", 16)
     windows = rate_limiter.RateWindowStorage()
-    assert windows.acquire_entry("ada", 1, 86_400)  # the one that is unused the longest
+    assert windows.acquire_entry("ada", 1, 86_400)  # the least recently used window
     for i in range(100):
         windows.acquire_entry(f"caller {i}", 1, 60)
-        now[0] += 10  # so that six of these count at a time
+        now[0] += 10  # so that six of these windows are not empty at a time
     assert not windows.acquire_entry("ada", 1, 86_400)
 
 
-def test_many_at_once_are_counted_right() -> None:
+def test_concurrent_calls() -> None:
     limiter = rate_limiter.RateLimiter()
     passed: list[bool] = []
 
     def call() -> None:
-        both = ["100/hour", "1000/day"]
-        passed.extend([limiter.hit(both, "ada")[0] == 0 for _ in range(50)])
+        rates = ["100/hour", "1000/day"]
+        passed.extend([limiter.hit(rates, "ada")[0] == 0 for _ in range(50)])
 
     threads = [threading.Thread(target=call) for _ in range(8)]
     for thread in threads:
@@ -107,7 +105,7 @@ def test_many_at_once_are_counted_right() -> None:
     assert passed.count(True) == 100
 
 
-def test_a_duplicate_rate_counts_once(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_duplicate_rate_counts_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(stage, "_limiter", None)
     monkeypatch.setenv("TOOLI_RATE_LIMIT", "4/minute")
     app = Tooli("rated")
@@ -116,8 +114,8 @@ def test_a_duplicate_rate_counts_once(monkeypatch: pytest.MonkeyPatch) -> None:
     def find() -> str:
         return "found"
 
-    desk, caller = ToolDispatcher(app), Caller("http", address="10.0.0.1")
-    errors = [desk.prepare(app.find("find"), {}, caller).run().error for _ in range(5)]
+    dispatcher, caller = ToolDispatcher(app), Caller("http", address="10.0.0.1")
+    errors = [dispatcher.prepare(app.find("find"), {}, caller).run().error for _ in range(5)]
     assert [error and error.code for error in errors] == [None] * 4 + ["E4029"]
 
 
@@ -134,7 +132,7 @@ def test_a_duplicate_rate_counts_once(monkeypatch: pytest.MonkeyPatch) -> None:
         (Caller("mcp"), "here"),
     ],
 )
-def test_whom_calls_are_counted_for(caller: Caller, name: str) -> None:
+def test_caller_key(caller: Caller, name: str) -> None:
     assert stage._caller_key(caller) == name
 
 
@@ -143,18 +141,18 @@ def test_whom_calls_are_counted_for(caller: Caller, name: str) -> None:
     ["", "/", "1", "1/", "/minute", "0/minute", "01/minute", "-1/minute", "1/week", "1/minutes"]
     + ["1.5/minute", "10001/day", "x/minute", "1 / minute", "²/minute", None, 60, "1/minute/2"],
 )
-def test_what_is_no_rate(text: object) -> None:
+def test_invalid_rates(text: object) -> None:
     assert not is_rate_limit(text)
     with pytest.raises(DefinitionError, match="rate_limit="):
         Tooli("rated").command(rate_limit=text or "nothing")  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("text", ["1/second", "60/minute", "10000/day"])
-def test_what_is_one(text: str) -> None:
+def test_valid_rates(text: str) -> None:
     assert is_rate_limit(text)
 
 
-def test_without_the_library_nothing_is_let_through(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_library_refuses_calls(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(stage, "_limiter", None)
     for name in [name for name in sys.modules if name.partition(".")[0] == "limits"]:
         monkeypatch.setitem(sys.modules, name, None)
@@ -164,10 +162,12 @@ def test_without_the_library_nothing_is_let_through(monkeypatch: pytest.MonkeyPa
     def find() -> str:
         return "found"
 
-    desk = ToolDispatcher(app)
-    answer = desk.prepare(app.find("find"), {}, Caller("http", address="x")).run()
-    assert answer.error is not None
-    assert answer.error.code == "E4040"
-    assert answer.error.suggestion is not None
-    assert "pip install" in answer.error.suggestion.fix
-    assert app.call("find").unwrap() == "found"  # Python code counts its own calls
+    dispatcher = ToolDispatcher(app)
+    result = dispatcher.prepare(app.find("find"), {}, Caller("http", address="x")).run()
+    assert result.error is not None
+    assert result.error.code == "E4040"
+    assert result.error.suggestion is not None
+    assert "pip install" in result.error.suggestion.fix
+    assert (
+        app.call("find").unwrap() == "found"
+    )  # rate limits do not apply to calls from Python code

@@ -1,4 +1,4 @@
-"""Keys and signed messages: nobody else creates, changes or reuses one."""
+"""Keys, signed messages and plan tokens: forgery, expiry and single use."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ from tooli.storage.signing import (
 MESSAGE = {"tool": "app.deploy", "answers": {"x": [1, "é"]}}
 
 
-def test_a_message_is_verified() -> None:
+def test_message_round_trip() -> None:
     assert verify_message(sign_message(MESSAGE)) == MESSAGE
 
 
-def test_a_message_is_accepted_once() -> None:
+def test_message_is_accepted_once() -> None:
     text = sign_message(MESSAGE)
     verify_message(text)
     with pytest.raises(InvalidToken, match="already used"):
@@ -44,7 +44,7 @@ def test_equal_messages_have_different_tokens() -> None:
     assert sign_message(MESSAGE) != sign_message(MESSAGE)
 
 
-def test_one_of_many_concurrent_uses_succeeds() -> None:
+def test_one_concurrent_use_succeeds() -> None:
     text = sign_message(MESSAGE)
 
     def attempt(_: int) -> bool:
@@ -58,7 +58,7 @@ def test_one_of_many_concurrent_uses_succeeds() -> None:
         assert sum(pool.map(attempt, range(200))) == 1
 
 
-def test_an_expired_message_is_rejected(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_expired_message_is_rejected(monkeypatch: pytest.MonkeyPatch) -> None:
     text, now = sign_message(MESSAGE, ttl=10), signing.time()
     monkeypatch.setattr(signing, "time", lambda: now + 11)
     with pytest.raises(InvalidToken, match="expired"):
@@ -73,8 +73,8 @@ def test_expired_nonces_are_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
     assert len(signing._message_key._used_nonces) == 1
 
 
-def forged(text: str, position: int, replacement: bytes) -> str:
-    """The token with some bytes of its body replaced."""
+def forge(text: str, position: int, replacement: bytes) -> str:
+    """Return the token with some bytes of its body replaced."""
     data = bytearray(base64.urlsafe_b64decode(text[1:] + "=="))
     data[position : position + len(replacement)] = replacement
     return "r" + base64.urlsafe_b64encode(data).decode().rstrip("=")
@@ -92,17 +92,17 @@ def forged(text: str, position: int, replacement: bytes) -> str:
         lambda text: text[: len(text) // 2],
         lambda text: "c" + text[1:],
         lambda text: text[0] + "." + text[1:],
-        lambda text: forged(text, 0, b"\xff" * 5),  # the expiry
-        lambda text: forged(text, 5, b"\0" * 8),  # the nonce
-        lambda text: forged(text, 13, b'{"tool":"app.other"'),
+        lambda text: forge(text, 0, b"\xff" * 5),  # the expiry
+        lambda text: forge(text, 5, b"\0" * 8),  # the nonce
+        lambda text: forge(text, 13, b'{"tool":"app.other"'),
     ],
 )
-def test_a_changed_message_is_rejected(change: Any) -> None:
+def test_changed_message_is_rejected(change: Any) -> None:
     with pytest.raises(InvalidToken):
         verify_message(change(sign_message(MESSAGE)))
 
 
-def test_a_message_of_another_process_is_rejected() -> None:
+def test_message_of_another_process_is_rejected() -> None:
     with pytest.raises(InvalidToken, match="another key"):
         verify_message(run_program("print(sign_message({}))"))
 
@@ -118,7 +118,7 @@ def run_program(program: str, **env: str) -> str:
     ).stdout.strip()
 
 
-def test_processes_with_the_same_secret_share_messages(
+def test_processes_with_same_secret_share_messages(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     shared = {"TOOLI_SEAL_KEY": "between workers", "TOOLI_STATE_DIR": str(tmp_path)}
@@ -142,7 +142,7 @@ def test_forked_processes_share_used_messages(tmp_path: Path) -> None:
     assert failed.value.stderr.count("InvalidToken: it was already used") == 1
 
 
-def test_a_message_is_rejected_if_its_use_cannot_be_recorded(
+def test_message_is_rejected_if_use_cannot_be_recorded(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "file").write_text("")
@@ -182,7 +182,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / "state"
 
 
-def test_only_its_user_can_read_the_key(home: Path) -> None:
+def test_key_file_is_private(home: Path) -> None:
     key = signing.get_cursor_key(owns_process=True)
     file = home / "cursors.key"
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
@@ -191,7 +191,7 @@ def test_only_its_user_can_read_the_key(home: Path) -> None:
     assert signing.get_cursor_key(owns_process=False) == key == file.read_bytes()
 
 
-def test_an_incomplete_key_file_is_replaced(home: Path) -> None:
+def test_incomplete_key_file_is_replaced(home: Path) -> None:
     home.mkdir()
     (home / "cursors.key").write_bytes(b"short")
     key = signing.get_cursor_key(owns_process=True)
@@ -204,20 +204,18 @@ def _read_key_in(state_dir: str) -> bytes:
     return signing.get_cursor_key(owns_process=True)
 
 
-def test_processes_that_start_at_once_agree_on_a_key(home: Path) -> None:
+def test_concurrent_processes_create_one_key(home: Path) -> None:
     with multiprocessing.get_context("spawn").Pool(4) as pool:
         assert len(set(pool.map(_read_key_in, [str(home)] * 8))) == 1
 
 
-def test_the_key_of_the_environment_is_shared(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_cursor_key_from_environment(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TOOLI_SEAL_KEY", "ours")
     assert signing.get_cursor_key(owns_process=True) == signing.get_cursor_key(owns_process=False)
     assert not home.exists()
 
 
-def test_the_command_line_works_without_a_key_file(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_fallback_cursor_key(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     blocked = tmp_path / "file"
     blocked.write_text("")
     monkeypatch.setenv("TOOLI_STATE_DIR", str(blocked / "below"))
@@ -251,29 +249,27 @@ def make_token(action_digests: bytes = b"") -> str:
 
 
 @pytest.mark.parametrize("action_digests", [b"", b"12345678"])
-def test_a_token_decodes_to_its_content(action_digests: bytes) -> None:
+def test_plan_token_round_trip(action_digests: bytes) -> None:
     token = decode_plan_token(make_token(action_digests))
     assert token.binding == compute_plan_binding("call", None)
     assert token.plan_digest.hex() == PLAN_DIGEST
     assert token.action_digests == action_digests
 
 
-def test_a_token_is_used_once_unless_it_is_released() -> None:
+def test_plan_token_is_used_once() -> None:
     token = decode_plan_token(make_token())
     assert [claim_plan_token(token) for _ in range(2)] == [True, False]
     release_plan_token(token)
     assert claim_plan_token(token)
 
 
-def test_the_binding_depends_on_call_principal_and_folder(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    bindings = {compute_plan_binding(*of) for of in (("a", None), ("b", None), ("a", "ann"))}
+def test_plan_binding(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    bindings = {compute_plan_binding(*args) for args in (("a", None), ("b", None), ("a", "ann"))}
     monkeypatch.chdir(tmp_path)
     assert len({*bindings, compute_plan_binding("a", None)}) == 4
 
 
-def test_an_expired_token_is_rejected(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_expired_plan_token_is_rejected(monkeypatch: pytest.MonkeyPatch) -> None:
     text, now = make_token(), signing.time()
     monkeypatch.setattr(signing, "time", lambda: now + signing.PLAN_TTL_SECONDS + 2)
     with pytest.raises(InvalidToken, match="expired"):
@@ -281,12 +277,12 @@ def test_an_expired_token_is_rejected(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "p", "pAAAA", "x", "é"])
-def test_other_texts_are_rejected(text: str) -> None:
+def test_malformed_plan_token_is_rejected(text: str) -> None:
     with pytest.raises(InvalidToken, match="malformed"):
         decode_plan_token(text)
 
 
-def test_a_token_of_another_user_is_rejected(
+def test_plan_token_of_another_user_is_rejected(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     text = make_token()
@@ -295,7 +291,7 @@ def test_a_token_of_another_user_is_rejected(
         decode_plan_token(text)
 
 
-def test_without_a_key_there_are_no_tokens(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_plan_tokens_need_a_key(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "file").touch()
     text = make_token()
     monkeypatch.setenv("TOOLI_STATE_DIR", str(tmp_path / "file"))
@@ -304,7 +300,7 @@ def test_without_a_key_there_are_no_tokens(tmp_path: Path, monkeypatch: pytest.M
         decode_plan_token(text)
 
 
-def test_short_tokens_are_malformed() -> None:
+def test_short_tokens_are_rejected() -> None:
     key = signing.load_or_create_key("plans")
     assert key is not None
     with pytest.raises(InvalidToken, match="malformed"):

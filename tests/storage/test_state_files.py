@@ -1,4 +1,4 @@
-"""The state directory, marker files, and the first call of a session."""
+"""The state directory, marker files, overflow files, and the first call of a session."""
 
 from __future__ import annotations
 
@@ -56,28 +56,28 @@ def counter(tmp_path: Path) -> Any:
 
 
 class TestProgram:
-    def test_the_first_call_of_a_session_returns_the_schema(self, counter: Any) -> None:
+    def test_first_call_of_session_returns_schema(self, counter: Any) -> None:
         assert counter("count", "2", "--json") == SCHEMA
         assert counter("count", "2", "--json") is None
         assert counter("count", "2", "--json", session="s-2") == SCHEMA
 
-    def test_a_call_without_a_schema_is_not_counted(self, counter: Any) -> None:
+    def test_call_without_schema_is_not_counted(self, counter: Any) -> None:
         assert counter("count", "many", "--json") is None
         assert counter("shout", "hey", "--json") is None
         assert counter("count", "2", "--json", "--response-format", "concise") is None
         counter.start("count", "2", "--text").communicate()
         assert counter("count", "2", "--json") == SCHEMA
 
-    def test_a_detailed_response_always_has_the_schema(self, counter: Any) -> None:
+    def test_detailed_response_always_has_schema(self, counter: Any) -> None:
         assert counter("count", "2", "--json") == SCHEMA
         assert counter("count", "2", "--json", "--response-format", "detailed") == SCHEMA
 
-    def test_one_of_many_concurrent_calls_is_the_first(self, counter: Any) -> None:
+    def test_one_concurrent_call_is_first(self, counter: Any) -> None:
         started = [counter.start("count", "1", "--json") for _ in range(8)]
         metas = [json.loads(process.communicate()[0])["meta"] for process in started]
         assert sum("output_schema" in meta for meta in metas) == 1
 
-    def test_an_unwritable_state_directory_is_no_error(self, counter: Any, tmp_path: Path) -> None:
+    def test_unwritable_state_directory_is_ignored(self, counter: Any, tmp_path: Path) -> None:
         blocked = tmp_path / "file"
         blocked.write_text("")
         assert counter("count", "2", "--json", TOOLI_STATE_DIR=str(blocked)) is None
@@ -92,14 +92,14 @@ class TestStore:
     @pytest.mark.parametrize(
         "name", ["a", "A", "../../etc/passwd", "CON", "x" * 5000, "ü", "\udcff", "a b", ".", ""]
     )
-    def test_any_name(self, home: Path, name: str) -> None:
+    def test_any_session_name(self, home: Path, name: str) -> None:
         assert is_first_call("app", name)
         assert not is_first_call("app", name)
         assert is_first_call("other", name)
         assert not [path for path in home.rglob("*") if len(path.name) > 64]
         assert os.listdir(home) == ["sessions"]
 
-    def test_old_sessions_are_forgotten(self, home: Path) -> None:
+    def test_expired_sessions_are_forgotten(self, home: Path) -> None:
         assert is_first_call("app", "old")
         long_ago = 1_000_000_000
         (old,) = (home / "sessions").glob("*/*")
@@ -119,7 +119,7 @@ class TestStore:
         assert get_state_dir() == "/home/ann/.local/state/tooli"
 
 
-def test_few_claims_purge_the_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_purges_are_rare(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     purges: list[str] = []
     monkeypatch.setattr(state_files, "_delete_expired", lambda folder, ttl: purges.append(folder))
     for number in range(1000):
@@ -136,7 +136,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / "state"
 
 
-def test_only_its_user_can_read_a_result(home: Path) -> None:
+def test_overflow_file_is_private(home: Path) -> None:
     path = state_files.write_overflow("app.tool one", [b"[1,", b"2]"])
     assert path is not None
     assert Path(path).read_bytes() == b"[1,2]"
@@ -145,7 +145,7 @@ def test_only_its_user_can_read_a_result(home: Path) -> None:
     assert stat.S_IMODE(Path(path).stat().st_mode) == 0o600
 
 
-def test_old_results_are_deleted(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_number_of_overflow_files_is_limited(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(state_files, "MAX_OVERFLOW_FILES", 3)
     paths = []
     for i in range(6):
@@ -157,7 +157,7 @@ def test_old_results_are_deleted(home: Path, monkeypatch: pytest.MonkeyPatch) ->
     assert sum(map(os.path.exists, paths)) == 2
 
 
-def test_large_results_displace_others(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_size_of_overflow_files_is_limited(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(state_files, "MAX_OVERFLOW_BYTES", 25)
     first = state_files.write_overflow("t", [b"x" * 20])
     assert first is not None
@@ -168,7 +168,7 @@ def test_large_results_displace_others(home: Path, monkeypatch: pytest.MonkeyPat
     assert os.path.exists(second)
 
 
-def test_the_temporary_folder_is_used_if_the_state_directory_is_not_writable(
+def test_overflow_falls_back_to_temp_folder(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     blocked = tmp_path / "file"

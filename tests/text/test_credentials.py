@@ -1,4 +1,4 @@
-"""Credentials are found by their format, and ordinary text is not changed."""
+"""Redaction of credentials by their format; ordinary text is not changed."""
 
 from __future__ import annotations
 
@@ -38,15 +38,15 @@ KNOWN = [
     ("private-key", PEM.format("RSA ")),
     ("private-key", "-----BEGIN OPENSSH PRIVATE KEY-----\nb3BlbnNz"),
 ]
-INSIDE = [
-    ("url-password", "postgres://ada:{}@db.example:5432/x", "p@55"[:1] + "ass:word"),
+IN_CONTEXT = [
+    ("url-password", "postgres://ada:{}@db.example:5432/x", "pass:word"),
     ("url-password", "https://ada:{}@x.example/", "s3cret"),
     ("bearer-token", "Authorization: Bearer {}", A),
     ("azure-key", "AccountName=a;AccountKey={};Endpoint=x", f"{A}{A}=="),
     ("azure-key", "SharedAccessKeyName=x;SharedAccessKey={}", f"{A}="),
     ("slack-webhook", "https://hooks.slack.com/services/{}", f"T00000000/B00000000/{A[:24]}"),
 ]
-INNOCENT = [
+ORDINARY = [
     "task-sk-learn and disk-sk-1, sk-ip, risk-averse-behaviour-in-large-organisations",
     "AKIA, AKIAIOSFODNN7EXAMPL, xAKIAIOSFODNN7EXAMPLE0",
     "ghp_short npm_install pypi-publish-action hf_hub glpat- SG.1.2 SKU SK-12 dapi/v1",
@@ -61,27 +61,29 @@ INNOCENT = [
 
 
 @pytest.mark.parametrize(("name", "text"), KNOWN, ids=[f"{n}-{t[:12]!r}" for n, t in KNOWN])
-def test_credentials(name: str, text: str) -> None:
+def test_credentials_are_redacted(name: str, text: str) -> None:
     for before, after in (("", ""), ("key=", " end"), ('"', '",'), ("\n", "\n")):
         if name == "private-key" and "END" not in text:
-            after = ""  # one that has no end is taken to the end
+            after = ""  # without an END line, the match extends to the end of the text
         hidden = f"{before}[redacted:{name}]{after}"
         assert redact_credentials(before + text + after) == (hidden, [name])
         assert redact_credentials(hidden) == (hidden, [])
 
 
-@pytest.mark.parametrize(("name", "frame", "secret"), INSIDE)
-def test_credentials_in_other_text(name: str, frame: str, secret: str) -> None:
+@pytest.mark.parametrize(("name", "frame", "secret"), IN_CONTEXT)
+def test_credentials_in_context(name: str, frame: str, secret: str) -> None:
     hidden = frame.format(f"[redacted:{name}]")
     assert redact_credentials(frame.format(secret)) == (hidden, [name])
     assert redact_credentials(hidden) == (hidden, [])
 
 
-@pytest.mark.parametrize("text", INNOCENT)
-def test_ordinary_text(text: str) -> None:
+@pytest.mark.parametrize("text", ORDINARY)
+def test_ordinary_text_is_not_changed(text: str) -> None:
     assert redact_credentials(text) == (text, [])
 
 
 def test_every_pattern_has_a_test() -> None:
-    assert {name for name, *_ in (*KNOWN, *INSIDE)} == {name for name, *_ in CREDENTIAL_PATTERNS}
+    assert {name for name, *_ in (*KNOWN, *IN_CONTEXT)} == {
+        name for name, *_ in CREDENTIAL_PATTERNS
+    }
     assert len(CREDENTIAL_PATTERNS) >= 20

@@ -1,4 +1,4 @@
-"""Any value becomes JSON types, without an exception."""
+"""Conversion of any value to JSON types, without an exception."""
 
 import collections
 import dataclasses
@@ -73,7 +73,7 @@ class Broken:
         raise RuntimeError("no text")
 
 
-class Leaking:
+class BrokenIterable:
     def __iter__(self):
         raise RuntimeError("no items")
 
@@ -92,7 +92,7 @@ class Thing:
 
 
 @pytest.mark.parametrize(
-    ("value", "wanted"),
+    ("value", "expected"),
     [
         *[(v, v) for v in (None, True, 3, 1.5, "x", [1, [2]], {"a": {"b": 1}})],
         ((1, 2), [1, 2]),
@@ -135,36 +135,36 @@ class Thing:
     ],
     ids=lambda v: type(v).__name__,
 )
-def test_converted_without_a_warning(value, wanted) -> None:
+def test_conversion_without_warning(value, expected) -> None:
     warnings: list[str] = []
-    assert to_jsonable(value, warnings) == wanted
+    assert to_jsonable(value, warnings) == expected
     assert not warnings
-    json.dumps(wanted, allow_nan=False)
+    json.dumps(expected, allow_nan=False)
 
 
 @pytest.mark.parametrize(
-    ("value", "wanted", "warning"),
+    ("value", "expected", "warning"),
     [
         (math.nan, None, "NaN or infinity was written as null"),
         ([math.inf, -math.inf], [None, None], "NaN or infinity was written as null"),
         (Thing(), "a thing", "a Thing was written as its text"),
         (Thing, str(Thing), "a type was written as its text"),
         (Broken(), "<Broken>", "a Broken was written as its text"),
-        (Leaking(), None, "a Leaking could not be written: no items"),
+        (BrokenIterable(), None, "a BrokenIterable could not be written: no items"),
         (Holder(thing=Thing()), {"thing": "a thing"}, "a Thing was written as its text"),
         (10**5000, hex(10**5000), "a very large integer was written in hexadecimal, as text"),
         (1j, "1j", "a complex was written as its text"),
     ],
     ids=lambda v: type(v).__name__,
 )
-def test_replaced_with_a_warning(value, wanted, warning) -> None:
+def test_replacement_with_warning(value, expected, warning) -> None:
     warnings: list[str] = []
-    assert to_jsonable(value, warnings) == wanted
+    assert to_jsonable(value, warnings) == expected
     assert warnings == [warning]
 
 
 @pytest.mark.parametrize(
-    ("key", "wanted"),
+    ("key", "expected"),
     [
         ("a", "a"),
         (Word.A, "a"),
@@ -180,23 +180,23 @@ def test_replaced_with_a_warning(value, wanted, warning) -> None:
         (b"a", "a"),
         (frozenset({1}), "[1]"),
         (10**5000, hex(10**5000)),
-        (Leaking(), "<Leaking>"),
+        (BrokenIterable(), "<BrokenIterable>"),
     ],
     ids=lambda v: type(v).__name__,
 )
-def test_keys_are_text(key, wanted) -> None:
-    assert to_jsonable({key: 1}, []) == {wanted: 1}
+def test_keys_become_strings(key, expected) -> None:
+    assert to_jsonable({key: 1}, []) == {expected: 1}
 
 
 def test_circular_values() -> None:
-    around: dict[str, Any] = {"a": 1}
-    around["self"] = around
+    circular: dict[str, Any] = {"a": 1}
+    circular["self"] = circular
     warnings: list[str] = []
-    assert to_jsonable(around, warnings) == {"a": 1, "self": None}
+    assert to_jsonable(circular, warnings) == {"a": 1, "self": None}
     assert warnings == ["a part that contains itself was left out"]
 
 
-def test_a_repeated_value_is_not_circular() -> None:
+def test_repeated_value_is_not_circular() -> None:
     part = {"a": 1}
     warnings: list[str] = []
     assert to_jsonable([part, part], warnings) == [part, part]
@@ -216,13 +216,13 @@ def test_maximum_depth() -> None:
     assert warnings == [f"parts nested deeper than {MAX_JSON_DEPTH} were left out"]
 
 
-def test_each_warning_once() -> None:
+def test_warnings_are_unique() -> None:
     warnings: list[str] = []
     to_jsonable([math.nan] * 10, warnings)
     assert len(warnings) == 1
 
 
-def test_arrays_of_numpy_and_pandas_without_importing_them() -> None:
+def test_numpy_and_pandas_arrays() -> None:
     class Array:
         def tolist(self):
             return [1, 2]
@@ -233,8 +233,8 @@ def test_arrays_of_numpy_and_pandas_without_importing_them() -> None:
     assert convert_one_step(Array(), []).startswith("<")
 
 
-def test_sets_are_written_in_the_same_order_on_every_run() -> None:
-    """Hashes of strings change from run to run; the output must not."""
+def test_set_order_is_deterministic() -> None:
+    """The order does not depend on the hash seed of the process."""
     code = (
         "from tooli.text.jsonable import to_jsonable; "
         "sets = {frozenset('ab'), frozenset('bc'), frozenset('xy')}; "
@@ -252,17 +252,17 @@ def test_sets_are_written_in_the_same_order_on_every_run() -> None:
     assert len(seen) == 1
 
 
-def test_an_endless_conversion_ends() -> None:
-    class Onion:
+def test_endless_conversion_is_cut() -> None:
+    class SelfIterable:
         def __iter__(self):
-            return itertools.repeat(Onion(), 1)
+            return itertools.repeat(SelfIterable(), 1)
 
     warnings: list[str] = []
-    to_jsonable(Onion(), warnings)
+    to_jsonable(SelfIterable(), warnings)
     assert warnings == [f"parts nested deeper than {MAX_JSON_DEPTH} were left out"]
 
 
-# ------------------------------------------------------------------ traverse
+# ------------------------------------------------------------------ iter_children
 
 
 @dataclass
@@ -301,7 +301,7 @@ class Pair(NamedTuple):
 
 
 @pytest.mark.parametrize(
-    ("value", "parts"),
+    ("value", "children"),
     [
         ([1, 2], [1, 2]),
         ({"a": 1}, ["a", 1]),
@@ -322,11 +322,11 @@ class Pair(NamedTuple):
         (lambda: 1, []),
     ],
 )
-def test_parts(value: Any, parts: list[Any]) -> None:
-    assert list(iter_children(value)) == parts
+def test_children(value: Any, children: list[Any]) -> None:
+    assert list(iter_children(value)) == children
 
 
-def test_a_model_with_extra_fields() -> None:
+def test_children_of_model_with_extra_fields() -> None:
     found = list(iter_children(Model.model_validate({"one": 1, "more": 2})))
     assert 1 in found
     assert {"more": 2} in found

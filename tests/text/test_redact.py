@@ -1,4 +1,4 @@
-"""Redaction: the quick check, the full check, warnings, and secrets."""
+"""Redaction: the quick check, the full check, warnings and secrets."""
 
 from __future__ import annotations
 
@@ -57,22 +57,22 @@ def redact_value(
 class TestQuickCheck:
     @settings(max_examples=500, deadline=None)
     @given(VALUES)
-    def test_false_is_final(self, value: Any) -> None:
-        """A value that passes a quick check contains nothing to remove."""
+    def test_negative_check_is_final(self, value: Any) -> None:
+        """A value that passes the quick check contains nothing to remove."""
         text = make_json_writer()(value)
         dirty = any([sanitize(part)[0] != part for part in texts(value)])
         assert may_need_redaction(text, STANDARD) or not dirty
         assert not (dirty and is_clean_json(text))
-        assert not dirty or not is_clean_json(text + " " * 9000), "the way for long texts"
+        assert not dirty or not is_clean_json(text + " " * 9000), (
+            "long texts are searched with regular expressions"
+        )
 
     @given(TEXTS)
-    def test_controls_in_json(self, text: str) -> None:
+    def test_escaped_controls_are_found(self, text: str) -> None:
         found = any([char < " " and char not in "\n\t\r" for char in text])
         written = make_json_writer()(text)
         assert has_escaped_controls(written) == found
-        assert has_escaped_controls(make_json_writer()("\n" * 1500 + text)) == found, (
-            "where there are many"
-        )
+        assert has_escaped_controls(make_json_writer()("\n" * 1500 + text)) == found, "many escapes"
 
     @pytest.mark.parametrize(
         "text", ["plain", "a\nb\\n", "C:\\foo\\bar \\u001b", "größe – “x” 日本語"]
@@ -83,7 +83,7 @@ class TestQuickCheck:
     @pytest.mark.parametrize(
         "text", ["5\u00a0€", "👩‍👧", "می‌خواهم", "⚠️ x", "　", "a\u2028", "\udcff"]
     )
-    def test_unusual_text_needs_no_redaction(self, text: str) -> None:
+    def test_unreal_list_forms_text_needs_no_redaction(self, text: str) -> None:
         assert is_clean_json(make_json_writer()({"a": [text]}))
         assert encode_redacted(text, [], STANDARD) == encode(text, [])
 
@@ -91,14 +91,14 @@ class TestQuickCheck:
 @settings(max_examples=300, deadline=None)
 @given(VALUES, st.booleans())
 def test_redaction_is_complete_and_idempotent(value: Any, strict: bool) -> None:
-    terms = STRICT if strict else STANDARD
-    redacted = json.loads(encode_redacted(value, [], terms))
+    policy = STRICT if strict else STANDARD
+    redacted = json.loads(encode_redacted(value, [], policy))
     assert not any([sanitize(part, strict)[1] for part in texts(redacted)])
-    assert json.loads(encode_redacted(redacted, [], terms)) == redacted
+    assert json.loads(encode_redacted(redacted, [], policy)) == redacted
     assert encode_redacted(value, [], OFF) == encode(value, [])
 
 
-def test_warnings() -> None:
+def test_warnings_are_replaced() -> None:
     warnings = ["3 rows were removed from the result", "9 secrets"]
     encode_redacted({"a": "\x1b[1m\x07\u200b\u200b"}, warnings, STANDARD)
     assert warnings[2:] == [
@@ -113,7 +113,7 @@ def test_warnings() -> None:
     ]
 
 
-def test_warnings_of_a_stream_count_all_items() -> None:
+def test_stream_warnings_count_all_items() -> None:
     warnings: list[str] = []
     encode_item = ItemPresenter(STANDARD, warnings).encode
     assert [encode_item(f"{n}\x07") for n in range(3)] == [b'"0"', b'"1"', b'"2"']
@@ -121,7 +121,7 @@ def test_warnings_of_a_stream_count_all_items() -> None:
     assert warnings == ["3 control characters were removed from the result"]
 
 
-def test_keys_that_become_equal_are_kept() -> None:
+def test_colliding_keys_are_kept() -> None:
     assert redact_value({"a": 1, "a\u200b": 2, "\u200ba": 3}, STANDARD, []) == {
         "a": 1,
         "a_": 2,
@@ -137,19 +137,19 @@ def test_deep_nesting() -> None:
     assert b"u0007" not in encode_redacted(value, warnings, STANDARD)
 
 
-def test_a_clean_value_is_returned_unchanged() -> None:
+def test_clean_value_is_returned_unchanged() -> None:
     value = {"a": ["x", 1.5, None]}
     assert ItemPresenter(STANDARD, []).redact_json(json.dumps(value)) is None
     assert redact_value(value, STANDARD, []) == value
     assert redact_value({"a": "\x07"}, OFF, []) == {"a": "\x07"}
 
 
-def test_lines() -> None:
+def test_present_text() -> None:
     assert present_text("a\x1b[1mb\u202e", STANDARD) == "ab"
     assert present_text("a\x1b[1mb", OFF) == "a\x1b[1mb"
 
 
-def test_the_home_directory(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_home_directory_is_shortened(monkeypatch: pytest.MonkeyPatch) -> None:
     def shown(text: str) -> str:
         return present_text(text, STRICT)
 
@@ -175,23 +175,23 @@ class TestSecrets:
 
         @app.command()
         def tell(token: SecretInput[str], ctx: Context) -> dict[str, Any]:
-            """Tell."""
+            """Return the secret."""
             ctx.warn(f"w {token.reveal()}")
             return {"t": token.reveal(), "n": 1}
 
         @app.command()
         def pin(token: SecretInput[int] = SecretInput(123456)) -> list[int]:  # noqa: B008
-            """Tell."""
+            """Return the secret."""
             return [token.reveal(), token.reveal() + 1, 12]
 
         @app.command()
         def many(tokens: list[SecretInput[str]]) -> list[str]:
-            """Tell."""
+            """Return the secret."""
             return [token.reveal() for token in tokens]
 
         return app
 
-    def test_the_result_object_is_unchanged(self) -> None:
+    def test_result_object_is_unchanged(self) -> None:
         result = self.app().call("tell", token="hunter22")
         assert result.result == {"t": "hunter22", "n": 1}
         assert result.meta["warnings"] == ["w ***"]
@@ -219,7 +219,7 @@ class TestSecrets:
         assert call_secrets.get() is None
 
 
-CRASHING = """
+CRASHING_APP = """
 from tooli import SecretInput, Tooli
 app = Tooli("app")
 
@@ -253,14 +253,14 @@ def stderr_by_command(folder: Any, script: str, *lines: tuple[str, ...]) -> dict
     return outputs
 
 
-def test_a_traceback_contains_no_secret(tmp_path: Any) -> None:
-    outputs = stderr_by_command(tmp_path, CRASHING, ("crash", "env:K"), ("other",))
-    assert "Traceback" in outputs["other"], "others see where it broke"
+def test_traceback_contains_no_secret(tmp_path: Any) -> None:
+    outputs = stderr_by_command(tmp_path, CRASHING_APP, ("crash", "env:K"), ("other",))
+    assert "Traceback" in outputs["other"], "a call without secrets shows its traceback"
     assert "outer" in outputs["crash"]
     assert "hunter22" not in outputs["crash"]
 
 
-LOCALS = """
+LOCALS_APP = """
 from tooli import SecretInput, Tooli
 app = Tooli("app", pretty_exceptions_show_locals=True)
 
@@ -283,14 +283,14 @@ app()
 """
 
 
-def test_locals_are_shown_without_secrets(tmp_path: Any) -> None:
-    outputs = stderr_by_command(tmp_path, LOCALS, ("crash", "env:K"), ("other", "hunter22"))
+def test_locals_contain_no_secret(tmp_path: Any) -> None:
+    outputs = stderr_by_command(tmp_path, LOCALS_APP, ("crash", "env:K"), ("other", "hunter22"))
     assert "hunter22" in outputs["other"]
     assert all([word in outputs["crash"] for word in ("Traceback", "inner", "outer")])
     assert "hunter22" not in outputs["crash"]
 
 
-SAYING = """
+NUMERIC_SECRETS_APP = """
 from collections.abc import Iterator
 from tooli import Context, SecretInput, Tooli
 app = Tooli("app")
@@ -325,8 +325,8 @@ app()
         ("note env:K --plain", "x\n"),
     ],
 )
-def test_numeric_secrets(tmp_path: Any, line: str, out: str) -> None:
-    (tmp_path / "app.py").write_text(SAYING)
+def test_numeric_secrets_are_redacted(tmp_path: Any, line: str, out: str) -> None:
+    (tmp_path / "app.py").write_text(NUMERIC_SECRETS_APP)
     done = subprocess.run(
         [sys.executable, "app.py", *line.split()],
         capture_output=True, text=True, cwd=tmp_path, check=True,
@@ -337,7 +337,7 @@ def test_numeric_secrets(tmp_path: Any, line: str, out: str) -> None:
     assert ("'pin': ***" in done.stderr) == line.startswith("note")
 
 
-def test_a_question_is_redacted(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_prompt_is_redacted(monkeypatch: pytest.MonkeyPatch) -> None:
     from tooli.core.call import Call, Options
     from tooli.pipeline import context, terminal_prompts
 
@@ -357,7 +357,7 @@ def test_a_question_is_redacted(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 class TestInOneProcess:
-    """Redaction in this process; other tests run commands in processes of their own."""
+    """Redaction in this process. Other tests run commands in child processes."""
 
     def app(self, policy: str = "standard") -> Tooli:
         app = Tooli("near", security_policy=policy)
@@ -372,48 +372,50 @@ class TestInOneProcess:
         assert token not in json.dumps(found)
         assert "2 texts that look like credentials" in warnings[0]
 
-    def test_images_keep_their_bytes(self) -> None:
+    def test_image_data_is_kept(self) -> None:
         picture = {"type": "image", "data": "AAECAw==", "mimeType": "image/png", "note": "\x1b[1mx"}
         assert redact_value(picture, STANDARD, []) == {**picture, "note": "x"}
         odd = {"type": "image", "data": "\x1b[1mAAE", "mimeType": "image/png"}
         assert redact_value(odd, STANDARD, [])["data"] == "AAE"
 
     @pytest.mark.parametrize("key", ["blob", "data"])
-    def test_content_that_looks_like_an_image_is_redacted(self, key: str) -> None:
-        for terms, text in (
+    def test_fake_image_is_redacted(self, key: str) -> None:
+        for policy, text in (
             (
                 RedactionPolicy(secrets=[SecretInput("hunter2secretvalue")]),
                 "hunter2secretvalueabAAAA",
             ),
             (STRICT, "AKIAIOSFODNN7EXAMPLE"),
         ):
-            found = redact_value({"type": "image", key: text}, terms, [])
+            found = redact_value({"type": "image", key: text}, policy, [])
             assert text[:16] not in found[key]
 
-    def test_one_redactor_serves_a_stream(self, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_secret_forms_are_cached(self, monkeypatch: pytest.MonkeyPatch) -> None:
         from tooli.core.call import PYTHON_CALLER, Call
         from tooli.text import redact
 
-        made: list[int] = []
-        usual = redact.list_secret_forms
-        monkeypatch.setattr(redact, "list_secret_forms", lambda s: made.append(len(s)) or usual(s))
+        counts: list[int] = []
+        real_list_forms = redact.list_secret_forms
+        monkeypatch.setattr(
+            redact, "list_secret_forms", lambda s: counts.append(len(s)) or real_list_forms(s)
+        )
         tool = self.app().find("say")
         assert tool is not None
-        for exact in (True, False):
+        for secrets_only in (True, False):
             secrets = [SecretInput("hunter22")]
-            tidy = ItemPresenter(
-                Call(tool, {}, PYTHON_CALLER, [], secrets=secrets), secrets_only=exact
+            presenter = ItemPresenter(
+                Call(tool, {}, PYTHON_CALLER, [], secrets=secrets), secrets_only=secrets_only
             )
-            assert [tidy.value(item) for item in ("hunter22", "a", "hunter22")] == [
+            assert [presenter.value(item) for item in ("hunter22", "a", "hunter22")] == [
                 "***",
                 "a",
                 "***",
             ]
             secrets.append(SecretInput("another-one"))
-            assert tidy.value("another-one") == "***", "one that entered meanwhile"
-        assert made == [1, 2, 1, 2]
+            assert presenter.value("another-one") == "***", "a secret that was loaded later"
+        assert counts == [1, 2, 1, 2]
 
-    def test_a_changed_command_has_placeholders(self) -> None:
+    def test_redacted_command_has_placeholders(self) -> None:
         suggestion = {"argv": ["x", "\x1b[1mfile"], "applicability": "machine_applicable"}
         found = redact_value({"message": "m", "suggestion": suggestion}, STANDARD, [], "error")
         assert found["suggestion"] == {"argv": ["x", "file"], "applicability": "has_placeholders"}
@@ -423,9 +425,9 @@ class TestInOneProcess:
         agent = RedactionPolicy("standard", caller=Caller("cli", maybe_agent=True))
         warnings: list[str] = []
         assert redact_value({"a": [words]}, agent, warnings) == {"a": [words]}
-        assert "may try to instruct its reader, at /a/0" in warnings[0]
+        assert "may contain prompt injections, at /a/0" in warnings[0]
 
-    def test_unusual_clean_text_is_returned_unchanged(self) -> None:
+    def test_unreal_list_forms_clean_text_is_returned_unchanged(self) -> None:
         value = {"a": "größe 😀"}
         text = json.dumps(value, ensure_ascii=False)
         assert ItemPresenter(STANDARD, []).redact_json(text) is None
@@ -446,16 +448,16 @@ class TestInOneProcess:
         assert ItemPresenter(call.replace(policy="off")).value(dirty) == dirty
         assert ItemPresenter(call).value(dirty) == {"***": ["***", 7, None]}
 
-    def test_a_cut_splits_no_secret(self) -> None:
-        terms = RedactionPolicy("standard", secrets=[SecretInput("hunter22")])
-        assert find_safe_cut("say hunter22 twice", 8, terms) == 4
-        assert find_safe_cut("say hunter22 twice", 14, terms) == 14
+    def test_cut_does_not_split_secret(self) -> None:
+        policy = RedactionPolicy("standard", secrets=[SecretInput("hunter22")])
+        assert find_safe_cut("say hunter22 twice", 8, policy) == 4
+        assert find_safe_cut("say hunter22 twice", 14, policy) == 14
 
 
 class TestStoredRecords:
-    """`RecordRedactor` removes the secrets of a call from what is stored."""
+    """`RecordRedactor` removes the secrets of a call from stored records."""
 
-    def test_a_value_without_secrets_is_the_same_object(self) -> None:
+    def test_value_without_secrets_is_returned_itself(self) -> None:
         value = {"a": ["\x1b[1mx"]}
         redactor = RecordRedactor(RedactionPolicy(secrets=[SecretInput("hunter22")]))
         assert redactor.redact(value) is value
@@ -468,18 +470,18 @@ class TestStoredRecords:
         redactor.add_warnings(warnings, "result")
         assert warnings == ["1 secret was hidden in the result"]
 
-    def test_fields_of_an_error(self) -> None:
+    def test_error_fields_are_redacted(self) -> None:
         redactor = RecordRedactor(RedactionPolicy(secrets=[SecretInput("hunter22")]))
         fields = {"code": "E1", "message": "no hunter22"}
         assert redactor.redact_error(fields) == {"code": "E1", "message": "no ***"}
         assert RecordRedactor(STANDARD).redact_error(fields) == fields
 
-    def test_without_secrets_there_is_no_warning(self) -> None:
+    def test_no_warning_without_secrets(self) -> None:
         warnings: list[str] = []
         RecordRedactor(STANDARD).add_warnings(warnings, "result")
         assert warnings == []
 
-    def test_arguments(self) -> None:
+    def test_redact_argument(self) -> None:
         redactor = RecordRedactor(RedactionPolicy(secrets=[SecretInput("hunter22")]))
         for name, value, stored in (
             ("key", SecretInput("abcd"), "(hidden)"),
@@ -498,8 +500,8 @@ class TestStoredRecords:
 # ------------------------------------------------------------------ secret forms
 
 
-def hidden(text: str, secret: object) -> bool:
-    return any([trace in text for trace in list_secret_forms([SecretInput(secret)])])
+def contains_secret(text: str, secret: object) -> bool:
+    return any([form in text for form in list_secret_forms([SecretInput(secret)])])
 
 
 @settings(max_examples=150, deadline=None)
@@ -507,7 +509,7 @@ def hidden(text: str, secret: object) -> bool:
     st.text(st.characters(blacklist_categories=["Cs"]), min_size=8, max_size=30),
     st.text(max_size=9),
 )
-def test_encodings(secret: str, before: str) -> None:
+def test_encoded_secrets_are_found(secret: str, before: str) -> None:
     assume(secret.strip())
     try:
         data = (before + secret + "tail").encode()
@@ -528,29 +530,29 @@ def test_encodings(secret: str, before: str) -> None:
         b64encode(data).decode(),
         urlsafe_b64encode(data).decode(),
     ):
-        assert hidden(f"{before}{written}tail", secret), written
+        assert contains_secret(f"{before}{written}tail", secret), written
 
 
-def test_types_of_secrets() -> None:
-    assert hidden("it is 123456", 123456)
-    assert hidden("abcdefgh", b"abcdefgh")
-    assert hidden("b: second1", {"a": "first11", "b": ["second1"]})
+def test_secrets_of_any_type_are_found() -> None:
+    assert contains_secret("it is 123456", 123456)
+    assert contains_secret("abcdefgh", b"abcdefgh")
+    assert contains_secret("b: second1", {"a": "first11", "b": ["second1"]})
     assert list_secret_forms([SecretInput(b"\xff\xfe\x00binary")])
     assert list_secret_forms([SecretInput("abc"), SecretInput(None), SecretInput(True)]) == []
     assert list_secret_forms([SecretInput(MISSING)]) == [], (
-        "what nobody has read is not read for this"
+        "a secret that is not loaded is not read"
     )
 
 
-def test_the_longest_form_comes_first() -> None:
-    traces = list_secret_forms([SecretInput("key1"), SecretInput("key1-and-more")])
-    assert traces == sorted(traces, key=len, reverse=True)
-    assert "key1" in traces
+def test_secret_forms_are_sorted_by_length() -> None:
+    forms = list_secret_forms([SecretInput("key1"), SecretInput("key1-and-more")])
+    assert forms == sorted(forms, key=len, reverse=True)
+    assert "key1" in forms
 
 
 @pytest.mark.parametrize("previous", ["a", "\u200c", "\u200d", "\ufe00", "\ufe0f"])
-def test_short_texts_are_checked_by_the_same_table_as_sanitize(previous: str) -> None:
-    """`is_clean_json` has no regular expressions for short texts; both must agree."""
+def test_quick_check_agrees_with_sanitize(previous: str) -> None:
+    """`is_clean_json` uses no regular expressions for short texts. Both must agree."""
     for code in (*range(0x80, 0xD800), *range(0xE000, 0x10000), *range(0xDFF00, 0xE1100)):
         text = previous + chr(code)
         assert is_clean_json(text) == is_clean(text), hex(code)

@@ -46,7 +46,7 @@ PIECES = st.lists(
     ),
     max_size=30,
 ).map("".join)
-ENGLAND = "\U0001f3f4" + "".join([chr(0xE0000 + ord(one)) for one in "gbeng"]) + "\U000e007f"
+ENGLAND = "\U0001f3f4" + "".join([chr(0xE0000 + ord(letter)) for letter in "gbeng"]) + "\U000e007f"
 
 
 def codes(text: str) -> set[int]:
@@ -55,7 +55,7 @@ def codes(text: str) -> set[int]:
 
 @settings(max_examples=400, deadline=None)
 @given(PIECES, st.booleans())
-def test_any_text(text: str, strict: bool) -> None:
+def test_sanitized_text_is_clean(text: str, strict: bool) -> None:
     clean, removed = sanitize(text, strict)
     left = codes(clean.replace(ENGLAND, "") if not strict else clean)
     assert not left & FORBIDDEN
@@ -63,7 +63,7 @@ def test_any_text(text: str, strict: bool) -> None:
     assert sanitize(clean, strict) == (clean, NOTHING_REMOVED)
     assert bool(removed) == (clean != text)
     rest = iter(text)
-    assert all(char in rest for char in clean), "the order of what stays"
+    assert all(char in rest for char in clean), "the order is kept"
     assert not is_clean(text, strict) or clean == text
 
 
@@ -74,24 +74,24 @@ def test_ordinary_text_is_not_changed(text: str) -> None:
     assert sanitize(kept) == sanitize(kept, True) == (kept, NOTHING_REMOVED)
 
 
-def test_a_million_random_strings() -> None:
-    """Joined by a letter that ends every sequence; a sample is also tested one by one."""
-    chance = random.Random(7)
+def test_random_strings() -> None:
+    """The strings are sanitized as one text. A sample of them is also sanitized one by one."""
+    rng = random.Random(7)
     letters = [
         *map(chr, sorted(FORBIDDEN)[:130]), *"ab \n\t[]PX^_\\;31mé日", "\x1b", "\x9b",
-        *map(chr, JOINED), *map(chr, chance.sample(sorted(FORBIDDEN), 200)),
-        *map(chr, chance.sample(range(0xA0, 0xD800), 300)), "\U0001f468", "\U0001f3f4",
+        *map(chr, JOINED), *map(chr, rng.sample(sorted(FORBIDDEN), 200)),
+        *map(chr, rng.sample(range(0xA0, 0xD800), 300)), "\U0001f468", "\U0001f3f4",
     ]  # fmt: skip
     for strict in (False, True):
         for _ in range(10):
-            picked = chance.choices(letters, k=200_000)
+            picked = rng.choices(letters, k=200_000)
             lines = ["".join(picked[at : at + 4]) for at in range(0, 200_000, 4)]
             whole = "\n".join(lines)
             clean, _ = sanitize(whole, strict)
             assert not codes(clean) & FORBIDDEN
             assert not strict or not codes(clean) & JOINED
             assert sanitize(clean, strict) == (clean, NOTHING_REMOVED)
-            for line in chance.sample(lines, 500):
+            for line in rng.sample(lines, 500):
                 assert not codes(sanitize(line, strict)[0]) & FORBIDDEN
 
 
@@ -110,7 +110,7 @@ def test_a_million_random_strings() -> None:
         "",
     ],
 )
-def test_text_of_many_languages_is_kept(text: str) -> None:
+def test_languages_and_emoji_are_kept(text: str) -> None:
     assert sanitize(text) == (text, NOTHING_REMOVED)
 
 
@@ -151,7 +151,7 @@ def test_removed_characters(text: str, clean: str, removed: RemovedCounts) -> No
     assert sanitize(text) == (clean, removed)
 
 
-LONG = """
+SANITIZE_PROGRAM = """
 import sys
 from tooli.text.sanitize import sanitize
 from tooli.text.credentials import redact_credentials
@@ -164,9 +164,9 @@ for piece in eval(sys.argv[1]):
         sanitize(text + "\\x07", strict)
     redact_credentials(text)
     find_injection(text)
-print("ended")
+print("done")
 """
-PIECES_OF_LONG_TEXTS = [
+REPEATED_TEXTS = [
     "\x1b", "\x1b[", "\x1b[0;", "\x1b]", "\x1b]a\n", "\x1bP", "\x1bPa\n", "\x9d", "\x9b", "\x90x",
     "\x1b ", "\u200d", "\ufe0f\u200d", "\U0001f3f4\U000e0067", "a\u200b", "\x1b]8;;\x07", "\n", "-",
     "-----BEGIN PRIVATE KEY-----", "eyJ", "eyJaaaaaaaaa.", "://a:", "sk-", "ghp_a", "ignore all ",
@@ -175,13 +175,13 @@ PIECES_OF_LONG_TEXTS = [
 ]  # fmt: skip
 
 
-def test_the_time_is_linear() -> None:
-    """Texts that would take days with a backtracking pattern."""
-    ended = subprocess.run(
-        [sys.executable, "-c", LONG, repr(PIECES_OF_LONG_TEXTS)],
+def test_time_is_linear() -> None:
+    """The texts would take days with a backtracking pattern."""
+    done = subprocess.run(
+        [sys.executable, "-c", SANITIZE_PROGRAM, repr(REPEATED_TEXTS)],
         capture_output=True,
         text=True,
         timeout=300,
         check=False,
     )
-    assert (ended.stdout, ended.stderr) == ("ended\n", "")
+    assert (done.stdout, done.stderr) == ("done\n", "")

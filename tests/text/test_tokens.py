@@ -14,5 +14,5 @@ def test_estimate(text: str, tokens: int) -> None:
     assert estimate_tokens(text) == tokens
 
 
-def test_the_estimate_is_linear() -> None:
+def test_estimate_is_linear() -> None:
     assert estimate_tokens("x" * BYTES_PER_TOKEN * 1000) == 1000
