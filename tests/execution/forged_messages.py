@@ -178,7 +178,7 @@ FORGERIES.update(
 
 # ------------------------------------------------------------------ false statements
 
-LIES: dict[str, Callable[[str], list[bytes]]] = {
+FALSE_MESSAGES: dict[str, Callable[[str], list[bytes]]] = {
     "another_tool": data("meta", {"tool": "somebody.else", "caller_id": "somebody"}),
     "another_level": data("meta", {"enforcement": "none"}),
     "acts_that_nobody_saw": data("meta", {"violations": [["fs:read", "/x", "E2003"]]}),
@@ -230,7 +230,7 @@ def snapshot() -> list[dict[str, Any]]:
 def try_all() -> dict[str, dict[str, Any]]:
     """Run each and return the results."""
     found: dict[str, dict[str, Any]] = {}
-    for name, make in {**FORGERIES, **LIES}.items():
+    for name, make in {**FORGERIES, **FALSE_MESSAGES}.items():
         with tempfile.TemporaryDirectory() as folder:
             place = os.path.join(folder, "made")
             app = make_app(make, place, name)

@@ -233,13 +233,13 @@ def partial() -> str:
         print("ready", file=sys.stderr, flush=True)
         time.sleep(LONG)
     except KeyboardInterrupt:
-        return "as far as it came"
+        return "partial result"
     return "awake"
 
 
 @app.command()
 def ignore() -> str:
-    """Name every interrupt."""
+    """Print a line before each wait, and ignore interrupts."""
     while True:
         try:
             print("ready", file=sys.stderr, flush=True)

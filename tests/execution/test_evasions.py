@@ -25,7 +25,7 @@ UNDETECTED = ("**succeeded**", "not reported")
 
 
 def read_page() -> dict[str, dict[str, str]]:
-    """Return the word of the page for each attempt, by level."""
+    """Return the documented result of each attempt, by level."""
     rows: dict[str, dict[str, str]] = {}
     names: list[str] = []
     for line in PAGE.read_text(encoding="utf-8").splitlines():

@@ -1,4 +1,4 @@
-"""ProcessRunner: the caller waits as long as a call takes, and no longer."""
+"""ProcessRunner: supervisors that hang, cancelled calls, threads, descriptors."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from tooli.execution import process_runner, supervisor, worker
 from tooli.execution.process_runner import ChildCall, ProcessRunner
 
 LINUX = sys.platform.startswith("linux")
-pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="processes are forked here")
+pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 
 app = Tooli("calls")
 
@@ -74,12 +74,12 @@ def hang(*_: Any) -> NoReturn:
 
 
 @pytest.fixture
-def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+def short_timeouts(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(process_runner, "REPORT_TIMEOUT", 0.2)
     monkeypatch.setattr(process_runner, "KILL_TIMEOUT", 0.0)
 
 
-def gone(pid: int) -> bool:
+def has_ended(pid: int) -> bool:
     """True if the process ends in time."""
     until = time.monotonic() + PATIENCE
     while time.monotonic() < until:
@@ -91,8 +91,10 @@ def gone(pid: int) -> bool:
     return False
 
 
-@pytest.mark.usefixtures("impatient")
-def test_a_supervisor_that_never_starts(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+@pytest.mark.usefixtures("short_timeouts")
+def test_supervisor_that_never_starts_is_killed(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     monkeypatch.setattr(process_runner, "run_supervisor", hang)
     answer = app.call("linger", mark=tmp_path / "mark", timeout=0.2)
     assert answer.error is not None
@@ -103,8 +105,8 @@ def test_a_supervisor_that_never_starts(monkeypatch: pytest.MonkeyPatch, tmp_pat
 
 
 @pytest.mark.skipif(not LINUX, reason="a worker dies with its supervisor on Linux")
-@pytest.mark.usefixtures("impatient")
-def test_a_supervisor_that_hangs_takes_the_worker_with_it(
+@pytest.mark.usefixtures("short_timeouts")
+def test_worker_dies_with_a_hanging_supervisor(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setattr(supervisor.Supervisor, "supervise", hang)
@@ -112,12 +114,12 @@ def test_a_supervisor_that_hangs_takes_the_worker_with_it(
     answer = app.call("linger", mark=mark, timeout=2)
     assert answer.error is not None
     assert answer.error.code == "E4050"
-    assert gone(int(mark.read_text()))
+    assert has_ended(int(mark.read_text()))
 
 
-def test_a_supervisor_imports_nothing(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """An import lock may be held for ever in a forked process."""
-    run_supervisor, run_and_exit, importing = (
+def test_supervisor_imports_nothing(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Another thread may hold an import lock, which is never released in a forked process."""
+    run_supervisor, run_and_exit, original_import = (
         process_runner.run_supervisor,
         worker.Worker.run_and_exit,
         builtins.__import__,
@@ -126,13 +128,13 @@ def test_a_supervisor_imports_nothing(monkeypatch: pytest.MonkeyPatch, tmp_path:
     def refuse(name: str, *_: Any, **__: Any) -> NoReturn:
         raise AssertionError(f"the supervisor imports {name}")
 
-    def supervise(*words: Any) -> None:
+    def supervise(*args: Any) -> None:
         builtins.__import__ = refuse  # in the process of the supervisor
-        run_supervisor(*words)
+        run_supervisor(*args)
 
-    def work(self: Any, *words: Any) -> None:
-        builtins.__import__ = importing
-        run_and_exit(self, *words)
+    def work(self: Any, *args: Any) -> None:
+        builtins.__import__ = original_import
+        run_and_exit(self, *args)
 
     monkeypatch.setattr(process_runner, "run_supervisor", supervise)
     monkeypatch.setattr(worker.Worker, "run_and_exit", work)
@@ -145,26 +147,26 @@ def test_a_supervisor_imports_nothing(monkeypatch: pytest.MonkeyPatch, tmp_path:
 # ------------------------------------------------------------------ a function that sends nothing
 
 
-def test_nobody_spins_where_a_function_has_closed_its_pipe(
+def test_closed_pipe_causes_no_busy_waiting(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    listen, looks = ChildCall._receive, list[int]()
+    receive, receive_calls = ChildCall._receive, list[int]()
 
-    def counted(self: ChildCall, seconds: float | None = None) -> None:
-        looks.append(1)
-        listen(self, seconds)
+    def counting_receive(self: ChildCall, seconds: float | None = None) -> None:
+        receive_calls.append(1)
+        receive(self, seconds)
 
-    monkeypatch.setattr(ChildCall, "_receive", counted)
+    monkeypatch.setattr(ChildCall, "_receive", counting_receive)
     answer = app.call("shut")
     assert answer.error is not None
     assert answer.error.details == {"exit_code": 3}
-    assert len(looks) < 10
+    assert len(receive_calls) < 10
 
 
 # ------------------------------------------------------------------ callers that cancel
 
 
-def test_a_call_that_is_given_up_before_it_begins_is_not_run(tmp_path: Path) -> None:
+def test_call_cancelled_before_its_start_does_not_run(tmp_path: Path) -> None:
     child_call = child_call_for(tmp_path / "mark")
     child_call.cancel()
     with pytest.raises(Interrupted):
@@ -172,16 +174,16 @@ def test_a_call_that_is_given_up_before_it_begins_is_not_run(tmp_path: Path) -> 
     assert not (tmp_path / "mark").exists()
 
 
-def test_a_call_that_is_given_up_while_it_begins_is_ended(
+def test_call_cancelled_during_its_start_is_stopped(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     child_call, fork = child_call_for(tmp_path / "mark"), process_runner.fork
 
-    def late() -> int:
+    def fork_after_cancel() -> int:
         child_call.cancel()
         return fork()
 
-    monkeypatch.setattr(process_runner, "fork", late)
+    monkeypatch.setattr(process_runner, "fork", fork_after_cancel)
     watchdog = threading.Timer(PATIENCE, lambda: os.kill(child_call.supervisor_pid, signal.SIGKILL))
     watchdog.start()
     try:
@@ -191,7 +193,7 @@ def test_a_call_that_is_given_up_while_it_begins_is_ended(
         watchdog.cancel()
 
 
-def test_a_reader_that_leaves_a_stream_leaves_no_task() -> None:
+def test_cancelled_stream_leaves_no_task() -> None:
     async def read(begun: asyncio.Event) -> None:
         async for _ in app.astream("rows"):
             begun.set()
@@ -237,16 +239,16 @@ assert sorted(answer["result"] for answer in answers) == list(range(8))
 
 
 @pytest.mark.parametrize("_", range(3))
-def test_threads_that_begin_at_the_same_moment(_: int, tmp_path: Path) -> None:
+def test_calls_in_threads_that_start_together(_: int, tmp_path: Path) -> None:
     """Threads of a new process import the runner at the same time."""
     env = environment(TOOLI_STATE_DIR=str(tmp_path))
-    words = [sys.executable, "-c", MANY]
-    done = subprocess.run(words, env=env, capture_output=True, text=True, timeout=PATIENCE)
+    args = [sys.executable, "-c", MANY]
+    done = subprocess.run(args, env=env, capture_output=True, text=True, timeout=PATIENCE)
     assert (done.returncode, done.stderr) == (0, "")
 
 
 @pytest.mark.skipif(not LINUX, reason="/proc")
-def test_looking_for_connections_leaves_nothing_open() -> None:
+def test_detach_server_sockets_leaks_no_descriptors() -> None:
     code = (
         "import os, socket\n"
         "from tooli.execution.worker import detach_server_sockets\n"
@@ -267,7 +269,7 @@ def test_looking_for_connections_leaves_nothing_open() -> None:
 # ------------------------------------------------------------------ without fork
 
 
-def test_a_thread_that_overran_ends_with_its_function(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_abandoned_thread_ends_with_its_function(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tooli.stages.timeout.can_fork", lambda: False)
     held, before, workers = threading.Event(), set(threading.enumerate()), Tooli("workers")
 
@@ -287,8 +289,8 @@ def test_a_thread_that_overran_ends_with_its_function(monkeypatch: pytest.Monkey
         assert not thread.is_alive()
 
 
-def test_the_event_loop_is_loaded_once_and_not_within_the_time_limit() -> None:
-    """A worker process that had to load asyncio took a second on a busy machine."""
+def test_asyncio_is_imported_before_the_fork() -> None:
+    """The import of asyncio does not count towards the time limit."""
     code = (
         "import sys\n"
         "from tooli import Tooli\n"

@@ -1,4 +1,4 @@
-"""Values from a sandbox keep their types, and messages from it run and change nothing."""
+"""Values from a sandbox keep their types, and forged messages have no effect."""
 
 from __future__ import annotations
 
@@ -46,8 +46,8 @@ def forged() -> dict[str, dict[str, Any]]:
 
 
 @needs_sandbox
-@pytest.mark.parametrize("name", [*forged_messages.FORGERIES, *forged_messages.LIES])
-def test_a_made_up_message_runs_nothing_and_changes_nothing(name: str) -> None:
+@pytest.mark.parametrize("name", [*forged_messages.FORGERIES, *forged_messages.FALSE_MESSAGES])
+def test_forged_message_has_no_effect(name: str) -> None:
     found = forged()[name]
     assert not found["touched"], found
     assert not found["changed"], found
@@ -62,7 +62,7 @@ def test_a_made_up_message_runs_nothing_and_changes_nothing(name: str) -> None:
 
 
 @needs_sandbox
-def test_what_is_only_untrue_is_taken_for_what_it_is_worth() -> None:
+def test_false_but_valid_messages_are_limited() -> None:
     found = {name: one["outcome"] for name, one in forged().items()}
     assert found["warning_of_a_number"]["meta"]["warnings"][0] == "5"
     warnings = found["warnings_without_end"]["meta"]["warnings"]
@@ -74,12 +74,12 @@ def test_what_is_only_untrue_is_taken_for_what_it_is_worth() -> None:
     assert found["exit_code_of_success"]["error"]["code"] == "E1000"
 
 
-def test_a_pickle_runs_where_it_is_trusted_and_is_not_read_where_it_is_not(tmp_path: Path) -> None:
+def test_safe_codec_does_not_load_pickles(tmp_path: Path) -> None:
     place = tmp_path / "made"
     data = ipc.dumps(forged_messages.Bomb(str(place)))
-    for made_up in (data, ipc.dumps([1]), pickle.dumps(1), b"", b"j", b"j{", b"j\xff"):
+    for invalid in (data, ipc.dumps([1]), pickle.dumps(1), b"", b"j", b"j{", b"j\xff"):
         with pytest.raises(ToolError, match="it sent an invalid message"):
-            safe_codec.loads(made_up)
+            safe_codec.loads(invalid)
     assert not place.exists()
     ipc.Codec().unpack(data)
     assert place.exists()
@@ -106,14 +106,14 @@ VALUES: list[Any] = [
 
 
 @pytest.mark.parametrize("value", VALUES, ids=repr)
-def test_a_value_arrives_as_what_it_is(value: Any) -> None:
+def test_value_keeps_its_type(value: Any) -> None:
     again = safe_codec.loads(safe_codec.dumps(value))
     assert again == value
     assert type(again) is type(value)
     assert repr(again) == repr(value)
 
 
-def test_no_number_is_no_number_there_either() -> None:
+def test_nan() -> None:
     assert math.isnan(safe_codec.loads(safe_codec.dumps(math.nan)))
 
 
@@ -130,7 +130,7 @@ class Word(str):
     __slots__ = ()
 
 
-def test_what_is_of_no_kind_arrives_as_json_and_the_rest_as_it_is() -> None:
+def test_values_without_a_kind_become_json() -> None:
     note, written = Note(number=1, day=date(2026, 1, 2)), {"number": 1, "day": "2026-01-02"}
     page = safe_codec.loads(safe_codec.dumps(Page([note], next_cursor="2", total=5)))
     assert (page.items, page.next_cursor, page.total) == ([written], "2", 5)
@@ -141,7 +141,7 @@ def test_what_is_of_no_kind_arrives_as_json_and_the_rest_as_it_is() -> None:
     assert safe_codec.loads(safe_codec.dumps(mixed)) == {**mixed, "note": written}
 
 
-def test_a_part_that_its_kind_does_not_take_crosses_as_json() -> None:
+def test_unsupported_part_becomes_json() -> None:
     from zoneinfo import ZoneInfo
 
     warnings: list[str] = []
@@ -152,7 +152,7 @@ def test_a_part_that_its_kind_does_not_take_crosses_as_json() -> None:
     assert warnings == []
 
 
-def test_a_value_within_itself_crosses_without_that_part() -> None:
+def test_recursive_part_is_left_out() -> None:
     warnings: list[str] = []
     value: list[Any] = [1]
     value.append(value)
@@ -161,7 +161,7 @@ def test_a_value_within_itself_crosses_without_that_part() -> None:
 
 
 @needs_sandbox
-def test_values_cross_as_what_they_are() -> None:
+def test_isolated_command_keeps_the_types_of_values() -> None:
     app = Tooli("held")
     value = {"day": date(2026, 1, 2), "sum": Decimal("1.5"), "of": {1, 2}, "path": Path("/x")}
 
@@ -178,7 +178,7 @@ def test_values_cross_as_what_they_are() -> None:
 
 
 @needs_sandbox
-def test_more_at_once_than_is_read_is_refused_in_words(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_result_above_the_frame_limit_fails(monkeypatch: pytest.MonkeyPatch) -> None:
     app = Tooli("held")
     monkeypatch.setattr(safe_codec, "MAX_FRAME_BYTES", 100_000)
 
@@ -204,7 +204,7 @@ class Odd(ToolError):
         Odd.made.append(message)
 
 
-def test_no_class_of_the_apps_is_made_by_an_error_from_there() -> None:
+def test_error_does_not_instantiate_classes_of_the_app() -> None:
     fields = {"code": "E4991", "category": "runtime", "message": "m", "is_retryable": True}
     error = safe_codec.SafeCodec().unpack_error(("Odd", fields, None))
     assert isinstance(error, ToolError)
@@ -223,7 +223,7 @@ class Client(test_context.Client):
         return {name: {"action": "accept", "content": {"name": "Ada"}} for name in questions}
 
 
-def talked(fn: Callable[[Context], Any]) -> tuple[Ok | Failed, list[Any]]:
+def run_with_client(fn: Callable[[Context], Any]) -> tuple[Ok | Failed, list[Any]]:
     """Run an isolated command with a client; return the outcome and what the client got."""
     app, client = Tooli("held"), Client()
 
@@ -244,7 +244,7 @@ def test_questions_progress_and_logs_reach_the_client() -> None:
         ctx.log("going on", level="warning")
         return ctx.ask({"who": Elicit("Who?", {"type": "object"})})
 
-    outcome, heard = talked(talk)
+    outcome, heard = run_with_client(talk)
     assert outcome == Ok({"who": {"action": "accept", "content": {"name": "Ada"}}})
     asked = Elicit("Who?", {"type": "object"})
     assert heard == [(1, 2.5, "half"), ("warning", "going on"), asked]
@@ -262,14 +262,14 @@ def test_questions_progress_and_logs_reach_the_client() -> None:
     ],
     ids=["progress", "level", "log", "question", "questions"],
 )
-def test_a_client_hears_nothing_that_was_made_up(frame: bytes) -> None:
-    outcome, heard = talked(lambda _: forged_messages.write_all([frame], endless=False))
+def test_forged_messages_do_not_reach_the_client(frame: bytes) -> None:
+    outcome, heard = run_with_client(lambda _: forged_messages.write_all([frame], endless=False))
     assert isinstance(outcome, Failed)
     assert outcome.error.code == "E4051"
     assert heard == []
 
 
-def test_what_is_printed_without_end_is_left_out(
+def test_printed_text_is_limited(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(safe_codec, "MAX_FRAME_BYTES", 10)

@@ -24,7 +24,7 @@ from tests.integration.outside import (
 
 APP = Path(__file__).parent / "hanging_app.py"
 LINUX = sys.platform.startswith("linux")
-pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="processes are forked here")
+pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 
 HANGS = (
     *("busy", "sleep", "deaf", "blocked-signals", "read-stdin", "accept", "receive"),
@@ -41,16 +41,16 @@ class ProcessEnv:
         name, _, value = self.mark.partition("=")
         self.env = environment(**{name: value, "TOOLI_STATE_DIR": str(state)})
 
-    def run(self, *words: str, **more: str) -> Finished:
+    def run(self, *argv: str, **more: str) -> Finished:
         reading, writing = os.pipe()  # a stdin that never ends
         try:
-            with started(APP, *words, stdin=reading, env={**self.env, **more}) as process:
+            with started(APP, *argv, stdin=reading, env={**self.env, **more}) as process:
                 return finish(process)
         finally:
             os.close(reading)
             os.close(writing)
 
-    def left(self) -> list[str]:
+    def remaining(self) -> list[str]:
         """Return the processes that carry the mark."""
         found: list[str] = []
         for entry in Path("/proc").iterdir():
@@ -64,7 +64,7 @@ class ProcessEnv:
 
 
 @pytest.fixture
-def place(tmp_path: Path) -> ProcessEnv:
+def process_env(tmp_path: Path) -> ProcessEnv:
     return ProcessEnv(tmp_path)
 
 
@@ -73,8 +73,8 @@ def error_of(done: Finished) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("hang", HANGS)
-def test_a_stated_limit_ends_every_hang(place: ProcessEnv, hang: str) -> None:
-    done = place.run(hang, "--json", "--timeout", "0.5")
+def test_explicit_limit_ends_every_hang(process_env: ProcessEnv, hang: str) -> None:
+    done = process_env.run(hang, "--json", "--timeout", "0.5")
     error = error_of(done)
     assert (done.code, error["code"]) == (50, "E4050"), done
     assert error["details"]["seconds"] == 0.5
@@ -82,23 +82,23 @@ def test_a_stated_limit_ends_every_hang(place: ProcessEnv, hang: str) -> None:
     assert done.out.count(b"\n") == 1
     assert done.err == b""
     if LINUX:
-        assert place.left() == []
+        assert process_env.remaining() == []
 
 
-def test_what_was_killed_is_named(place: ProcessEnv) -> None:
-    error = error_of(place.run("run-shell", "--json", "--timeout", "0.5"))
+def test_killed_processes_are_listed(process_env: ProcessEnv) -> None:
+    error = error_of(process_env.run("run-shell", "--json", "--timeout", "0.5"))
     assert {"sleep", "cat"} <= set(error["details"]["processes"])
 
 
 @pytest.mark.parametrize("hang", ["thread-after-return", "at-exit"])
-def test_a_function_that_had_returned(place: ProcessEnv, hang: str) -> None:
-    error = error_of(place.run(hang, "--json", "--timeout", "0.5"))
+def test_function_that_had_returned(process_env: ProcessEnv, hang: str) -> None:
+    error = error_of(process_env.run(hang, "--json", "--timeout", "0.5"))
     assert error["details"]["returned"] is True
 
 
 @pytest.mark.parametrize("hang", ["stream", "async-stream"])
-def test_items_before_the_hang_arrive(place: ProcessEnv, hang: str) -> None:
-    done = place.run(hang, "--jsonl", "--timeout", "0.5")
+def test_items_before_the_timeout_arrive(process_env: ProcessEnv, hang: str) -> None:
+    done = process_env.run(hang, "--jsonl", "--timeout", "0.5")
     *items, last = map(json.loads, done.out.splitlines())
     assert items == [{"i": 0}, {"i": 1}, {"i": 2}]
     assert last["error"]["code"] == "E4050"
@@ -108,17 +108,17 @@ def test_items_before_the_hang_arrive(place: ProcessEnv, hang: str) -> None:
 
 @pytest.mark.parametrize("mode", ["--text", "--plain"])
 @pytest.mark.parametrize("hang", ["sleep", "deaf", "stream"])
-def test_text_modes(place: ProcessEnv, hang: str, mode: str) -> None:
-    done = place.run(hang, mode, "--timeout", "0.5")
+def test_text_modes(process_env: ProcessEnv, hang: str, mode: str) -> None:
+    done = process_env.run(hang, mode, "--timeout", "0.5")
     assert done.code == 50
     assert b"E4050" in done.err
     assert b"Traceback" not in done.err
     assert len(done.out.splitlines()) == (3 if hang == "stream" else 0)
-    assert not LINUX or place.left() == []
+    assert not LINUX or process_env.remaining() == []
 
 
-def test_on_a_terminal(place: ProcessEnv) -> None:
-    done = run_on_terminal(APP, "sleep", "--timeout", "0.5", env=place.env)
+def test_on_a_terminal(process_env: ProcessEnv) -> None:
+    done = run_on_terminal(APP, "sleep", "--timeout", "0.5", env=process_env.env)
     assert done.code == 50
     assert b"E4050" in done.err
 
@@ -126,31 +126,31 @@ def test_on_a_terminal(place: ProcessEnv) -> None:
 # ------------------------------------------------------------------ which limit applies
 
 
-def test_the_setting(place: ProcessEnv) -> None:
-    done = place.run("sleep", "--json", TOOLI_TIMEOUT="0.5")
+def test_timeout_setting(process_env: ProcessEnv) -> None:
+    done = process_env.run("sleep", "--json", TOOLI_TIMEOUT="0.5")
     assert error_of(done)["details"]["seconds"] == 0.5
 
 
-def test_the_command_itself_says_so_and_a_caller_only_less(place: ProcessEnv) -> None:
-    assert error_of(place.run("declared", "--json"))["details"]["seconds"] == 0.4
-    longer = place.run("declared", "--json", "--timeout", "900")
+def test_caller_can_only_shorten_the_declared_limit(process_env: ProcessEnv) -> None:
+    assert error_of(process_env.run("declared", "--json"))["details"]["seconds"] == 0.4
+    longer = process_env.run("declared", "--json", "--timeout", "900")
     assert error_of(longer)["details"]["seconds"] == 0.4
-    shorter = place.run("declared", "--json", "--timeout", "0.2")
+    shorter = process_env.run("declared", "--json", "--timeout", "0.2")
     assert error_of(shorter)["details"]["seconds"] == 0.2
 
 
 @pytest.mark.parametrize("word", ["0", "-1", "soon", "nan", "1e3", ""])
-def test_no_limit_at_all(place: ProcessEnv, word: str) -> None:
-    done = place.run("quick", "--json", f"--timeout={word}")
+def test_invalid_limits(process_env: ProcessEnv, word: str) -> None:
+    done = process_env.run("quick", "--json", f"--timeout={word}")
     assert (done.code, error_of(done)["code"]) == (2, "E1007")
 
 
 # ------------------------------------------------------------------ calls that are in time
 
 
-def test_nothing_else_changes(place: ProcessEnv) -> None:
-    held = json.loads(place.run("quick", "--json", "--timeout", "50").out)
-    free = json.loads(place.run("quick", "--json").out)
+def test_envelope_is_the_same_with_a_limit(process_env: ProcessEnv) -> None:
+    held = json.loads(process_env.run("quick", "--json", "--timeout", "50").out)
+    free = json.loads(process_env.run("quick", "--json").out)
     for one in (held, free):
         del one["meta"]["duration_ms"]
     assert held == free
@@ -158,11 +158,11 @@ def test_nothing_else_changes(place: ProcessEnv) -> None:
 
 
 @pytest.mark.skipif(not LINUX, reason="/proc")
-def test_what_a_command_leaves_on_purpose_is_left(place: ProcessEnv) -> None:
-    done = place.run("daemon", "--returns", "--json", "--timeout", "20")
+def test_daemon_of_a_finished_command_is_not_killed(process_env: ProcessEnv) -> None:
+    done = process_env.run("daemon", "--returns", "--json", "--timeout", "20")
     assert json.loads(done.out)["result"] == "left"
     marked = [int(e.name) for e in Path("/proc").iterdir() if e.name.isdigit()]
-    ours = [pid for pid in marked if _is_marked(pid, place.mark)]
+    ours = [pid for pid in marked if _is_marked(pid, process_env.mark)]
     assert len(ours) == 1
     os.kill(ours[0], signal.SIGKILL)
 
@@ -174,84 +174,86 @@ def _is_marked(pid: int, mark: str) -> bool:
         return False
 
 
-def test_an_app_that_does_not_wait_for_its_children(place: ProcessEnv) -> None:
-    done = place.run("quick", "--json", "--timeout", "20", IGNORE_CHILDREN="1")
+def test_app_that_ignores_sigchld(process_env: ProcessEnv) -> None:
+    done = process_env.run("quick", "--json", "--timeout", "20", IGNORE_CHILDREN="1")
     assert json.loads(done.out)["result"] == "done"
 
 
 @pytest.mark.parametrize("closed", ["<&-", ">&-", "2>&-", "<&- >&- 2>&-"])
-def test_streams_that_are_closed(place: ProcessEnv, tmp_path: Path, closed: str) -> None:
-    """No pipe gets the number of a standard stream."""
+def test_closed_standard_streams(process_env: ProcessEnv, tmp_path: Path, closed: str) -> None:
+    """Pipes do not use the numbers of closed standard streams."""
     target = tmp_path / "out.txt"
     line = f'exec "$0" "$1" write "$2" --no-hangs --json --timeout 20 {closed}'
-    words = ["sh", "-c", line, sys.executable, str(APP), str(target)]
-    subprocess.run(words, env=place.env, capture_output=True, timeout=60, check=False)
+    argv = ["sh", "-c", line, sys.executable, str(APP), str(target)]
+    subprocess.run(argv, env=process_env.env, capture_output=True, timeout=60, check=False)
     assert target.read_text() == "half"
 
 
-def test_a_process_that_dies(place: ProcessEnv) -> None:
-    done = place.run("die", "--json", "--timeout", "20")
+def test_process_killed_by_a_signal(process_env: ProcessEnv) -> None:
+    done = process_env.run("die", "--json", "--timeout", "20")
     error = error_of(done)
     assert (done.code, error["code"]) == (70, "E4051")
     assert error["details"] == {"signal": "SIGSEGV"}
-    killed = error_of(place.run("die", "--number", "9", "--json", "--timeout", "20"))
+    killed = error_of(process_env.run("die", "--number", "9", "--json", "--timeout", "20"))
     assert killed["details"] == {"signal": "SIGKILL"}
 
 
-def test_a_process_that_ends_itself(place: ProcessEnv) -> None:
-    done = place.run("vanish", "--json", "--timeout", "20")
+def test_process_that_exits(process_env: ProcessEnv) -> None:
+    done = process_env.run("vanish", "--json", "--timeout", "20")
     assert (done.code, error_of(done)["code"]) == (70, "E4051")
     assert error_of(done)["details"] == {"exit_code": 4}
 
 
-def test_a_limit_within_a_limit(place: ProcessEnv) -> None:
-    assert json.loads(place.run("nested", "--json", "--timeout", "50").out)["result"] == "E4050"
+def test_nested_limits(process_env: ProcessEnv) -> None:
+    assert (
+        json.loads(process_env.run("nested", "--json", "--timeout", "50").out)["result"] == "E4050"
+    )
 
 
-def test_inputs_are_read_in_the_process_of_the_command(place: ProcessEnv) -> None:
+def test_inputs_are_read_in_the_process_of_the_command(process_env: ProcessEnv) -> None:
     line = ("read", "-", "env:WORD", "--json", "--timeout", "50")
-    done = run(APP, *line, stdin=b"abc\n", env={**place.env, "WORD": "xyz"})
+    done = run(APP, *line, stdin=b"abc\n", env={**process_env.env, "WORD": "xyz"})
     assert json.loads(done.out)["result"] == "abczyx"
 
 
 @pytest.mark.skipif(not LINUX, reason="/proc")
-def test_a_swarm(place: ProcessEnv) -> None:
-    done = place.run("swarm", "--json", "--timeout", "0.5")
+def test_forking_descendants_are_killed(process_env: ProcessEnv) -> None:
+    done = process_env.run("swarm", "--json", "--timeout", "0.5")
     assert error_of(done)["code"] == "E4050"
-    assert place.left() == []
+    assert process_env.remaining() == []
 
 
-def test_a_reader_that_leaves_ends_the_command(place: ProcessEnv) -> None:
-    with started(APP, "rows", "--jsonl", "--timeout", "50", env=place.env) as process:
+def test_closed_stdout_ends_the_command(process_env: ProcessEnv) -> None:
+    with started(APP, "rows", "--jsonl", "--timeout", "50", env=process_env.env) as process:
         assert process.stdout is not None
         assert process.stdout.readline() == b"0\n"
         process.stdout.close()
         process.stdout = None
         done = finish(process)
     assert (done.code, done.err) == (0, b"")
-    assert not LINUX or place.left() == []
+    assert not LINUX or process_env.remaining() == []
 
 
-def test_what_was_printed_before(place: ProcessEnv) -> None:
-    done = place.run("say-and-sleep", "--json", "--timeout", "0.5")
+def test_output_before_the_timeout_is_kept(process_env: ProcessEnv) -> None:
+    done = process_env.run("say-and-sleep", "--json", "--timeout", "0.5")
     assert error_of(done)["details"]["printed"] == "printed before"
-    assert place.run("say-and-sleep", "--text", "--timeout", "0.5").out == b"printed before\n"
+    assert process_env.run("say-and-sleep", "--text", "--timeout", "0.5").out == b"printed before\n"
 
 
-# ------------------------------------------------------------------ nothing is left half done
+# ------------------------------------------------------------------ output files
 
 
-def test_an_output_is_whole_or_not_there(place: ProcessEnv, tmp_path: Path) -> None:
+def test_output_file_is_complete_or_absent(process_env: ProcessEnv, tmp_path: Path) -> None:
     folder = tmp_path / "out"
     folder.mkdir()
     target = folder / "file.txt"
-    done = place.run("write", str(target), "--json", "--timeout", "0.5")
+    done = process_env.run("write", str(target), "--json", "--timeout", "0.5")
     assert error_of(done)["code"] == "E4050"
     assert list(folder.iterdir()) == []
     target.write_text("old")
-    place.run("write", str(target), "--json", "--timeout", "0.5")
+    process_env.run("write", str(target), "--json", "--timeout", "0.5")
     assert [(file.name, file.read_text()) for file in folder.iterdir()] == [("file.txt", "old")]
-    done = place.run("write", str(target), "--no-hangs", "--json", "--timeout", "20")
+    done = process_env.run("write", str(target), "--no-hangs", "--json", "--timeout", "20")
     assert done.code == 0, done
     assert [(file.name, file.read_text()) for file in folder.iterdir()] == [("file.txt", "half")]
 
@@ -262,106 +264,110 @@ def test_an_output_is_whole_or_not_there(place: ProcessEnv, tmp_path: Path) -> N
 @pytest.mark.parametrize(
     ("number", "code", "error"), [(signal.SIGINT, 130, "E4130"), (signal.SIGTERM, 143, "E4143")]
 )
-@pytest.mark.parametrize("whole", [False, True], ids=["process", "group"])
-def test_a_signal_ends_both(
-    place: ProcessEnv, number: signal.Signals, code: int, error: str, whole: bool
+@pytest.mark.parametrize("to_group", [False, True], ids=["process", "group"])
+def test_signal_ends_caller_and_worker(
+    process_env: ProcessEnv, number: signal.Signals, code: int, error: str, to_group: bool
 ) -> None:
     line = ("ready-and-sleep", "--json", "--timeout", "50")
-    with started(APP, *line, env=place.env, start_new_session=True) as process:
+    with started(APP, *line, env=process_env.env, start_new_session=True) as process:
         wait_for_ready(process)
-        os.killpg(process.pid, number) if whole else process.send_signal(number)
+        os.killpg(process.pid, number) if to_group else process.send_signal(number)
         done = finish(process)
     assert (done.code, error_of(done)["code"]) == (code, error)
-    assert not LINUX or place.left() == []
+    assert not LINUX or process_env.remaining() == []
 
 
-@pytest.mark.parametrize("whole", [False, True], ids=["process", "group"])
-def test_an_interrupt_is_the_functions_to_answer(place: ProcessEnv, whole: bool) -> None:
+@pytest.mark.parametrize("to_group", [False, True], ids=["process", "group"])
+def test_function_can_handle_an_interrupt(process_env: ProcessEnv, to_group: bool) -> None:
     line = ("partial", "--json", "--timeout", "50")
-    with started(APP, *line, env=place.env, start_new_session=True) as process:
+    with started(APP, *line, env=process_env.env, start_new_session=True) as process:
         wait_for_ready(process)
-        os.killpg(process.pid, 2) if whole else process.send_signal(2)
+        os.killpg(process.pid, 2) if to_group else process.send_signal(2)
         done = finish(process)
-    assert (done.code, json.loads(done.out)["result"]) == (0, "as far as it came")
+    assert (done.code, json.loads(done.out)["result"]) == (0, "partial result")
 
 
-def test_the_second_interrupt_ends_what_ignores_the_first(place: ProcessEnv) -> None:
-    with started(APP, "ignore", "--json", "--timeout", "50", env=place.env) as process:
+def test_second_interrupt_ends_the_command(process_env: ProcessEnv) -> None:
+    with started(APP, "ignore", "--json", "--timeout", "50", env=process_env.env) as process:
         wait_for_ready(process)
         process.send_signal(signal.SIGINT)
         wait_for_ready(process)
         process.send_signal(signal.SIGINT)
         done = finish(process)
     assert (done.code, error_of(done)["code"]) == (130, "E4130")
-    assert not LINUX or place.left() == []
+    assert not LINUX or process_env.remaining() == []
 
 
-def test_ctrl_c_at_a_terminal(place: ProcessEnv) -> None:
-    done = run_on_terminal(APP, "ready-and-sleep", "--timeout", "50", env=place.env, interrupt=True)
+def test_ctrl_c_at_a_terminal(process_env: ProcessEnv) -> None:
+    done = run_on_terminal(
+        APP, "ready-and-sleep", "--timeout", "50", env=process_env.env, interrupt=True
+    )
     assert done.code == 130
-    assert not LINUX or place.left() == []
+    assert not LINUX or process_env.remaining() == []
 
 
 @pytest.mark.skipif(not LINUX, reason="a supervisor outlives its caller and ends the worker")
-def test_a_caller_that_is_killed_takes_all_with_it(place: ProcessEnv) -> None:
+def test_killed_caller_leaves_no_process(process_env: ProcessEnv) -> None:
     line = ("ready-and-sleep", "--json", "--timeout", "50")
-    with started(APP, *line, env=place.env) as process:
+    with started(APP, *line, env=process_env.env) as process:
         wait_for_ready(process)
         process.kill()
         assert process.stderr is not None
         process.stderr.read()  # until the other end is closed
         assert process.stdout is not None
         process.stdout.read()
-    _gone(place)
+    _wait_until_none_remain(process_env)
 
 
-def _gone(place: ProcessEnv) -> None:
-    """Wait for the supervisor to end."""
+def _wait_until_none_remain(process_env: ProcessEnv) -> None:
+    """Wait until the supervisor has ended."""
     for _ in range(100_000):
-        if not place.left():
+        if not process_env.remaining():
             return
-    raise AssertionError(place.left())
+    raise AssertionError(process_env.remaining())
 
 
 # ------------------------------------------------------------------ the default limit of agents
 
-CHEAP = tuple(name for name in HANGS if name not in ("blocked-signals", "c-code", "daemon"))
+ALARM_HANGS = tuple(name for name in HANGS if name not in ("blocked-signals", "c-code", "daemon"))
 """Hangs that an alarm in the process can end; docs/timeouts.md names the others."""
 
 
-@pytest.mark.parametrize("hang", CHEAP)
-def test_an_agent_is_not_left_waiting(place: ProcessEnv, hang: str) -> None:
+@pytest.mark.parametrize("hang", ALARM_HANGS)
+def test_default_limit_of_agents(process_env: ProcessEnv, hang: str) -> None:
     late = hang in ("thread-after-return", "at-exit")
     if late and sys.version_info < (3, 11):
-        pytest.skip("who would see the exit cannot be told")
-    done = place.run(hang, "--json", TOOLI_CALLER="claude-code", AGENT_SECONDS="0.5")
+        pytest.skip("Python 3.10 cannot tell whether the exit is caught")
+    done = process_env.run(hang, "--json", TOOLI_CALLER="claude-code", AGENT_SECONDS="0.5")
     assert done.code == 50, done
     first = json.loads(done.out)
     if late:
-        assert first["ok"], "the answer was out already"
+        assert first["ok"], "the envelope was written before the timeout"
         assert b"did not end within 0.5 s" in done.err
     else:
         assert first["error"]["code"] == "E4050"
         assert first["error"]["details"]["stopped"] == "main thread"
-    assert not LINUX or place.left() == []
+    assert not LINUX or process_env.remaining() == []
 
 
-def test_the_two_tables_agree() -> None:
+def test_agent_timeout_constants_agree() -> None:
     from tooli.cli.process import AGENT_TIMEOUT_SECONDS
     from tooli.core.call import AGENT_TIMEOUT
 
     assert AGENT_TIMEOUT_SECONDS == AGENT_TIMEOUT
 
 
-@pytest.mark.skipif(sys.version_info < (3, 11), reason="who would see the exit cannot be told")
-def test_an_app_whose_own_end_hangs(place: ProcessEnv) -> None:
-    done = place.run("quick", "--json", "--timeout", "0.5", HANG_AT_EXIT="1")
+@pytest.mark.skipif(
+    sys.version_info < (3, 11), reason="Python 3.10 cannot tell whether the exit is caught"
+)
+def test_hanging_exit_handler_of_the_app(process_env: ProcessEnv) -> None:
+    done = process_env.run("quick", "--json", "--timeout", "0.5", HANG_AT_EXIT="1")
     assert json.loads(done.out)["ok"]
     assert done.code == 50
     assert b"did not end within 0.5 s" in done.err
 
 
-def test_who_catches_the_exit_goes_on(place: ProcessEnv, tmp_path: Path) -> None:
+def test_no_alarm_after_a_caught_exit(process_env: ProcessEnv, tmp_path: Path) -> None:
     """An alarm must not end a process that does more than run one command line."""
     script = tmp_path / "harness.py"
     script.write_text(
@@ -370,12 +376,12 @@ def test_who_catches_the_exit_goes_on(place: ProcessEnv, tmp_path: Path) -> None
         "try:\n    app(['quick', '--json'])\nexcept SystemExit as end:\n    assert not end.code\n"
         "time.sleep(1.5)\nprint('went on', file=sys.stderr)\n"
     )
-    env = {**place.env, "TOOLI_CALLER": "claude-code", "AGENT_SECONDS": "0.3"}
+    env = {**process_env.env, "TOOLI_CALLER": "claude-code", "AGENT_SECONDS": "0.3"}
     done = run(script, env=env)
     assert (done.code, done.err) == (0, b"went on\n")
 
 
-SLOW_LOOK = """
+SLOW_LISTING = """
 import os, sys, time
 from tooli.execution import processes
 processes.adopt_orphans()
@@ -390,7 +396,7 @@ for _ in range(5):
 look = processes.list_processes
 def slow():
     seen = look()
-    time.sleep(0.4)  # as where others have the processor
+    time.sleep(0.4)  # as on a busy machine
     return seen
 processes.list_processes = slow
 time.sleep(0.2)
@@ -400,6 +406,6 @@ print(len(processes.find_descendants(os.getpid(), look())))
 
 
 @pytest.mark.skipif(not LINUX, reason="/proc")
-def test_nobody_is_born_while_the_others_are_killed() -> None:
-    done = subprocess.run([sys.executable, "-c", SLOW_LOOK], capture_output=True, text=True)
+def test_processes_forked_during_the_kill_are_killed() -> None:
+    done = subprocess.run([sys.executable, "-c", SLOW_LISTING], capture_output=True, text=True)
     assert (done.stdout, done.stderr) == ("0\n", "")

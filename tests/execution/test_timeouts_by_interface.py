@@ -35,11 +35,11 @@ from tooli.pipeline import StageContext, async_drivers
 from tooli.pipeline.drivers import bind, invoke, run
 from tooli.stages.timeout import enforce_timeout
 
-pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="processes are forked here")
+pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 
 
 @pytest.fixture
-def place(tmp_path: Path) -> ProcessEnv:
+def process_env(tmp_path: Path) -> ProcessEnv:
     return ProcessEnv(tmp_path)
 
 
@@ -49,13 +49,13 @@ def place(tmp_path: Path) -> ProcessEnv:
 class Served:
     """An app that is served on a port of its own."""
 
-    def __init__(self, place: ProcessEnv, *flags: str) -> None:
+    def __init__(self, process_env: ProcessEnv, *flags: str) -> None:
         self.process = subprocess.Popen(
             [sys.executable, str(APP), "api", "serve", "--port", "0", "--grace", "0.5", *flags],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.PIPE,
-            env=place.env,
+            env=process_env.env,
             text=True,
         )
         self.watchdog = threading.Timer(PATIENCE, self.process.kill)
@@ -84,11 +84,11 @@ class Served:
 
 
 @pytest.fixture
-def served(place: ProcessEnv) -> Iterator[Served]:
-    server = Served(place)
+def served(process_env: ProcessEnv) -> Iterator[Served]:
+    server = Served(process_env)
     yield server
     server.stop()
-    assert not LINUX or place.left() == []
+    assert not LINUX or process_env.remaining() == []
 
 
 @pytest.mark.parametrize(
@@ -113,15 +113,15 @@ def test_http_streams(served: Served, hang: str) -> None:
     assert last["error"]["code"] == "E4050"
 
 
-def test_http_prints_and_declares(served: Served) -> None:
+def test_http_declared_limit_and_printed_text(served: Served) -> None:
     status, body = served.post("declared")
     assert (status, json.loads(body)["error"]["details"]["seconds"]) == (504, 0.4)
     _, body = served.post("say-and-sleep?timeout=0.5")
     assert json.loads(body)["error"]["details"]["printed"] == "printed before"
 
 
-def test_http_others_are_served_meanwhile(served: Served) -> None:
-    """A closed connection is closed, even if the process of another call has inherited it."""
+def test_http_other_requests_are_served(served: Served) -> None:
+    """A connection is closed even if the process of another call has inherited it."""
     answers: list[tuple[int, bytes]] = []
     hanging = threading.Thread(target=lambda: answers.append(served.post("deaf?timeout=2")))
     hanging.start()
@@ -132,9 +132,9 @@ def test_http_others_are_served_meanwhile(served: Served) -> None:
     assert answers[0][0] == 504
 
 
-def test_a_setting_holds_for_served_calls_and_not_for_the_server(place: ProcessEnv) -> None:
-    place.env["TOOLI_TIMEOUT"] = "0.5"
-    server = Served(place)
+def test_timeout_setting_applies_to_calls_and_not_to_the_server(process_env: ProcessEnv) -> None:
+    process_env.env["TOOLI_TIMEOUT"] = "0.5"
+    server = Served(process_env)
     try:
         assert server.post("sleep")[0] == 504
         assert server.post("task")[0] == 504
@@ -147,13 +147,13 @@ def test_a_setting_holds_for_served_calls_and_not_for_the_server(place: ProcessE
 
 
 @contextlib.contextmanager
-def talking(place: ProcessEnv, version: str) -> Iterator[Talk]:
+def mcp_client(process_env: ProcessEnv, version: str) -> Iterator[Talk]:
     process = subprocess.Popen(
         serving(APP),
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
-        env=place.env,
+        env=process_env.env,
     )
     talk = Talk(process, version)
     try:
@@ -163,24 +163,24 @@ def talking(place: ProcessEnv, version: str) -> Iterator[Talk]:
         talk.close()
 
 
-def limit(seconds: float) -> dict[str, Any]:
-    """Return a timeout in the form that a request has it."""
+def timeout_meta(seconds: float) -> dict[str, Any]:
+    """Return the `_meta` of a request with a timeout."""
     return {"io.tooli/options": {"timeout": seconds}}
 
 
 @pytest.mark.parametrize("version", [HANDSHAKE_VERSION, STATELESS_VERSION])
 @pytest.mark.parametrize("hang", ["sleep", "deaf", "task", "stream", "say_and_sleep"])
-def test_mcp(place: ProcessEnv, version: str, hang: str) -> None:
-    with talking(place, version) as talk:
-        error = failure_of(talk.call(hang, **limit(0.5)))
+def test_mcp(process_env: ProcessEnv, version: str, hang: str) -> None:
+    with mcp_client(process_env, version) as talk:
+        error = failure_of(talk.call(hang, **timeout_meta(0.5)))
         assert error["code"] == "E4050"
         assert error["details"].get("printed") == ("printed before" if "say" in hang else None)
         assert talk.value("quick") == "done"
 
 
-def test_mcp_questions_progress_and_logs_reach_the_client(place: ProcessEnv) -> None:
-    with talking(place, HANDSHAKE_VERSION) as talk:
-        given = talk.begin("ask", progressToken="t", **limit(50))
+def test_mcp_questions_progress_and_logs_reach_the_client(process_env: ProcessEnv) -> None:
+    with mcp_client(process_env, HANDSHAKE_VERSION) as talk:
+        given = talk.begin("ask", progressToken="t", **timeout_meta(50))
         question = talk.asked()
         assert question["params"]["message"] == "Go on?"
         answer = {"action": "accept", "content": {"answer": True, "yes": True, "confirm": True}}
@@ -194,9 +194,9 @@ def test_mcp_questions_progress_and_logs_reach_the_client(place: ProcessEnv) -> 
         assert "notifications/message" in dict(messages)
 
 
-def test_mcp_a_question_that_ends_the_round_ends_the_process(place: ProcessEnv) -> None:
-    with talking(place, STATELESS_VERSION) as talk:
-        result = talk.call("ask", **limit(50))
+def test_mcp_input_required_ends_the_process(process_env: ProcessEnv) -> None:
+    with mcp_client(process_env, STATELESS_VERSION) as talk:
+        result = talk.call("ask", **timeout_meta(50))
         assert result["resultType"] == "input_required", result
         assert talk.value("quick") == "done"
 
@@ -334,7 +334,7 @@ def test_acall() -> None:
     assert three.result == Point(3)
 
 
-def test_a_cancelled_acall_ends_its_process(tmp_path: Path) -> None:
+def test_cancelled_acall_ends_its_process(tmp_path: Path) -> None:
     before = _children() if LINUX else set[str]()
 
     async def some() -> None:
@@ -375,16 +375,16 @@ def test_streams() -> None:
         assert items == [1, 2]
 
 
-def test_a_stream_is_never_ahead_of_its_reader(tmp_path: Path) -> None:
+def test_stream_produces_only_requested_items(tmp_path: Path) -> None:
     file = tmp_path / "made"
     stream = app.stream("rows", file=file, timeout=50)
     assert [next(stream) for _ in range(5)] == [0, 1, 2, 3, 4]
     stream.close()
-    assert file.read_text() == "4", "closed where its reader left it"
+    assert file.read_text() == "4", "the stream produced more items than requested"
     assert app.call("rows", file=file, timeout=50, limit=3).result == [0, 1, 2]
 
 
-def test_values_come_back(capsys: pytest.CaptureFixture[str]) -> None:
+def test_values_are_returned(capsys: pytest.CaptureFixture[str]) -> None:
     for what in ("point", "big", "none"):
         held, free = app.call("give", what=what, timeout=50), app.call("give", what=what)
         assert held.result == free.result
@@ -394,17 +394,17 @@ def test_values_come_back(capsys: pytest.CaptureFixture[str]) -> None:
     assert shown.err == "complained\n" * 6
     memory.clear()
     app.call("give", what="none", timeout=50)
-    assert memory == [], "what a function changes in memory stays in its process"
+    assert memory == [], "changes in memory must stay in the worker process"
 
 
-def test_a_value_that_cannot_cross_is_given_as_json() -> None:
+def test_unpicklable_value_becomes_json() -> None:
     held = app.call("give", what="local", timeout=50)
     assert held.result == "local"
     assert any("cannot be sent between processes" in text for text in held.meta["warnings"])
 
 
 @pytest.mark.parametrize("how", ["value", "odd", "exit", "fine", "missing", "tool", "own"])
-def test_failures_come_back(how: str) -> None:
+def test_errors_are_returned(how: str) -> None:
     held, free = app.call("fail", how=how, timeout=50), app.call("fail", how=how)
     assert held.ok == free.ok
     if free.error is not None:
@@ -413,13 +413,13 @@ def test_failures_come_back(how: str) -> None:
         assert (type(one), one.exit_code) == (type(two), two.exit_code)
 
 
-def test_an_interrupt_of_the_functions_own() -> None:
+def test_keyboard_interrupt_of_the_function() -> None:
     for options in ({}, {"timeout": 50}):
         with pytest.raises(KeyboardInterrupt):
             app.call("fail", how="stop", **options)
 
 
-def test_threads_call_side_by_side() -> None:
+def test_concurrent_calls_in_threads() -> None:
     answers: list[Any] = []
     threads = [
         threading.Thread(target=lambda: answers.append(app.call("hang", timeout=0.3)))
@@ -432,7 +432,7 @@ def test_threads_call_side_by_side() -> None:
     assert [answer.error.code for answer in answers] == ["E4050"] * 4
 
 
-def test_where_no_process_can_be_made(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_failed_fork(monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse() -> int:
         raise BlockingIOError(11, "Resource temporarily unavailable")
 
@@ -444,7 +444,7 @@ def test_where_no_process_can_be_made(monkeypatch: pytest.MonkeyPatch) -> None:
     assert not LINUX or len(os.listdir("/proc/self/fd")) == before
 
 
-def test_nothing_is_left_open() -> None:
+def test_no_descriptors_are_leaked() -> None:
     app.call("give", what="none", timeout=50)
     before = len(os.listdir("/proc/self/fd")) if LINUX else 0
     for _ in range(3):
@@ -468,7 +468,7 @@ class Around(Runner):
         return invoke(call.replace(runner=self.inner))
 
     async def arun(self, call: Call) -> Any:
-        raise AssertionError("it has to be alone, so no loop of the caller's can run it")
+        raise AssertionError("it must not run on the loop of the caller")
 
 
 def around(call: Call) -> Iterator[Call]:
@@ -482,7 +482,7 @@ def timeout_stage(tool: Any) -> Any:
 
 @pytest.mark.parametrize("seconds", [None, 50.0])
 @pytest.mark.parametrize("name", ["where", "awhere"])
-def test_a_runner_that_has_to_be_alone_is(name: str, seconds: float | None) -> None:
+def test_runner_that_needs_its_own_process(name: str, seconds: float | None) -> None:
     tool = app.find(name)
     assert tool is not None
     stages = (bind, around, timeout_stage(tool))
@@ -502,7 +502,7 @@ def test_a_runner_that_has_to_be_alone_is(name: str, seconds: float | None) -> N
         assert call.meta == {"enforcement": "tried"}
 
 
-def test_without_fork_it_is_not_run_at_all(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_runner_that_needs_its_own_process_without_fork(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tooli.stages.timeout.can_fork", lambda: False)
     tool = app.find("where")
     assert tool is not None
@@ -515,12 +515,12 @@ def test_without_fork_it_is_not_run_at_all(monkeypatch: pytest.MonkeyPatch) -> N
 
 
 @pytest.fixture
-def forkless(monkeypatch: pytest.MonkeyPatch) -> None:
+def no_fork(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tooli.stages.timeout.can_fork", lambda: False)
 
 
-@pytest.mark.usefixtures("forkless")
-def test_where_nothing_can_be_forked_nobody_waits() -> None:
+@pytest.mark.usefixtures("no_fork")
+def test_caller_stops_waiting_without_fork() -> None:
     answer = app.call("hang", timeout=0.2)
     assert answer.error is not None
     assert (answer.error.code, answer.error.details["stopped"]) == ("E4050", "nothing")
@@ -535,7 +535,7 @@ def test_where_nothing_can_be_forked_nobody_waits() -> None:
     assert asyncio.run(app.acall("ahang", timeout=0.2)).error.details["stopped"] == "task"
 
 
-def test_text_goes_where_the_caller_has_it() -> None:
+def test_output_goes_to_the_redirected_stdout() -> None:
     output = io.StringIO()
     with contextlib.redirect_stdout(output):
         app.call("give", what="none", timeout=50)

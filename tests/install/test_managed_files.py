@@ -264,7 +264,7 @@ class TestBlockStates:
 
 
 class TestBlockLinks:
-    def test_the_link_stays(self, page: Path, tmp_path: Path) -> None:
+    def test_link_stays(self, page: Path, tmp_path: Path) -> None:
         real = tmp_path / "docs.md"
         real.write_text("# Mine\n")
         page.symlink_to(real)

@@ -56,7 +56,7 @@ TOML_FILES = [
 
 class TestJson:
     @pytest.mark.parametrize("text", JSON_FILES)
-    def test_insert_and_cut_out(self, text: str) -> None:
+    def test_insert_and_remove_inserted_text(self, text: str) -> None:
         after, inserted = JSON.insert_entry(text, "shop", ENTRY)
         assert JSON.get_entry(after, "shop") == ENTRY
         assert JSON.other_entries(after, "shop") == JSON.other_entries(text, "shop")
@@ -195,7 +195,7 @@ def layout(chance: Random) -> str:
 
 class TestToml:
     @pytest.mark.parametrize("text", TOML_FILES)
-    def test_insert_and_cut_out(self, text: str) -> None:
+    def test_insert_and_remove_inserted_text(self, text: str) -> None:
         after, inserted = TOML.insert_entry(text, "shop", ENTRY)
         assert TOML.get_entry(after, "shop") == ENTRY
         assert TOML.other_entries(after, "shop") == TOML.other_entries(text, "shop")

@@ -297,14 +297,14 @@ class TestProgram:
         monkeypatch.setattr(sys, "prefix", str(tmp_path / "venv"))
         assert program_argv("shop") == (str(path),)
 
-    def test_a_script(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_script(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         script = tmp_path / "my app.py"
         script.write_text("")
         monkeypatch.chdir(tmp_path)
         monkeypatch.setattr(sys, "argv", ["my app.py"])
         assert program_argv("shop") == (sys.executable, str(script))
 
-    def test_a_module(self, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_module(self, monkeypatch: pytest.MonkeyPatch) -> None:
         from importlib.machinery import ModuleSpec
 
         spec = ModuleSpec("shop.cli.__main__", None)

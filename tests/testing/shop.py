@@ -1,4 +1,4 @@
-"""The app of these tests."""
+"""The app that the tests of tooli.testing use."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A monitored command: what it accesses is compared with what it declares."""
+"""The access of a monitored command is compared with its declared capabilities."""
 
 from __future__ import annotations
 
@@ -33,14 +33,14 @@ def secret(tmp_path: Path) -> Path:
     return file
 
 
-def holding(fn: Callable[..., Any], *words: str, policy: str = "strict", **options: Any) -> Tooli:
+def make_app(fn: Callable[..., Any], *words: str, policy: str = "strict", **options: Any) -> Tooli:
     """Return an app with one command that declares some capabilities."""
     app = Tooli("held", security_policy=policy)
     app.command("go", capabilities=list(words or ("none",)), auth=[], **options)(fn)
     return app
 
 
-def refused(app: Tooli, **arguments: Any) -> dict[str, Any]:
+def refusal_details(app: Tooli, **arguments: Any) -> dict[str, Any]:
     """Return the details of the error that refuses a call."""
     result = app.call("go", **arguments)
     assert result.error is not None, result
@@ -57,17 +57,17 @@ class TestPolicies:
         def go() -> str:
             return secret.read_text()
 
-        result = holding(go, policy="off").call("go")
+        result = make_app(go, policy="off").call("go")
         assert result.result == "secret"
         assert result.meta["enforcement"] == "none"
         assert "warnings" not in result.meta
 
-    def test_standard_tells(self, secret: Path) -> None:
+    def test_standard_warns(self, secret: Path) -> None:
         def go() -> str:
             secret.read_text()
             return secret.read_text()
 
-        result = holding(go, policy="standard").call("go")
+        result = make_app(go, policy="standard").call("go")
         assert result.result == "secret"
         assert result.meta["enforcement"] == "audit"
         warning = f"undeclared: fs:read of {secret}; declare 'fs:read:{secret.parent}'"
@@ -77,7 +77,7 @@ class TestPolicies:
         def go() -> None:
             secret.write_text("other")
 
-        details = refused(holding(go))
+        details = refusal_details(make_app(go))
         assert details == {
             "capability": "fs:write",
             "target": str(secret),
@@ -85,34 +85,34 @@ class TestPolicies:
         }
         assert secret.read_text() == "secret"
 
-    def test_a_refusal_sticks(self, secret: Path) -> None:
+    def test_caught_refusal_fails_the_call(self, secret: Path) -> None:
         def go() -> str:
             try:
                 return secret.read_text()
             except OSError:
                 return "nothing happened"
 
-        assert refused(holding(go))["target"] == str(secret)
+        assert refusal_details(make_app(go))["target"] == str(secret)
 
     @pytest.mark.parametrize("end", [ValueError, SystemExit])
-    def test_even_behind_another_error(self, secret: Path, end: type[BaseException]) -> None:
+    def test_refusal_replaces_another_error(self, secret: Path, end: type[BaseException]) -> None:
         def go() -> None:
             try:
                 secret.read_text()
             except OSError:
                 raise end(0) from None
 
-        refused(holding(go))
+        refusal_details(make_app(go))
 
-    def test_what_is_declared_is_free(self, secret: Path) -> None:
+    def test_declared_access_is_allowed(self, secret: Path) -> None:
         def go() -> str:
             return secret.read_text()
 
-        result = holding(go, f"fs:read:{secret.parent}").call("go")
+        result = make_app(go, f"fs:read:{secret.parent}").call("go")
         assert result.result == "secret"
         assert "warnings" not in result.meta
 
-    def test_a_command_that_declares_nothing_is_not_monitored(self, secret: Path) -> None:
+    def test_command_without_capabilities_is_not_monitored(self, secret: Path) -> None:
         app = Tooli("free")
         app.command("go")(lambda: secret.read_text())
         app.command("stay")(lambda: None)
@@ -120,21 +120,21 @@ class TestPolicies:
         assert result.result == "secret"
         assert "enforcement" not in result.meta
 
-    def test_but_it_is_held_to_a_ceiling(self, secret: Path) -> None:
+    def test_permissions_apply_without_capabilities(self, secret: Path) -> None:
         app = Tooli("under", permissions={"network": "read"}, security_policy="strict")
         app.command("go", auth=[])(lambda: secret.read_text())
         app.command("stay")(lambda: None)
-        assert refused(app)["capability"] == "fs:read"
+        assert refusal_details(app)["capability"] == "fs:read"
 
     @pytest.mark.parametrize("options", [{}, {"timeout": 60}], ids=["here", "in a process"])
     @pytest.mark.parametrize("policy", ["standard", "strict"])
-    def test_it_is_logged(self, secret: Path, policy: str, options: dict[str, Any]) -> None:
-        result = holding(lambda: secret.read_text(), policy=policy, **options).call("go")
+    def test_violation_is_logged(self, secret: Path, policy: str, options: dict[str, Any]) -> None:
+        result = make_app(lambda: secret.read_text(), policy=policy, **options).call("go")
         assert "violations" not in result.meta
         assert self.logged_violations() == [("fs:read", str(secret), "E2003")]
 
     @pytest.mark.parametrize("options", [{}, {"timeout": 60}], ids=["here", "in a process"])
-    def test_an_interrupt_takes_nothing_off_the_record(
+    def test_violation_is_logged_after_an_interrupt(
         self, secret: Path, options: dict[str, Any]
     ) -> None:
         def go() -> None:
@@ -143,13 +143,15 @@ class TestPolicies:
             raise KeyboardInterrupt
 
         with pytest.raises(KeyboardInterrupt):
-            holding(go, **options).call("go")
+            make_app(go, **options).call("go")
         assert self.logged_violations() == [("fs:read", str(secret), "E2003")]
 
     @pytest.mark.parametrize("kind", ["function", "coroutine", "stream", "death"])
     @pytest.mark.parametrize("policy", ["standard", "strict"])
-    def test_nor_does_any_other_end(self, secret: Path, policy: str, kind: str) -> None:
-        """A call that is cut off has its violations in the audit log, and a refusal fails it."""
+    def test_violation_is_logged_if_the_call_is_stopped(
+        self, secret: Path, policy: str, kind: str
+    ) -> None:
+        """A call that is killed or cancelled has its violations in the audit log."""
 
         def look() -> None:
             with contextlib.suppress(OSError):
@@ -174,7 +176,7 @@ class TestPolicies:
             os._exit(0)
 
         fn = {"function": function, "coroutine": coroutine, "stream": stream, "death": death}[kind]
-        app = holding(fn, policy=policy, timeout=60 if kind == "death" else 2)
+        app = make_app(fn, policy=policy, timeout=60 if kind == "death" else 2)
         if kind == "coroutine":
             result = asyncio.run(app.acall("go"))
         else:
@@ -204,12 +206,12 @@ class TestPolicies:
         ]
         return [(line["capability"], line["target"], line["code"]) for line in lines]
 
-    def test_violations_have_an_end(self, tmp_path: Path) -> None:
+    def test_number_of_violations_is_limited(self, tmp_path: Path) -> None:
         def go() -> None:
             for i in range(300):
                 (tmp_path / str(i)).write_text("x")
 
-        result = holding(go, policy="standard").call("go")
+        result = make_app(go, policy="standard").call("go")
         *shown, rest = result.meta["warnings"]
         assert [one.split(";")[0] for one in shown] == [
             f"undeclared: fs:write of {tmp_path / str(i)}" for i in range(3)
@@ -222,7 +224,7 @@ class TestPolicies:
 # ------------------------------------------------------------------ actions
 
 
-def _acts(folder: Path) -> dict[str, tuple[str, Callable[[], Any]]]:
+def _actions(folder: Path) -> dict[str, tuple[str, Callable[[], Any]]]:
     file, other, empty = folder / "file", folder / "other", folder / "empty"
     return {
         "open": ("fs:read", lambda: open(file).close()),
@@ -262,42 +264,50 @@ def _acts(folder: Path) -> dict[str, tuple[str, Callable[[], Any]]]:
     }
 
 
-@pytest.mark.parametrize("act", _acts(Path()))
-class TestActs:
+@pytest.mark.parametrize("action", _actions(Path()))
+class TestActions:
     @pytest.fixture
     def folder(self, tmp_path: Path) -> Path:
         (tmp_path / "file").write_text("content")
         (tmp_path / "empty").mkdir()
         return tmp_path
 
-    def test_each_is_refused(self, act: str, folder: Path) -> None:
-        capability, do = _acts(folder)[act]
+    def test_undeclared_action_is_refused(self, action: str, folder: Path) -> None:
+        capability, do = _actions(folder)[action]
         before = sorted(folder.iterdir())
-        assert refused(holding(lambda: do() and None))["capability"] == capability
+        assert refusal_details(make_app(lambda: do() and None))["capability"] == capability
         assert sorted(folder.iterdir()) == before
         assert (folder / "file").read_text() == "content"
 
-    def test_each_is_free_where_it_is_declared(self, act: str, folder: Path) -> None:
-        if act in ("connect", "os.open", "os.open to write", "write", "append", "update", "create"):
-            pytest.skip("leaves something open, or has nobody to talk to")
-        capability, do = _acts(folder)[act]
-        words = [capability, "fs:read", "fs:write"] if act in ("link", "sqlite") else [capability]
-        words += ["fs:read"] if act == "posix_spawn" else []
+    def test_declared_action_is_allowed(self, action: str, folder: Path) -> None:
+        if action in (
+            "connect",
+            "os.open",
+            "os.open to write",
+            "write",
+            "append",
+            "update",
+            "create",
+        ):
+            pytest.skip("leaves a file open, or needs a server")
+        capability, do = _actions(folder)[action]
+        words = (
+            [capability, "fs:read", "fs:write"] if action in ("link", "sqlite") else [capability]
+        )
+        words += ["fs:read"] if action == "posix_spawn" else []
 
         def go() -> None:
             done = do()
             if hasattr(done, "close"):
                 done.close()
-            if act == "posix_spawn":
+            if action == "posix_spawn":
                 os.waitpid(done, 0)
 
-        result = holding(go, *dict.fromkeys(words)).call("go")
+        result = make_app(go, *dict.fromkeys(words)).call("go")
         assert result.ok, result.error
 
 
-def test_a_declaration_that_is_worth_pasting(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_suggested_declaration(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "inner").mkdir()
     monkeypatch.chdir(tmp_path)
 
@@ -320,24 +330,24 @@ class TestPaths:
         (inside / "link").symlink_to(outside / "file")
         (inside / "folder").symlink_to(outside)
         for name in ("link", "folder/file", "../out/file", "./../out/./file"):
-            app = holding(lambda name=name: (inside / name).open().close(), f"fs:read:{inside}")
-            assert refused(app)["target"] == str(outside / "file")
+            app = make_app(lambda name=name: (inside / name).open().close(), f"fs:read:{inside}")
+            assert refusal_details(app)["target"] == str(outside / "file")
 
-    def test_a_link_may_lead_inside(self, tmp_path: Path) -> None:
+    def test_link_to_a_declared_path(self, tmp_path: Path) -> None:
         (tmp_path / "in").mkdir()
         (tmp_path / "in" / "file").write_text("x")
         (tmp_path / "link").symlink_to(tmp_path / "in")
-        app = holding(lambda: (tmp_path / "link/file").read_text(), f"fs:read:{tmp_path}/in")
+        app = make_app(lambda: (tmp_path / "link/file").read_text(), f"fs:read:{tmp_path}/in")
         assert app.call("go").result == "x"
 
-    def test_a_link_is_removed_itself(self, tmp_path: Path, secret: Path) -> None:
+    def test_link_is_removed_and_not_its_target(self, tmp_path: Path, secret: Path) -> None:
         inside = tmp_path / "in"
         inside.mkdir()
         (inside / "link").symlink_to(secret)
-        assert holding(lambda: (inside / "link").unlink(), f"fs:delete:{inside}").call("go").ok
+        assert make_app(lambda: (inside / "link").unlink(), f"fs:delete:{inside}").call("go").ok
         assert secret.exists()
 
-    def test_what_a_call_makes_it_may_take_away(self, tmp_path: Path) -> None:
+    def test_created_files_may_be_deleted(self, tmp_path: Path) -> None:
         def go() -> None:
             with tempfile.TemporaryDirectory(dir=tmp_path) as folder:
                 Path(folder, "file").write_text("x")
@@ -346,16 +356,16 @@ class TestPaths:
             os.close(fd)
             os.remove(name)
 
-        result = holding(go, f"fs:write:{tmp_path}").call("go")
+        result = make_app(go, f"fs:write:{tmp_path}").call("go")
         assert result.ok, result.error
         assert list(tmp_path.iterdir()) == []
 
-    def test_but_nothing_else(self, tmp_path: Path, secret: Path) -> None:
-        app = holding(lambda: secret.unlink(), f"fs:write:{tmp_path}")
-        assert refused(app)["capability"] == "fs:delete"
+    def test_existing_files_may_not_be_deleted(self, tmp_path: Path, secret: Path) -> None:
+        app = make_app(lambda: secret.unlink(), f"fs:write:{tmp_path}")
+        assert refusal_details(app)["capability"] == "fs:delete"
 
     @pytest.mark.parametrize("way", ["makedirs", "mkdir", "open x", "os.open"])
-    def test_what_was_there_is_not_made(self, tmp_path: Path, way: str) -> None:
+    def test_existing_files_do_not_count_as_created(self, tmp_path: Path, way: str) -> None:
         folder = tmp_path / "out"
         folder.mkdir()
         file = folder / "precious"
@@ -372,93 +382,97 @@ class TestPaths:
                 tries[way]()
             file.unlink()
 
-        assert refused(holding(go, f"fs:write:{tmp_path}"))["capability"] == "fs:delete"
+        assert refusal_details(make_app(go, f"fs:write:{tmp_path}"))["capability"] == "fs:delete"
         assert file.exists()
 
-    def test_exclusively_is_not_newly(self, tmp_path: Path, secret: Path) -> None:
+    def test_o_excl_without_o_creat_follows_links(self, tmp_path: Path, secret: Path) -> None:
         inside = tmp_path / "in"
         inside.mkdir()
         (inside / "link").symlink_to(secret)
-        app = holding(lambda: os.open(inside / "link", os.O_RDWR | os.O_EXCL), f"fs:write:{inside}")
-        assert refused(app)["target"] == str(secret)
+        app = make_app(
+            lambda: os.open(inside / "link", os.O_RDWR | os.O_EXCL), f"fs:write:{inside}"
+        )
+        assert refusal_details(app)["target"] == str(secret)
 
-    def test_a_link_that_another_process_turns(self, tmp_path: Path) -> None:
+    def test_link_changed_between_calls(self, tmp_path: Path) -> None:
         """A link that changes, as in a deployment: the next call uses its new target."""
         for name in ("one", "two"):
             (tmp_path / name).mkdir()
             (tmp_path / name / "file").write_text(name)
         link = tmp_path / "current"
         link.symlink_to("one")
-        released = holding(lambda: (link / "file").read_text(), f"fs:read:{link}")
-        pinned = holding(lambda: (link / "file").read_text(), f"fs:read:{tmp_path}/one")
+        released = make_app(lambda: (link / "file").read_text(), f"fs:read:{link}")
+        pinned = make_app(lambda: (link / "file").read_text(), f"fs:read:{tmp_path}/one")
         assert released.call("go").result == pinned.call("go").result == "one"
         subprocess.run(["ln", "-sfn", "two", str(link)], check=True)
         assert released.call("go").result == "two"
-        assert refused(pinned)["target"] == str(tmp_path / "two" / "file")
+        assert refusal_details(pinned)["target"] == str(tmp_path / "two" / "file")
 
-    def test_a_link_that_is_turned_while_it_runs(self, tmp_path: Path, secret: Path) -> None:
+    def test_link_changed_during_a_call(self, tmp_path: Path, secret: Path) -> None:
         inside, reads = tmp_path / "in", []
         (inside / "folder").mkdir(parents=True)
         (inside / "folder" / secret.name).write_text("harmless")
 
-        def turn() -> None:
+        def replace_folder() -> None:
             with audit_hook.unmonitored():  # as another process would
                 (inside / "folder").rename(inside / "away")
                 (inside / "folder").symlink_to(tmp_path)
 
         def go() -> None:
             reads.append((inside / "folder" / secret.name).read_text())
-            turn()
+            replace_folder()
             reads.append((inside / "folder" / secret.name).read_text())
 
-        assert refused(holding(go, f"fs:read:{inside}"))["target"] == str(secret)
+        assert refusal_details(make_app(go, f"fs:read:{inside}"))["target"] == str(secret)
         assert reads == ["harmless"]
 
-    @pytest.mark.skipif(os.name == "nt", reason="there they are devices")
-    def test_devices_of_another_system_are_files(
+    @pytest.mark.skipif(os.name == "nt", reason="they are devices on Windows")
+    def test_windows_device_names_are_files(
         self, tmp_path: Path, secret: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         (tmp_path / "nul").symlink_to(secret)
         monkeypatch.chdir(tmp_path)
-        assert refused(holding(lambda: open("nul").close()))["target"] == str(secret)
+        assert refusal_details(make_app(lambda: open("nul").close()))["target"] == str(secret)
 
-    def test_what_is_to_be_made_has_a_place_as_well(self, tmp_path: Path) -> None:
+    def test_paths_of_new_files_are_resolved(self, tmp_path: Path) -> None:
         inside, outside = tmp_path / "in", tmp_path / "out"
         inside.mkdir()
         outside.mkdir()
         (inside / "dangling").symlink_to(outside / "new")
         (inside / "folder").symlink_to(outside)
         for name in ("dangling", "folder/new", "../out/new"):
-            app = holding(lambda name=name: (inside / name).write_text("x"), f"fs:write:{inside}")
-            assert refused(app)["target"] == str(outside / "new")
-        assert holding(lambda: (inside / "new").write_text("x"), f"fs:write:{inside}").call("go").ok
+            app = make_app(lambda name=name: (inside / name).write_text("x"), f"fs:write:{inside}")
+            assert refusal_details(app)["target"] == str(outside / "new")
+        assert (
+            make_app(lambda: (inside / "new").write_text("x"), f"fs:write:{inside}").call("go").ok
+        )
 
-    def test_a_folder_of_a_like_name(self, tmp_path: Path) -> None:
+    def test_path_with_the_same_prefix(self, tmp_path: Path) -> None:
         (tmp_path / "data").mkdir()
         (tmp_path / "database").write_text("x")
-        app = holding(lambda: (tmp_path / "database").read_text(), f"fs:read:{tmp_path}/data")
-        refused(app)
+        app = make_app(lambda: (tmp_path / "database").read_text(), f"fs:read:{tmp_path}/data")
+        refusal_details(app)
 
-    def test_an_open_file_stays_open(self, secret: Path) -> None:
+    def test_open_file_can_be_read(self, secret: Path) -> None:
         with secret.open() as file:
-            assert holding(lambda: file.read()).call("go").result == "secret"
+            assert make_app(lambda: file.read()).call("go").result == "secret"
 
-    def test_no_path_at_all(self) -> None:
-        result = holding(lambda: open("a\0b")).call("go")
+    def test_invalid_path(self) -> None:
+        result = make_app(lambda: open("a\0b")).call("go")
         assert result.error is not None
         assert "null byte" in result.error.message
 
-    def test_relative_to_an_open_folder(self, tmp_path: Path, secret: Path) -> None:
+    def test_path_relative_to_a_descriptor(self, tmp_path: Path, secret: Path) -> None:
         folder = os.open(tmp_path, os.O_RDONLY)
         try:
-            app = holding(lambda: os.remove("secret.txt", dir_fd=folder))
-            assert refused(app)["target"] == str(secret)
+            app = make_app(lambda: os.remove("secret.txt", dir_fd=folder))
+            assert refusal_details(app)["target"] == str(secret)
         finally:
             os.close(folder)
 
 
 class TestDatabases:
-    """A URI is parsed as SQLite parses it: nothing in it hides a name."""
+    """A URI is parsed as SQLite parses it."""
 
     @pytest.fixture
     def folder(self, tmp_path: Path) -> Path:
@@ -473,7 +487,7 @@ class TestDatabases:
             with contextlib.closing(sqlite3.connect(uri, uri=True)) as base:
                 return len(base.execute("select * from sqlite_master").fetchall())
 
-        return holding(go, *(words or (f"fs:read:{folder}/in", f"fs:write:{folder}/in")))
+        return make_app(go, *(words or (f"fs:read:{folder}/in", f"fs:write:{folder}/in")))
 
     @pytest.mark.parametrize(
         "uri",
@@ -489,8 +503,8 @@ class TestDatabases:
             "file:{}/out/db%00/../../in/db",
         ],
     )
-    def test_names_that_lead_elsewhere(self, folder: Path, uri: str) -> None:
-        found = refused(self.app(folder, uri.format(folder)))
+    def test_uri_of_an_undeclared_file(self, folder: Path, uri: str) -> None:
+        found = refusal_details(self.app(folder, uri.format(folder)))
         assert found["target"] == str(folder / "out" / "db")
 
     @pytest.mark.parametrize(
@@ -504,43 +518,47 @@ class TestDatabases:
             "file::memory:?cache=shared",
         ],
     )
-    def test_names_that_do_not(self, folder: Path, uri: str) -> None:
+    def test_uri_of_a_declared_file_or_memory(self, folder: Path, uri: str) -> None:
         result = self.app(folder, uri.format(folder)).call("go")
         assert result.ok, result.error
 
-    def test_only_to_read(self, folder: Path) -> None:
+    def test_read_only_uri(self, folder: Path) -> None:
         words = f"fs:read:{folder}/in"
         assert self.app(folder, f"file:{folder}/in/db?mode=ro", words).call("go").ok
-        found = refused(self.app(folder, f"file:{folder}/in/db?x=mode=ro", words))
+        found = refusal_details(self.app(folder, f"file:{folder}/in/db?x=mode=ro", words))
         assert found["capability"] == "fs:write"
 
-    def test_a_file_of_such_a_name(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_file_whose_name_is_a_uri(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.chdir(folder)
         (folder / "file:x?mode=memory").symlink_to(folder / "out" / "db")
-        app = holding(lambda: sqlite3.connect("file:x?mode=memory").close())
-        assert refused(app)["target"] == str(folder / "out" / "db")
+        app = make_app(lambda: sqlite3.connect("file:x?mode=memory").close())
+        assert refusal_details(app)["target"] == str(folder / "out" / "db")
 
 
 class TestSignals:
-    def test_other_processes_are_left_in_peace(self) -> None:
+    def test_signal_to_another_process(self) -> None:
         with subprocess.Popen(["sleep", "60"], start_new_session=True) as other:
-            one = holding(lambda: os.kill(other.pid, signal.SIGTERM))
-            group = holding(lambda: os.killpg(other.pid, signal.SIGTERM))
-            assert refused(one)["capability"] == refused(group)["capability"] == "proc:spawn"
+            one = make_app(lambda: os.kill(other.pid, signal.SIGTERM))
+            group = make_app(lambda: os.killpg(other.pid, signal.SIGTERM))
+            assert (
+                refusal_details(one)["capability"]
+                == refusal_details(group)["capability"]
+                == "proc:spawn"
+            )
             assert other.poll() is None
-            free = holding(lambda: os.kill(other.pid, signal.SIGKILL), "proc:spawn")
+            free = make_app(lambda: os.kill(other.pid, signal.SIGKILL), "proc:spawn")
             assert free.call("go").ok
         assert other.returncode == -signal.SIGKILL
 
-    def test_its_own_is_its_own(self) -> None:
+    def test_signal_to_the_own_process(self) -> None:
         def go() -> None:
             os.kill(os.getppid(), 0)  # signal 0 sends nothing
             os.kill(os.getpid(), signal.SIGURG)
 
-        assert holding(go).call("go").ok
+        assert make_app(go).call("go").ok
 
 
-class TestPythonsOwn:
+class TestImplicitAccess:
     """Access that needs no declaration, because the command does not cause it."""
 
     @pytest.mark.parametrize(
@@ -561,7 +579,7 @@ class TestPythonsOwn:
             "import beside",
         ],
     )
-    def test_each_in_a_fresh_process(self, code: str, tmp_path: Path) -> None:
+    def test_implicit_access_is_allowed(self, code: str, tmp_path: Path) -> None:
         (tmp_path / "beside.py").write_text("VALUE = 1\n")
         (tmp_path / "app.py").write_text(
             "from tooli import Tooli\napp = Tooli('x', security_policy='strict')\n"
@@ -580,7 +598,7 @@ class TestPythonsOwn:
         assert answer["ok"], answer
         assert "warnings" not in answer["meta"]
 
-    def test_data_beside_the_app_is_no_code(self, tmp_path: Path) -> None:
+    def test_data_beside_the_app_is_not_code(self, tmp_path: Path) -> None:
         (tmp_path / "data.txt").write_text("x")
         (tmp_path / "app.py").write_text(
             "from tooli import Tooli\napp = Tooli('x', security_policy='strict')\n"
@@ -599,14 +617,14 @@ class TestPythonsOwn:
 
 
 class TestThreads:
-    def test_a_thread_is_followed(self, secret: Path) -> None:
+    def test_thread_is_monitored(self, secret: Path) -> None:
         def go() -> None:
             with ThreadPoolExecutor(1) as pool:
                 assert isinstance(pool.submit(secret.read_text).exception(), PermissionError)
 
-        refused(holding(go))
+        refusal_details(make_app(go))
 
-    def test_and_what_it_starts(self, secret: Path) -> None:
+    def test_thread_of_a_thread_is_monitored(self, secret: Path) -> None:
         seen: list[BaseException] = []
 
         def read() -> None:
@@ -625,7 +643,7 @@ class TestThreads:
             thread.start()
             thread.join()
 
-        refused(holding(go))
+        refusal_details(make_app(go))
         assert len(seen) == 1
 
     def test_thread_stays_monitored_after_the_call(self, secret: Path) -> None:
@@ -644,12 +662,12 @@ class TestThreads:
             threads.append(threading.Thread(target=read))
             threads[0].start()
 
-        assert holding(go).call("go").ok
+        assert make_app(go).call("go").ok
         over.set()
         threads[0].join()
         assert seen == ["refused"]
 
-    def test_other_threads_are_free(self, secret: Path) -> None:
+    def test_other_threads_are_not_monitored(self, secret: Path) -> None:
         inside, done, seen = threading.Event(), threading.Event(), []
 
         def other() -> None:
@@ -664,30 +682,30 @@ class TestThreads:
             inside.set()
             done.wait()
 
-        assert holding(go).call("go").ok
+        assert make_app(go).call("go").ok
         thread.join()
         assert seen == ["secret"]
 
-    def test_a_shared_pool_serves_others_afterwards(self, secret: Path) -> None:
+    def test_shared_pool_is_not_monitored_after_the_call(self, secret: Path) -> None:
         with ThreadPoolExecutor(1) as pool:
-            assert holding(lambda: pool.submit(len, "x").result()).call("go").ok
+            assert make_app(lambda: pool.submit(len, "x").result()).call("go").ok
             assert pool.submit(secret.read_text).result() == "secret"
 
-    def test_a_context_of_its_own(self, secret: Path) -> None:
-        refused(holding(lambda: contextvars.Context().run(secret.read_text)))
+    def test_empty_context_is_monitored(self, secret: Path) -> None:
+        refusal_details(make_app(lambda: contextvars.Context().run(secret.read_text)))
 
 
 class TestAsync:
-    def test_a_coroutine(self, secret: Path) -> None:
+    def test_coroutine(self, secret: Path) -> None:
         async def go() -> str:
             await asyncio.sleep(0)
             return secret.read_text()
 
-        refused(holding(go))
-        result = asyncio.run(holding(go).acall("go"))
+        refusal_details(make_app(go))
+        result = asyncio.run(make_app(go).acall("go"))
         assert result.error is not None and result.error.code == "E2003"
 
-    def test_a_task_of_its(self, secret: Path) -> None:
+    def test_task_of_a_coroutine(self, secret: Path) -> None:
         async def go() -> None:
             async def read() -> None:
                 await asyncio.sleep(0)
@@ -695,44 +713,44 @@ class TestAsync:
 
             await asyncio.gather(asyncio.create_task(read()), return_exceptions=True)
 
-        result = asyncio.run(holding(go).acall("go"))
+        result = asyncio.run(make_app(go).acall("go"))
         assert result.error is not None and result.error.code == "E2003"
 
-    def test_a_thread_of_its(self, secret: Path) -> None:
+    def test_thread_of_a_coroutine(self, secret: Path) -> None:
         async def go() -> None:
             await asyncio.gather(asyncio.to_thread(secret.read_text), return_exceptions=True)
 
-        result = asyncio.run(holding(go).acall("go"))
+        result = asyncio.run(make_app(go).acall("go"))
         assert result.error is not None and result.error.code == "E2003"
 
-    def test_a_function_on_the_loops_thread(self, secret: Path) -> None:
-        result = asyncio.run(holding(lambda: secret.read_text()).acall("go"))
+    def test_sync_function_on_a_loop(self, secret: Path) -> None:
+        result = asyncio.run(make_app(lambda: secret.read_text()).acall("go"))
         assert result.error is not None and result.error.code == "E2003"
 
-    def test_others_on_the_loop_are_free(self, secret: Path) -> None:
+    def test_other_tasks_are_not_monitored(self, secret: Path) -> None:
         async def both() -> None:
-            turn = asyncio.Event()
+            started = asyncio.Event()
 
             async def go() -> str:
-                turn.set()
+                started.set()
                 await asyncio.sleep(0.001)
                 return "held"
 
             async def other() -> str:
-                await turn.wait()
+                await started.wait()
                 return secret.read_text()
 
             free = Tooli("free")
             free.command("read")(lambda: secret.read_text())
             free.command("stay")(lambda: None)
             held, mine, theirs = await asyncio.gather(
-                holding(go).acall("go"), other(), free.acall("read")
+                make_app(go).acall("go"), other(), free.acall("read")
             )
             assert (held.result, mine, theirs.result) == ("held", "secret", "secret")
 
         asyncio.run(both())
 
-    def test_cancelling_reaches_the_function(self) -> None:
+    def test_cancellation_reaches_the_function(self) -> None:
         ended: list[str] = []
 
         async def go() -> None:
@@ -742,7 +760,7 @@ class TestAsync:
                 ended.append("cancelled")
 
         async def stop() -> None:
-            task = asyncio.create_task(holding(go).acall("go"))
+            task = asyncio.create_task(make_app(go).acall("go"))
             await asyncio.sleep(0)
             await asyncio.sleep(0)
             task.cancel()
@@ -752,7 +770,7 @@ class TestAsync:
         asyncio.run(stop())
         assert ended == ["cancelled"]
 
-    def test_values_and_errors_come_through(self) -> None:
+    def test_values_and_errors(self) -> None:
         async def go(fail: bool = False) -> int:
             async def inner() -> int:
                 await asyncio.sleep(0)
@@ -762,14 +780,14 @@ class TestAsync:
 
             return await asyncio.wait_for(inner(), 10)
 
-        app = holding(go)
+        app = make_app(go)
         assert asyncio.run(app.acall("go")).result == 7
         failed = asyncio.run(app.acall("go", fail=True))
         assert failed.error is not None and "mine" in failed.error.message
 
 
 class TestStreams:
-    def test_each_step(self, secret: Path) -> None:
+    def test_every_step_is_monitored(self, secret: Path) -> None:
         closed: list[bool] = []
 
         def go() -> Iterator[int]:
@@ -783,18 +801,18 @@ class TestStreams:
 
         came: list[int] = []
         with pytest.raises(AuthError) as failure:
-            came.extend(holding(go).stream("go"))
+            came.extend(make_app(go).stream("go"))
         assert failure.value.code == "E2003"
         assert failure.value.details is not None
         assert failure.value.details["items_before_failure"] == 2
         assert closed == [True]
 
-    def test_between_steps_the_caller_is_free(self, secret: Path) -> None:
+    def test_caller_is_not_monitored_between_steps(self, secret: Path) -> None:
         def go() -> Iterator[int]:
             yield 1
             yield 2
 
-        for _ in holding(go).stream("go"):
+        for _ in make_app(go).stream("go"):
             assert secret.read_text() == "secret"
         assert not audit_hook._active_monitors
         assert not audit_hook._thread_monitors
@@ -803,7 +821,7 @@ class TestStreams:
         def go() -> Iterator[int]:
             yield from range(10)
 
-        stream = holding(go).stream("go")
+        stream = make_app(go).stream("go")
         assert next(stream) == 0
         stream.close()
         assert not audit_hook._active_monitors
@@ -818,7 +836,7 @@ class TestStreams:
         async def take() -> list[int]:
             came: list[int] = []
             try:
-                async for item in holding(go).astream("go"):
+                async for item in make_app(go).astream("go"):
                     came.append(item)
             except AuthError as failure:
                 assert failure.code == "E2003"
@@ -826,15 +844,15 @@ class TestStreams:
             raise AssertionError
 
         assert asyncio.run(take()) == [1]
-        refused(holding(go))
+        refusal_details(make_app(go))
         assert not audit_hook._active_monitors
 
-    def test_standard_goes_on(self, secret: Path) -> None:
+    def test_standard_continues_the_stream(self, secret: Path) -> None:
         def go() -> Iterator[str]:
             yield "first"
             yield secret.read_text()
 
-        result = holding(go, policy="standard").call("go")
+        result = make_app(go, policy="standard").call("go")
         assert result.result == ["first", "secret"]
         assert len(result.meta["warnings"]) == 1
 
@@ -844,7 +862,7 @@ def test_interrupt_ends_the_monitoring(secret: Path) -> None:
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        holding(go).call("go")
+        make_app(go).call("go")
     assert not audit_hook._active_monitors
     assert not audit_hook._thread_monitors
     assert secret.read_text() == "secret"
@@ -879,29 +897,29 @@ class TestNesting:
         result = self.app(secret).call("outer", inner="narrow")
         assert result.result == ["secret", None, "E2003", "secret"]
 
-    def test_the_outer_one_stays(self, secret: Path) -> None:
+    def test_outer_monitor_applies(self, secret: Path) -> None:
         result = self.app(secret).call("outer", inner="wide")
         assert result.error is not None
         assert (result.error.details or {})["capability"] == "fs:write"
         assert not secret.with_name("made").exists()
 
-    def test_and_holds_what_is_not_monitored_itself(self, secret: Path) -> None:
+    def test_outer_monitor_allows_an_unmonitored_command(self, secret: Path) -> None:
         result = self.app(secret).call("outer", inner="free")
         assert result.result == ["secret", "secret", None, "secret"]
 
-    def test_nothing_is_left(self, secret: Path) -> None:
+    def test_no_monitor_remains(self, secret: Path) -> None:
         self.app(secret).call("outer", inner="narrow")
         assert secret.read_text() == "secret"
         assert not audit_hook._active_monitors
         assert not audit_hook._thread_monitors
 
 
-def test_the_frameworks_own_work_is_free(secret: Path) -> None:
+def test_unmonitored_section(secret: Path) -> None:
     def go() -> str:
         with audit_hook.unmonitored():
             return secret.read_text()
 
-    assert holding(go).call("go").result == "secret"
+    assert make_app(go).call("go").result == "secret"
 
 
 FORBIDDEN = """
@@ -921,8 +939,8 @@ app()
 
 
 @pytest.mark.parametrize("policy", ["standard", "strict"])
-def test_where_no_hook_can_be_had(tmp_path: Path, policy: str) -> None:
-    """Strict refuses to run; standard warns."""
+def test_rejected_hook(tmp_path: Path, policy: str) -> None:
+    """The strict policy rejects the call, the standard policy warns."""
     (tmp_path / "app.py").write_text(FORBIDDEN.format(policy))
     done = subprocess.run(
         [sys.executable, "app.py", "--json"], cwd=tmp_path, capture_output=True, check=False
@@ -934,7 +952,7 @@ def test_where_no_hook_can_be_had(tmp_path: Path, policy: str) -> None:
     assert "monitored: another audit hook" in message
 
 
-class TestManyAtOnce:
+class TestConcurrentCalls:
     """Each call is restricted to its own declaration."""
 
     def app(self, root: Path) -> Tooli:

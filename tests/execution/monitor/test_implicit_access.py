@@ -1,4 +1,4 @@
-"""Bytecode that Python writes is not the command's act; bytecode that the command writes is."""
+"""Bytecode that Python writes needs no capability; bytecode that a command writes does."""
 
 from __future__ import annotations
 
@@ -115,7 +115,7 @@ def test_importing_writes_and_reads_bytecode(tmp_path: Path, policy: str, place:
 @pytest.mark.skipif(
     bool(detect_sandbox_support().missing), reason="; ".join(detect_sandbox_support().missing)
 )
-def test_an_isolated_command_imports_without_a_warning(tmp_path: Path, policy: str) -> None:
+def test_isolated_command_imports_without_a_warning(tmp_path: Path, policy: str) -> None:
     write_app(tmp_path, policy, '{"isolation": "required"}')
     answer = run(tmp_path, "load", prefix=tmp_path / "elsewhere")
     assert answer.get("result") == "found", answer
@@ -124,9 +124,7 @@ def test_an_isolated_command_imports_without_a_warning(tmp_path: Path, policy: s
 
 @pytest.mark.parametrize("prefix", [None, "elsewhere"])
 @pytest.mark.parametrize("command", ["plant", "stored", "compiled"])
-def test_a_command_that_writes_bytecode_itself(
-    tmp_path: Path, command: str, prefix: str | None
-) -> None:
+def test_command_that_writes_bytecode(tmp_path: Path, command: str, prefix: str | None) -> None:
     write_app(tmp_path)
     cache = tmp_path / (prefix or "__pycache__")
     cache.mkdir()
@@ -139,7 +137,7 @@ def test_a_command_that_writes_bytecode_itself(
     assert not target.exists()
 
 
-def test_a_command_cannot_choose_the_place_of_bytecode(tmp_path: Path) -> None:
+def test_command_cannot_choose_the_bytecode_folder(tmp_path: Path) -> None:
     write_app(tmp_path)
     chosen = tmp_path / "chosen"
     answer = run(tmp_path, "redirected", str(chosen))

@@ -32,7 +32,7 @@ def make_call(fn: Any, **arguments: Any) -> Call:
 
 
 def test_no_hook(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Another hook of the process may refuse ours."""
+    """Another hook of the process may reject tooli's hook."""
     monkeypatch.setattr(Monitor, "begin", lambda self: False)
     call = make_call(lambda: 1)
     assert MonitoredRunner(Monitor(AllowedAccess()), None).run(call) == 1

@@ -1,4 +1,4 @@
-"""What a command accesses, and the paths that it gets, have the same result on every interface."""
+"""Monitoring and path rules have the same result on every interface."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def make(policy: str, inside: Path) -> Tooli:
 
 
 @pytest.fixture
-def places(tmp_path: Path) -> tuple[Path, Path]:
+def inside_and_outside(tmp_path: Path) -> tuple[Path, Path]:
     for name in ("inside", "outside"):
         (tmp_path / name).mkdir()
         (tmp_path / name / "file").write_text(name)
@@ -83,18 +83,18 @@ COMMANDS = ("read", "aread", "items", "aitems", "swallow")
 
 @pytest.mark.parametrize("command", COMMANDS)
 @pytest.mark.parametrize("policy", ["off", "standard", "strict"])
-def test_the_policy_decides_on_every_interface(
-    policy: str, command: str, places: tuple[Path, Path]
+def test_policy_applies_on_every_interface(
+    policy: str, command: str, inside_and_outside: tuple[Path, Path]
 ) -> None:
-    app = make(policy, places[0].parent)
-    free = assert_parity(app, Case(command, {"path": str(places[0])}))
+    app = make(policy, inside_and_outside[0].parent)
+    free = assert_parity(app, Case(command, {"path": str(inside_and_outside[0])}))
     assert free["ok"]
     assert "warnings" not in free["meta"]
-    found = assert_parity(app, Case(command, {"path": str(places[1])}))
+    found = assert_parity(app, Case(command, {"path": str(inside_and_outside[1])}))
     if policy == "strict":
         error = found["error"]
         assert (error["code"], error["details"]["capability"]) == ("E2003", "fs:read")
-        assert error["details"]["target"] == str(places[1])
+        assert error["details"]["target"] == str(inside_and_outside[1])
         return
     assert "outside" in str(found["result"])
     assert found["meta"]["enforcement"] == ("none" if policy == "off" else "audit")
@@ -151,17 +151,22 @@ class TestLists:
             ("model", "job", "model"),
         ],
     )
-    def test_a_path_outside_is_refused_before_the_call(
-        self, policy: str, command: str, name: str, shape: str, places: tuple[Path, Path]
+    def test_argument_outside_is_refused_before_the_call(
+        self,
+        policy: str,
+        command: str,
+        name: str,
+        shape: str,
+        inside_and_outside: tuple[Path, Path],
     ) -> None:
         app = self.app(policy)
         app._state.policy_resolved = True
-        app._state.security_settings = {"deny_paths": (str(places[1].parent),)}
-        value: Any = str(places[1])
+        app._state.security_settings = {"deny_paths": (str(inside_and_outside[1].parent),)}
+        value: Any = str(inside_and_outside[1])
         if shape == "[{}]":
-            value = [str(places[0]), value]
+            value = [str(inside_and_outside[0]), value]
         elif shape == "model":
-            value = {"source": str(places[0]), "others": [value]}
+            value = {"source": str(inside_and_outside[0]), "others": [value]}
         found = [
             interface.send_case(Case(command, {name: value}))
             for interface in interfaces(app)
@@ -170,60 +175,64 @@ class TestLists:
         for answer in found:
             assert answer.envelope["error"]["code"] == "E2005", answer
             assert answer.envelope["error"]["field"] == name
-        assert places[1].read_text() == "outside"
+        assert inside_and_outside[1].read_text() == "outside"
 
     @pytest.mark.parametrize("policy", ["off", "standard", "strict"])
-    def test_and_while_it_runs(self, policy: str, places: tuple[Path, Path]) -> None:
+    def test_access_outside_is_refused_during_the_call(
+        self, policy: str, inside_and_outside: tuple[Path, Path]
+    ) -> None:
         app = self.app(policy)
         app._state.policy_resolved = True
-        app._state.security_settings = {"allow_paths": ((str(places[0].parent),),)}
-        assert app.call("text", path=str(places[0])).result == "inside"
-        result = app.call("text", path=str(places[1]))
+        app._state.security_settings = {"allow_paths": ((str(inside_and_outside[0].parent),),)}
+        assert app.call("text", path=str(inside_and_outside[0])).result == "inside"
+        result = app.call("text", path=str(inside_and_outside[1]))
         assert result.error is not None
         assert result.error.code == "E2005"
         assert result.meta["enforcement"] == "audit"
 
-    def test_a_link_does_not_help(self, places: tuple[Path, Path]) -> None:
-        link = places[0].with_name("link")
-        link.symlink_to(places[1])
+    def test_link_to_the_outside_is_refused(self, inside_and_outside: tuple[Path, Path]) -> None:
+        link = inside_and_outside[0].with_name("link")
+        link.symlink_to(inside_and_outside[1])
         app = self.app()
         app._state.policy_resolved = True
-        app._state.security_settings = {"allow_paths": ((str(places[0].parent),),)}
+        app._state.security_settings = {"allow_paths": ((str(inside_and_outside[0].parent),),)}
         result = app.call("one", path=link)
         assert result.error is not None
         assert (result.error.code, result.error.field) == ("E2005", "path")
 
-    def test_all_lists_must_allow(self, places: tuple[Path, Path]) -> None:
+    def test_all_lists_must_allow(self, inside_and_outside: tuple[Path, Path]) -> None:
         app = self.app()
         app._state.policy_resolved = True
-        root = str(places[0].parent.parent)
-        app._state.security_settings = {"allow_paths": ((root,), (str(places[0].parent),))}
-        assert app.call("one", path=places[0]).ok
-        assert not app.call("one", path=places[1]).ok
+        root = str(inside_and_outside[0].parent.parent)
+        app._state.security_settings = {
+            "allow_paths": ((root,), (str(inside_and_outside[0].parent),))
+        }
+        assert app.call("one", path=inside_and_outside[0]).ok
+        assert not app.call("one", path=inside_and_outside[1]).ok
 
-    def test_relative_paths_are_those_of_the_folder(self, places: tuple[Path, Path]) -> None:
+    def test_paths_are_relative_to_work_dir(self, inside_and_outside: tuple[Path, Path]) -> None:
         app = self.app()
         app._state.policy_resolved = True
-        app._state.security_settings = {"work_dir": str(places[0].parent)}
+        app._state.security_settings = {"work_dir": str(inside_and_outside[0].parent)}
         here = os.getcwd()
         assert app.call("one", path="file").result == "inside"
         assert app.call("many", paths=["file", "../outside/file"]).result == 2
         assert app.call("piped", data="file").result == "inside"
         assert app.call("write", out="made").ok
-        assert places[0].with_name("made").read_text() == "written"
+        assert inside_and_outside[0].with_name("made").read_text() == "written"
         assert os.getcwd() == here
 
-    def test_a_dry_run_is_checked_as_well(self, places: tuple[Path, Path]) -> None:
+    def test_dry_run_is_checked(self, inside_and_outside: tuple[Path, Path]) -> None:
         app = self.app()
         app._state.policy_resolved = True
-        app._state.security_settings = {"deny_paths": (str(places[1].parent),)}
-        result = app.call("one", path=places[1], dry_run=True)
+        app._state.security_settings = {"deny_paths": (str(inside_and_outside[1].parent),)}
+        result = app.call("one", path=inside_and_outside[1], dry_run=True)
         assert result.error is not None and result.error.code == "E2005"
 
-    def test_a_path_in_slots(self, places: tuple[Path, Path]) -> None:
+    def test_path_in_a_class_with_slots(self, inside_and_outside: tuple[Path, Path]) -> None:
         app = self.app()
         app._state.policy_resolved = True
-        app._state.security_settings = {"deny_paths": (str(places[1].parent),)}
+        app._state.security_settings = {"deny_paths": (str(inside_and_outside[1].parent),)}
         ran: list[Slotted] = []
 
         @app.command(auth=[])
@@ -231,7 +240,7 @@ class TestLists:
             """Work."""
             ran.append(job)
 
-        result = app.call("work", job=Slotted(places[1]))
+        result = app.call("work", job=Slotted(inside_and_outside[1]))
         assert result.error is not None and result.error.code == "E2005"
         assert ran == []
 
@@ -282,7 +291,7 @@ class TestProcess:
         code, answer = self.run(app, "show", "secret")
         assert (code, answer["error"]["code"]) == (30, "E2003")
 
-    def test_the_environment_tightens_and_never_loosens(self, tmp_path: Path) -> None:
+    def test_environment_can_only_restrict(self, tmp_path: Path) -> None:
         app = self.app(tmp_path)
         code, answer = self.run(app, "show", "secret", TOOLI_SECURITY_POLICY="strict")
         assert (code, answer["error"]["code"]) == (30, "E2003")
@@ -300,8 +309,8 @@ class TestProcess:
         code, answer = self.run(app, "free", "data/file", TOOLI_ALLOW_PATHS="data")
         assert answer["result"] == "data"
 
-    def test_lists_hold_for_code_as_well(self, tmp_path: Path) -> None:
-        """The folder of the script is on sys.path, which must not open it."""
+    def test_lists_apply_to_code(self, tmp_path: Path) -> None:
+        """The folder of the script is on sys.path, which does not make it readable."""
         app = self.app(tmp_path)
         (tmp_path / "private.dist-info").mkdir()
         (tmp_path / "private.dist-info" / "METADATA").write_text("Name: x")
@@ -326,7 +335,7 @@ class TestProcess:
             "import logging\n    try: 1/0\n    except Exception: logging.exception('x'); return 1",
         ],
     )
-    def test_and_leave_importing_alone(self, tmp_path: Path, code: str) -> None:
+    def test_lists_do_not_prevent_imports(self, tmp_path: Path, code: str) -> None:
         (tmp_path / "data").mkdir()
         (tmp_path / "beside.py").write_text("VALUE = 1\n")
         (tmp_path / "package").mkdir()
@@ -346,7 +355,7 @@ class TestProcess:
         done = outside.run(app, "--json", cwd=tmp_path, env=env)
         assert outside.envelope(done.out).get("result"), done.out
 
-    def test_the_folder(self, tmp_path: Path) -> None:
+    def test_work_dir(self, tmp_path: Path) -> None:
         app = self.app(tmp_path)
         data = str(tmp_path / "data")
         assert self.run(app, "free", "file", TOOLI_WORK_DIR=data)[1]["result"] == "data"
@@ -354,7 +363,7 @@ class TestProcess:
         code, answer = self.run(app, "free", "file", TOOLI_WORK_DIR=str(tmp_path / "nowhere"))
         assert (code, answer["error"]["code"]) == (2, "E1011")
 
-    def test_lists_leave_alone_what_the_framework_keeps(self, tmp_path: Path) -> None:
+    def test_lists_do_not_apply_to_framework_storage(self, tmp_path: Path) -> None:
         app = self.app(tmp_path, "strict")
         env = {"TOOLI_ALLOW_PATHS": "data", "TOOLI_STATE_DIR": str(tmp_path / "state")}
         for _ in range(2):  # the second time there is bytecode to read
@@ -362,7 +371,9 @@ class TestProcess:
             assert (code, answer.get("result")) == (0, "data"), answer
 
     @pytest.mark.parametrize("absolute", [True, False])
-    def test_what_is_relative_to_the_folder(self, tmp_path: Path, absolute: bool) -> None:
+    def test_capabilities_and_lists_are_relative_to_work_dir(
+        self, tmp_path: Path, absolute: bool
+    ) -> None:
         app = self.app(tmp_path, "strict")
         (tmp_path / "work").mkdir()
         (tmp_path / "data").rename(tmp_path / "work" / "data")
@@ -376,7 +387,7 @@ class TestProcess:
             )
             assert (code, answer["error"]["code"]) == (30, "E2005")
 
-    def test_a_server_in_another_folder_keeps_its_projects_settings(self, tmp_path: Path) -> None:
+    def test_server_with_work_dir_keeps_its_project_settings(self, tmp_path: Path) -> None:
         app = self.app(tmp_path)
         (tmp_path / "data" / ".git").mkdir()
         (tmp_path / ".tooli.yaml").write_text("work_dir: data\nsecurity_policy: strict\n")
@@ -391,7 +402,7 @@ class TestProcess:
         assert answer["isError"]
         assert "E2003" in answer["content"][0]["text"]
 
-    def test_two_calls_over_http_are_held_each_to_its_own(self, tmp_path: Path) -> None:
+    def test_concurrent_http_calls_are_monitored_separately(self, tmp_path: Path) -> None:
         script = tmp_path / "both.py"
         script.write_text(BOTH)
         done = outside.run(script, cwd=tmp_path, env=outside.environment())
@@ -460,7 +471,7 @@ asyncio.run(main())
 """
 
 
-def test_the_record_is_a_line_for_each_call(tmp_path: Path) -> None:
+def test_record_has_one_line_per_call(tmp_path: Path) -> None:
     app = TestProcess().app(tmp_path)
     record = tmp_path / "record.jsonl"
     for _ in range(2):
@@ -473,14 +484,14 @@ def test_the_record_is_a_line_for_each_call(tmp_path: Path) -> None:
     assert record.stat().st_mode & 0o777 == 0o600
 
 
-def test_a_record_that_cannot_be_kept_is_a_warning(tmp_path: Path) -> None:
+def test_record_that_cannot_be_written_is_a_warning(tmp_path: Path) -> None:
     app = TestProcess().app(tmp_path)
     _, answer = TestProcess().run(app, "free", "secret", TOOLI_RECORD_CAPABILITIES="/no/where")
     assert answer["result"] == "secret"
     assert "were not recorded" in answer["meta"]["warnings"][0]
 
 
-def test_a_record_leaves_no_trace_in_the_answer(tmp_path: Path) -> None:
+def test_recording_does_not_change_the_envelope(tmp_path: Path) -> None:
     app = TestProcess().app(tmp_path)
     record = str(tmp_path / "record.jsonl")
     _, answer = TestProcess().run(app, "show", "secret", TOOLI_RECORD_CAPABILITIES=record)
@@ -488,9 +499,9 @@ def test_a_record_leaves_no_trace_in_the_answer(tmp_path: Path) -> None:
     assert answer["meta"].keys() == {"tool", "duration_ms", "enforcement", "warnings"}
 
 
-@pytest.mark.skipif(bool(detect_sandbox_support().missing), reason="it takes Landlock and seccomp")
-def test_in_the_sandbox_as_well(places: tuple[Path, Path], tmp_path: Path) -> None:
-    record, inside = tmp_path / "record.jsonl", places[0]
+@pytest.mark.skipif(bool(detect_sandbox_support().missing), reason="needs Landlock and seccomp")
+def test_recording_in_the_sandbox(inside_and_outside: tuple[Path, Path], tmp_path: Path) -> None:
+    record, inside = tmp_path / "record.jsonl", inside_and_outside[0]
     app = Tooli("sandboxed")
     app.command("go", isolation="required", capabilities=[f"fs:read:{inside.parent}"])(
         lambda: inside.read_text()
@@ -518,7 +529,7 @@ def test_unmonitored_run_is_not_recorded(tmp_path: Path, monkeypatch: pytest.Mon
     assert not record.exists()
 
 
-def test_recording_allows_nothing(tmp_path: Path) -> None:
+def test_recording_does_not_allow_access(tmp_path: Path) -> None:
     app = TestProcess().app(tmp_path, "strict")
     record = tmp_path / "record.jsonl"
     code, answer = TestProcess().run(app, "show", "secret", TOOLI_RECORD_CAPABILITIES=str(record))
@@ -576,7 +587,7 @@ class TestRecording:
         done = outside.run(launch, *line, cwd=folder, env=outside.environment(TOOLI_OUTPUT="json"))
         return done.code, outside.envelope(done.out)
 
-    def test_examples_that_change_nothing(self, tmp_path: Path) -> None:
+    def test_read_only_examples(self, tmp_path: Path) -> None:
         code, answer = self.record(tmp_path)
         assert code == 0
         assert answer["result"]["commands"] == [
@@ -602,7 +613,7 @@ class TestRecording:
         assert used["wipe"] == ["fs:delete:./out", "fs:write:./out"]
         assert [row["command"] for row in answer["result"]["not_run"]] == ["asked"]
 
-    def test_tests(self, tmp_path: Path) -> None:
+    def test_test_program(self, tmp_path: Path) -> None:
         (tmp_path / "tests.py").write_text(
             "from shop import app\nfrom tooli.testing import invoke\n"
             "assert app.call('wipe', name='x', yes=True).ok\n"
@@ -614,14 +625,14 @@ class TestRecording:
         assert {row["command"] for row in answer["result"]["commands"]} == {"wipe", "show"}
         assert answer["result"]["exit_code"] == 0
 
-    def test_both(self, tmp_path: Path) -> None:
+    def test_examples_and_test_program(self, tmp_path: Path) -> None:
         _, answer = self.record(
             tmp_path, "--examples", "--", sys.executable, "-c", "raise SystemExit(3)"
         )
         assert [row["command"] for row in answer["result"]["commands"]] == ["show", "limited"]
         assert answer["result"]["exit_code"] == 3
 
-    def test_nothing_was_called(self, tmp_path: Path) -> None:
+    def test_no_recorded_calls(self, tmp_path: Path) -> None:
         code, answer = self.record(tmp_path, "--", sys.executable, "-c", "pass")
         assert (code, answer["error"]["code"]) == (10, "E3010")
 

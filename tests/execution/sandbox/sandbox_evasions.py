@@ -203,7 +203,7 @@ def exchanged(workspace: Workspace) -> Any:
 
 @attempt("read")
 def link_race(workspace: Workspace) -> Any:
-    """A link that points in and out in turns, opened all the while"""
+    """A link that changes between two targets while it is opened"""
     inner, outer, link = workspace.own("own.txt"), workspace.secret, workspace.own("turning")
     for turn in range(400):
         draft = workspace.own("draft")
@@ -220,7 +220,7 @@ def link_race(workspace: Workspace) -> Any:
 
 @attempt("read")
 def folder_race(workspace: Workspace) -> Any:
-    """A folder that is swapped for a link while a thread opens below it"""
+    """A folder that is replaced by a link while a thread opens files in it"""
     import threading
 
     os.makedirs(workspace.own("way/real"))
@@ -337,7 +337,7 @@ def descriptor_by_pidfd(workspace: Workspace) -> Any:
 
 @attempt("spawn")
 def signal_the_parent(workspace: Workspace) -> Any:
-    """kill(PPID, SIGURG), which is ignored where it arrives"""
+    """kill(PPID, SIGURG), which is ignored by default"""
     os.kill(os.getppid(), signal.SIGURG)
     return "spawned: a signal"
 
@@ -366,7 +366,7 @@ def signal_by_queue(workspace: Workspace) -> Any:
 
 @attempt("spawn")
 def signal_by_ownership(workspace: Workspace) -> Any:
-    """F_SETOWN: data on a pipe of ours becomes a signal to the parent"""
+    """F_SETOWN: data on a pipe causes a signal to the parent"""
     import fcntl
 
     reader, writer = os.pipe()
@@ -379,7 +379,7 @@ def signal_by_ownership(workspace: Workspace) -> Any:
 
 @attempt("spawn")
 def limits_of_the_parent(workspace: Workspace) -> Any:
-    """prlimit: how much the parent may open"""
+    """prlimit: the number of open files of the parent"""
     import resource
 
     before = resource.prlimit(os.getppid(), resource.RLIMIT_NOFILE)
@@ -389,7 +389,7 @@ def limits_of_the_parent(workspace: Workspace) -> Any:
 
 @attempt("spawn")
 def rank_of_the_parent(workspace: Workspace) -> Any:
-    """setpriority: the parent made to wait"""
+    """setpriority: a lower priority of the parent"""
     os.setpriority(os.PRIO_PROCESS, os.getppid(), os.getpriority(os.PRIO_PROCESS, os.getppid()))
     return "spawned: a rank"
 
@@ -406,7 +406,7 @@ def processors_of_the_parent(workspace: Workspace) -> Any:
 
 @attempt("spawn")
 def program_in_memory(workspace: Workspace) -> Any:
-    """memfd_create and execveat: a program that no file holds"""
+    """memfd_create and execveat: a program that is not a file"""
     place = os.memfd_create("program")
     os.write(place, b"#!/bin/sh\necho spawned > " + os.fsencode(workspace.own("spawned")) + b"\n")
     words = (ctypes.c_char_p * 2)(b"program", None)
@@ -438,7 +438,7 @@ def raw_clone(workspace: Workspace) -> Any:
 
 @attempt("spawn")
 def raw_clone3(workspace: Workspace) -> Any:
-    """clone3, whose flags no filter can see"""
+    """clone3, whose flags a filter cannot read"""
     words = ctypes.create_string_buffer(struct.pack("=8Q", 0, 0, 0, 0, 17, 0, 0, 0), 64)
     child = call(435, 435, words, 64)
     if child == 0:
@@ -496,7 +496,7 @@ def tree_of_mounts(workspace: Workspace) -> Any:
 
 @attempt("write")
 def device_node(workspace: Workspace) -> Any:
-    """mknod of a block device inside, and a file outside for the proof that it could"""
+    """mknod of a block device inside; a file outside proves that it succeeded"""
     os.mknod(workspace.own("disk"), 0o060600, os.stat(workspace.outside).st_dev)
     with open(workspace.out("made-by-device"), "w") as file:
         file.write(CHANGED)
@@ -586,7 +586,7 @@ def times_by_descriptor(workspace: Workspace) -> Any:
 
 @attempt("attributes")
 def flags_of_a_file(workspace: Workspace) -> Any:
-    """FS_IOC_SETFLAGS: a file that nobody may change, not even its owner"""
+    """FS_IOC_SETFLAGS: the immutable flag of a file"""
     import fcntl
 
     flags = array.array("i", [0])
@@ -599,7 +599,7 @@ def flags_of_a_file(workspace: Workspace) -> Any:
 
 @attempt("attributes")
 def attribute_by_new_call(workspace: Workspace) -> Any:
-    """setxattrat, which is younger than the filter"""
+    """setxattrat, which is newer than the filter"""
     value = ctypes.create_string_buffer(b"x", 1)
     words = ctypes.create_string_buffer(struct.pack("=QII", ctypes.addressof(value), 1, 0), 16)
     name = path("user.evasion")
@@ -608,7 +608,7 @@ def attribute_by_new_call(workspace: Workspace) -> Any:
 
 @attempt("attributes")
 def flags_by_new_call(workspace: Workspace) -> Any:
-    """file_setattr, which is younger than the filter; then an old way for the proof"""
+    """file_setattr, which is newer than the filter; then chmod, to prove the access"""
     words = ctypes.create_string_buffer(24)
     call(469, 469, AT_FDCWD, path(workspace.victim), words, 24, 0)
     os.chmod(workspace.victim, 0o777)
@@ -620,7 +620,7 @@ def flags_by_new_call(workspace: Workspace) -> Any:
 
 @attempt("net")
 def abstract_socket(workspace: Workspace) -> Any:
-    """An abstract unix socket: a name in no folder"""
+    """An abstract Unix socket, which has no path"""
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as server:
         server.bind(f"\0evasion-{os.getpid()}")
     return "bound"
@@ -636,7 +636,7 @@ def packet_pair(workspace: Workspace) -> Any:
 
 @attempt("net")
 def pair_reconnected(workspace: Workspace) -> Any:
-    """A stream pair, connected to somebody else"""
+    """A stream pair that is connected to another socket"""
     ours, _ = socket.socketpair()
     ours.connect(workspace.unix)
     ours.send(b"hello")
@@ -661,7 +661,7 @@ def routing(workspace: Workspace) -> Any:
 
 @attempt("net")
 def raw_packets(workspace: Workspace) -> Any:
-    """A packet socket: everything that passes by"""
+    """A packet socket, which receives all network traffic"""
     socket.socket(socket.AF_PACKET, socket.SOCK_RAW, 0).close()
     return "bound"
 
@@ -675,7 +675,7 @@ def virtual_machines(workspace: Workspace) -> Any:
 
 @attempt("net")
 def multipath(workspace: Workspace) -> Any:
-    """MPTCP: TCP by another number"""
+    """MPTCP: TCP with another protocol number"""
     with socket.socket(socket.AF_INET, socket.SOCK_STREAM, 262) as stream:
         stream.connect(("127.0.0.1", workspace.tcp))
         stream.send(b"hello")
@@ -692,13 +692,13 @@ def fast_open(workspace: Workspace) -> Any:
 
 @attempt("net")
 def socket_from_before(workspace: Workspace) -> Any:
-    """A connection that was there before"""
+    """A connection that was open before"""
     return "bound" if os.write(workspace.socket_fd, b"hello") else None
 
 
 @attempt("net")
 def descriptor_passed_on(workspace: Workspace) -> Any:
-    """SCM_RIGHTS: the connection from before, sent to ourselves and used"""
+    """SCM_RIGHTS: an inherited connection that is sent to the same process"""
     ours, theirs = socket.socketpair()
     socket.send_fds(ours, [b"x"], [workspace.socket_fd])
     _, numbers, _, _ = socket.recv_fds(theirs, 1, 1)
@@ -760,7 +760,7 @@ def keyring(workspace: Workspace) -> Any:
 
 @attempt("spawn")
 def typed_into_the_terminal(workspace: Workspace) -> Any:
-    """TIOCSTI: a key typed into the terminal for its next reader"""
+    """TIOCSTI: input is inserted into the terminal"""
     import fcntl
 
     try:
@@ -773,7 +773,7 @@ def typed_into_the_terminal(workspace: Workspace) -> Any:
 
 @attempt("spawn")
 def typed_with_high_bits(workspace: Workspace) -> Any:
-    """TIOCSTI with bits above the 32 that the kernel looks at"""
+    """TIOCSTI with bits above the 32 that the kernel reads"""
     try:
         call(16, 29, 0, 0x100005412, ctypes.create_string_buffer(b"x"))
     except OSError as refused:
@@ -813,7 +813,7 @@ def faults(workspace: Workspace) -> Any:
 
 @attempt("spawn")
 def other_personality(workspace: Workspace) -> Any:
-    """personality: addresses that are not random"""
+    """personality: addresses without randomization"""
     call(135, 92, 0xFFFFFFFF)
     return "spawned: another personality"
 
@@ -831,7 +831,7 @@ def kernel_module(workspace: Workspace) -> Any:
 
 @attempt("spawn")
 def clock(workspace: Workspace) -> Any:
-    """clock_settime, to what it is"""
+    """clock_settime, with the current time"""
     import time
 
     time.clock_settime(time.CLOCK_REALTIME, time.clock_gettime(time.CLOCK_REALTIME))
@@ -840,7 +840,7 @@ def clock(workspace: Workspace) -> Any:
 
 @attempt("spawn")
 def privileges_again(workspace: Workspace) -> Any:
-    """setuid to another user, which takes a privilege"""
+    """setuid to another user, which needs a privilege"""
     os.setresuid(12345, 12345, 12345)
     return "spawned: as another user"
 

@@ -35,7 +35,7 @@ def sandboxed(
     fn: Callable[[], Any],
     *,
     support: SandboxSupport | None = None,
-    room: str | None = None,
+    temp_dir: str | None = None,
     files: list[tuple[str, int]] | None = None,
 ) -> Found:
     """Run a function in a sandbox with this allowed access and return the result."""
@@ -45,7 +45,9 @@ def sandboxed(
     if pid == 0:
         report: dict[str, Any] = {}
         try:
-            enter_sandbox(access, support or detect_sandbox_support(), (theirs,), room, files or ())
+            enter_sandbox(
+                access, support or detect_sandbox_support(), (theirs,), temp_dir, files or ()
+            )
             try:
                 report = {"value": fn()}
             except BaseException as failure:

@@ -192,7 +192,7 @@ def run(script: Path, path: str, *words: str, **more: str) -> tuple[int, bytes]:
     return done.returncode, done.stdout
 
 
-def test_nothing_outside_is_there(script: Path, path: str) -> None:
+def test_files_outside_are_not_visible(script: Path, path: str) -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = str(server.getsockname()[1])
         code, out = run(script, path, "attempt", port, "--json")
@@ -206,7 +206,7 @@ def test_nothing_outside_is_there(script: Path, path: str) -> None:
     assert (script.parent / "in/made").read_text() == "own"
 
 
-def test_items_and_warnings_come_out(script: Path, path: str) -> None:
+def test_items_and_warnings_are_returned(script: Path, path: str) -> None:
     code, out = run(script, path, "count", "2", "--json")
     answer = json.loads(out)
     assert (code, answer["result"]) == (0, [{"number": 0}, {"number": 1}])
@@ -260,17 +260,17 @@ def test_client_answers_and_cancels(script: Path, path: str) -> None:
     assert meta["enforcement"] == "bwrap"
 
 
-def test_a_failure_is_the_same_failure(script: Path, path: str) -> None:
+def test_error_is_unchanged(script: Path, path: str) -> None:
     code, out = run(script, path, "fail", "--json")
     assert (code, json.loads(out)["error"]["code"]) == (10, "E3010")
 
 
-def test_a_deadline_ends_it(script: Path, path: str) -> None:
+def test_timeout(script: Path, path: str) -> None:
     code, out = run(script, path, "hang", "--json")
     assert (code, json.loads(out)["error"]["code"]) == (50, "E4050")
 
 
-def test_an_app_that_cannot_be_loaded_again_is_refused(script: Path, path: str) -> None:
+def test_app_that_cannot_be_imported_again(script: Path, path: str) -> None:
     text = APP.replace('app = Tooli("held")', 'hidden = [Tooli("held")]')
     text = text.replace("@app.", "@hidden[0].").replace("    app()", "    hidden[0]()")
     script.write_text(text)
@@ -278,12 +278,12 @@ def test_an_app_that_cannot_be_loaded_again_is_refused(script: Path, path: str) 
     assert (code, json.loads(out)["error"]["code"]) == (30, "E2006")
 
 
-def test_an_argument_may_be_of_a_class_of_the_app(script: Path, path: str) -> None:
+def test_argument_of_a_class_of_the_app(script: Path, path: str) -> None:
     code, out = run(script, path, "paint", "red", "--json")
     assert (code, json.loads(out).get("result")) == (0, "red"), out
 
 
-def test_a_class_that_is_not_found_again_is_told(script: Path, path: str) -> None:
+def test_argument_of_a_class_that_is_not_found(script: Path, path: str) -> None:
     text = APP.replace("class Colour", 'if "BUBBLEWRAP" in os.environ:\n  class Colour')
     text = text.replace('    """A class of the app\'s own."""\n\n    RED', "    RED")
     text = text.replace("colour: Colour", "colour: str").replace("is Colour.RED", "")
@@ -295,7 +295,7 @@ def test_a_class_that_is_not_found_again_is_told(script: Path, path: str) -> Non
     assert run(script, path) == (0, b"E2006\n")
 
 
-def test_programs_run_and_what_is_beside_them_is_not_there(script: Path, path: str) -> None:
+def test_only_programs_of_a_path_folder_are_visible(script: Path, path: str) -> None:
     programs = script.parent / "programs"
     programs.mkdir()
     (programs / "hello").write_text(f"#!/bin/sh\n! cat {programs}/notes\n")
@@ -307,7 +307,7 @@ def test_programs_run_and_what_is_beside_them_is_not_there(script: Path, path: s
 
 
 @pytest.mark.parametrize("body", ["#!/bin/sh\nexit 1\n", "no program"], ids=["fails", "broken"])
-def test_one_that_does_not_work(script: Path, body: str) -> None:
+def test_bwrap_that_does_not_work(script: Path, body: str) -> None:
     folder = script.parent / "programs"
     folder.mkdir()
     (folder / "bwrap").write_text(body)
@@ -320,7 +320,7 @@ def test_one_that_does_not_work(script: Path, body: str) -> None:
     assert any("not isolated" in warning for warning in answer["meta"]["warnings"])
 
 
-def test_one_of_the_callers_is_not_taken(script: Path) -> None:
+def test_bwrap_on_the_path_is_not_used(script: Path) -> None:
     mark = script.parent / "mark"
     folder = script.parent / "programs"
     folder.mkdir()

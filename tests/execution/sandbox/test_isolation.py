@@ -105,7 +105,7 @@ CASES = [
 
 
 @pytest.mark.parametrize("case", CASES, ids=[f"{c.tool} {dict(c.arguments)}" for c in CASES])
-def test_the_interfaces_agree(app: Tooli, case: Case, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_interfaces_agree(app: Tooli, case: Case, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SECRET_OF_MINE", "told")
     envelope = assert_parity(app, case)
     assert envelope["meta"]["enforcement"] == SUPPORT.level
@@ -115,11 +115,11 @@ def test_the_interfaces_agree(app: Tooli, case: Case, monkeypatch: pytest.Monkey
         assert (envelope["result"], envelope["meta"]["warnings"]) == ("nothing", ["careful"])
 
 
-def test_what_is_declared_is_there(app: Tooli, tmp_path: Path) -> None:
+def test_declared_access_is_allowed(app: Tooli, tmp_path: Path) -> None:
     assert app.call("read", path=tmp_path / "own.txt").result == "own"
 
 
-def test_a_place_to_write_is_made_and_stays(app: Tooli, tmp_path: Path) -> None:
+def test_declared_folder_is_created_and_kept(app: Tooli, tmp_path: Path) -> None:
     made = tmp_path / "made"
     assert app.call("write", path=tmp_path / "other.txt").error is not None
     assert list(made.iterdir()) == []
@@ -127,7 +127,7 @@ def test_a_place_to_write_is_made_and_stays(app: Tooli, tmp_path: Path) -> None:
     assert (made / "file.txt").read_text() == "written"
 
 
-def test_no_temporary_folder_is_left_behind(app: Tooli, tmp_path: Path, monkeypatch: Any) -> None:
+def test_temporary_folder_is_removed(app: Tooli, tmp_path: Path, monkeypatch: Any) -> None:
     temp_root = tmp_path / "temp"
     temp_root.mkdir()
     monkeypatch.setenv("TMPDIR", str(temp_root))
@@ -240,7 +240,7 @@ def sharing(tmp_path: Path) -> Sharing:
     return Sharing(tmp_path.resolve())
 
 
-def test_what_one_call_writes_no_other_takes_away(sharing: Sharing) -> None:
+def test_call_does_not_remove_files_of_another_call(sharing: Sharing) -> None:
     first = sharing.start("look", "gate-b")  # the file exists
     one = sharing.meet(first, "gate-b")
     second = sharing.start("write", "gate-a")
@@ -250,7 +250,7 @@ def test_what_one_call_writes_no_other_takes_away(sharing: Sharing) -> None:
     assert (sharing.folder / "report.txt").read_text() == "important"
 
 
-def test_the_room_of_a_call_that_was_killed_is_swept_by_the_next(sharing: Sharing) -> None:
+def test_temporary_folder_of_a_killed_call_is_removed_later(sharing: Sharing) -> None:
     killed = sharing.start("draft", "gate-a")
     gate = sharing.meet(killed, "gate-a")
     killed.kill()
@@ -268,7 +268,7 @@ def test_the_room_of_a_call_that_was_killed_is_swept_by_the_next(sharing: Sharin
 # ------------------------------------------------------------------ inputs and outputs
 
 
-def test_inputs_and_outputs_that_the_caller_names_are_let_in(tmp_path: Path) -> None:
+def test_input_and_output_files_are_accessible(tmp_path: Path) -> None:
     app = Tooli("held")
 
     @app.command(isolation="required")
@@ -292,7 +292,7 @@ def test_inputs_and_outputs_that_the_caller_names_are_let_in(tmp_path: Path) -> 
     assert sorted(one.name for one in tmp_path.iterdir()) == ["also", "source", "target"]
 
 
-def test_a_secret_is_read_before_the_environment_goes(tmp_path: Path) -> None:
+def test_secret_is_read_before_the_environment_is_cleared(tmp_path: Path) -> None:
     script = tmp_path / "held.py"
     script.write_text(
         "import os\n"
@@ -332,9 +332,7 @@ def test_stdin_reaches_an_isolated_command(tmp_path: Path) -> None:
 # ------------------------------------------------------------------ settings
 
 
-def test_the_setting_isolates_commands_that_say_nothing(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_setting_isolates_other_commands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for value in ("wanted", "required"):
         monkeypatch.setenv("TOOLI_ISOLATION", value)
         app = Tooli("held")
@@ -352,12 +350,12 @@ def test_the_setting_isolates_commands_that_say_nothing(
         assert app.call("peek").error.code == "E2030"  # type: ignore[union-attr]
 
 
-def test_a_dry_run_enters_no_sandbox(app: Tooli, tmp_path: Path) -> None:
+def test_dry_run_is_not_sandboxed(app: Tooli, tmp_path: Path) -> None:
     found = app.call("read", path=tmp_path / "own.txt", dry_run=True)
     assert found.ok and "enforcement" not in found.meta
 
 
-def test_an_isolated_command_cannot_have_another_one_isolated_within() -> None:
+def test_nested_isolation_fails() -> None:
     app = Tooli("held")
 
     @app.command(isolation="required")
@@ -383,7 +381,7 @@ def test_an_isolated_command_cannot_have_another_one_isolated_within() -> None:
     assert app.call("plain").result == SUPPORT.level
 
 
-def test_the_monitor_runs_in_the_sandbox(tmp_path: Path) -> None:
+def test_monitor_runs_in_the_sandbox(tmp_path: Path) -> None:
     app = Tooli("held", security_policy="strict")
 
     @app.command(isolation="required", capabilities=["none"], auth=[])
@@ -410,7 +408,7 @@ def test_the_monitor_runs_in_the_sandbox(tmp_path: Path) -> None:
 # ------------------------------------------------------------------ options of callers
 
 
-def test_options_of_a_call_hold_as_well() -> None:
+def test_call_options_apply() -> None:
     app = Tooli("held")
 
     @app.command(isolation="required")

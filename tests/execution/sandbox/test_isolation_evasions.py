@@ -32,9 +32,9 @@ pytestmark = [
     pytest.mark.xdist_group("evasions"),  # the results of the attempts are cached
 ]
 
-METADATA = "names, sizes and owners of files are seen anywhere: Landlock guards contents"
-SAME = "another interpreter of the same process is in the same sandbox"
-OWN = "its own variables are a process's own: nobody else sees the change"
+METADATA = "Landlock protects contents, but not names, sizes and owners of files"
+SAME_SANDBOX = "another interpreter of the same process is in the same sandbox"
+OWN_VARIABLES = "a process may change its own variables, which no other process sees"
 GAPS = {
     **dict.fromkeys(
         (
@@ -43,19 +43,19 @@ GAPS = {
         ),
         METADATA,
     ),
-    **dict.fromkeys(("set_variable", "put_variable", "drop_variable"), OWN),
-    "other_interpreter": SAME,
+    **dict.fromkeys(("set_variable", "put_variable", "drop_variable"), OWN_VARIABLES),
+    "other_interpreter": SAME_SANDBOX,
 }
-"""Attempts that succeed at this level, and why that breaks no promise."""
+"""Attempts that succeed at this level, and why that is acceptable."""
 
 ALL_ATTEMPTS = [("evasions", one) for one in evasions.ATTEMPTS]
 ALL_ATTEMPTS += [("sandbox_evasions", one) for one in sandbox_evasions.ATTEMPTS]
 
 
 @cache
-def run_attempts(module: str, *words: str) -> dict[str, dict[str, Any]]:
+def run_attempts(module: str, *argv: str) -> dict[str, dict[str, Any]]:
     """Run every attempt of a table and return the results; the process has no other threads."""
-    program = [sys.executable, str(HERE / "sandbox_attempts.py"), *words, module]
+    program = [sys.executable, str(HERE / "sandbox_attempts.py"), *argv, module]
     done = subprocess.run(program, capture_output=True, text=True, timeout=600)
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout)
@@ -66,20 +66,22 @@ def run_attempts(module: str, *words: str) -> dict[str, dict[str, Any]]:
     ALL_ATTEMPTS,
     ids=[f"{table}-{one.name}" for table, one in ALL_ATTEMPTS],
 )
-def test_nothing_gets_through(module: str, attempt: Any) -> None:
+def test_only_known_gaps_succeed(module: str, attempt: Any) -> None:
     found = run_attempts(module)[attempt.name]
     if "level" in found:  # or the process was killed by the filter
         assert found["level"] == SUPPORT.level, found
     assert found["succeeded"] is (attempt.name in GAPS), found
 
 
-def test_no_gap_is_about_contents() -> None:
-    kinds = {one.kind for _, one in ALL_ATTEMPTS if GAPS.get(one.name, SAME) != SAME}
+def test_gaps_do_not_affect_content() -> None:
+    kinds = {
+        one.kind for _, one in ALL_ATTEMPTS if GAPS.get(one.name, SAME_SANDBOX) != SAME_SANDBOX
+    }
     assert kinds <= {"metadata", "env"}
     assert all(one in {a.name for _, a in ALL_ATTEMPTS} for one in GAPS)
 
 
-def test_there_are_enough_attempts_and_they_work_where_nobody_is_held() -> None:
+def test_attempts_succeed_without_a_sandbox() -> None:
     free = {
         "evasions": measure("free"),
         "sandbox_evasions": run_attempts("sandbox_evasions", "--free"),
@@ -91,14 +93,16 @@ def test_there_are_enough_attempts_and_they_work_where_nobody_is_held() -> None:
 
 # ------------------------------------------------------------------ variables and layouts
 
-AROUND = [(one, command) for one in sandbox_environment.ATTEMPTS for command in one.commands]
+ENVIRONMENT_CASES = [
+    (one, command) for one in sandbox_environment.ATTEMPTS for command in one.commands
+]
 
 
-def shown(folder: Path, around: Any, command: str) -> str:
-    """Return the answer of a command in this environment."""
-    words = [around.program, "held.py", command, around.path, "--json"]
-    env = environment(**{"TOOLI_STATE_DIR": str(folder / "state"), **around.variables})
-    done = subprocess.run(words, capture_output=True, text=True, cwd=folder, env=env, timeout=60)
+def run_command(folder: Path, setup: Any, command: str) -> str:
+    """Run a command in this environment; return its result or its output."""
+    argv = [setup.program, "held.py", command, setup.path, "--json"]
+    env = environment(**{"TOOLI_STATE_DIR": str(folder / "state"), **setup.variables})
+    done = subprocess.run(argv, capture_output=True, text=True, cwd=folder, env=env, timeout=60)
     answer = json.loads(done.stdout)
     if command != "free":
         assert answer["meta"]["enforcement"] == SUPPORT.level
@@ -109,21 +113,23 @@ def shown(folder: Path, around: Any, command: str) -> str:
 
 
 @pytest.mark.parametrize(
-    ("attempt", "command"), AROUND, ids=[f"{one.name}-{command}" for one, command in AROUND]
+    ("attempt", "command"),
+    ENVIRONMENT_CASES,
+    ids=[f"{one.name}-{command}" for one, command in ENVIRONMENT_CASES],
 )
-def test_no_variable_and_no_layout_opens_more(tmp_path: Path, attempt: Any, command: str) -> None:
+def test_variables_and_layouts_reveal_nothing(tmp_path: Path, attempt: Any, command: str) -> None:
     folder = tmp_path.resolve() / "project"
     folder.mkdir()
     (folder / "secret.txt").write_text(evasions.TOKEN)
     (folder / "held.py").write_text(sandbox_environment.APP)
-    around = attempt.create_workspace(folder)
-    assert evasions.TOKEN not in shown(folder, around, command)
+    setup = attempt.create_workspace(folder)
+    assert evasions.TOKEN not in run_command(folder, setup, command)
 
 
 @pytest.mark.parametrize("attempt", sandbox_environment.ATTEMPTS, ids=lambda one: one.name)
-def test_the_same_is_seen_where_nobody_is_held(tmp_path: Path, attempt: Any) -> None:
+def test_variables_and_layouts_work_without_a_sandbox(tmp_path: Path, attempt: Any) -> None:
     (tmp_path / "secret.txt").write_text(evasions.TOKEN)
     (tmp_path / "held.py").write_text(sandbox_environment.APP)
-    around = attempt.create_workspace(tmp_path.resolve())
-    around.variables.pop("TOOLI_DENY_PATHS", None)  # it applies to every command
-    assert evasions.TOKEN in shown(tmp_path, around, "free")
+    setup = attempt.create_workspace(tmp_path.resolve())
+    setup.variables.pop("TOOLI_DENY_PATHS", None)  # it applies to every command
+    assert evasions.TOKEN in run_command(tmp_path, setup, "free")

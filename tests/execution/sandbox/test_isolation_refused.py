@@ -33,7 +33,7 @@ from tooli import Tooli
 from tooli.execution.sandbox import bwrap
 
 bwrap.BWRAP_DIRS = ()
-app = Tooli("held", security_policy="off")
+app = Tooli("isolated", security_policy="off")
 
 
 @app.command(isolation="required", capabilities=["fs:write"])
@@ -64,7 +64,7 @@ def no_bubblewrap(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def script(tmp_path: Path) -> Path:
     """The app in a file, in its own folder."""
-    file = tmp_path / "held.py"
+    file = tmp_path / "app.py"
     file.write_text(APP)
     return file
 
@@ -89,7 +89,7 @@ def run(script: Path, *words: str, hidden: str, **more: str) -> tuple[int, dict[
 
 @needs_linux
 @pytest.mark.parametrize("hidden", [LANDLOCK, SECCOMP], ids=["landlock", "seccomp"])
-def test_a_command_that_must_be_isolated_does_not_run(script: Path, hidden: str) -> None:
+def test_command_that_requires_isolation_does_not_run(script: Path, hidden: str) -> None:
     code, answer = run(script, "strictly", "mark", hidden=hidden)
     assert (code, answer["error"]["code"]) == (30, "E2006")
     assert answer["error"]["details"]["missing"]
@@ -97,14 +97,14 @@ def test_a_command_that_must_be_isolated_does_not_run(script: Path, hidden: str)
 
 
 @needs_linux
-def test_where_the_setting_requires_it_no_command_runs(script: Path) -> None:
+def test_setting_requires_isolation_for_every_command(script: Path) -> None:
     code, answer = run(script, "loosely", "mark", hidden=LANDLOCK, TOOLI_ISOLATION="required")
     assert (code, answer["error"]["code"]) == (30, "E2006")
     assert not (script.parent / "mark").exists()
 
 
 @needs_linux
-def test_a_setting_that_wants_it_does_not_loosen_what_the_author_requires(script: Path) -> None:
+def test_setting_does_not_weaken_a_required_isolation(script: Path) -> None:
     for value in ("off", "wanted"):
         code, answer = run(script, "strictly", "mark", hidden=LANDLOCK, TOOLI_ISOLATION=value)
         assert (code, answer["error"]["code"]) == (30, "E2006")
@@ -114,7 +114,7 @@ def test_a_setting_that_wants_it_does_not_loosen_what_the_author_requires(script
 # ------------------------------------------------------------------ a simulated kernel
 
 
-def lacking(number: int) -> Any:
+def failing_syscall(number: int) -> Any:
     """Return a system call that fails."""
 
     def syscall(*_: object) -> int:
@@ -124,9 +124,9 @@ def lacking(number: int) -> Any:
 
 
 @pytest.fixture
-def held() -> tuple[Tooli, list[str]]:
+def app_and_runs() -> tuple[Tooli, list[str]]:
     """Return an app with a command that requires isolation, and a list of its runs."""
-    app = Tooli("held", security_policy="off")
+    app = Tooli("isolated", security_policy="off")
     ran: list[str] = []
 
     @app.command(isolation="required")
@@ -138,21 +138,21 @@ def held() -> tuple[Tooli, list[str]]:
 
 
 @pytest.mark.parametrize("number", [errno.ENOSYS, errno.EOPNOTSUPP, errno.EPERM])
-def test_whatever_landlock_answers(
-    held: tuple[Tooli, list[str]], monkeypatch: pytest.MonkeyPatch, number: int
+def test_landlock_errors(
+    app_and_runs: tuple[Tooli, list[str]], monkeypatch: pytest.MonkeyPatch, number: int
 ) -> None:
-    app, ran = held
-    monkeypatch.setattr(landlock, "syscall", lacking(number))
+    app, ran = app_and_runs
+    monkeypatch.setattr(landlock, "syscall", failing_syscall(number))
     found = app.call("work")
     assert found.error is not None and found.error.code == "E2006"
     assert not ran
 
 
 async def test_from_async_code_and_as_streams(
-    held: tuple[Tooli, list[str]], monkeypatch: pytest.MonkeyPatch
+    app_and_runs: tuple[Tooli, list[str]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    app, ran = held
-    monkeypatch.setattr(landlock, "syscall", lacking(errno.ENOSYS))
+    app, ran = app_and_runs
+    monkeypatch.setattr(landlock, "syscall", failing_syscall(errno.ENOSYS))
     found = await app.acall("work")
     assert found.error is not None and found.error.code == "E2006"
     with pytest.raises(Exception, match="requires isolation"):
@@ -164,9 +164,9 @@ async def test_from_async_code_and_as_streams(
 
 @pytest.mark.parametrize(("name", "machine"), [("darwin", "arm64"), ("linux", "riscv64")])
 def test_on_another_system_or_processor(
-    held: tuple[Tooli, list[str]], monkeypatch: pytest.MonkeyPatch, name: str, machine: str
+    app_and_runs: tuple[Tooli, list[str]], monkeypatch: pytest.MonkeyPatch, name: str, machine: str
 ) -> None:
-    app, ran = held
+    app, ran = app_and_runs
     monkeypatch.setattr(syscalls.sys, "platform", name)
     fields = (*("Linux", "here", "6", "1"), machine)
     monkeypatch.setattr(syscalls.os, "uname", lambda: os.uname_result(fields))
@@ -175,12 +175,14 @@ def test_on_another_system_or_processor(
     assert not ran
 
 
-def test_over_http_and_mcp(held: tuple[Tooli, list[str]], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_over_http_and_mcp(
+    app_and_runs: tuple[Tooli, list[str]], monkeypatch: pytest.MonkeyPatch
+) -> None:
     from tooli.core.call import Caller
     from tooli.serving.dispatcher import ToolDispatcher
 
-    app, ran = held
-    monkeypatch.setattr(landlock, "syscall", lacking(errno.ENOSYS))
+    app, ran = app_and_runs
+    monkeypatch.setattr(landlock, "syscall", failing_syscall(errno.ENOSYS))
     desk = ToolDispatcher(app)
     for surface in ("http", "mcp"):
         answer = desk.prepare(desk.tools["work"], {}, Caller(surface)).run()
@@ -189,14 +191,14 @@ def test_over_http_and_mcp(held: tuple[Tooli, list[str]], monkeypatch: pytest.Mo
     assert not ran
 
 
-def test_wanted_and_not_to_be_had_is_a_warning(
+def test_missing_optional_isolation_is_a_warning(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setenv("TOOLI_ISOLATION", "wanted")
     monkeypatch.setenv("TOOLI_STATE_DIR", str(tmp_path))
-    monkeypatch.setattr(landlock, "syscall", lacking(errno.ENOSYS))
-    monkeypatch.setattr(seccomp, "syscall", lacking(errno.ENOSYS))
-    app = Tooli("held")
+    monkeypatch.setattr(landlock, "syscall", failing_syscall(errno.ENOSYS))
+    monkeypatch.setattr(seccomp, "syscall", failing_syscall(errno.ENOSYS))
+    app = Tooli("isolated")
 
     @app.command()
     def work() -> str:
@@ -210,7 +212,7 @@ def test_wanted_and_not_to_be_had_is_a_warning(
 def test_an_invalid_value_is_refused_at_registration() -> None:
     from tooli.errors import DefinitionError
 
-    app = Tooli("held")
+    app = Tooli("isolated")
 
     with pytest.raises(DefinitionError, match="isolation="):
 
@@ -224,8 +226,8 @@ def test_an_invalid_setting_runs_nothing(
 ) -> None:
     monkeypatch.setenv("TOOLI_ISOLATION", value)
     monkeypatch.setenv("TOOLI_STATE_DIR", str(tmp_path))
-    monkeypatch.setattr(landlock, "syscall", lacking(errno.ENOSYS))
-    app = Tooli("held")
+    monkeypatch.setattr(landlock, "syscall", failing_syscall(errno.ENOSYS))
+    app = Tooli("isolated")
     ran: list[str] = []
 
     @app.command()

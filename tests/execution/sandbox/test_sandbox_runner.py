@@ -36,78 +36,80 @@ def tree(tmp_path: Path) -> Path:
 # ------------------------------------------------------------------ files
 
 
-def test_what_is_declared_is_read_and_nothing_beside_it(tree: Path) -> None:
-    words = [f"fs:read:{tree}/in"]
-    assert sandboxed(words, lambda: (tree / "in/file").read_text()).value == "in"
-    assert sandboxed(words, lambda: os.listdir(tree / "in")).value == ["file"]
-    assert sandboxed(words, lambda: (tree / "out/file").read_text()).errno == errno.EACCES
-    assert sandboxed(words, lambda: os.listdir(tree / "out")).errno == errno.EACCES
-    assert sandboxed(words, lambda: (tree / "in/file").write_text("x")).errno == errno.EACCES
+def test_only_declared_paths_are_readable(tree: Path) -> None:
+    capabilities = [f"fs:read:{tree}/in"]
+    assert sandboxed(capabilities, lambda: (tree / "in/file").read_text()).value == "in"
+    assert sandboxed(capabilities, lambda: os.listdir(tree / "in")).value == ["file"]
+    assert sandboxed(capabilities, lambda: (tree / "out/file").read_text()).errno == errno.EACCES
+    assert sandboxed(capabilities, lambda: os.listdir(tree / "out")).errno == errno.EACCES
+    assert sandboxed(capabilities, lambda: (tree / "in/file").write_text("x")).errno == errno.EACCES
 
 
-def test_a_single_file_is_declared(tree: Path) -> None:
-    words = [f"fs:read:{tree}/in/file"]
+def test_declared_single_file(tree: Path) -> None:
+    capabilities = [f"fs:read:{tree}/in/file"]
     (tree / "in/other").write_text("other")
-    assert sandboxed(words, lambda: (tree / "in/file").read_text()).value == "in"
-    assert sandboxed(words, lambda: (tree / "in/other").read_text()).errno == errno.EACCES
+    assert sandboxed(capabilities, lambda: (tree / "in/file").read_text()).value == "in"
+    assert sandboxed(capabilities, lambda: (tree / "in/other").read_text()).errno == errno.EACCES
 
 
-def test_nothing_declared_is_nothing_read(tree: Path) -> None:
+def test_nothing_is_readable_without_capabilities(tree: Path) -> None:
     for place in (tree / "in/file", Path("/etc/passwd"), Path("/etc/hostname")):
         assert sandboxed([], place.read_bytes).errno == errno.EACCES
     assert sandboxed([], lambda: os.listdir(Path.home())).errno == errno.EACCES
 
 
-def test_to_write_is_not_to_read_and_not_to_delete(tree: Path) -> None:
-    words = [f"fs:write:{tree}/in"]
-    assert sandboxed(words, lambda: (tree / "in/new").write_text("n")).value == 1
+def test_write_does_not_include_read_and_delete(tree: Path) -> None:
+    capabilities = [f"fs:write:{tree}/in"]
+    assert sandboxed(capabilities, lambda: (tree / "in/new").write_text("n")).value == 1
     assert (tree / "in/new").read_text() == "n"
-    assert sandboxed(words, lambda: (tree / "in/deep").mkdir()).error is None
-    assert sandboxed(words, lambda: (tree / "in/file").read_text()).errno == errno.EACCES
-    assert sandboxed(words, lambda: (tree / "in/file").unlink()).errno == errno.EACCES
-    assert sandboxed(words, lambda: os.rename(tree / "in/new", tree / "in/n")).errno is not None
-    assert sandboxed(words, lambda: (tree / "out/new").write_text("n")).errno == errno.EACCES
+    assert sandboxed(capabilities, lambda: (tree / "in/deep").mkdir()).error is None
+    assert sandboxed(capabilities, lambda: (tree / "in/file").read_text()).errno == errno.EACCES
+    assert sandboxed(capabilities, lambda: (tree / "in/file").unlink()).errno == errno.EACCES
+    assert (
+        sandboxed(capabilities, lambda: os.rename(tree / "in/new", tree / "in/n")).errno is not None
+    )
+    assert sandboxed(capabilities, lambda: (tree / "out/new").write_text("n")).errno == errno.EACCES
     assert not (tree / "out/new").exists()
 
 
-def test_to_delete_takes_its_own_word(tree: Path) -> None:
-    words = [f"fs:delete:{tree}/in"]
-    assert sandboxed(words, lambda: (tree / "in/file").write_text("")).errno == errno.EACCES
-    assert sandboxed(words, lambda: (tree / "in/file").unlink()).error is None
+def test_delete_needs_its_own_capability(tree: Path) -> None:
+    capabilities = [f"fs:delete:{tree}/in"]
+    assert sandboxed(capabilities, lambda: (tree / "in/file").write_text("")).errno == errno.EACCES
+    assert sandboxed(capabilities, lambda: (tree / "in/file").unlink()).error is None
     assert not (tree / "in/file").exists()
-    assert sandboxed(words, lambda: (tree / "out/file").unlink()).errno == errno.EACCES
-    both = [f"fs:write:{tree}/in", *words]
+    assert sandboxed(capabilities, lambda: (tree / "out/file").unlink()).errno == errno.EACCES
+    both = [f"fs:write:{tree}/in", *capabilities]
     (tree / "in/draft").write_text("d")
     assert sandboxed(both, lambda: os.replace(tree / "in/draft", tree / "in/made")).error is None
 
 
-def test_everywhere_is_everywhere(tree: Path) -> None:
+def test_capability_without_a_path(tree: Path) -> None:
     assert sandboxed(["fs:read"], lambda: (tree / "out/file").read_text()).value == "out"
     assert sandboxed(["fs:write"], lambda: (tree / "out/file").write_text("x")).value == 1
     assert sandboxed(["fs:write"], lambda: (tree / "out/file").chmod(0o600)).error is None
     assert sandboxed(["fs:read"], lambda: (tree / "out/file").write_text("x")).errno == errno.EACCES
 
 
-def test_what_is_denied_is_taken_out_of_what_is_declared(tree: Path) -> None:
+def test_denied_paths_are_excluded(tree: Path) -> None:
     (tree / "in/private").mkdir()
     (tree / "in/private/key").write_text("k")
-    held = AllowedAccess(reads=(str(tree / "in"),), denied=(str(tree / "in/private"),))
-    assert sandboxed(held, lambda: (tree / "in/file").read_text()).value == "in"
-    assert sandboxed(held, lambda: (tree / "in/private/key").read_text()).errno == errno.EACCES
+    access = AllowedAccess(reads=(str(tree / "in"),), denied=(str(tree / "in/private"),))
+    assert sandboxed(access, lambda: (tree / "in/file").read_text()).value == "in"
+    assert sandboxed(access, lambda: (tree / "in/private/key").read_text()).errno == errno.EACCES
     wide = AllowedAccess(reads=None, denied=(str(tree / "in"),))
     assert sandboxed(wide, lambda: (tree / "out/file").read_text()).value == "out"
     assert sandboxed(wide, lambda: (tree / "in/file").read_text()).errno == errno.EACCES
     assert sandboxed(wide, lambda: (tree / "in/private/key").read_text()).errno == errno.EACCES
 
 
-def test_a_link_that_takes_the_place_of_what_was_declared_gets_nothing(tree: Path) -> None:
+def test_declared_path_replaced_by_a_link(tree: Path) -> None:
     os.symlink(tree / "out", tree / "turned")
-    held = AllowedAccess(reads=(str(tree / "turned"),))
-    assert sandboxed(held, lambda: (tree / "out/file").read_text()).errno == errno.EACCES
+    access = AllowedAccess(reads=(str(tree / "turned"),))
+    assert sandboxed(access, lambda: (tree / "out/file").read_text()).errno == errno.EACCES
 
 
-def test_how_files_look_is_changed_by_nobody_who_may_not_write_anywhere(tree: Path) -> None:
-    words = [f"fs:{act}:{tree}/in" for act in ("read", "write", "delete")]
+def test_metadata_changes_need_unrestricted_write(tree: Path) -> None:
+    capabilities = [f"fs:{act}:{tree}/in" for act in ("read", "write", "delete")]
     place = tree / "in/file"
     for change in (
         lambda: os.chmod(place, 0o777),
@@ -115,10 +117,10 @@ def test_how_files_look_is_changed_by_nobody_who_may_not_write_anywhere(tree: Pa
         lambda: os.chown(place, os.getuid(), os.getgid()),
         lambda: os.setxattr(place, "user.x", b"x"),
     ):
-        assert sandboxed(words, change).errno == errno.EPERM
+        assert sandboxed(capabilities, change).errno == errno.EPERM
 
 
-def test_single_files_are_let_in(tree: Path) -> None:
+def test_files_of_the_call_are_accessible(tree: Path) -> None:
     (tree / "out/other").write_text("other")
     files = [(str(tree / "out/file"), landlock.READ_FILE)]
     assert sandboxed([], lambda: (tree / "out/file").read_text(), files=files).value == "out"
@@ -127,9 +129,9 @@ def test_single_files_are_let_in(tree: Path) -> None:
     )
 
 
-def test_temporary_files_have_a_room_of_their_own(tree: Path) -> None:
-    room = tree / "room"
-    room.mkdir()
+def test_private_temp_dir(tree: Path) -> None:
+    temp_dir = tree / "temp_dir"
+    temp_dir.mkdir()
 
     def work() -> str:
         import tempfile
@@ -138,14 +140,14 @@ def test_temporary_files_have_a_room_of_their_own(tree: Path) -> None:
             file.write("x")
             return f"{Path(folder).parent} {Path(file.name).parent}"
 
-    assert sandboxed([], work, room=str(room)).value == f"{room} {room}"
-    assert list(room.iterdir()) == []
+    assert sandboxed([], work, temp_dir=str(temp_dir)).value == f"{temp_dir} {temp_dir}"
+    assert list(temp_dir.iterdir()) == []
 
 
 # ------------------------------------------------------------------ what still works
 
 
-def test_python_goes_on_importing() -> None:
+def test_imports_work() -> None:
     def work() -> list[str]:
         import decimal
         import sqlite3
@@ -163,7 +165,7 @@ def test_python_goes_on_importing() -> None:
     assert sandboxed([], work).error is None
 
 
-def test_threads_and_event_loops_go_on() -> None:
+def test_threads_and_event_loops_work() -> None:
     def work() -> int:
         import asyncio
 
@@ -175,7 +177,7 @@ def test_threads_and_event_loops_go_on() -> None:
     assert sandboxed([], work).value == 7
 
 
-def test_dev_null_is_there() -> None:
+def test_dev_null_is_writable() -> None:
     def work() -> int:
         with open(os.devnull, "w") as file:
             return file.write("gone")
@@ -183,7 +185,7 @@ def test_dev_null_is_there() -> None:
     assert sandboxed([], work).value == 4
 
 
-def test_a_module_beside_a_script_is_found_and_other_files_there_are_not(tree: Path) -> None:
+def test_only_modules_beside_a_script_are_readable(tree: Path) -> None:
     (tree / "neighbour.py").write_text("WORD = 'found'")
     (tree / "pack").mkdir()
     (tree / "pack/__init__.py").write_text("")
@@ -213,7 +215,7 @@ def test_a_module_beside_a_script_is_found_and_other_files_there_are_not(tree: P
     assert done.stdout == "foundinnerdeep and no more\n", done.stderr
 
 
-def test_certificates_that_a_variable_names_are_there_with_the_network(
+def test_certificates_of_variables_need_the_network(
     tree: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     place = tree / "out/ca.pem"
@@ -226,7 +228,7 @@ def test_certificates_that_a_variable_names_are_there_with_the_network(
             assert sandboxed(["net:read"], (tree / "out/file").read_text).errno == errno.EACCES
 
 
-def test_an_archive_of_modules_is_read(tree: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_archive_of_modules_is_readable(tree: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     import zipfile
 
     with zipfile.ZipFile(tree / "more.zip", "w") as file:
@@ -254,7 +256,7 @@ def test_always_readable_paths_match_the_monitor() -> None:
 # ------------------------------------------------------------------ environment, descriptors
 
 
-def test_the_environment_is_what_every_command_has(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_environment_is_reduced(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SECRET_WORD", "hidden")
     monkeypatch.setenv("TOOLI_TOKEN", "hidden")
     monkeypatch.setenv("LC_TIME", "C")
@@ -265,8 +267,8 @@ def test_the_environment_is_what_every_command_has(monkeypatch: pytest.MonkeyPat
     assert allowed["SECRET_WORD"] == "hidden" and "TOOLI_TOKEN" not in allowed
 
 
-def test_every_variable_of_ours_is_either_kept_or_not_for_commands() -> None:
-    """A directory that replaces another is not kept because of its name."""
+def test_every_tooli_variable_is_classified() -> None:
+    """Each variable is either kept in the sandbox or withheld from commands."""
     from tooli.config.setting_definitions import OTHER_VARIABLES, SETTINGS
 
     known = {*OTHER_VARIABLES, *[key.variable for key in SETTINGS.values()]}
@@ -275,7 +277,7 @@ def test_every_variable_of_ours_is_either_kept_or_not_for_commands() -> None:
     assert not sandbox_runner.KEPT_ENV_VARS & {*sandbox_runner.FRAMEWORK_SECRET_VARS, *names}
 
 
-def test_descriptors_are_gone_and_their_numbers_are_taken(tree: Path) -> None:
+def test_inherited_descriptors_become_dev_null(tree: Path) -> None:
     place = os.open(tree / "out/file", os.O_RDWR)
 
     def work() -> list[object]:
@@ -288,7 +290,7 @@ def test_descriptors_are_gone_and_their_numbers_are_taken(tree: Path) -> None:
         os.close(place)
 
 
-def test_no_core_is_left_and_nobody_looks_in() -> None:
+def test_process_has_no_core_dumps_and_is_not_dumpable() -> None:
     def work() -> list[object]:
         import ctypes
         import resource
@@ -299,7 +301,7 @@ def test_no_core_is_left_and_nobody_looks_in() -> None:
 
 
 @pytest.mark.skipif(os.name != "posix" or os.geteuid() != 0, reason="only root has privileges")
-def test_root_keeps_only_what_files_take() -> None:
+def test_root_keeps_only_file_capabilities() -> None:
     found = sandboxed(["fs:read:/proc"], lambda: Path("/proc/self/status").read_text()).value
     effective = int(re.search(r"CapEff:\s*(\w+)", found)[1], 16)  # type: ignore[index]
     assert effective & ~0b11011 == 0
@@ -309,7 +311,7 @@ def test_root_keeps_only_what_files_take() -> None:
 # ------------------------------------------------------------------ network and programs
 
 
-def test_the_network_takes_a_word() -> None:
+def test_network_needs_a_capability() -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = server.getsockname()[1]
 
@@ -321,7 +323,7 @@ def test_the_network_takes_a_word() -> None:
         assert sandboxed(["net:read"], work).value == "127.0.0.1"
 
 
-def test_with_the_network_come_no_sockets_of_this_machine(tree: Path) -> None:
+def test_network_does_not_include_unix_sockets(tree: Path) -> None:
     place = str(tree / "socket")
     with socket.socket(socket.AF_UNIX) as server:
         server.bind(place)
@@ -335,7 +337,7 @@ def test_with_the_network_come_no_sockets_of_this_machine(tree: Path) -> None:
         assert sandboxed(["net:write", "fs:write"], work).error is None
 
 
-def test_programs_take_a_word_and_are_held_to_the_rest(tree: Path) -> None:
+def test_programs_need_a_capability_and_are_restricted(tree: Path) -> None:
     def work() -> list[object]:
         done = subprocess.run(["cat", f"{tree}/out/file", f"{tree}/in/file"], capture_output=True)
         return [done.returncode, done.stdout.decode()]
@@ -344,7 +346,7 @@ def test_programs_take_a_word_and_are_held_to_the_rest(tree: Path) -> None:
     assert sandboxed(["proc:spawn", f"fs:read:{tree}/in"], work).value == [1, "in"]
 
 
-def test_programs_of_a_folder_in_the_path_run(tree: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_programs_on_the_path_run(tree: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     program = tree / "out/hello"
     program.write_text("#!/bin/sh\necho hello\n")
     program.chmod(0o755)
@@ -360,7 +362,7 @@ def test_programs_of_a_folder_in_the_path_run(tree: Path, monkeypatch: pytest.Mo
     assert sandboxed(["proc:spawn"], (tree / "out/file").read_text).errno == errno.EACCES
 
 
-def test_a_python_that_is_started_is_held_as_well(tree: Path) -> None:
+def test_started_python_is_restricted(tree: Path) -> None:
     def work() -> str:
         text = f"import json; open({str(tree / 'out/file')!r})"
         done = subprocess.run([sys.executable, "-c", text], capture_output=True, text=True)
@@ -369,13 +371,13 @@ def test_a_python_that_is_started_is_held_as_well(tree: Path) -> None:
     assert "PermissionError" in sandboxed(["proc:spawn"], work).value
 
 
-def test_nobody_else_is_signalled() -> None:
-    for words in ([], ["proc:spawn"]):
-        assert sandboxed(words, lambda: os.kill(os.getppid(), 0)).errno == errno.EPERM
-        assert sandboxed(words, lambda: os.kill(os.getpid(), 0)).error is None
+def test_signals_to_other_processes_are_refused() -> None:
+    for capabilities in ([], ["proc:spawn"]):
+        assert sandboxed(capabilities, lambda: os.kill(os.getppid(), 0)).errno == errno.EPERM
+        assert sandboxed(capabilities, lambda: os.kill(os.getpid(), 0)).error is None
 
 
-def test_a_child_of_its_own_is_signalled() -> None:
+def test_signals_to_children_are_allowed() -> None:
     def work() -> int:
         child = subprocess.Popen(["sleep", "60"])
         child.kill()
@@ -388,19 +390,21 @@ def test_a_child_of_its_own_is_signalled() -> None:
 
 
 @pytest.mark.parametrize("version", [1, 2, 3, 4, 5])
-def test_what_an_older_landlock_does_not_see_is_refused_by_number(tree: Path, version: int) -> None:
+def test_seccomp_covers_older_landlock_versions(tree: Path, version: int) -> None:
     support = SandboxSupport(version, True)
-    words = [f"fs:{act}:{tree}/in" for act in ("read", "write", "delete")]
+    capabilities = [f"fs:{act}:{tree}/in" for act in ("read", "write", "delete")]
     out = tree / "out/file"
-    assert sandboxed(words, lambda: os.truncate(out, 0), support=support).errno == errno.EACCES
-    assert sandboxed(words, out.read_text, support=support).errno == errno.EACCES
-    assert sandboxed(words, (tree / "in/file").read_text, support=support).value == "in"
+    assert (
+        sandboxed(capabilities, lambda: os.truncate(out, 0), support=support).errno == errno.EACCES
+    )
+    assert sandboxed(capabilities, out.read_text, support=support).errno == errno.EACCES
+    assert sandboxed(capabilities, (tree / "in/file").read_text, support=support).value == "in"
     assert sandboxed([], lambda: os.kill(os.getppid(), 0), support=support).errno == errno.EPERM
     assert sandboxed([], socket.socket, support=support).errno == errno.EACCES
     assert out.read_text() == "out"
 
 
-def test_a_process_with_a_second_thread_is_refused() -> None:
+def test_process_with_a_second_thread_is_refused() -> None:
     from tooli.execution.sandbox.sandbox_runner import enter_sandbox
     from tooli.execution.sandbox.syscalls import SandboxUnavailable
 
@@ -425,7 +429,7 @@ def test_a_process_with_a_second_thread_is_refused() -> None:
         ("/usr/include/asm-generic/unistd.h", 2),
     ],
 )
-def test_the_numbers_are_the_kernels_own(header: str, column: int) -> None:
+def test_syscall_numbers_match_the_kernel_headers(header: str, column: int) -> None:
     if not os.path.exists(header):
         pytest.skip("the kernel's headers are not installed")
     known = dict(re.findall(r"#define __NR(?:3264)?_(\w+)\s+(\d+)", Path(header).read_text()))
@@ -447,7 +451,7 @@ _TABLES = (
 )
 
 
-def test_no_jump_is_too_far() -> None:
+def test_filter_program_fits_the_kernel_limit() -> None:
     rules = seccomp.build_seccomp_rules(
         own_pid=1,
         allow_network=True,
