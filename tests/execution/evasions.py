@@ -1505,7 +1505,7 @@ def url_open(workspace: Workspace) -> Any:
 
     try:
         urlopen(f"http://127.0.0.1:{workspace.tcp}/", timeout=0.2).close()
-    except TimeoutError:  # connected, and nobody answers
+    except TimeoutError:  # connected, but no answer
         return True
 
 

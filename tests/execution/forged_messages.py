@@ -1,4 +1,4 @@
-"""Send forged messages from a sandbox, each in a call of its own: `python forged_messages.py`.
+"""Send forged messages from a sandbox, each in its own call: `python forged_messages.py`.
 
 Prints one JSON object with the result of each. A message is written to every descriptor of the
 process, which include the one that the caller reads. Then the test checks that nothing outside was
@@ -37,7 +37,7 @@ def forgery(make: Callable[[str], list[bytes]]) -> Callable[[str], list[bytes]]:
 
 
 class Bomb:
-    """A pickle that creates a folder where it is loaded."""
+    """An object whose pickle creates a folder when it is loaded."""
 
     def __init__(self, place: str) -> None:
         self.place = place
@@ -60,12 +60,12 @@ def named(module: str, name: str) -> bytes:
 
 
 def set_on(cls: bytes, **values: bytes) -> bytes:
-    """Return BUILD with a slot state on a class: it sets any attribute."""
+    """Return a BUILD opcode that sets attributes of a class (slot state)."""
     return cls + b"N}" + b"".join([short(n) + v + b"s" for n, v in values.items()]) + b"\x86b0"
 
 
 def pickled(kind: str, data: bytes) -> list[bytes]:
-    """Return a frame that contains a pickle, and one that is the pickle."""
+    """Return two frames: one that contains a pickle, and one that is a pickle."""
     return [b"p" + pickle.dumps((kind, b"p" + data), 5), b"p" + data]
 
 
@@ -135,12 +135,12 @@ def plain(kind: Any, *values: Any) -> Callable[[str], list[bytes]]:
 
 FORGERIES.update(
     {
-        "kind_that_is_none": data("value", {"!": ["builtins.eval", "1"]}),
-        "kind_of_a_list": data("value", {"!": [["path"], "/"]}),
+        "unknown_kind": data("value", {"!": ["builtins.eval", "1"]}),
+        "kind_is_a_list": data("value", {"!": [["path"], "/"]}),
         "kind_without_parts": data("value", {"!": ["path"]}),
-        "mark_that_is_none": data("value", {"!": "path"}),
-        "mark_with_more": data("value", {"!": ["path", "/"], "more": 1}),
-        "part_of_another_type": data("value", {"!": ["image", "no bytes", "image/png"]}),
+        "tag_is_not_a_list": data("value", {"!": "path"}),
+        "tag_with_other_keys": data("value", {"!": ["path", "/"], "more": 1}),
+        "part_of_wrong_type": data("value", {"!": ["image", "no bytes", "image/png"]}),
         "step_without_a_name": data(
             "value", {"!": ["step", "run", {"!": ["dict", [[1, 2]]]}, "because"]}
         ),
@@ -148,17 +148,17 @@ FORGERIES.update(
         "set_of_lists": data("value", {"!": ["set", [[1]]]}),
         "depth": lambda _: [b'j["value",' + b"[" * 100_000],
         "marshalled": lambda _: [b"m\xdb" + b"\xff" * 8],
-        "no_pair": lambda _: [b"j[]", b"j5"],
-        "no_message": plain("messages", 1),
+        "not_a_pair": lambda _: [b"j[]", b"j5"],
+        "unknown_message": plain("messages", 1),
         "another_secret": plain("secret", ["secret", "zzzzzzzzz"]),
-        "progress_that_is_none": plain("progress", "far"),
-        "message_by_a_list": plain(["value"], 1),
-        "value_as_it_is": plain("value", 5),
-        "error_that_is_none": plain("error", 5, ["X", 5, None]),
+        "invalid_progress": plain("progress", "far"),
+        "message_kind_is_a_list": plain(["value"], 1),
+        "value_that_is_not_packed": plain("value", 5),
+        "invalid_error": plain("error", 5, ["X", 5, None]),
         "error_with_a_class": plain(
             "error", ["os.system", {"code": ["E1000"], "category": 1, "message": None}, None]
         ),
-        "advice_that_is_none": plain(
+        "invalid_suggestion": plain(
             "error",
             [
                 "X",
@@ -166,11 +166,11 @@ FORGERIES.update(
                 None,
             ],
         ),
-        "acts_that_are_none": data("meta", {"violations": 7}),
-        "acts_of_numbers": data("meta", {"violations": [1, 2]}),
-        "meta_that_is_none": data("meta", 5),
-        "text_that_is_none": plain("text", ["stdout", 5]),
-        "many_answers": plain("item", *range(100)),
+        "violations_are_a_number": data("meta", {"violations": 7}),
+        "violations_of_numbers": data("meta", {"violations": [1, 2]}),
+        "invalid_meta": data("meta", 5),
+        "invalid_text": plain("text", ["stdout", 5]),
+        "too_many_items": plain("item", *range(100)),
         "endless": lambda _: [],
     }
 )
@@ -181,11 +181,11 @@ FORGERIES.update(
 FALSE_MESSAGES: dict[str, Callable[[str], list[bytes]]] = {
     "another_tool": data("meta", {"tool": "somebody.else", "caller_id": "somebody"}),
     "another_level": data("meta", {"enforcement": "none"}),
-    "acts_that_nobody_saw": data("meta", {"violations": [["fs:read", "/x", "E2003"]]}),
-    "warning_of_a_number": plain("warning", 5),
-    "warnings_without_end": plain("warning", *["again"] * 2000),
+    "forged_violations": data("meta", {"violations": [["fs:read", "/x", "E2003"]]}),
+    "warning_is_a_number": plain("warning", 5),
+    "too_many_warnings": plain("warning", *["again"] * 2000),
     "long_warning": plain("warning", "x" * 1_000_000),
-    "exit_code_of_success": plain(
+    "error_with_exit_code_zero": plain(
         "error", ["X", {"code": "E1000", "category": "input", "message": "m", "exit_code": 0}, None]
     ),
 }
@@ -210,7 +210,7 @@ def write_all(frames: list[bytes], endless: bool) -> None:
 def make_app(make: Callable[[str], list[bytes]], place: str, name: str) -> Tooli:
     """Return an app with one command, which sends forged messages."""
     app = Tooli("forging")
-    declared = [] if name == "acts_that_nobody_saw" else ["none"]
+    declared = [] if name == "forged_violations" else ["none"]
 
     @app.command(isolation="required", capabilities=declared or None, timeout=60)
     def forge(secret: SecretInput[str]) -> str:
@@ -221,14 +221,14 @@ def make_app(make: Callable[[str], list[bytes]], place: str, name: str) -> Tooli
 
 
 def snapshot() -> list[dict[str, Any]]:
-    """Return the classes that a message might change."""
+    """Return the attributes of the classes that a message might change."""
     from tooli.core.result_types import NextStep
 
     return [dict(vars(cls)) for cls in (*CHECKED_CLASSES, NextStep)]
 
 
 def try_all() -> dict[str, dict[str, Any]]:
-    """Run each and return the results."""
+    """Send every message and return the results by name."""
     found: dict[str, dict[str, Any]] = {}
     for name, make in {**FORGERIES, **FALSE_MESSAGES}.items():
         with tempfile.TemporaryDirectory() as folder:

@@ -266,7 +266,7 @@ def vanish(code: int = 4) -> str:
 
 @app.command()
 def swarm() -> str:
-    """Fork processes that escape while they are searched, for a limited time."""
+    """Fork new processes, for a limited time, while they are searched for and killed."""
     until = time.monotonic() + 5
     for _ in range(20):
         if os.fork() == 0:

@@ -64,14 +64,14 @@ def test_forged_message_has_no_effect(name: str) -> None:
 @needs_sandbox
 def test_false_but_valid_messages_are_limited() -> None:
     found = {name: one["outcome"] for name, one in forged().items()}
-    assert found["warning_of_a_number"]["meta"]["warnings"][0] == "5"
-    warnings = found["warnings_without_end"]["meta"]["warnings"]
+    assert found["warning_is_a_number"]["meta"]["warnings"][0] == "5"
+    warnings = found["too_many_warnings"]["meta"]["warnings"]
     assert warnings[:3] == ["again"] * 3
     assert "omitted" in warnings[3]
     assert warnings[4] == "996 more warnings that begin with 'again'"
     assert warnings[5:] == ["1 secret was hidden in the result"]
     assert len(found["long_warning"]["meta"]["warnings"][0]) == 10_000
-    assert found["exit_code_of_success"]["error"]["code"] == "E1000"
+    assert found["error_with_exit_code_zero"]["error"]["code"] == "E1000"
 
 
 def test_safe_codec_does_not_load_pickles(tmp_path: Path) -> None:

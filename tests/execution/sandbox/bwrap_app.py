@@ -1,4 +1,4 @@
-"""Run evasion attempts in bubblewrap: `python bwrap_app.py GROUND NAME… --jsonl`, one line for
+"""Run evasion attempts in bubblewrap: `python bwrap_app.py FOLDER NAME… --jsonl`, one line for
 each.
 
 Bubblewrap imports this file again. The files of the attempts are beside its folder.

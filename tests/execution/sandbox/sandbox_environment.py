@@ -1,4 +1,4 @@
-"""Variables and folder layouts that a caller may use to let an isolated command see more.
+"""Variables and folder layouts that could give an isolated command more access.
 
 Each function gets the folder of the app, which contains `secret.txt`, and returns how to run the
 app. The test searches for the token in the answer of the command.
@@ -25,7 +25,7 @@ app = Tooli("held")
 
 
 def show(path: str) -> str:
-    """Tell what is in a file, and in the environment."""
+    """Return the content of a file, and the environment."""
     variables = " ".join(os.environ.values())
     try:
         with open(path, errors="replace") as file:
@@ -58,7 +58,7 @@ class RunSetup(NamedTuple):
 
 
 class Attempt(NamedTuple):
-    """One layout, and the commands that must not see more because of it."""
+    """One layout, and the commands that must not get more access because of it."""
 
     name: str
     commands: tuple[str, ...]

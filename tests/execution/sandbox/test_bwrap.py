@@ -53,7 +53,7 @@ def peek(number: int) -> list[str]:
 
 @app.command(isolation="required", capabilities=WORDS)
 def attempt(port: int) -> dict[str, str]:
-    """Try what is not declared."""
+    """Try undeclared access."""
     out = HERE / "out" / "secret"
     tries = {
         "read": out.read_text,
@@ -84,7 +84,7 @@ def attempt(port: int) -> dict[str, str]:
 
 @app.command(isolation="required")
 def count(items: int, ctx: Context) -> Iterator[dict[str, int]]:
-    """Give items."""
+    """Yield items."""
     ctx.warn("careful")
     for number in range(items):
         yield {"number": number}
@@ -97,21 +97,21 @@ def fail() -> None:
 
 
 class Colour(enum.Enum):
-    """A class of the app's own."""
+    """A class of the app."""
 
     RED = "red"
 
 
 @app.command(isolation="required")
 def paint(colour: Colour) -> str:
-    """Take an argument that is one of those."""
+    """Accept an argument of that class."""
     assert colour is Colour.RED
     return colour.value
 
 
 @app.command(isolation="required", capabilities=["proc:spawn"])
 def start() -> str:
-    """Start programs: one of the system's, one of the caller's, and Python."""
+    """Start a program of the system, one of the caller, and Python."""
     words = [["cat", str(HERE / "in/own")], ["hello"], [sys.executable, "-c", "print(1)"]]
     return " ".join([str(subprocess.run(one, capture_output=True).returncode) for one in words])
 

@@ -1,4 +1,4 @@
-"""Isolated commands give the same answers on every interface."""
+"""Isolated commands give the same results on every interface."""
 
 from __future__ import annotations
 
@@ -148,7 +148,7 @@ def test_temporary_folder_is_removed(app: Tooli, tmp_path: Path, monkeypatch: An
 
 # ------------------------------------------------------------------ several at once
 
-SHARING = """
+CONCURRENT_APP = """
 import tempfile
 from tooli import Tooli
 
@@ -157,14 +157,14 @@ GATES = ["fs:read:./gate-a", "fs:read:./gate-b"]
 
 
 def wait(gate: str) -> None:
-    with open(gate) as file:  # until somebody opens the other end, and closes it
+    with open(gate) as file:  # waits until the other end is opened and closed
         file.read()
 
 
 @app.command(isolation="required", capabilities=["fs:write:./report.txt", *GATES])
 def write(gate: str) -> str:
     with open("report.txt", "w") as file:
-        file.write("important")  # in a buffer until the end, as ever
+        file.write("important")  # buffered until the file is closed
         wait(gate)
     return "written"
 
@@ -193,14 +193,14 @@ app()
 """
 
 
-class Sharing:
-    """Calls of one app in processes of their own, which wait at a gate."""
+class ConcurrentCalls:
+    """Concurrent calls of one app, each in a process that waits at a named pipe."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        self.rooms = folder / "rooms"
-        self.rooms.mkdir()
-        (folder / "held.py").write_text(SHARING)
+        self.temp_root = folder / "temp"
+        self.temp_root.mkdir()
+        (folder / "held.py").write_text(CONCURRENT_APP)
         for name in ("gate-a", "gate-b"):
             os.mkfifo(folder / name)
 
@@ -211,21 +211,21 @@ class Sharing:
             [sys.executable, "held.py", *words, "--json"],
             stdout=subprocess.PIPE,
             cwd=self.folder,
-            env=environment(TOOLI_STATE_DIR=state, TMPDIR=str(self.rooms)),
+            env=environment(TOOLI_STATE_DIR=state, TMPDIR=str(self.temp_root)),
         )
 
-    def meet(self, process: subprocess.Popen[bytes], gate: str) -> int:
-        """Return the other end of the gate of a call."""
+    def wait_for(self, process: subprocess.Popen[bytes], gate: str) -> int:
+        """Wait until a call has opened its pipe; return the other end."""
         while process.poll() is None:
             try:
                 return os.open(self.folder / gate, os.O_WRONLY | os.O_NONBLOCK)
-            except OSError as nobody:
-                assert nobody.errno == errno.ENXIO
+            except OSError as error:
+                assert error.errno == errno.ENXIO  # the pipe has no reader yet
                 time.sleep(0.01)
         raise AssertionError(process.communicate())
 
     def end(self, process: subprocess.Popen[bytes], gate: int | None = None) -> Any:
-        """Open the gate of a call and return its result."""
+        """Let a call continue and return its result."""
         if gate is not None:
             os.close(gate)
         out, _ = process.communicate(timeout=60)
@@ -235,34 +235,34 @@ class Sharing:
 
 
 @pytest.fixture
-def sharing(tmp_path: Path) -> Sharing:
-    """An app whose calls meet."""
-    return Sharing(tmp_path.resolve())
+def calls(tmp_path: Path) -> ConcurrentCalls:
+    """An app for concurrent calls."""
+    return ConcurrentCalls(tmp_path.resolve())
 
 
-def test_call_does_not_remove_files_of_another_call(sharing: Sharing) -> None:
-    first = sharing.start("look", "gate-b")  # the file exists
-    one = sharing.meet(first, "gate-b")
-    second = sharing.start("write", "gate-a")
-    other = sharing.meet(second, "gate-a")
-    assert sharing.end(first, one) == "looked"
-    assert sharing.end(second, other) == "written"
-    assert (sharing.folder / "report.txt").read_text() == "important"
+def test_call_does_not_remove_files_of_another_call(calls: ConcurrentCalls) -> None:
+    first = calls.start("look", "gate-b")  # the file exists
+    one = calls.wait_for(first, "gate-b")
+    second = calls.start("write", "gate-a")
+    other = calls.wait_for(second, "gate-a")
+    assert calls.end(first, one) == "looked"
+    assert calls.end(second, other) == "written"
+    assert (calls.folder / "report.txt").read_text() == "important"
 
 
-def test_temporary_folder_of_a_killed_call_is_removed_later(sharing: Sharing) -> None:
-    killed = sharing.start("draft", "gate-a")
-    gate = sharing.meet(killed, "gate-a")
+def test_temporary_folder_of_a_killed_call_is_removed_later(calls: ConcurrentCalls) -> None:
+    killed = calls.start("draft", "gate-a")
+    gate = calls.wait_for(killed, "gate-a")
     killed.kill()
     killed.communicate()
     os.close(gate)
-    assert [list(room.iterdir()) for room in sharing.rooms.iterdir()] != [[]]
-    living = sharing.start("draft", "gate-b")
-    gate = sharing.meet(living, "gate-b")
-    assert len(list(sharing.rooms.iterdir())) == 1
-    assert sharing.end(sharing.start("nothing")) == "done"
-    assert sharing.end(living, gate) == "kept"
-    assert list(sharing.rooms.iterdir()) == []
+    assert [list(room.iterdir()) for room in calls.temp_root.iterdir()] != [[]]
+    living = calls.start("draft", "gate-b")
+    gate = calls.wait_for(living, "gate-b")
+    assert len(list(calls.temp_root.iterdir())) == 1
+    assert calls.end(calls.start("nothing")) == "done"
+    assert calls.end(living, gate) == "kept"
+    assert list(calls.temp_root.iterdir()) == []
 
 
 # ------------------------------------------------------------------ inputs and outputs

@@ -24,7 +24,7 @@ LANDLOCK = "444,445,446"
 SECCOMP = "277" if platform.machine() == "aarch64" else "317"
 needs_linux = pytest.mark.skipif(
     bool(sandbox_runner.detect_sandbox_support().missing),
-    reason="there is nothing here to be hidden",
+    reason="needs Landlock and seccomp",
 )
 
 APP = '''
@@ -38,14 +38,14 @@ app = Tooli("isolated", security_policy="off")
 
 @app.command(isolation="required", capabilities=["fs:write"])
 def strictly(mark: Path) -> str:
-    """Leave a mark."""
+    """Write a file."""
     mark.write_text("ran")
     return "ran"
 
 
 @app.command(capabilities=["fs:write"])
 def loosely(mark: Path) -> str:
-    """Leave a mark."""
+    """Write a file."""
     mark.write_text("ran")
     return "ran"
 
