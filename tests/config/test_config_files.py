@@ -44,8 +44,8 @@ def test_quick_check_finds_every_settings_file(
     for name in ("HOME", "XDG_CONFIG_HOME", "TOOLI_CONFIG"):
         monkeypatch.delenv(name, raising=False)
     files = config_files.find_config_files(os.environ)
-    found = [one for one in files if str(tmp_path) in one.path]
-    relevant = [one for one in found if "TOOLI_" in text or one.layer != ".env"]
+    found = [config for config in files if str(tmp_path) in config.path]
+    relevant = [config for config in found if "TOOLI_" in text or config.layer != ".env"]
     assert process._has_config_file() or not relevant
     if not found and not file.endswith(".env"):
         assert not process._has_config_file()

@@ -54,7 +54,7 @@ TREES = st.recursive(VALUES, lambda inner: st.dictionaries(NAMES, inner, max_siz
 class TestYaml:
     def test_plain_yaml(self) -> None:
         text = (
-            "---\n# ours\noutput: json  # as ever\n\n"
+            "---\n# comment\noutput: json  # comment\n\n"
             "apps:\n  'my-app':\n    quiet: yes\nb.c: \"x\"\n"
         )
         assert by_name(read_plain_yaml(text)) == {
@@ -128,7 +128,7 @@ class TestYaml:
             "[1, 2]\n",
             "? [a]\n: 1\n",
             "a: &x {b: *x}\n",
-            "a: *nobody\n",
+            "a: *undefined\n",
             "{" * 3000,
         ],
     )

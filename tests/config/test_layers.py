@@ -68,10 +68,10 @@ class Machine:
 
 @pytest.fixture
 def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Machine:
-    made = Machine(tmp_path)
-    monkeypatch.setattr(config_files, "SYSTEM_CONFIG_PATH", str(made.system))
-    monkeypatch.setattr(process, "SYSTEM_CONFIG_PATH", str(made.system))
-    return made
+    machine = Machine(tmp_path)
+    monkeypatch.setattr(config_files, "SYSTEM_CONFIG_PATH", str(machine.system))
+    monkeypatch.setattr(process, "SYSTEM_CONFIG_PATH", str(machine.system))
+    return machine
 
 
 def resolve_layers(machine: Machine, key: str, layers: set[str]) -> Settings:
@@ -92,7 +92,7 @@ def resolve_layers(machine: Machine, key: str, layers: set[str]) -> Settings:
 
 @pytest.mark.parametrize("key", VALUES)
 def test_layer_precedence(machine: Machine, key: str) -> None:
-    seen = 0
+    combination_count = 0
     for combination in COMBINATIONS:
         layers = {layer for layer, present in zip(LAYERS, combination, strict=True) if present}
         settings = resolve_layers(machine, key, layers)
@@ -112,8 +112,8 @@ def test_layer_precedence(machine: Machine, key: str) -> None:
             assert value.layer == next((layer for layer in LAYERS if layer in layers), "default")
             if value.layer in machine.files:
                 assert value.origin == f"{machine.files[value.layer]}:2"
-        seen += 1
-    assert seen == 128
+        combination_count += 1
+    assert combination_count == 128
 
 
 def test_layer_precedence_on_command_line(
@@ -147,11 +147,11 @@ def test_layer_precedence_on_command_line(
         assert done.exit_code == 0
         starts = {"json": '{"ok":true', "jsonl": "1\n2\n", "text": "1\n2\n", "plain": "1\n2\n"}
         assert done.stdout.startswith(starts[expected]), (sorted(layers), done.stdout)
-        shown = invoke(app, "config", "show", "--origin", "--json", env=env).result["output"]
-        assert shown["layer"] == "flag"
-        layers_below = [one["layer"] for one in shown["overruled"]]
-        held = [one for one in LAYERS[1:6] if one in layers]
-        assert layers_below == [*held, "default"]
+        setting = invoke(app, "config", "show", "--origin", "--json", env=env).result["output"]
+        assert setting["layer"] == "flag"
+        layers_below = [value["layer"] for value in setting["overruled"]]
+        expected_layers = [layer for layer in LAYERS[1:6] if layer in layers]
+        assert layers_below == [*expected_layers, "default"]
 
 
 class TestSections:
@@ -306,10 +306,10 @@ class TestProject:
     def test_deleted_working_directory(
         self, machine: Machine, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        gone = machine.here / "gone"
-        gone.mkdir()
-        monkeypatch.chdir(gone)
-        gone.rmdir()
+        deleted = machine.here / "deleted"
+        deleted.mkdir()
+        monkeypatch.chdir(deleted)
+        deleted.rmdir()
         assert resolve_settings("shop", env={}).get("output") == "auto"
         assert not process._has_config_file()
         monkeypatch.chdir(machine.here)

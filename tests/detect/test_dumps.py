@@ -74,17 +74,19 @@ def test_detected_caller(dump: dict[str, Any]) -> None:
 
 @named
 def test_caller_detected_in_process(app: Path, dump: dict[str, Any]) -> None:
-    kept = {k: v for k, v in dump["environment"].items() if k not in ("HOME", "PWD", "PATH")}
+    variables = {k: v for k, v in dump["environment"].items() if k not in ("HOME", "PWD", "PATH")}
     path = environment()["PATH"]
     if "/.pi/" in dump["environment"]["PATH"]:
         path = f"/nowhere/.pi/agent/bin:{path}"
-    env = environment(**kept, PATH=path)
+    env = environment(**variables, PATH=path)
     response = envelope(run(app, "stock", "pears", env=env).out)
     assert response["result"] == {"item": "pears"}
     expected = dump["expected"]
     assert response["meta"].get("caller_id") == expected["agent"]
     assert response["meta"].get("caller_version") == expected.get("version")
-    assert "session_id" not in response["meta"]  # it is the agent's, not one of ours
+    assert (
+        "session_id" not in response["meta"]
+    )  # the session of the agent is not a session of tooli
     printed = run(app, "shout", "pears", env=env).out
     if expected["agent"] is None:
         assert printed == b"pears\n"

@@ -17,7 +17,7 @@ class Site:
     def __init__(self, address: str) -> None:
         self.address = address
         self.pages: dict[str, tuple[str, bytes] | Callable[[Any], None]] = {}
-        self.asked: list[str] = []
+        self.requested_paths: list[str] = []
 
     def __call__(self, path: str) -> str:
         return f"http://{self.address}{path}"
@@ -38,8 +38,8 @@ def site() -> Iterator[Site]:
 
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
-            made.asked.append(self.path)
-            page = made.pages.get(self.path)
+            running.requested_paths.append(self.path)
+            page = running.pages.get(self.path)
             if callable(page):
                 page(self)
             elif page is None:
@@ -55,11 +55,11 @@ def site() -> Iterator[Site]:
             pass
 
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    made = Site(f"127.0.0.1:{server.server_port}")
+    running = Site(f"127.0.0.1:{server.server_port}")
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
     thread.start()
     try:
-        yield made
+        yield running
     finally:
         server.shutdown()
         thread.join()

@@ -32,7 +32,7 @@ def make_app() -> Tooli:
     @app.command()
     def login(token: SecretInput[str], user: str = "me", port: int = 1) -> dict:
         """Log in."""
-        return {"length": len(token.reveal()), "shown": f"{token}", "itself": token}
+        return {"length": len(token.reveal()), "text": f"{token}", "secret": token}
 
     @app.command()
     def number(pin: Annotated[SecretInput[int], Option("--pin", envvar="VAULT_PIN")]) -> int:
@@ -84,7 +84,7 @@ def app() -> Tooli:
 
 def test_every_representation_is_masked() -> None:
     secret = SecretInput(CANARY)
-    shown = [
+    texts = [
         *(repr(secret), str(secret), f"{secret}", f"{secret!r}", f"{secret:>30}", str((secret,))),
         *(
             repr([secret]),
@@ -94,7 +94,7 @@ def test_every_representation_is_masked() -> None:
         ),
         *(repr(vars(type(secret))), repr(dir(secret))),
     ]
-    assert not any(CANARY in text for text in shown)
+    assert not any(CANARY in text for text in texts)
     assert secret.reveal() == CANARY
     with pytest.raises(TypeError, match="cannot be pickled") as refused:
         pickle.dumps(secret)
@@ -134,7 +134,7 @@ def test_secret_from_file(app: Tooli, tmp_path: Path, ending: str) -> None:
     file = tmp_path / "token"
     file.write_bytes((CANARY + ending).encode())
     done = invoke(app, "login", f"@{file}", mode="json")
-    assert done.result == {"length": len(CANARY), "shown": "***", "itself": "***"}
+    assert done.result == {"length": len(CANARY), "text": "***", "secret": "***"}
 
 
 def test_secret_from_stdin(app: Tooli) -> None:

@@ -225,18 +225,18 @@ def test_option_does_not_read_pipe_by_default() -> None:
 
 
 def test_open_files_are_closed(tmp_path: Path) -> None:
-    kept: list[Any] = []
-    app = Tooli("keeps")
+    opened: list[Any] = []
+    app = Tooli("reads")
 
     @app.command()
     def read(data: StdinOr[Path]) -> None:
-        kept.append(data.open())
+        opened.append(data.open())
 
     file = tmp_path / "a"
     file.write_text("x")
     assert app.call("read", data=file).ok
     with pytest.raises(ValueError, match="closed"):
-        kept[0].read()
+        opened[0].read()
 
 
 async def test_async_function_reads_in_thread(tmp_path: Path) -> None:
@@ -244,13 +244,13 @@ async def test_async_function_reads_in_thread(tmp_path: Path) -> None:
     import threading
 
     app = Tooli("later")
-    seen: list[Any] = []
+    threads: list[Any] = []
 
     class RecordingInput(Input):
         __slots__ = ()
 
         def read_text(self, *a: Any, **k: Any) -> str:
-            seen.append(threading.current_thread())
+            threads.append(threading.current_thread())
             return super().read_text(*a, **k)
 
     @app.command()
@@ -266,8 +266,8 @@ async def test_async_function_reads_in_thread(tmp_path: Path) -> None:
     assert (await app.acall("one", data=RecordingInput(str(file)))).result == "x"
     assert [item async for item in app.astream("many", data=RecordingInput(str(file)))] == ["x"]
     assert app.call("many", data=RecordingInput(str(file))).result == ["x"]
-    assert len(seen) == 3
-    assert threading.main_thread() not in seen
+    assert len(threads) == 3
+    assert threading.main_thread() not in threads
 
 
 def test_nul_separated_records(app: Tooli) -> None:

@@ -86,9 +86,9 @@ def test_schemas_at_path() -> None:
     ],
 )
 def test_selected_fields(text: str, expected: dict[str, Any]) -> None:
-    shown = compile_selection(text, FIELDS)(RECORDS[0])
-    assert shown == expected
-    assert list(shown) == list(expected)
+    selected = compile_selection(text, FIELDS)(RECORDS[0])
+    assert selected == expected
+    assert list(selected) == list(expected)
 
 
 def test_missing_fields_are_left_out() -> None:

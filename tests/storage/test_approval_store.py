@@ -74,9 +74,9 @@ class TestOneRequest:
 
     def test_grant_is_used_once(self, store: ApprovalStore, match: str) -> None:
         request = granted(store, match)
-        taken = store.claim_grant(match)
-        assert taken is not None
-        assert taken.id == request.id
+        claimed = store.claim_grant(match)
+        assert claimed is not None
+        assert claimed.id == request.id
         assert store.claim_grant(match) is None
         assert store.list_pending("files") == []
 
@@ -180,10 +180,10 @@ class TestForgery:
     ) -> None:
         request = granted(store, match)
         path = home / "approvals" / f"{match}.{request.id}.granted"
-        kept = path.read_bytes()
+        data = path.read_bytes()
         assert store.claim_grant(match) is not None
         for _ in range(3):
-            path.write_bytes(kept)
+            path.write_bytes(data)
             assert store.claim_grant(match) is None
 
     @pytest.mark.skipif(os.name == "nt", reason="needs symbolic links")

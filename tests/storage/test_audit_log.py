@@ -95,8 +95,8 @@ def repeat(lines: list[bytes]) -> list[bytes]:
 
 
 def insert(lines: list[bytes]) -> list[bytes]:
-    made = lines[2].replace(b'"number":2', b'"number":7')
-    return [*lines[:3], made, *lines[3:]]
+    inserted = lines[2].replace(b'"number":2', b'"number":7')
+    return [*lines[:3], inserted, *lines[3:]]
 
 
 def insert_garbage(lines: list[bytes]) -> list[bytes]:
@@ -106,13 +106,13 @@ def insert_garbage(lines: list[bytes]) -> list[bytes]:
 def sign_without_key(lines: list[bytes]) -> list[bytes]:
     """Rewrite the log from the third line on, with the format but without the key."""
     records = [json.loads(line) for line in lines]
-    made, prev = lines[:2], records[1]["sum"]
+    rewritten, prev = lines[:2], records[1]["sum"]
     for record in records[2:]:
         facts = {k: v for k, v in record.items() if k not in ("prev", "sum", "seq")}
         line = audit_log.encode_line({"seq": record["seq"], "prev": prev, **facts}, b"")
         prev = json.loads(line)["sum"]
-        made = [*made, line]
-    return made
+        rewritten = [*rewritten, line]
+    return rewritten
 
 
 def cut(lines: list[bytes]) -> list[bytes]:
@@ -151,8 +151,8 @@ def test_tampering_is_detected(
 def test_missing_or_invalid_head_is_detected(log: Path) -> None:
     write(log, 4)
     head = Path(f"{log}.head")
-    kept = head.read_bytes()
-    for data in (b"", b"nonsense", kept.replace(b"4", b"3", 1), b"\0" * 87):
+    valid_head = head.read_bytes()
+    for data in (b"", b"nonsense", valid_head.replace(b"4", b"3", 1), b"\0" * 87):
         head.write_bytes(data)
         assert fault(log) is not None
     head.unlink()
@@ -198,11 +198,11 @@ def test_crash_before_head_is_written(log: Path, length: int) -> None:
     """The log stays valid, whichever part of the line was written."""
     write(log, 3)
     head = Path(f"{log}.head")
-    before, kept = log.read_bytes(), head.read_bytes()
+    before, old_head = log.read_bytes(), head.read_bytes()
     write(log, 1)
     last = log.read_bytes()[len(before) :]
     log.write_bytes(before + last[:length])
-    head.write_bytes(kept)
+    head.write_bytes(old_head)
     write(log, 1)
     assert fault(log) is None
 

@@ -52,8 +52,8 @@ def test_follow_log_across_rotation(log: Path, monkeypatch: pytest.MonkeyPatch) 
             write(log, 1, start=10 + poll)
         return poll > 30
 
-    seen = [record["number"] for record in audit_reader.follow_log(str(log), 0, should_stop)]
-    assert seen == list(range(10, 20))
+    numbers = [record["number"] for record in audit_reader.follow_log(str(log), 0, should_stop)]
+    assert numbers == list(range(10, 20))
 
 
 def test_follow_missing_log(log: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -257,10 +257,10 @@ def test_inherited_connection_stays_open(tmp_path: Path, monkeypatch: pytest.Mon
     connection = store._connection
     assert connection is not None and store._opened_file is not None
     store._opened_file = (store._opened_file[0] + 1, *store._opened_file[1:])
-    kept: list[Any] = []
-    monkeypatch.setattr(idempotency_sqlite, "_inherited_connections", kept)
+    inherited_connections: list[Any] = []
+    monkeypatch.setattr(idempotency_sqlite, "_inherited_connections", inherited_connections)
     assert isinstance(begin(store, KEY.replace(key="k2")), NewAttempt)
-    assert kept == [connection] and store._connection is not connection
+    assert inherited_connections == [connection] and store._connection is not connection
     connection.close()
     store.close()
 

@@ -255,8 +255,8 @@ def test_killed_owner_is_detected(store: IdempotencyStore, address: str) -> None
     found = begin(store)
     assert isinstance(found, IndeterminateAttempt)
     assert found.owner != process_identity.current_process()
-    taken = begin(store, can_rerun=True)
-    assert isinstance(taken, NewAttempt)
+    second = begin(store, can_rerun=True)
+    assert isinstance(second, NewAttempt)
     assert isinstance(begin(store), AlreadyRunning)
 
 
@@ -299,19 +299,21 @@ def _expire_leases(address: str) -> None:
 
 
 def test_concurrent_threads_start_one_attempt(store: IdempotencyStore) -> None:
-    found: list[Any] = []
+    results: list[Any] = []
     gate = threading.Barrier(8)
 
     def race() -> None:
         gate.wait()
-        found.append(begin(store))
+        results.append(begin(store))
 
     threads = [threading.Thread(target=race) for _ in range(8)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    assert sorted([type(one).__name__ for one in found]) == ["AlreadyRunning"] * 7 + ["NewAttempt"]
+    assert sorted([type(result).__name__ for result in results]) == ["AlreadyRunning"] * 7 + [
+        "NewAttempt"
+    ]
 
 
 def test_concurrent_processes_start_one_attempt(address: str) -> None:

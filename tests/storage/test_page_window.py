@@ -162,12 +162,12 @@ def test_stream_search_is_limited(monkeypatch: pytest.MonkeyPatch) -> None:
     page, warnings = second_page(RECORDS, [*range(-20, 0), *RECORDS])
     assert "continues by position" in warnings[0] and page == [-17, -16, -15]
     long = list(range(100))
-    cursor, seen = None, []
+    cursor, records = None, []
     for _ in range(5):
         window = make_window(cursor)
-        seen += read_page(window, long)
+        records += read_page(window, long)
         cursor = window.cursor_after(window.count)
-    assert seen == long[:15]
+    assert records == long[:15]
 
 
 def test_cursor_within_page() -> None:

@@ -240,7 +240,7 @@ def test_set_order_is_deterministic() -> None:
         "sets = {frozenset('ab'), frozenset('bc'), frozenset('xy')}; "
         "print(to_jsonable([{'a', 'b', 'c', 1}, sets], []))"
     )
-    seen = {
+    outputs = {
         subprocess.run(
             [sys.executable, "-c", code],
             env={"PYTHONHASHSEED": seed},
@@ -249,7 +249,7 @@ def test_set_order_is_deterministic() -> None:
         ).stdout
         for seed in ("1", "2", "3")
     }
-    assert len(seen) == 1
+    assert len(outputs) == 1
 
 
 def test_endless_conversion_is_cut() -> None:

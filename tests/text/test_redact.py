@@ -28,11 +28,11 @@ from tooli.text.redact import RecordRedactor, find_safe_cut, is_clean_json, list
 from tooli.text.sanitize import is_clean, sanitize
 
 STANDARD, STRICT, OFF = RedactionPolicy(), RedactionPolicy("strict"), RedactionPolicy("off")
-ODD = (
+UNUSUAL_CHARACTERS = (
     "\x00\x08\x0c\x1b\x7f\x85\x9b\xa0\xad\u061c\u200b\u200c\u200d\u202e"
     "\u2028\u3000\ufe0f\ufeff\U000e0101"
 )
-TEXTS = st.text(st.sampled_from(f'{ODD}ab"\\/bfu0n\n\té日😀\ud800'), max_size=12)
+TEXTS = st.text(st.sampled_from(f'{UNUSUAL_CHARACTERS}ab"\\/bfu0n\n\té日😀\ud800'), max_size=12)
 VALUES = st.recursive(
     TEXTS | st.integers() | st.none() | st.floats(allow_nan=False, allow_infinity=False),
     lambda inner: st.lists(inner, max_size=4) | st.dictionaries(TEXTS, inner, max_size=4),
@@ -150,23 +150,23 @@ def test_present_text() -> None:
 
 
 def test_home_directory_is_shortened(monkeypatch: pytest.MonkeyPatch) -> None:
-    def shown(text: str) -> str:
+    def shorten(text: str) -> str:
         return present_text(text, STRICT)
 
     monkeypatch.setenv("HOME", "/home/ada")
     monkeypatch.setenv("USERPROFILE", "/home/ada")
-    assert shown("/home/ada/x '/home/ada' file:///home/ada/y") == "~/x '~' file://~/y"
-    for kept in (
+    assert shorten("/home/ada/x '/home/ada' file:///home/ada/y") == "~/x '~' file://~/y"
+    for text in (
         "/home/adam/x",
         "/mnt/home/ada/x",
         "x/home/ada",
         "/home/ada.old",
         "${HOME} $(date)",
     ):
-        assert shown(kept) == kept
+        assert shorten(text) == text
     monkeypatch.setenv("HOME", "/")
     monkeypatch.setenv("USERPROFILE", "/")
-    assert shown("/etc/passwd /") == "/etc/passwd /"
+    assert shorten("/etc/passwd /") == "/etc/passwd /"
 
 
 class TestSecrets:
@@ -341,9 +341,9 @@ def test_prompt_is_redacted(monkeypatch: pytest.MonkeyPatch) -> None:
     from tooli.core.call import Call, Options
     from tooli.pipeline import context, terminal_prompts
 
-    asked: list[str] = []
+    questions: list[str] = []
     monkeypatch.setattr(
-        terminal_prompts, "ask_yes_no", lambda question, **_: asked.append(question) or False
+        terminal_prompts, "ask_yes_no", lambda question, **_: questions.append(question) or False
     )
     app = Tooli("app")
 
@@ -353,7 +353,7 @@ def test_prompt_is_redacted(monkeypatch: pytest.MonkeyPatch) -> None:
 
     call = Call(app.find("nothing"), {}, Caller("cli"), [], Options(interactive=True))
     context.Context(call).confirm("Delete \x1b]0;x\x07\u202efile?")
-    assert asked == ["Delete file?"]
+    assert questions == ["Delete file?"]
 
 
 class TestInOneProcess:
@@ -375,8 +375,8 @@ class TestInOneProcess:
     def test_image_data_is_kept(self) -> None:
         picture = {"type": "image", "data": "AAECAw==", "mimeType": "image/png", "note": "\x1b[1mx"}
         assert redact_value(picture, STANDARD, []) == {**picture, "note": "x"}
-        odd = {"type": "image", "data": "\x1b[1mAAE", "mimeType": "image/png"}
-        assert redact_value(odd, STANDARD, [])["data"] == "AAE"
+        invalid = {"type": "image", "data": "\x1b[1mAAE", "mimeType": "image/png"}
+        assert redact_value(invalid, STANDARD, [])["data"] == "AAE"
 
     @pytest.mark.parametrize("key", ["blob", "data"])
     def test_fake_image_is_redacted(self, key: str) -> None:

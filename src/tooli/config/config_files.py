@@ -67,7 +67,7 @@ def original_work_dir() -> str:
 
 
 def find_project_files(folder: str | None = None) -> list[ConfigFile]:
-    """Return the settings files of the project that a folder, by default the current one, is in.
+    """Return the settings files of the project that contains a folder, by default the current one.
 
     The project folder is the nearest folder with a `.tooli.yaml`, a pyproject.toml with a table
     `tool.tooli`, or a `.git`. If there is none, it is the folder itself.

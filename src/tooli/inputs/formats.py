@@ -55,11 +55,7 @@ def read_content(source: Input, annotation: object) -> Any:
             if iterator_item_type(annotation) is not MISSING
             else source.content
         )
-    bare_type = (
-        getattr(annotation, "__origin__", annotation)
-        if hasattr(annotation, "__metadata__")
-        else annotation
-    )
+    bare_type = _strip_annotated(annotation)
     if wants_file(bare_type):
         return source
     item = iterator_item_type(bare_type)
@@ -71,6 +67,11 @@ def read_content(source: Input, annotation: object) -> Any:
     if bare_type is bytes:
         return _validate_content(source, annotation, source.read_bytes())
     return _validate_content(source, annotation, _parse_content(source, annotation))
+
+
+def _strip_annotated(annotation: Any) -> Any:
+    """Return the type inside `Annotated`; other annotations are returned unchanged."""
+    return annotation.__origin__ if hasattr(annotation, "__metadata__") else annotation
 
 
 def wants_file(annotation: object) -> bool:
@@ -207,11 +208,7 @@ def is_plain_instance(annotation: Any, value: Any) -> bool:
 
 def fill_with_content(annotation: Any, value: Any, source: Input) -> Input:
     """Fill an input with content that was passed directly: a value, bytes, or an open file."""
-    bare_type = (
-        getattr(annotation, "__origin__", annotation)
-        if hasattr(annotation, "__metadata__")
-        else annotation
-    )
+    bare_type = _strip_annotated(annotation)
     if isinstance(value, (bytes, bytearray)):
         source.content = bytes(value)
         return source
@@ -237,11 +234,7 @@ def fill_with_content(annotation: Any, value: Any, source: Input) -> Input:
 
 def content_schema(annotation: object) -> JsonObject:
     """Return the JSON Schema of content that is passed instead of a location."""
-    bare_type = (
-        getattr(annotation, "__origin__", annotation)
-        if hasattr(annotation, "__metadata__")
-        else annotation
-    )
+    bare_type = _strip_annotated(annotation)
     item = iterator_item_type(bare_type)
     if wants_file(bare_type) or bare_type in (str, bytes) or item in (str, bytes):
         return {

@@ -10,7 +10,7 @@ import os
 from _operator import _compare_digest  # hmac.compare_digest without importing hmac
 from contextvars import ContextVar
 
-from tooli.core.tool import MISSING, SCALAR_SHAPES, Handle
+from tooli.core.tool import MISSING, Handle
 from tooli.errors import InputError
 from tooli.inputs.source import Input
 from tooli.schema.convert import ConversionError
@@ -240,9 +240,5 @@ def convert_secret(annotation: object, value: object) -> Any:
         return validate(annotation, value)
     except ConversionError:
         pass
-    name = (
-        "text"
-        if annotation in SCALAR_SHAPES and annotation is str
-        else getattr(annotation, "__name__", "the declared type")
-    )
+    name = "text" if annotation is str else getattr(annotation, "__name__", "the declared type")
     raise ConversionError(f"the secret is not valid: it must be {name}")

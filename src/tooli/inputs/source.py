@@ -143,18 +143,8 @@ class Input:
     """An input from any location, which reads like a file."""
 
     __slots__ = (
-        *(
-            "_cached_bytes",
-            "_limits",
-            "_open_files",
-            "content",
-            "field",
-            "is_url",
-            "format",
-            "nul",
-            "source",
-        ),
-        "is_streamed",
+        *("_cached_bytes", "_limits", "_open_files", "content", "field", "format"),
+        *("is_streamed", "is_url", "nul", "source"),
     )
 
     def __init__(

@@ -252,7 +252,7 @@ class ItemPresenter:
             from tooli.text.redact import Redactor
 
             self._redactor = Redactor(self._redaction, secrets_only=True)
-        return self._redactor.redact_value(value) if self._redactor.secret_variants else value
+        return self._redactor.redact_value(value) if self._redactor.secret_forms else value
 
     def redact_json(self, text: str) -> tuple[Any] | None:
         """Return the redacted value of JSON text in a tuple, or None if nothing changes.

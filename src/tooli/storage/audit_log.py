@@ -39,7 +39,10 @@ if TYPE_CHECKING:
     from tooli.errors import ToolError
 
     ChainLink: TypeAlias = tuple[int, str]
-    """The number of a line, and its sum or the sum of the line before it."""
+    """A line number and a sum.
+
+    The last link of a log has the sum of the line. The first link has the sum of the line before.
+    """
 
 MAX_LOG_BYTES, MAX_ROTATED_FILES = 8 << 20, 4
 """Size at which the log is rotated, and the number of older files that are kept."""

@@ -116,7 +116,7 @@ class KeyMismatch(Record):
 
 
 class IndeterminateAttempt(Record):
-    """The call was stopped while it ran. `outcome` has what is known about it."""
+    """The call was stopped while it ran. `outcome` is empty if its process died."""
 
     started_at: float
     owner: str
@@ -134,7 +134,7 @@ class IdempotencyEntry(Record):
 
     scoped_key: ScopedKey
     fingerprint: str
-    state: str  # "running" | "done" | "broken"
+    state: str  # "running" | "done" | "broken": stopped while it ran
     owner: str
     attempt: str
     started: float

@@ -108,7 +108,7 @@ class RateLimiter:
     def __init__(self) -> None:
         from limits.strategies import MovingWindowRateLimiter
 
-        self._windows: Any = MovingWindowRateLimiter(_make_storage())
+        self._strategy: Any = MovingWindowRateLimiter(_make_storage())
         self._rates: dict[str, RateLimitItem] = {}
         self._lock = Lock()
 
@@ -127,7 +127,7 @@ class RateLimiter:
             if longest[0]:
                 return longest
             for rate in rates:
-                self._windows.hit(self._parse_rate(rate), *identifiers)
+                self._strategy.hit(self._parse_rate(rate), *identifiers)
         return 0.0, ""
 
     def _parse_rate(self, rate: str) -> RateLimitItem:
@@ -139,10 +139,10 @@ class RateLimiter:
         return item
 
     def _seconds_until_allowed(self, item: RateLimitItem, identifiers: tuple[str, ...]) -> float:
-        if self._windows.test(item, *identifiers):
+        if self._strategy.test(item, *identifiers):
             return 0.0
         return max(
-            self._windows.get_window_stats(item, *identifiers).reset_time - monotonic(), 0.001
+            self._strategy.get_window_stats(item, *identifiers).reset_time - monotonic(), 0.001
         )
 
 
@@ -150,7 +150,7 @@ def _make_storage() -> Any:
     """Return a RateWindowStorage that implements the storage interface of `limits`."""
     from limits.storage import MovingWindowSupport, Storage
 
-    class Store(RateWindowStorage, Storage, MovingWindowSupport):
+    class LimitsStorage(RateWindowStorage, Storage, MovingWindowSupport):
         """A storage that supports moving windows only."""
 
         @property
@@ -169,4 +169,4 @@ def _make_storage() -> Any:
         def check(self) -> bool:
             return True
 
-    return Store()
+    return LimitsStorage()

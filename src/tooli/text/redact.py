@@ -45,7 +45,7 @@ class Redactor:
         self.secrets_only = secrets_only
         self.is_strict = redaction.policy == "strict"
         self._secrets: Sequence[Any] = () if redaction.secrets is None else redaction.secrets
-        self._known_count, self._secret_variants = 0, list[str]()
+        self._loaded_count, self._secret_forms = 0, list[str]()
         self.home = _home_pattern() if self.is_strict else None
         self.sequences = self.controls = self.invisible = self.secrets = self.paths = 0
         self.credentials: dict[str, int] = {}
@@ -53,22 +53,22 @@ class Redactor:
         self.conversion_warnings: list[str] = []
 
     @property
-    def secret_variants(self) -> Sequence[str]:
-        """All encodings of the loaded secrets. Updated when another secret is loaded."""
+    def secret_forms(self) -> Sequence[str]:
+        """All forms of the loaded secrets. Updated when another secret is loaded."""
         if self._secrets:
-            known_count = sum([secret.is_loaded for secret in self._secrets])
-            if known_count != self._known_count:
-                self._known_count, self._secret_variants = (
-                    known_count,
+            loaded_count = sum([secret.is_loaded for secret in self._secrets])
+            if loaded_count != self._loaded_count:
+                self._loaded_count, self._secret_forms = (
+                    loaded_count,
                     list_secret_forms(self._secrets),
                 )
-        return self._secret_variants
+        return self._secret_forms
 
     # -------------------------------------------------------------- texts and values
 
     def redact_text(self, text: str, shorten_paths: bool = True) -> str:
         """Return the redacted text."""
-        if self.secret_variants:
+        if self.secret_forms:
             text = self._redact_secrets(text)
         if self.secrets_only:
             return text
@@ -80,15 +80,15 @@ class Redactor:
                 self.sequences += removed.sequences
                 self.controls += removed.controls
                 self.invisible += removed.invisible
-                text = self._redact_secrets(clean) if self.secret_variants else clean
+                text = self._redact_secrets(clean) if self.secret_forms else clean
         return self._redact_strict(text, shorten_paths) if self.is_strict else text
 
     def _redact_secrets(self, text: str) -> str:
         """Return a text with its secrets masked."""
-        for variant in self.secret_variants:
-            if variant in text:
-                self.secrets += text.count(variant)
-                text = text.replace(variant, REDACTED)
+        for form in self.secret_forms:
+            if form in text:
+                self.secrets += text.count(form)
+                text = text.replace(form, REDACTED)
         return text
 
     def _redact_strict(self, text: str, shorten_paths: bool) -> str:
@@ -110,11 +110,7 @@ class Redactor:
             return [self.redact_value(item, shorten_paths) for item in value]
         if is_object(value):
             return self._redact_object(value, shorten_paths)
-        if (
-            self.secret_variants
-            and type(value) in (int, float)
-            and str(value) in self.secret_variants
-        ):
+        if self.secret_forms and type(value) in (int, float) and str(value) in self.secret_forms:
             self.secrets += 1
             return REDACTED
         return value
@@ -235,7 +231,7 @@ class RecordRedactor:
 
     def __init__(self, redaction: Call | RedactionPolicy) -> None:
         self._redactor = Redactor(redaction)
-        self.has_secrets = bool(self._redactor.secret_variants)
+        self.has_secrets = bool(self._redactor.secret_forms)
 
     def redact(self, value: object) -> Any:
         """Return a value without the secrets of the call; the value itself if it has none."""
@@ -397,13 +393,13 @@ _JOINERS = ("\u200c", "\u200d")
 
 def find_safe_cut(text: str, position: int, redaction: Call | RedactionPolicy) -> int:
     """Return the last position up to `position` at which a cut splits no secret."""
-    variants = Redactor(redaction).secret_variants
+    forms = Redactor(redaction).secret_forms
     previous = -1
     while previous != position:
         previous = position
-        for variant in variants:
-            reach = len(variant) - 1
-            at = text.find(variant, max(0, position - reach), position + reach)
+        for form in forms:
+            reach = len(form) - 1
+            at = text.find(form, max(0, position - reach), position + reach)
             position = position if at < 0 else at
     return position
 
@@ -417,7 +413,7 @@ MIN_ENCODED_CHARS = 8
 
 
 def list_secret_forms(secrets: Iterable[Any]) -> list[str]:
-    """Return all forms of the loaded secrets, the longest first."""
+    """Return the texts of the loaded secrets and their encodings, the longest first."""
     found: dict[str, None] = {}
     for secret in secrets:
         if secret.is_loaded:
