@@ -18,13 +18,13 @@ from typing import Any
 
 import pytest
 from tests.execution.test_timeouts import APP, LINUX, ProcessEnv
-from tests.integration.mcp.talk import (
-    FORMS,
+from tests.integration.mcp.stdio_client import (
+    ELICITATION,
     HANDSHAKE_VERSION,
     STATELESS_VERSION,
-    Talk,
+    StdioClient,
     failure_of,
-    serving,
+    serve_command,
 )
 from tests.integration.outside import PATIENCE
 
@@ -147,20 +147,20 @@ def test_timeout_setting_applies_to_calls_and_not_to_the_server(process_env: Pro
 
 
 @contextlib.contextmanager
-def mcp_client(process_env: ProcessEnv, version: str) -> Iterator[Talk]:
+def mcp_client(process_env: ProcessEnv, version: str) -> Iterator[StdioClient]:
     process = subprocess.Popen(
-        serving(APP),
+        serve_command(APP),
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         env=process_env.env,
     )
-    talk = Talk(process, version)
+    client = StdioClient(process, version)
     try:
-        talk.open(FORMS)
-        yield talk
+        client.initialize(ELICITATION)
+        yield client
     finally:
-        talk.close()
+        client.close()
 
 
 def timeout_meta(seconds: float) -> dict[str, Any]:
@@ -171,22 +171,22 @@ def timeout_meta(seconds: float) -> dict[str, Any]:
 @pytest.mark.parametrize("version", [HANDSHAKE_VERSION, STATELESS_VERSION])
 @pytest.mark.parametrize("hang", ["sleep", "deaf", "task", "stream", "say_and_sleep"])
 def test_mcp(process_env: ProcessEnv, version: str, hang: str) -> None:
-    with mcp_client(process_env, version) as talk:
-        error = failure_of(talk.call(hang, **timeout_meta(0.5)))
+    with mcp_client(process_env, version) as client:
+        error = failure_of(client.call(hang, **timeout_meta(0.5)))
         assert error["code"] == "E4050"
         assert error["details"].get("printed") == ("printed before" if "say" in hang else None)
-        assert talk.value("quick") == "done"
+        assert client.value("quick") == "done"
 
 
 def test_mcp_questions_progress_and_logs_reach_the_client(process_env: ProcessEnv) -> None:
-    with mcp_client(process_env, HANDSHAKE_VERSION) as talk:
-        given = talk.begin("ask", progressToken="t", **timeout_meta(50))
-        question = talk.asked()
+    with mcp_client(process_env, HANDSHAKE_VERSION) as client:
+        request_id = client.start_call("ask", progressToken="t", **timeout_meta(50))
+        question = client.next_question()
         assert question["params"]["message"] == "Go on?"
         answer = {"action": "accept", "content": {"answer": True, "yes": True, "confirm": True}}
-        talk.send({"jsonrpc": "2.0", "id": question["id"], "result": answer})
-        assert talk.answer_to(given)["result"]["structuredContent"] == {"result": "agreed"}
-        messages = [(message["method"], message["params"]) for message in talk.heard]
+        client.send({"jsonrpc": "2.0", "id": question["id"], "result": answer})
+        assert client.response_to(request_id)["result"]["structuredContent"] == {"result": "agreed"}
+        messages = [(message["method"], message["params"]) for message in client.received]
         assert (
             "notifications/progress",
             {"progressToken": "t", "progress": 1, "total": 2},
@@ -195,10 +195,10 @@ def test_mcp_questions_progress_and_logs_reach_the_client(process_env: ProcessEn
 
 
 def test_mcp_input_required_ends_the_process(process_env: ProcessEnv) -> None:
-    with mcp_client(process_env, STATELESS_VERSION) as talk:
-        result = talk.call("ask", **timeout_meta(50))
+    with mcp_client(process_env, STATELESS_VERSION) as client:
+        result = client.call("ask", **timeout_meta(50))
         assert result["resultType"] == "input_required", result
-        assert talk.value("quick") == "done"
+        assert client.value("quick") == "done"
 
 
 # ------------------------------------------------------------------ Python

@@ -19,7 +19,7 @@ from typing import Any
 
 import pytest
 from tests.example_count import example_count
-from tests.integration.mcp.talk import HANDSHAKE_VERSION, STATELESS_VERSION, talk
+from tests.integration.mcp.stdio_client import HANDSHAKE_VERSION, STATELESS_VERSION, connect
 from tests.integration.outside import APPS, PATIENCE, finish, started, wait_for_ready
 
 SHOP = APPS / "idempotent_shop.py"
@@ -335,7 +335,7 @@ def _http(env: dict[str, str]) -> Iterator[Any]:
 
 @contextlib.contextmanager
 def _mcp(env: dict[str, str], version: str) -> Iterator[Any]:
-    with talk(SHOP, version, env=env) as conversation:
+    with connect(SHOP, version, env=env) as conversation:
 
         def pay(order: str) -> Any:
             options = {"io.tooli/options": {"idempotency_key": "k"}}

@@ -20,8 +20,8 @@ from joserfc import jwt
 from joserfc.jwk import ECKey, RSAKey
 from mcp import Client
 from mcp.client.streamable_http import streamable_http_client
-from tests.integration.mcp.talk import HANDSHAKE_VERSION, STATELESS_VERSION, talk
-from tests.integration.mcp_http.serving import Server, served
+from tests.integration.mcp.stdio_client import HANDSHAKE_VERSION, STATELESS_VERSION, connect
+from tests.integration.mcp_http.http_process import Server, served
 from tests.integration.outside import APPS, environment
 
 APP = APPS / "tokened.py"
@@ -248,7 +248,7 @@ def test_an_address_is_no_word_of_theirs(trusted: dict[str, str], last: int, fil
 @pytest.mark.parametrize("version", [HANDSHAKE_VERSION, STATELESS_VERSION])
 def test_rates_and_loops_over_stdio(version: str, tmp_path: Path) -> None:
     env = environment(HOME=str(tmp_path), TOOLI_STATE_DIR=str(tmp_path))
-    with talk(APP, version, env=env) as client:
+    with connect(APP, version, env=env) as client:
         results = [client.call("rare", {"word": str(i)}) for i in range(4)]
         assert [one["isError"] for one in results] == [False, False, True, True]
         error = results[-1]["_meta"][ENVELOPE]["error"]
@@ -270,7 +270,7 @@ def test_the_token_of_a_client_over_stdio(version: str, files: Path, tmp_path: P
     token.chmod(0o600)
     text = {name: value for name, value in settings(files).items() if name != "TOOLI_TOKENS"}
     env = environment(HOME=str(tmp_path), TOOLI_TOKEN_FILE=str(token), **text)
-    with talk(APP, version, env=env) as client:
+    with connect(APP, version, env=env) as client:
         told = {"principal": "ada", "scopes": ["files:read"]}
         assert client.value("whoami") == told
         assert client.call("write")["_meta"][ENVELOPE]["error"]["code"] == "E2001"

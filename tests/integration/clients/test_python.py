@@ -12,7 +12,12 @@ import pytest
 from mcp import Client, StdioServerParameters
 from mcp.client.stdio import stdio_client
 from mcp.shared.exceptions import MCPError
-from tests.integration.mcp.talk import HANDSHAKE_VERSION, SERVED, STATELESS_VERSION, failure_of
+from tests.integration.mcp.stdio_client import (
+    HANDSHAKE_VERSION,
+    SERVED,
+    STATELESS_VERSION,
+    failure_of,
+)
 from tests.integration.outside import environment
 
 

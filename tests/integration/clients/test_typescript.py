@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.integration.mcp.talk import SERVED, STATELESS_VERSION, failure_of, serving
+from tests.integration.mcp.stdio_client import SERVED, STATELESS_VERSION, failure_of, serve_command
 from tests.integration.node import INSPECTOR, SDK_1, SDK_2, environment_for_node, install, node
 from tests.integration.outside import PATIENCE
 
@@ -24,7 +24,7 @@ def seen(request: pytest.FixtureRequest) -> dict[str, Any]:
     """What a client has seen, and in which era."""
     package, era = request.param
     done = subprocess.run(
-        [node(), LOOK, install(package), era, *serving(SERVED)],
+        [node(), LOOK, install(package), era, *serve_command(SERVED)],
         capture_output=True,
         timeout=PATIENCE,
         env=environment_for_node(),
@@ -84,7 +84,7 @@ def inspect(tmp_path: Path, method: str, *more: str) -> subprocess.CompletedProc
     """Ask the inspector's command line for one thing."""
     program = install(INSPECTOR) / "node_modules" / "@modelcontextprotocol" / "inspector"
     start = [node(), program / "clients" / "launcher" / "build" / "index.js", "--cli"]
-    command, *words = serving(SERVED)
+    command, *words = serve_command(SERVED)
     return subprocess.run(
         [*start, "--transport", "stdio", command, *words, "--method", method, *more],
         capture_output=True,

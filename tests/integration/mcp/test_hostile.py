@@ -11,8 +11,14 @@ from typing import Any
 
 import pytest
 from tests.example_count import example_count
-from tests.integration.mcp.lines import BATCHES, Generator, Line
-from tests.integration.mcp.talk import HANDSHAKE_VERSION, SERVED, STATELESS_VERSION, Talk, talk
+from tests.integration.mcp.hostile_lines import BATCHES, Generator, Line
+from tests.integration.mcp.stdio_client import (
+    HANDSHAKE_VERSION,
+    SERVED,
+    STATELESS_VERSION,
+    StdioClient,
+    connect,
+)
 
 WITHOUT_SDK = """
 import sys
@@ -23,33 +29,33 @@ class Hidden:
 sys.meta_path.insert(0, Hidden())
 """
 SLACK = 48 << 20
-"""Bytes by which a server may grow after it has received lines of every kind."""
+"""Bytes by which the memory of a server may grow after lines of every kind."""
 
 HUGE = 100 << 20
-"""Bytes of a line that is too long; more than SLACK, so that keeping one is noticed."""
+"""Size of a line that is too long. It exceeds SLACK, so the test fails if one is kept."""
 
 
 def memory_of(pid: int) -> int:
-    """The resident memory of a process."""
+    """Return the resident memory of a process."""
     for line in Path(f"/proc/{pid}/status").read_text().splitlines():
         if line.startswith("VmRSS:"):
             return int(line.split()[1]) << 10
     raise AssertionError("no VmRSS")
 
 
-class Bombardment:
-    """Lines sent to a server, and what it says meanwhile."""
+class Exchange:
+    """Sends lines to a server and collects its answers."""
 
-    def __init__(self, line: Talk, generator: Generator) -> None:
-        self.line = line
+    def __init__(self, client: StdioClient, generator: Generator) -> None:
+        self.client = client
         self.generator = generator
         self.counts: Counter[tuple[type, Any]] = Counter()
         self.answers: dict[tuple[type, Any], dict[str, Any]] = {}
-        self.wanted: list[Line] = []
+        self.answered_lines: list[Line] = []
 
     def send(self, lines: list[Line], key: str) -> None:
-        """Send all of them, then a last good one, and hear everything up to its answer."""
-        self.wanted += [line for line in lines if line.wanted]
+        """Send the lines and a valid one, and read all messages up to its answer."""
+        self.answered_lines += [line for line in lines if line.answered_ids]
         last = self.generator.call("greet", name=key)
         last["id"] = f"last-{key}"
         data = b"\n".join([line.data for line in lines]) + b"\n"
@@ -58,15 +64,15 @@ class Bombardment:
         )
         writer.start()
         while (str, f"last-{key}") not in self.answers:
-            assert self.hear(), bytes(self.line.err)
+            assert self.read(), bytes(self.client.stderr)
         writer.join()
 
     def _write(self, data: bytes, last: bytes) -> None:
-        self.line.write(data + last + b"\n")
+        self.client.write(data + last + b"\n")
 
-    def hear(self) -> bool:
-        """Take one message; False where there is none any more."""
-        message = self.line.read()
+    def read(self) -> bool:
+        """Read one message; return False after the last one."""
+        message = self.client.read()
         if message is None:
             return False
         if "method" not in message and message["id"] is not None:
@@ -76,50 +82,52 @@ class Bombardment:
         return True
 
     def check(self) -> None:
-        """Every id that had to be answered was, once; the good requests rightly."""
-        twice = {given: count for given, count in self.counts.items() if count > 1}
-        assert not twice
-        for line in self.wanted:
-            for given in line.wanted:
-                assert (type(given), given) in self.answers, (given, line.data[:300])
+        """Assert that each id was answered once, and each valid request correctly."""
+        repeated = {key: count for key, count in self.counts.items() if count > 1}
+        assert not repeated
+        for line in self.answered_lines:
+            for request_id in line.answered_ids:
+                key = (type(request_id), request_id)
+                assert key in self.answers, (request_id, line.data[:300])
             if line.expected is not None:
-                text = self.answers[type(line.wanted[0]), line.wanted[0]]
-                structured = text["result"]["structuredContent"]
-                value = structured if self.line.stateless else structured["result"]
+                first_id = line.answered_ids[0]
+                answer = self.answers[type(first_id), first_id]
+                structured = answer["result"]["structuredContent"]
+                value = structured if self.client.stateless else structured["result"]
                 assert value == line.expected
-        for given in self.generator.unwanted:
-            assert (type(given), given) not in self.answers
+        for request_id in self.generator.unanswered_ids:
+            assert (type(request_id), request_id) not in self.answers
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc")
+@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
 @pytest.mark.parametrize("version", [BATCHES, HANDSHAKE_VERSION, STATELESS_VERSION])
-@pytest.mark.parametrize("handed", [False, True], ids=["front", "sdk"])
-def test_the_server_lives(version: str, handed: bool, tmp_path: Path) -> None:
+@pytest.mark.parametrize("uses_sdk", [False, True], ids=["stdio-server", "sdk"])
+def test_server_survives_invalid_lines(version: str, uses_sdk: bool, tmp_path: Path) -> None:
     app = tmp_path / "served.py"
-    app.write_text(("" if handed else WITHOUT_SDK) + SERVED.read_text())
+    app.write_text(("" if uses_sdk else WITHOUT_SDK) + SERVED.read_text())
     generator = Generator(7, version)
-    number = example_count(1000 if handed else 5000)
+    number = example_count(1000 if uses_sdk else 5000)
     if version == BATCHES:
         number //= 4
-    with talk(app, version) as line:
-        if handed:
-            line.result("resources/list")
-        storm = Bombardment(line, generator)
-        storm.send([*generator.make(number), generator.huge(HUGE, last=False)], "half")
-        before = memory_of(line.process.pid)
-        storm.send([*generator.make(number), generator.huge(HUGE, last=True)], "whole")
+    with connect(app, version) as client:
+        if uses_sdk:
+            client.result("resources/list")
+        exchange = Exchange(client, generator)
+        exchange.send([*generator.make(number), generator.huge(HUGE, last=False)], "half")
+        before = memory_of(client.process.pid)
+        exchange.send([*generator.make(number), generator.huge(HUGE, last=True)], "whole")
         for key in generator.gates:
             release = generator.call("release", key=key)
-            line.send(release)
-            storm.wanted.append(Line(b"", (release["id"],), key))
-        after = memory_of(line.process.pid)
+            client.send(release)
+            exchange.answered_lines.append(Line(b"", (release["id"],), key))
+        after = memory_of(client.process.pid)
         final = generator.call("greet", name="end")
-        storm.wanted.append(Line(b"", (final["id"],), "Hello end!"))
-        line.write(json.dumps(final).encode())  # without a newline
-        line.close_stdin()
-        while storm.hear():
+        exchange.answered_lines.append(Line(b"", (final["id"],), "Hello end!"))
+        client.write(json.dumps(final).encode())  # without a newline
+        client.close_stdin()
+        while exchange.read():
             pass
-        storm.check()
-        assert line.process.wait(60) == 0
-        assert b"Traceback" not in line.err
+        exchange.check()
+        assert client.process.wait(60) == 0
+        assert b"Traceback" not in client.stderr
         assert after - before < SLACK

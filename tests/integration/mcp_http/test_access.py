@@ -19,11 +19,11 @@ import pytest
 from mcp import Client
 from mcp.client.sse import sse_client
 from mcp.shared.exceptions import MCPError
-from tests.integration.mcp_http.serving import NOTES, Server, served
+from tests.integration.mcp_http.http_process import NOTES_APP, Server, served
 
 pytestmark = pytest.mark.xdist_group("mcp_http")
 
-HELLO = {
+INITIALIZE = {
     "jsonrpc": "2.0",
     "id": 1,
     "method": "initialize",
@@ -33,7 +33,10 @@ HELLO = {
         "clientInfo": {"name": "raw", "version": "1"},
     },
 }
-USUAL = {"Content-Type": "application/json", "Accept": "application/json, text/event-stream"}
+DEFAULT_HEADERS = {
+    "Content-Type": "application/json",
+    "Accept": "application/json, text/event-stream",
+}
 
 
 @pytest.fixture(scope="module")
@@ -45,22 +48,24 @@ def server() -> Iterator[Server]:
 @pytest.fixture(scope="module")
 def secured() -> Iterator[Server]:
     names = ("--allow-host", "named.example.com")
-    with served(NOTES, "--host", "0.0.0.0", *names, TOOLI_TOKEN="secret") as running:
+    with served(NOTES_APP, "--host", "0.0.0.0", *names, TOOLI_TOKEN="secret") as running:
         yield running
 
 
 def post(server: Server, headers: dict[str, str], body: bytes | None = None) -> int:
     host, port = server.address
-    line = http.client.HTTPConnection("127.0.0.1" if host == "0.0.0.0" else host, port, timeout=120)
+    connection = http.client.HTTPConnection(
+        "127.0.0.1" if host == "0.0.0.0" else host, port, timeout=120
+    )
     try:
-        sent = json.dumps(HELLO).encode() if body is None else body
-        line.request("POST", "/mcp", sent, {**USUAL, **headers})
-        return line.getresponse().status
+        data = json.dumps(INITIALIZE).encode() if body is None else body
+        connection.request("POST", "/mcp", data, {**DEFAULT_HEADERS, **headers})
+        return connection.getresponse().status
     finally:
-        line.close()
+        connection.close()
 
 
-# ------------------------------------------------------------------ who gets in
+# ------------------------------------------------------------------ access control
 
 
 @pytest.mark.parametrize(
@@ -87,14 +92,14 @@ def test_host_and_origin(server: Server, headers: dict[str, str], status: int) -
     assert post(server, headers) == status
 
 
-def raw(server: Server, *lines: bytes) -> bytes:
-    with socket.create_connection(server.address, timeout=120) as line:
-        line.sendall(b"\r\n".join(lines))
-        return line.recv(1 << 16)
+def send_raw(server: Server, *lines: bytes) -> bytes:
+    with socket.create_connection(server.address, timeout=120) as connection:
+        connection.sendall(b"\r\n".join(lines))
+        return connection.recv(1 << 16)
 
 
-def test_two_hosts(server: Server) -> None:
-    answer = raw(
+def test_repeated_host_header(server: Server) -> None:
+    answer = send_raw(
         server,
         b"POST /mcp HTTP/1.1",
         b"Host: 127.0.0.1",
@@ -125,54 +130,54 @@ def test_token(secured: Server, headers: dict[str, str], status: int) -> None:
     assert post(secured, headers) == status
 
 
-def test_nothing_elsewhere(server: Server) -> None:
-    line = http.client.HTTPConnection(*server.address, timeout=120)
-    line.request("GET", "/")
-    assert line.getresponse().status == 404
-    line.close()
+def test_other_paths_are_not_found(server: Server) -> None:
+    connection = http.client.HTTPConnection(*server.address, timeout=120)
+    connection.request("GET", "/")
+    assert connection.getresponse().status == 404
+    connection.close()
 
 
-# ------------------------------------------------------------------ too much
+# ------------------------------------------------------------------ limits
 
 
-def test_a_body_that_is_too_large(server: Server) -> None:
+def test_body_above_the_limit(server: Server) -> None:
     size = (4 << 20) + 1
-    with socket.create_connection(server.address, timeout=120) as line:
+    with socket.create_connection(server.address, timeout=120) as connection:
         head = (b"POST /mcp HTTP/1.1", b"Host: 127.0.0.1", b"Transfer-Encoding: chunked", b"", b"")
-        line.sendall(b"\r\n".join(head) + f"{size:x}\r\n".encode() + b" " * size)
-        assert line.recv(1 << 16).split()[1] == b"413"
+        connection.sendall(b"\r\n".join(head) + f"{size:x}\r\n".encode() + b" " * size)
+        assert connection.recv(1 << 16).split()[1] == b"413"
 
 
-def test_a_body_that_says_it_is_too_large_and_does_not_come(server: Server) -> None:
-    with socket.create_connection(server.address, timeout=120) as line:
+def test_content_length_above_the_limit(server: Server) -> None:
+    with socket.create_connection(server.address, timeout=120) as connection:
         head = (b"POST /mcp HTTP/1.1", b"Host: 127.0.0.1", b"Content-Length: 99999999", b"", b"")
-        line.sendall(b"\r\n".join(head))
-        assert line.recv(1 << 16).split()[1] == b"413"
+        connection.sendall(b"\r\n".join(head))
+        assert connection.recv(1 << 16).split()[1] == b"413"
 
 
-def test_no_json(server: Server) -> None:
+def test_invalid_json(server: Server) -> None:
     assert post(server, {}, b"{") == 400
     assert post(server, {"Content-Type": "text/plain"}) == 400
 
 
-# ------------------------------------------------------------------ beginning and ending
+# ------------------------------------------------------------------ start and shutdown
 
 
-def start(*flags: str, **env: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, NOTES, "mcp", "serve", "--transport", "http", *flags]
+def run_server(*flags: str, **env: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, NOTES_APP, "mcp", "serve", "--transport", "http", *flags]
     return subprocess.run(
         command, capture_output=True, text=True, timeout=60, env={**os.environ, **env}, check=False
     )
 
 
-def test_a_port_that_is_taken(server: Server) -> None:
-    done = start("--port", str(server.address[1]))
+def test_port_in_use(server: Server) -> None:
+    done = run_server("--port", str(server.address[1]))
     assert done.returncode != 0
     assert f"Port {server.address[1]}" in done.stdout + done.stderr
 
 
-def test_off_loopback_only_with_a_token() -> None:
-    done = start("--host", "0.0.0.0", "--port", "0")
+def test_public_address_needs_a_token() -> None:
+    done = run_server("--host", "0.0.0.0", "--port", "0")
     assert done.returncode == 2
     assert "token" in done.stdout + done.stderr
 
@@ -181,7 +186,7 @@ def test_without_the_sdk() -> None:
     program = (
         "import runpy, sys; sys.modules['mcp'] = None; "
         "sys.argv[1:] = ['mcp', 'serve', '--transport', 'http']; "
-        f"runpy.run_path({str(NOTES)!r}, run_name='__main__')"
+        f"runpy.run_path({str(NOTES_APP)!r}, run_name='__main__')"
     )
     done = subprocess.run(
         [sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=False
@@ -190,41 +195,41 @@ def test_without_the_sdk() -> None:
     assert "pip install 'tooli[mcp]'" in done.stdout + done.stderr
 
 
-async def test_ending_lets_calls_finish() -> None:
+async def test_shutdown_lets_calls_finish() -> None:
     with served() as server:
         async with Client(server.url, mode="legacy") as client:
-            await client.list_tools()  # the client looks at it before it believes a result
+            await client.list_tools()  # the client validates results against the schemas
             done: list[int] = []
 
-            async def hear(*progress: Any) -> None:
+            async def on_progress(*progress: Any) -> None:
                 if not done:
                     done.append(1)
-                    threading.Thread(target=server.end).start()
+                    threading.Thread(target=server.shut_down).start()
 
-            result = await client.call_tool("nap", {"seconds": 1}, progress_callback=hear)
+            result = await client.call_tool("nap", {"seconds": 1}, progress_callback=on_progress)
             assert not result.is_error
         assert server.process.wait(30) == 0
 
 
 @pytest.mark.parametrize("mode", ["legacy", "auto"])
-async def test_ending_tells_calls_that_do_not(mode: str, tmp_path: pathlib.Path) -> None:
+async def test_shutdown_reports_unfinished_calls(mode: str, tmp_path: pathlib.Path) -> None:
     mark = tmp_path / "mark"
-    with served(NOTES, "--grace", "1") as server:
+    with served(NOTES_APP, "--grace", "1") as server:
         async with Client(server.url, mode=mode) as client:
 
-            async def hear(*progress: Any) -> None:
-                threading.Thread(target=server.end).start()
+            async def on_progress(*progress: Any) -> None:
+                threading.Thread(target=server.shut_down).start()
 
             with pytest.raises(MCPError, match="The server is shutting down"), anyio.fail_after(30):
-                await client.call_tool("linger", {"mark": str(mark)}, progress_callback=hear)
+                await client.call_tool("linger", {"mark": str(mark)}, progress_callback=on_progress)
         assert server.process.wait(30) == 0
 
 
 async def test_sse() -> None:
-    with served(NOTES, "--transport", "sse") as server:
+    with served(NOTES_APP, "--transport", "sse") as server:
         assert server.url.endswith("/sse")
         async with Client(sse_client(server.url), mode="legacy") as client:
             result = await client.call_tool("add", {"a": 1, "b": 2})
             assert result.structured_content == {"result": 3}
-            got = await client.read_resource("notes://1")
-            assert isinstance(got.contents[0], types.TextResourceContents)
+            read = await client.read_resource("notes://1")
+            assert isinstance(read.contents[0], types.TextResourceContents)

@@ -1,4 +1,4 @@
-"""The SDK's own client talks to an app: in both eras, within the process and over HTTP."""
+"""The SDK's client, in both kinds of protocol versions, in this process and over HTTP."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from mcp import Client
 from mcp.client.subscriptions import PromptsListChanged, ResourcesListChanged, ResourceUpdated
 from mcp.shared.exceptions import MCPError
 from mcp.shared.subscriptions import ToolsListChanged
-from tests.integration.mcp_http.serving import Server, served
+from tests.integration.mcp_http.http_process import Server, served
 
 pytestmark = pytest.mark.xdist_group("mcp_http")
 
-Open = Callable[..., AbstractAsyncContextManager[Client]]
+Connect = Callable[..., AbstractAsyncContextManager[Client]]
 ENVELOPE, META = "io.tooli/envelope", "io.tooli/meta"
 
 
@@ -32,38 +32,38 @@ def server() -> Iterator[Server]:
 
 
 HANDSHAKE_CLIENTS, STATELESS_CLIENTS = (
-    ("inside-legacy", "http-legacy"),
-    ("inside-auto", "http-auto"),
+    ("memory-legacy", "http-legacy"),
+    ("memory-auto", "http-auto"),
 )
-in_the_handshake_era = pytest.mark.parametrize("connect", HANDSHAKE_CLIENTS, indirect=True)
-in_the_stateless_era = pytest.mark.parametrize("connect", STATELESS_CLIENTS, indirect=True)
+handshake_versions = pytest.mark.parametrize("connect", HANDSHAKE_CLIENTS, indirect=True)
+stateless_versions = pytest.mark.parametrize("connect", STATELESS_CLIENTS, indirect=True)
 
 
 @pytest.fixture(params=[*HANDSHAKE_CLIENTS, *STATELESS_CLIENTS])
-def connect(request: pytest.FixtureRequest) -> Open:
-    """A way to open clients of one era, one way or the other."""
-    where, _, mode = request.param.partition("-")
-    url = request.getfixturevalue("server").url if where == "http" else None
+def connect(request: pytest.FixtureRequest) -> Connect:
+    """Return a function that connects a client, in one kind of versions, over one transport."""
+    transport, _, mode = request.param.partition("-")
+    url = request.getfixturevalue("server").url if transport == "http" else None
 
     @asynccontextmanager
     async def opened(**settings: Any) -> AsyncIterator[Client]:
         settings.setdefault("client_info", types.Implementation(name="tester", version="3"))
-        async with Client(url or made_inside(), mode=mode, **settings) as client:
+        async with Client(url or make_in_process_server(), mode=mode, **settings) as client:
             yield client
 
     return opened
 
 
-def made_inside() -> Any:
-    from tests.integration.mcp_http import notes
+def make_in_process_server() -> Any:
+    from tests.integration.mcp_http import notes_app
 
     from tooli.mcp.sdk_server import make_server
     from tooli.mcp.service import McpService
 
-    return make_server(McpService(notes.app))
+    return make_server(McpService(notes_app.app))
 
 
-def is_modern(client: Client) -> bool:
+def is_stateless(client: Client) -> bool:
     return client.protocol_version == "2026-07-28"
 
 
@@ -83,19 +83,19 @@ def failure(result: types.CallToolResult) -> dict[str, Any]:
 # ------------------------------------------------------------------ tools
 
 
-async def test_the_server(connect: Open) -> None:
+async def test_server_information(connect: Connect) -> None:
     async with connect() as client:
         assert client.server_info is not None
         assert (client.server_info.name, client.server_info.version) == ("notes", "2.1")
         assert client.instructions == "Notes for tests."
-        can = client.server_capabilities
-        assert can.tools is not None and can.tools.list_changed
-        assert can.resources is not None and can.resources.subscribe
-        assert can.prompts is not None and can.completions is not None
-        assert (can.logging is None) == is_modern(client)
+        capabilities = client.server_capabilities
+        assert capabilities.tools is not None and capabilities.tools.list_changed
+        assert capabilities.resources is not None and capabilities.resources.subscribe
+        assert capabilities.prompts is not None and capabilities.completions is not None
+        assert (capabilities.logging is None) == is_stateless(client)
 
 
-async def test_tools(connect: Open) -> None:
+async def test_tools(connect: Connect) -> None:
     async with connect() as client:
         tools = {tool.name: tool for tool in (await client.list_tools()).tools}
         add = tools["add"]
@@ -103,15 +103,15 @@ async def test_tools(connect: Open) -> None:
         assert add.annotations is not None and add.annotations.read_only_hint
         assert add.input_schema["required"] == ["a"]
         result = await client.call_tool("add", {"a": 2, "b": 3})
-        assert result.structured_content == (5 if is_modern(client) else {"result": 5})
+        assert result.structured_content == (5 if is_stateless(client) else {"result": 5})
         assert (result.meta or {})[META]["tool"] == "notes.add"
         meta = (result.meta or {})[META]
         assert (meta["caller_id"], meta["caller_version"]) == ("tester", "3")
-        has_session = isinstance(client.server, str) and not is_modern(client)
+        has_session = isinstance(client.server, str) and not is_stateless(client)
         assert ("session_id" in meta) == has_session
 
 
-async def test_content(connect: Open) -> None:
+async def test_content(connect: Connect) -> None:
     async with connect() as client:
         shown = (await client.call_tool("show", {})).content
     kinds = [block.type for block in shown]
@@ -119,12 +119,12 @@ async def test_content(connect: Open) -> None:
 
 
 @pytest.mark.parametrize("connect", ["http-legacy", "http-auto"], indirect=True)
-async def test_printed_text_is_the_result(connect: Open) -> None:
+async def test_printed_text_is_the_result(connect: Connect) -> None:
     async with connect() as client:
         assert text(await client.call_tool("talk", {"text": "hello"})) == "hello"
 
 
-async def test_errors(connect: Open) -> None:
+async def test_errors(connect: Connect) -> None:
     async with connect() as client:
         wrong = failure(await client.call_tool("add", {"a": "x", "c": 1}))
         assert wrong["code"] == "E1004"
@@ -136,7 +136,7 @@ async def test_errors(connect: Open) -> None:
         assert "did you mean add?" in unknown.value.message
 
 
-async def test_cursor_of_somebody_else(connect: Open) -> None:
+async def test_unknown_cursor(connect: Connect) -> None:
     async with connect() as client:
         for listing in (
             client.list_tools,
@@ -144,15 +144,15 @@ async def test_cursor_of_somebody_else(connect: Open) -> None:
             client.list_resource_templates,
             client.list_prompts,
         ):
-            with pytest.raises(MCPError) as refused:
+            with pytest.raises(MCPError) as raised:
                 await listing(cursor="nonsense")
-            assert refused.value.code == -32602
+            assert raised.value.code == -32602
 
 
 # ------------------------------------------------------------------ resources
 
 
-async def test_resources(connect: Open) -> None:
+async def test_resources(connect: Connect) -> None:
     async with connect() as client:
         listed = {one.uri: one for one in (await client.list_resources()).resources}
         assert listed["notes://all"].title == "All notes"
@@ -165,7 +165,7 @@ async def test_resources(connect: Open) -> None:
         assert [one.uri_template for one in templates] == ["notes://{id}", "files://{path*}"]
 
 
-async def test_reading(connect: Open) -> None:
+async def test_reading_resources(connect: Connect) -> None:
     async with connect() as client:
 
         async def read(uri: str) -> list[Any]:
@@ -178,7 +178,7 @@ async def test_reading(connect: Open) -> None:
         assert base64.b64decode(logo.blob) == b"\x89PNG"
         await client.call_tool("write_note", {"id": 1, "text": "new"})
         (note,) = await read("notes://1")
-        assert json.loads(note.text)["text"] == "new"  # nobody keeps the old one
+        assert json.loads(note.text)["text"] == "new"  # the old text is not cached
         (readme,) = await read("notes://readme.md")
         assert (readme.text, readme.mime_type) == ("# Notes", "text/markdown")
         (file,) = await read("files://a/b%20c.txt")
@@ -191,9 +191,9 @@ async def test_reading(connect: Open) -> None:
         assert "notes deploy WHERE" in skill.text
 
 
-async def test_reading_what_is_not_there(connect: Open) -> None:
+async def test_reading_unknown_resources(connect: Connect) -> None:
     async with connect() as client:
-        missing = -32602 if is_modern(client) else -32002
+        missing = -32602 if is_stateless(client) else -32002
         for uri, code in [
             ("notes://nowhere/at/all", missing),
             ("files://../secret", missing),
@@ -201,11 +201,11 @@ async def test_reading_what_is_not_there(connect: Open) -> None:
             ("notes://x", -32602),
             ("notes://broken", -32603),
         ]:
-            with pytest.raises(MCPError) as refused:
+            with pytest.raises(MCPError) as raised:
                 await client.read_resource(uri)
-            assert refused.value.code == code, uri
+            assert raised.value.code == code, uri
             if code == missing and uri != "notes://x":
-                assert refused.value.data["uri"] == uri
+                assert raised.value.data["uri"] == uri
         with pytest.raises(MCPError, match="There is no note 99"):
             await client.read_resource("notes://99")
 
@@ -213,7 +213,7 @@ async def test_reading_what_is_not_there(connect: Open) -> None:
 # ------------------------------------------------------------------ prompts and completion
 
 
-async def test_prompts(connect: Open) -> None:
+async def test_prompts(connect: Connect) -> None:
     async with connect() as client:
         listed = {one.name: one for one in (await client.list_prompts()).prompts}
         essay = listed["essay"]
@@ -238,7 +238,7 @@ async def test_prompts(connect: Open) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "arguments", "says"),
+    ("name", "arguments", "message"),
     [
         ("essays", {}, "did you mean essay?"),
         ("essay", {}, "topic"),
@@ -247,16 +247,16 @@ async def test_prompts(connect: Open) -> None:
         ("essay", {"topic": "x", "size": "1"}, "no parameter 'size'"),
     ],
 )
-async def test_wrong_prompts(
-    connect: Open, name: str, arguments: dict[str, str], says: str
+async def test_invalid_prompt_requests(
+    connect: Connect, name: str, arguments: dict[str, str], message: str
 ) -> None:
     async with connect() as client:
-        with pytest.raises(MCPError, match=says) as refused:
+        with pytest.raises(MCPError, match=message) as raised:
             await client.get_prompt(name, arguments)
-        assert refused.value.code == -32602
+        assert raised.value.code == -32602
 
 
-async def test_completion(connect: Open) -> None:
+async def test_completion(connect: Connect) -> None:
     async with connect() as client:
         prompt = types.PromptReference(name="essay")
         tones = await client.complete(prompt, {"name": "tone", "value": "w"})
@@ -274,84 +274,84 @@ async def test_completion(connect: Open) -> None:
             types.PromptReference(name="nope"),
             types.ResourceTemplateReference(uri="nope://{x}"),
         ):
-            with pytest.raises(MCPError) as refused:
+            with pytest.raises(MCPError) as raised:
                 await client.complete(ref, {"name": "x", "value": ""})
-            assert refused.value.code == -32602
+            assert raised.value.code == -32602
 
 
-# ------------------------------------------------------------------ progress, logs, cancelling
+# ------------------------------------------------------------------ progress, logs, cancellation
 
 
 @pytest.mark.parametrize("tool", ["count", "acount"])
-async def test_progress(connect: Open, tool: str) -> None:
-    heard: list[tuple[float, float | None]] = []
+async def test_progress(connect: Connect, tool: str) -> None:
+    received: list[tuple[float, float | None]] = []
 
-    async def hear(done: float, total: float | None, message: str | None) -> None:
-        heard.append((done, total))
+    async def on_progress(done: float, total: float | None, message: str | None) -> None:
+        received.append((done, total))
 
     async with connect() as client:
-        await client.call_tool(tool, {"to": 3}, progress_callback=hear)
-    assert heard == [(1, 3), (2, 3), (3, 3)]
+        await client.call_tool(tool, {"to": 3}, progress_callback=on_progress)
+    assert received == [(1, 3), (2, 3), (3, 3)]
 
 
-async def test_no_progress_without_a_token(connect: Open) -> None:
-    heard: list[Any] = []
+async def test_no_progress_without_a_token(connect: Connect) -> None:
+    received: list[Any] = []
 
-    async def hear(message: Any) -> None:
-        heard.append(message)
+    async def on_message(message: Any) -> None:
+        received.append(message)
 
-    async with connect(message_handler=hear) as client:
+    async with connect(message_handler=on_message) as client:
         await client.call_tool("count", {"to": 3})
-    assert heard == []
+    assert received == []
 
 
-async def test_logs_are_as_loud_as_wanted(connect: Open) -> None:
-    heard: list[str] = []
+async def test_log_levels(connect: Connect) -> None:
+    received: list[str] = []
 
-    async def hear(params: types.LoggingMessageNotificationParams) -> None:
-        heard.append(params.level)
+    async def on_log(params: types.LoggingMessageNotificationParams) -> None:
+        received.append(params.level)
 
-    async with connect(logging_callback=hear) as client:
+    async with connect(logging_callback=on_log) as client:
         for level in ("debug", "info", "error"):
             await client.call_tool("say", {"level": level})
-        if is_modern(client):
-            assert heard == []
+        if is_stateless(client):
+            assert received == []
             key = "io.modelcontextprotocol/logLevel"
             for level in ("info", "error"):
                 await client.call_tool("say", {"level": level}, meta={key: "warning"})
-            await until(lambda: heard == ["error"])
+            await wait_until(lambda: received == ["error"])
             return
-        await until(lambda: heard == ["info", "error"])
+        await wait_until(lambda: received == ["info", "error"])
         request = types.SetLevelRequest(params=types.SetLevelRequestParams(level="error"))
         await client.session.send_request(request, types.EmptyResult)
         for level in ("info", "critical"):
             await client.call_tool("say", {"level": level})
-        await until(lambda: heard == ["info", "error", "critical"])
+        await wait_until(lambda: received == ["info", "error", "critical"])
 
 
-async def until(holds: Callable[[], bool]) -> None:
+async def wait_until(condition: Callable[[], bool]) -> None:
     with anyio.fail_after(10):
-        while not holds():
+        while not condition():
             await asyncio.sleep(0.01)
 
 
 @pytest.mark.parametrize("tool", ["linger", "alinger"])
-async def test_cancelling(connect: Open, tool: str, tmp_path: pathlib.Path) -> None:
+async def test_cancellation(connect: Connect, tool: str, tmp_path: pathlib.Path) -> None:
     mark = tmp_path / "mark"
     async with connect() as client:
         with anyio.CancelScope() as scope:
 
-            async def begun(done: float, total: float | None, message: str | None) -> None:
+            async def on_progress(done: float, total: float | None, message: str | None) -> None:
                 scope.cancel()
 
             with anyio.fail_after(10):
-                await client.call_tool(tool, {"mark": str(mark)}, progress_callback=begun)
+                await client.call_tool(tool, {"mark": str(mark)}, progress_callback=on_progress)
         assert scope.cancelled_caught
-        await until(lambda: mark.exists() and mark.read_text() == "cancelled")
+        await wait_until(lambda: mark.exists() and mark.read_text() == "cancelled")
         assert text(await client.call_tool("show", {})) == "words"
 
 
-# ------------------------------------------------------------------ asking
+# ------------------------------------------------------------------ questions
 
 
 def answering(
@@ -375,7 +375,7 @@ NO = types.ElicitResult(action="accept", content={"yes": False})
     ("tool", "arguments", "done"),
     [("deploy", {"where": "moon"}, "deployed to moon"), ("wipe", {"what": "disk"}, "wiped disk")],
 )
-async def test_approval(connect: Open, tool: str, arguments: Any, done: str) -> None:
+async def test_approval(connect: Connect, tool: str, arguments: Any, done: str) -> None:
     asked: list[str] = []
     async with connect(elicitation_callback=answering(YES, asked=asked)) as client:
         result = await client.call_tool(tool, arguments)
@@ -388,13 +388,13 @@ async def test_approval(connect: Open, tool: str, arguments: Any, done: str) -> 
 @pytest.mark.parametrize(
     "reply", [NO, types.ElicitResult(action="decline"), types.ElicitResult(action="cancel")]
 )
-async def test_approval_denied(connect: Open, reply: types.ElicitResult) -> None:
+async def test_approval_denied(connect: Connect, reply: types.ElicitResult) -> None:
     async with connect(elicitation_callback=answering(reply)) as client:
         error = failure(await client.call_tool("deploy", {"where": "moon"}))
         assert (error["code"], error["is_retryable"]) == ("E2103", False)
 
 
-async def test_approval_by_nobody(connect: Open) -> None:
+async def test_approval_without_elicitation(connect: Connect) -> None:
     async with connect() as client:
         error = failure(await client.call_tool("deploy", {"where": "moon"}))
         assert (error["code"], error["category"]) == ("E2101", "human")
@@ -402,14 +402,14 @@ async def test_approval_by_nobody(connect: Open) -> None:
         assert error["code"] == "E2101"
 
 
-async def test_approval_then_another_question(connect: Open) -> None:
+async def test_approval_then_another_question(connect: Connect) -> None:
     replies = answering(YES, types.ElicitResult(action="accept", content={}))
     async with connect(elicitation_callback=replies) as client:
         result = await client.call_tool("adeploy", {"where": "moon"})
         assert "deployed to moon, accept" in text(result)
 
 
-async def test_questions_in_turn(connect: Open) -> None:
+async def test_several_questions(connect: Connect) -> None:
     replies = answering(
         types.ElicitResult(action="accept", content={"name": "Ann"}),
         types.ElicitResult(action="accept", content={"age": 7}),
@@ -418,20 +418,20 @@ async def test_questions_in_turn(connect: Open) -> None:
         assert "Ann, 7" in text(await client.call_tool("interview", {}))
 
 
-async def test_a_question_is_declined(connect: Open) -> None:
+async def test_declined_question(connect: Connect) -> None:
     replies = answering(types.ElicitResult(action="decline"))
     async with connect(elicitation_callback=replies) as client:
         assert "no name (decline)" in text(await client.call_tool("interview", {}))
 
 
-async def test_a_prompt_asks(connect: Open) -> None:
+async def test_question_of_a_prompt(connect: Connect) -> None:
     replies = answering(types.ElicitResult(action="accept", content={"x": "tea"}))
     async with connect(elicitation_callback=replies) as client:
         got = await client.get_prompt("ask_first", {})
         assert got.messages[0].content.text == "about tea"  # type: ignore[union-attr]
 
 
-async def test_sampling(connect: Open) -> None:
+async def test_sampling(connect: Connect) -> None:
     async def model(context: Any, params: Any) -> types.CreateMessageResult:
         output = types.TextContent(text="42")
         return types.CreateMessageResult(role="assistant", content=output, model="m")
@@ -440,22 +440,22 @@ async def test_sampling(connect: Open) -> None:
         assert "42" in text(await client.call_tool("consult", {"question": "?"}))
 
 
-async def test_a_question_that_cannot_be_asked(connect: Open) -> None:
+async def test_question_without_the_client_capability(connect: Connect) -> None:
     async with connect() as client:
-        if is_modern(client):
-            with pytest.raises(MCPError) as refused:
+        if is_stateless(client):
+            with pytest.raises(MCPError) as raised:
                 await client.call_tool("consult", {"question": "?"})
-            assert refused.value.code == -32021
-            assert refused.value.data["requiredCapabilities"] == {"sampling": {}}
+            assert raised.value.code == -32021
+            assert raised.value.data["requiredCapabilities"] == {"sampling": {}}
         else:
             error = failure(await client.call_tool("consult", {"question": "?"}))
             assert error["code"] == "E2102"
 
 
-# ------------------------------------------------------------------ sealed state
+# ------------------------------------------------------------------ request state
 
 
-async def paused(client: Client, where: str = "moon") -> types.InputRequiredResult:
+async def start_approval(client: Client, where: str = "moon") -> types.InputRequiredResult:
     got = await client.session.call_tool("deploy", {"where": where}, allow_input_required=True)
     assert isinstance(got, types.InputRequiredResult)
     return got
@@ -472,51 +472,51 @@ async def resume(client: Client, state: str | None, where: str = "moon", **more:
     )
 
 
-@in_the_stateless_era
-async def test_a_state_is_good_once(connect: Open) -> None:
+@stateless_versions
+async def test_request_state_is_valid_once(connect: Connect) -> None:
     async with connect(elicitation_callback=answering()) as client:
-        state = (await paused(client)).request_state
+        state = (await start_approval(client)).request_state
         assert state is not None
         assert "deployed to moon" in text(await resume(client, state))
-        with pytest.raises(MCPError, match="already used") as refused:
+        with pytest.raises(MCPError, match="already used") as raised:
             await resume(client, state)
-        assert refused.value.code == -32602
+        assert raised.value.code == -32602
 
 
-@in_the_stateless_era
+@stateless_versions
 @pytest.mark.parametrize("attack", ["changed", "other arguments", "other tool", "none", "garbage"])
-async def test_a_state_of_another_call(connect: Open, attack: str) -> None:
+async def test_request_state_of_another_call(connect: Connect, attack: str) -> None:
     async with connect(elicitation_callback=answering()) as client:
-        state = (await paused(client)).request_state
+        state = (await start_approval(client)).request_state
         assert state is not None
-        if attack == "none":  # a yes that nobody was asked for is no yes
+        if attack == "none":  # without a signed state, an approval is ignored
             assert isinstance(await resume(client, None), types.InputRequiredResult)
             return
-        with pytest.raises(MCPError) as refused:
+        with pytest.raises(MCPError) as raised:
             if attack == "changed":
-                body, _, seal = state.partition(".")
-                await resume(client, f"{body[:-2]}AA.{seal}")
+                body, _, signature = state.partition(".")
+                await resume(client, f"{body[:-2]}AA.{signature}")
             elif attack == "garbage":
                 await resume(client, "é.x")
             elif attack == "other arguments":
                 await resume(client, state, "mars")
             else:
                 await resume(client, state, tool="adeploy")
-        assert refused.value.code == -32602
+        assert raised.value.code == -32602
 
 
-@in_the_stateless_era
-async def test_a_state_of_another_client(connect: Open) -> None:
+@stateless_versions
+async def test_request_state_of_another_client(connect: Connect) -> None:
     async with connect(elicitation_callback=answering()) as client:
-        state = (await paused(client)).request_state
+        state = (await start_approval(client)).request_state
     stranger = types.Implementation(name="stranger", version="1")
     async with connect(elicitation_callback=answering(), client_info=stranger) as client:
         with pytest.raises(MCPError, match="another call"):
             await resume(client, state)
 
 
-@in_the_stateless_era
-async def test_an_answer_to_another_question_is_no_approval(connect: Open) -> None:
+@stateless_versions
+async def test_answer_to_another_question_is_not_an_approval(connect: Connect) -> None:
     async with connect(elicitation_callback=answering()) as client:
         first = await client.session.call_tool("interview", {}, allow_input_required=True)
         assert isinstance(first, types.InputRequiredResult)
@@ -527,61 +527,61 @@ async def test_an_answer_to_another_question_is_no_approval(connect: Open) -> No
 # ------------------------------------------------------------------ changes
 
 
-async def test_changes_are_heard(connect: Open) -> None:
-    heard: list[str] = []
+async def test_change_notifications(connect: Connect) -> None:
+    received: list[str] = []
 
-    async def hear(message: Any) -> None:
-        heard.append(getattr(message, "method", ""))
+    async def on_message(message: Any) -> None:
+        received.append(getattr(message, "method", ""))
 
-    async with connect(message_handler=hear) as client:
-        if is_modern(client):
-            await listen_to_changes(client)
+    async with connect(message_handler=on_message) as client:
+        if is_stateless(client):
+            await check_subscription_events(client)
             return
         if isinstance(client.server, str):
-            await until_streaming(client, heard)
+            await wait_for_notification_stream(client, received)
         request = types.SubscribeRequest(params=types.SubscribeRequestParams(uri="notes://1"))
         await client.session.send_request(request, types.EmptyResult)
         await client.call_tool("write_note", {"id": 2, "text": "rye"})
         await client.call_tool("write_note", {"id": 1, "text": "oat milk"})
-        await until(lambda: heard.count("notifications/resources/updated") == 1)
+        await wait_until(lambda: received.count("notifications/resources/updated") == 1)
         for kind in ("tool", "prompt", "resource"):
             await client.call_tool("grow", {"kind": kind})
-            await until(lambda kind=kind: f"notifications/{kind}s/list_changed" in heard)
+            await wait_until(lambda kind=kind: f"notifications/{kind}s/list_changed" in received)
 
 
-async def until_streaming(client: Client, heard: list[str]) -> None:
-    """The client opens the stream for news after its handshake; it is there once news come."""
+async def wait_for_notification_stream(client: Client, received: list[str]) -> None:
+    """Wait until the client receives notifications: it opens their stream after the handshake."""
     with anyio.fail_after(10):
-        while "notifications/prompts/list_changed" not in heard:
+        while "notifications/prompts/list_changed" not in received:
             await client.call_tool("grow", {"kind": "prompt"})
             await asyncio.sleep(0.02)
-    heard.clear()
+    received.clear()
 
 
-async def listen_to_changes(client: Client) -> None:
+async def check_subscription_events(client: Client) -> None:
     async with client.listen(
         tools_list_changed=True,
         prompts_list_changed=True,
         resources_list_changed=True,
         resource_subscriptions=["notes://1"],
-    ) as news:
+    ) as events:
         with anyio.fail_after(10):
             await client.call_tool("write_note", {"id": 2, "text": "rye"})
             await client.call_tool("write_note", {"id": 1, "text": "oat milk"})
-            assert await news.__anext__() == ResourceUpdated("notes://1")
+            assert await events.__anext__() == ResourceUpdated("notes://1")
             for kind, event in (
                 ("tool", ToolsListChanged()),
                 ("prompt", PromptsListChanged()),
                 ("resource", ResourcesListChanged()),
             ):
                 await client.call_tool("grow", {"kind": kind})
-                assert await news.__anext__() == event
+                assert await events.__anext__() == event
 
 
-@in_the_handshake_era
-async def test_subscribing_to_nothing(connect: Open) -> None:
+@handshake_versions
+async def test_subscribing_to_an_unknown_resource(connect: Connect) -> None:
     async with connect() as client:
         request = types.SubscribeRequest(params=types.SubscribeRequestParams(uri="nope://1"))
-        with pytest.raises(MCPError) as refused:
+        with pytest.raises(MCPError) as raised:
             await client.session.send_request(request, types.EmptyResult)
-        assert refused.value.code == -32002
+        assert raised.value.code == -32002

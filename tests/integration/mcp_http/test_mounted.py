@@ -11,24 +11,24 @@ import httpx2
 import pytest
 from mcp import Client
 from mcp.client.streamable_http import streamable_http_client
-from tests.integration.mcp_http.serving import NOTES, Server, served
+from tests.integration.mcp_http.http_process import NOTES_APP, Server, served
 
 pytestmark = pytest.mark.xdist_group("mcp_http")
 
-ERAS = pytest.mark.parametrize("mode", ["legacy", "auto"])
+each_mode = pytest.mark.parametrize("mode", ["legacy", "auto"])
 
 
 @asynccontextmanager
 async def connect(server: Server, mode: Any, **headers: str) -> AsyncIterator[Client]:
-    async with httpx2.AsyncClient(headers=headers, timeout=30) as line:
-        transport = streamable_http_client(f"{server.url}/mcp", http_client=line)
+    async with httpx2.AsyncClient(headers=headers, timeout=30) as http_client:
+        transport = streamable_http_client(f"{server.url}/mcp", http_client=http_client)
         async with Client(transport, mode=mode) as client:
             yield client
 
 
-@ERAS
-async def test_behind_the_guard(mode: str) -> None:
-    with served(NOTES, interface=("api",), TOOLI_TOKEN="secret") as server:
+@each_mode
+async def test_access_control(mode: str) -> None:
+    with served(NOTES_APP, interface=("api",), TOOLI_TOKEN="secret") as server:
         async with connect(server, mode, authorization="Bearer secret") as client:
             result = await client.call_tool("add", {"a": 1, "b": 2})
             assert not result.is_error
@@ -39,19 +39,19 @@ async def test_behind_the_guard(mode: str) -> None:
         assert httpx2.post(f"{server.url}/mcp", json={}, headers=evil).status_code == 403
 
 
-@ERAS
-async def test_ending_lets_calls_finish(mode: str) -> None:
-    with served(NOTES, interface=("api",)) as server:
+@each_mode
+async def test_shutdown_lets_calls_finish(mode: str) -> None:
+    with served(NOTES_APP, interface=("api",)) as server:
         async with connect(server, mode) as client:
             await client.list_tools()
-            asked: list[threading.Thread] = []
+            threads: list[threading.Thread] = []
 
-            async def hear(*progress: Any) -> None:
-                if not asked:
-                    asked.append(threading.Thread(target=server.end))
-                    asked[0].start()
+            async def on_progress(*progress: Any) -> None:
+                if not threads:
+                    threads.append(threading.Thread(target=server.shut_down))
+                    threads[0].start()
 
-            result = await client.call_tool("nap", {"seconds": 1}, progress_callback=hear)
+            result = await client.call_tool("nap", {"seconds": 1}, progress_callback=on_progress)
             assert not result.is_error
-        asked[0].join()
+        threads[0].join()
         assert server.process.wait(30) == 0

@@ -1,4 +1,4 @@
-"""MCP over HTTP, in both eras, answers as MCP over stdin and stdout does: case by case."""
+"""MCP over HTTP and over stdio give equal answers to every parity case."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ from tooli.testing.server_interfaces import HandshakeInterface, StatelessInterfa
 CASES = [pytest.param(c, id=_name(r, c)) for r, c in ALL if c.argv is None and "mcp" not in c.skip]
 
 
-class Host:
-    """An endpoint on an event loop of its own, asked without a network."""
+class EndpointThread:
+    """Runs an endpoint on the event loop of a thread; requests need no network."""
 
     def __init__(self, endpoint: McpEndpoint) -> None:
         self._endpoint = endpoint
         self.loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self.loop.run_forever)
         self._thread.start()
-        self._ended = self.run(self._start())
+        self._task = self.run(self._start())
 
     def run(self, work: Any) -> Any:
         return asyncio.run_coroutine_threadsafe(work, self.loop).result(60)
@@ -38,18 +38,18 @@ class Host:
     async def _start(self) -> Any:
         self._stop, started = asyncio.Event(), asyncio.Event()
 
-        async def live() -> None:
+        async def serve() -> None:
             async with self._endpoint.running():
                 started.set()
                 await self._stop.wait()
 
-        task = self.loop.create_task(live())
+        task = self.loop.create_task(serve())
         await started.wait()
         return task
 
     async def _end(self) -> None:
         self._stop.set()
-        await self._ended
+        await self._task
 
     def close(self) -> None:
         self.run(self._end())
@@ -83,7 +83,7 @@ class Host:
         }
         waiting = [{"type": "http.request", "body": body, "more_body": False}]
         forever = asyncio.Event()
-        answered: dict[bytes, bytes] = {}
+        response_headers: dict[bytes, bytes] = {}
         parts: list[bytes] = []
 
         async def receive() -> Any:
@@ -93,44 +93,48 @@ class Host:
 
         async def send(event: Any) -> None:
             if event["type"] == "http.response.start":
-                answered.update(event["headers"])
+                response_headers.update(event["headers"])
             else:
                 parts.append(event.get("body", b""))
 
         await self._endpoint(scope, receive, send)
-        return answered, b"".join(parts)
+        return response_headers, b"".join(parts)
 
 
 def last_message(body: bytes) -> dict[str, Any]:
-    """The answer: the body itself, or the last event of a stream."""
+    """Return the answer in a body: the body itself, or the last event of a stream."""
     lines = [line for line in body.decode().split("\n") if line.startswith("data: {")]
     return json.loads(lines[-1][6:] if lines else body)
 
 
 class HandshakeOverHttp(HandshakeInterface):
-    """A session of the older era."""
+    """A session of a handshake version over HTTP."""
 
-    def __init__(self, app: Any, host: Host) -> None:
-        self.host = host
+    def __init__(self, app: Any, endpoint_thread: EndpointThread) -> None:
+        self.endpoint_thread = endpoint_thread
         self.session = ""
         super().__init__(app)
 
     def _send(self, method: str, params: dict[str, Any]) -> dict[str, Any]:
         message = {"jsonrpc": "2.0", "id": 1, "method": method, "params": params}
-        more = {"mcp_session_id": self.session} if self.session else {}
-        headers, body = self.host.post(message, mcp_protocol_version="2025-11-25", **more)
+        session_header = {"mcp_session_id": self.session} if self.session else {}
+        headers, body = self.endpoint_thread.post(
+            message, mcp_protocol_version="2025-11-25", **session_header
+        )
         if method == "initialize":
             self.session = headers[b"mcp-session-id"].decode()
             ready = {"jsonrpc": "2.0", "method": "notifications/initialized"}
-            self.host.post(ready, mcp_protocol_version="2025-11-25", mcp_session_id=self.session)
+            self.endpoint_thread.post(
+                ready, mcp_protocol_version="2025-11-25", mcp_session_id=self.session
+            )
         return last_message(body)
 
 
 class StatelessOverHttp(StatelessInterface):
-    """Requests that stand for themselves."""
+    """Requests of a stateless version over HTTP."""
 
-    def __init__(self, app: Any, host: Host) -> None:
-        self.host = host
+    def __init__(self, app: Any, endpoint_thread: EndpointThread) -> None:
+        self.endpoint_thread = endpoint_thread
         super().__init__(app)
 
     def _send(self, method: str, params: dict[str, Any]) -> dict[str, Any]:
@@ -142,7 +146,7 @@ class StatelessOverHttp(StatelessInterface):
             CAPABILITIES_KEY: {},
         }
         message = {"jsonrpc": "2.0", "id": 1, "method": method, "params": {**params, "_meta": meta}}
-        _, body = self.host.post(
+        _, body = self.endpoint_thread.post(
             message,
             mcp_protocol_version=STATELESS_VERSIONS[-1],
             mcp_method=method,
@@ -152,25 +156,25 @@ class StatelessOverHttp(StatelessInterface):
 
 
 @pytest.fixture(scope="module")
-def surfaces() -> Any:
+def interfaces() -> Any:
     app = make_app()
-    host = Host(mcp_endpoint(app))
+    endpoint_thread = EndpointThread(mcp_endpoint(app))
     restore = route_stdout()
     yield {
-        "handshake": (HandshakeInterface(app), HandshakeOverHttp(app, host)),
-        "stateless": (StatelessInterface(app), StatelessOverHttp(app, host)),
+        "handshake": (HandshakeInterface(app), HandshakeOverHttp(app, endpoint_thread)),
+        "stateless": (StatelessInterface(app), StatelessOverHttp(app, endpoint_thread)),
     }
     restore()
-    host.close()
+    endpoint_thread.close()
 
 
-@pytest.mark.parametrize("era", ["handshake", "stateless"])
+@pytest.mark.parametrize("kind", ["handshake", "stateless"])
 @pytest.mark.parametrize("case", CASES)
-def test_the_same_answer(surfaces: Any, case: Case, era: str) -> None:
-    near, far = surfaces[era]
+def test_http_equals_stdio(interfaces: Any, case: Case, kind: str) -> None:
+    stdio, http = interfaces[kind]
     expected, found = (
-        without_volatile_fields(near.send_case(case).envelope),
-        without_volatile_fields(far.send_case(case).envelope),
+        without_volatile_fields(stdio.send_case(case).envelope),
+        without_volatile_fields(http.send_case(case).envelope),
     )
-    found["meta"].pop("session_id", None)  # a session has a name over HTTP
+    found["meta"].pop("session_id", None)  # only HTTP sessions have an id
     assert found == expected

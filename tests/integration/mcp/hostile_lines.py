@@ -1,4 +1,4 @@
-"""Lines that no server should have to read, and which of them want an answer."""
+"""Generate hostile and valid lines for an MCP server, with the ids that need an answer."""
 
 from __future__ import annotations
 
@@ -6,17 +6,17 @@ import json
 from random import Random
 from typing import Any, NamedTuple
 
-from tests.integration.mcp.talk import META, STATELESS_VERSION
+from tests.integration.mcp.stdio_client import META, STATELESS_VERSION
 
 BATCHES = "2025-03-26"
-"""The version in which a batch is served, and not refused."""
+"""The protocol version that has batches. Other versions reject them."""
 
 
 class Line(NamedTuple):
-    """What is sent, the ids that must be answered for it, and what one of them must be told."""
+    """A line, the ids that must be answered, and the expected result of the first of them."""
 
     data: bytes
-    wanted: tuple[int | str, ...] = ()
+    answered_ids: tuple[int | str, ...] = ()
     expected: Any = None
 
 
@@ -27,23 +27,23 @@ ODD: list[Any] = [
 
 
 class Generator:
-    """Hostile and good lines, the same ones for the same seed."""
+    """Generates hostile and valid lines. Equal seeds give equal lines."""
 
     def __init__(self, seed: int, version: str) -> None:
         self.random = Random(seed)
         self.stateless = version == STATELESS_VERSION
         self.version = version
         self.count = 1000
-        self.unwanted: set[int | str] = set()  # ids that must never be answered
+        self.unanswered_ids: set[int | str] = set()  # ids that must never be answered
         self.gates: list[str] = []
 
     def make(self, number: int) -> list[Line]:
-        """About that many lines."""
+        """Return about `number` lines."""
         kinds = [
-            *(self.good, self.good, self.good, self.truncated, self.truncated, self.binary),
-            *(self.twisted, self.twisted, self.twisted, self.bad_bytes, self.bad_id),
-            *(self.constant, self.batch, self.batch, self.numbered_notice, self.response),
-            *(self.blank, self.meta, self.notice, self.cut_anywhere),
+            *(self.valid, self.valid, self.valid, self.truncated, self.truncated, self.binary),
+            *(self.wrong_type, self.wrong_type, self.wrong_type, self.bad_bytes, self.bad_id),
+            *(self.constant, self.batch, self.batch, self.notification_with_id, self.response),
+            *(self.blank, self.meta, self.notification, self.cut_anywhere),
         ]
         lines: list[Line] = []
         for index in range(number):
@@ -53,13 +53,13 @@ class Generator:
             if index % 500 == 200:
                 lines.append(self.long_method())
             if index % 1000 == 300 and len(self.gates) < 8:
-                lines += self.twins()
+                lines += self.duplicate_ids()
         return lines
 
-    # -------------------------------------------------------------- pieces
+    # -------------------------------------------------------------- parts of lines
 
     def id(self) -> int | str:
-        """An id that no other request has."""
+        """Return a unique request id."""
         self.count += 1
         number = self.count
         return self.random.choice(
@@ -80,11 +80,10 @@ class Generator:
         meta = {f"{META}protocolVersion": self.version, f"{META}clientCapabilities": {}}
         return {**params, "_meta": {**meta, **params.get("_meta", {})}}
 
-    def request(self, method: str, params: dict[str, Any], given: Any = None) -> dict[str, Any]:
-        given = self.id() if given is None else given
+    def request(self, method: str, params: dict[str, Any]) -> dict[str, Any]:
         pairs = [
             ("jsonrpc", "2.0"),
-            ("id", given),
+            ("id", self.id()),
             ("method", method),
             ("params", self.params(params)),
         ]
@@ -94,54 +93,54 @@ class Generator:
     def call(self, tool: str = "add", **arguments: Any) -> dict[str, Any]:
         return self.request("tools/call", {"name": tool, "arguments": arguments})
 
-    def line(self, message: Any, *wanted: int | str, expected: Any = None) -> Line:
-        plain = self.random.random() < 0.5
+    def line(self, message: Any, *answered_ids: int | str, expected: Any = None) -> Line:
+        is_ascii = self.random.random() < 0.5
         try:
-            data = json.dumps(message, ensure_ascii=plain).encode()
+            data = json.dumps(message, ensure_ascii=is_ascii).encode()
         except UnicodeEncodeError:
             data = json.dumps(message).encode()
-        return Line(data, wanted, expected)
+        return Line(data, answered_ids, expected)
 
-    # -------------------------------------------------------------- kinds
+    # -------------------------------------------------------------- kinds of lines
 
-    def good(self) -> Line:
+    def valid(self) -> Line:
         a, b = self.random.randrange(1000), self.random.randrange(1000)
         message = self.call(a=a, b=b)
         return self.line(message, message["id"], expected=a + b)
 
     def truncated(self) -> Line:
-        """A request whose end is missing; its id may still be there."""
+        """Return a request without its end. Its id may still be complete."""
         message = self.call(a=1)
         data = json.dumps(message).encode()
-        told = b'"id": ' + json.dumps(message["id"]).encode()
-        end = data.index(told) + len(told) + 1  # with the comma that ends a number
+        id_field = b'"id": ' + json.dumps(message["id"]).encode()
+        end = data.index(id_field) + len(id_field) + 1  # includes the comma, which ends a number
         cut = self.random.randrange(end, len(data)) if end < len(data) else len(data) - 1
         return Line(data[:cut], (message["id"],) if cut >= end else ())
 
     def cut_anywhere(self) -> Line:
-        data = self.good().data
-        where = self.random.randrange(len(data))
-        return Line(data[where:] if self.random.random() < 0.5 else data[where : where + 20])
+        data = self.valid().data
+        start = self.random.randrange(len(data))
+        return Line(data[start:] if self.random.random() < 0.5 else data[start : start + 20])
 
     def binary(self) -> Line:
         size = self.random.choice([1, 10, 1000, 70_000])
         return Line(self.random.randbytes(size).replace(b"\n", b"").replace(b'"id"', b""))
 
-    def twisted(self) -> Line:
-        """A request in which one thing is of another type."""
+    def wrong_type(self) -> Line:
+        """Return a request in which one value has an unexpected type."""
         message = self.call(a=1, b=2)
-        given = message["id"]
-        place = self.random.choice(
+        request_id = message["id"]
+        key = self.random.choice(
             ["jsonrpc", "method", "params", "name", "arguments", "a", "_meta", "more"]
         )
         odd = self.random.choice(ODD)
-        if place in ("name", "arguments", "_meta"):
-            message["params"][place] = odd
-        elif place == "a":
+        if key in ("name", "arguments", "_meta"):
+            message["params"][key] = odd
+        elif key == "a":
             message["params"]["arguments"]["a"] = odd
         else:
-            message[place] = odd
-        return self.line(message, given)
+            message[key] = odd
+        return self.line(message, request_id)
 
     def bad_bytes(self) -> Line:
         message = self.call("greet", name="MARK")
@@ -178,12 +177,12 @@ class Generator:
             return self.line([one, {"jsonrpc": "2.0", "method": "notifications/x"}, two], *ids)
         return self.line([one, two], *ids)
 
-    def numbered_notice(self) -> Line:
+    def notification_with_id(self) -> Line:
         method = self.random.choice(["notifications/initialized", "notifications/cancelled"])
         message = self.request(method, {"requestId": 5})
         return self.line(message, message["id"])
 
-    def notice(self) -> Line:
+    def notification(self) -> Line:
         method = self.random.choice(
             ["notifications/cancelled", "notifications/progress", "notifications/x", "tools/call"]
         )
@@ -193,10 +192,10 @@ class Generator:
         return self.line({"jsonrpc": "2.0", "method": method, "params": params})
 
     def response(self) -> Line:
-        given = self.id()
-        self.unwanted.add(given)
-        error_text = self.random.choice([{"result": {}}, {"error": {"code": 1, "message": "x"}}])
-        return self.line({"jsonrpc": "2.0", "id": given, **error_text})
+        response_id = self.id()
+        self.unanswered_ids.add(response_id)
+        outcome = self.random.choice([{"result": {}}, {"error": {"code": 1, "message": "x"}}])
+        return self.line({"jsonrpc": "2.0", "id": response_id, **outcome})
 
     def blank(self) -> Line:
         return Line(
@@ -204,7 +203,7 @@ class Generator:
         )
 
     def meta(self) -> Line:
-        """Odd things where clients put their notes."""
+        """Return a request with an unusual `_meta`."""
         token = self.random.choice(ODD)
         deep: Any = {}
         for _ in range(self.random.choice([1, 50, 400])):
@@ -222,21 +221,21 @@ class Generator:
     def deep(self) -> Line:
         depth = self.random.choice([200, 900, 1100, 5000, 100_000])
         kind = self.random.randrange(3)
-        given = self.id()
+        request_id = self.id()
         start, end = [(b"[", b"]"), (b'{"a":', b"}"), (b'[{"a":', b"}]")][kind]
         nest = start * depth + b"1" + end * depth
         if self.random.random() < 0.3:
             nest = start * depth
-        head = b'{"jsonrpc":"2.0","id":' + json.dumps(given).encode()
+        head = b'{"jsonrpc":"2.0","id":' + json.dumps(request_id).encode()
         head += b',"method":"tools/call","params":{"name":"echo","arguments":{"value":'
-        return Line(head + nest + b"}}}", (given,))
+        return Line(head + nest + b"}}}", (request_id,))
 
     def long_method(self) -> Line:
         message = self.request("m" * 1_000_000, {})
         return self.line(message, message["id"])
 
-    def twins(self) -> list[Line]:
-        """Requests with the id of a pending request."""
+    def duplicate_ids(self) -> list[Line]:
+        """Return a request that stays pending, and further requests with its id."""
         key = f"gate-{len(self.gates)}"
         self.gates.append(key)
         first = self.call("wait", key=key)
@@ -252,9 +251,9 @@ class Generator:
         ]
 
     def huge(self, size: int, *, last: bool) -> Line:
-        """A line that is longer than any line may be."""
-        given = self.id()
-        told = b'"id":' + json.dumps(given).encode()
-        head = b'{"jsonrpc":"2.0","method":"tools/call",' + (b"" if last else told + b",")
+        """Return a line above the size limit. With `last`, its id is at the end."""
+        request_id = self.id()
+        id_field = b'"id":' + json.dumps(request_id).encode()
+        head = b'{"jsonrpc":"2.0","method":"tools/call",' + (b"" if last else id_field + b",")
         body = b'"params":{"name":"echo","arguments":{"id":5,"value":"' + b"x" * size + b'"}}'
-        return Line(head + body + (b"," + told if last else b"") + b"}", (given,))
+        return Line(head + body + (b"," + id_field if last else b"") + b"}", (request_id,))

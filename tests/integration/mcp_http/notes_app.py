@@ -1,4 +1,4 @@
-"""A small app with something of everything that MCP has: the clients of the tests talk to it."""
+"""A small app that uses every feature of MCP, for tests with real clients."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def add(a: int, b: int = 1) -> int:
 
 @app.command(annotations=ReadOnly, resource="notes://{id}")
 def note(id: int) -> dict[str, Any]:
-    """One note."""
+    """Return a note."""
     if id not in NOTES:
         raise NotFoundError(f"There is no note {id}.")
     return {"id": id, "text": NOTES[id]}
@@ -40,7 +40,7 @@ def note(id: int) -> dict[str, Any]:
 
 @app.command()
 def show() -> list[str | Image | Audio | Embedded | Link]:
-    """Give content of every kind."""
+    """Return content of every kind."""
     return [
         "words",
         Image(b"png"),
@@ -58,7 +58,7 @@ def talk(text: str) -> None:
 
 @app.command()
 def count(to: int, ctx: Context) -> int:
-    """Count, and tell how far it has come."""
+    """Count, and report progress."""
     for _ in ctx.progress(range(to), label="counting"):
         pass
     return to
@@ -82,7 +82,7 @@ def say(level: str, ctx: Context) -> str:
 
 @app.command()
 def nap(seconds: float, ctx: Context) -> str:
-    """Take a while."""
+    """Sleep."""
     ctx.report(1)
     time.sleep(seconds)
     return "rested"
@@ -90,7 +90,7 @@ def nap(seconds: float, ctx: Context) -> str:
 
 @app.command()
 def linger(mark: pathlib.Path, ctx: Context) -> str:
-    """Work until the client has had enough of it."""
+    """Work until the client cancels the call."""
     ctx.report(1)
     while not ctx.cancelled:
         time.sleep(0.01)
@@ -100,7 +100,7 @@ def linger(mark: pathlib.Path, ctx: Context) -> str:
 
 @app.command()
 async def alinger(mark: pathlib.Path, ctx: Context) -> str:
-    """The same on the event loop."""
+    """Work on the event loop until the client cancels the call."""
     ctx.report(1)
     try:
         await asyncio.sleep(3600)
@@ -112,13 +112,13 @@ async def alinger(mark: pathlib.Path, ctx: Context) -> str:
 
 @app.command(requires_approval=True)
 def deploy(where: str) -> str:
-    """Do what a human has to agree to."""
+    """Deploy something. A human has to approve it."""
     return f"deployed to {where}"
 
 
 @app.command(requires_approval=True)
 async def adeploy(where: str, ctx: Context) -> str:
-    """The same on the event loop, with one more question."""
+    """Deploy something on the event loop, and ask another question."""
     reply = await ctx.aelicit("Which colour?", {"type": "object", "properties": {}})
     return f"deployed to {where}, {reply.action}"
 
@@ -132,12 +132,12 @@ def wipe(what: str) -> str:
 @app.command()
 def interview(ctx: Context) -> str:
     """Ask for a name, then for an age."""
-    one = {"type": "object", "properties": {"name": {"type": "string"}}}
-    two = {"type": "object", "properties": {"age": {"type": "integer"}}}
-    name = ctx.elicit("Your name?", one)
+    name_schema = {"type": "object", "properties": {"name": {"type": "string"}}}
+    age_schema = {"type": "object", "properties": {"age": {"type": "integer"}}}
+    name = ctx.elicit("Your name?", name_schema)
     if not name.accepted:
         return f"no name ({name.action})"
-    age = ctx.elicit("Your age?", two)
+    age = ctx.elicit("Your age?", age_schema)
     return f"{name.content['name']}, {age.content.get('age')}"
 
 
@@ -157,7 +157,7 @@ def write_note(id: int, text: str) -> str:
 
 @app.command()
 def grow(kind: Literal["tool", "prompt", "resource"]) -> str:
-    """Become more while it is served."""
+    """Register a tool, a prompt or a resource while the app is served."""
     if kind == "tool":
         app.command("grown")(add)
     elif kind == "prompt":
@@ -168,7 +168,7 @@ def grow(kind: Literal["tool", "prompt", "resource"]) -> str:
 
 
 def greeting() -> str:
-    """Something that came later."""
+    """Return a greeting; registered while the app is served."""
     return "hello"
 
 
@@ -177,7 +177,7 @@ def greeting() -> str:
 
 @app.resource("notes://all", title="All notes", size=12, annotations={"audience": ["user"]})
 def all_notes() -> list[str]:
-    """Every note there is."""
+    """Return all notes."""
     return list(NOTES.values())
 
 
@@ -195,19 +195,19 @@ async def readme() -> str:
 
 @app.resource("notes://pair")
 def pair() -> list[Embedded]:
-    """Two documents at once."""
+    """Return two documents."""
     return [Embedded("notes://1", "milk"), Embedded("notes://2", b"bread", "text/x-bread")]
 
 
 @app.resource("notes://broken")
 def broken() -> str:
-    """What cannot be read."""
+    """Fail to be read."""
     raise ValueError("it broke")
 
 
 @app.resource("files://{path*}", complete={"path": lambda text: [f"{text}.txt", f"{text}.md"]})
 def file(path: str) -> str:
-    """A file."""
+    """Return the content of a file."""
     return f"content of {path}"
 
 
@@ -226,13 +226,13 @@ def essay(topic: str, tone: Literal["dry", "warm"] = "dry", words: int = 100) ->
 
 @app.prompt("talk", title="A talk", description="Two people.")
 def dialogue(who: Annotated[str, Option(help="Who talks.")]) -> list[Message]:
-    """Not shown: the decorator says it."""
+    """Not shown, because the decorator sets a description."""
     return [Message(f"I am {who}."), Message("Hello!", "assistant"), Message(Image(b"png"))]
 
 
 @app.prompt()
 async def ask_first(ctx: Context) -> str:
-    """A prompt that asks."""
+    """Return a prompt after asking a question."""
     reply = await ctx.aelicit("What about?", {"type": "object", "properties": {}})
     return f"about {reply.content.get('x')}"
 

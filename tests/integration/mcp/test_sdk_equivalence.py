@@ -1,4 +1,4 @@
-"""The stdio front answers as the SDK would: generated tools and calls, in both eras."""
+"""StdioServer and the SDK give equal answers to generated calls, in both kinds of versions."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import anyio
 import pytest
 from mcp.shared.message import SessionMessage
 from mcp_types.jsonrpc import jsonrpc_message_adapter
-from tests.integration.mcp.talk import CLIENT, HANDSHAKE_VERSION, META, STATELESS_VERSION
+from tests.integration.mcp.stdio_client import CLIENT, HANDSHAKE_VERSION, META, STATELESS_VERSION
 
 from tooli import Tooli
 from tooli.mcp.sdk_server import make_server
@@ -22,47 +22,47 @@ from tooli.mcp.stdio_server import StdioServer
 from tooli.pipeline.stdout_capture import route_stdout
 from tooli.testing.server_interfaces import MemoryTransport
 
-ERAS = [HANDSHAKE_VERSION, STATELESS_VERSION]
+VERSIONS = [HANDSHAKE_VERSION, STATELESS_VERSION]
 
 
 @pytest.fixture(autouse=True)
-def routed():
-    """What tools print goes where a server lets it go."""
+def routed_stdout():
+    """Route stdout as a server does, and disable the limit of repeated failures."""
     restore = route_stdout()
     with mock.patch.multiple("tooli.stages.repeated_failures", WARN_AT=1 << 30, BLOCK_AT=1 << 30):
-        yield  # who is asked the same thing twice is asked by both
+        yield  # both servers get each message, so every failure is repeated
     restore()
 
 
-class Alone(StdioServer):
-    """A front that has an SDK at hand, and only notes what it would give to it."""
+class RecordingServer(StdioServer):
+    """A StdioServer that records the requests it would hand over to the SDK."""
 
     def __init__(self, app: Tooli) -> None:
         self.memory = MemoryTransport()
         super().__init__(app, self.memory)
-        self.passed: list[Any] = []
+        self.delegated_ids: list[Any] = []
 
     def _delegate_to_sdk(self, message: dict[str, Any]) -> bool:
-        self.passed.append(message["id"])
+        self.delegated_ids.append(message["id"])
         return True
 
-    def ask(self, message: dict[str, Any]) -> list[Any] | None:
-        """Return every answer to a message, or None if the SDK would answer."""
+    def send(self, message: dict[str, Any]) -> list[Any] | None:
+        """Send a message and return its answers, or None if the SDK would handle it."""
         before = len(self.memory.sent)
         self.handle_message(json.loads(json.dumps(message)))
         self.pending.wait(60)
-        if message.get("id") in self.passed:
+        if message.get("id") in self.delegated_ids:
             return None
         return self.memory.sent[before:]
 
 
-class Sdk:
-    """The SDK's server of the same app, over streams in memory."""
+class SdkConnection:
+    """A connection to the SDK's server of an app, over streams in memory."""
 
     def __init__(self, app: Tooli) -> None:
         self.server = make_server(McpService(app))
 
-    async def __aenter__(self) -> Sdk:
+    async def __aenter__(self) -> SdkConnection:
         self._inbox, incoming = anyio.create_memory_object_stream[Any](100)
         outgoing, self._outbox = anyio.create_memory_object_stream[Any](1000)
         options = self.server.create_initialization_options()
@@ -74,32 +74,32 @@ class Sdk:
         await asyncio.wait_for(self._task, 60)
         self._outbox.close()
 
-    async def ask(self, message: dict[str, Any]) -> list[Any]:
-        """Return every answer to a message."""
+    async def send(self, message: dict[str, Any]) -> list[Any]:
+        """Send a message and return its answers."""
         copy = json.loads(json.dumps(message))
         await self._inbox.send(SessionMessage(jsonrpc_message_adapter.validate_python(copy)))
         messages: list[Any] = []
         while "id" in message:
             item = await asyncio.wait_for(self._outbox.receive(), 60)
-            one = item.message.model_dump(by_alias=True, mode="json", exclude_unset=True)
-            messages.append(one)
-            if "method" not in one and one["id"] == message["id"]:
+            received = item.message.model_dump(by_alias=True, mode="json", exclude_unset=True)
+            messages.append(received)
+            if "method" not in received and received["id"] == message["id"]:
                 break
         return messages
 
 
-def plain(message: list[Any]) -> list[Any]:
-    """Return the answers without what differs from run to run."""
-    text = json.dumps(message)
+def without_volatile_parts(messages: list[Any]) -> list[Any]:
+    """Return messages without the parts that differ between runs."""
+    text = json.dumps(messages)
     text = re.sub(r'(token\\*": ?\\*")[\w-]+', r"\g<1>…", text)
     text = re.sub(r'(duration_ms\\*": ?)\d+', r"\g<1>0", text)
-    text = re.sub(r'"requestState": "[^"]*"', '"requestState": "sealed"', text)
-    text = text.replace('"mode": "form", ', "")  # what the SDK adds without need
+    text = re.sub(r'"requestState": "[^"]*"', '"requestState": "…"', text)
+    text = text.replace('"mode": "form", ', "")  # the SDK adds this default
     return json.loads(text)
 
 
-class Invention:
-    """Apps, calls and other requests, the same ones for the same seed."""
+class Generator:
+    """Generates apps, calls and other requests. Equal seeds give equal ones."""
 
     KINDS = (
         *("int", "float", "str", "bool", "list[int]", "list[str]", "dict[str, int]"),
@@ -121,7 +121,7 @@ class Invention:
         self.ids = 0
 
     def app(self, tools: int) -> Tooli:
-        """An app with some tools."""
+        """Return an app with generated tools."""
         scope: dict[str, Any] = {}
         exec(PRELUDE, scope)
         for number in range(tools):
@@ -134,18 +134,17 @@ class Invention:
         for index in range(self.random.randrange(4)):
             default = choose(["", "", " = None"]) if index or number % 2 else ""
             params.append(f"p{index}: {choose(self.KINDS)}{default}")
-        if any("=" in one for one in params):
-            params = [*params[:0], *sorted(params, key=lambda one: "=" in one)]
+        params.sort(key=lambda param: "=" in param)  # parameters with a default come last
         if self.random.random() < 0.3:
             params = ["ctx: Context", *params]
         returns = choose(self.RESULTS)
         hints = choose(self.HINTS)
-        text = [f"annotations={hints}"] if hints else []
+        options = [f"annotations={hints}"] if hints else []
         if self.random.random() < 0.15:
-            text.append("requires_approval=True")
+            options.append("requires_approval=True")
         if self.random.random() < 0.2:
-            text.append("version='9', when_to_use='Never.', cost_hint='high'")
-        word = "async def" if self.random.random() < 0.3 else "def"
+            options.append("version='9', when_to_use='Never.', cost_hint='high'")
+        keyword = "async def" if self.random.random() < 0.3 else "def"
         lines = []
         if params[:1] == ["ctx: Context"]:
             lines.append(
@@ -159,7 +158,7 @@ class Invention:
         )
         lines.append(fail or "pass")
         if "Iterator" in returns:
-            word = "def"
+            keyword = "def"
             lines.append("yield 1")
             lines.append("yield 2")
         elif returns in (" -> Point", " -> dict[str, Any]"):
@@ -167,14 +166,14 @@ class Invention:
         else:
             lines.append(f"return {choose(self.VALUES)!r}")
         body = "\n    ".join(lines)
-        decorator = f"@app.command({', '.join(text)})"
-        head = f"{word} tool_{number}({', '.join(params)}){returns}:"
+        decorator = f"@app.command({', '.join(options)})"
+        head = f"{keyword} tool_{number}({', '.join(params)}){returns}:"
         return f'{decorator}\n{head}\n    """Tool {number}."""\n    {body}\n'
 
     # -------------------------------------------------------------- requests
 
     def request(self, method: str, params: Any, stateless: bool, **meta: Any) -> dict[str, Any]:
-        """A request of an era."""
+        """Return a request, with `_meta` if the version is stateless."""
         self.ids += 1
         if stateless:
             meta = {
@@ -189,7 +188,7 @@ class Invention:
         return message if params is None else {**message, "params": params}
 
     def call(self, app: Tooli, stateless: bool) -> dict[str, Any]:
-        """A call, more often right than wrong."""
+        """Return a call of a tool. Most calls have valid arguments."""
         tools = [tool for tool in app.catalog if not tool.hidden]
         tool = self.random.choice(tools)
         arguments = {
@@ -211,8 +210,8 @@ class Invention:
         name = tool.name.replace("-", "_")
         return self.request("tools/call", {"name": name, "arguments": arguments}, stateless, **meta)
 
-    def oddity(self, stateless: bool) -> dict[str, Any]:
-        """A request with something wrong in it."""
+    def invalid_request(self, stateless: bool) -> dict[str, Any]:
+        """Return a request with an unexpected value."""
         odd = self.random.choice([*self.VALUES, None, 1.0, [[]], "tool_0", -1])
         kind = self.random.randrange(10)
         if kind == 0:
@@ -229,11 +228,11 @@ class Invention:
             key = self.random.choice(["protocolVersion", "clientCapabilities", "clientInfo"])
             return self.request("tools/list", {}, stateless, **{META + key: odd})
         if kind == 6:
-            given = {"name": "tool_0", "arguments": {}, "requestState": odd}
-            return self.request("tools/call", given, stateless)
+            params = {"name": "tool_0", "arguments": {}, "requestState": odd}
+            return self.request("tools/call", params, stateless)
         if kind == 7:
-            given = {"name": "tool_0", "arguments": {}, "inputResponses": odd}
-            return self.request("tools/call", given, stateless)
+            params = {"name": "tool_0", "arguments": {}, "inputResponses": odd}
+            return self.request("tools/call", params, stateless)
         if kind == 8:
             message = self.request("tools/list", {}, stateless)
             if stateless:
@@ -255,12 +254,12 @@ class Point(TypedDict):
     x: int
 
 FORM = {"type": "object", "properties": {"x": {"type": "string"}}}
-app = Tooli("invented", version="1", description="Invented.")
+app = Tooli("generated", version="1", description="Generated.")
 """
 
 
-def opening(stateless: bool, version: str = HANDSHAKE_VERSION) -> list[dict[str, Any]]:
-    """How a conversation of an era begins."""
+def handshake(stateless: bool, version: str = HANDSHAKE_VERSION) -> list[dict[str, Any]]:
+    """Return the messages of the handshake; none for a stateless version."""
     if stateless:
         return []
     payload = {"protocolVersion": version, "capabilities": {}, "clientInfo": CLIENT}
@@ -269,76 +268,76 @@ def opening(stateless: bool, version: str = HANDSHAKE_VERSION) -> list[dict[str,
 
 
 async def compare(app: Tooli, messages: list[dict[str, Any]]) -> int:
-    """Say the same to both; how many of the messages were the front's."""
-    front = Alone(app)
+    """Send messages to both servers; return how many requests StdioServer answered itself."""
+    server = RecordingServer(app)
     compared = 0
-    async with Sdk(app) as sdk:
+    async with SdkConnection(app) as sdk:
         for message in messages:
-            theirs = await sdk.ask(message)
-            ours = await asyncio.to_thread(front.ask, message)
-            if ours is not None:
-                assert plain(ours) == plain(theirs), message
+            expected = await sdk.send(message)
+            answers = await asyncio.to_thread(server.send, message)
+            if answers is not None:
+                assert without_volatile_parts(answers) == without_volatile_parts(expected), message
                 compared += "id" in message
             elif message["method"] == "initialize":
-                break  # all that follows is the SDK's as well
+                break  # the SDK handles all further messages, too
     return compared
 
 
 @pytest.mark.parametrize("seed", range(4))
-@pytest.mark.parametrize("version", ERAS)
+@pytest.mark.parametrize("version", VERSIONS)
 async def test_calls(version: str, seed: int) -> None:
     stateless = version == STATELESS_VERSION
-    invention = Invention(seed)
+    generator = Generator(seed)
     for _ in range(4):
-        app = invention.app(10)
+        app = generator.app(10)
         messages = [
-            *opening(stateless),
-            invention.request("tools/list", None if not stateless else {}, stateless),
+            *handshake(stateless),
+            generator.request("tools/list", None if not stateless else {}, stateless),
         ]
-        messages += [invention.call(app, stateless) for _ in range(30)]
+        messages += [generator.call(app, stateless) for _ in range(30)]
         assert await compare(app, messages) > 25
 
 
-@pytest.mark.parametrize("version", ERAS)
-async def test_malformed_parameters(version: str) -> None:
+@pytest.mark.parametrize("version", VERSIONS)
+async def test_invalid_requests(version: str) -> None:
     stateless = version == STATELESS_VERSION
-    invention = Invention(99)
-    app = invention.app(3)
-    messages = [*opening(stateless), *[invention.oddity(stateless) for _ in range(400)]]
+    generator = Generator(99)
+    app = generator.app(3)
+    messages = [*handshake(stateless), *[generator.invalid_request(stateless) for _ in range(400)]]
     assert await compare(app, messages) > 200
 
 
 @pytest.mark.parametrize(
     "version", ["2024-11-05", "2025-03-26", HANDSHAKE_VERSION, STATELESS_VERSION, "", "x"]
 )
-async def test_openings(version: str) -> None:
-    app = Invention(5).app(1)
+async def test_handshakes(version: str) -> None:
+    app = Generator(5).app(1)
     ping = {"jsonrpc": "2.0", "id": 1, "method": "ping"}
     listing = {"jsonrpc": "2.0", "id": 2, "method": "tools/list"}
     early = [ping, listing] if version != STATELESS_VERSION else []
-    assert await compare(app, [*early, *opening(False, version), {**ping, "id": 3}])
+    assert await compare(app, [*early, *handshake(False, version), {**ping, "id": 3}])
 
 
 @pytest.mark.parametrize("seed", range(3))
-async def test_malformed_openings(seed: int) -> None:
+async def test_invalid_handshakes(seed: int) -> None:
     random = Random(seed)
-    app = Invention(5).app(1)
+    app = Generator(5).app(1)
     for _ in range(15):
-        (first, _) = opening(False)
-        place = random.choice(["protocolVersion", "capabilities", "clientInfo", "_meta", "name"])
-        odd = random.choice([*Invention.VALUES, {"roots": 1}, {"roots": {}}, {"name": "x"}])
-        if place == "name":
+        (first, _) = handshake(False)
+        key = random.choice(["protocolVersion", "capabilities", "clientInfo", "_meta", "name"])
+        odd = random.choice([*Generator.VALUES, {"roots": 1}, {"roots": {}}, {"name": "x"}])
+        if key == "name":
             first["params"]["clientInfo"] = {**CLIENT, "name": odd}
         else:
-            first["params"][place] = odd
+            first["params"][key] = odd
         await compare(app, [first, {"jsonrpc": "2.0", "id": 2, "method": "tools/list"}])
 
 
-async def test_discovery_and_the_other_era() -> None:
-    invention = Invention(3)
-    app = invention.app(2)
-    asked = invention.request("server/discover", {}, True)
-    refused = {**opening(False)[0], "id": 77}
+async def test_discovery_and_mixed_versions() -> None:
+    generator = Generator(3)
+    app = generator.app(2)
+    discover = generator.request("server/discover", {}, True)
+    initialize = {**handshake(False)[0], "id": 77}
     bare = {"jsonrpc": "2.0", "id": 78, "method": "tools/list"}
-    assert await compare(app, [asked, refused, bare]) == 3
-    assert await compare(app, [*opening(False), {**asked, "id": 79}]) == 2
+    assert await compare(app, [discover, initialize, bare]) == 3
+    assert await compare(app, [*handshake(False), {**discover, "id": 79}]) == 2

@@ -1,4 +1,4 @@
-"""An app, served over HTTP by a process of its own, as anybody would serve it."""
+"""Serve an app over HTTP in a process of its own."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-NOTES = pathlib.Path(__file__).with_name("notes.py")
+NOTES_APP = pathlib.Path(__file__).with_name("notes_app.py")
 
 
 class Server:
@@ -26,19 +26,19 @@ class Server:
         host, _, port = self.url.split("/")[2].rpartition(":")
         return host.strip("[]"), int(port)
 
-    def end(self) -> int:
-        """Ask it to end, and see how it does."""
+    def shut_down(self) -> int:
+        """Send SIGTERM, wait for the process to end, and return its exit code."""
         self.process.send_signal(signal.SIGTERM)
         return self.process.wait(30)
 
 
 @contextmanager
 def served(
-    app: pathlib.Path = NOTES, *flags: str, interface: tuple[str, ...] = ("mcp",), **env: str
+    app: pathlib.Path = NOTES_APP, *flags: str, interface: tuple[str, ...] = ("mcp",), **env: str
 ) -> Iterator[Server]:
-    """A server of an app on a free port; it is gone afterwards."""
-    how = ("--transport", "http") if interface == ("mcp",) else ()
-    command = [sys.executable, app, *interface, "serve", *how, "--port", "0", *flags]
+    """Start a server of an app on a free port; end it after the block."""
+    transport = ("--transport", "http") if interface == ("mcp",) else ()
+    command = [sys.executable, app, *interface, "serve", *transport, "--port", "0", *flags]
     with subprocess.Popen(
         command, stderr=subprocess.PIPE, text=True, env={**os.environ, **env}
     ) as process:

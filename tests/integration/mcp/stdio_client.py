@@ -1,4 +1,4 @@
-"""A client that speaks lines with a real server, in either era of the protocol."""
+"""An MCP client for a server process on stdio, for all protocol versions."""
 
 from __future__ import annotations
 
@@ -15,27 +15,27 @@ from tests.integration.outside import APPS, PATIENCE, environment, parse
 
 SERVED = APPS / "served.py"
 HANDSHAKE_VERSION, STATELESS_VERSION = "2025-11-25", "2026-07-28"
-HANDSHAKE = ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25")
+HANDSHAKE_VERSIONS = ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25")
 META = "io.modelcontextprotocol/"
 CLIENT = {"name": "talker", "version": "0.1"}
-FORMS: dict[str, Any] = {"elicitation": {}}
+ELICITATION: dict[str, Any] = {"elicitation": {}}
 
 LAUNCH = "from tooli.launcher import main; main()"
-"""What the program `tooli` runs."""
+"""The code that the program `tooli` runs."""
 
 
-def serving(app: Path | str, *flags: str) -> list[str]:
-    """The words with which an app serves itself."""
+def serve_command(app: Path | str, *flags: str) -> list[str]:
+    """Return the command of an app that serves itself."""
     return [sys.executable, str(app), "mcp", "serve", *flags]
 
 
-def launching(app: Path | str, *flags: str) -> list[str]:
-    """The words with which the launcher serves an app."""
+def launcher_command(app: Path | str, *flags: str) -> list[str]:
+    """Return the command of the launcher that serves an app."""
     return [sys.executable, "-c", LAUNCH, "serve", str(app), *flags]
 
 
-class Talk:
-    """One conversation. Whatever the server says must be JSON-RPC, one message a line."""
+class StdioClient:
+    """A connection to a server process. Asserts that each line of its stdout is JSON-RPC."""
 
     def __init__(self, process: subprocess.Popen[bytes], version: str) -> None:
         self.process = process
@@ -43,35 +43,36 @@ class Talk:
         self.stateless = version == STATELESS_VERSION
         self.capabilities: dict[str, Any] = {}
         self.client: dict[str, Any] | None = dict(CLIENT)
-        self.heard: list[dict[str, Any]] = []  # what was neither asked for nor taken yet
-        self.err = bytearray()
-        self._count = 0
+        self.received: list[dict[str, Any]] = []  # messages that no method has returned yet
+        self.stderr = bytearray()
+        self._last_id = 0
         self._lines: queue.Queue[bytes | None] = queue.Queue()
-        self._news = threading.Condition()
-        self._readers = [threading.Thread(target=one) for one in (self._listen, self._log)]
+        self._stderr_changed = threading.Condition()
+        targets = (self._read_stdout, self._read_stderr)
+        self._readers = [threading.Thread(target=target) for target in targets]
         for reader in self._readers:
             reader.start()
 
-    def _listen(self) -> None:
+    def _read_stdout(self) -> None:
         assert self.process.stdout is not None
-        with contextlib.suppress(ValueError):  # closed by us
+        with contextlib.suppress(ValueError):  # the test has closed stdout
             for line in self.process.stdout:
                 self._lines.put(line)
         self._lines.put(None)
 
-    def _log(self) -> None:
+    def _read_stderr(self) -> None:
         assert self.process.stderr is not None
         for line in self.process.stderr:
-            with self._news:
-                self.err += line
-                self._news.notify_all()
-        with self._news:
-            self._news.notify_all()
+            with self._stderr_changed:
+                self.stderr += line
+                self._stderr_changed.notify_all()
+        with self._stderr_changed:
+            self._stderr_changed.notify_all()
 
-    # -------------------------------------------------------------- lines
+    # -------------------------------------------------------------- messages
 
     def write(self, data: bytes) -> None:
-        """Send bytes as they are."""
+        """Send bytes unchanged."""
         assert self.process.stdin is not None
         self.process.stdin.write(data)
         self.process.stdin.flush()
@@ -92,20 +93,20 @@ class Talk:
         assert ("method" in message) != ("result" in message or "error" in message), line[:200]
         return message
 
-    def rest(self) -> list[dict[str, Any]]:
-        """Close stdin and return every message that still comes."""
+    def remaining_messages(self) -> list[dict[str, Any]]:
+        """Close stdin; return the messages until the server closes stdout."""
         self.close_stdin()
-        return [*self.heard, *iter(self.read, None)]
+        return [*self.received, *iter(self.read, None)]
 
     def close_stdin(self) -> None:
-        """Say that nothing more will be asked."""
+        """Close the stdin of the server."""
         assert self.process.stdin is not None
         self.process.stdin.close()
 
     # -------------------------------------------------------------- requests
 
     def params(self, params: dict[str, Any] | None, **meta: Any) -> dict[str, Any] | None:
-        """Parameters as the era has them; in the later one each request says who asks."""
+        """Return parameters with `_meta`. In a stateless version it describes the client."""
         if self.stateless:
             meta[f"{META}protocolVersion"] = self.version
             meta[f"{META}clientCapabilities"] = self.capabilities
@@ -113,60 +114,64 @@ class Talk:
                 meta[f"{META}clientInfo"] = self.client
         if not meta:
             return params
-        given = params or {}
-        return {**given, "_meta": {**meta, **given.get("_meta", {})}}
+        params = params or {}
+        return {**params, "_meta": {**meta, **params.get("_meta", {})}}
 
-    def start(self, method: str, params: dict[str, Any] | None = None, **meta: Any) -> int:
-        """Send a request, and do not wait for its answer."""
-        self._count += 1
-        message: dict[str, Any] = {"jsonrpc": "2.0", "id": self._count, "method": method}
+    def send_request(self, method: str, params: dict[str, Any] | None = None, **meta: Any) -> int:
+        """Send a request without waiting for the response; return its id."""
+        self._last_id += 1
+        message: dict[str, Any] = {"jsonrpc": "2.0", "id": self._last_id, "method": method}
         params = self.params(params, **meta)
         if params is not None:
             message["params"] = params
         self.send(message)
-        return self._count
+        return self._last_id
 
     def notify(self, method: str, params: dict[str, Any] | None = None) -> None:
         """Send a notification."""
         self.send({"jsonrpc": "2.0", "method": method, **({"params": params} if params else {})})
 
-    def answer_to(self, given: int | str | None) -> dict[str, Any]:
-        """The response to a request; what comes before it is kept in `heard`."""
-        for index, message in enumerate(self.heard):
-            if "method" not in message and message.get("id") == given:
-                return self.heard.pop(index)
+    def response_to(self, request_id: int | str | None) -> dict[str, Any]:
+        """Return the response to a request. Messages before it are kept in `received`."""
+        for index, message in enumerate(self.received):
+            if "method" not in message and message.get("id") == request_id:
+                return self.received.pop(index)
         while (message := self.read()) is not None:
-            if "method" not in message and message.get("id") == given:
+            if "method" not in message and message.get("id") == request_id:
                 return message
-            self.heard.append(message)
-        raise AssertionError(f"no answer to {given!r}; stderr: {bytes(self.err)[-2000:]!r}")
+            self.received.append(message)
+        raise AssertionError(
+            f"no response to {request_id!r}; stderr: {bytes(self.stderr)[-2000:]!r}"
+        )
 
-    def asked(self) -> dict[str, Any]:
-        """The next request of the server's to us."""
+    def next_question(self) -> dict[str, Any]:
+        """Return the next request that the server sends to the client."""
         while (message := self.read()) is not None:
             if "method" in message and "id" in message:
                 return message
-            self.heard.append(message)
-        raise AssertionError("the server asked nothing")
+            self.received.append(message)
+        raise AssertionError("the server sent no request")
 
-    def ask(self, method: str, params: dict[str, Any] | None = None, **meta: Any) -> dict[str, Any]:
-        """The response to a request."""
-        return self.answer_to(self.start(method, params, **meta))
+    def request(
+        self, method: str, params: dict[str, Any] | None = None, **meta: Any
+    ) -> dict[str, Any]:
+        """Send a request and return the response."""
+        return self.response_to(self.send_request(method, params, **meta))
 
     def result(self, method: str, params: dict[str, Any] | None = None, **meta: Any) -> Any:
-        """The result of a request."""
-        answer = self.ask(method, params, **meta)
+        """Send a request and return its result."""
+        answer = self.request(method, params, **meta)
         assert "result" in answer, answer
         return answer["result"]
 
     def error(self, method: str, params: dict[str, Any] | None = None, **meta: Any) -> Any:
-        """The error that a request ends with."""
-        answer = self.ask(method, params, **meta)
+        """Send a request and return its JSON-RPC error."""
+        answer = self.request(method, params, **meta)
         assert "error" in answer, answer
         return answer["error"]
 
-    def open(self, capabilities: dict[str, Any] | None = None) -> dict[str, Any]:
-        """Open the conversation as the era does it."""
+    def initialize(self, capabilities: dict[str, Any] | None = None) -> dict[str, Any]:
+        """Send `initialize`, or `server/discover` in a stateless version; return the result."""
         self.capabilities = capabilities or {}
         if self.stateless:
             return self.result("server/discover")
@@ -175,24 +180,24 @@ class Talk:
             "capabilities": self.capabilities,
             "clientInfo": self.client,
         }
-        opened = self.result("initialize", payload)
+        result = self.result("initialize", payload)
         self.notify("notifications/initialized")
-        return opened
+        return result
 
     # -------------------------------------------------------------- tools
 
-    def begin(self, name: str, arguments: dict[str, Any] | None = None, **meta: Any) -> int:
-        """Send a call, and do not wait for its answer."""
-        return self.start("tools/call", {"name": name, "arguments": arguments or {}}, **meta)
+    def start_call(self, name: str, arguments: dict[str, Any] | None = None, **meta: Any) -> int:
+        """Send a tool call without waiting for the response; return its id."""
+        return self.send_request("tools/call", {"name": name, "arguments": arguments or {}}, **meta)
 
     def call(self, name: str, arguments: dict[str, Any] | None = None, **meta: Any) -> Any:
-        """The result of a call."""
-        answer = self.answer_to(self.begin(name, arguments, **meta))
+        """Call a tool and return the result."""
+        answer = self.response_to(self.start_call(name, arguments, **meta))
         assert "result" in answer, answer
         return answer["result"]
 
     def value(self, name: str, arguments: dict[str, Any] | None = None) -> Any:
-        """What a tool gave, out of its wrapping."""
+        """Call a tool and return its value, without the `result` wrapper."""
         result = self.call(name, arguments)
         assert not result["isError"], result
         structured = result["structuredContent"]
@@ -202,23 +207,25 @@ class Talk:
         return structured["result"] if wrapped else structured
 
     def failure(self, name: str, arguments: dict[str, Any] | None = None) -> dict[str, Any]:
-        """The error of a call that must fail."""
+        """Call a tool that must fail and return its error."""
         return failure_of(self.call(name, arguments))
 
     # -------------------------------------------------------------- the process
 
-    def wait_for_err(self, text: bytes) -> None:
-        """Block until the server has written something to stderr."""
-        with self._news:
-            assert self._news.wait_for(lambda: text in self.err, PATIENCE), bytes(self.err)
+    def wait_for_stderr(self, text: bytes) -> None:
+        """Block until the server has written a text to stderr."""
+        with self._stderr_changed:
+            assert self._stderr_changed.wait_for(lambda: text in self.stderr, PATIENCE), bytes(
+                self.stderr
+            )
 
-    def end(self) -> int:
-        """Close the conversation; the exit code."""
-        self.rest()
+    def shut_down(self) -> int:
+        """Close stdin, wait for the server to exit, and return its exit code."""
+        self.remaining_messages()
         return self.process.wait(PATIENCE)
 
     def close(self) -> None:
-        """Leave nothing behind."""
+        """Kill the server and close its streams."""
         assert self.process.stdin is not None and self.process.stdout is not None
         with contextlib.suppress(OSError):
             self.process.stdin.close()
@@ -232,7 +239,7 @@ class Talk:
 
 
 def failure_of(result: dict[str, Any]) -> dict[str, Any]:
-    """The error in a failed result: the envelope stands in the text and in `_meta`."""
+    """Return the error in a failed result. Its text and its `_meta` contain the envelope."""
     assert result["isError"] is True, result
     assert "structuredContent" not in result
     (block,) = result["content"]
@@ -243,28 +250,28 @@ def failure_of(result: dict[str, Any]) -> dict[str, Any]:
 
 
 @contextlib.contextmanager
-def talk(
+def connect(
     app: Path | str = SERVED,
     version: str = HANDSHAKE_VERSION,
     *flags: str,
-    open: bool = True,
+    initialize: bool = True,
     capabilities: dict[str, Any] | None = None,
-    words: list[str] | None = None,
-    **more: Any,
+    command: list[str] | None = None,
+    **popen_kwargs: Any,
 ):
-    """A conversation with an app that serves itself; it has ended in order when the block ends."""
+    """Start a server and yield a client for it; kill the server at the end."""
     process = subprocess.Popen(
-        words or serving(app, *flags),
+        command or serve_command(app, *flags),
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
-        env=more.pop("env", None) or environment(),
-        **more,
+        env=popen_kwargs.pop("env", None) or environment(),
+        **popen_kwargs,
     )
-    conversation = Talk(process, version)
+    client = StdioClient(process, version)
     try:
-        if open:
-            conversation.open(capabilities)
-        yield conversation
+        if initialize:
+            client.initialize(capabilities)
+        yield client
     finally:
-        conversation.close()
+        client.close()
