@@ -25,6 +25,7 @@ from tooli.core.output_modes import MODE_TABLE
 from tooli.describe.openapi_document import META_FIELDS
 from tooli.detect import display_name
 from tooli.detect.markers import CI_MARKERS, SOURCED_CONFIDENCE, STRONG_MARKERS, WEAK_MARKERS
+from tooli.pipeline import STAGES, load_location
 from tooli.policy.rules import RULES
 
 if TYPE_CHECKING:
@@ -222,6 +223,20 @@ def settings() -> str:
     )
 
 
+# ------------------------------------------------------------------ stages.md
+
+
+def stages() -> str:
+    """Return the stages in order, with the first sentence of their docstrings."""
+    rows = [(_code(name), _first_sentence(load_location(place))) for name, place, _, _ in STAGES]
+    return table(("stage", "task"), rows)
+
+
+def _first_sentence(function: object) -> str:
+    paragraph = " ".join((inspect.getdoc(function) or "").partition("\n\n")[0].split())
+    return paragraph.removesuffix(".").partition(". ")[0]
+
+
 # ------------------------------------------------------------------ reference.md
 
 
@@ -295,7 +310,7 @@ TABLES: dict[str, Callable[[], str]] = {
     for function in (
         *(error_classes, exit_codes, error_codes, suggestion_fields),
         *(output_modes, framework_options, policy_rules),
-        *(caller_profiles, agent_markers, ci_markers, weak_markers, settings),
+        *(caller_profiles, agent_markers, ci_markers, weak_markers, settings, stages),
         *(app_keywords, command_keywords, context_members, meta_fields),
     )
 }

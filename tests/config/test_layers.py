@@ -18,7 +18,7 @@ from tooli.config.layers import (
     extract_security_rules,
     resolve_settings,
 )
-from tooli.config.setting_definitions import SECURITY_POLICIES, SETTINGS
+from tooli.config.setting_definitions import SECURITY_POLICIES, SETTINGS, VARIABLES
 from tooli.core.app_state import AppState
 from tooli.core.output_modes import OUTPUT_MODES
 
@@ -274,6 +274,11 @@ class TestFaults:
         assert fault.origin.endswith(".env:4")
         assert "TOOLI_OUTPUT" in fault.message
         assert "TOOLI_TOKEN" not in os.environ
+
+    def test_dotenv_may_contain_every_variable(self, machine: Machine) -> None:
+        others = {*VARIABLES} - {setting.variable for setting in SETTINGS.values()}
+        machine.write(".env", "".join([f"{name}=x\n" for name in sorted(others)]))
+        assert machine.resolve().faults == []
 
 
 class TestProject:

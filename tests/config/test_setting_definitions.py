@@ -2,9 +2,28 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
+
 import pytest
 
-from tooli.config.setting_definitions import SETTINGS, InvalidSetting, RawSetting
+import tooli
+from tooli.config.setting_definitions import SETTINGS, VARIABLES, InvalidSetting, RawSetting
+
+SOURCE = Path(tooli.__file__).parent
+
+
+class TestVariables:
+    def test_table_has_every_variable_in_the_source(self) -> None:
+        texts = [path.read_text(encoding="utf-8") for path in SOURCE.rglob("*.py")]
+        used = {name for text in texts for name in re.findall(r"\bTOOLI_[A-Z_]*[A-Z]\b", text)}
+        used.discard("TOOLI_KEY")  # a constant, not a variable
+        assert used - {*VARIABLES} == set()
+
+    def test_table_has_only_variables_in_the_source(self) -> None:
+        texts = [path.read_text(encoding="utf-8") for path in SOURCE.rglob("*.py")]
+        others = {*VARIABLES} - {setting.variable for setting in SETTINGS.values()}
+        assert [name for name in others if sum(name in text for text in texts) < 2] == []
 
 
 class TestConvert:

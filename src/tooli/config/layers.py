@@ -7,9 +7,9 @@ import os
 from tooli.config.config_files import find_config_files, original_work_dir
 from tooli.config.file_reader import ConfigSection, UnreadableConfig, read_config_file
 from tooli.config.setting_definitions import (
-    OTHER_VARIABLES,
     SECTION_NAMES,
     SETTINGS,
+    VARIABLES,
     InvalidSetting,
     RawSetting,
     merge_security_values,
@@ -321,7 +321,7 @@ def _add_dotenv(settings: Settings, file: ConfigFile, content: ConfigSection) ->
         definition = by_variable.get(name)
         if definition is not None and raw.text:
             _add_value(settings, definition, raw, file.layer, _format_location(file.path, raw.line))
-        elif definition is None and name not in OTHER_VARIABLES:
+        elif definition is None and name not in VARIABLES:
             closest = closest_match(name[6:], [definition.name for definition in SETTINGS.values()])
             if closest is not None:
                 message = f"unknown variable {name}; did you mean {SETTINGS[closest].variable}?"

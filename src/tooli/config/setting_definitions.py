@@ -46,6 +46,7 @@ class SettingDefinition(Record):
     is_security: bool = False
     merge_rule: str = "strictest"  # for security settings: or "union", "each", "lowest"
     shared_variables: tuple[tuple[str, str], ...] = ()  # common variables, and the value they set
+    sandbox: str = "kept"  # the variable in a sandbox; see Variable.sandbox
 
     @property
     def variable(self) -> str:
@@ -128,11 +129,17 @@ _PARSERS = {
 SECURITY_POLICIES = ("off", "standard", "strict")
 
 
-def _owner_setting(
-    name: str, description: str, kind: str = "text", merge_rule: str = "lowest"
+def _security_setting(
+    name: str,
+    description: str,
+    kind: str = "text",
+    merge_rule: str = "lowest",
+    sandbox: str = "kept",
 ) -> SettingDefinition:
     """Define a security setting. By default the lowest layer that sets it wins."""
-    return SettingDefinition(name, kind, description, is_security=True, merge_rule=merge_rule)
+    return SettingDefinition(
+        name, kind, description, is_security=True, merge_rule=merge_rule, sandbox=sandbox
+    )
 
 
 SETTINGS: dict[str, SettingDefinition] = {
@@ -187,20 +194,24 @@ SETTINGS: dict[str, SettingDefinition] = {
             ("off", "wanted", "required"),
             is_security=True,
         ),
-        _owner_setting(
+        _security_setting(
             "allow_paths", "only files below these paths are accessible", "paths", "each"
         ),
-        _owner_setting(
+        _security_setting(
             "deny_paths", "files below these paths are not accessible", "paths", "union"
         ),
-        _owner_setting("work_dir", "working directory of commands"),
-        _owner_setting("token_key", "file with the key that verifies tokens"),
-        _owner_setting("token_issuer", "required issuer of a token"),
-        _owner_setting("token_audience", "required audience of a token"),
-        _owner_setting("tokens", "file with known tokens and their scopes"),
-        _owner_setting("rate_limit", "maximum rate of calls per caller, for example 60/minute"),
-        _owner_setting("audit_log", "file of the audit log"),
-        _owner_setting("store", "postgresql:// URL of the store for idempotency keys"),
+        _security_setting("work_dir", "working directory of commands"),
+        _security_setting(
+            "token_key", "file with the key that verifies tokens", sandbox="env:read"
+        ),
+        _security_setting("token_issuer", "required issuer of a token", sandbox="env:read"),
+        _security_setting("token_audience", "required audience of a token", sandbox="env:read"),
+        _security_setting("tokens", "file with known tokens and their scopes", sandbox="env:read"),
+        _security_setting("rate_limit", "maximum rate of calls per caller, for example 60/minute"),
+        _security_setting("audit_log", "file of the audit log"),
+        _security_setting(
+            "store", "postgresql:// URL of the store for idempotency keys", sandbox="removed"
+        ),
     )
 }
 """All settings by name."""
@@ -208,12 +219,58 @@ SETTINGS: dict[str, SettingDefinition] = {
 SECTION_NAMES = ("apps", "callers")
 """Sections of a file: `apps: {NAME: …}` for one app, `callers: {NAME: …}` for one caller."""
 
-OTHER_VARIABLES = (
-    *("TOOLI_CALLER", "TOOLI_CALLER_VERSION", "TOOLI_SESSION_ID", "TOOLI_CONFIG"),
-    *("TOOLI_STATE_DIR", "TOOLI_FRAMEWORK_HELP", "TOOLI_TOKEN", "TOOLI_SEAL_KEY"),
-    *("TOOLI_TOKEN_FILE", "TOOLI_RECORD_CAPABILITIES"),
+
+class Variable(Record):
+    """An environment variable that tooli reads.
+
+    `sandbox` says what an isolated command gets: the variable is "kept" for every command, for
+    commands with the capability "env:read", or "removed" for all, because it is a credential.
+    """
+
+    name: str
+    description: str
+    sandbox: str = "kept"  # "kept" | "env:read" | "removed"
+    in_schema: bool = False  # True if the documents about an app list it
+
+
+_OTHER_VARIABLES = (
+    Variable("TOOLI_CALLER", "Name of the caller.", in_schema=True),
+    Variable("TOOLI_CALLER_VERSION", "Version of the caller.", in_schema=True),
+    Variable("TOOLI_SESSION_ID", "Session that the calls belong to.", in_schema=True),
+    Variable("TOOLI_STATE_DIR", "Folder for persistent state.", in_schema=True),
+    Variable("TOOLI_FRAMEWORK_HELP", "0 hides the framework options in the help.", in_schema=True),
+    Variable("NO_COLOR", "If set, the output has no colour.", in_schema=True),
+    Variable("TOOLI_TOKEN_FILE", "File with the caller's token.", "removed", in_schema=True),
+    Variable(
+        "TOOLI_CONFIG",
+        "off ignores the settings files of the project and the user.",
+        in_schema=True,
+    ),
+    Variable("TOOLI_TOKEN", "Token that clients of the HTTP server must send.", "removed"),
+    Variable("TOOLI_SEAL_KEY", "Key that signs cursors, plans and approvals.", "removed"),
+    Variable("TOOLI_RECORD_CAPABILITIES", "File that the used capabilities are written to."),
+    Variable("TOOLI_MAX_INPUT", "Maximum size of an input."),
+    Variable("TOOLI_ALLOW_PRIVATE_URLS", "1 allows inputs from private addresses."),
+    Variable("TOOLI_UPDATE_SNAPSHOTS", "1 makes tests write their snapshots.", "env:read"),
 )
-"""Environment variables of the framework that are not settings."""
+
+VARIABLES: dict[str, Variable] = {
+    variable.name: variable
+    for variable in (
+        *_OTHER_VARIABLES,
+        *[
+            Variable(
+                setting.variable,
+                f"{setting.description[:1].upper()}{setting.description[1:]}: "
+                f"{setting.type.replace('|', ', ')}.",
+                setting.sandbox,
+                in_schema=True,
+            )
+            for setting in SETTINGS.values()
+        ],
+    )
+}
+"""All environment variables that tooli reads by name, including those of the settings."""
 
 
 def merge_security_values(definition: SettingDefinition, values: list[Any]) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from tooli.config.setting_definitions import SETTINGS, VARIABLES
 from tooli.core.tool import DEFAULT_GUARD
 from tooli.describe.mcp_tools import describe_mcp_tool, description_text, safe_name
 from tooli.schema.json_schema import input_schema, output_schema
@@ -14,29 +15,11 @@ if TYPE_CHECKING:
     from tooli.core.protocols import JsonObject
     from tooli.core.tool import Param, Tool
 
-_VARIABLES = {
-    "TOOLI_CALLER": "Name of the caller.",
-    "TOOLI_CALLER_VERSION": "Version of the caller.",
-    "TOOLI_SESSION_ID": "Session that the calls belong to.",
-    "TOOLI_STATE_DIR": "Folder for persistent state.",
-    "TOOLI_FRAMEWORK_HELP": "0 hides the framework options in the help.",
-    "NO_COLOR": "If set, the output has no colour.",
-    "TOOLI_TOKEN_FILE": "File with the caller's token.",
-    "TOOLI_CONFIG": "off ignores the settings files of the project and the user.",
-}
-"""Environment variables that are not settings."""
-
 
 def environment_variables() -> dict[str, str]:
     """Return the environment variables that every app reads, with their descriptions."""
-    from tooli.config.setting_definitions import SETTINGS
-
-    settings = {
-        setting.variable: f"{setting.description[:1].upper()}{setting.description[1:]}: "
-        f"{setting.type.replace('|', ', ')}."
-        for setting in SETTINGS.values()
-    }
-    return {"TOOLI_OUTPUT": settings["TOOLI_OUTPUT"], **_VARIABLES, **settings}
+    listed = {name: row.description for name, row in VARIABLES.items() if row.in_schema}
+    return {"TOOLI_OUTPUT": listed["TOOLI_OUTPUT"], **listed}
 
 
 def describe_tool(tool: Tool, schema_format: str) -> JsonObject:
@@ -57,8 +40,6 @@ def describe_app(
     if schema_format == "mcp":
         return {"tools": described}
     head = {"app": name, "version": version} if version else {"app": name}
-    from tooli.config.setting_definitions import SETTINGS
-
     settings = {name: setting.type for name, setting in SETTINGS.items()}
     return {
         **head,

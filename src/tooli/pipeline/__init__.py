@@ -385,9 +385,9 @@ _RECORD_FAILURE = "tooli.stages.repeated_failures:record_failure"
 
 
 def track_failures(context: StageContext) -> Stage | None:
-    """Return the stage that stops a caller who repeats a failing call.
+    """Stop a caller that repeats a failing call.
 
-    Returns None if this caller cannot be distinguished from other callers.
+    The stage is None if this caller cannot be distinguished from other callers.
     """
     caller = context.caller
     if context.failure_history is not None:

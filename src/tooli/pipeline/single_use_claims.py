@@ -53,7 +53,10 @@ def is_awaiting_input(outcome: Outcome) -> bool:
 
 
 def start_claims(call: Call) -> Generator[Call, Outcome, Outcome]:
-    """Start the claims of a call. It is the innermost stage: no later one can reject the call."""
+    """Use up the approval or the plan token of a call.
+
+    It is the innermost stage, so no later stage can reject the call.
+    """
     for claim in call.claims:
         claim.start(call)
     return (yield call)

@@ -26,7 +26,9 @@ if TYPE_CHECKING:
 
 
 def apply_plan(call: Call) -> Generator[Call, Outcome, Outcome]:
-    """Check a call against the plan of its token; the token is used up when the function runs.
+    """Check that the run does exactly what a plan has shown.
+
+    The token of the plan is used up when the function runs.
 
     A token is not an approval: the stage `approval` is outside of this one.
     """

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def require_approval(context: StageContext) -> Stage:
-    """Return a stage that requires `--yes` or a human's approval for such commands.
+    """Require `--yes` or a human's approval.
 
     If a surface can reach a human, the stage raises an error that contains the question. The
     surface asks the human and sends the call again as approved. Otherwise the stage stores a

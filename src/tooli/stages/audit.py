@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 def select_audit_log(context: StageContext) -> Stage:
-    """Return a stage that writes to the audit log of the settings instead of the default one."""
+    """Write to the audit log that the settings name, instead of the default one."""
     path = context.state.security_settings.get("audit_log", "")
 
     def set_audit_log(call: Call) -> Generator[Call, Outcome, Outcome]:
@@ -32,7 +32,7 @@ def select_audit_log(context: StageContext) -> Stage:
 
 
 def record_identity_denials(context: StageContext) -> Stage | None:
-    """Return a stage that logs calls which are denied because of the caller's token.
+    """Log calls that are denied because of the caller's token.
 
     The stage logs no arguments. It is outside of `bind`, so it does not know which are secrets.
     """

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def authenticate_caller(context: StageContext) -> Stage | None:
-    """Return a stage that sets the caller's identity from its token, or rejects the token.
+    """Identify the caller by its token (`TOOLI_TOKEN_FILE`), or reject the token.
 
     A network request carries its own token, so the environment of the server does not identify
     its caller. Python code is trusted and needs no token.
@@ -50,7 +50,7 @@ def authenticate_caller(context: StageContext) -> Stage | None:
 
 
 def authorize(call: Call) -> Generator[Call, Outcome, Outcome]:
-    """Reject a caller without the scopes of the command.
+    """Reject a caller that does not have the scopes of the command.
 
     Under the policy `standard` a missing scope is a warning. Under `strict` it is an error. A
     command without `auth=` is an error under `strict` as well.

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 def enforce_capabilities(context: StageContext) -> Stage:
-    """Return a stage that monitors the actions of the function.
+    """Monitor the actions of the function.
 
     Undeclared actions are ignored under the policy `off`. They are warnings under `standard` and
     errors under `strict`. The settings `allow_paths` and `deny_paths` apply under every policy.

@@ -25,9 +25,10 @@ if TYPE_CHECKING:
 
 
 def track_secrets(call: Call) -> Generator[Call, Outcome, Outcome]:
-    """Collect the secrets of a call, even if an inner stage rejects it.
+    """Collect the secrets of a call, so that no output contains them.
 
-    `pipeline/present.py` redacts them from all output of the call.
+    It collects them even if an inner stage rejects the call. `pipeline/present.py` redacts them
+    from all output of the call.
     """
     secrets = call.secrets
     if secrets is None:
@@ -44,7 +45,7 @@ def track_secrets(call: Call) -> Generator[Call, Outcome, Outcome]:
 
 
 def open_handles(call: Call) -> Generator[Call, Outcome, Outcome]:
-    """Give the function the content of its inputs; commit or discard its outputs.
+    """Open inputs and secrets; put output files in place, or discard them.
 
     Stages never wait, so a wrapper of the function reads the inputs, not the stage itself.
     """

@@ -55,7 +55,7 @@ STOPPED_CODES = frozenset(("E4051", "E4130", "E4143"))
 
 
 def run_once(context: StageContext) -> Stage:
-    """Return a stage that runs one call for each idempotency key, and replays its outcome.
+    """Run one call for each idempotency key, and replay its outcome.
 
     It stores the complete result of the command. Filters, pages and limits apply to the replay.
     """

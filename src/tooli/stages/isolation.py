@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 def isolate(context: StageContext) -> Stage | None:
-    """Return a stage that runs the function in a sandbox.
+    """Run the function in a sandbox.
 
     The kernel allows only what the command declares. If isolation is not available, the call is
     rejected under `required`, and runs with a warning under `wanted`.

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 def resolve_work_dir(context: StageContext) -> Stage:
-    """Return a stage that resolves relative paths against the setting `work_dir`.
+    """Resolve relative paths against the setting `work_dir`.
 
     A command line changes into that folder when it starts. Other processes keep their current
     folder. For these the stage joins the paths in the arguments to `work_dir`, before `bind`
@@ -46,7 +46,7 @@ def resolve_work_dir(context: StageContext) -> Stage:
 
 
 def enforce_path_rules(context: StageContext) -> Stage:
-    """Return a stage that denies arguments outside `allow_paths` or below `deny_paths`.
+    """Reject paths outside `allow_paths` or below `deny_paths`.
 
     The stage checks parameters that are paths. Paths in other text are checked when the function
     opens them (stage `capabilities`).

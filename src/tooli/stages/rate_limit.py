@@ -20,7 +20,7 @@ _limiter: RateLimiter | None = None
 
 
 def limit_rate(context: StageContext) -> Stage | None:
-    """Return a stage that rejects calls to a server beyond the rate limits.
+    """Reject calls to a server that exceed a rate limit.
 
     Both the rate limit of the command and that of the settings apply. Rejected calls do not count.
     """

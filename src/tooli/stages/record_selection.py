@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 def open_record_flow(call: Call) -> Generator[Call, Outcome, Outcome]:
-    """Create the RecordFlow of a call, and add the problems with its result options."""
+    """Validate `--filter`, `--fields` and `--cursor`, and create the RecordFlow of the call."""
     result_options = resolve_result_options(call.options.result_options, call.tool)
     flow = RecordFlow(result_options, call.arguments)
     problems = [*call.problems, *result_options.problems]

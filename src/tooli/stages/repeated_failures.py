@@ -52,7 +52,7 @@ def count_failures_in_files(call: Call) -> Generator[Call, Outcome, Outcome]:
 
 
 def count_failures_on_server(context: StageContext) -> Stage:
-    """Return a stage that counts the failures of each session in the memory of a server."""
+    """Count the failures of each session in the memory of a server."""
     history, settings = context.failure_history, context.state.security_settings
     assert history is not None
 

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 def add_next_steps(context: StageContext) -> Stage | None:
-    """Return a stage that puts the steps of a `Next`, or the declared handoffs, into `meta`.
+    """Add the steps of a `Next`, or the declared handoffs, to `meta.next`.
 
     A step with an unknown command is a warning, not a failure: the call has run.
     """

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def reject_invalid_settings(context: StageContext) -> Stage:
-    """Return a stage that raises the error for invalid settings.
+    """Reject every call while the security settings are invalid.
 
     An invalid setting may have been meant to forbid the call, so nothing runs.
     """

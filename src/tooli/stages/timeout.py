@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def enforce_timeout(context: StageContext) -> Stage:
-    """Return a stage that runs a call with a timeout in a process that can be killed.
+    """Stop the function after the timeout. It runs in a process that can be killed.
 
     A sandboxed call has a process of its own even without a timeout.
     """

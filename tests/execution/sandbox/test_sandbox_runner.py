@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 from tests.execution.sandbox.sandboxed import sandboxed
 
+from tooli.config.setting_definitions import VARIABLES
 from tooli.core.declared_capabilities import AllowedAccess
 from tooli.execution.monitor import implicit_access
 from tooli.execution.sandbox import landlock, runtime_paths, sandbox_runner, seccomp
@@ -267,14 +268,12 @@ def test_environment_is_reduced(monkeypatch: pytest.MonkeyPatch) -> None:
     assert allowed["SECRET_WORD"] == "hidden" and "TOOLI_TOKEN" not in allowed
 
 
-def test_every_tooli_variable_is_classified() -> None:
-    """Each variable is either kept in the sandbox or withheld from commands."""
-    from tooli.config.setting_definitions import OTHER_VARIABLES, SETTINGS
-
-    known = {*OTHER_VARIABLES, *[key.variable for key in SETTINGS.values()]}
-    names = {"TOOLI_TOKEN_KEY", "TOOLI_TOKEN_ISSUER", "TOOLI_TOKEN_AUDIENCE", "TOOLI_TOKENS"}
-    assert known - sandbox_runner.KEPT_ENV_VARS == {*sandbox_runner.FRAMEWORK_SECRET_VARS, *names}
-    assert not sandbox_runner.KEPT_ENV_VARS & {*sandbox_runner.FRAMEWORK_SECRET_VARS, *names}
+def test_variables_that_are_not_kept() -> None:
+    removed = {"TOOLI_TOKEN", "TOOLI_TOKEN_FILE", "TOOLI_SEAL_KEY", "TOOLI_STORE"}
+    restricted = {"TOOLI_TOKEN_KEY", "TOOLI_TOKEN_ISSUER", "TOOLI_TOKEN_AUDIENCE", "TOOLI_TOKENS"}
+    restricted.add("TOOLI_UPDATE_SNAPSHOTS")
+    assert removed == sandbox_runner.FRAMEWORK_SECRET_VARS
+    assert {*VARIABLES} - sandbox_runner.KEPT_ENV_VARS == removed | restricted
 
 
 def test_inherited_descriptors_become_dev_null(tree: Path) -> None:

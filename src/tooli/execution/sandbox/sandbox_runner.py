@@ -11,6 +11,7 @@ from __future__ import annotations
 import os
 import sys
 
+from tooli.config.setting_definitions import VARIABLES
 from tooli.core.call import Runner
 from tooli.core.record import Record
 from tooli.errors import AuthError, Suggestion
@@ -42,18 +43,14 @@ KEPT_ENV_VARS = frozenset(
     (
         *("PATH", "HOME", "LANG", "LANGUAGE", "TZ", "TMPDIR", "TERM", "COLUMNS", "LINES"),
         *("NO_COLOR", "FORCE_COLOR", "SSL_CERT_FILE", "SSL_CERT_DIR"),
-        *("TOOLI_CALLER", "TOOLI_CALLER_VERSION", "TOOLI_SESSION_ID", "TOOLI_CONFIG"),
-        *("TOOLI_STATE_DIR", "TOOLI_FRAMEWORK_HELP", "TOOLI_RECORD_CAPABILITIES"),
-        *("TOOLI_OUTPUT", "TOOLI_COLOR", "TOOLI_RESPONSE_FORMAT", "TOOLI_QUIET", "TOOLI_VERBOSE"),
-        *("TOOLI_NO_INPUT", "TOOLI_TIMEOUT", "TOOLI_MAX_ITEMS", "TOOLI_MAX_BYTES"),
-        *("TOOLI_MAX_TOKENS", "TOOLI_SECURITY_POLICY", "TOOLI_HUMAN_IN_THE_LOOP"),
-        *("TOOLI_ISOLATION", "TOOLI_ALLOW_PATHS", "TOOLI_DENY_PATHS", "TOOLI_WORK_DIR"),
-        *("TOOLI_RATE_LIMIT", "TOOLI_AUDIT_LOG", "TOOLI_MAX_INPUT", "TOOLI_ALLOW_PRIVATE_URLS"),
+        *[variable.name for variable in VARIABLES.values() if variable.sandbox == "kept"],
     )
 )
 """Environment variables that every command gets, together with those of KEPT_ENV_PREFIXES."""
 KEPT_ENV_PREFIXES = ("LC_", "PYTHON")
-FRAMEWORK_SECRET_VARS = ("TOOLI_TOKEN", "TOOLI_TOKEN_FILE", "TOOLI_SEAL_KEY", "TOOLI_STORE")
+FRAMEWORK_SECRET_VARS = frozenset(
+    [variable.name for variable in VARIABLES.values() if variable.sandbox == "removed"]
+)
 """Credentials of the framework, which no command gets."""
 _FILE_CAPABILITIES = 1 << 0 | 1 << 1 | 1 << 3 | 1 << 4  # CHOWN, DAC_OVERRIDE, FOWNER, FSETID
 _PORT_CAPABILITIES = 1 << 10  # NET_BIND_SERVICE
