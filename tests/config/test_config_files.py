@@ -10,8 +10,7 @@ import pytest
 
 from tooli.cli import process
 from tooli.config import config_files
-from tooli.config.setting_definitions import SETTINGS
-from tooli.describe.schema_formats import environment_variables
+from tooli.config.setting_definitions import SETTINGS, documented_variables
 
 
 def settings_files() -> Iterator[tuple[str, str]]:
@@ -71,5 +70,5 @@ def test_quick_check_tests_each_path_once(tmp_path: Path, monkeypatch: pytest.Mo
 def test_quick_check_knows_every_variable() -> None:
     variables = {key.variable for key in SETTINGS.values()} - {"TOOLI_OUTPUT"}
     assert variables == process.SETTING_VARIABLES - {"TOOLI_RECORD_CAPABILITIES"}
-    assert variables < set(environment_variables())
+    assert variables < set(documented_variables())
     assert process.SYSTEM_CONFIG_PATH == config_files.SYSTEM_CONFIG_PATH.replace("\\", "/")

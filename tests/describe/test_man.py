@@ -13,12 +13,12 @@ from tests.parity import zoo
 
 from tooli import NotFoundError, Option, Tooli
 from tooli.annotations import Destructive, Idempotent, OpenWorld
+from tooli.config.setting_definitions import documented_variables
 from tooli.core._hot_tables import FLAGS
 from tooli.core.tool import Tool
 from tooli.describe.app_info import collect_app_info
 from tooli.describe.man import DEFAULT_DATE, build_man_pages
 from tooli.describe.man import build_man_page as page_of_words
-from tooli.describe.schema_formats import environment_variables
 from tooli.schema.json_schema import input_schema
 from tooli.testing import invoke
 
@@ -176,7 +176,7 @@ def test_the_common_options_are_those_of_the_framework() -> None:
 
 
 def test_the_environment_is_that_of_the_schema() -> None:
-    assert tags(page_of(make_app(), "shop.1")["ENVIRONMENT"]) == list(environment_variables())
+    assert tags(page_of(make_app(), "shop.1")["ENVIRONMENT"]) == list(documented_variables())
 
 
 def test_a_flag_that_a_command_takes_for_itself_is_the_frameworks_by_another_name() -> None:

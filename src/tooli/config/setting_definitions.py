@@ -273,6 +273,12 @@ VARIABLES: dict[str, Variable] = {
 """All environment variables that tooli reads by name, including those of the settings."""
 
 
+def documented_variables() -> dict[str, str]:
+    """Return the descriptions of the variables that documents about an app list, by name."""
+    listed = {name: row.description for name, row in VARIABLES.items() if row.in_schema}
+    return {"TOOLI_OUTPUT": listed["TOOLI_OUTPUT"], **listed}
+
+
 def merge_security_values(definition: SettingDefinition, values: list[Any]) -> Any:
     """Return the effective value of a security setting. `values` starts with the highest layer."""
     if definition.merge_rule == "lowest":  # the system decides, not the caller

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from json import dumps
 
+from tooli.config.setting_definitions import documented_variables
 from tooli.describe import sections
 from tooli.describe.agent_help import render_usage
 from tooli.describe.markdown import bullets, code, fence, join_blocks, link, sentence, single_line
-from tooli.describe.schema_formats import describe_tool, environment_variables
+from tooli.describe.schema_formats import describe_tool
 from tooli.describe.schema_text import format_type, object_properties
 from tooli.errors import ERROR_CODES, EXIT_CODES
 from tooli.schema.json_schema import output_schema
@@ -464,7 +465,7 @@ def build_manifest(app_info: AppInfo) -> JsonObject:
             "well_known_values": list(KNOWN_CALLERS),
             "detect_command": [app_info.name, "detect-context", "--json"],
         },
-        "environment": list(environment_variables()),
+        "environment": list(documented_variables()),
     }
 
 

@@ -10,11 +10,12 @@ from __future__ import annotations
 from unicodedata import combining, normalize
 
 from tooli import errors
+from tooli.config.setting_definitions import documented_variables
 from tooli.core.options import OPTIONS
 from tooli.describe import roff, schema_text
 from tooli.describe.markdown import sentence
 from tooli.describe.roff import bold, italic, prose
-from tooli.describe.schema_formats import environment_variables, envvar_names
+from tooli.describe.schema_formats import envvar_names
 from tooli.errors import (
     ERROR_CODES,
     EXIT_CODES,
@@ -118,7 +119,7 @@ def _app_page(
         *_app_output_section(),
         *_exit_status_section(),
         *_errors_section({}, ERROR_CODES),
-        *_environment_section({}, environment_variables()),
+        *_environment_section({}, documented_variables()),
     ]
 
 
@@ -508,7 +509,7 @@ def _format_option_token(token: str, taken_flags: frozenset[str]) -> str:
 
 def _framework_variables(include_all: bool) -> dict[str, str]:
     """Return the framework's environment variables: all, or only the most common one."""
-    variables = environment_variables()
+    variables = documented_variables()
     return variables if include_all else {"TOOLI_OUTPUT": variables["TOOLI_OUTPUT"]}
 
 

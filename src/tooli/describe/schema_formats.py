@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from tooli.config.setting_definitions import SETTINGS, VARIABLES
 from tooli.core.tool import DEFAULT_GUARD
 from tooli.describe.mcp_tools import describe_mcp_tool, description_text, safe_name
 from tooli.schema.json_schema import input_schema, output_schema
@@ -14,12 +13,6 @@ if TYPE_CHECKING:
 
     from tooli.core.protocols import JsonObject
     from tooli.core.tool import Param, Tool
-
-
-def environment_variables() -> dict[str, str]:
-    """Return the environment variables that every app reads, with their descriptions."""
-    listed = {name: row.description for name, row in VARIABLES.items() if row.in_schema}
-    return {"TOOLI_OUTPUT": listed["TOOLI_OUTPUT"], **listed}
 
 
 def describe_tool(tool: Tool, schema_format: str) -> JsonObject:
@@ -40,11 +33,13 @@ def describe_app(
     if schema_format == "mcp":
         return {"tools": described}
     head = {"app": name, "version": version} if version else {"app": name}
+    from tooli.config.setting_definitions import SETTINGS, documented_variables
+
     settings = {name: setting.type for name, setting in SETTINGS.items()}
     return {
         **head,
         "commands": described,
-        "environment": list(environment_variables()),
+        "environment": list(documented_variables()),
         "configuration": settings,
     }
 
