@@ -34,7 +34,7 @@ _PAGES_WITH_EXAMPLES = (
         "inputs.md",
     ),
     *("filtering-and-paging.md", "timeouts.md", "plans.md", "auth.md", "stages.md"),
-    *("safety.md", "errors.md", "configuration.md", "callers.md"),
+    *("safety.md", "errors.md", "configuration.md", "callers.md", "idempotency.md"),
 )
 EXAMPLE_PAGES = (ROOT / "README.md", *[ROOT / "docs" / name for name in _PAGES_WITH_EXAMPLES])
 

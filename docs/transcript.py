@@ -17,6 +17,7 @@ from examples.terminal import run_at_terminal, strip_escapes
 
 _BLOCK = re.compile(r"^```(python|console)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 _DURATION = re.compile(r'(duration_ms(?:\\?")?: ?)\d+')
+_FIRST_RUN = re.compile(r'("first_run": ?")[^"]+')
 _PLAN_TOKEN = re.compile(r'((?:"token": ?"|--apply )p)[\w-]{50,}')
 
 
@@ -36,7 +37,8 @@ def run_examples(page: str, folder: Path) -> str:
 
 def normalize(page: str) -> str:
     """Return the page with placeholders for values that change with every run."""
-    return _PLAN_TOKEN.sub(r"\g<1>AGr6C…", _DURATION.sub(r"\g<1>0", page))
+    page = _FIRST_RUN.sub(r"\g<1>2026-11-15T18:03:37Z", _DURATION.sub(r"\g<1>0", page))
+    return _PLAN_TOKEN.sub(r"\g<1>AGr6C…", page)
 
 
 def _write_file(body: str, folder: Path) -> None:

@@ -130,10 +130,10 @@ class Demo:
     def at_terminal(self, *argv: str, code: int = 0, answer: str = "") -> str:
         """Run a command at a terminal, where a person can answer a question."""
         self._write(f"$ {shlex.join(argv)}\n")
-        shown, ended = run_at_terminal(argv, self.folder, self.env, width=96, answer=answer)
+        shown, exit_code = run_at_terminal(argv, self.folder, self.env, width=96, answer=answer)
         text = strip_escapes(shown)
         self._write(shown if self.color else text)
-        self.check(ended == code, f"exit code {code}, not {ended}")
+        self.check(exit_code == code, f"exit code {code}, not {exit_code}")
         return text
 
     # -------------------------------------------------------------- talking to servers

@@ -25,19 +25,19 @@ def run_at_terminal(
 
     `answer` is typed when the command asks a yes-or-no question.
     """
-    ours, theirs = pty.openpty()
-    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 40, width, 0, 0))
+    controller, terminal = pty.openpty()
+    fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", 40, width, 0, 0))
     child = subprocess.Popen(
-        argv, cwd=folder, env={**env}, stdin=theirs, stdout=theirs, stderr=theirs
+        argv, cwd=folder, env={**env}, stdin=terminal, stdout=terminal, stderr=terminal
     )
-    os.close(theirs)
+    os.close(terminal)
     shown = bytearray()
-    while chunk := _read(ours):
+    while chunk := _read(controller):
         shown += chunk
         if answer and shown.rstrip().endswith((b"[y/N]", b"[Y/n]")):
-            os.write(ours, answer.encode() + b"\n")
+            os.write(controller, answer.encode() + b"\n")
             answer = ""
-    os.close(ours)
+    os.close(controller)
     return shown.decode().replace("\r\n", "\n"), child.wait()
 
 
@@ -46,8 +46,8 @@ def strip_escapes(shown: str) -> str:
     return "\n".join([line.rstrip() for line in _ESCAPES.sub("", shown).split("\n")])
 
 
-def _read(terminal: int) -> bytes:
+def _read(controller: int) -> bytes:
     try:
-        return os.read(terminal, 1 << 16)
+        return os.read(controller, 1 << 16)
     except OSError:  # Linux raises it when the other end is closed
         return b""

@@ -93,6 +93,20 @@ def test_help_in_a_pipe_is_plain(answer: Answer) -> None:
     assert out.startswith("Usage: shop price [OPTIONS] ITEM\n")
 
 
+def test_help_of_a_builtin_command_in_a_pipe_is_plain(answer: Answer) -> None:
+    code, out, _ = answer("mcp", "serve", "--help")
+    assert code == 0
+    assert "Usage: " in out.splitlines()[0]
+    assert "╭" not in out
+
+
+def test_help_of_a_builtin_command_for_an_agent_is_compact(
+    answer: Answer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TOOLI_CALLER", "my-agent")
+    assert answer("mcp", "serve", "--help")[1].startswith("mcp serve [--transport")
+
+
 def test_help_of_an_agent_is_compact(answer: Answer, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CLAUDECODE", "1")
     assert answer("price", "--help")[1] == answer("price", "--help-agent")[1]

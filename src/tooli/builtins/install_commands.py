@@ -32,20 +32,22 @@ SkillAgents = Annotated[
         ]
     ],
     Option(
+        metavar="AGENT",
         help="Agent to install for (repeatable): claude-code, codex, copilot, cursor, gemini, "
-        "kimi-code, opencode, pi, qwen-code, or agents for all that read .agents. Default: all."
+        "kimi-code, opencode, pi, qwen-code, or agents for all that read .agents. Default: all.",
     ),
 ]
 ServerAgents = Annotated[
     list[Literal["claude-code", "codex", "cursor", "gemini", "vscode"]],
     Option(
+        metavar="AGENT",
         help="Agent whose settings to change (repeatable): claude-code, codex, cursor, gemini, "
-        "vscode. Default: all."
+        "vscode. Default: all.",
     ),
 ]
 ForUser = Annotated[
     bool,
-    Option("--user/--project", help="For your user account, or for this project only."),
+    Option("--user/--project", help="For your user account, or for this project (the default)."),
 ]
 Command = Annotated[
     Optional[str],  # noqa: UP045  evaluated at run time, on Python 3.10 as well

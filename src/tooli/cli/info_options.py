@@ -68,14 +68,26 @@ def _report_unresolved(output: CommandOutput) -> int:
 
 def _write_help(output: CommandOutput) -> int:
     invocation = output.invocation
-    requested = find_mode(invocation.line.options.get("output") or invocation.mode)
-    if invocation.is_interactive_mode and not requested.is_plain_text:
+    if _uses_typer_help(invocation):
         return _write_typer_help(output)
     profile = invocation.caller_profile
     is_compact = profile is not None and profile.help == "compact"
     if is_compact and not find_mode(invocation.mode).is_plain_text:
         return _write_text(output, help_for_agents(invocation))
     return _write_text(output, plain_help(invocation))
+
+
+def _uses_typer_help(invocation: Invocation) -> bool:
+    """True if a person gets the help and did not ask for plain text.
+
+    The default mode of a built-in command, such as text for `mcp serve`, does not depend on who
+    reads its help.
+    """
+    tool = invocation.line.tool
+    if tool is not None and hasattr(tool.fn, "tooli_mode") and not invocation.has_explicit_mode:
+        return invocation.may_have_human and is_terminal(sys.stdout)
+    requested = find_mode(invocation.line.options.get("output") or invocation.mode)
+    return invocation.is_interactive_mode and not requested.is_plain_text
 
 
 def _write_typer_help(output: CommandOutput) -> int:
