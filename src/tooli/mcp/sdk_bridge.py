@@ -1,4 +1,4 @@
-"""SdkBridge: hands a running stdio connection over to the official SDK.
+"""SdkBridge: passes a running stdio connection to the official SDK.
 
     client ─▶ StdioServer ─▶ SdkBridge.send ─▶ SDK server, on its own event loop
     client ◀───── StdioTransport ◀───────────────┘
