@@ -1,4 +1,4 @@
-"""A small app, and a way to run its command lines in this process."""
+"""Fixtures: a small app, and a function that runs its command lines in this process."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ Answer = tuple[int, str, str]
 
 @pytest.fixture(autouse=True)
 def no_caller_variables(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without the variables of an agent that runs the tests, and without options from outside."""
+    """Remove the environment variables that would change the caller or the output mode."""
     for name in (*CALLER_VARIABLES, "TOOLI_SESSION_ID", "TOOLI_OUTPUT"):
         monkeypatch.delenv(name, raising=False)
 
 
 @pytest.fixture
 def shop() -> Tooli:
-    """An app with commands of several kinds."""
+    """Return an app with commands of several kinds."""
     app = Tooli("shop", version="2.0", description="Sell fruit.")
 
     @app.command()
@@ -59,7 +59,7 @@ def shop() -> Tooli:
 
 @pytest.fixture
 def answer(shop: Tooli, capsys: pytest.CaptureFixture[str]) -> Callable[..., Answer]:
-    """Run a command line of the app `shop`, or of another one."""
+    """Return a function that runs a command line of the app `shop`, or of another app."""
 
     def run(*argv: str, app: Tooli = shop) -> Answer:
         code = 0

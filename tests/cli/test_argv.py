@@ -1,4 +1,4 @@
-"""Parameters with names of framework flags or of Python; flags at any position."""
+"""Parameters named like framework flags or like Python names; flags at any position."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ inner = Tooli("inner")
 
 
 def _register(name: str) -> None:
-    """Commands that take one parameter of that name: as an option, and as an argument."""
+    """Register a command with an option of this name, and one with such an argument."""
     scope: dict[str, Any] = {}
     exec(f"def option({name}: str = 'd') -> str:\n    return {name}", scope)
     exec(f"def argument({name}: str) -> str:\n    return {name}", scope)
@@ -37,13 +37,13 @@ for _name in NAMES:
 def every(
     json: str = "j", output: int = 1, schema: bool = False, help: str = "h", input: str = "i"
 ) -> list[Any]:
-    """All at once."""
+    """Return all parameters, which are named like framework flags."""
     return [json, output, schema, help, input]
 
 
 @inner.command()
 def leaf(word: str, count: int = 1) -> str:
-    """Deep below."""
+    """Repeat a word."""
     return word * count
 
 
@@ -52,12 +52,12 @@ app.add_typer(group, name="group")
 
 
 @pytest.fixture(autouse=True)
-def plain_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+def no_caller_variables(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("TOOLI_OUTPUT", "TOOLI_CALLER", "TOOLI_SESSION_ID", "CLAUDECODE", "AGENT"):
         monkeypatch.delenv(name, raising=False)
 
 
-def ask(capsys: pytest.CaptureFixture[str], *argv: str) -> tuple[int, str]:
+def run_app(capsys: pytest.CaptureFixture[str], *argv: str) -> tuple[int, str]:
     with pytest.raises(SystemExit) as end:
         app(list(argv))
     return int(end.value.code or 0), capsys.readouterr().out
@@ -66,13 +66,13 @@ def ask(capsys: pytest.CaptureFixture[str], *argv: str) -> tuple[int, str]:
 @pytest.mark.parametrize("name", NAMES)
 def test_flag_of_the_command_wins(name: str, capsys: pytest.CaptureFixture[str]) -> None:
     word = name.replace("_", "-")
-    code, out = ask(capsys, f"option-{word}", f"--{word}", "given", "--tooli-json")
+    code, out = run_app(capsys, f"option-{word}", f"--{word}", "given", "--tooli-json")
     assert (code, json.loads(out)["result"]) == (0, "given")
-    code, out = ask(capsys, f"option-{word}", f"--{word}=given", "--tooli-output=json")
+    code, out = run_app(capsys, f"option-{word}", f"--{word}=given", "--tooli-output=json")
     assert (code, json.loads(out)["result"]) == (0, "given")
-    code, out = ask(capsys, f"argument-{word}", "given", "--json")
+    code, out = run_app(capsys, f"argument-{word}", "given", "--json")
     assert (code, json.loads(out)["result"]) == (0, "given")
-    code, out = ask(capsys, f"option-{word}", "--tooli-json")
+    code, out = run_app(capsys, f"option-{word}", "--tooli-json")
     assert (code, json.loads(out)["result"]) == (0, "d")
 
 
@@ -80,20 +80,20 @@ def test_flag_of_the_command_wins(name: str, capsys: pytest.CaptureFixture[str])
 def test_payload_and_python(name: str, capsys: pytest.CaptureFixture[str]) -> None:
     word = name.replace("_", "-")
     payload = json.dumps({name: "given"})
-    code, out = ask(capsys, f"option-{word}", "--tooli-input", payload, "--tooli-json")
+    code, out = run_app(capsys, f"option-{word}", "--tooli-input", payload, "--tooli-json")
     assert (code, json.loads(out)["result"]) == (0, "given")
     assert app.call(f"option-{word}", **{name: "given"}).unwrap() == "given"
 
 
 def test_framework_flag_with_prefix(capsys: pytest.CaptureFixture[str]) -> None:
-    code, out = ask(capsys, "every", "--json", "a", "--output", "3", "--schema", "--tooli-json")
+    code, out = run_app(capsys, "every", "--json", "a", "--output", "3", "--schema", "--tooli-json")
     assert (code, json.loads(out)["result"]) == (0, ["a", 3, True, "h", "i"])
-    code, out = ask(capsys, "every", "--tooli-schema")
+    code, out = run_app(capsys, "every", "--tooli-schema")
     assert set(json.loads(out)["input_schema"]["properties"]) >= {"json", "output", "help"}
-    code, out = ask(capsys, "every", "--tooli-help", "--plain")
+    code, out = run_app(capsys, "every", "--tooli-help", "--plain")
     assert out.startswith("Usage: ")
     assert "--help str" in out
-    code, out = ask(capsys, "--json", "every", "--tooli-json")
+    code, out = run_app(capsys, "--json", "every", "--tooli-json")
     assert code == 2
     assert json.loads(out)["error"]["code"] == "E1007"
 
@@ -114,17 +114,17 @@ PLACES = (
 
 @pytest.mark.parametrize("line", PLACES)
 def test_flags_at_any_position(line: str, capsys: pytest.CaptureFixture[str]) -> None:
-    code, out = ask(capsys, *line.split())
+    code, out = run_app(capsys, *line.split())
     found = json.loads(out)
     assert (code, found["result"]) == (0, "xx")
 
 
 def test_nested_group(capsys: pytest.CaptureFixture[str]) -> None:
-    found = json.loads(ask(capsys, "group", "inner", "leaf", "x", "--json")[1])
+    found = json.loads(run_app(capsys, "group", "inner", "leaf", "x", "--json")[1])
     assert found["meta"]["tool"] == "names.group.inner.leaf"
     assert found["meta"]["version"] == "1"
 
 
 def test_double_dash_ends_the_flags(capsys: pytest.CaptureFixture[str]) -> None:
-    code, out = ask(capsys, "group", "inner", "leaf", "--json", "--", "--json")
+    code, out = run_app(capsys, "group", "inner", "leaf", "--json", "--", "--json")
     assert (code, json.loads(out)["result"]) == (0, "--json")

@@ -1,4 +1,4 @@
-"""What depends on the caller: its name, colour, messages, size limits."""
+"""Defaults that depend on the caller: colour, messages, size limits."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def test_agent_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     assert not caller.maybe_agent
 
 
-def test_ci_system_is_no_agent(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_ci_system_is_not_an_agent(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CI", "true")
     caller, category = detect_caller(("shop",), maybe_agent=True, needs_checks=True)
     assert (category, caller.maybe_agent) == ("ci_cd", False)
@@ -115,7 +115,7 @@ def test_size_limit_on_the_line_replaces_the_callers(
     assert (options.max_bytes, options.max_tokens) == (500, None)
 
 
-def test_large_document_is_cut_for_an_agent(
+def test_large_document_is_truncated_for_an_agent(
     answer: Answer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     _, whole, _ = answer("count-up", "5000", "--json")
@@ -128,7 +128,7 @@ def test_large_document_is_cut_for_an_agent(
     assert 0 < len(document["result"]) < 5000
 
 
-def test_small_document_is_not_cut(answer: Answer, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_small_document_is_not_truncated(answer: Answer, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CODEX_SANDBOX", "seatbelt")
     _, out, _ = answer("names", "a", "b", "--json")
     assert json.loads(out)["result"] == ["a", "b"]

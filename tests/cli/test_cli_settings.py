@@ -27,7 +27,7 @@ app = Tooli("shop", version="1.0")
 
 @app.command()
 def stock(item: str) -> list[str]:
-    """Say what is there."""
+    """Return the stock."""
     return [item]
 
 
@@ -84,12 +84,12 @@ def terminal(**more: str) -> dict[str, str]:
     return environment(TERM="xterm-256color", **more)
 
 
-class TestTheTable:
+class TestCallerProfiles:
     def test_every_category_has_a_profile(self) -> None:
         assert tuple(sorted(CALLER_PROFILES)) == tuple(sorted(CATEGORIES))
 
     def test_profiles_without_variables_are_equal(self) -> None:
-        """The command line does not load it then: so these rows must be what it does anyway."""
+        """Without caller variables, the command line uses the defaults and loads no profile."""
         for name in ("human", "container", "unknown_automation", "python_api"):
             assert CALLER_PROFILES[name] == CALLER_PROFILES["human"]
 
@@ -308,11 +308,11 @@ class TestSettings:
         (tmp_path / ".git").mkdir()
         return tmp_path
 
-    def say(self, project: Path, text: str, name: str = ".tooli.yaml") -> None:
+    def write_settings(self, project: Path, text: str, name: str = ".tooli.yaml") -> None:
         (project / name).write_text(text)
 
     def test_settings_apply_to_a_run(self, app: Path, project: Path) -> None:
-        self.say(project, "output: plain\nresponse_format: detailed\n")
+        self.write_settings(project, "output: plain\nresponse_format: detailed\n")
         assert run(app, "stock", "pears", cwd=project).out == b"pears\n"
         answer = envelope(run(app, "stock", "pears", "--json", cwd=project).out)
         assert "output_schema" in answer["meta"]
@@ -321,18 +321,18 @@ class TestSettings:
         assert "output_schema" not in answer["meta"]
 
     def test_settings_in_a_subfolder(self, app: Path, project: Path) -> None:
-        self.say(project, "TOOLI_OUTPUT=plain\n", ".env")
+        self.write_settings(project, "TOOLI_OUTPUT=plain\n", ".env")
         inner = project / "src" / "deep"
         inner.mkdir(parents=True)
         assert run(app, "stock", "pears", cwd=inner).out == b"pears\n"
 
     def test_pyproject(self, app: Path, project: Path) -> None:
         pytest.importorskip("tomllib")
-        self.say(project, '[tool.tooli.apps.shop]\noutput = "plain"\n', "pyproject.toml")
+        self.write_settings(project, '[tool.tooli.apps.shop]\noutput = "plain"\n', "pyproject.toml")
         assert run(app, "stock", "pears", cwd=project).out == b"pears\n"
 
     def test_invalid_setting_names_file_and_line(self, app: Path, project: Path) -> None:
-        self.say(project, "output: json\nverbos: 2\nquiet: 7\n")
+        self.write_settings(project, "output: json\nverbos: 2\nquiet: 7\n")
         done = run(app, "stock", "pears", cwd=project)
         assert done.code == 2
         error = envelope(done.out)["error"]
@@ -344,7 +344,7 @@ class TestSettings:
         assert b".tooli.yaml:2" in told.err.replace(b"\n", b"").replace(b" ", b"")
 
     def test_help_with_invalid_settings(self, app: Path, project: Path) -> None:
-        self.say(project, "verbos: 2\n")
+        self.write_settings(project, "verbos: 2\n")
         done = run(app, "--help", cwd=project)
         assert (done.code, done.out[:6]) == (0, b"Usage:")
         assert b"Warning: " in done.err
@@ -353,7 +353,7 @@ class TestSettings:
     def test_escapes_in_a_folder_name_are_removed(self, app: Path, project: Path) -> None:
         inner = project / "\x1b[31mred\u202e"
         inner.mkdir()
-        self.say(inner, "verbos: 2\n")
+        self.write_settings(inner, "verbos: 2\n")
         for words in (("--help",), ("stock", "x", "--text"), ("stock", "x", "--plain")):
             done = run(app, *words, cwd=inner)
             assert b".tooli.yaml:1" in done.err.replace(b"\n", b"").replace(b" ", b"")
@@ -368,9 +368,9 @@ class TestSettings:
         assert envelope(done.out)["error"]["message"] == "TOOLI_CONFIG: must be on or off"
 
     def test_security_settings_only_restrict(self, app: Path, project: Path) -> None:
-        self.say(project, "security_policy: off\n")
+        self.write_settings(project, "security_policy: off\n")
         assert run(app, "burn", "--json", cwd=project).code == 2
-        self.say(project, "security_policy: strict\n")
+        self.write_settings(project, "security_policy: strict\n")
         done = run(app, "stock", "x", "--json", cwd=project)
         assert (done.code, envelope(done.out)["error"]["code"]) == (30, "E2002")
         loose = environment(TOOLI_SECURITY_POLICY="off")
@@ -379,7 +379,7 @@ class TestSettings:
         assert run(app, "stock", "x", "--json", env=alone).code == 30
 
     def test_verbose_and_no_input(self, app: Path, project: Path) -> None:
-        self.say(project, "verbose: 1\n")
+        self.write_settings(project, "verbose: 1\n")
         env = environment(AGENT="1")
         assert b"confidence" in run(app, "stock", "x", "--json", cwd=project, env=env).err
         done = run_on_terminal(app, "weigh", env=terminal(TOOLI_NO_INPUT="yes"))
@@ -394,46 +394,46 @@ class TestSettings:
         assert b"\x1b[3" not in off.err
 
     def test_config_off(self, app: Path, project: Path) -> None:
-        self.say(project, "output: plain\n")
+        self.write_settings(project, "output: plain\n")
         env = environment(TOOLI_CONFIG="off")
         assert envelope(run(app, "stock", "x", cwd=project, env=env).out)["ok"]
 
     def test_settings_of_a_caller(self, app: Path, project: Path) -> None:
-        self.say(project, "callers:\n  claude-code:\n    output: plain\n")
+        self.write_settings(project, "callers:\n  claude-code:\n    output: plain\n")
         assert run(app, "stock", "x", cwd=project, env=environment(**AGENT)).out == b"x\n"
         assert envelope(run(app, "stock", "x", cwd=project).out)["ok"]
 
 
 class TestOtherInterfaces:
     @pytest.fixture(autouse=True)
-    def machine(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    def system_config(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         file = tmp_path / "system.yaml"
         monkeypatch.setattr(config_files, "SYSTEM_CONFIG_PATH", str(file))
         monkeypatch.setattr(process, "SYSTEM_CONFIG_PATH", str(file))
         monkeypatch.setenv("TOOLI_CONFIG", "off")
         return file
 
-    def make(self) -> Tooli:
+    def make_app(self) -> Tooli:
         app = Tooli("shop")
 
         @app.command()
         def stock() -> str:
-            """Say what is there."""
+            """Return the stock."""
             return "pears"
 
         return app
 
-    def test_every_interface_applies_the_system_policy(self, machine: Path) -> None:
+    def test_every_interface_applies_the_system_policy(self, system_config: Path) -> None:
         from tooli.serving.dispatcher import ToolDispatcher
 
-        assert self.make().call("stock").ok
-        machine.write_text("security_policy: strict\n")
-        app = self.make()
+        assert self.make_app().call("stock").ok
+        system_config.write_text("security_policy: strict\n")
+        app = self.make_app()
         refused = app.call("stock")
         assert not refused.ok
         assert refused.error is not None
         assert refused.error.code == "E2002"
-        served = self.make()
+        served = self.make_app()
         ToolDispatcher(served)
         assert served._state.policy == "strict"
 
@@ -449,24 +449,24 @@ class TestOtherInterfaces:
         ],
     )
     async def test_invalid_guard_settings_stop_every_interface(
-        self, machine: Path, text: str
+        self, system_config: Path, text: str
     ) -> None:
         from tooli.mcp.stdio_server import serve_stdio
 
-        machine.write_text(f"{text}\n")
-        app = self.make()
-        if "work_dir: /" not in text:  # that is found by going there, which a test does not do
+        system_config.write_text(f"{text}\n")
+        app = self.make_app()
+        if "work_dir: /" not in text:  # only a standalone run changes the folder and detects it
             assert (invoke(app, "--json").error or {})["code"] == "E1011"
         by_python = app.call("stock")
         assert by_python.error is not None
         assert by_python.error.code == "E1011"
-        assert by_python.error.message.startswith(str(machine))
+        assert by_python.error.message.startswith(str(system_config))
         with pytest.raises(InputError, match=r"system\.yaml"):
             list(app.stream("stock"))
         waited = (await app.acall("stock")).error
         assert waited is not None
         assert waited.to_dict() == by_python.error.to_dict()
-        for served in (app, self.make()):
+        for served in (app, self.make_app()):
             with pytest.raises(InputError) as caught:
                 served.asgi()
             assert caught.value.code == "E1011"
@@ -474,15 +474,17 @@ class TestOtherInterfaces:
                 serve_stdio(served)
 
     @pytest.mark.parametrize("text", ["output: loud", "verbose: often", "max_items: few"])
-    def test_invalid_cli_settings_affect_no_other_interface(self, machine: Path, text: str) -> None:
-        machine.write_text(f"{text}\n")
-        assert self.make().call("stock").ok
+    def test_invalid_cli_settings_affect_no_other_interface(
+        self, system_config: Path, text: str
+    ) -> None:
+        system_config.write_text(f"{text}\n")
+        assert self.make_app().call("stock").ok
 
-    def test_settings_do_not_leak_into_the_next_run(self, machine: Path) -> None:
-        app = self.make()
-        machine.write_text("security_policy: strict\n")
+    def test_settings_do_not_leak_into_the_next_run(self, system_config: Path) -> None:
+        app = self.make_app()
+        system_config.write_text("security_policy: strict\n")
         assert invoke(app, "--json").exit_code == 30
-        machine.unlink()
+        system_config.unlink()
         assert invoke(app, "--json").exit_code == 0
 
 

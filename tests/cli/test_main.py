@@ -1,4 +1,4 @@
-"""The invocation of a command line: what is read, and that nothing changes it afterwards."""
+"""Invocation: how a command line is read, and that nothing changes it afterwards."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def test_invocation_is_frozen(app: Tooli) -> None:
 
 @pytest.mark.parametrize("path", SOURCES, ids=lambda path: path.stem)
 def test_no_function_writes_to_an_invocation(path: Path) -> None:
-    """Nor to its output, its deadline or its run by Typer, except in their own classes."""
+    """Functions do not set attributes of the output, deadline or Typer run either."""
     tree = ast.parse(path.read_text(encoding="utf-8"))
     targets = [
         target

@@ -1,4 +1,4 @@
-"""Results of every type, in every mode: serialising never fails after a side effect."""
+"""Results of every type, in every mode. Serialization never fails after a side effect."""
 
 import collections
 import datetime as dt
@@ -74,8 +74,8 @@ class Silent:
     __repr__ = __str__
 
 
-class Liar:
-    """Says that it is a mapping, and is not."""
+class InvalidMapping:
+    """Has the methods of a mapping, but all of them raise."""
 
     def keys(self) -> list[str]:
         raise KeyError("no keys")
@@ -87,8 +87,8 @@ class Liar:
         raise ZeroDivisionError("no items")
 
 
-class Trap:
-    """Raises whatever is asked of it."""
+class RaisesOnAccess:
+    """Raises an OSError for every attribute."""
 
     def __getattr__(self, name: str) -> Any:
         raise OSError(f"no {name}")
@@ -120,7 +120,7 @@ def recursive() -> Any:
 
 
 RESULTS: dict[str, tuple[Callable[[], Any], Any]] = {
-    # name: (what a command returns, what JSON says); ... where any JSON will do
+    # name: (function that makes the result, its JSON value, or ... if any JSON is accepted)
     "none": (lambda: None, None),
     "text": (lambda: "naïve \u202eabc\u2028 \x1b[31m \x00", "naïve abc\u2028  "),
     "empty text": (lambda: "", ""),
@@ -175,8 +175,8 @@ RESULTS: dict[str, tuple[Callable[[], Any], Any]] = {
     "surrogate key": (lambda: {"\ud800": 1}, {"\ud800": 1}),
     "silent": (lambda: Silent(), ...),
     "silents": (lambda: [1, Silent(), {"x": Silent()}], ...),
-    "liar": (lambda: [Liar()], ...),
-    "trap": (lambda: [Trap()], ...),
+    "liar": (lambda: [InvalidMapping()], ...),
+    "trap": (lambda: [RaisesOnAccess()], ...),
     "object": (lambda: [object], ...),
     "function": (lambda: {"f": deep}, ...),
     "exception": (lambda: [ValueError("x")], ["x"]),
@@ -204,32 +204,32 @@ happened: list[str] = []
 
 @app.command()
 def give(name: str) -> Any:
-    """Give one of the results."""
+    """Return one of the results."""
     happened.append(name)
     return RESULTS[name][0]()
 
 
 @app.command()
 def stream(name: str) -> Iterator[Any]:
-    """Give it twice, as a stream."""
+    """Yield one of the results twice."""
     yield RESULTS[name][0]()
     yield RESULTS[name][0]()
 
 
 @app.command()
 async def astream(name: str) -> AsyncIterator[Any]:
-    """The same, on a loop."""
+    """Yield one of the results twice, asynchronously."""
     yield RESULTS[name][0]()
     yield RESULTS[name][0]()
 
 
 @pytest.fixture(autouse=True)
-def plain_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+def no_caller_variables(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("TOOLI_OUTPUT", "TOOLI_CALLER", "TOOLI_SESSION_ID", "CLAUDECODE", "AGENT"):
         monkeypatch.delenv(name, raising=False)
 
 
-def ask(capsys: pytest.CaptureFixture[str], *argv: str) -> tuple[int, str, str]:
+def run_app(capsys: pytest.CaptureFixture[str], *argv: str) -> tuple[int, str, str]:
     with pytest.raises(SystemExit) as end:
         app(list(argv))
     printed = capsys.readouterr()
@@ -237,20 +237,20 @@ def ask(capsys: pytest.CaptureFixture[str], *argv: str) -> tuple[int, str, str]:
     return int(end.value.code or 0), printed.out, printed.err
 
 
-def strictly(text: str) -> Any:
-    def refuse(word: str) -> Any:
-        raise AssertionError(word)
+def parse_strict_json(text: str) -> Any:
+    def reject_constant(name: str) -> Any:
+        raise AssertionError(name)
 
-    return json.loads(text, parse_constant=refuse)
+    return json.loads(text, parse_constant=reject_constant)
 
 
 @pytest.mark.parametrize("name", list(RESULTS))
 def test_json(name: str, capsys: pytest.CaptureFixture[str]) -> None:
     happened.clear()
-    code, out, _ = ask(capsys, "give", name, "--json")
+    code, out, _ = run_app(capsys, "give", name, "--json")
     assert happened == [name]
     assert out.count("\n") == 1
-    found = strictly(out)
+    found = parse_strict_json(out)
     assert (code, found["ok"]) == (0, True)
     expected = RESULTS[name][1]
     if expected is not ...:
@@ -262,9 +262,9 @@ def test_json(name: str, capsys: pytest.CaptureFixture[str]) -> None:
 @pytest.mark.parametrize("command", ["give", "stream", "astream"])
 @pytest.mark.parametrize("name", list(RESULTS))
 def test_jsonl(name: str, command: str, capsys: pytest.CaptureFixture[str]) -> None:
-    code, out, _ = ask(capsys, command, name, "--jsonl")
+    code, out, _ = run_app(capsys, command, name, "--jsonl")
     assert code == 0
-    found = [strictly(line) for line in out.split("\n")[:-1]]
+    found = [parse_strict_json(line) for line in out.split("\n")[:-1]]
     expected = RESULTS[name][1]
     if command != "give":
         assert len(found) == 2
@@ -283,7 +283,7 @@ BYTES = ("surrogate", "surrogate path", "generator beside")
 @pytest.mark.parametrize("mode", ["--plain", "--text", "--plain --print0"])
 @pytest.mark.parametrize("name", [name for name in RESULTS if name not in BYTES])
 def test_text(name: str, mode: str, capsys: pytest.CaptureFixture[str]) -> None:
-    code, out, err = ask(capsys, "give", name, *mode.split())
+    code, out, err = run_app(capsys, "give", name, *mode.split())
     assert code == 0
     assert err == "" or err.startswith("Warning: ")
     if name == "set":
@@ -296,14 +296,14 @@ def test_text(name: str, mode: str, capsys: pytest.CaptureFixture[str]) -> None:
 def test_text_streams(
     name: str, mode: str, command: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    code, _, err = ask(capsys, command, name, mode)
+    code, _, err = run_app(capsys, command, name, mode)
     assert code == 0
     assert err == "" or err.startswith("Warning: ")
 
 
 def test_plain_is_unambiguous(capsys: pytest.CaptureFixture[str]) -> None:
-    assert ask(capsys, "give", "path", "--plain")[1] == "a/b\n"
-    assert ask(capsys, "give", "enum", "--plain")[1] == "red\n"
-    assert ask(capsys, "give", "typed dict", "--plain")[1] == "width\t1\n"
-    assert ask(capsys, "give", "none", "--plain")[1] == ""
-    assert ask(capsys, "stream", "model", "--plain")[1].count("\n") == 2
+    assert run_app(capsys, "give", "path", "--plain")[1] == "a/b\n"
+    assert run_app(capsys, "give", "enum", "--plain")[1] == "red\n"
+    assert run_app(capsys, "give", "typed dict", "--plain")[1] == "width\t1\n"
+    assert run_app(capsys, "give", "none", "--plain")[1] == ""
+    assert run_app(capsys, "stream", "model", "--plain")[1].count("\n") == 2

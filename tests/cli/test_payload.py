@@ -17,7 +17,7 @@ Answer = Callable[..., tuple[int, str, str]]
 
 
 class Stdin(io.StringIO):
-    """A stdin with bytes below it."""
+    """A text stdin with a binary buffer."""
 
     def __init__(self, data: bytes) -> None:
         super().__init__(data.decode())
@@ -82,7 +82,7 @@ def test_null_adds_items_of_stdin(answer: Answer, monkeypatch: pytest.MonkeyPatc
         (["names", "--null", "--input", "-"], "--null: stdin is not available"),
     ],
 )
-def test_null_without_use(
+def test_null_is_rejected(
     answer: Answer, monkeypatch: pytest.MonkeyPatch, argv: list[str], message: str
 ) -> None:
     monkeypatch.setattr("sys.stdin", Stdin(b"{}"))

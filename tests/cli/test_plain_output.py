@@ -1,4 +1,4 @@
-"""Plain output: what grep, awk and xargs can rely on."""
+"""Plain output for grep, awk and xargs."""
 
 from __future__ import annotations
 

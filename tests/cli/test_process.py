@@ -73,11 +73,11 @@ def test_forked_child_writes_nothing() -> None:
 
 
 @pytest.mark.parametrize("stream", [None, io.StringIO()])
-def test_no_terminal(stream: io.StringIO | None) -> None:
+def test_stream_is_not_a_terminal(stream: io.StringIO | None) -> None:
     assert not process.is_terminal(stream)
 
 
-def test_closed_stream_is_no_terminal() -> None:
+def test_closed_stream_is_not_a_terminal() -> None:
     stream = io.StringIO()
     stream.close()
     assert not process.is_terminal(stream)

@@ -1,4 +1,4 @@
-"""What a person sees, exactly, in narrow and in wide terminals."""
+"""The exact output for a person, in narrow and in wide terminals."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def shown(value: object, width: int = 80, color: bool | None = False) -> str:
     return file.getvalue()
 
 
-def told(error: dict[str, object], width: int = 80, verbose: bool = False) -> str:
+def render_error(error: dict[str, object], width: int = 80, verbose: bool = False) -> str:
     file = io.StringIO()
     print_error(error, file=file, width=width, color=False, verbose=verbose)
     return file.getvalue()
@@ -266,7 +266,7 @@ def test_control_characters_are_escaped() -> None:
     assert shown(evil) == safe + "\n"
     assert safe in shown([{"a": evil}], 100)
     assert safe in shown({evil: [evil]}, 200)
-    assert safe in told({"message": evil, "suggestion": {"example": evil}}, 200)
+    assert safe in render_error({"message": evil, "suggestion": {"example": evil}}, 200)
 
 
 def test_wide_characters_keep_columns_aligned() -> None:
@@ -291,7 +291,7 @@ def test_title_is_above() -> None:
 
 
 def test_error_with_fix_and_command() -> None:
-    assert told({**MISSING, "field": None}) == text(
+    assert render_error({**MISSING, "field": None}) == text(
         """
         Error: No files matched '*.rs' in ./src  E3001
         → The directory contains .py files.
@@ -301,7 +301,7 @@ def test_error_with_fix_and_command() -> None:
 
 
 def test_command_is_never_wrapped() -> None:
-    assert told({**MISSING, "field": None}, 34) == text(
+    assert render_error({**MISSING, "field": None}, 34) == text(
         """
         Error: No files matched '*.rs' in
                ./src  E3001
@@ -313,7 +313,7 @@ def test_command_is_never_wrapped() -> None:
 
 
 def test_every_problem_is_listed() -> None:
-    assert told(INVALID) == text(
+    assert render_error(INVALID) == text(
         """
         Error: 2 problems with the input  E1002
           --limit    must be at least 1, not -3
@@ -325,7 +325,7 @@ def test_every_problem_is_listed() -> None:
 
 
 def test_verbose_adds_the_details() -> None:
-    assert told(MISSING, verbose=True) == text(
+    assert render_error(MISSING, verbose=True) == text(
         """
         Error: pattern: No files matched '*.rs' in ./src  E3001
         → The directory contains .py files.
@@ -352,7 +352,7 @@ def test_verbose_adds_the_details() -> None:
     ],
 )
 def test_minimal_error(error: dict[str, object], expected: str) -> None:
-    assert told(error) == expected
+    assert render_error(error) == expected
 
 
 # ── terminals ───────────────────────────────────────────────────────────────────────────────
@@ -405,7 +405,7 @@ def test_rich_is_loaded_lazily() -> None:
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 
-# ── anything at all ─────────────────────────────────────────────────────────────────────────
+# ── generated values ────────────────────────────────────────────────────────────────────────
 
 WORDS = st.sampled_from(
     [
@@ -468,5 +468,5 @@ def test_any_text_is_safe(value: str) -> None:
     st.booleans(),
 )
 def test_any_error_fits_any_width(error: dict[str, object], width: int, verbose: bool) -> None:
-    lines = told(error, width, verbose).split("\n")
+    lines = render_error(error, width, verbose).split("\n")
     check_fits("\n".join(line for line in lines if not line.startswith("Try: ")), width)

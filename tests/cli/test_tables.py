@@ -1,4 +1,4 @@
-"""Records as CSV and as Markdown: read back by the readers that people use."""
+"""Records as CSV and as Markdown, read back with common parsers."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def test_csv(value: Any, text: str) -> None:
 
 
 def cells(page: str) -> list[list[str]]:
-    """The cells of a table, as a browser would show them."""
+    """Return the cells of a Markdown table as a browser shows them."""
     rows: list[list[str]] = []
     for token in MARKDOWN.parse(page):
         if token.type == "tr_open":
@@ -91,8 +91,8 @@ def cells(page: str) -> list[list[str]]:
     return rows
 
 
-def on_a_page(text: str) -> str:
-    """A text as Markdown can show it: control characters are spelled out, edges are trimmed."""
+def as_shown_by_markdown(text: str) -> str:
+    """Return a text as Markdown shows it: control characters are escaped, edges are trimmed."""
     spelled = "".join(
         char if char == "\n" or char == "\t" or char.isprintable() or ord(char) > 0xA0 else "?"
         for char in text.replace("\r\n", "\n").replace("\r", "\n")
@@ -105,8 +105,8 @@ def test_markdown_is_escaped(rows: list[list[str]]) -> None:
     plain = [["".join(c for c in text if c == "\n" or c.isprintable()) for text in r] for r in rows]
     shown = cells(write("md", named(plain)))
     assert shown[0] == ["a", "b", "c"]
-    assert [[on_a_page(cell) for cell in row] for row in shown[1:]] == [
-        [on_a_page(text) for text in row] for row in plain
+    assert [[as_shown_by_markdown(cell) for cell in row] for row in shown[1:]] == [
+        [as_shown_by_markdown(text) for text in row] for row in plain
     ]
 
 
@@ -268,7 +268,7 @@ def test_every_mode_flag(form: str) -> None:
     app = make_app()
     app._state.default_output = form
     assert invoke(app, "walk").stdout == wanted
-    assert answer("walk", f"--{form}").exit_code == 2  # no flag of its own
+    assert answer("walk", f"--{form}").exit_code == 2  # this mode has no flag
 
 
 @pytest.mark.parametrize(("count", "rows"), [("0", ""), ("1", "0.py\r\n")])
@@ -315,7 +315,7 @@ def test_info_options() -> None:
 
 
 def test_session_without_schema_in_text_modes(tmp_path: Path) -> None:
-    """A table has no room for the schema; the first call that has is still the first."""
+    """A table does not contain the schema, so the next JSON answer of the session has it."""
     session = {"TOOLI_SESSION_ID": "tables", "TOOLI_STATE_DIR": str(tmp_path)}
     answer("walk", "-ocsv", env=session)
     assert "output_schema" in answer("list", "--json", env=session).envelope["meta"]

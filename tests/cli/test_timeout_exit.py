@@ -1,4 +1,4 @@
-"""The end of the time limit of an invocation."""
+"""The expiry of an invocation's time limit."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from tooli.errors import TimeoutExceeded
 
 
 class Exited(Exception):
-    """The process would have ended."""
+    """Raised instead of ending the process."""
 
 
 @pytest.fixture(autouse=True)
 def no_real_exit(monkeypatch: pytest.MonkeyPatch) -> None:
-    def leave(code: int) -> None:
+    def raise_exited(code: int) -> None:
         raise Exited(code)
 
-    monkeypatch.setattr("os._exit", leave)
+    monkeypatch.setattr("os._exit", raise_exited)
     monkeypatch.setattr(timeout_exit, "kill_descendants", lambda _: 0)
 
 
@@ -73,7 +73,7 @@ def test_nothing_is_written_after_an_answer(
     deadline, output = make(shop, "json")
     output.take_stdout()
     output.emit(b"{}")
-    handle_alarm(deadline, output)  # the first alarm gives the exit a moment
+    handle_alarm(deadline, output)  # the process gets time to exit after the first alarm
     with pytest.raises(Exited):
         handle_alarm(deadline, output)
     output.release()

@@ -1,4 +1,4 @@
-"""TOON: values as its specification writes them."""
+"""TOON output, according to its specification."""
 
 from __future__ import annotations
 

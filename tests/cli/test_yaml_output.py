@@ -1,4 +1,4 @@
-"""Mode `yaml`: PyYAML reads back the document that `--json` writes, whatever is in it."""
+"""Mode `yaml`: PyYAML reads back exactly the document that `--json` writes."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def read_back(text: str) -> Any:
 
 
 def is_same(left: Any, right: Any) -> bool:
-    """Equal in type as well: 1 is neither 1.0 nor true, and the order of keys counts."""
+    """True if values are equal in type and key order, too: 1 is neither 1.0 nor true."""
     return repr(left) == repr(right)
 
 
