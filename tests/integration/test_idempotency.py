@@ -167,8 +167,10 @@ def test_a_redacted_secret_is_redacted_in_the_replay(
 ) -> None:
     """The stored outcome does not contain the secret."""
     command_line = [sys.executable, str(APPS / "canaries.py"), command, "env:PW", "-o", mode, *KEY]
-    first = subprocess.run(command_line, env={**env, "PW": "hunter2hunter2"}, capture_output=True)
-    again = subprocess.run(command_line, env={**env, "PW": "changed"}, capture_output=True)
+    env = {**env, "PW": "hunter2hunter2"}
+    first, again = [subprocess.run(command_line, env=env, capture_output=True) for _ in range(2)]
+    stored = [path.read_bytes() for path in Path(env["TOOLI_STATE_DIR"]).glob("idempotency.db*")]
+    assert stored and b"hunter2" not in b"".join(stored)
     if (command, mode) not in (("login-prints", "text"), ("login-prints", "plain")):
         assert b"hunter2" not in first.stdout + first.stderr
     assert b"hunter2" not in again.stdout + again.stderr
