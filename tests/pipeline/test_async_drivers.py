@@ -1,4 +1,4 @@
-"""The async drivers: the same walk, awaited."""
+"""The async drivers: run and stream a call on an event loop."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class TestRunning:
 
         assert await async_drivers.run(call_of(Tool()), [bind]) == Ok(2)
 
-    async def test_streams_are_gathered(self) -> None:
+    async def test_streams_are_collected(self) -> None:
         def items():
             yield from (1, 2)
 
@@ -61,7 +61,7 @@ class TestRunning:
         for tool in (items, later):
             assert await async_drivers.run(call_of(tool), [bind]) == Ok([1, 2])
 
-    async def test_a_stream_that_breaks(self) -> None:
+    async def test_stream_that_raises(self) -> None:
         def items():
             yield 1
             raise NotFoundError("gone")
@@ -74,7 +74,7 @@ class TestRunning:
             outcome = await async_drivers.run(call_of(tool), [bind])
             assert outcome.error.details == {"items_before_failure": 1}
 
-    async def test_failures(self, log) -> None:
+    async def test_failure_passes_the_stages(self, log) -> None:
         async def tool():
             raise ZeroDivisionError("no")
 
@@ -82,7 +82,7 @@ class TestRunning:
         assert outcome.error.message == "ZeroDivisionError: no"
         assert log.seen == ["a in", "a out"]
 
-    async def test_refused(self, log) -> None:
+    async def test_stage_rejects_the_call(self, log) -> None:
         def refuse(call):
             raise AuthError("no")
             yield call
@@ -92,7 +92,7 @@ class TestRunning:
         assert log.seen == ["a in", "a out"]
 
     @pytest.mark.parametrize("code", [0, 3])
-    async def test_exits(self, code) -> None:
+    async def test_exit_code(self, code) -> None:
         def tool():
             raise SystemExit(code)
 
@@ -112,7 +112,7 @@ class TestRunning:
         outcome = await asyncio.wait_for(async_drivers.run(call_of(tool), [bind]), 5)
         assert "StopIteration" in outcome.error.message
 
-    async def test_cancelled(self, log) -> None:
+    async def test_cancelled_call_passes_the_stages(self, log) -> None:
         started = asyncio.Event()
 
         async def tool():
@@ -146,7 +146,7 @@ class TestStreaming:
         assert await drain(async_drivers.stream(call_of(lambda: [1]), [bind], ended)) == []
         assert ended == [Ok([1])]
 
-    async def test_answered_early(self) -> None:
+    async def test_stage_returns_an_outcome_itself(self) -> None:
         def answer(call):
             return Ok(5)
             yield call
@@ -164,7 +164,7 @@ class TestStreaming:
         assert await drain(async_drivers.stream(call_of(tool), [bind], ended)) == [1]
         assert isinstance(ended[0].error, NotFoundError)
 
-    async def test_closed_early(self, log) -> None:
+    async def test_stream_closed_early(self, log) -> None:
         async def later():
             try:
                 yield 1
@@ -177,7 +177,7 @@ class TestStreaming:
         await items.aclose()
         assert log.seen == ["a in", "tool closed", "a out"]
 
-    async def test_a_sync_stream_closed_early(self, log) -> None:
+    async def test_sync_stream_closed_early(self, log) -> None:
         def now():
             try:
                 yield 1
@@ -194,7 +194,7 @@ class TestStreaming:
 class TestFromSyncCode:
     """The sync drivers finish async tools, beside a loop that runs already too."""
 
-    async def test_a_coroutine_beside_a_running_loop(self) -> None:
+    async def test_coroutine_while_a_loop_runs(self) -> None:
         async def tool():
             await asyncio.sleep(0)
             return id(asyncio.get_running_loop())
@@ -202,7 +202,7 @@ class TestFromSyncCode:
         outcome = run_sync(call_of(tool), [bind])
         assert outcome.value != id(asyncio.get_running_loop())
 
-    async def test_a_stream_beside_a_running_loop(self) -> None:
+    async def test_stream_while_a_loop_runs(self) -> None:
         async def tool():
             for i in range(3):
                 await asyncio.sleep(0)
@@ -210,7 +210,7 @@ class TestFromSyncCode:
 
         assert list(stream_sync(call_of(tool), [bind])) == [0, 1, 2]
 
-    async def test_the_context_goes_along(self) -> None:
+    async def test_context_variables_are_passed_on(self) -> None:
         word = contextvars.ContextVar("word", default="unset")
         word.set("set")
 
@@ -219,20 +219,20 @@ class TestFromSyncCode:
 
         assert run_sync(call_of(tool), [bind]) == Ok("set")
 
-    async def test_an_exit_beside_a_running_loop(self) -> None:
+    async def test_exit_while_a_loop_runs(self) -> None:
         async def tool():
             raise SystemExit(4)
 
         assert run_sync(call_of(tool), [bind]).error.exit_code == 4
 
-    def test_all_steps_share_one_loop(self) -> None:
+    def test_all_items_of_a_stream_use_one_loop(self) -> None:
         async def tool():
             for _ in range(3):
                 yield asyncio.get_running_loop()
 
         assert len(set(map(id, stream_sync(call_of(tool), [bind])))) == 1
 
-    def test_an_async_iterator_of_ones_own(self) -> None:
+    def test_custom_async_iterator(self) -> None:
         class Count:
             def __init__(self) -> None:
                 self.at = 0
@@ -248,7 +248,7 @@ class TestFromSyncCode:
 
         assert run_sync(call_of(Count), [bind]) == Ok([1, 2])
 
-    def test_tasks_left_behind_are_ended(self) -> None:
+    def test_unfinished_tasks_are_cancelled(self) -> None:
         ended = []
 
         async def tool():

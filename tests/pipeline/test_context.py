@@ -1,4 +1,4 @@
-"""Context: what a running tool may ask of the framework."""
+"""Context: how a running function uses the call, the caller and the MCP client."""
 
 from __future__ import annotations
 
@@ -25,20 +25,20 @@ def context(*, approved: bool = False, **options) -> Context:
     return Context(Call(tool, {}, Caller("cli", "me"), [], Options(**options), approved=approved))
 
 
-def test_who_and_what() -> None:
+def test_caller_options_and_tool() -> None:
     ctx = context(dry_run=True)
     assert ctx.caller.name == "me"
     assert ctx.options.dry_run
     assert ctx.tool == "app.users.sync"
 
 
-def test_warnings_end_up_in_the_call() -> None:
+def test_warn_adds_to_the_warnings_of_the_call() -> None:
     ctx = context()
     ctx.warn("careful")
     assert ctx._call.warnings == ["careful"]
 
 
-def test_a_warning_that_is_no_text_is_told_by_its_text() -> None:
+def test_warning_that_is_not_a_string_is_converted() -> None:
     app = Tooli("app")
 
     @app.command()
@@ -73,11 +73,11 @@ def test_log(capsys, options, level, shown) -> None:
 
 class TestProgress:
     @pytest.mark.parametrize("options", [{}, {"interactive": True, "quiet": True}])
-    def test_silent(self, capsys, options) -> None:
+    def test_no_bar_without_a_terminal_or_with_quiet(self, capsys, options) -> None:
         assert list(context(**options).progress([1, 2])) == [1, 2]
         assert capsys.readouterr() == ("", "")
 
-    def test_a_bar_on_stderr_for_a_person(self, capsys, monkeypatch) -> None:
+    def test_bar_on_stderr_in_interactive_use(self, capsys, monkeypatch) -> None:
         monkeypatch.setenv("FORCE_COLOR", "1")
         monkeypatch.setenv("COLUMNS", "80")
         monkeypatch.delenv("NO_COLOR", raising=False)
@@ -87,12 +87,12 @@ class TestProgress:
         assert out == ""
         assert "copying" in err
 
-    def test_the_tools_name_is_the_label(self, capsys, monkeypatch) -> None:
+    def test_default_label_is_the_name_of_the_tool(self, capsys, monkeypatch) -> None:
         monkeypatch.setenv("FORCE_COLOR", "1")
         list(context(interactive=True).progress([1]))
         assert "sync" in capsys.readouterr().err
 
-    def test_lazy(self) -> None:
+    def test_items_are_not_read_in_advance(self) -> None:
         def endless():
             while True:
                 yield 1
@@ -102,17 +102,17 @@ class TestProgress:
 
 class TestConfirm:
     @pytest.mark.parametrize("default", [True, False])
-    def test_yes_is_yes(self, default) -> None:
+    def test_yes_and_approval_confirm(self, default) -> None:
         assert context(yes=True).confirm("Sure?", default=default)
         assert context(approved=True).confirm("Sure?", default=default)
 
     @pytest.mark.parametrize("options", [{}, {"interactive": True, "no_input": True}])
     @pytest.mark.parametrize("default", [True, False])
-    def test_nobody_there(self, monkeypatch, options, default) -> None:
+    def test_default_if_nobody_can_be_asked(self, monkeypatch, options, default) -> None:
         monkeypatch.setattr(terminal_prompts, "ask_yes_no", None)
         assert context(**options).confirm("Sure?", default=default) is default
 
-    def test_somebody_is_asked(self, monkeypatch) -> None:
+    def test_user_is_asked_in_interactive_use(self, monkeypatch) -> None:
         asked = []
         monkeypatch.setattr(
             terminal_prompts, "ask_yes_no", lambda q, default: asked.append((q, default)) or True
@@ -121,7 +121,7 @@ class TestConfirm:
         assert asked == [("Sure?", False)]
 
 
-def test_typers_context_where_no_typer_runs() -> None:
+def test_typer_context_without_typer() -> None:
     def tool(ctx: typer.Context): ...
 
     call = Call(read_tool(tool, app="app", path=("sync",), kwargs={}), {}, Caller("python"), [])
@@ -134,28 +134,28 @@ def test_typers_context_where_no_typer_runs() -> None:
 
 
 class Client(Peer):
-    """A client that answers with what it was given, and notes what it hears."""
+    """A client that gives fixed answers and records the messages it receives."""
 
-    def __init__(self, answers: dict[str, Any] | None = None, *, able: bool = True) -> None:
+    def __init__(self, answers: dict[str, Any] | None = None, *, can_answer: bool = True) -> None:
         self.answers = answers or {}
-        self.able = able
-        self.heard: list[Any] = []
+        self.can_answer = can_answer
+        self.received: list[Any] = []
 
     def progress(self, done: float, total: float | None, message: str | None) -> None:
-        self.heard.append((done, total, message))
+        self.received.append((done, total, message))
 
     def log(self, level: str, data: Any) -> None:
-        self.heard.append((level, data))
+        self.received.append((level, data))
 
     def supports(self, method: str) -> bool:
-        return self.able
+        return self.can_answer
 
     def ask(self, questions: Mapping[str, Question]) -> Mapping[str, Any]:
-        self.heard.append({key: (one.method, one.params()) for key, one in questions.items()})
+        self.received.append({key: (one.method, one.params()) for key, one in questions.items()})
         return {key: self.answers[one.method] for key, one in questions.items()}
 
     def disconnect_client(self) -> None:
-        self.heard.append("let go")
+        self.received.append("let go")
 
 
 def client_context(
@@ -171,10 +171,10 @@ def accepted(**content: Any) -> dict[str, Any]:
     return {"action": "accept", "content": content}
 
 
-# ------------------------------------------------------------------ saying
+# ------------------------------------------------------------------ messages to the client
 
 
-def test_a_client_hears(capsys: pytest.CaptureFixture[str]) -> None:
+def test_messages_to_a_client(capsys: pytest.CaptureFixture[str]) -> None:
     client = Client()
     ctx = client_context(client)
     ctx.log("a")
@@ -184,7 +184,7 @@ def test_a_client_hears(capsys: pytest.CaptureFixture[str]) -> None:
     assert list(ctx.progress([7, 8])) == [7, 8]
     assert list(ctx.progress(iter([9]), label="x")) == [9]
     ctx.disconnect_client()
-    assert client.heard == [
+    assert client.received == [
         ("info", "a"),
         ("debug", "b"),
         ("error", "c"),
@@ -197,7 +197,7 @@ def test_a_client_hears(capsys: pytest.CaptureFixture[str]) -> None:
     assert capsys.readouterr().err == ""
 
 
-def test_nobody_hears(capsys: pytest.CaptureFixture[str]) -> None:
+def test_messages_without_a_client(capsys: pytest.CaptureFixture[str]) -> None:
     ctx = client_context(None)
     ctx.report(1, 2)
     ctx.disconnect_client()
@@ -207,7 +207,7 @@ def test_nobody_hears(capsys: pytest.CaptureFixture[str]) -> None:
     assert capsys.readouterr().err == "loud\n"
 
 
-def test_a_cancelled_call_ends_where_it_reports() -> None:
+def test_report_raises_in_a_cancelled_call() -> None:
     client = Client()
     client.cancelled = True
     ctx = client_context(client)
@@ -216,7 +216,7 @@ def test_a_cancelled_call_ends_where_it_reports() -> None:
         ctx.report(1)
 
 
-def test_a_peer_that_can_nothing() -> None:
+def test_default_peer_supports_nothing() -> None:
     peer = Peer()
     peer.progress(1, None, None)
     peer.log("info", "x")
@@ -226,7 +226,7 @@ def test_a_peer_that_can_nothing() -> None:
         peer.ask({})
 
 
-# ------------------------------------------------------------------ asking
+# ------------------------------------------------------------------ questions to the client
 
 
 @dataclass
@@ -235,34 +235,34 @@ class Form:
     age: int = 7
 
 
-def test_forms() -> None:
+def test_elicit() -> None:
     client = Client({"elicitation/create": accepted(name="Ann")})
     ctx = client_context(client)
     got = ctx.elicit("Who?", {"type": "object", "properties": {}})
     assert got.accepted and got.content == {"name": "Ann"}
     ctx.elicit("Who?", Form)
-    (_, params) = client.heard[1]["answer"]
+    (_, params) = client.received[1]["answer"]
     assert params["message"] == "Who?"
     assert params["requestedSchema"]["required"] == ["name"]
 
 
-async def test_forms_in_async_code() -> None:
+async def test_aelicit() -> None:
     ctx = client_context(Client({"elicitation/create": {"action": "decline"}}))
     got = await ctx.aelicit("Who?", {"type": "object", "properties": {}})
     assert (got.action, got.content, got.accepted) == ("decline", {}, False)
 
 
-async def test_models() -> None:
+async def test_sample_and_asample() -> None:
     block = {"type": "text", "text": "4"}
     client = Client({"sampling/createMessage": {"content": [block, {"type": "text", "text": "2"}]}})
     ctx = client_context(client)
     assert ctx.sample("?", max_tokens=5, system="be brief") == "42"
     assert await ctx.asample([{"role": "user", "content": block}]) == "42"
-    (_, params) = client.heard[0]["answer"]
+    (_, params) = client.received[0]["answer"]
     assert (params["maxTokens"], params["systemPrompt"]) == (5, "be brief")
 
 
-async def test_no_secret_is_asked_about() -> None:
+async def test_secrets_are_redacted_in_requests_to_the_client() -> None:
     block = {"type": "text", "text": "yes"}
     client = Client(
         {
@@ -279,18 +279,18 @@ async def test_no_secret_is_asked_about() -> None:
     await ctx.aelicit("hunter22?", schema)
     ctx.ask({"a": Sample([{"role": "user", "content": "hunter22"}]), "b": Roots()})
     ctx.log({"hunter22": ["hunter22", 1000]})  # pyright: ignore[reportArgumentType]
-    assert "hunter22" not in str(client.heard)
-    (_, params) = client.heard[0]["answer"]
+    assert "hunter22" not in str(client.received)
+    (_, params) = client.received[0]["answer"]
     assert params == {
         "messages": [{"role": "user", "content": {"type": "text", "text": "use ***"}}],
         "maxTokens": 1000,
         "systemPrompt": "***",
     }
-    assert client.heard[2]["answer"][1]["requestedSchema"]["properties"]["a"]["default"] == "***"
-    assert client.heard[-1] == ("info", {"***": ["***", "***"]})
+    assert client.received[2]["answer"][1]["requestedSchema"]["properties"]["a"]["default"] == "***"
+    assert client.received[-1] == ("info", {"***": ["***", "***"]})
 
 
-def test_several_at_once() -> None:
+def test_ask_several_questions_at_once() -> None:
     client = Client({"roots/list": {"roots": []}, "elicitation/create": accepted()})
     ctx = client_context(client)
     got = ctx.ask({"a": Roots(), "b": Elicit("?", {})})
@@ -298,8 +298,8 @@ def test_several_at_once() -> None:
     assert ctx.can_ask(Roots) and ctx.can_ask(Sample([]))
 
 
-@pytest.mark.parametrize("peer", [None, Client(able=False)])
-def test_nobody_can_be_asked(peer: Peer | None) -> None:
+@pytest.mark.parametrize("peer", [None, Client(can_answer=False)])
+def test_ask_without_a_client_that_can_answer(peer: Peer | None) -> None:
     ctx = client_context(peer)
     assert not ctx.can_ask(Roots())
     with pytest.raises(ApprovalRequired) as refused:
@@ -320,21 +320,21 @@ def test_nobody_can_be_asked(peer: Peer | None) -> None:
         (None, True, True),
     ],
 )
-def test_confirming(answer: Any, default: bool, text: bool) -> None:
+def test_confirm_through_a_client(answer: Any, default: bool, text: bool) -> None:
     ctx = client_context(Client({"elicitation/create": answer}))
     assert ctx.confirm("Sure?", default=default) is text
 
 
-def test_confirming_without_asking() -> None:
-    client = Client(able=False)
+def test_confirm_without_a_question_to_the_client() -> None:
+    client = Client(can_answer=False)
     assert client_context(client).confirm("Sure?", default=True)
     assert not client_context(client).confirm("Sure?")
     assert client_context(client, Options(yes=True)).confirm("Sure?")
     assert client_context(client, approved=True).confirm("Sure?")
-    assert client.heard == []
+    assert client.received == []
 
 
-def test_replies() -> None:
+def test_malformed_replies() -> None:
     assert parse_reply("nonsense") == Reply("cancel")
     assert parse_reply({"action": "accept", "content": 7}) == Reply("accept")
     assert not is_yes(Reply("accept"))
@@ -342,6 +342,6 @@ def test_replies() -> None:
     assert sample_text({"content": {"type": "text", "text": "x"}}) == "x"
 
 
-def test_a_question_has_words_of_its_own() -> None:
+def test_question_is_abstract() -> None:
     with pytest.raises(NotImplementedError):
         Question().params()

@@ -56,15 +56,15 @@ def stages_of(app: Tooli, name: str, **options: Any) -> list[str]:
     ]
 
 
-class TestPlace:
-    def test_a_decorator_with_a_place(self, app: Tooli) -> None:
+class TestPosition:
+    def test_decorator_with_a_position(self, app: Tooli) -> None:
         @app.use(after="bind")
         def later(call: Call) -> Generator[Call, Outcome, Outcome]:
             return (yield call)
 
         assert stages_of(app, "double") == ["bind", "later"]
 
-    def test_a_decorator_with_an_unknown_place(self, app: Tooli) -> None:
+    def test_decorator_with_an_unknown_position(self, app: Tooli) -> None:
         with pytest.raises(DefinitionError, match="Did you mean 'bind'"):
 
             @app.use(before="bnd")
@@ -89,7 +89,7 @@ class TestPlace:
         assert stages_of(app, "double") == ["bind", "mine"]
         assert app.call("double", a="2").result == 10
 
-    def test_beside_a_stage_that_does_not_apply(self, app: Tooli) -> None:
+    def test_next_to_a_stage_that_does_not_apply(self, app: Tooli) -> None:
         def mine(call: Call) -> Generator[Call, Outcome, Outcome]:
             return (yield call)
 
@@ -108,7 +108,7 @@ class TestPlace:
         assert events == [*"012345"]
 
     @pytest.mark.parametrize("name", [row[0] for row in STAGES])
-    def test_every_name_is_a_place(self, app: Tooli, events: list[str], name: str) -> None:
+    def test_before_and_after_every_stage(self, app: Tooli, events: list[str], name: str) -> None:
         app.use(make_stage("before", events), before=name)
         app.use(make_stage("after", events), after=name)
         assert app.call("double", a=1).ok
@@ -124,7 +124,7 @@ class TestApps:
         top.add_typer(inner, name="inner")
         return top, inner
 
-    def test_the_commands_of_that_app(self, events: list[str]) -> None:
+    def test_stage_applies_to_the_commands_of_its_app(self, events: list[str]) -> None:
         top, inner = self.make_tree(events)
         inner.use(make_stage("inner", events))
         assert top.call("one").ok
@@ -132,7 +132,7 @@ class TestApps:
         assert top.call("inner.two").ok
         assert events == ["inner"]
 
-    def test_and_of_the_apps_below(self, events: list[str]) -> None:
+    def test_stage_applies_to_inner_apps(self, events: list[str]) -> None:
         top, inner = self.make_tree(events)
         inner.use(make_stage("inner", events))
         top.use(make_stage("top", events))
@@ -141,27 +141,27 @@ class TestApps:
         assert inner.call("two").ok
         assert events == ["top", "inner"] * 2
 
-    def test_after_a_call(self, events: list[str]) -> None:
+    def test_stage_added_after_a_call(self, events: list[str]) -> None:
         top, inner = self.make_tree(events)
         assert inner.call("two").ok and top.call("inner.two").ok
         top.use(make_stage("top", events))
         assert inner.call("two").ok and top.call("inner.two").ok
         assert events == ["top", "top"]
 
-    def test_an_app_that_is_a_typer_already(self, events: list[str]) -> None:
+    def test_app_that_uses_the_typer_path(self, events: list[str]) -> None:
         top, _ = self.make_tree(events)
         assert top.registered_commands
         top.use(make_stage("top", events))
         assert invoke(top, "one", mode="text").exit_code == 0
         assert events == ["top"]
 
-    def test_not_the_built_in_commands(self, events: list[str]) -> None:
+    def test_stage_does_not_apply_to_built_in_commands(self, events: list[str]) -> None:
         top, _ = self.make_tree(events)
         top.use(make_stage("top", events))
         assert invoke(top, "detect-context", mode="json").exit_code == 0
         assert events == []
 
-    def test_resources(self, events: list[str]) -> None:
+    def test_stage_applies_to_resources(self, events: list[str]) -> None:
         app = Tooli("app")
         app.resource("x://1")(lambda: "text")
         app.use(make_stage("stage", events))
@@ -170,7 +170,7 @@ class TestApps:
 
 
 class TestOutcome:
-    def test_it_may_answer(self, app: Tooli) -> None:
+    def test_stage_returns_an_outcome_itself(self, app: Tooli) -> None:
         @app.use
         def answer(call: Call) -> Generator[Call, Outcome, Outcome]:
             yield from ()
@@ -178,7 +178,7 @@ class TestOutcome:
 
         assert assert_parity(app, Case("double", {"a": 1}))["result"] == 42
 
-    def test_it_may_reject(self, app: Tooli) -> None:
+    def test_stage_rejects_the_call(self, app: Tooli) -> None:
         @app.use
         def reject(call: Call) -> Generator[Call, Outcome, Outcome]:
             yield from ()
@@ -186,7 +186,7 @@ class TestOutcome:
 
         assert assert_parity(app, Case("double", {"a": 1}))["error"]["message"] == "At night."
 
-    def test_it_sees_failures(self, app: Tooli) -> None:
+    def test_stage_receives_failures(self, app: Tooli) -> None:
         seen: list[Outcome] = []
 
         @app.use
@@ -198,7 +198,7 @@ class TestOutcome:
         assert not asyncio.run(app.acall("fail")).ok
         assert isinstance(seen[0], Failed)
 
-    def test_one_that_is_no_stage(self, app: Tooli) -> None:
+    def test_function_that_is_not_a_generator_fails_in_the_call(self, app: Tooli) -> None:
         app.use(lambda call: 3)  # type: ignore[arg-type]
         error = app.call("double", a=1).error
         assert error is not None and error.code == "E5000"
@@ -206,7 +206,7 @@ class TestOutcome:
 
 
 class TestDefinition:
-    def test_an_unknown_place(self, app: Tooli) -> None:
+    def test_unknown_position(self, app: Tooli) -> None:
         with pytest.raises(DefinitionError, match=r"no stage 'bnd'\. Did you mean 'bind'"):
             app.use(make_stage("", []), before="bnd")
         with pytest.raises(
@@ -214,7 +214,7 @@ class TestDefinition:
         ):
             app.use(make_stage("", []), after="xxxxx")
 
-    def test_two_places(self, app: Tooli) -> None:
+    def test_before_and_after_together(self, app: Tooli) -> None:
         with pytest.raises(DefinitionError, match="not both"):
             app.use(make_stage("", []), before="bind", after="bind")
 
@@ -229,7 +229,7 @@ class TestDefinition:
             app.use(wait)  # type: ignore[type-var]
 
 
-def test_the_page_lists_every_stage_in_order() -> None:
+def test_docs_list_every_stage_in_order() -> None:
     page = (Path(__file__).parents[2] / "docs" / "stages.md").read_text(encoding="utf-8")
     listed = [line.split("`")[1] for line in page.splitlines() if line.startswith("| `")]
     assert listed == [row[0] for row in STAGES]

@@ -1,4 +1,4 @@
-"""The walk: in through the stages, to the tool, and out again."""
+"""The drivers: a call passes through its stages to the function, its outcome back."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def drain(items) -> tuple[list[Any], Any]:
 
 
 class Log:
-    """Stages that write down when they are passed."""
+    """Stages that record when a call and its outcome pass them."""
 
     def __init__(self) -> None:
         self.seen: list[str] = []
@@ -62,8 +62,8 @@ def log() -> Log:
     return Log()
 
 
-class TestPassing:
-    def test_in_and_out_again(self, log) -> None:
+class TestStages:
+    def test_call_and_outcome_pass_all_stages(self, log) -> None:
         outcome = run(call_of(log.tool(7)), [log.stage("a"), bind, log.stage("b")])
         assert outcome == Ok(7)
         assert log.seen == ["a in", "b in", "tool", "b out", "a out"]
@@ -84,7 +84,7 @@ class TestPassing:
 
         assert run(call_of(lambda: 1), [wrap, wrap]) == Ok([[1]])
 
-    def test_a_stage_may_answer_early(self, log) -> None:
+    def test_a_stage_may_return_an_outcome_itself(self, log) -> None:
         def answer(call):
             return Ok("from the cache")
             yield call
@@ -93,7 +93,7 @@ class TestPassing:
         assert outcome == Ok("from the cache")
         assert log.seen == ["a in", "a out"]
 
-    def test_a_stage_may_refuse(self, log) -> None:
+    def test_a_stage_may_reject_the_call(self, log) -> None:
         def refuse(call):
             raise AuthError("no")
             yield call
@@ -103,7 +103,7 @@ class TestPassing:
         assert isinstance(outcome.error, AuthError)
         assert log.seen == ["a in", "a out"]
 
-    def test_a_stage_that_breaks_on_the_way_out(self, log) -> None:
+    def test_a_stage_that_raises_after_the_call(self, log) -> None:
         def breaks(call):
             yield call
             raise NotFoundError("gone")
@@ -112,7 +112,7 @@ class TestPassing:
         assert isinstance(outcome.error, NotFoundError)
         assert log.seen == ["a in", "tool", "a out"]
 
-    def test_a_stage_may_heal_a_failure(self) -> None:
+    def test_a_stage_may_replace_a_failure(self) -> None:
         def heal(call):
             yield call
             return Ok("healed")
@@ -129,14 +129,14 @@ class TestPassing:
         assert "yielded twice" in outcome.error.message
         assert log.seen == ["a in", "tool", "a out"]
 
-    def test_a_stage_that_returns_nothing_on_the_way_out(self) -> None:
+    def test_a_stage_that_returns_nothing_after_the_call(self) -> None:
         def forgets(call):
             yield call
 
         outcome = run(call_of(lambda: 1), [forgets])
         assert isinstance(outcome.error, InternalError)
 
-    def test_a_stage_that_returns_nothing_on_the_way_in_does_not_run_the_tool(self, log) -> None:
+    def test_a_stage_that_returns_nothing_without_yielding(self, log) -> None:
         def forgets(call):
             return
             yield call
@@ -145,12 +145,12 @@ class TestPassing:
         assert isinstance(outcome, Failed)
         assert "tool" not in log.seen
 
-    def test_a_walk_that_runs_nothing(self) -> None:
+    def test_walk_without_an_outcome(self) -> None:
         with Walk(call_of(lambda: 1), []) as walk:
             pass
         assert "never run" in walk.take_outcome().error.message
 
-    def test_exits_on_the_way_in_are_outcomes_too(self, log) -> None:
+    def test_exit_in_a_stage_is_an_outcome(self, log) -> None:
         def leaves(call):
             raise SystemExit(3)
             yield call
@@ -159,15 +159,15 @@ class TestPassing:
         assert outcome.error.exit_code == 3
         assert log.seen == ["a in", "a out"]
 
-    @pytest.mark.parametrize("stages", [[bind], ONLY_BIND], ids=["walk", "short way"])
-    def test_ctrl_c_goes_through(self, stages) -> None:
+    @pytest.mark.parametrize("stages", [[bind], ONLY_BIND], ids=["walk", "fast path"])
+    def test_keyboard_interrupt_is_raised(self, stages) -> None:
         def tool():
             raise KeyboardInterrupt
 
         with pytest.raises(KeyboardInterrupt):
             run(call_of(tool), stages)
 
-    def test_ctrl_c_still_passes_the_stages(self, log) -> None:
+    def test_keyboard_interrupt_passes_the_stages(self, log) -> None:
         def tool():
             raise KeyboardInterrupt
 
@@ -183,7 +183,7 @@ class TestPassing:
         assert seen == ["E4130"]
 
 
-@pytest.mark.parametrize("stages", [[bind], ONLY_BIND], ids=["walk", "short way"])
+@pytest.mark.parametrize("stages", [[bind], ONLY_BIND], ids=["walk", "fast path"])
 class TestRunning:
     """The short way of an ordinary tool means what the long one means."""
 
@@ -194,7 +194,7 @@ class TestRunning:
         outcome = run(call_of(lambda: 1 / 0), stages)
         assert outcome.error.message == "ZeroDivisionError: division by zero"
 
-    def test_bad_arguments(self, stages) -> None:
+    def test_invalid_arguments(self, stages) -> None:
         outcome = run(call_of(lambda n=1: n, n="x", m=1), stages)
         assert [e["code"] for e in outcome.error.details["errors"]] == ["E1004", "E1003"]
 
@@ -212,7 +212,7 @@ class TestRunning:
 
         assert run(call_of(tool), stages) == Ok([1, 2])
 
-    def test_generator_that_breaks(self, stages) -> None:
+    def test_generator_that_raises(self, stages) -> None:
         def tool():
             yield from range(10)
             raise NotFoundError("gone", details={"at": "end"})
@@ -221,14 +221,14 @@ class TestRunning:
         assert isinstance(error, NotFoundError)
         assert error.details == {"at": "end", "items_before_failure": 10}
 
-    def test_generator_that_breaks_at_once(self, stages) -> None:
+    def test_generator_that_raises_before_its_first_item(self, stages) -> None:
         def tool():
             raise NotFoundError("gone")
             yield
 
         assert run(call_of(tool), stages).error.details is None
 
-    def test_iterators_stream_and_files_do_not(self, stages, tmp_path) -> None:
+    def test_iterators_are_streams_and_files_are_not(self, stages, tmp_path) -> None:
         assert run(call_of(lambda: map(str, [1])), stages) == Ok(["1"])
         file = tmp_path / "x"
         file.touch()
@@ -248,7 +248,7 @@ class TestRunning:
 
         assert run(call_of(tool), stages) == Ok([1, 2])
 
-    def test_async_generator_that_breaks(self, stages) -> None:
+    def test_async_generator_that_raises(self, stages) -> None:
         async def tool():
             yield 1
             raise NotFoundError("gone")
@@ -257,7 +257,7 @@ class TestRunning:
 
 
 class TestStreaming:
-    def test_items_as_they_are_made(self) -> None:
+    def test_items_are_yielded_one_by_one(self) -> None:
         made = []
 
         def tool():
@@ -289,7 +289,7 @@ class TestStreaming:
         assert found == [1]
         assert isinstance(outcome.error, NotFoundError)
 
-    def test_refused(self, log) -> None:
+    def test_stage_rejects_the_call(self, log) -> None:
         def refuse(call):
             raise AuthError("no")
             yield call
@@ -299,7 +299,7 @@ class TestStreaming:
         assert isinstance(outcome.error, AuthError)
         assert log.seen == ["a in", "a out"]
 
-    def test_closed_early_everything_is_left_behind_tidy(self, log) -> None:
+    def test_stream_closed_early_closes_the_function_and_the_stages(self, log) -> None:
         def tool():
             try:
                 yield 1
@@ -333,13 +333,13 @@ class TestStreaming:
         items.close()
         assert log.seen == ["a in", "tool closed", "a out"]
 
-    def test_never_begun(self, log) -> None:
+    def test_stream_that_is_never_started(self, log) -> None:
         stream(call_of(log.tool()), [log.stage("a")]).close()
         assert log.seen == []
 
 
-def test_nothing_is_kept_alive() -> None:
-    """A call leaves no cycle behind, so a big result goes when its reader is done with it."""
+def test_call_leaves_no_reference_cycle() -> None:
+    """A large result is freed as soon as the last reference to it is gone."""
     import weakref
 
     class Big:
@@ -384,8 +384,8 @@ def refused(call: Call) -> InputError:
 def find(pattern: str, root: pathlib.Path = pathlib.Path(), depth: float = 3): ...
 
 
-class TestFitting:
-    def test_given_and_defaults(self) -> None:
+class TestBinding:
+    def test_given_values_and_defaults(self) -> None:
         assert bind_arguments(unbound_call(find, pattern="*.py", depth=5)) == {
             "pattern": "*.py",
             "root": pathlib.Path(),
@@ -404,7 +404,7 @@ class TestFitting:
         bind_arguments(unbound_call(tool))["tags"].append("b")
         assert bind_arguments(unbound_call(tool)) == {"tags": ["a"]}
 
-    def test_what_is_injected(self) -> None:
+    def test_injected_parameters(self) -> None:
         def tool(ctx: Context, theirs: typer.Context): ...
 
         call = unbound_call(tool)
@@ -414,25 +414,25 @@ class TestFitting:
         assert isinstance(bound["theirs"], typer.Context)
         assert bound["theirs"].info_name == "tool"
 
-    def test_typer_may_give_its_own_context(self) -> None:
+    def test_typer_context_that_typer_passes(self) -> None:
         def tool(theirs: typer.Context): ...
 
         given = object()
         assert bind_arguments(unbound_call(tool, theirs=Converted(given))) == {"theirs": given}
 
-    def test_nobody_else_may(self) -> None:
+    def test_injected_parameter_cannot_be_passed(self) -> None:
         def tool(ctx: Context): ...
 
         assert refused(unbound_call(tool, ctx="mine")).code == "E1004"
 
 
-class TestRefusing:
-    def test_missing(self) -> None:
+class TestBindingErrors:
+    def test_missing_argument(self) -> None:
         error = refused(unbound_call(find))
         assert (error.code, error.field) == ("E1002", "pattern")
         assert error.message == "'pattern' is required: text"
 
-    def test_all_at_once(self) -> None:
+    def test_all_problems_are_listed(self) -> None:
         error = refused(unbound_call(find, patern="x", root=3, depth="deep"))
         assert (error.code, error.field) == ("E1004", "patern")
         assert error.message.endswith("(and 2 more)")
@@ -443,29 +443,29 @@ class TestRefusing:
             ("depth", "E1003"),
         ]
 
-    def test_what_a_misspelling_was_meant_to_give_is_not_missing_as_well(self) -> None:
+    def test_misspelled_parameter_is_not_reported_as_missing(self) -> None:
         assert len(refused(unbound_call(find, patern="x")).details["errors"]) == 1
         assert len(refused(unbound_call(find, zzzzzzz="x")).details["errors"]) == 2
 
-    def test_a_wrong_default_is_the_tools_own(self) -> None:
+    def test_invalid_default_is_an_error(self) -> None:
         def tool(n: Annotated[int, Option(min=3)] = 1): ...
 
         assert refused(unbound_call(tool)).field == "n"
 
-    def test_parts_have_their_place(self) -> None:
+    def test_errors_in_a_model_have_the_path_of_the_field(self) -> None:
         def tool(order: Order): ...
 
         error = refused(unbound_call(tool, order={"count": 0}))
         assert [e["field"] for e in error.details["errors"]] == ["order.item", "order.count"]
 
-    def test_what_the_interface_found_comes_first_and_surplus_last(self) -> None:
+    def test_order_of_problems_that_the_surface_found(self) -> None:
         interface = (Problem("E1005", None, "too many"), Problem("E1006", "root", "no value"))
         error = refused(unbound_call(find, problems=interface))
         assert [e["code"] for e in error.details["errors"]] == ["E1006", "E1002", "E1005"]
         assert error.details["errors"][-1] == {"code": "E1005", "message": "too many"}
 
-    def test_order_is_typers(self) -> None:
-        """Options as they were typed, then arguments, then what is missing."""
+    def test_order_is_that_of_typer(self) -> None:
+        """Options as they were typed, then arguments, then missing options."""
 
         def tool(a: int, b: Annotated[int, Option()], c: int = 1, d: int = 1): ...
 
@@ -473,7 +473,7 @@ class TestRefusing:
         assert [e["field"] for e in error.details["errors"]] == ["d", "c", "a", "b"]
 
 
-class TestOneModel:
+class TestInputModel:
     """`input_model=`: the fields are the parameters, the function takes the model."""
 
     def order(self, order: Order, ctx: Context): ...
@@ -489,13 +489,13 @@ class TestOneModel:
         error = refused(unbound_call(self.order, text={"input_model": Order}, count=0))
         assert {e["field"] for e in error.details["errors"]} == {"item", "count"}
 
-    def test_and_how_they_go_together(self) -> None:
+    def test_model_validator_is_checked(self) -> None:
         error = refused(unbound_call(self.order, text={"input_model": Order}, item="cake", count=9))
         assert error.field is None
         assert "too many cakes" in error.message
 
 
-def test_arguments_with_defaults_of_their_own() -> None:
+def test_positional_argument_with_a_default() -> None:
     def tool(a: Annotated[int, Argument()] = 1, *, b: str | None = None): ...
 
     assert bind_arguments(unbound_call(tool)) == {"a": 1, "b": None}

@@ -1,4 +1,4 @@
-"""Dry runs: what a function may do, and what is recorded."""
+"""Dry runs: recorded actions, the states they depend on, and threads."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TOOLI_STATE_DIR", str(tmp_path / "state"))
 
 
-def test_outside_of_a_call_nothing_is_recorded() -> None:
+def test_nothing_is_recorded_outside_of_a_call() -> None:
     @dry_run_support
     def work() -> bool:
         return record_dry_action("x", "y", state=Path("/nowhere"))
@@ -37,7 +37,7 @@ def test_outside_of_a_call_nothing_is_recorded() -> None:
     assert work.__name__ == "work"
 
 
-def test_a_real_call_is_told_to_act() -> None:
+def test_record_dry_action_returns_true_only_in_a_dry_run() -> None:
     app = Tooli("a")
     messages = []
 
@@ -54,7 +54,7 @@ def test_a_real_call_is_told_to_act() -> None:
     assert messages == [(False,) * 3 + (False,), (True,) * 3 + (True,), (False,) * 3 + (False,)]
 
 
-def test_it_ends_with_the_dry_run_even_where_that_breaks() -> None:
+def test_failed_dry_run_is_no_longer_active() -> None:
     app = Tooli("a")
 
     @app.command()
@@ -67,7 +67,7 @@ def test_it_ends_with_the_dry_run_even_where_that_breaks() -> None:
     assert not dry_run_recorder._active_dry_runs
 
 
-def test_a_thread_that_lost_its_call_acts_in_no_dry_run() -> None:
+def test_action_in_an_unknown_thread_fails_a_dry_run() -> None:
     app = Tooli("a")
     done: list[str] = []
 
@@ -92,10 +92,10 @@ def test_a_thread_that_lost_its_call_acts_in_no_dry_run() -> None:
     assert "ctx.plan" in found.error.suggestion["fix"]
     assert not done
     assert app.call("work", swallow=True).ok
-    assert done == ["x"], "for real it acts, in any thread"
+    assert done == ["x"], "outside of a dry run it acts, in any thread"
 
 
-def test_a_real_call_beside_a_dry_run_acts() -> None:
+def test_concurrent_call_that_is_not_a_dry_run_acts() -> None:
     """One of two calls at once is a dry run; the other one acts."""
     app = Tooli("a")
     started, finish = threading.Event(), threading.Event()
@@ -133,7 +133,7 @@ async def _all(app: Tooli) -> list[int]:
     return [item async for item in app.astream("work")]
 
 
-def test_two_dry_runs_at_once_do_not_mix() -> None:
+def test_concurrent_dry_runs_are_separate() -> None:
     app = Tooli("a")
 
     @app.command()
@@ -150,7 +150,7 @@ def test_two_dry_runs_at_once_do_not_mix() -> None:
         assert [one["action"] for one in found.result["actions"]] == [name] * 3
 
 
-def test_an_output_is_told_and_not_written(tmp_path: Path) -> None:
+def test_output_is_recorded_and_not_written(tmp_path: Path) -> None:
     app = Tooli("a")
 
     @app.command()
@@ -170,7 +170,7 @@ def test_an_output_is_told_and_not_written(tmp_path: Path) -> None:
     assert target.read_text() == "hello"
 
 
-def test_an_input_that_can_be_read_once_is_there_twice(tmp_path: Path) -> None:
+def test_input_that_can_be_read_once_is_available_to_both_runs(tmp_path: Path) -> None:
     app = Tooli("a")
     seen: list[list[str]] = []
 
@@ -244,7 +244,7 @@ def test_too_many_actions(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "more than 5" in error.message
 
 
-def test_an_async_function_behind_a_plain_one() -> None:
+def test_sync_function_that_returns_a_coroutine() -> None:
     app = Tooli("a")
     done = []
 
@@ -267,7 +267,7 @@ def test_an_async_function_behind_a_plain_one() -> None:
     assert asyncio.run(app.acall("work", apply=token)).result == "ok"
 
 
-def test_a_model_for_all_arguments() -> None:
+def test_input_model() -> None:
     app = Tooli("a")
 
     @app.command(input_model=Wanted)
@@ -278,7 +278,7 @@ def test_a_model_for_all_arguments() -> None:
 
 
 class TestState:
-    def test_a_file_is_its_content(self, tmp_path: Path) -> None:
+    def test_state_of_a_file_is_its_content(self, tmp_path: Path) -> None:
         one, two = tmp_path / "one", tmp_path / "two"
         one.write_text("same")
         two.write_text("same")
@@ -286,23 +286,23 @@ class TestState:
         two.write_text("else")
         assert digest_state(one) != digest_state(two)
 
-    def test_what_is_not_there_is_a_state(self, tmp_path: Path) -> None:
+    def test_state_of_a_missing_file(self, tmp_path: Path) -> None:
         before = digest_state(tmp_path / "x")
         (tmp_path / "x").touch()
         assert digest_state(tmp_path / "x") != before
 
-    def test_a_folder_is_its_entries(self, tmp_path: Path) -> None:
-        room = tmp_path / "room"
-        room.mkdir()
-        before = digest_state(room)
-        assert digest_state(room) == before
-        (room / "a").write_text("a")
-        after = digest_state(room)
+    def test_state_of_a_folder_is_its_entries(self, tmp_path: Path) -> None:
+        folder = tmp_path / "folder"
+        folder.mkdir()
+        before = digest_state(folder)
+        assert digest_state(folder) == before
+        (folder / "a").write_text("a")
+        after = digest_state(folder)
         assert after != before
-        (room / "a").write_text("bb")
-        assert digest_state(room) != after
+        (folder / "a").write_text("bb")
+        assert digest_state(folder) != after
 
-    def test_a_link_is_where_it_leads(self, tmp_path: Path) -> None:
+    def test_state_of_a_link_is_its_target(self, tmp_path: Path) -> None:
         link = tmp_path / "link"
         link.symlink_to("a")
         before = digest_state(link)
@@ -310,7 +310,7 @@ class TestState:
         link.symlink_to("b")
         assert digest_state(link) != before
 
-    def test_a_large_file_is_its_looks(
+    def test_state_of_a_large_file_is_its_metadata(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         import os
@@ -323,12 +323,12 @@ class TestState:
         os.utime(file, (2, 2))
         assert digest_state(file) != before
 
-    def test_values(self) -> None:
+    def test_state_of_other_values(self) -> None:
         values = ["a", b"b", 1, [1], {"a": 1}, 1.5, True]
         assert len({digest_state(value) for value in values}) == len(values)
         assert digest_state({"a": 1}) == digest_state({"a": 1})
 
-    def test_a_text_is_no_path(self, tmp_path: Path) -> None:
+    def test_string_is_not_a_path(self, tmp_path: Path) -> None:
         file = tmp_path / "x"
         before = digest_state(str(file))
         file.touch()
@@ -336,8 +336,8 @@ class TestState:
 
 
 @pytest.mark.parametrize("tool", ["plain", "later", "stream", "undeclared", "reads"])
-def test_a_plan_on_the_spot(tool: str, tmp_path: Path) -> None:
-    """What a human is shown before a call is the plan that a dry run gives."""
+def test_make_plan_is_the_plan_of_a_dry_run(tool: str, tmp_path: Path) -> None:
+    """The plan that a human approves is the plan of a dry run."""
     from tooli.pipeline.drivers import bind_arguments
     from tooli.pipeline.planning import make_plan
 
@@ -382,14 +382,14 @@ def test_a_plan_on_the_spot(tool: str, tmp_path: Path) -> None:
     assert plan["actions"] == [{"action": "x", "target": "n"}]
 
 
-def test_what_cannot_be_marked() -> None:
+def test_function_that_cannot_be_marked() -> None:
     from tooli import DefinitionError
 
     with pytest.raises(DefinitionError, match="where it is defined"):
         dry_run_support([].append)
 
 
-def test_a_command_that_prints_can_be_dry_run_too() -> None:
+def test_dry_run_of_a_command_that_prints() -> None:
     from tooli.testing import invoke
 
     app = Tooli("a")
@@ -405,7 +405,7 @@ def test_a_command_that_prints_can_be_dry_run_too() -> None:
     assert done.envelope["result"]["actions"] == [{"action": "greet", "target": "bob"}]
 
 
-def test_an_async_stream_behind_a_plain_function() -> None:
+def test_sync_function_that_returns_an_async_stream() -> None:
     app = Tooli("a")
     done: list[int] = []
 
@@ -436,8 +436,8 @@ def test_an_async_stream_behind_a_plain_function() -> None:
         assert done == [0, 1]
 
 
-def test_what_stands_in_for_a_function_is_never_loaded_anew(tmp_path: Path) -> None:
-    """bubblewrap would load the app and run the function itself: a dry run that acts."""
+def test_replaced_function_does_not_run_in_bubblewrap(tmp_path: Path) -> None:
+    """bubblewrap would import the app and run the original function, which acts."""
     from tooli.execution.sandbox.bwrap import locate_app
     from tooli.execution.sandbox.syscalls import SandboxUnavailable
     from tooli.pipeline.planning import make_dry_run_function, make_planned_function
@@ -449,6 +449,6 @@ def test_what_stands_in_for_a_function_is_never_loaded_anew(tmp_path: Path) -> N
     def act() -> None: ...
 
     call, _ = app.prepare(Call(app.find("act"), {}, Caller("cli"), [], Options()))
-    for fn in (make_dry_run_function(call), make_planned_function(call, lambda told: None)):
+    for fn in (make_dry_run_function(call), make_planned_function(call, lambda report: None)):
         with pytest.raises(SandboxUnavailable, match="plans need Landlock"):
             locate_app(app._state, call.tool.replace(fn=fn))

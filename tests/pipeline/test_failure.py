@@ -1,4 +1,4 @@
-"""Any exception becomes an error that a caller can read, in one place."""
+"""Conversion of exceptions to errors and outcomes."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from tooli.pipeline.failure import (
 )
 
 
-class Mute(Exception):
+class EmptyMessage(Exception):
     pass
 
 
@@ -68,7 +68,7 @@ class Mute(Exception):
         (TimeoutError("slow"), TimeoutExceeded, "E4050", 50, "slow"),
         (ConnectionRefusedError("shut"), DependencyError, "E4040", 40, "shut"),
         (ValueError("x"), InternalError, "E5000", 70, "ValueError: x"),
-        (Mute(), InternalError, "E5000", 70, "Mute"),
+        (EmptyMessage(), InternalError, "E5000", 70, "EmptyMessage"),
         (RecursionError("deep"), InternalError, "E5000", 70, "RecursionError: deep"),
     ],
     ids=lambda v: type(v).__name__ if isinstance(v, BaseException) else None,
@@ -82,26 +82,26 @@ def test_translation(exc, kind, code, exit_code, message) -> None:
     assert is_translated_error(error, exc)
 
 
-def test_an_abort_out_of_ctrl_c_is_ctrl_c() -> None:
+def test_abort_caused_by_keyboard_interrupt() -> None:
     abort = typer.Abort()
     abort.__cause__ = KeyboardInterrupt()
     assert isinstance(as_tool_error(abort), Interrupted)
 
 
-def test_an_exception_whose_own_words_fail() -> None:
-    class Speechless(Exception):
+def test_exception_whose_str_raises() -> None:
+    class BrokenStr(Exception):
         def __str__(self) -> str:
             raise RuntimeError
 
-    assert as_tool_error(Speechless()).message == "Speechless"
+    assert as_tool_error(BrokenStr()).message == "BrokenStr"
 
 
-def test_the_parameter_of_a_bad_parameter_is_the_field() -> None:
+def test_field_of_a_bad_parameter() -> None:
     param = click.Option(["--size"])
     assert as_tool_error(click.BadParameter("no", param=param)).field == "size"
 
 
-def test_an_error_of_the_tree_stays_itself() -> None:
+def test_tool_error_is_not_converted() -> None:
     error = NotFoundError("gone")
     assert as_tool_error(error) is error
     assert to_outcome(error) == Failed(error)
@@ -109,18 +109,18 @@ def test_an_error_of_the_tree_stays_itself() -> None:
 
 
 @pytest.mark.parametrize("exc", [SystemExit(0), SystemExit(None), SystemExit(), typer.Exit()])
-def test_ending_well_is_no_failure(exc) -> None:
+def test_exit_with_code_0_is_ok(exc) -> None:
     assert to_outcome(exc) == Ok(None)
 
 
 @pytest.mark.parametrize(
     ("exc", "code"), [(SystemExit(7), 7), (typer.Exit(7), 7), (ValueError(), None)]
 )
-def test_exit_request(exc, code) -> None:
+def test_requested_exit_code(exc, code) -> None:
     assert requested_exit_code(exc) == code
 
 
-def test_somebody_elses_exit_is_only_an_exception() -> None:
+def test_exit_class_of_another_library_is_an_exception() -> None:
     class Exit(Exception):
         exit_code = 3
 
@@ -128,18 +128,18 @@ def test_somebody_elses_exit_is_only_an_exception() -> None:
     assert isinstance(as_tool_error(Exit()), InternalError)
 
 
-class TestAfterItems:
-    def test_says_how_many(self) -> None:
+class TestItemCount:
+    def test_count_is_added_to_the_details(self) -> None:
         assert with_item_count(ValueError("x"), 3).details == {"items_before_failure": 3}
 
-    def test_keeps_other_details(self) -> None:
+    def test_other_details_are_kept(self) -> None:
         error = NotFoundError("gone", details={"a": 1})
         assert with_item_count(error, 3).details == {"a": 1, "items_before_failure": 3}
 
-    def test_none_is_not_worth_a_word(self) -> None:
+    def test_no_items(self) -> None:
         error = ValueError("x")
         assert with_item_count(error, 0) is error
 
-    def test_ending_well_stays_so(self) -> None:
+    def test_exit_with_code_0_is_not_changed(self) -> None:
         well = typer.Exit(0)
         assert with_item_count(well, 3) is well

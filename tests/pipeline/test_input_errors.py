@@ -1,4 +1,4 @@
-"""What is wrong with a call, and the command line that would have been right."""
+"""Input errors: the problems with a call, and the suggested command line."""
 # ruff: noqa: UP045  both ways to spell an optional are read
 
 from __future__ import annotations
@@ -70,8 +70,8 @@ def paint(
 ): ...
 
 
-class TestSuggesting:
-    def test_what_was_meant_stands_in_the_command(self) -> None:
+class TestSuggestion:
+    def test_suggested_values_are_in_the_command(self) -> None:
         found = suggestion(paint, what="gate", colour="blu", coats=0)
         assert found.argv == ["app", "tool", "gate", "--colour", "blue", "--coats", "1"]
         assert found.applicability == "machine_applicable"
@@ -84,7 +84,7 @@ class TestSuggesting:
         assert found.fix == "Use 'what' instead of 'waht'."
         assert found.applicability == "machine_applicable"
 
-    def test_a_misspelled_name_with_a_value_that_would_not_fit_either(self) -> None:
+    def test_a_misspelled_name_with_an_invalid_value(self) -> None:
         assert suggestion(paint, what="gate", coatz="x").argv == [
             "app",
             "tool",
@@ -93,12 +93,12 @@ class TestSuggesting:
             "<coats>",
         ]
 
-    def test_gaps_have_names(self) -> None:
+    def test_placeholders_for_unknown_values(self) -> None:
         found = suggestion(paint, colour="zzzzz")
         assert found.argv == ["app", "tool", "<what>", "--colour", "<colour>"]
         assert found.applicability == "has_placeholders"
 
-    def test_a_name_that_resembles_nothing_is_left_out(self) -> None:
+    def test_unknown_parameter_without_a_similar_name_is_omitted(self) -> None:
         found = suggestion(paint, what="gate", zzzzz=1)
         assert found.argv == ["app", "tool", "gate"]
         assert found.applicability == "maybe_incorrect"
@@ -107,11 +107,11 @@ class TestSuggesting:
     def test_a_tool_without_parameters(self) -> None:
         assert "the parameters are: none." in suggestion(lambda: None, zzzzz=1).fix
 
-    def test_as_the_caller_would_type_it(self) -> None:
+    def test_program_of_the_caller(self) -> None:
         caller = Caller("cli", prog=("python", "-m", "app"))
         assert suggestion(paint, caller=caller).argv[:4] == ["python", "-m", "app", "tool"]
 
-    def test_surplus_words_go(self) -> None:
+    def test_extra_arguments_are_removed(self) -> None:
         surplus = (Problem("E1005", None, "too many"),)
         found = suggestion(paint, problems=surplus, what="gate")
         assert found.argv == ["app", "tool", "gate"]
@@ -121,14 +121,14 @@ class TestSuggesting:
         found = suggestion(paint, problems=(Problem("E1006", "output", "x"),), what="gate")
         assert found.fix == "Give the option its value."
 
-    def test_one_part_of_many_is_put_right_among_the_others(self) -> None:
+    def test_one_item_of_a_list_is_corrected(self) -> None:
         def tool(colours: list[Colour], pair: tuple[Colour, int] = (Colour.RED, 1)): ...
 
         words = RawText(["blu", "red"])
         found = suggestion(tool, colours=words, pair=RawText(["rde", "2"]))
         assert found.argv == ["app", "tool", "blue", "red", "--pair", "red", "2"]
 
-    def test_an_option_of_another_name(self) -> None:
+    def test_option_whose_flag_is_not_the_parameter_name(self) -> None:
         def tool(number: Annotated[int, Option("--count")] = 1): ...
 
         assert unknown_parameter_problem("cuont", tool_of(tool)).suggested_value == "number"
@@ -156,7 +156,7 @@ def everything(
 ): ...
 
 
-class TestComposing:
+class TestBuildArgv:
     @pytest.mark.parametrize(
         ("arguments", "line"),
         [
@@ -195,15 +195,15 @@ class TestComposing:
         ],
         ids=shown,
     )
-    def test_words(self, arguments, line) -> None:
+    def test_arguments(self, arguments, line) -> None:
         assert build_argv(tool_of(everything), arguments) == line
 
-    def test_flags_of_the_framework_stand_before_the_dashes(self) -> None:
+    def test_framework_flags_are_before_the_double_dash(self) -> None:
         assert build_argv(tool_of(everything), {"path": "-a"}, "--yes") == ["--yes", "--", "-a"]
         assert build_argv(tool_of(everything), {"path": "a"}, "--yes") == ["a", "--yes"]
 
-    def test_what_is_composed_reads_back(self) -> None:
-        """A composed line, given to the app, means the arguments that it was made of."""
+    def test_argv_is_parsed_to_the_same_arguments(self) -> None:
+        """The app parses a built command line to the arguments that it was built from."""
         app = Tooli("app")
         seen = {}
 
@@ -235,7 +235,7 @@ class TestComposing:
         assert seen == given
 
 
-class TestNoSuchCommand:
+class TestUnknownCommand:
     @pytest.fixture
     def tree(self):
         app, users = Tooli("app"), Tooli("users")
@@ -245,21 +245,21 @@ class TestNoSuchCommand:
         app.add_typer(users)
         return app.tree()
 
-    def test_meant(self, tree) -> None:
+    def test_similar_command(self, tree) -> None:
         error = unknown_command_error(tree, "find_file", ("app",))
         assert error.message == "There is no command 'find_file'; did you mean 'find-files'?"
         assert error.suggestion.argv == ["app", "find-files"]
         assert error.details == {"commands": ["find-files", "users.create"]}
         assert (error.code, error.exit_code, error.http_status) == ("E1001", 2, 404)
 
-    def test_below_a_group(self, tree) -> None:
+    def test_similar_command_in_a_group(self, tree) -> None:
         assert unknown_command_error(tree, "users.creat", ("app",)).suggestion.argv == [
             "app",
             "users",
             "create",
         ]
 
-    def test_nothing_like_it(self, tree) -> None:
+    def test_no_similar_command(self, tree) -> None:
         error = unknown_command_error(tree, "zzzzzz", ("app",))
         assert error.suggestion.argv is None
         assert error.suggestion.fix == "Name one of the commands."
@@ -283,23 +283,23 @@ class TestNoSuchCommand:
     ],
     ids=shown,
 )
-def test_what_a_parameter_wants_in_words(annotation, words) -> None:
+def test_describe_shape(annotation, words) -> None:
     assert describe_shape(infer_shape(annotation)) == words
 
 
-def test_what_only_typer_knows_in_words() -> None:
+def test_describe_shape_of_a_typer_type() -> None:
     assert describe_shape(TyperOnly(3)) == "a value"
 
 
 @pytest.mark.parametrize(
     "word", ["plain", "a/b.c", "", "a b", "it's", "$HOME", "*.py", "ü", "a\nb", "--x=1", '"']
 )
-def test_quoting_is_the_shells(word) -> None:
+def test_shell_quote(word) -> None:
     assert shlex.split(shell_quote(word)) == [word]
     assert (shell_quote(word) == word) == (shlex.quote(word) == word)
 
 
-def test_a_refusal_of_what_the_interface_found_alone() -> None:
+def test_error_with_problems_of_the_surface_only() -> None:
     call = Call(
         tool_of(paint), {"what": "x"}, PYTHON_CALLER, [], problems=(Problem("E1007", None, "no"),)
     )
@@ -307,7 +307,7 @@ def test_a_refusal_of_what_the_interface_found_alone() -> None:
     assert (error.message, error.field) == ("no", None)
 
 
-def test_a_line_that_leaves_out_what_was_asked_is_not_called_sure() -> None:
+def test_command_that_omits_an_invalid_option_is_not_machine_applicable() -> None:
     app = Tooli("app")
 
     @app.command()
@@ -324,7 +324,7 @@ def test_a_line_that_leaves_out_what_was_asked_is_not_called_sure() -> None:
         assert done.error["suggestion"]["applicability"] == "maybe_incorrect"
 
 
-def test_what_was_meant_takes_the_place_of_an_item() -> None:
+def test_suggested_value_replaces_an_item() -> None:
     app = Tooli("app")
 
     @app.command()

@@ -36,7 +36,7 @@ def test_invalid_timeouts(value) -> None:
 
 
 @pytest.mark.parametrize("name", ["idempotency_key", "apply"])
-def test_tokens(name: str) -> None:
+def test_valid_and_invalid_tokens(name: str) -> None:
     assert read_run_option(name, "a-b_c.1:2") == ("a-b_c.1:2", None)
     for value in ("", "two words", "käse", "a\tb", 7, None):
         assert read_run_option(name, value)[0] is None
@@ -87,5 +87,5 @@ def test_an_invalid_value_is_a_problem_and_is_not_used() -> None:
     assert [problem.field for problem in options.result_options.problems] == ["limit"]
 
 
-def test_no_values_are_the_defaults() -> None:
+def test_no_values_give_the_default_options() -> None:
     assert build_options({}) == (Options(), ())

@@ -1,4 +1,4 @@
-"""TooliResult and TooliError: what became of a call, as values."""
+"""TooliResult and TooliError: the outcome of a call as values."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class TestResult:
         assert TooliResult(True, 5).unwrap() == 5
         assert TooliResult(True).unwrap() is None
 
-    def test_unwrap_raises_the_very_error(self) -> None:
+    def test_unwrap_raises_the_same_error(self) -> None:
         with pytest.raises(NotFoundError) as caught:
             TooliResult(False, error=to_tooli_error(GONE)).unwrap()
         assert caught.value is GONE
@@ -82,7 +82,7 @@ class TestResult:
         ],
         ids=["more", "first", "bare"],
     )
-    def test_what_had_to_be_replaced_is_reported(self, meta, wanted) -> None:
+    def test_replaced_values_are_warnings(self, meta, wanted) -> None:
         found = TooliResult(True, [math.nan], meta=meta).to_dict()["meta"]
         assert found["warnings"] == wanted
         order = ["tool", "version", "duration_ms", "warnings", "dry_run"]
@@ -91,7 +91,7 @@ class TestResult:
             k: v for k, v in meta.items() if k != "warnings"
         }
 
-    def test_travels(self) -> None:
+    def test_pickle(self) -> None:
         result = TooliResult(False, error=to_tooli_error(GONE), meta=META)
         again = pickle.loads(pickle.dumps(result))
         assert again.to_dict() == result.to_dict()
@@ -100,7 +100,7 @@ class TestResult:
 
 
 class TestError:
-    def test_the_fields_of_the_envelope(self) -> None:
+    def test_fields_are_those_of_the_envelope(self) -> None:
         error = to_tooli_error(GONE)
         assert error.to_dict() == GONE.to_dict()
         assert list(error.to_dict()) == list(GONE.to_dict())
@@ -110,7 +110,7 @@ class TestError:
             "applicability": "maybe_incorrect",
         }
 
-    def test_its_source_is_not_shown(self) -> None:
+    def test_repr_does_not_show_the_source(self) -> None:
         app = Tooli("app")
 
         @app.command()
@@ -124,7 +124,7 @@ class TestError:
         assert "hunter22" not in repr(found)
         assert "message='GET ?key=***'" in repr(found)
 
-    def test_few_fields(self) -> None:
+    def test_empty_fields_are_omitted(self) -> None:
         error = to_tooli_error(StateError("no"))
         assert error.to_dict() == {
             "code": "E3000",
@@ -142,7 +142,7 @@ class TestError:
             ("E4999", "runtime", ToolRuntimeError),
         ],
     )
-    def test_to_exception_from_fields_alone(self, code, category, kind) -> None:
+    def test_to_exception_without_a_source(self, code, category, kind) -> None:
         error = TooliError(
             code,
             category,
@@ -156,6 +156,6 @@ class TestError:
         assert made.to_dict()["suggestion"]["action"] == "abort"
         assert (made.code, made.field, made.details) == (code, "f", {"a": 1})
 
-    def test_an_error_from_elsewhere_may_say_what_it_likes(self) -> None:
+    def test_unknown_codes_and_actions_are_kept(self) -> None:
         error = TooliError("X1", "weather", "rain", suggestion={"action": "umbrella"})
         assert error.to_dict()["suggestion"] == {"action": "umbrella"}

@@ -1,4 +1,4 @@
-"""The one exit: envelopes, values, errors and messages as callers see them."""
+"""Presented output: envelopes, meta and warnings."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def envelope(outcome, call: Call, milliseconds: int):
     return json.loads(present(outcome, call, lambda: milliseconds).envelope_json())
 
 
-class TestDocument:
+class TestEnvelope:
     def test_success(self) -> None:
         found = envelope(Ok([{"path": "src/main.py", "size": 1204}]), call_of(), 34)
         assert encode(found, []).decode() == (
@@ -36,7 +36,7 @@ class TestDocument:
             '"meta":{"tool":"file-tools.find-files","version":"1.2.0","duration_ms":34}}'
         )
 
-    def test_failure_has_the_order_of_the_contract(self) -> None:
+    def test_failure_has_its_keys_in_a_fixed_order(self) -> None:
         error = StateError(
             "No files matched",
             code="E3001",
@@ -56,7 +56,7 @@ class TestDocument:
             '"meta":{"tool":"file-tools.find-files","version":"1.2.0","duration_ms":3}}'
         )
 
-    def test_nothing_empty(self) -> None:
+    def test_empty_fields_are_omitted(self) -> None:
         assert envelope(Ok(None), call_of(version=None), 0) == {
             "ok": True,
             "meta": {"tool": "file-tools.find-files", "duration_ms": 0},
@@ -68,7 +68,7 @@ class TestDocument:
     def test_an_empty_result_is_a_result(self, empty) -> None:
         assert envelope(Ok(empty), call_of(), 0)["result"] == empty
 
-    def test_meta_says_all_there_is_to_say(self) -> None:
+    def test_all_fields_of_meta(self) -> None:
         call = call_of(
             kwargs={"deprecated": "use find"},
             warnings=["careful"],
@@ -95,18 +95,18 @@ class TestDocument:
         nameless = build_meta(call_of(caller=Caller("cli", version="1", session="s")), 0)
         assert (nameless.get("caller_version"), nameless["session_id"]) == (None, "s")
 
-    def test_few_characters_around_nothing(self) -> None:
+    def test_size_of_an_empty_envelope(self) -> None:
         assert len(encode(envelope(Ok(None), call_of(), 0), [])) < 100
 
 
 class TestWarnings:
-    """A list of warnings is bounded: the first of each kind, then how many more there are."""
+    """The number of warnings is limited: the first of each kind, then a count of the others."""
 
     def test_few_are_all_shown(self) -> None:
         warnings = [f"slow disk {i}" for i in range(3)]
         assert build_meta(call_of(warnings=warnings), 1)["warnings"] == warnings
 
-    def test_the_first_three_of_a_kind(self) -> None:
+    def test_first_three_of_a_kind_are_shown(self) -> None:
         warnings = [f"undeclared: fs:write of /{i}" for i in range(70)]
         warnings[5:5] = ["undeclared: fs:read of /x", "other"]
         assert build_meta(call_of(warnings=warnings), 1)["warnings"] == [
@@ -116,7 +116,7 @@ class TestWarnings:
             "67 more warnings that begin with 'undeclared: fs:write'",
         ]
 
-    def test_kinds_are_bounded_as_well(self) -> None:
+    def test_number_of_kinds_is_limited(self) -> None:
         found = limit_warnings([f"number{i} is odd" for i in range(1000)])
         assert len(found) == MAX_WARNINGS + 1
         assert found[-1] == f"{1000 - MAX_WARNINGS} more warnings of other kinds"

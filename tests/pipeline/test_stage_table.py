@@ -246,7 +246,7 @@ class TestSelection:
     def test_an_ordinary_call_takes_the_fast_path(self) -> None:
         assert select_stages(make_context(plain_tool())) is ONLY_BIND
 
-    def test_a_condition_that_does_not_hold_in_the_end(self) -> None:
+    def test_condition_whose_second_part_does_not_hold(self) -> None:
         options = Options(result_options=ResultOptions())
         assert selected(make_context(plain_tool(), options=options)) == ["record_flow", "bind"]
 
@@ -293,12 +293,12 @@ class TestSelection:
         state.security_settings = {"store": "somewhere"}
         assert selected(make_context(plain_tool(), state=state)) == ["bind", "timeout"]
 
-    def test_some_stages(self) -> None:
+    def test_select_by_name(self) -> None:
         context = make_context(plain_tool(capabilities=["fs:read"], timeout=3.0))
         stages = context.select(CONFINEMENT_STAGES)
         assert [stage_name(stage) for stage in stages] == ["capabilities", "timeout"]
 
-    def test_an_option_of_no_field(self, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_option_without_a_field(self, monkeypatch: pytest.MonkeyPatch) -> None:
         row: StageRow = ("note", f"{__name__}:note_call", ("options.extra:night",), ())
         monkeypatch.setattr(tooli.pipeline, "STAGES", (*STAGES, row))
         for extra, expected in (
@@ -310,12 +310,12 @@ class TestSelection:
 
 
 class TestNames:
-    def test_of_the_table(self) -> None:
+    def test_name_in_the_table(self) -> None:
         context = make_context(plain_tool(annotations=Destructive))
         assert selected(context)[-1] == "claims"
         assert stage_name(bind) == "bind"
 
-    def test_of_others(self) -> None:
+    def test_name_of_other_stages(self) -> None:
         def mine(call: Call) -> Generator[Call, Outcome, Outcome]:
             return (yield call)
 

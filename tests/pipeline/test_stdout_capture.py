@@ -1,4 +1,4 @@
-"""What commands print where many run in one process: to each its own, to the protocol nothing."""
+"""Capture of printed text, for each call in a process that runs many calls."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from tooli.pipeline.stdout_capture import (
 
 @contextmanager
 def routed() -> Iterator[None]:
-    """Within the test itself: pytest puts its own stdout in place between a fixture and a test."""
+    """Route stdout inside a test. A fixture cannot: pytest replaces stdout after fixtures run."""
     restore = route_stdout()
     try:
         yield
@@ -37,7 +37,7 @@ def call() -> Call:
     return Call(tool, {}, Caller("mcp"), [])
 
 
-def test_to_the_call_that_prints(capsys: pytest.CaptureFixture[str]) -> None:
+def test_text_is_captured_for_the_call_that_prints_it(capsys: pytest.CaptureFixture[str]) -> None:
     with routed():
         with StdoutCapture() as outer:
             print("a")
@@ -51,7 +51,7 @@ def test_to_the_call_that_prints(capsys: pytest.CaptureFixture[str]) -> None:
     assert capsys.readouterr().err == "nobody's\n"
 
 
-def test_routing_twice_is_routing_once() -> None:
+def test_second_router_is_not_installed() -> None:
     before = sys.stdout
     restore = route_stdout()
     assert isinstance(sys.stdout, StdoutRouter)
@@ -68,7 +68,7 @@ def test_without_stderr(monkeypatch: pytest.MonkeyPatch) -> None:
         assert add_printed_text(Ok(1), "x", call()) == Ok(1)
 
 
-def test_too_much(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_text_beyond_the_limit_is_dropped(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(stdout_capture, "MAX_PRINTED_CHARS", 3)
     printed = StdoutCapture()
     for text in ("ab", "cd", "ef"):
@@ -78,7 +78,7 @@ def test_too_much(monkeypatch: pytest.MonkeyPatch) -> None:
     assert made.warnings == ["the printed text was cut after 3 characters"]
 
 
-def test_what_becomes_of_it(capsys: pytest.CaptureFixture[str]) -> None:
+def test_printed_text_in_the_outcome(capsys: pytest.CaptureFixture[str]) -> None:
     assert add_printed_text(Ok(None), "spoken", call()) == Ok("spoken")
     assert add_printed_text(Ok(7), "extra", call()) == Ok(7)
     assert capsys.readouterr().err == "extra\n"

@@ -1,4 +1,4 @@
-"""Asking a person: on the terminal, never on a stream that carries data."""
+"""Prompts on the terminal, never on a stdin or stdout that carries data."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def test_answers(monkeypatch, capsys, typed, default, answer) -> None:
 
 
 @pytest.mark.parametrize("stdin", [None, io.StringIO("y\n")], ids=["none", "pipe"])
-def test_without_any_terminal_the_default(monkeypatch, stdin) -> None:
+def test_default_without_a_terminal(monkeypatch, stdin) -> None:
     def no_terminal(*args, **kwargs):
         raise OSError("no terminal")
 
@@ -55,7 +55,7 @@ def test_without_any_terminal_the_default(monkeypatch, stdin) -> None:
 
 
 @pytest.mark.parametrize("platform", ["linux", "win32"])
-def test_the_processs_own_terminal(monkeypatch, platform) -> None:
+def test_controlling_terminal_is_used_if_stdin_is_not_a_terminal(monkeypatch, platform) -> None:
     shown, opened = [], []
 
     class Screen(io.StringIO):
@@ -77,8 +77,8 @@ def test_the_processs_own_terminal(monkeypatch, platform) -> None:
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="needs a pty")
-def test_a_real_terminal_while_stdin_is_a_pipe() -> None:
-    """`producer | tool`: the data comes from the pipe, the answer from the person."""
+def test_real_terminal_while_stdin_is_a_pipe() -> None:
+    """`producer | tool`: stdin has the data, and the user answers on the terminal."""
     code = (
         "import fcntl, os, sys, termios\n"
         "os.setsid()\n"
@@ -106,7 +106,7 @@ def test_a_real_terminal_while_stdin_is_a_pipe() -> None:
         os.close(person)
 
 
-class TestHarmless:
+class TestAutoConfirm:
     @pytest.mark.parametrize(
         "text",
         [
@@ -116,11 +116,11 @@ class TestHarmless:
             {"danger_level": "high"},
         ],
     )
-    def test_never_where_damage_may_be_done(self, text: dict[str, Any]) -> None:
+    def test_not_for_destructive_or_restricted_commands(self, text: dict[str, Any]) -> None:
         with pytest.raises(DefinitionError, match="agent_auto_confirm is for harmless commands"):
             Tooli("t").command(agent_auto_confirm=True, **text)(lambda: None)
 
-    def test_for_an_agent_alone(self) -> None:
+    def test_only_for_agents(self) -> None:
         app = Tooli("t")
 
         @app.command(agent_auto_confirm=True)
@@ -131,7 +131,7 @@ class TestHarmless:
         assert app.options(caller="human").call("scan").unwrap() is False
         assert app.call("scan").unwrap() is False
 
-    def test_never_under_a_strict_policy(self) -> None:
+    def test_not_under_the_strict_policy(self) -> None:
         app = Tooli("t", security_policy="strict")
 
         @app.command(agent_auto_confirm=True, auth=[])
@@ -141,12 +141,12 @@ class TestHarmless:
         assert app.options(caller="claude-code").call("scan").unwrap() is False
 
 
-def test_somebody_can_be_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_has_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "stdin", Terminal(""))
     assert terminal_prompts.has_terminal()
 
 
-def test_nobody_can_be_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_has_no_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
     def no_terminal(*args: Any) -> Any:
         raise OSError("no terminal")
 
@@ -155,7 +155,7 @@ def test_nobody_can_be_asked(monkeypatch: pytest.MonkeyPatch) -> None:
     assert not terminal_prompts.has_terminal()
 
 
-def test_a_line_and_its_end(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_ask_line(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "stdin", Terminal("Ada\n"))
     assert terminal_prompts.ask_line("Name: ") == "Ada"
     with pytest.raises(EOFError):
