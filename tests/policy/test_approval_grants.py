@@ -1,4 +1,4 @@
-"""What a grant is bound to: the tool, its arguments, the caller, what the call would do."""
+"""Grants are bound to the tool, its arguments, its secrets, the caller and the plan."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 class Desk:
-    """An app whose commands need a human, and that human."""
+    """An app whose commands need an approval, and methods that call and approve them."""
 
     def __init__(self) -> None:
         self.app = Tooli("desk", version="1.0")
@@ -112,7 +112,7 @@ class TestBinding:
         assert desk.code("wipe", paths=["a"]) == "E2101"
         assert desk.ran == [["a"]]
 
-    def test_the_same_call_in_other_words(self, desk: Desk) -> None:
+    def test_equivalent_arguments_are_the_same_call(self, desk: Desk) -> None:
         desk.grant("wipe", paths=["a"])
         assert desk.code("wipe", paths=("a",), deep=False) is None
 
@@ -148,7 +148,7 @@ class TestBinding:
         assert desk.code("wipe", other, paths=["a"]) == "E2101"
         assert desk.ran == []
 
-    def test_a_verified_principal_is_who_it_is_whatever_it_calls_itself(self, desk: Desk) -> None:
+    def test_verified_principal_is_identified_by_its_token_only(self, desk: Desk) -> None:
         ann = Caller("http", "one", principal="ann")
         desk.grant("wipe", ann, paths=["a"])
         for other in (Caller("http", "one", principal="bob"), Caller("http", "ann")):
@@ -166,29 +166,29 @@ class TestBinding:
         assert desk.code("enter", login={"user": "ann", "password": "one"}) is None
 
     @pytest.mark.parametrize("kind", [Slotted, list, set, dict])
-    def test_another_secret_wherever_it_is_kept(self, desk: Desk, kind: Any) -> None:
-        def kept(*texts: str) -> Any:
+    def test_another_secret_in_a_collection(self, desk: Desk, kind: Any) -> None:
+        def collect(*texts: str) -> Any:
             secrets = [SecretStr(text) for text in texts]
             if kind is dict:
                 return dict.fromkeys(secrets, 1)
             return kind(secrets)
 
-        desk.grant("eat", items=kept("one", "two"))
-        assert desk.code("eat", items=kept("one", "other")) == "E2101"
-        assert desk.code("eat", items=kept("one", "two")) is None
+        desk.grant("eat", items=collect("one", "two"))
+        assert desk.code("eat", items=collect("one", "other")) == "E2101"
+        assert desk.code("eat", items=collect("one", "two")) is None
 
-    def test_a_set_has_no_order(self, desk: Desk) -> None:
+    def test_order_of_a_set_is_ignored(self, desk: Desk) -> None:
         one, two = SecretStr("one"), SecretStr("two")
         desk.grant("eat", items=[{("a", one), ("b", two)}])
         assert desk.code("eat", items=[{("a", two), ("b", one)}]) == "E2101"
         assert desk.code("eat", items=[{("b", two), ("a", one)}]) is None
 
-    def test_content_that_was_given_itself(self, desk: Desk) -> None:
+    def test_input_given_by_value(self, desk: Desk) -> None:
         desk.grant("load", data={"a": 1})
         assert desk.code("load", data={"a": 2}) == "E2101"
         assert desk.code("load", data={"a": 1}) is None
 
-    def test_a_plan_that_has_moved(self, desk: Desk) -> None:
+    def test_changed_plan(self, desk: Desk) -> None:
         desk.grant("clear")
         desk.stock.append("precious")
         assert desk.code("clear") == "E2101"
@@ -197,19 +197,19 @@ class TestBinding:
         assert desk.code("clear") is None
 
     @pytest.mark.parametrize("items", [iter([1]), io.StringIO("x"), (x for x in "ab")])
-    def test_what_nobody_can_know_before(self, desk: Desk, items: Any) -> None:
+    def test_streams_cannot_be_approved(self, desk: Desk, items: Any) -> None:
         outcome = desk.call("eat", items=items)
         assert outcome.error.code == "E2101"
         assert outcome.error.details is None
         assert ApprovalStore().list_pending("desk") == []
 
-    def test_stdin_is_not_known_before(self, desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_stdin_cannot_be_approved(self, desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr("sys.stdin", io.StringIO('{"a": 1}'))
         outcome = desk.call("load", data="-")
         assert outcome.error.code == "E2101"
         assert "Put the input into a file" in outcome.error.suggestion.fix
 
-    def test_a_dry_run_uses_nothing_up(self, desk: Desk) -> None:
+    def test_dry_run_does_not_use_the_grant(self, desk: Desk) -> None:
         desk.grant("wipe", paths=["a"])
         tool = desk.app.find("wipe")
         assert tool is not None
@@ -221,7 +221,7 @@ class TestBinding:
         assert desk.ran == []
         assert desk.code("wipe", paths=["a"]) is None
 
-    def test_no_is_told_once(self, desk: Desk) -> None:
+    def test_denial_is_returned_once(self, desk: Desk) -> None:
         assert desk.code("wipe", paths=["a"]) == "E2101"
         store = ApprovalStore()
         (request,) = store.list_pending("desk")
@@ -232,7 +232,7 @@ class TestBinding:
 
 
 class TestRequest:
-    def test_what_is_written_down(self, desk: Desk) -> None:
+    def test_stored_request(self, desk: Desk) -> None:
         outcome = desk.call("pay", amount=7, key="hush")
         approval = outcome.error.details["approval"]
         (request,) = ApprovalStore().list_pending("desk")
@@ -244,35 +244,35 @@ class TestRequest:
         assert outcome.error.suggestion.action == "ask_human"
         assert approval["command"] in outcome.error.suggestion.fix
 
-    def test_no_secret_is_on_the_disk(self, desk: Desk, home: Path) -> None:
+    def test_secrets_are_not_stored(self, desk: Desk, home: Path) -> None:
         desk.call("pay", amount=7, key="hush-hush")
         desk.call("enter", login={"user": "ann", "password": "hush-hush"})
         for path in (home / "approvals").iterdir():
             assert b"hush-hush" not in path.read_bytes()
 
-    def test_the_plan(self, desk: Desk) -> None:
+    def test_request_contains_the_plan(self, desk: Desk) -> None:
         desk.call("clear")
         (request,) = ApprovalStore().list_pending("desk")
         assert request.plan == {"removes": ["a", "b"]}
 
-    def test_nothing_in_it_acts_on_a_terminal(self, desk: Desk) -> None:
+    def test_control_characters_are_escaped(self, desk: Desk) -> None:
         desk.call("wipe", Caller("cli", "x\x1b[2J"), paths=["\x1b]0;owned\x07", "a\u202eb\n"])
         (request,) = ApprovalStore().list_pending("desk")
         assert request.arguments["paths"] == ["\\x1b]0;owned\\x07", "a\\u202eb\\n"]
         assert request.caller.isprintable()
 
-    def test_nobody_calls_themselves_verified(self, desk: Desk) -> None:
+    def test_name_that_claims_to_be_verified_is_quoted(self, desk: Desk) -> None:
         desk.call("clear", Caller("http", "ann (http, verified)"))
         desk.call("clear", Caller("http", "x", principal="ann"))
         shown = [request.caller for request in ApprovalStore().list_pending("desk")]
         assert shown == ["'ann (http, verified)' (http)", "ann (http, verified)"]
 
-    def test_the_same_refused_call_has_one_request(self, desk: Desk) -> None:
+    def test_repeated_call_has_one_request(self, desk: Desk) -> None:
         first = desk.call("wipe", paths=["a"]).error.details
         assert desk.call("wipe", paths=["a"]).error.details == first
         assert desk.call("wipe", paths=["b"]).error.details != first
 
-    def test_where_nothing_can_be_kept(
+    def test_request_that_cannot_be_stored(
         self, desk: Desk, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         (tmp_path / "file").touch()
@@ -292,7 +292,7 @@ class TestDryRun:
         assert isinstance(outcome, Failed)
         return outcome.error
 
-    def test_in_a_process_of_its_own_where_there_is_a_deadline(self) -> None:
+    def test_dry_run_with_a_timeout_runs_in_a_process(self) -> None:
         app = Tooli("desk")
 
         @app.command(requires_approval=True, timeout=30)
@@ -304,7 +304,7 @@ class TestDryRun:
         (request,) = ApprovalStore().list_pending("desk")
         assert request.plan["actions"][0]["details"]["pid"] != os.getpid()
 
-    def test_its_deadline_holds(self) -> None:
+    def test_timeout_applies_to_the_dry_run(self) -> None:
         app = Tooli("desk")
 
         @app.command(requires_approval=True, timeout=0.2)
@@ -317,7 +317,7 @@ class TestDryRun:
         assert self.ask(app, "wipe").code == "E4050"
         assert ApprovalStore().list_pending("desk") == []
 
-    def test_monitored(self, tmp_path: Path) -> None:
+    def test_dry_run_is_monitored(self, tmp_path: Path) -> None:
         app = Tooli("desk", security_policy="strict")
         (tmp_path / "in").mkdir()
         (tmp_path / "out.txt").write_text("outside")
@@ -330,7 +330,7 @@ class TestDryRun:
         assert self.ask(app, "send", path=tmp_path / "out.txt").code == "E2003"
         assert ApprovalStore().list_pending("desk") == []
 
-    def test_what_it_warns_of_is_told_once(self, tmp_path: Path) -> None:
+    def test_warnings_are_not_repeated(self, tmp_path: Path) -> None:
         app = Tooli("desk")
         (tmp_path / "in").mkdir()
         (tmp_path / "out.txt").write_text("outside")
@@ -350,7 +350,7 @@ class TestDryRun:
         assert result.result == "outside"
         assert len(result.meta["warnings"]) == 1
 
-    def test_in_a_sandbox(self, tmp_path: Path) -> None:
+    def test_dry_run_is_sandboxed(self, tmp_path: Path) -> None:
         from tooli.execution.sandbox.sandbox_runner import detect_sandbox_support
 
         if detect_sandbox_support().missing:
@@ -369,7 +369,7 @@ class TestDryRun:
         assert (error.code, "outside" in str(error.to_dict())) == ("E2030", False)
         assert ApprovalStore().list_pending("desk") == []
 
-    def test_not_on_an_event_loop_which_would_wait_for_it(self) -> None:
+    def test_no_dry_run_on_an_event_loop(self) -> None:
         app = Tooli("desk")
         ran: list[str] = []
 
@@ -394,8 +394,8 @@ class TestDryRun:
         assert ran == ["wiped"]
 
 
-class _Answers(Peer):
-    """A client in an era without a way back: a question ends the call, which comes again."""
+class _StatelessClient(Peer):
+    """A stateless client: a question ends the call, and the client sends it again."""
 
     def __init__(self, answered: bool) -> None:
         self._answered = answered
@@ -410,9 +410,9 @@ class _Answers(Peer):
 
 
 class TestUse:
-    """A grant is used by a run, and by nothing else."""
+    """Only a run uses the grant."""
 
-    def test_a_call_that_only_paused_for_a_question(self) -> None:
+    def test_call_that_ends_with_a_question_does_not_use_the_grant(self) -> None:
         app = Tooli("desk", security_policy="strict")  # the peer itself is not asked
 
         @app.command(requires_approval=True, auth=[])
@@ -427,7 +427,7 @@ class TestUse:
                     Caller("mcp", "client"),
                     [],
                     Options(),
-                    peer=_Answers(answered),
+                    peer=_StatelessClient(answered),
                 )
             )
             return run(call, stages)
@@ -440,7 +440,7 @@ class TestUse:
         assert go(True) == Ok("{'x': 'y'}")
         assert go(True).error.code == "E2101"
 
-    def test_a_call_that_was_refused_further_in(self, desk: Desk) -> None:
+    def test_call_that_an_inner_stage_rejects_does_not_use_the_grant(self, desk: Desk) -> None:
         def wipe(**options: Any) -> Any:
             return desk.app.call("wipe", paths=["a"], **options)
 
@@ -451,7 +451,7 @@ class TestUse:
         assert wipe().ok
         assert wipe().error.code == "E2101"
 
-    def test_a_run_that_failed_has_used_it(self) -> None:
+    def test_failed_run_uses_the_grant(self) -> None:
         app = Tooli("desk")
 
         @app.command(requires_approval=True)
@@ -465,16 +465,16 @@ class TestUse:
         assert app.call("fail").error.code == "E2101"
 
 
-class _Asked(Peer):
+class _AskingClient(Peer):
     def supports(self, method: str) -> bool:
         return True
 
 
-class TestWord:
-    """An interface may claim that a human agreed where the table lets a human be asked."""
+class TestApprovedCall:
+    """A surface may mark a call as approved if the policy allows it to ask a human."""
 
     @pytest.mark.parametrize("policy", ["off", "standard", "strict"])
-    def test_approved(self, policy: str) -> None:
+    def test_approved_call_under_each_policy(self, policy: str) -> None:
         app = Tooli("desk", security_policy=policy)
         app.command("other", auth=[])(lambda: None)
         app.command("wipe", requires_approval=True, auth=[])(lambda: "wiped")
@@ -484,12 +484,12 @@ class TestWord:
         outcome = run(call, stages)
         assert isinstance(outcome, Ok) is RULES["approval"].verdict_for(policy).asks_human
 
-    def test_a_question_carries_what_a_human_is_shown(self, desk: Desk) -> None:
+    def test_question_has_the_description_of_the_call(self, desk: Desk) -> None:
         tool = desk.app.find("pay")
         assert tool is not None
         given = {"amount": 7, "key": "hush"}
         call, stages = desk.app.prepare(
-            Call(tool, given, Caller("mcp"), [], Options(), peer=_Asked())
+            Call(tool, given, Caller("mcp"), [], Options(), peer=_AskingClient())
         )
         outcome = run(call, stages)
         assert isinstance(outcome, Failed)
@@ -497,8 +497,8 @@ class TestWord:
         assert outcome.error.details is None
         assert ApprovalStore().list_pending("desk") == []
 
-    def test_a_tools_own_refusal_asks_nobody(self) -> None:
-        """It has run by then: to ask and run it again would be another run."""
+    def test_approval_error_of_the_function_is_not_a_question(self) -> None:
+        """The function has run already, so the call must not be repeated after a question."""
         from tooli import ApprovalRequired
 
         app = Tooli("desk")
@@ -509,14 +509,14 @@ class TestWord:
 
         tool = app.find("moan")
         assert tool is not None
-        call = Call(tool, {}, Caller("mcp"), [], peer=_Asked())
+        call = Call(tool, {}, Caller("mcp"), [], peer=_AskingClient())
         outcome = run(call, app.stages_for(tool, Options()))
         assert isinstance(outcome, Failed)
         assert outcome.error.approval_text is None
 
 
-class TestShown:
-    def test_long_and_wide(self) -> None:
+class TestFormatLines:
+    def test_long_values_are_truncated(self) -> None:
         from tooli.policy.approval_grants import format_lines
 
         lines = format_lines({"paths": [str(n) for n in range(100)], "text": "x" * 500}, {"a": []})
@@ -525,7 +525,7 @@ class TestShown:
         (line,) = format_lines({"text": "x" * 500}, None)
         assert line.endswith("more characters")
 
-    def test_nested(self) -> None:
+    def test_nested_values(self) -> None:
         from tooli.policy.approval_grants import format_lines
 
         assert format_lines({"a": {"b": [1, {"c": None}], "\x1b": "\x07"}}, "just so") == [

@@ -1,4 +1,4 @@
-"""Tokens: who they were made for, and every way in which they do not hold."""
+"""Token verification: valid tokens, invalid tokens, and unusable files."""
 
 from __future__ import annotations
 
@@ -35,13 +35,13 @@ SIGNERS = [
 ]
 
 
-def made(key: Any, alg: str, header: dict[str, Any] | None = None, **claims: Any) -> bytes:
-    """A token; claims that are None are left out."""
+def make_token(key: Any, alg: str, header: dict[str, Any] | None = None, **claims: Any) -> bytes:
+    """Return a JWT. Claims that are None are omitted."""
     now = int(time.time())
     payload = {"sub": "ada", "exp": now + 600, "scope": "files:read files:write", **claims}
     payload = {name: value for name, value in payload.items() if value is not None}
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # the library calls EdDSA by its older name
+        warnings.simplefilter("ignore")  # joserfc warns about the old name EdDSA
         head = {"alg": alg, **(header or {})}
         return jwt.encode(head, payload, key, algorithms=[alg]).encode()
 
@@ -52,7 +52,7 @@ def b64(data: bytes) -> bytes:
 
 @pytest.fixture
 def write(tmp_path: Path):
-    """Writes a file of settings; its path."""
+    """Return a function that writes a file and returns its path."""
 
     def put(name: str, content: bytes | str, mode: int = 0o600) -> str:
         path = tmp_path / name
@@ -64,8 +64,8 @@ def write(tmp_path: Path):
 
 
 @pytest.fixture
-def by(write):
-    """A verifier by the key of a kind."""
+def make_verifier_for(write):
+    """Return a function that makes a verifier with a key of a kind."""
 
     def make(kind: str, **rules: str) -> TokenVerifier:
         data = SECRET if kind == "secret" else PUBLIC[kind].as_pem(private=False)
@@ -74,8 +74,8 @@ def by(write):
     return make
 
 
-def refused(verifier: TokenVerifier, token: bytes) -> str:
-    """Why a token is refused; no part of it is ever quoted."""
+def rejection_of(verifier: TokenVerifier, token: bytes) -> str:
+    """Return the message of a rejected token. Assert that it contains no part of the token."""
     with pytest.raises(AuthError) as caught:
         verifier.identify(token)
     error = caught.value
@@ -86,12 +86,12 @@ def refused(verifier: TokenVerifier, token: bytes) -> str:
     return error.message
 
 
-# ------------------------------------------------------------------ tokens that hold
+# ------------------------------------------------------------------ valid tokens
 
 
 @pytest.mark.parametrize(("kind", "key", "alg"), SIGNERS)
-def test_a_signature_of_each_kind(by, kind: str, key: Any, alg: str) -> None:
-    identity = by(kind).identify(made(key, alg))
+def test_valid_signatures(make_verifier_for, kind: str, key: Any, alg: str) -> None:
+    identity = make_verifier_for(kind).identify(make_token(key, alg))
     assert identity.principal == "ada"
     assert identity.scopes == {"files:read", "files:write"}
 
@@ -106,17 +106,21 @@ def test_a_signature_of_each_kind(by, kind: str, key: Any, alg: str) -> None:
         ({"scope": "a", "scp": "b", "scopes": ["c"]}, {"a", "b", "c"}),
     ],
 )
-def test_scopes_as_their_makers_write_them(by, claims, scopes) -> None:
-    assert by("rsa").identify(made(RSA, "RS256", **claims)).scopes == scopes
+def test_forms_of_scopes(make_verifier_for, claims, scopes) -> None:
+    assert make_verifier_for("rsa").identify(make_token(RSA, "RS256", **claims)).scopes == scopes
 
 
-def test_issuer_and_audience(by) -> None:
-    verifier = by("ec", token_issuer="https://issuer", token_audience="files")
+def test_issuer_and_audience(make_verifier_for) -> None:
+    verifier = make_verifier_for("ec", token_issuer="https://issuer", token_audience="files")
     right = {"iss": "https://issuer", "aud": ["other", "files"]}
-    assert verifier.identify(made(EC, "ES256", **right)).principal == "ada"
-    assert "another issuer" in refused(verifier, made(EC, "ES256", **{**right, "iss": "evil"}))
-    assert "another audience" in refused(verifier, made(EC, "ES256", **{**right, "aud": "x"}))
-    assert "has no aud, iss" in refused(verifier, made(EC, "ES256"))
+    assert verifier.identify(make_token(EC, "ES256", **right)).principal == "ada"
+    assert "another issuer" in rejection_of(
+        verifier, make_token(EC, "ES256", **{**right, "iss": "evil"})
+    )
+    assert "another audience" in rejection_of(
+        verifier, make_token(EC, "ES256", **{**right, "aud": "x"})
+    )
+    assert "has no aud, iss" in rejection_of(verifier, make_token(EC, "ES256"))
 
 
 def test_a_set_of_keys(write) -> None:
@@ -127,18 +131,23 @@ def test_a_set_of_keys(write) -> None:
     verifier = TokenVerifier({"token_key": path})
     for key in (old, new):
         for header in ({}, {"kid": key.kid}):
-            assert verifier.identify(made(key, "ES256", header)).principal == "ada"
-    assert verifier.identify(made(RSA, "RS256")).principal == "ada"
-    refused(verifier, made(new, "ES256", {"kid": old.kid}))
-    refused(verifier, made(ECKey.generate_key("P-256"), "ES256", {"kid": new.kid}))
+            assert verifier.identify(make_token(key, "ES256", header)).principal == "ada"
+    assert verifier.identify(make_token(RSA, "RS256")).principal == "ada"
+    rejection_of(verifier, make_token(new, "ES256", {"kid": old.kid}))
+    rejection_of(verifier, make_token(ECKey.generate_key("P-256"), "ES256", {"kid": new.kid}))
 
 
-def test_clocks_differ_a_little(by) -> None:
+def test_leeway(make_verifier_for) -> None:
     now = int(time.time())
-    assert by("ec").identify(made(EC, "ES256", exp=now - 5, nbf=now + 5)).principal == "ada"
+    assert (
+        make_verifier_for("ec")
+        .identify(make_token(EC, "ES256", exp=now - 5, nbf=now + 5))
+        .principal
+        == "ada"
+    )
 
 
-# ------------------------------------------------------------------ tokens that do not
+# ------------------------------------------------------------------ invalid tokens
 
 
 def unsigned(alg: str, header: dict[str, Any] | None = None) -> bytes:
@@ -149,15 +158,17 @@ def unsigned(alg: str, header: dict[str, Any] | None = None) -> bytes:
 
 @pytest.mark.parametrize("alg", ["none", "None", "NONE", "nOnE", "", "HS256", "RS256"])
 @pytest.mark.parametrize("kind", ["rsa", "ec", "ed", "secret"])
-def test_no_signature(by, kind: str, alg: str) -> None:
-    refused(by(kind), unsigned(alg))
+def test_no_signature(make_verifier_for, kind: str, alg: str) -> None:
+    rejection_of(make_verifier_for(kind), unsigned(alg))
 
 
 @pytest.mark.parametrize("kind", ["rsa", "ec", "ed"])
 @pytest.mark.parametrize("alg", ["HS256", "HS384", "HS512"])
 @pytest.mark.parametrize("form", ["pem", "stripped", "der", "jwk"])
-def test_a_public_key_is_no_secret(by, kind: str, alg: str, form: str) -> None:
-    """The key that everybody knows, used as if it were an HMAC secret."""
+def test_public_key_is_not_an_hmac_secret(
+    make_verifier_for, kind: str, alg: str, form: str
+) -> None:
+    """An attacker signs with the public key as if it were an HMAC secret."""
     public = PUBLIC[kind]
     pem = public.as_pem(private=False)
     secret = {
@@ -169,25 +180,25 @@ def test_a_public_key_is_no_secret(by, kind: str, alg: str, form: str) -> None:
     signed = unsigned(alg).rstrip(b".")
     digest = {"HS256": hashlib.sha256, "HS384": hashlib.sha384, "HS512": hashlib.sha512}[alg]
     mac = hmac.new(secret, signed, digest).digest()
-    refused(by(kind), signed + b"." + b64(mac))
+    rejection_of(make_verifier_for(kind), signed + b"." + b64(mac))
 
 
 @pytest.mark.parametrize(
     "kid",
     ["../../../../dev/null", "/dev/null", "/proc/self/environ", "' OR 1=1 --", "x" * 2000, "\0"],
 )
-def test_the_name_of_a_key_leads_nowhere(by, write, kid: str) -> None:
+def test_key_id_is_not_used_as_a_path(make_verifier_for, write, kid: str) -> None:
     signed = unsigned("HS256", {"kid": kid}).rstrip(b".")
     for secret in (b"", b"\0", SECRET[:8].encode()):
         token = signed + b"." + b64(hmac.new(secret, signed, hashlib.sha256).digest())
-        refused(by("secret"), token)
-        refused(
+        rejection_of(make_verifier_for("secret"), token)
+        rejection_of(
             TokenVerifier({"token_key": write("j", json.dumps(EC.as_dict(private=False)))}), token
         )
 
 
 @pytest.mark.parametrize("name", ["jwk", "jku", "x5u", "x5c", "crit"])
-def test_a_token_does_not_bring_its_own_key(by, name: str) -> None:
+def test_key_in_the_token_is_ignored(make_verifier_for, name: str) -> None:
     mine = RSAKey.generate_key(2048)
     value = {
         "jwk": mine.as_dict(private=False),
@@ -197,8 +208,8 @@ def test_a_token_does_not_bring_its_own_key(by, name: str) -> None:
         "crit": ["exp"],
     }[name]
     head = json.dumps({"alg": "RS256", name: value}).encode()
-    whole = made(mine, "RS256").split(b".")
-    refused(by("rsa"), b".".join([b64(head), *whole[1:]]))
+    whole = make_token(mine, "RS256").split(b".")
+    rejection_of(make_verifier_for("rsa"), b".".join([b64(head), *whole[1:]]))
 
 
 @pytest.mark.parametrize(
@@ -222,8 +233,8 @@ def test_a_token_does_not_bring_its_own_key(by, name: str) -> None:
         ({"scopes": [str(i) for i in range(600)]}, "too many scopes"),
     ],
 )
-def test_claims_that_do_not_hold(by, claims: dict[str, Any], why: str) -> None:
-    assert why in refused(by("rsa"), made(RSA, "RS256", **claims))
+def test_invalid_claims(make_verifier_for, claims: dict[str, Any], why: str) -> None:
+    assert why in rejection_of(make_verifier_for("rsa"), make_token(RSA, "RS256", **claims))
 
 
 @pytest.mark.parametrize(
@@ -238,16 +249,16 @@ def test_claims_that_do_not_hold(by, claims: dict[str, Any], why: str) -> None:
         b64(b'{"alg":1,"kid":[]}') + b".e30.",
     ],
 )
-def test_what_is_no_token_at_all(by, token: bytes) -> None:
+def test_malformed_tokens(make_verifier_for, token: bytes) -> None:
     for kind in ("rsa", "secret"):
-        refused(by(kind), token)
+        rejection_of(make_verifier_for(kind), token)
 
 
-def test_every_changed_letter_is_noticed(by) -> None:
-    token, verifier = made(EC, "ES256"), by("ec")
+def test_changed_tokens_are_rejected(make_verifier_for) -> None:
+    token, verifier = make_token(EC, "ES256"), make_verifier_for("ec")
     for at in range(0, len(token), 7):
         other = b"B" if token[at : at + 1] != b"B" else b"C"
-        refused(verifier, token[:at] + other + token[at + 1 :])
+        rejection_of(verifier, token[:at] + other + token[at + 1 :])
 
 
 # ------------------------------------------------------------------ known tokens
@@ -264,22 +275,22 @@ def test_known_tokens(write) -> None:
     first, second = verifier.identify(b"one"), verifier.identify(b"two")
     assert (first.principal, first.scopes) == ("ci", {"files:read"})
     assert (second.principal, second.scopes) == ("ada", set())
-    assert "unknown" in refused(verifier, b"three")
-    refused(verifier, hashlib.sha256(b"one").hexdigest().encode())  # the digest is not a token
+    assert "unknown" in rejection_of(verifier, b"three")
+    rejection_of(verifier, hashlib.sha256(b"one").hexdigest().encode())  # the digest is not a token
 
 
-def test_both_sources(by, write) -> None:
-    verifier = by("ec", tokens=write("tokens", line("one", "ci a")))
+def test_tokens_and_keys_together(make_verifier_for, write) -> None:
+    verifier = make_verifier_for("ec", tokens=write("tokens", line("one", "ci a")))
     assert verifier.identify(b"one").principal == "ci"
-    assert verifier.identify(made(EC, "ES256")).principal == "ada"
+    assert verifier.identify(make_token(EC, "ES256")).principal == "ada"
 
 
-def test_a_token_is_taken_back_while_we_run(write) -> None:
+def test_changed_file_is_read_again(write) -> None:
     path = write("tokens", line("one", "ci") + line("two", "ada"))
     verifier = TokenVerifier({"tokens": path})
     assert verifier.identify(b"one").principal == "ci"
     write("tokens", line("two", "ada"))
-    refused(verifier, b"one")
+    rejection_of(verifier, b"one")
     write("tokens", "broken")
     for token in (b"one", b"two"):
         with pytest.raises(InputError, match="cannot be used"):
@@ -317,11 +328,11 @@ def unusable(rules: dict[str, str]) -> str:
         (b"-----BEGIN PUBLIC KEY-----\nAAAA\n-----END PUBLIC KEY-----", "not a public key"),
     ],
 )
-def test_keys_that_are_none(write, content: bytes, why: str) -> None:
+def test_invalid_keys(write, content: bytes, why: str) -> None:
     assert why in unusable({"token_key": write("key", content)})
 
 
-def test_keys_that_would_guard_nothing(write) -> None:
+def test_insecure_keys(write) -> None:
     private = "private key"
     assert private in unusable({"token_key": write("k", RSA.as_pem(private=True))})
     assert private in unusable({"token_key": write("k", json.dumps(EC.as_dict(private=True)))})
@@ -344,8 +355,8 @@ def test_keys_that_would_guard_nothing(write) -> None:
 def test_a_key_for_one_algorithm(write) -> None:
     only = {**RSA.as_dict(private=False), "alg": "RS256"}
     verifier = TokenVerifier({"token_key": write("k", json.dumps(only))})
-    assert verifier.identify(made(RSA, "RS256")).principal == "ada"
-    refused(verifier, made(RSA, "PS256"))
+    assert verifier.identify(make_token(RSA, "RS256")).principal == "ada"
+    rejection_of(verifier, make_token(RSA, "PS256"))
 
 
 @pytest.mark.parametrize(
@@ -359,12 +370,12 @@ def test_a_key_for_one_algorithm(write) -> None:
         b"\xff",
     ],
 )
-def test_lists_of_tokens_that_are_none(write, content: Any) -> None:
+def test_invalid_token_files(write, content: Any) -> None:
     assert "cannot be used" in unusable({"tokens": write("tokens", content)})
 
 
 @pytest.mark.parametrize("setting", ["tokens", "token_key"])
-def test_files_that_cannot_be_trusted(write, tmp_path: Path, setting: str) -> None:
+def test_unusable_files(write, tmp_path: Path, setting: str) -> None:
     content = line("one", "ci") if setting == "tokens" else SECRET
     assert "every user may write" in unusable({setting: write("f", content, 0o666)})
     assert "No such file" in unusable({setting: str(tmp_path / "absent")})
@@ -376,12 +387,12 @@ def test_files_that_cannot_be_trusted(write, tmp_path: Path, setting: str) -> No
     assert "not a regular file" in unusable({setting: str(tmp_path / "pipe")})
 
 
-def test_without_the_extra(write, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_joserfc_is_not_installed(write, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "joserfc.jwk", None)
     assert "pip install 'tooli[auth]'" in unusable({"token_key": write("k", SECRET)})
 
 
-def test_nothing_is_set() -> None:
+def test_no_verifier_without_token_settings() -> None:
     assert make_verifier({"token_issuer": "x", "rate_limit": "1/second"}) is None
 
 
@@ -390,7 +401,7 @@ def test_nothing_is_set() -> None:
 
 @pytest.mark.parametrize("name", ["TOOLI_TOKEN_KEY", "TOOLI_TOKENS", "TOOLI_RATE_LIMIT"])
 @pytest.mark.parametrize("value", ["/x\x07", "relative", "/absent"])
-def test_a_setting_that_cannot_be_held_to_gives_no_access(
+def test_invalid_setting_prevents_the_start_of_a_server(
     monkeypatch: pytest.MonkeyPatch, name: str, value: str
 ) -> None:
     monkeypatch.setenv(name, value)
@@ -399,7 +410,7 @@ def test_a_setting_that_cannot_be_held_to_gives_no_access(
     assert caught.value.code == "E1011"
 
 
-def test_a_rate_that_is_none_is_told_with_the_way_out(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_invalid_rate_limit(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TOOLI_RATE_LIMIT", "sixty")
     with pytest.raises(InputError, match=r"rate_limit is 'sixty'.*60/minute") as caught:
         Tooli("served").asgi(mcp=False)
@@ -407,7 +418,7 @@ def test_a_rate_that_is_none_is_told_with_the_way_out(monkeypatch: pytest.Monkey
     assert "TOOLI_RATE_LIMIT" in caught.value.suggestion.fix
 
 
-def test_the_lower_layer_decides_who_is_believed() -> None:
+def test_token_settings_of_higher_layers_are_ignored() -> None:
     settings = Settings()
     for name, layer in (("tokens", "environment"), ("token_key", "project")):
         settings.add(name, SettingValue(f"/{layer}", layer, layer))

@@ -1,4 +1,4 @@
-"""An app that deletes files in every way there is, and tells so first."""
+"""An app that deletes files with every kind of function, and records the actions first."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def make_app(**settings) -> Tooli:
     @app.command("delete-by-context", annotations=Destructive, auth=[])
     @dry_run_support
     def delete_by_context(files: list[Path], ctx: Context) -> int:
-        """Delete, in threads that know no context variables."""
+        """Delete, in threads that do not inherit context variables."""
         from concurrent.futures import ThreadPoolExecutor
 
         def one(path: Path) -> None:
@@ -74,7 +74,7 @@ def make_app(**settings) -> Tooli:
 
     @app.command(annotations=Destructive, auth=[])
     def wipe(files: list[Path]) -> int:
-        """Delete, and say nothing before."""
+        """Delete without recording the actions."""
         for path in files:
             path.unlink()
         return len(files)

@@ -1,4 +1,4 @@
-"""Plan and apply, through every interface: nothing happens before, and nothing else after."""
+"""Dry runs and plan tokens, through every interface."""
 
 from __future__ import annotations
 
@@ -82,21 +82,21 @@ def test_under_every_policy(policy: str, files: list[str]) -> None:
     assert gone(files) == [False, False]
 
 
-def test_the_plan_is_no_result_to_be_shaped(files: list[str]) -> None:
+def test_result_options_do_not_apply_to_a_plan(files: list[str]) -> None:
     app = make_app()
     found = app.call("delete-stream", files=files, dry_run=True, limit=1, detailed=True)
     assert len(found.result["actions"]) == 2
     assert "page" not in found.meta
 
 
-def test_a_plan_that_fails_is_a_failure(files: list[str]) -> None:
+def test_failed_dry_run_is_a_failure(files: list[str]) -> None:
     Path(files[0]).unlink()
     found = make_app().call("delete", files=files, dry_run=True)
     assert found.error.code == "E3010"
     assert gone(files) == [True, False]
 
 
-def test_what_a_function_calls_in_a_dry_run_is_part_of_it(files: list[str]) -> None:
+def test_nested_calls_are_part_of_a_dry_run(files: list[str]) -> None:
     app = make_app()
 
     @app.command(annotations=Destructive)
@@ -154,7 +154,7 @@ def test_dry_run_wins_over_apply(interface: str, files: list[str]) -> None:
 
 @pytest.mark.parametrize("interface", INTERFACES)
 @pytest.mark.parametrize("tool", ALL)
-def test_other_arguments_are_another_call(tool: str, interface: str, files: list[str]) -> None:
+def test_other_arguments_are_rejected(tool: str, interface: str, files: list[str]) -> None:
     app = make_app()
     token = plan_in(ask(app, interface, tool, files[:1], dry_run=True))["token"]
     found = ask(app, interface, tool, files, apply=token, yes=True)
@@ -165,7 +165,7 @@ def test_other_arguments_are_another_call(tool: str, interface: str, files: list
 
 @pytest.mark.parametrize("interface", INTERFACES)
 @pytest.mark.parametrize("tool", KINDS)
-def test_what_has_moved_is_left_alone(tool: str, interface: str, files: list[str]) -> None:
+def test_changed_state_is_rejected(tool: str, interface: str, files: list[str]) -> None:
     app = make_app()
     token = plan_in(ask(app, interface, tool, files, dry_run=True))["token"]
     Path(files[1]).write_text("six")  # as long as before
@@ -176,7 +176,7 @@ def test_what_has_moved_is_left_alone(tool: str, interface: str, files: list[str
     assert gone(files) == [False, False]
 
 
-def test_the_exit_codes(files: list[str]) -> None:
+def test_exit_codes(files: list[str]) -> None:
     app = make_app()
     token = app.call("delete", files=files, dry_run=True).result["token"]
     Path(files[1]).write_text("other")
@@ -188,7 +188,7 @@ def test_the_exit_codes(files: list[str]) -> None:
     )
 
 
-def test_new_and_vanished_actions_are_told(tmp_path: Path) -> None:
+def test_new_and_missing_actions_are_reported(tmp_path: Path) -> None:
     app = Tooli("sweeper")
 
     @app.command()
@@ -238,7 +238,7 @@ def test_a_token_of_another_key(files: list[str], state: Path) -> None:
     assert app.call("delete", files=files, apply=token, yes=True).error.code == "E1051"
 
 
-def test_an_old_token(files: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_expired_token(files: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
     from tooli.storage import signing
 
     app = make_app()
@@ -291,7 +291,7 @@ def test_another_version_of_the_command(files: list[str]) -> None:
     assert gone(files) == [False, False]
 
 
-def test_a_gated_command_needs_its_approval_all_the_same(files: list[str]) -> None:
+def test_plan_token_is_not_an_approval(files: list[str]) -> None:
     app = Tooli("gate")
 
     @app.command(requires_approval=True)
@@ -303,7 +303,7 @@ def test_a_gated_command_needs_its_approval_all_the_same(files: list[str]) -> No
     assert app.call("launch", apply=token, yes=True).error.code == "E2101"
 
 
-def test_a_state_folder_that_keeps_nothing(
+def test_state_folder_that_cannot_be_written(
     files: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     app = make_app()
@@ -318,7 +318,7 @@ def test_a_state_folder_that_keeps_nothing(
     assert gone(files) == [False, False]
 
 
-def test_use_that_cannot_be_remembered(files: list[str], state: Path) -> None:
+def test_use_of_a_token_that_cannot_be_stored(files: list[str], state: Path) -> None:
     app = make_app()
     token = app.call("delete", files=files, dry_run=True).result["token"]
     (state / "plans").write_text("not a folder")
@@ -328,11 +328,11 @@ def test_use_that_cannot_be_remembered(files: list[str], state: Path) -> None:
     assert gone(files) == [False, False]
 
 
-# ------------------------------------------------------------------ held to the plan
+# ------------------------------------------------------------------ only planned actions
 
 
-def test_an_action_that_was_not_planned_is_stopped(tmp_path: Path) -> None:
-    """A function that does more when it acts than when it tells."""
+def test_unplanned_action_is_stopped(tmp_path: Path) -> None:
+    """The function performs an action that it does not record in a dry run."""
     app = Tooli("sly")
     done = []
 
@@ -360,7 +360,7 @@ def test_an_action_that_was_not_planned_is_stopped(tmp_path: Path) -> None:
         assert done == ["a"]
 
 
-def test_what_changed_by_the_plan_itself_is_no_move(tmp_path: Path) -> None:
+def test_state_that_the_plan_itself_changes_is_accepted(tmp_path: Path) -> None:
     """The state of the second action is changed by the first one."""
     app = Tooli("chain")
 
@@ -387,7 +387,7 @@ def test_what_changed_by_the_plan_itself_is_no_move(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("tool", ALL)
-def test_plans_are_as_the_document_says(tool: str, files: list[str]) -> None:
+def test_plans_match_the_documented_schema(tool: str, files: list[str]) -> None:
     import json
 
     from docs.generate import ROOT
@@ -401,8 +401,8 @@ def test_plans_are_as_the_document_says(tool: str, files: list[str]) -> None:
     assert set(plan) <= set(schema["properties"])
 
 
-def test_a_call_that_only_paused_has_not_used_its_token() -> None:
-    """In the stateless era of MCP the same call comes again, with the answers."""
+def test_call_that_ends_with_a_question_does_not_use_its_token() -> None:
+    """A stateless MCP client sends the same call again, with the answers."""
 
     class Client(Peer):
         answered = False
@@ -434,14 +434,14 @@ def test_a_call_that_only_paused_has_not_used_its_token() -> None:
     assert go(apply=token).error.code == "E1051"
 
 
-def test_a_call_that_was_refused_further_in_has_not_used_its_token(
+def test_call_that_an_inner_stage_rejects_does_not_use_its_token(
     files: list[str], state: Path
 ) -> None:
     app = make_app(security_policy="strict")
     token = app.call("delete", files=files, dry_run=True).result["token"]
     log = state / "audit"
     log.mkdir(parents=True, exist_ok=True)
-    (log / "shredder.jsonl").mkdir()  # nothing runs off the record
+    (log / "shredder.jsonl").mkdir()  # under `strict`, a call that cannot be logged does not run
     assert app.call("delete", files=files, yes=True, apply=token).error.code == "E4061"
     (log / "shredder.jsonl").rmdir()
     assert app.call("delete", files=files, yes=True, apply=token).ok

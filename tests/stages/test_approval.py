@@ -13,11 +13,11 @@ from tooli.core.call import Caller, Ok, Options
 
 
 class TestApproval:
-    def test_a_harmless_tool_has_no_such_stage(self) -> None:
+    def test_no_stage_for_other_commands(self) -> None:
         files = Files().add("list")
         assert len(files.app.stages_for(files.app.find("list"), Options())) == 1
 
-    def test_destructive_without_a_yes(self) -> None:
+    def test_destructive_command_without_yes(self) -> None:
         files = Files().add("delete", annotations=Destructive)
         outcome, _ = files.run("delete")
         error = outcome.error
@@ -28,13 +28,13 @@ class TestApproval:
         assert not files.ran
 
     @pytest.mark.parametrize("text", [{"yes": True}, {"approved": True}])
-    def test_destructive_with_a_yes(self, text) -> None:
+    def test_destructive_command_with_yes_or_approval(self, text) -> None:
         files = Files().add("delete", annotations=Destructive | Idempotent)
         outcome, _ = files.run("delete", **text)
         assert isinstance(outcome, Ok)
         assert files.ran == ["delete"]
 
-    def test_approval_is_a_humans_alone(self) -> None:
+    def test_yes_is_not_an_approval(self) -> None:
         files = Files().add("pay", requires_approval=True)
         for text in ({}, {"yes": True}):
             outcome, _ = files.run("pay", **text)
@@ -44,26 +44,26 @@ class TestApproval:
         files.run("pay", approved=True)
         assert files.ran == ["pay"]
 
-    def test_a_policy_of_off_still_keeps_approval(self) -> None:
+    def test_policy_off_requires_approval(self) -> None:
         files = Files(security_policy="off").add("delete", annotations=Destructive)
         files.add("pay", requires_approval=True)
         assert isinstance(files.run("delete")[0], Ok)
         assert isinstance(files.run("pay")[0].error, ApprovalRequired)
 
     @pytest.mark.parametrize("name", ["delete", "pay"])
-    def test_a_dry_run_needs_nobody_and_does_nothing(self, name) -> None:
+    def test_dry_run_needs_no_approval(self, name) -> None:
         files = Files().add("delete", annotations=Destructive).add("pay", requires_approval=True)
         outcome, _ = files.run(name, dry_run=True)
         assert isinstance(outcome, Ok)
         assert not files.ran
 
-    def test_who_calls_is_never_a_yes(self) -> None:
+    def test_no_caller_is_confirmed_by_its_name(self) -> None:
         files = Files().add("delete", annotations=Destructive)
         for name in ("claude-code", "ci", None):
             outcome, _ = files.run("delete", caller=Caller("cli", name))
             assert outcome.error.code == "E1010"
 
-    def test_the_call_that_would_run_is_complete(self) -> None:
+    def test_suggested_command_has_all_arguments(self) -> None:
         app = Files().app
 
         @app.command(annotations=Destructive)
@@ -73,7 +73,7 @@ class TestApproval:
         assert found["argv"] == ["files", "delete", "--force", "--yes", "--", "-a b", "y"]
         assert found["example"] == "files delete --force --yes -- '-a b' y"
 
-    def test_a_tools_own_yes_wins(self) -> None:
+    def test_command_with_its_own_yes_flag(self) -> None:
         app = Files().app
 
         @app.command(annotations=Destructive)

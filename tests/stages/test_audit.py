@@ -1,4 +1,4 @@
-"""What is written down, by which policy, through which interface."""
+"""The audit log: which events each policy logs, through every interface."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def make_app(**settings) -> tuple[Tooli, list[str]]:
 
     @app.command()
     def unsaid(path: str) -> str:
-        """Say nothing of who may run it."""
+        """Declare no scopes."""
         ran.append(path)
         return path
 
@@ -105,7 +105,7 @@ EXPECTED = {
 
 @pytest.mark.parametrize("interface", INTERFACES)
 @pytest.mark.parametrize("policy", EXPECTED)
-def test_what_is_written_down(policy: str, interface: str) -> None:
+def test_logged_events(policy: str, interface: str) -> None:
     app, _ = make_app(security_policy=policy)
     expected: list[tuple] = []
     for tool, options, more in EXPECTED[policy]:
@@ -115,7 +115,7 @@ def test_what_is_written_down(policy: str, interface: str) -> None:
     assert audit_reader.verify_log(get_log_path("clerk")).fault is None
 
 
-def test_what_stands_in_a_line(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_fields_of_a_record(monkeypatch: pytest.MonkeyPatch) -> None:
     import os
 
     app, _ = make_app()
@@ -138,13 +138,13 @@ def test_what_stands_in_a_line(monkeypatch: pytest.MonkeyPatch) -> None:
     assert type(ends["ms"]) is int
 
 
-def test_a_failure_is_told_with_its_code() -> None:
+def test_failure_is_logged_with_its_code() -> None:
     app, _ = make_app()
     app.call("wipe", path="x", fail=True, yes=True)
     assert events() == [RUN[0], ("destructive_run", "ends", "E1000")]
 
 
-def test_what_a_function_refuses_itself_is_no_denial_of_ours() -> None:
+def test_auth_error_of_the_function_is_not_a_denial() -> None:
     from tooli import AuthError
 
     app = Tooli("clerk")
@@ -157,13 +157,13 @@ def test_what_a_function_refuses_itself_is_no_denial_of_ours() -> None:
     assert events() == [RUN[0], ("destructive_run", "ends", "E2000")]
 
 
-def test_input_that_does_not_fit_is_no_denial() -> None:
+def test_invalid_input_is_not_a_denial() -> None:
     app, _ = make_app(security_policy="strict")
     assert app.call("wipe").error.code == "E1002"
     assert events() == []
 
 
-def test_no_secret_is_written_down(tmp_path: Path) -> None:
+def test_secrets_are_not_logged(tmp_path: Path) -> None:
     app = Tooli("clerk")
     space = globals()
     space["Login"] = type(
@@ -203,7 +203,7 @@ class Account(BaseModel):
     keys: list[dict[str, str]] = []
 
 
-def test_whatever_is_called_a_secret_is_hidden_however_deep() -> None:
+def test_nested_values_with_secret_names_are_hidden() -> None:
     app = Tooli("clerk")
 
     @app.command(annotations=Destructive, input_model=Account)
@@ -227,25 +227,25 @@ def test_whatever_is_called_a_secret_is_hidden_however_deep() -> None:
     }
 
 
-def test_what_tells_calls_apart_takes_the_key(state: Path) -> None:
-    """Without it, a short secret would be found by trying all that it can be."""
+def test_digest_of_a_call_depends_on_the_key(state: Path) -> None:
+    """Without the key, a short secret could be found by brute force."""
     from tooli.core.call import Call, Caller
     from tooli.core.call_fingerprint import fingerprint
 
     app, _ = make_app()
     call = Call(app.find("look"), {"path": "x"}, Caller("cli"), [])
-    told = [
+    digests = [
         log_event("run", call)
         and audit_reader.read_last_records(get_log_path("clerk"), 1)[0]["call"]
         for _ in "ab"
     ]
-    assert told[0] == told[1] != fingerprint(call)
+    assert digests[0] == digests[1] != fingerprint(call)
     (state / "audit.key").write_bytes(b"k" * 32)
     assert log_event("run", call)
-    assert audit_reader.read_last_records(get_log_path("clerk"), 1)[0]["call"] != told[0]
+    assert audit_reader.read_last_records(get_log_path("clerk"), 1)[0]["call"] != digests[0]
 
 
-def test_a_stream_that_is_left_ends_on_record() -> None:
+def test_stream_closed_early_is_logged() -> None:
     from collections.abc import Iterator
 
     app = Tooli("clerk")
@@ -265,14 +265,14 @@ def test_a_stream_that_is_left_ends_on_record() -> None:
 
 
 @pytest.fixture
-def broken(state: Path) -> Path:
+def unwritable_log(state: Path) -> Path:
     state.mkdir()
     (state / "audit").write_text("in the way")
     return state
 
 
 @pytest.mark.parametrize("interface", INTERFACES)
-def test_strict_runs_nothing_off_the_record(interface: str, broken: Path) -> None:
+def test_strict_rejects_calls_that_cannot_be_logged(interface: str, unwritable_log: Path) -> None:
     app, ran = make_app(security_policy="strict")
     for tool, options in (("wipe", {"yes": True}), ("look", {})):
         found = ask(app, interface, tool, **options)
@@ -285,7 +285,7 @@ def test_strict_runs_nothing_off_the_record(interface: str, broken: Path) -> Non
     "interface",
     [interface for interface in INTERFACES if interface in ("call", "cli", "http", "mcp")],
 )
-def test_standard_goes_on_and_says_so(interface: str, broken: Path) -> None:
+def test_standard_warns_if_a_call_cannot_be_logged(interface: str, unwritable_log: Path) -> None:
     app, ran = make_app()
     found = ask(app, interface, "wipe", yes=True)
     assert found["ok"]
@@ -293,7 +293,7 @@ def test_standard_goes_on_and_says_so(interface: str, broken: Path) -> None:
     assert ran == ["x"]
 
 
-def test_a_denial_stays_one_where_it_cannot_be_written(broken: Path) -> None:
+def test_denial_that_cannot_be_logged_is_returned(unwritable_log: Path) -> None:
     app, ran = make_app(security_policy="strict")
     assert app.call("wipe", path="x").error.code == "E1010"
     assert app.call("unsaid", path="x").error.code == "E2002"
@@ -301,7 +301,7 @@ def test_a_denial_stays_one_where_it_cannot_be_written(broken: Path) -> None:
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="flock")
-def test_a_loop_waits_for_a_lock_once_and_not_for_long(
+def test_event_loop_waits_for_a_lock_once_with_a_short_timeout(
     state: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     import fcntl
@@ -332,10 +332,10 @@ def test_a_loop_waits_for_a_lock_once_and_not_for_long(
     assert ran == ["a", "b", "c"]
 
 
-# ------------------------------------------------------------------ for others
+# ------------------------------------------------------------------ other events
 
 
-def test_a_note_in_one_line() -> None:
+def test_log_event_and_log_app_event() -> None:
     from tooli.core.call import Call, Caller
 
     app, _ = make_app()
@@ -353,7 +353,7 @@ def test_a_note_in_one_line() -> None:
 # ------------------------------------------------------------------ the commands
 
 
-def test_the_commands() -> None:
+def test_audit_commands() -> None:
     app, _ = make_app()
     app.options(yes=True).call("wipe", path="x")
     shown = invoke(app, "audit", "tail", "-n", "1", mode="json").envelope["result"]
@@ -370,7 +370,7 @@ def test_the_commands() -> None:
     assert error["details"]["file"] == str(log)
 
 
-def test_the_place_that_is_set(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_path_from_the_settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TOOLI_AUDIT_LOG", str(tmp_path / "elsewhere.jsonl"))
     app, _ = make_app()
     app.options(yes=True).call("wipe", path="x")

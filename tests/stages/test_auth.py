@@ -113,45 +113,45 @@ class TestAuthorization:
 
 
 class TestAuthorizationOfAnApp:
-    def test_strict_wants_a_word_about_who(self) -> None:
+    def test_strict_requires_declared_scopes_of_an_app(self) -> None:
         files = Files(security_policy="strict").add("list")
         error = files.run("list")[0].error
         assert isinstance(error, AuthError)
         assert (error.code, error.exit_code) == ("E2002", 30)
         assert not files.ran
 
-    def test_anyone_on_purpose(self) -> None:
+    def test_strict_allows_every_caller_with_empty_scopes(self) -> None:
         files = Files(security_policy="strict").add("list", auth=[])
         assert isinstance(files.run("list")[0], Ok)
 
-    def test_the_scopes_that_are_missing(self) -> None:
+    def test_strict_rejects_missing_scopes(self) -> None:
         files = Files(security_policy="strict").add("write", auth=["b", "a", "c"])
         error = files.run("write", caller=Caller("http", scopes=frozenset("c")))[0].error
         assert error.code == "E2001"
         assert error.details == {"missing_scopes": ["a", "b"]}
         assert not files.ran
 
-    def test_the_right_scopes(self) -> None:
+    def test_strict_allows_the_required_scopes(self) -> None:
         files = Files(security_policy="strict").add("write", auth=["a"])
         outcome, call = files.run("write", caller=Caller("http", scopes=frozenset({"a", "b"})))
         assert isinstance(outcome, Ok)
         assert not call.warnings
 
-    def test_standard_only_warns(self) -> None:
+    def test_standard_warns(self) -> None:
         files = Files().add("write", auth=["a"])
         outcome, call = files.run("write")
         assert isinstance(outcome, Ok)
         assert call.warnings == ["the caller lacks the scope a"]
 
-    def test_off_says_nothing(self) -> None:
+    def test_off_does_not_warn(self) -> None:
         files = Files(security_policy="off").add("write", auth=["a"])
         assert files.run("write")[1].warnings == []
 
-    def test_a_tool_that_says_nothing_is_anyones(self) -> None:
+    def test_standard_allows_every_caller_without_declared_scopes(self) -> None:
         files = Files().add("list", lambda: 5)
         call, _ = files.app.prepare(Call(files.app.find("list"), {}, Caller("cli"), [], Options()))
         assert run(call, [authorize]) == Ok(5)
 
-    def test_strict_holds_on_a_dry_run(self) -> None:
+    def test_strict_applies_to_a_dry_run(self) -> None:
         files = Files(security_policy="strict").add("write", auth=["a"])
         assert files.run("write", dry_run=True)[0].error.code == "E2001"

@@ -1,4 +1,4 @@
-"""Concise answers: without what the output schema calls a detail, through every interface."""
+"""Concise results: without the fields that the output schema marks as details."""
 
 from __future__ import annotations
 
@@ -139,7 +139,7 @@ SHORT: list[tuple[str, dict[str, Any], Any]] = [
 
 
 @pytest.mark.parametrize(("tool", "arguments", "short"), SHORT)
-def test_every_interface_leaves_out_the_same(
+def test_every_interface_omits_the_same_fields(
     tool: str, arguments: dict[str, Any], short: Any
 ) -> None:
     found = assert_parity(make_app(), Case(tool, arguments, {"concise": True}))
@@ -147,7 +147,9 @@ def test_every_interface_leaves_out_the_same(
 
 
 @pytest.mark.parametrize(("tool", "arguments", "short"), SHORT)
-def test_every_answer_fits_the_schema(tool: str, arguments: dict[str, Any], short: Any) -> None:
+def test_every_result_is_valid_for_the_schema(
+    tool: str, arguments: dict[str, Any], short: Any
+) -> None:
     app = make_app()
     schema = output_schema(app.find(tool))  # type: ignore[arg-type]
     assert schema is not None
@@ -155,7 +157,7 @@ def test_every_answer_fits_the_schema(tool: str, arguments: dict[str, Any], shor
     jsonschema.validate(app.call(tool, **arguments).to_dict()["result"], schema)
 
 
-def test_the_schema_says_what_is_a_detail() -> None:
+def test_schema_marks_details() -> None:
     schema = output_schema(make_app().find("later"))  # type: ignore[arg-type]
     assert schema == {
         "type": "object",
@@ -164,19 +166,19 @@ def test_the_schema_says_what_is_a_detail() -> None:
     }
 
 
-def test_no_option_is_everything() -> None:
+def test_all_fields_without_the_option() -> None:
     assert make_app().call("files").result == [FILE, FILE]
     whole = invoke(make_app(), "files", "--json").result
     assert whole == [FILE, FILE]
 
 
-def test_detailed_is_everything_and_the_schema() -> None:
+def test_detailed_has_all_fields_and_the_schema() -> None:
     done = invoke(make_app(), "later", "--json", "--response-format", "detailed").envelope
     assert done["result"] == FILE
     assert done["meta"]["output_schema"]["properties"]["checksum"]["detail"] is True
 
 
-def test_without_marks_a_value_stays_what_it_was() -> None:
+def test_result_without_detail_fields_is_not_changed() -> None:
     app = Tooli("x")
     dog = Dog(name="Rex")
 
@@ -192,7 +194,7 @@ def test_a_plan_is_not_shortened() -> None:
     assert found.result["tool"] == "trees.files"
 
 
-def test_items_leave_as_they_are_made() -> None:
+def test_items_are_yielded_one_by_one() -> None:
     made: list[int] = []
     closed: list[bool] = []
     app = Tooli("x")
@@ -213,7 +215,7 @@ def test_items_leave_as_they_are_made() -> None:
     assert closed == [True]
 
 
-def test_async_items_leave_as_they_are_made() -> None:
+def test_async_items_are_yielded_one_by_one() -> None:
     async def first() -> tuple[Any, list[bool]]:
         closed: list[bool] = []
         app = Tooli("x")
@@ -235,7 +237,7 @@ def test_async_items_leave_as_they_are_made() -> None:
 
 
 @pytest.mark.parametrize("mode", ["--jsonl", "--plain", "--text"])
-def test_the_other_modes(mode: str) -> None:
+def test_other_output_modes(mode: str) -> None:
     app = make_app()
     for tool in ("files", "flow"):
         done = invoke(app, tool, mode, "--response-format", "concise")
@@ -244,7 +246,7 @@ def test_the_other_modes(mode: str) -> None:
         assert "checksum" not in done.stdout + done.stderr
 
 
-def test_functions_that_do_not_look_async() -> None:
+def test_sync_functions_that_return_async_results() -> None:
     app = Tooli("x")
 
     async def one() -> File:

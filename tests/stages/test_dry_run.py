@@ -9,7 +9,7 @@ from tooli.annotations import Destructive, Idempotent
 
 
 class TestDryRun:
-    def test_the_plan(self) -> None:
+    def test_plan_of_an_unmarked_function(self) -> None:
         app = Tooli("files")
         ran = []
 
@@ -29,7 +29,7 @@ class TestDryRun:
         assert result.meta["dry_run"] is True
         assert not ran
 
-    def test_wrong_arguments_are_wrong_on_a_dry_run_too(self) -> None:
+    def test_invalid_arguments_are_rejected_in_a_dry_run(self) -> None:
         app = Tooli("files")
         app.command("count")(lambda n=1: n)
         assert app.call("count", n="x", dry_run=True).error.code == "E1003"

@@ -1,4 +1,4 @@
-"""One key, one run: what is kept of every kind of result, and what a repetition gets."""
+"""Idempotency keys: one run per key, and the outcome that a repeated call gets."""
 
 from __future__ import annotations
 
@@ -109,23 +109,25 @@ RESULTS: dict[str, Any] = {
 
 
 @pytest.mark.parametrize("kind", RESULTS)
-def test_every_interface_gets_what_the_first_got(shop: Shop, kind: str) -> None:
+def test_every_interface_gets_the_stored_result(shop: Shop, kind: str) -> None:
     def do(order: str) -> Any:
         shop.ran()
         return RESULTS[kind]
 
     shop.add(do)
-    _agree(shop)
+    _assert_same_replays(shop)
 
 
-def _agree(shop: Shop) -> None:
-    """Hold every interface to what it says without a key; of all calls with one, the first runs."""
+def _assert_same_replays(shop: Shop) -> None:
+    """Assert that each interface returns the same with a key, and that only the first call runs."""
     asked = {"order": "a"}
-    plainly = [each.send_case(Case("do", asked)) for each in interfaces(shop.app)]
+    expected_answers = [each.send_case(Case("do", asked)) for each in interfaces(shop.app)]
     shop.runs = 0
     keyed = Case("do", asked, {"idempotency_key": "k1"})
     firsts: set[str] = set()
-    for number, (each, expected) in enumerate(zip(interfaces(shop.app), plainly, strict=True)):
+    for number, (each, expected) in enumerate(
+        zip(interfaces(shop.app), expected_answers, strict=True)
+    ):
         assert each.skip_reason(keyed) is None
         answer = each.send_case(keyed)
         text = answer.envelope.get("meta", {}).pop("idempotency", None)
@@ -140,7 +142,7 @@ def _agree(shop: Shop) -> None:
     assert shop.runs == 1
 
 
-def test_a_failure_is_kept_and_is_the_same_at_every_interface(shop: Shop) -> None:
+def test_failure_is_stored_and_replayed_on_every_interface(shop: Shop) -> None:
     def do(order: str) -> None:
         shop.ran()
         raise SoldOut(
@@ -152,13 +154,13 @@ def test_a_failure_is_kept_and_is_the_same_at_every_interface(shop: Shop) -> Non
         )
 
     shop.add(do)
-    _agree(shop)
+    _assert_same_replays(shop)
     with pytest.raises(SoldOut) as caught:
         shop.app.call("do", order="a", idempotency_key="k1").unwrap()
     assert (caught.value.exit_code, caught.value.http_status) == (21, 409)
 
 
-def test_a_crash_is_kept_as_well(shop: Shop) -> None:
+def test_unexpected_exception_is_stored(shop: Shop) -> None:
     def do() -> None:
         shop.ran()
         raise ZeroDivisionError("oh")
@@ -170,7 +172,7 @@ def test_a_crash_is_kept_as_well(shop: Shop) -> None:
     assert shop.runs == 1
 
 
-def test_what_is_printed_is_the_same_at_every_interface_that_shows_it(shop: Shop) -> None:
+def test_printed_text_is_replayed_on_every_interface_that_shows_it(shop: Shop) -> None:
     def do(order: str):
         shop.ran()
         print("paid", order)
@@ -184,7 +186,7 @@ def test_what_is_printed_is_the_same_at_every_interface_that_shows_it(shop: Shop
     assert shop.runs == 1
 
 
-def test_what_can_be_read_but_once_reaches_the_first_caller_too(shop: Shop) -> None:
+def test_iterator_in_a_result_is_returned_to_the_first_caller(shop: Shop) -> None:
     def do() -> dict[str, Any]:
         return {"inner": iter([1, 2])}
 
@@ -193,37 +195,37 @@ def test_what_can_be_read_but_once_reaches_the_first_caller_too(shop: Shop) -> N
         assert shop.app.call("do", idempotency_key="k").to_dict()["result"] == {"inner": [1, 2]}
 
 
-def _inside_itself() -> list[Any]:
+def _cyclic_list() -> list[Any]:
     made: list[Any] = [1]
     made += [made, made]
     return made
 
 
-def _deep(levels: int) -> list[Any]:
+def _nested_list(levels: int) -> list[Any]:
     made: list[Any] = []
     for _ in range(levels):
         made = [made]
     return made
 
 
-@pytest.mark.parametrize("value", [_inside_itself(), _deep(300), _deep(5000)], ids=["in", "d", "D"])
-def test_what_contains_itself_or_is_very_deep_is_kept_as_it_is_written(
-    shop: Shop, value: Any
-) -> None:
+@pytest.mark.parametrize(
+    "value", [_cyclic_list(), _nested_list(300), _nested_list(5000)], ids=["in", "d", "D"]
+)
+def test_cyclic_and_deep_values_are_stored_as_they_are_encoded(shop: Shop, value: Any) -> None:
     def do() -> Any:
         shop.ran()
         return value
 
     shop.add(do)
-    plainly = without_volatile_fields(shop.app.call("do").to_dict())
+    expected_answers = without_volatile_fields(shop.app.call("do").to_dict())
     for replayed in (False, True):
         answer = shop.app.call("do", idempotency_key="k").to_dict()
         assert answer["meta"].pop("idempotency")["replayed"] is replayed
-        assert without_volatile_fields(answer) == plainly
+        assert without_volatile_fields(answer) == expected_answers
     assert shop.runs == 2
 
 
-def test_what_cannot_be_written_is_done_and_not_kept(
+def test_result_that_cannot_be_encoded_is_not_stored(
     shop: Shop, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def fail(*_: Any) -> Any:
@@ -309,7 +311,7 @@ def test_changed_secret_at_the_same_location_is_another_call(shop: Shop, tmp_pat
     assert [error and error.code for error in errors] == [None, None, "E3050"]
 
 
-def test_an_error_of_the_function_is_no_refusal_when_it_is_given_again(home: Path) -> None:
+def test_replayed_error_of_the_function_is_not_logged_as_a_denial(home: Path) -> None:
     shop = Shop()
 
     def do(pw: SecretInput[str]) -> None:
@@ -325,7 +327,7 @@ def test_an_error_of_the_function_is_no_refusal_when_it_is_given_again(home: Pat
     assert events == ["destructive_run"] * 2
 
 
-def test_warnings_are_repeated(shop: Shop) -> None:
+def test_warnings_are_replayed(shop: Shop) -> None:
     def do(ctx: Context) -> int:
         ctx.warn("mind the gap")
         return 1
@@ -335,7 +337,7 @@ def test_warnings_are_repeated(shop: Shop) -> None:
         assert shop.app.call("do", idempotency_key="k").meta["warnings"] == ["mind the gap"]
 
 
-def test_python_gets_what_the_annotation_says(shop: Shop) -> None:
+def test_python_gets_the_type_of_the_annotation(shop: Shop) -> None:
     def do() -> list[User]:
         return [User(name="ann", tags={"x"})]
 
@@ -350,7 +352,7 @@ def test_python_gets_what_the_annotation_says(shop: Shop) -> None:
         assert again.result == first and type(again.result) is type(first)
 
 
-def test_pages_and_steps_are_what_they_were(shop: Shop) -> None:
+def test_pages_and_next_steps_are_replayed(shop: Shop) -> None:
     def page(ctx: Context) -> Page[int]:
         shop.ran()
         start = int(ctx.page.cursor or 0)
@@ -372,7 +374,7 @@ def test_pages_and_steps_are_what_they_were(shop: Shop) -> None:
     assert other.error is not None and other.error.code == "E3050"  # that is another call
 
 
-def test_how_much_is_shown_is_each_callers_own_matter(shop: Shop) -> None:
+def test_result_options_apply_to_a_replay(shop: Shop) -> None:
     def do() -> list[dict[str, int]]:
         shop.ran()
         return [{"n": n, "m": -n} for n in range(5)]
@@ -399,7 +401,7 @@ def counting(shop: Shop) -> Any:
     return do
 
 
-def test_a_stream_is_given_again_item_by_item(shop: Shop) -> None:
+def test_stream_is_replayed_item_by_item(shop: Shop) -> None:
     shop.add(counting(shop))
     items = [{"n": 0}, {"n": 1}]
     assert list(shop.app.stream("do", count=2, idempotency_key="k")) == items
@@ -416,7 +418,7 @@ def _agree_on_items(shop: Shop) -> None:
     assert shop.runs == 1
 
 
-def test_an_async_stream_is_kept_as_well(shop: Shop) -> None:
+def test_async_stream_is_stored(shop: Shop) -> None:
     async def do(count: int) -> Any:
         shop.ran()
         for number in range(count):
@@ -431,7 +433,7 @@ def test_an_async_stream_is_kept_as_well(shop: Shop) -> None:
     _agree_on_items(shop)
 
 
-def test_a_stream_of_which_little_is_wanted_runs_to_its_end(shop: Shop) -> None:
+def test_stream_with_a_limit_runs_to_its_end(shop: Shop) -> None:
     ended: list[int] = []
 
     def do(count: int) -> Iterator[dict[str, int]]:
@@ -451,7 +453,7 @@ def test_a_stream_of_which_little_is_wanted_runs_to_its_end(shop: Shop) -> None:
 
 
 @pytest.mark.parametrize("wanted", [{"max_bytes": 100}, {"max_items": 2}, {"filter": "n > 2"}])
-def test_lines_of_a_replay_are_cut_as_lines(shop: Shop, wanted: dict[str, Any]) -> None:
+def test_limits_apply_to_the_items_of_a_replay(shop: Shop, wanted: dict[str, Any]) -> None:
     shop.add(counting(shop))
     asked = {"count": 50, "idempotency_key": "k", **wanted}
     first = list(shop.app.stream("do", **asked))
@@ -459,7 +461,7 @@ def test_lines_of_a_replay_are_cut_as_lines(shop: Shop, wanted: dict[str, Any]) 
     assert shop.runs == 1
 
 
-def test_details_that_were_left_out_are_there_for_who_wants_them(shop: Shop) -> None:
+def test_omitted_details_are_stored(shop: Shop) -> None:
     def do() -> Iterator[Person]:
         shop.ran()
         yield Person(name="ann", notes="long")
@@ -472,7 +474,7 @@ def test_details_that_were_left_out_are_there_for_who_wants_them(shop: Shop) -> 
     assert shop.runs == 1
 
 
-def test_a_stream_that_is_too_large_runs_to_its_end_all_the_same(
+def test_stream_that_is_too_large_runs_to_its_end(
     shop: Shop, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("tooli.stages.idempotency.MAX_OUTCOME_BYTES", 1000)
@@ -491,7 +493,7 @@ def test_a_stream_that_is_too_large_runs_to_its_end_all_the_same(
     assert shop.runs == 1
 
 
-def test_a_stream_that_fails_says_after_how_many(shop: Shop) -> None:
+def test_failed_stream_is_replayed_with_the_number_of_items(shop: Shop) -> None:
     def do() -> Iterator[int]:
         shop.ran()
         yield 1
@@ -504,7 +506,7 @@ def test_a_stream_that_fails_says_after_how_many(shop: Shop) -> None:
     assert shop.runs == 1
 
 
-def test_who_leaves_a_stream_leaves_it_open(shop: Shop) -> None:
+def test_stream_closed_early_is_indeterminate(shop: Shop) -> None:
     shop.add(counting(shop))
     items = shop.app.stream("do", count=9, idempotency_key="k")
     next(items)
@@ -515,7 +517,7 @@ def test_who_leaves_a_stream_leaves_it_open(shop: Shop) -> None:
     assert error.details["ended_by"]["code"] == "E4130"
 
 
-def test_what_is_too_large_is_done_and_reported(
+def test_result_that_is_too_large_is_not_stored(
     shop: Shop, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for module in ("tooli.storage.outcome_codec", "tooli.stages.idempotency"):
@@ -538,7 +540,7 @@ def test_what_is_too_large_is_done_and_reported(
 # ------------------------------------------------------------------ who is refused
 
 
-def test_other_arguments_are_refused_at_every_interface(shop: Shop) -> None:
+def test_other_arguments_are_rejected_on_every_interface(shop: Shop) -> None:
     shop.add(lambda order: shop.ran(), "do")
     shop.app.call("do", order="a", idempotency_key="k")
     case = Case("do", {"order": "b"}, {"idempotency_key": "k"})
@@ -557,7 +559,7 @@ def test_the_default_and_the_same_value_given_are_the_same_call(shop: Shop) -> N
     assert shop.app.call("do", order="a", count=1, idempotency_key="k").result == 1
 
 
-def test_the_header_and_the_query_are_one_key(shop: Shop) -> None:
+def test_header_and_query_give_the_same_key(shop: Shop) -> None:
     shop.add(lambda order: {"n": shop.ran()}, "do")
     api = shop.app.asgi(mcp=False)
     payload: dict[str, Any] = {"body": b'{"order":"a"}'}
@@ -579,7 +581,7 @@ def test_the_header_and_the_query_are_one_key(shop: Shop) -> None:
 
 
 @pytest.mark.parametrize("key", ["", "two words", "käse", "x" * 256])
-def test_what_is_no_key_is_refused_at_every_interface(shop: Shop, home: Path, key: str) -> None:
+def test_invalid_key_is_rejected_on_every_interface(shop: Shop, home: Path, key: str) -> None:
     shop.add(lambda order: shop.ran(), "do")
     case = Case("do", {"order": "a"}, {"idempotency_key": key})
     for each in interfaces(shop.app):
@@ -588,14 +590,14 @@ def test_what_is_no_key_is_refused_at_every_interface(shop: Shop, home: Path, ke
     assert shop.runs == 0 and not list(home.glob("*idempotency*"))
 
 
-def test_a_dry_run_takes_no_key(shop: Shop, home: Path) -> None:
+def test_dry_run_does_not_use_the_key(shop: Shop, home: Path) -> None:
     shop.add(lambda order: shop.ran(), "do")
     assert shop.app.call("do", order="b", dry_run=True, idempotency_key="k").ok
     assert not list(home.glob("*idempotency*"))
     assert shop.app.call("do", order="a", idempotency_key="k").result == 1
 
 
-def test_what_is_refused_before_it_runs_takes_no_key(shop: Shop, home: Path) -> None:
+def test_rejected_call_does_not_use_the_key(shop: Shop, home: Path) -> None:
     shop.add(lambda order: shop.ran(), "do", annotations=Destructive)
     assert shop.app.call("do", order="a", idempotency_key="k").error.code == "E1010"
     assert shop.app.call("do", idempotency_key="k", yes=True).error.code == "E1002"
@@ -615,9 +617,7 @@ def removing(shop: Shop, **settings: Any) -> Shop:
 
 
 @pytest.mark.parametrize("text", [{}, {"timeout": 60}], ids=["here", "child"])
-def test_a_plan_that_cannot_be_applied_gives_the_key_back(
-    shop: Shop, tmp_path: Path, text: dict[str, Any]
-) -> None:
+def test_rejected_plan_releases_the_key(shop: Shop, tmp_path: Path, text: dict[str, Any]) -> None:
     removing(shop, **text)
     file = tmp_path / "file"
     file.write_text("1")
@@ -634,7 +634,7 @@ def test_a_plan_that_cannot_be_applied_gives_the_key_back(
     assert not file.exists()
 
 
-def test_a_call_that_cannot_be_written_down_gives_the_key_back(home: Path) -> None:
+def test_call_that_cannot_be_logged_releases_the_key(home: Path) -> None:
     shop = Shop(security_policy="strict")
     shop.add(lambda: shop.ran(), "do", auth=[])
     (home / "audit").write_text("")  # no folder can be there
@@ -643,7 +643,7 @@ def test_a_call_that_cannot_be_written_down_gives_the_key_back(home: Path) -> No
     assert shop.app.call("do", idempotency_key="k").result == 1
 
 
-def test_an_input_that_cannot_be_read_gives_the_key_back(shop: Shop) -> None:
+def test_unreadable_input_releases_the_key(shop: Shop) -> None:
     def do(number: SecretInput[int]) -> int:
         return shop.ran()
 
@@ -653,7 +653,7 @@ def test_an_input_that_cannot_be_read_gives_the_key_back(shop: Shop) -> None:
     assert invoke(shop.app, *words, env={"NO": "4711"}).result == 1
 
 
-def test_a_call_that_gets_no_process_gives_the_key_back(
+def test_call_without_a_process_releases_the_key(
     shop: Shop, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def full() -> Any:
@@ -666,8 +666,8 @@ def test_a_call_that_gets_no_process_gives_the_key_back(
     assert shop.app.call("do", idempotency_key="k").result == 1
 
 
-def test_a_refusal_that_a_function_passes_on_is_its_answer(shop: Shop, tmp_path: Path) -> None:
-    """What the function called did not run; the function did."""
+def test_rejection_of_a_nested_call_is_stored(shop: Shop, tmp_path: Path) -> None:
+    """The nested call did not run, but the function did."""
     removing(shop)
     file = tmp_path / "file"
 
@@ -686,7 +686,7 @@ def test_a_refusal_that_a_function_passes_on_is_its_answer(shop: Shop, tmp_path:
     assert shop.runs == 1
 
 
-def test_principals_have_keys_of_their_own_and_names_do_not(shop: Shop) -> None:
+def test_keys_are_separate_for_principals_but_not_for_names(shop: Shop) -> None:
     shop.add(lambda: shop.ran(), "do")
     tool, options = shop.app.find("do"), Options(idempotency_key="k")
     callers = [
@@ -703,7 +703,7 @@ def test_principals_have_keys_of_their_own_and_names_do_not(shop: Shop) -> None:
     assert values == [1, 2, 1, 3, 3]
 
 
-# ------------------------------------------------------------------ what stops a call
+# ------------------------------------------------------------------ stopped calls
 
 
 def stopped_by(shop: Shop, stop: BaseException, **settings: Any) -> Any:
@@ -725,7 +725,7 @@ STOPS = [KeyboardInterrupt(), TimeoutExceeded("late"), asyncio.CancelledError()]
 
 
 @pytest.mark.parametrize("stop", STOPS, ids=repr)
-def test_who_was_stopped_is_indeterminate(shop: Shop, stop: BaseException) -> None:
+def test_stopped_call_is_indeterminate(shop: Shop, stop: BaseException) -> None:
     again = stopped_by(shop, stop)
     assert again.error.code == "E3052"
     assert again.error.details["ended_by"]["message"]
@@ -736,7 +736,7 @@ def test_who_was_stopped_is_indeterminate(shop: Shop, stop: BaseException) -> No
 
 @pytest.mark.parametrize("stop", STOPS, ids=repr)
 @pytest.mark.parametrize("behavior", [Idempotent, ReadOnly, Destructive | Idempotent], ids=repr)
-def test_what_may_run_again_does(shop: Shop, stop: BaseException, behavior: Any) -> None:
+def test_stopped_idempotent_call_runs_again(shop: Shop, stop: BaseException, behavior: Any) -> None:
     shop.app = Tooli("shop", security_policy="off")
     shop.app.command("other")(lambda: None)
     again = stopped_by(shop, stop, annotations=behavior)
@@ -744,19 +744,19 @@ def test_what_may_run_again_does(shop: Shop, stop: BaseException, behavior: Any)
     assert shop.app.call("do", idempotency_key="k").meta["idempotency"]["replayed"] is True
 
 
-def test_a_timeout_of_the_functions_own_is_its_answer(shop: Shop) -> None:
+def test_timeout_error_of_the_function_is_stored(shop: Shop) -> None:
     again = stopped_by(shop, TimeoutError("the bank is slow"))
     assert again.error.code == "E4050" and again.meta["idempotency"]["replayed"]
 
 
-def test_an_exit_of_its_own_is_its_answer(shop: Shop) -> None:
+def test_exit_of_the_function_is_stored(shop: Shop) -> None:
     again = stopped_by(shop, SystemExit(7))
     assert again.error.to_exception().exit_code == 7
     assert again.meta["idempotency"]["replayed"]
 
 
 @pytest.mark.parametrize("question", ["human", "pause"])
-def test_a_question_gives_the_key_back(shop: Shop, question: str) -> None:
+def test_question_releases_the_key(shop: Shop, question: str) -> None:
     from tooli.core.peer import InputRequired
 
     again = stopped_by(
@@ -786,7 +786,7 @@ def test_a_cancelled_task_is_indeterminate(shop: Shop) -> None:
     assert shop.app.call("do", idempotency_key="k").error.code == "E3052"
 
 
-def test_two_at_a_time_run_once(shop: Shop) -> None:
+def test_concurrent_calls_run_once(shop: Shop) -> None:
     gate = asyncio.Event()
 
     async def do() -> int:
@@ -820,7 +820,7 @@ def damage(home: Path) -> None:
 
 @pytest.mark.parametrize("policy", ["off", "standard", "strict"])
 @pytest.mark.parametrize("behavior", [None, Idempotent], ids=repr)
-def test_a_damaged_ledger(home: Path, policy: str, behavior: Any) -> None:
+def test_damaged_store(home: Path, policy: str, behavior: Any) -> None:
     shop = Shop(security_policy=policy)
     shop.add(lambda: shop.ran(), "do", annotations=behavior, auth=[])
     damage(home)
@@ -841,7 +841,7 @@ def test_a_damaged_ledger(home: Path, policy: str, behavior: Any) -> None:
     assert shop.app.call("do", idempotency_key="k").result == 1
 
 
-def test_what_cannot_be_kept_afterwards_is_reported(shop: Shop, home: Path) -> None:
+def test_outcome_that_cannot_be_stored_is_a_warning(shop: Shop, home: Path) -> None:
     def do() -> int:
         damage(home)
         return shop.ran()
@@ -853,7 +853,7 @@ def test_what_cannot_be_kept_afterwards_is_reported(shop: Shop, home: Path) -> N
     assert "could not be stored" in result.meta["warnings"][0]
 
 
-def test_a_loop_waits_no_longer_for_the_end_than_for_the_beginning(
+def test_event_loop_waits_for_the_store_with_a_short_timeout(
     shop: Shop, home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """If the store is locked after the call, the outcome is stored once the lock is released."""
@@ -861,13 +861,13 @@ def test_a_loop_waits_no_longer_for_the_end_than_for_the_beginning(
 
     monkeypatch.setattr("tooli.stages.idempotency.EVENT_LOOP_WAIT_SECONDS", 0.3)
     waited: list[float] = []
-    do_it = SqliteIdempotencyStore._execute
+    execute = SqliteIdempotencyStore._execute
 
-    def do_and_note(self: Any, work: Any, patience: float) -> Any:
+    def execute_and_record(self: Any, work: Any, patience: float) -> Any:
         waited.append(patience)
-        return do_it(self, work, patience)
+        return execute(self, work, patience)
 
-    monkeypatch.setattr(SqliteIdempotencyStore, "_execute", do_and_note)
+    monkeypatch.setattr(SqliteIdempotencyStore, "_execute", execute_and_record)
     others: list[Any] = []
 
     async def do() -> int:
@@ -885,7 +885,7 @@ def test_a_loop_waits_no_longer_for_the_end_than_for_the_beginning(
     assert (again.result, again.meta["idempotency"]["replayed"]) == (1, True)
 
 
-def test_what_was_kept_and_cannot_be_read_is_not_run_again(shop: Shop, home: Path) -> None:
+def test_call_with_an_unreadable_stored_outcome_is_not_run_again(shop: Shop, home: Path) -> None:
     import sqlite3
 
     shop.add(lambda: shop.ran(), "do")
@@ -900,7 +900,7 @@ def test_what_was_kept_and_cannot_be_read_is_not_run_again(shop: Shop, home: Pat
     assert shop.runs == 1
 
 
-def test_nothing_is_loaded_for_a_call_without_a_key() -> None:
+def test_call_without_a_key_takes_the_fast_path() -> None:
     from tooli.pipeline.drivers import ONLY_BIND
 
     shop = Shop()

@@ -1,4 +1,4 @@
-"""Pages: what a cursor finds again when records have come or gone, and what it refuses."""
+"""Pages: cursors after records are added or removed, invalid cursors, and page sizes."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tooli.storage import page_window
 
 
 def make(records: list[Any]) -> Tooli:
-    """An app that gives the records, whatever they are by then; as a list and as a stream."""
+    """An app that returns the current records: as a list, a stream and a text."""
     app = Tooli("app", version="1")
 
     @app.command()
@@ -50,10 +50,10 @@ both = pytest.mark.parametrize("tool", ["listed", "streamed"])
     added=st.lists(st.integers(1000, 2000), unique=True, max_size=8),
     gone=st.sets(st.integers(0, 29), max_size=8),
 )
-def test_what_comes_or_goes_before_the_cursor_repeats_and_hides_nothing(
+def test_records_added_or_removed_before_the_cursor(
     tool: str, before: int, after: int, added: list[int], gone: set[int]
 ) -> None:
-    """At least one of the last three records is still there: the place is found again."""
+    """The cursor finds its position if one of the last three records is still there."""
     records: list[Any] = list(range(before + after))
     app = make(records)
     first, cursor, _ = page(app, tool, limit=before)
@@ -68,7 +68,7 @@ def test_what_comes_or_goes_before_the_cursor_repeats_and_hides_nothing(
 
 
 @both
-def test_a_last_record_that_is_gone_is_no_loss(tool: str) -> None:
+def test_removed_last_record_loses_no_records(tool: str) -> None:
     records = list(range(10))
     app = make(records)
     _, cursor, _ = page(app, tool, limit=5)
@@ -79,7 +79,7 @@ def test_a_last_record_that_is_gone_is_no_loss(tool: str) -> None:
 
 
 @both
-def test_where_nothing_is_found_again_it_goes_on_by_position(tool: str) -> None:
+def test_position_is_used_if_no_record_is_found(tool: str) -> None:
     records = list(range(10))
     app = make(records)
     _, cursor, _ = page(app, tool, limit=5)
@@ -90,7 +90,7 @@ def test_where_nothing_is_found_again_it_goes_on_by_position(tool: str) -> None:
 
 
 @both
-def test_a_result_that_has_become_short_ends(tool: str) -> None:
+def test_result_that_became_shorter_ends(tool: str) -> None:
     records = list(range(10))
     app = make(records)
     _, cursor, _ = page(app, tool, limit=5)
@@ -100,7 +100,7 @@ def test_a_result_that_has_become_short_ends(tool: str) -> None:
     assert following is None
 
 
-def test_a_stream_is_searched_near_the_place_only(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_stream_is_searched_only_near_the_cursor(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(page_window, "SEARCH_DISTANCE", 5)
     records: list[Any] = list(range(40))
     app = make(records)
@@ -115,7 +115,7 @@ def test_a_stream_is_searched_near_the_place_only(monkeypatch: pytest.MonkeyPatc
 
 
 @both
-def test_equal_records_are_counted(tool: str) -> None:
+def test_equal_records_are_not_confused(tool: str) -> None:
     app = make([0] * 7 + [1] * 3)
     found: list[int] = []
     cursor = None
@@ -127,8 +127,8 @@ def test_equal_records_are_counted(tool: str) -> None:
     assert cursor is None
 
 
-def test_a_stream_ends_where_it_may_end() -> None:
-    """What has exactly a page's records is not asked whether there are more: it might wait."""
+def test_stream_is_not_read_beyond_the_page() -> None:
+    """After a full page, the stream is not asked for another record: it might block."""
     app = make([1, 2, 3])
     some, cursor, _ = page(app, "streamed", limit=3)
     assert some == [1, 2, 3]
@@ -136,7 +136,7 @@ def test_a_stream_ends_where_it_may_end() -> None:
     assert page(app, "listed", limit=3)[:2] == ([1, 2, 3], None)
 
 
-# ------------------------------------------------------------------ what a cursor is good for
+# ------------------------------------------------------------------ validity of cursors
 
 
 @both
@@ -152,10 +152,10 @@ def test_a_cursor_belongs_to_its_call(tool: str) -> None:
         assert result.error is not None
         assert result.error.code == "E1042"
         assert result.error.field == "cursor"
-    assert app.call(tool, limit=2, cursor=cursor, fields="x").ok, "how it is shown may change"
+    assert app.call(tool, limit=2, cursor=cursor, fields="x").ok, "the selected fields may change"
 
 
-def test_a_changed_cursor_is_refused_before_anything_runs() -> None:
+def test_changed_cursor_is_rejected_before_the_function_runs() -> None:
     ran: list[int] = []
     app = Tooli("app")
 
@@ -175,7 +175,7 @@ def test_a_changed_cursor_is_refused_before_anything_runs() -> None:
     assert not ran
 
 
-def test_it_can_be_used_again() -> None:
+def test_cursor_can_be_used_again() -> None:
     app = make(list(range(10)))
     _, cursor, _ = page(app, "listed", limit=4)
     assert page(app, "listed", limit=4, cursor=cursor) == page(
@@ -183,10 +183,10 @@ def test_it_can_be_used_again() -> None:
     )
 
 
-# ------------------------------------------------------------------ authors
+# ------------------------------------------------------------------ page sizes and Page
 
 
-def test_an_author_says_how_long_a_page_is() -> None:
+def test_page_size_of_the_command() -> None:
     app = Tooli("app")
 
     @app.command(paginated=True)
@@ -205,12 +205,12 @@ def test_an_author_says_how_long_a_page_is() -> None:
 
 
 @pytest.mark.parametrize("text", [{"paginated": -1}, {"paginated": "x"}, {"max_tokens": 0}])
-def test_limits_that_are_none_are_the_developers_mistake(text: Any) -> None:
+def test_invalid_limits_are_definition_errors(text: Any) -> None:
     with pytest.raises(DefinitionError, match=next(iter(text))):
         Tooli("app").command(**text)
 
 
-def test_a_page_from_the_source() -> None:
+def test_function_that_pages_itself() -> None:
     asked: list[Any] = []
     app = Tooli("app")
 
@@ -233,8 +233,8 @@ def test_a_page_from_the_source() -> None:
     assert schema == {"type": "array", "items": {"type": "integer"}}
 
 
-def test_another_page_is_not_ours() -> None:
-    """A class of the author's own that is called Page, too."""
+def test_other_class_named_page() -> None:
+    """A class of the author that is also called Page."""
     import dataclasses
 
     globals_of: dict[str, Any] = {}
@@ -251,7 +251,7 @@ def test_another_page_is_not_ours() -> None:
     assert not app.find("one").limits.paginated  # type: ignore[union-attr]
 
 
-def test_text_goes_on_where_it_was_cut() -> None:
+def test_text_continues_where_it_was_cut() -> None:
     records = [f"line {i}\n" for i in range(60)]
     app = make(records)
     found, cursor, steps = "", None, 0

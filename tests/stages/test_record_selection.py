@@ -49,7 +49,7 @@ class TestRecordFlow:
     def test_invalid_option_is_a_problem(self, options: dict[str, str], code: str) -> None:
         assert [problem.code for problem in opened(**options).problems] == [code]
 
-    def test_result_that_is_no_list_cannot_be_filtered(self) -> None:
+    def test_result_that_is_not_a_list_cannot_be_filtered(self) -> None:
         def number() -> int:
             return 1
 

@@ -1,4 +1,4 @@
-"""Failures that repeat: what is counted as the same, how it ends, and that nothing leaks."""
+"""Repeated failures: which calls count as the same, warnings, blocks, and secrets."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ ONE = StateError("Always the same object.", details={"kept": 1})
 
 
 class Own(ToolError):
-    """An error that cannot be copied: it wants more than a message."""
+    """An error that cannot be copied: its constructor needs more than a message."""
 
     def __init__(self, message: str, more: str) -> None:
         super().__init__(message + more)
@@ -49,7 +49,7 @@ def raised(kind: str) -> Exception:
 
 
 class Calls:
-    """Calls of one app through one server's desk."""
+    """Calls of one app through one ToolDispatcher."""
 
     def __init__(self) -> None:
         self.ran = 0
@@ -93,7 +93,7 @@ def now(monkeypatch: pytest.MonkeyPatch) -> list[float]:
 @pytest.mark.parametrize(
     ("kind", "code"), [("single", "E3000"), ("own", "E5000"), ("bug", "E5000")]
 )
-def test_five_times(calls: Calls, kind: str, code: str) -> None:
+def test_fifth_call_is_blocked(calls: Calls, kind: str, code: str) -> None:
     assert calls.codes(7, kind) == [code] * 4 + ["E4031"] * 3
     assert calls.ran == 4
 
@@ -105,7 +105,7 @@ def test_an_error_that_is_raised_again_is_not_changed(calls: Calls) -> None:
 
 
 @pytest.mark.parametrize("kind", ["late", "busy", "retry"])
-def test_patience(calls: Calls, kind: str) -> None:
+def test_retryable_failure_is_never_blocked(calls: Calls, kind: str) -> None:
     answers = [calls.run(kind) for _ in range(14)]
     assert calls.ran == 14
     waits = [(one.error.details or {}).get("retry_after") for one in answers]
@@ -114,16 +114,16 @@ def test_patience(calls: Calls, kind: str) -> None:
     assert answers[-1].error.suggestion.action == "retry_later"
 
 
-def test_ten_minutes(calls: Calls, now: list[float]) -> None:
+def test_block_ends_after_ten_minutes(calls: Calls, now: list[float]) -> None:
     assert calls.codes(5, "single")[-1] == "E4031"
     for _ in range(9):
         now[0] += 60
-        assert calls.codes(1, "single") == ["E4031"]  # asking does not make it longer
+        assert calls.codes(1, "single") == ["E4031"]  # a blocked call does not extend the block
     now[0] += 60
     assert calls.codes(1, "single") == ["E3000"]
 
 
-def test_a_clock_that_is_put_back(calls: Calls, now: list[float]) -> None:
+def test_clock_that_is_set_back(calls: Calls, now: list[float]) -> None:
     assert calls.codes(5, "single")[-1] == "E4031"
     now[0] -= 3600
     assert calls.codes(1, "single") == ["E3000"]
@@ -141,43 +141,43 @@ def test_a_clock_that_is_put_back(calls: Calls, now: list[float]) -> None:
         {"approved": True},
     ],
 )
-def test_another_call(calls: Calls, other: dict[str, Any]) -> None:
+def test_different_call_is_not_blocked(calls: Calls, other: dict[str, Any]) -> None:
     assert calls.codes(5, "single")[-1] == "E4031"
     assert calls.codes(1, other.pop("arguments", "single"), **other)[0] != "E4031"
 
 
-def test_a_failure_that_says_something_new_is_another(calls: Calls) -> None:
+def test_different_message_is_a_different_failure(calls: Calls) -> None:
     assert calls.codes(9, "counted") == ["E3000"] * 9
 
 
-def test_mistakes_count_whatever_they_say(calls: Calls) -> None:
+def test_input_errors_with_different_messages_are_the_same_failure(calls: Calls) -> None:
     assert calls.codes(6, {"knid": "x"})[-2:] == ["E4031"] * 2
     assert calls.codes(6, "input")[-2:] == ["E4031"] * 2
     assert calls.ran == 4
 
 
-def test_what_was_stopped_is_no_failure(calls: Calls) -> None:
+def test_stopped_call_is_not_a_failure(calls: Calls) -> None:
     assert calls.codes(9, "stop") == ["E4130"] * 9
     assert calls.codes(4, "single") == ["E3000"] * 4
     assert calls.codes(1, "stop") == ["E4130"]
 
 
-def test_a_success_in_between(calls: Calls) -> None:
+def test_success_between_failures_resets_the_count(calls: Calls) -> None:
     for _ in range(3):
         assert calls.codes(4, "single") == ["E3000"] * 4
         assert calls.codes(1, "fine") == [None]
 
 
-def test_nobody_knows_who_repeats_himself(calls: Calls) -> None:
+def test_unknown_caller_is_not_blocked(calls: Calls) -> None:
     assert calls.codes(9, "single", session=None) == ["E3000"] * 9
 
 
-def test_each_server_has_its_own_memory(calls: Calls) -> None:
+def test_each_server_has_its_own_history(calls: Calls) -> None:
     assert calls.codes(5, "single")[-1] == "E4031"
     assert Calls().codes(1, "single") == ["E3000"]
 
 
-def test_memory_is_bounded(calls: Calls, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_size_of_the_history_is_limited(calls: Calls, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(failure_history, "MAX_MEMORY_FAILURES", 5)
     memory = failure_history.MemoryFailureHistory()
     failure = failure_history.RepeatedFailure("m", "w", 1, 0.0, {})
@@ -189,8 +189,8 @@ def test_memory_is_bounded(calls: Calls, monkeypatch: pytest.MonkeyPatch) -> Non
 # ------------------------------------------------------------------ secrets
 
 
-def test_what_is_remembered_holds_no_secret(tmp_path: Path) -> None:
-    """The fifth call reads no secret, and so could hide none: what it tells was hidden before."""
+def test_failure_file_contains_no_secret(tmp_path: Path) -> None:
+    """The blocked call does not read the secret, so the stored message must be redacted."""
     env = environment(
         TOOLI_STATE_DIR=str(tmp_path), TOOLI_SESSION_ID="s", PW="hunter2hunter2", TOOLI_CONFIG="off"
     )
@@ -204,7 +204,7 @@ def test_what_is_remembered_holds_no_secret(tmp_path: Path) -> None:
     assert b"E3020" in kept and b"hunter2" not in kept
 
 
-def test_a_server_remembers_no_secret() -> None:
+def test_history_of_a_server_contains_no_secret() -> None:
     app = Tooli("app")
 
     @app.command()
@@ -227,7 +227,7 @@ def test_a_server_remembers_no_secret() -> None:
 
 
 @pytest.mark.parametrize("where", ["here", "work_dir"])
-def test_a_file_that_was_corrected_is_another_call_on_a_server_too(
+def test_call_with_a_corrected_file_is_a_different_call_on_a_server(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, where: str
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -258,9 +258,7 @@ def test_a_file_that_was_corrected_is_another_call_on_a_server_too(
     assert answer.error is None
 
 
-def test_a_server_looks_at_no_file_that_a_mere_text_names(
-    calls: Calls, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_server_does_not_stat_text_arguments(calls: Calls, monkeypatch: pytest.MonkeyPatch) -> None:
     seen: list[Any] = []
     monkeypatch.setattr(
         "tooli.stages.repeated_failures._stat_key", lambda *words: seen.append(words)
@@ -269,10 +267,10 @@ def test_a_server_looks_at_no_file_that_a_mere_text_names(
     assert seen == []
 
 
-def test_what_a_file_holds_is_what_is_read_back(
+def test_failure_file_keeps_the_latest_failures(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Long texts in any script: as many of the latest failures as there is room for."""
+    """The file has a maximum size, and long messages in any script count in bytes."""
     monkeypatch.setenv("TOOLI_STATE_DIR", str(tmp_path))
     files = failure_history.FileFailureHistory()
     told = {"code": "E3000", "message": "\U0001f600" * 500, "blocks": True}
@@ -333,7 +331,7 @@ class TestStages:
         }
         assert len(digests) == 2
 
-    def test_file_that_is_no_path_parameter_is_ignored_on_a_server(self, tmp_path: Path) -> None:
+    def test_file_in_a_text_parameter_is_ignored_on_a_server(self, tmp_path: Path) -> None:
         def go(path: Path, text: str) -> None: ...
 
         file = tmp_path / "x"

@@ -1,4 +1,4 @@
-"""Handoffs, and results that say what to run next."""
+"""Next steps, handoffs and output schemas in `meta`."""
 
 from __future__ import annotations
 
@@ -56,39 +56,39 @@ MORE = [
 ]
 
 
-def test_a_result_that_leads_on(app: Tooli) -> None:
+def test_next_steps_of_a_result(app: Tooli) -> None:
     done = invoke(app, "one", "3", "--json")
     assert done.result == {"x": 3}
     assert done.envelope["meta"]["next"] == MORE
 
 
-def test_the_same_from_python(app: Tooli) -> None:
+def test_next_steps_in_python(app: Tooli) -> None:
     done = app.call("one", x=3)
     assert done.unwrap() == {"x": 3}
     assert done.meta["next"] == MORE
 
 
-def test_a_result_that_does_not(app: Tooli) -> None:
+def test_result_without_next_steps(app: Tooli) -> None:
     assert "next" not in invoke(app, "one", "1", "--json").envelope["meta"]
 
 
-def test_the_result_decides_the_schema(app: Tooli) -> None:
+def test_schema_is_that_of_the_result(app: Tooli) -> None:
     schema = invoke(app, "one", "--schema")
     assert '"output_schema":{"type":"object"' in schema.stdout
 
 
-def test_without_an_annotation(app: Tooli) -> None:
+def test_next_without_an_annotation(app: Tooli) -> None:
     done = invoke(app, "undeclared", "--json")
     assert (done.result, done.envelope["meta"]["next"]) == (1, [{"argv": ["shop", "two", "2"]}])
 
 
-def test_a_step_to_nowhere_is_a_warning(app: Tooli) -> None:
+def test_step_with_an_unknown_command_is_a_warning(app: Tooli) -> None:
     meta = invoke(app, "lost", "--json").envelope["meta"]
     assert "next" not in meta
     assert meta["warnings"] == ["The result suggests 'nowhere', but there is no such command."]
 
 
-def test_handoffs_where_they_are_asked_for(app: Tooli) -> None:
+def test_handoffs_are_added_with_detailed(app: Tooli) -> None:
     assert "next" not in invoke(app, "users", "list", "--json").envelope["meta"]
     done = invoke(app, "users", "list", "--json", "--response-format", "detailed")
     assert done.envelope["meta"]["next"] == [
@@ -97,17 +97,17 @@ def test_handoffs_where_they_are_asked_for(app: Tooli) -> None:
     ]
 
 
-def test_what_the_result_says_wins_over_handoffs(app: Tooli) -> None:
+def test_steps_of_the_result_replace_handoffs(app: Tooli) -> None:
     done = invoke(app, "one", "3", "--json", "--response-format", "detailed")
     assert done.envelope["meta"]["next"] == MORE
 
 
-def test_every_suggestion_is_a_line_that_parses(app: Tooli) -> None:
+def test_every_suggested_command_runs(app: Tooli) -> None:
     for step in MORE:
         assert invoke(app, *step["argv"][1:], "--json").exit_code == 0
 
 
-def test_a_failure_leads_nowhere(app: Tooli) -> None:
+def test_failure_has_no_next_steps(app: Tooli) -> None:
     done = invoke(app, "one", "x", "--json", "--response-format", "detailed")
     assert "next" not in done.envelope["meta"]
 
@@ -166,7 +166,7 @@ def test_handoffs_by_any_spelling() -> None:
 
 
 class TestOutputSchema:
-    def test_the_shape_of_the_result(self) -> None:
+    def test_schema_with_detailed(self) -> None:
         def tool() -> list[int]:
             return [1]
 
@@ -174,11 +174,11 @@ class TestOutputSchema:
         assert result.meta["output_schema"] == {"type": "array", "items": {"type": "integer"}}
         assert result.result == [1]
 
-    def test_nothing_to_say(self) -> None:
+    def test_no_schema_without_an_annotation(self) -> None:
         result = Files().add("list").app.options(detailed=True).call("list")
         assert "output_schema" not in result.meta
 
-    def test_only_when_asked(self) -> None:
+    def test_no_schema_without_detailed(self) -> None:
         def tool() -> int:
             return 1
 

@@ -1,4 +1,4 @@
-"""Budgets: whatever the result and the limit, the answer is whole JSON, fits, and leads on."""
+"""Size limits: every answer is valid JSON, fits the limit, and has a command for the rest."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def make(result: Any) -> Tooli:
 
 
 def follow(app: Tooli, *words: str) -> list[dict[str, Any]]:
-    """The answers from the first to the last, each by the first step that the one before says."""
+    """Return all answers. Each call after the first is the first next step of the answer before."""
     answers: list[dict[str, Any]] = []
     line = ["app", *words]
     while True:
@@ -76,7 +76,7 @@ def limit_of(answer: dict[str, Any]) -> int:
 
 
 def joined(answers: list[dict[str, Any]], result: Any) -> Any:
-    """What the answers say together."""
+    """Return the combined result of the answers."""
     parts = [answer["result"] for answer in answers if "result" in answer]
     if isinstance(result, list):
         return [record for part in parts for record in part]
@@ -104,7 +104,7 @@ def test_any_result_within_any_limit(result: Any, limit: int, unit: str) -> None
     st.integers(1, 8),
     st.integers(1, 8),
 )
-def test_limits_of_every_kind_at_once(result: Any, size: int, limit: int, items: int) -> None:
+def test_limits_of_all_kinds_together(result: Any, size: int, limit: int, items: int) -> None:
     app = make(result)
     words = ["--limit", str(limit), "--max-items", str(items), "--max-bytes", str(size)]
     answers = follow(app, "tool", *words, "--json")
@@ -116,7 +116,7 @@ def test_limits_of_every_kind_at_once(result: Any, size: int, limit: int, items:
 @settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
 @given(st.lists(VALUES.filter(lambda v: v is not None), max_size=30), st.integers(60, 2000))
 def test_lines_within_any_limit(result: list[Any], limit: int) -> None:
-    """Each line is a record, all of them are within the limit, and stderr says how to go on."""
+    """Each line is a record, all lines fit the limit, and stderr has the command for the rest."""
     app = make(result)
     for tool in ("tool", "stream"):
         found: list[Any] = []
@@ -139,7 +139,7 @@ def test_lines_within_any_limit(result: list[Any], limit: int) -> None:
 ROWS = [{"n": i, "text": "x" * 20} for i in range(100)]
 
 
-def test_what_is_cut_says_how_much_there_is() -> None:
+def test_meta_of_a_truncated_list() -> None:
     done = invoke(make(ROWS), "tool", "--max-bytes", "1500", "--json")
     meta = done.envelope["meta"]
     shown = len(done.result)
@@ -151,18 +151,18 @@ def test_what_is_cut_says_how_much_there_is() -> None:
     with open(truncated["full"]) as file:
         text = file.read()
     assert json.loads(text) == ROWS
-    assert text.count("\n") == 102, "a record a line"
+    assert text.count("\n") == 102, "one record per line"
     assert meta["next"][0]["argv"][:5] == ["app", "tool", "--max-bytes", "1500", "--json"]
     assert list(meta)[-3:] == ["page", "truncated", "next"]
 
 
-def test_tokens_are_estimated_as_everywhere() -> None:
+def test_max_tokens() -> None:
     done = invoke(make(ROWS), "tool", "--max-tokens", "400", "--json")
     assert estimate_tokens(done.stdout) <= 400
     assert done.envelope["meta"]["truncated"]["by"] == "max-tokens"
 
 
-def test_a_record_that_is_too_large_alone_is_not_shown_in_part() -> None:
+def test_single_record_that_is_too_large_has_a_preview() -> None:
     rows = [{"n": 1}, {"n": 2, "text": "y" * 5000}, {"n": 3}]
     app = make(rows)
     first = invoke(app, "tool", "--max-bytes", "800", "--json")
@@ -179,7 +179,7 @@ def test_a_record_that_is_too_large_alone_is_not_shown_in_part() -> None:
     assert invoke(app, *skipped[1:]).result == rows[2:]
 
 
-def test_an_object_keeps_its_form() -> None:
+def test_shortened_object_keeps_its_fields() -> None:
     value = {"numbers": list(range(900)), "text": "z" * 900, "deep": [{"a": "b" * 300}], "n": 7}
     done = invoke(make(value), "tool", "--max-bytes", "900", "--json")
     shown = done.result
@@ -194,7 +194,7 @@ def test_an_object_keeps_its_form() -> None:
 
 @pytest.mark.parametrize("result", [ROWS, {"a": "x" * 500}, "x" * 500])
 @pytest.mark.parametrize("most", [1, 50, 200])
-def test_less_than_the_smallest_answer_is_the_smallest_answer(result: Any, most: int) -> None:
+def test_limit_below_the_smallest_envelope(result: Any, most: int) -> None:
     done = invoke(make(result), "tool", "--max-bytes", str(most), "--json")
     assert done.ok
     assert len(done.stdout) < SMALLEST
@@ -202,18 +202,18 @@ def test_less_than_the_smallest_answer_is_the_smallest_answer(result: Any, most:
     assert done.envelope["meta"]["truncated"]["shown"] == 0
 
 
-def test_what_fits_says_nothing() -> None:
+def test_result_that_fits_is_not_changed() -> None:
     plain = invoke(make(ROWS), "tool", "--json").envelope
     fits = invoke(make(ROWS), "tool", "--max-bytes", "90000", "--max-items", "100", "--json")
     assert fits.envelope["meta"].keys() == plain["meta"].keys()
     assert fits.envelope["result"] == plain["result"]
 
 
-def test_only_a_command_line_keeps_the_whole() -> None:
+def test_only_the_command_line_saves_the_complete_result() -> None:
     assert "full" not in make(ROWS).call("tool", max_bytes=1500).meta["truncated"]
 
 
-def test_the_authors_limit_is_every_interfaces() -> None:
+def test_max_tokens_of_the_command() -> None:
     app = Tooli("app")
 
     @app.command(max_tokens=200)
@@ -243,7 +243,7 @@ def test_the_authors_limit_is_every_interfaces() -> None:
         ({"TOOLI_MAX_ITEMS": "9", "CODEX_CI": "1"}, 10240, "max-items"),
     ],
 )
-def test_callers_get_what_they_can_take(env: dict[str, str], most: int, by: str) -> None:
+def test_default_limits_of_agents_and_settings(env: dict[str, str], most: int, by: str) -> None:
     rows = [{"n": i, "text": "x" * 100} for i in range(2000)]
     done = invoke(make(rows), "tool", "--json", env=env)
     assert len(done.stdout) <= most
@@ -267,13 +267,13 @@ def test_explicit_limits_win(words: list[str], env: dict[str, str]) -> None:
     assert len(done.result) == 500
 
 
-def test_codex_takes_256_lines() -> None:
+def test_codex_gets_256_lines() -> None:
     done = invoke(make(list(range(1000))), "tool", "--jsonl", env={"CODEX_CI": "1"})
     assert done.lines == list(range(256))
     assert "Cut by max-lines: 256" in done.stderr
 
 
-def test_a_setting_that_is_no_number_is_named() -> None:
+def test_setting_that_is_not_a_number() -> None:
     done = invoke(make([1]), "tool", "--json", env={"TOOLI_MAX_BYTES": "ten"})
     assert done.exit_code == 2
     assert done.error is not None
@@ -281,8 +281,8 @@ def test_a_setting_that_is_no_number_is_named() -> None:
     assert "TOOLI_MAX_BYTES" in done.error["message"]
 
 
-def test_what_can_be_read_but_once_is_read_once() -> None:
-    """Measuring an answer does not use it up."""
+def test_iterators_in_a_result_are_read_once() -> None:
+    """Measuring an answer does not consume its iterators."""
     app = Tooli("app")
 
     @app.command()
