@@ -2,12 +2,12 @@
 
     commands() ──▶ Command ── source ──▶ a real function, once with Typer's Option
                       │                  and once with ours
-                      ╰── lines() ──▶ Line: the words of the command, and the same words
-                                      with the framework's flags among them
+                      ╰── lines() ──▶ Line: the arguments of the command, and the same
+                                      arguments mixed with the framework's flags
 
-A command is drawn as source text, because the reader looks at code objects. Words are
-drawn from pools made once per command (a text of the right kind, an odd one, a flag in
-each of its spellings), so that one draw gives one piece and failures shrink to few words.
+A command is drawn as source text, because tooli reads code objects. Arguments are drawn from
+pools that are made once per command (valid texts, unusual texts, each spelling of a flag), so
+that one draw gives one piece and a failing example is short.
 """
 
 from __future__ import annotations
@@ -29,18 +29,20 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
-# ------------------------------------------------------------------ how long, and from where
+# ------------------------------------------------------------------ number and seed of examples
 
-SEEDED = os.environ.get("TOOLI_FUZZ_SEED", "")
+FUZZ_SEED = os.environ.get("TOOLI_FUZZ_SEED", "")
 """Seed of the examples. By default every run has the same examples."""
 
 
-def examples_of(usual: int) -> int:
+def fuzz_example_count(usual: int) -> int:
     """Return the number of examples; TOOLI_FUZZ_EXAMPLES overrides it."""
     return int(os.environ.get("TOOLI_FUZZ_EXAMPLES", example_count(usual)))
 
 
-def quietly(count: int, name: str, given: Callable[..., Any], check: Callable[..., None]) -> None:
+def run_examples(
+    count: int, name: str, given: Callable[..., Any], check: Callable[..., None]
+) -> None:
     """Run a check on random examples. The name is the seed."""
     setup = settings(
         max_examples=count,
@@ -50,7 +52,7 @@ def quietly(count: int, name: str, given: Callable[..., Any], check: Callable[..
         phases=[Phase.generate],  # a failure names one small command and one line
         print_blob=False,
     )
-    seed(f"{name}{SEEDED}")(setup(given(check)))()
+    seed(f"{name}{FUZZ_SEED}")(setup(given(check)))()
 
 
 # ------------------------------------------------------------------ the types
@@ -73,7 +75,7 @@ class Rank(enum.IntEnum):
 
 
 class Mixed(enum.Enum):
-    """Values of several kinds, one of which looks like another."""
+    """Values of several types, some of which have the same text."""
 
     WORD = "a"
     LOUD = "A"
@@ -84,7 +86,7 @@ class Mixed(enum.Enum):
 
 
 class Patient(enum.Enum):
-    """Looks a second time for what it does not know."""
+    """Accepts more values by `_missing_`."""
 
     ONE = "one"
     TWO = "two"
@@ -94,8 +96,8 @@ class Patient(enum.Enum):
         return cls.ONE if value in ("uno", 1) else None
 
 
-def make_home(home: Path) -> None:
-    """The files that the paths below name; the tests run there."""
+def make_files(home: Path) -> None:
+    """Create the files that the paths below name. The tests run in this folder."""
     (home / "file.txt").write_text("text")
     (home / "dir").mkdir()
     (home / "link").symlink_to("file.txt")
@@ -116,13 +118,13 @@ _ODD_WORDS = ("", " ", "-", "--", "-5", "a=b", "é", "日本", "\udc80", "x\udcf
 
 @dataclass(frozen=True)
 class Family:
-    """One kind of value: texts that fit, texts that may not, and defaults as source."""
+    """One kind of value: valid texts, unusual texts, and defaults as source text."""
 
     good: tuple[str, ...]
     odd: tuple[str, ...]
     defaults: tuple[str, ...]
     odd_defaults: tuple[str, ...]
-    sorts: frozenset[str] = frozenset()  # "number", "choice", "path": which settings make sense
+    sorts: frozenset[str] = frozenset()  # "number", "choice", "path": decides which settings apply
 
 
 def _choice(good: str, odd: str, defaults: str, odd_defaults: str) -> Family:
@@ -239,11 +241,11 @@ _STRANGE = ("+p", "/s", "++plus", "---three")
 
 @dataclass(frozen=True)
 class Parameter:
-    """One parameter, as source text and as what a line may say to it."""
+    """One parameter: its source text, and the arguments that give it a value."""
 
     name: str
     families: tuple[str, ...]
-    many: str = ""  # "list", or what else gathers values
+    many: str = ""  # "list", "set" or "tuple": takes several values
     none: str = ""  # how None is allowed: "Optional" or "|"
     kind: str = "option"
     style: str = "annotated"  # "bare", "annotated", "default"
@@ -277,7 +279,7 @@ class Parameter:
 
     @property
     def has_default(self) -> bool:
-        """Whether Python sees a default: what follows must have one, too."""
+        """True if Python sees a default. The parameters after it must have one, too."""
         return self.default is not None or self.style == "default"
 
     @property
@@ -296,7 +298,7 @@ class Parameter:
 
     @cached_property
     def words(self) -> tuple[str, ...]:
-        """Every word that names the option."""
+        """All flags of the option."""
         if self.kind != "option":
             return ()
         plain = self.name.replace("_", "-")
@@ -308,18 +310,18 @@ class Parameter:
 
     @cached_property
     def variables(self) -> tuple[str, ...]:
-        """The environment variables that it reads."""
+        """The environment variables that the parameter reads."""
         names = eval(dict(self.settings).get("envvar", "()"))
         return (names,) if isinstance(names, str) else tuple(names)
 
     def texts(self, *, odd: bool = False) -> list[tuple[str, ...]]:
-        """The words of one value: one, or one for each place of a row."""
+        """Return the texts of one value: one text, or one for each item of a tuple."""
         pools = [FAMILIES[f].odd if odd else FAMILIES[f].good for f in self.families]
         if len(pools) == 1:
             return [(text,) for text in pools[0]]
         longest = max(map(len, pools))
         rows = [tuple(pool[i % len(pool)] for pool in pools) for i in range(longest)]
-        if odd:  # one odd text in a row that is good otherwise
+        if odd:  # one unusual text in an otherwise valid tuple
             for i in range(len(pools)):
                 good = [FAMILIES[f].good[0] for f in self.families]
                 for text in pools[i]:
@@ -327,7 +329,7 @@ class Parameter:
         return rows
 
     def pieces(self, *, odd: bool = False) -> list[tuple[str, ...]]:
-        """The words that give it a value, in every spelling."""
+        """Return the arguments that set the parameter, in every spelling."""
         if self.kind == "argument":
             texts = self.texts(odd=odd)
             return texts if odd else [row for row in texts if not any(t[0] == "-" for t in row)]
@@ -345,7 +347,7 @@ class Parameter:
 
 @dataclass(frozen=True)
 class Command:
-    """A command to be tried: its parameters, and the environment that it runs in."""
+    """A command to test: its parameters, and the environment that it runs in."""
 
     parameters: tuple[Parameter, ...]
     environment: tuple[tuple[str, str], ...] = ()
@@ -374,8 +376,8 @@ class Command:
         return f"\n{shown}{self.source}"
 
 
-def build(command: Command, option: object, argument: object) -> object:
-    """The command's function, with Typer's Option and Argument or with ours."""
+def build_function(command: Command, option: object, argument: object) -> object:
+    """Return the function of a command, with Typer's Option and Argument or with tooli's."""
     import typing
 
     space: dict[str, object] = {
@@ -391,12 +393,12 @@ def build(command: Command, option: object, argument: object) -> object:
 
 
 def factory(value: object) -> object:
-    """A default_factory that gives a value."""
+    """Return a default_factory that returns a value."""
     return lambda: value
 
 
 def _mostly(common: object, rare: object, share: int = 6) -> st.SearchStrategy:
-    """One of two strategies, the second once in a while."""
+    """Draw from the common strategy, and once in `share` + 1 times from the rare one."""
     return st.integers(0, share).flatmap(lambda n: rare if n == share else common)
 
 
@@ -419,7 +421,7 @@ def _parameters(draw: st.DrawFn, name: str, taken: set[str]) -> Parameter:
     if style == "bare":
         kind = "argument" if default is None else "option"
         if len(families) == 1 and not many and not none and default not in (None, "None"):
-            style = draw(_mostly(st.just("bare"), st.just("unsaid"), 12))
+            style = draw(_mostly(st.just("bare"), st.just("unannotated"), 12))
         return _unless_taken(Parameter(name, families, many, none, kind, style, (), default), taken)
     settings = draw(_settings(families, many, kind, default))
     if "default_factory" in settings:
@@ -439,7 +441,7 @@ def _parameters(draw: st.DrawFn, name: str, taken: set[str]) -> Parameter:
 
 
 def _unless_taken(parameter: Parameter, taken: set[str]) -> Parameter:
-    """Two parameters may not share a word: then it becomes an argument."""
+    """Return the parameter, or make it an argument if one of its flags is taken."""
     if taken.isdisjoint(parameter.words):
         taken.update(parameter.words)
         return parameter
@@ -459,7 +461,7 @@ def _unless_taken(parameter: Parameter, taken: set[str]) -> Parameter:
 
 @st.composite
 def _defaults(draw: st.DrawFn, families: tuple[str, ...], many: str, none: str) -> str | None:
-    """A default as source text; None where there is none."""
+    """Draw a default as source text; None for no default."""
     if draw(st.integers(0, 9)) < 4:
         return None
     odd = draw(st.integers(0, 7)) == 0
@@ -506,13 +508,13 @@ def _settings(
     if draw(st.integers(0, 5)) == 0:
         name, _, value = draw(st.sampled_from(_SHOWN)).partition("=")
         settings[name] = value
-    if _is_usual(default, families) and draw(st.integers(0, 7)) == 0:
+    if _is_valid_default(default, families) and draw(st.integers(0, 7)) == 0:
         settings["default_factory"] = f"factory({default})"
     return settings
 
 
-def _is_usual(default: str | None, families: tuple[str, ...]) -> bool:
-    """Whether a default is of the right types: what a factory makes is not left to Typer."""
+def _is_valid_default(default: str | None, families: tuple[str, ...]) -> bool:
+    """True if a default has the right type. The value of a factory is not converted by Typer."""
     usual = {"None", "", *(text for f in families for text in FAMILIES[f].defaults)}
     return default is not None and (
         default in usual or (default[0] in "[(" and usual.issuperset(default[1:-1].split(", ")))
@@ -521,7 +523,7 @@ def _is_usual(default: str | None, families: tuple[str, ...]) -> bool:
 
 @st.composite
 def _decls(draw: st.DrawFn, parameter: Parameter, taken: set[str]) -> tuple[str, ...]:
-    """Names of its own for an option, none of which another has."""
+    """Draw explicit flags for an option that no other parameter uses."""
     if draw(st.integers(0, 2)) == 0:
         return ()
     plain = f"--{parameter.name.replace('_', '-')}"
@@ -540,7 +542,7 @@ def _decls(draw: st.DrawFn, parameter: Parameter, taken: set[str]) -> tuple[str,
 
 @st.composite
 def commands(draw: st.DrawFn) -> Command:
-    """A command with up to five parameters."""
+    """Draw a command with up to five parameters."""
     names = draw(st.lists(st.sampled_from(_NAMES), max_size=5, unique=True))
     taken: set[str] = {"--help"}
     parameters: list[Parameter] = []
@@ -567,19 +569,19 @@ def commands(draw: st.DrawFn) -> Command:
 
 # ------------------------------------------------------------------ lines
 
-_QUIET = (
+_NEUTRAL_FLAGS = (
     *(("--json",), ("--quiet",), ("-q",), ("-v",), ("-vv",), ("-qv",), ("--verbose",)),
     *(("--output", "json"), ("--output=json",), ("-o", "json"), ("-ojson",), ("--jsonl",)),
     *(("--yes",), ("--no-input",), ("--response-format", "concise"), ("--print0",)),
     *(("--tooli-json",), ("--tooli-output", "json"), ("--tooli-quiet",), ("--tooli-output=json",)),
 )
-"""The framework's flags that do not change what the command receives."""
-_LOUD = (
+"""Framework flags that do not change the result of the command."""
+_EFFECTIVE_FLAGS = (
     *(("--output", "xml"), ("--json=1",), ("--quiet=",), ("--limit", "3"), ("--timeout=3",)),
     *(("--output=",), ("-oxml",), ("--tooli-nope",), ("--dry-run",), ("--response-format", "x")),
     *(("--tooli-limit", "3"), ("-qz",), ("--null",), ("--jsno",), ("--tooli-json=1",)),
 )
-"""Those that do, or that are wrong."""
+"""Framework flags that change the result, or that are invalid."""
 _NOISE = (
     *(("--zzz",), ("--zzz=1",), ("-z",), ("-zz",), ("-",), ("--",), ("--",), ("",), ("word",)),
     *(("-5",), ("-1.5",), ("--=",), ("-=",), ("---",), ("--=x",), ("surplus", "words"), ("+x",)),
@@ -589,9 +591,9 @@ _NOISE = (
 
 @dataclass(frozen=True)
 class Line:
-    """A command line: `plain` is what the command is told; `words` has the framework's flags, too.
+    """A command line: `words` with the framework's flags, and `plain` without them.
 
-    `plain` is None where the framework's part is wrong or changes the result.
+    `plain` is None if a framework flag is invalid or changes the result.
     """
 
     words: tuple[str, ...]
@@ -599,7 +601,7 @@ class Line:
 
 
 class Pool:
-    """What the lines of one command are made of."""
+    """The pieces from which the lines of one command are drawn."""
 
     def __init__(self, command: Command) -> None:
         own = command.words
@@ -607,19 +609,21 @@ class Pool:
         self.good = {p.name: p.pieces() for p in command.parameters}
         self.odd = {p.name: p.pieces(odd=True) or self.good[p.name] for p in command.parameters}
         self.short = [w for p in command.parameters if p.is_flag for w in p.words if len(w) == 2]
-        self.noise = [*_NOISE, *((w,) for w in self._near()), *((w,) for w in own)]
+        self.noise = [*_NOISE, *((w,) for w in self._near_flags()), *((w,) for w in own)]
         self.noise += [piece for pieces in self.good.values() for piece in pieces]
         self.noise += [piece for pieces in self.odd.values() for piece in pieces[:40]]
-        self.quiet = [words for words in _QUIET if _frameworks(words[0], own)]
-        self.sure = {
+        self.neutral_flags = [
+            words for words in _NEUTRAL_FLAGS if _is_framework_flag(words[0], own)
+        ]
+        self.complete_pieces = {
             piece
             for p in command.parameters
             if p.kind == "option"
             for piece in (*self.good[p.name], *self.odd[p.name])
         }
 
-    def _near(self) -> list[str]:
-        """Words that are almost flags: abbreviated, misspelled, in capitals, doubled, joined."""
+    def _near_flags(self) -> list[str]:
+        """Return words that are almost flags: abbreviated, misspelled, in capitals, joined."""
         found = [f"-{''.join(word[1] for word in self.short)}", *(f"{w}z" for w in self.short)]
         for parameter in self.parameters:
             for word in parameter.words:
@@ -630,22 +634,22 @@ class Pool:
         return [word for word in found if len(word) > 1]
 
 
-def _frameworks(flag: str, own: frozenset[str]) -> bool:
-    """Whether a word is the framework's although the command has flags of its own."""
+def _is_framework_flag(flag: str, own: frozenset[str]) -> bool:
+    """True if a flag belongs to the framework, because the command does not define it."""
     if flag[:2] != "--":
         return not any(f"-{letter}" in own for letter in flag[1:]) and flag not in own
     return flag.partition("=")[0] not in own
 
 
-def _complete(piece: tuple[str, ...], pool: Pool) -> bool:
-    """Whether the piece certainly takes none of the words that follow it."""
-    return piece in pool.sure or not any(word[:1] in ("-", "+", "/") for word in piece)
+def _is_complete(piece: tuple[str, ...], pool: Pool) -> bool:
+    """True if a piece certainly does not consume the arguments after it."""
+    return piece in pool.complete_pieces or not any(word[:1] in ("-", "+", "/") for word in piece)
 
 
 @st.composite
-def lines(draw: st.DrawFn, pool: Pool, fronts: tuple[tuple[str, ...], ...]) -> Line:
-    """A line; the first of `fronts` leads to the command, the others go astray."""
-    front = draw(_mostly(st.just(fronts[0]), st.sampled_from(fronts), 14))
+def lines(draw: st.DrawFn, pool: Pool, prefixes: tuple[tuple[str, ...], ...]) -> Line:
+    """Draw a line. The first of `prefixes` names the command; the others may be wrong."""
+    prefix = draw(_mostly(st.just(prefixes[0]), st.sampled_from(prefixes), 14))
     mode = draw(st.sampled_from(("good", "good", "odd", "noisy", "wild")))
     pieces: list[tuple[str, ...]] = []
     for parameter in pool.parameters:
@@ -662,24 +666,29 @@ def lines(draw: st.DrawFn, pool: Pool, fronts: tuple[tuple[str, ...], ...]) -> L
     if mode in ("noisy", "wild"):
         for piece in draw(st.lists(st.sampled_from(pool.noise), min_size=1, max_size=3)):
             pieces.insert(draw(st.integers(0, len(pieces))), piece)
-    whole = any(word[:1] == "-" for word in front)
-    line = draw(_sprinkled([front] if whole else [(word,) for word in front], pieces, pool))
-    if front != fronts[0] and any(piece[0][:1] == "-" for piece in pieces):
-        return Line(line.words, None)  # the command's own flags may be the framework's elsewhere
+    whole = any(word[:1] == "-" for word in prefix)
+    line = draw(
+        _insert_framework_flags([prefix] if whole else [(word,) for word in prefix], pieces, pool)
+    )
+    if prefix != prefixes[0] and any(piece[0][:1] == "-" for piece in pieces):
+        # Without the command, its flags may be read as framework flags.
+        return Line(line.words, None)
     return line
 
 
 @st.composite
-def _sprinkled(
-    draw: st.DrawFn, front: list[tuple[str, ...]], pieces: list[tuple[str, ...]], pool: Pool
+def _insert_framework_flags(
+    draw: st.DrawFn, prefix: list[tuple[str, ...]], pieces: list[tuple[str, ...]], pool: Pool
 ) -> Line:
-    """The pieces with the framework's flags between them, wherever those cannot be mistaken."""
-    every = [*front, *pieces]
-    sure = next((i for i, piece in enumerate(pieces) if not _complete(piece, pool)), len(pieces))
+    """Insert framework flags between the pieces, where no piece can consume them."""
+    every = [*prefix, *pieces]
+    complete_count = next(
+        (i for i, piece in enumerate(pieces) if not _is_complete(piece, pool)), len(pieces)
+    )
     plain: list[str] | None = [word for piece in every for word in piece]
-    last = 0 if front and front[-1][-1][:1] == "-" else len(front) + sure
+    last = 0 if prefix and prefix[-1][-1][:1] == "-" else len(prefix) + complete_count
     for kind in draw(st.lists(st.sampled_from("qqql"), max_size=2)):
-        flag = draw(st.sampled_from(pool.quiet if kind == "q" else _LOUD))
+        flag = draw(st.sampled_from(pool.neutral_flags if kind == "q" else _EFFECTIVE_FLAGS))
         if kind == "l":
             plain = None
         every.insert(draw(st.integers(0, last)), flag)

@@ -1,8 +1,8 @@
-"""Fast fit is pydantic: the same values with the same types, the same refusals at the same places.
+"""The fast conversion agrees with pydantic: same values, same types, same errors.
 
 Every example is one random plain annotation, as a parameter, and many random values for it.
-One exception is stated: pydantic refuses text with half a surrogate pair, which a file name
-that is not UTF-8 may hold and a command line may give.
+There is one exception: pydantic rejects text with a lone surrogate. File names that are not
+valid UTF-8 contain lone surrogates, so tooli accepts them.
 
     TOOLI_FUZZ_SEED=7 TOOLI_FUZZ_EXAMPLES=2000 pytest tests/lanes/test_fast_convert.py
 """
@@ -23,14 +23,14 @@ from hypothesis import event, given
 from hypothesis import strategies as st
 from tests.example_count import example_count
 from tests.lanes.generators import (
-    SEEDED,
+    FUZZ_SEED,
     Color,
     Level,
     Mixed,
     Patient,
     Rank,
-    examples_of,
-    quietly,
+    fuzz_example_count,
+    run_examples,
 )
 
 from tooli import Argument
@@ -40,11 +40,11 @@ from tooli.schema.convert_values import convert_value
 from tooli.schema.tool_reader import read_param
 
 VALUES = 60
-EXAMPLES = examples_of(200)
+EXAMPLES = fuzz_example_count(200)
 
 
 def test_number_of_values() -> None:
-    assert SEEDED or VALUES * EXAMPLES >= example_count(10_000)
+    assert FUZZ_SEED or VALUES * EXAMPLES >= example_count(10_000)
 
 
 # ------------------------------------------------------------------ annotations
@@ -56,11 +56,11 @@ class Bits(enum.Flag):
 
 
 class Empty(enum.Enum):
-    """No members: nothing fits."""
+    """An enum without members, which accepts no value."""
 
 
 class Home(type(Path())):  # type: ignore[misc]
-    """A path of its own kind."""
+    """A subclass of Path."""
 
 
 _LEAVES: tuple[Any, ...] = (
@@ -71,19 +71,19 @@ _LEAVES: tuple[Any, ...] = (
 _NUMBERS = st.sampled_from([0, 1, 3, -2, 10, 0.5, -1.5])
 
 
-class Wanted(NamedTuple):
-    """An annotation, and what Option(…) adds to it."""
+class AnnotatedCase(NamedTuple):
+    """An annotation, and the settings of its Argument(…)."""
 
     annotation: Any
     settings: dict[str, Any]
 
     def param(self) -> Any:
-        """The parameter as a function would have it."""
+        """Return the parameter that tooli reads from the annotation."""
         annotated = Annotated[self.annotation, Argument(**self.settings)]
         return read_param("x", annotated if self.settings else self.annotation, MISSING)
 
     def adapter(self) -> pydantic.TypeAdapter[Any]:
-        """Pydantic's reader of the same, with the bounds in its own words."""
+        """Return the TypeAdapter for the annotation, with the bounds as pydantic constraints."""
         if not self.settings:
             return pydantic.TypeAdapter(self.annotation)
         number = float if "float" in str(self.annotation) else int
@@ -120,8 +120,8 @@ _BOUNDED: dict[Any, Any] = {
 
 
 @st.composite
-def wanted(draw: st.DrawFn) -> Wanted:
-    """A plain annotation: a leaf, a collection, a row, or None as well."""
+def annotated_cases(draw: st.DrawFn) -> AnnotatedCase:
+    """Draw a plain annotation: a scalar, a collection, a tuple, or an optional one."""
     leaf = draw(st.sampled_from(_LEAVES))
     form = draw(st.sampled_from(("leaf", "leaf", "list", "row", "set", "maybe", "deep", "bound")))
     if form == "bound":
@@ -129,10 +129,12 @@ def wanted(draw: st.DrawFn) -> Wanted:
         bounds = _NUMBERS if "float" in str(annotation) else st.integers(-5, 10)
         sides = draw(st.sampled_from((("min",), ("max",), ("min", "max"))))
         settings = {side: draw(bounds) for side in sides}
-        return Wanted(annotation, {**settings, "clamp": True} if draw(st.booleans()) else settings)
+        return AnnotatedCase(
+            annotation, {**settings, "clamp": True} if draw(st.booleans()) else settings
+        )
     if form == "row":
         others = draw(st.lists(st.sampled_from(_LEAVES), max_size=2))
-        return Wanted(tuple[(leaf, *others)], {})  # type: ignore[misc]
+        return AnnotatedCase(tuple[(leaf, *others)], {})  # type: ignore[misc]
     makers: dict[str, Any] = {
         "leaf": lambda: leaf,
         "list": lambda: draw(st.sampled_from((list[leaf], list[leaf] | None))),
@@ -142,22 +144,22 @@ def wanted(draw: st.DrawFn) -> Wanted:
             st.sampled_from((list[list[leaf]], list[leaf | None], dict[str, leaf], leaf | int))
         ),
     }
-    return Wanted(makers[form](), {})
+    return AnnotatedCase(makers[form](), {})
 
 
 # ------------------------------------------------------------------ values
 
 
 class Text(str):
-    """Text of its own kind."""
+    """A subclass of str."""
 
 
 class Whole(int):
-    """An integer of its own kind."""
+    """A subclass of int."""
 
 
 class Real(float):
-    """A number of its own kind."""
+    """A subclass of float."""
 
 
 _ODD: tuple[Any, ...] = (
@@ -219,22 +221,22 @@ _values = st.recursive(
 # ------------------------------------------------------------------ the comparison
 
 
-def agree(one: object, other: object) -> bool:
-    """Equal, and of equal types all the way down; NaN is NaN, and -0.0 is not 0.0."""
+def is_equal(one: object, other: object) -> bool:
+    """True if two values and the types of all their parts are equal. NaN equals NaN."""
     if type(one) is not type(other):
         return False
     if isinstance(one, dict) and isinstance(other, dict):
-        return one.keys() == other.keys() and all(agree(one[k], other[k]) for k in one)
+        return one.keys() == other.keys() and all(is_equal(one[k], other[k]) for k in one)
     if isinstance(one, (list, tuple)) and isinstance(other, (list, tuple)):
-        return len(one) == len(other) and all(map(agree, one, other))
+        return len(one) == len(other) and all(map(is_equal, one, other))
     if isinstance(one, (set, frozenset)) and isinstance(other, (set, frozenset)):
         return sorted(map(repr, one)) == sorted(map(repr, other))
     return repr(one) == repr(other) if isinstance(one, float) else one == other
 
 
-def compare(want: Wanted, values: list[Any]) -> None:
-    """Ask both, value by value."""
-    param, adapter = want.param(), want.adapter()
+def compare(case: AnnotatedCase, values: list[Any]) -> None:
+    """Assert that tooli and pydantic agree about each value."""
+    param, adapter = case.param(), case.adapter()
     for value in values:
         ours = theirs = None
         places: list[Any] = []
@@ -242,39 +244,41 @@ def compare(want: Wanted, values: list[Any]) -> None:
             theirs = adapter.validate_python(value)
         except pydantic.ValidationError as failure:
             places = [error["loc"] for error in failure.errors(include_url=False)]
-        except TypeError:  # a Flag of Python 3.10 breaks over it, and pydantic with it
+        except TypeError:  # raised by enum.Flag on Python 3.10
             places = [()]
         event("refused" if places else "fitted")
-        about = f"{want} and {value!r}: pydantic gives {theirs!r}, or refuses {places}"
+        about = f"{case} and {value!r}: pydantic gives {theirs!r}, or refuses {places}"
         try:
             ours = convert_value(param, value)
-        except ConversionError as misfit:
-            found = [reason.location for reason in (misfit, *misfit.other_errors)]
+        except ConversionError as error_of_tooli:
+            found = [reason.location for reason in (error_of_tooli, *error_of_tooli.other_errors)]
             assert places, f"refused at {found}: {about}"
-            if not want.settings:
+            if not case.settings:
                 assert found == places, f"refused at {found}: {about}"
         else:
-            assert not places and agree(ours, theirs), f"fitted as {ours!r}: {about}"
+            assert not places and is_equal(ours, theirs), f"fitted as {ours!r}: {about}"
 
 
 class Example(NamedTuple):
     """An annotation, and values for it."""
 
-    want: Wanted
+    case: AnnotatedCase
     values: list[Any]
 
     def _repr_pretty_(self, printer: Any, cycle: bool) -> None:
-        printer.text(repr(self.want))
+        printer.text(repr(self.case))
 
 
-def test_fast_conversion_is_pydantic() -> None:
+def test_fast_conversion_agrees_with_pydantic() -> None:
     seen = 0
 
-    def fit_alike(example: Example) -> None:
+    def check_example(example: Example) -> None:
         nonlocal seen
         seen += len(example.values)
         compare(*example)
 
     values = st.lists(_values, min_size=VALUES, max_size=VALUES)
-    quietly(EXAMPLES, "fits", given(st.builds(Example, wanted(), values)), fit_alike)
+    run_examples(
+        EXAMPLES, "fits", given(st.builds(Example, annotated_cases(), values)), check_example
+    )
     assert seen >= EXAMPLES * VALUES

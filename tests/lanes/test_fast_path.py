@@ -27,16 +27,16 @@ from hypothesis import assume, event, given
 from hypothesis import strategies as st
 from tests.example_count import example_count
 from tests.lanes.generators import (
-    SEEDED,
+    FUZZ_SEED,
     Command,
     Line,
     Pool,
-    build,
+    build_function,
     commands,
-    examples_of,
+    fuzz_example_count,
     lines,
-    make_home,
-    quietly,
+    make_files,
+    run_examples,
 )
 from typer.main import get_command
 
@@ -51,7 +51,7 @@ if TYPE_CHECKING:
     from tooli.core.call import Call, Outcome
 
 LINES = 40
-EXAMPLES = examples_of(100)
+EXAMPLES = fuzz_example_count(100)
 FORMS: dict[str, tuple[tuple[str, ...], ...]] = {
     "single": ((),),
     "light": ((),),
@@ -63,23 +63,23 @@ FORMS: dict[str, tuple[tuple[str, ...], ...]] = {
         *(("-fx", "command"), ("--no-flag", "command"), ("-n",), ("--nun=5", "command")),
     ),
 }
-"""How an app can be built, and what may stand before the words of its command.
+"""The forms of an app, each with the arguments that may precede those of its command.
 
-`light` has tooli's own Option and Argument; `hooked` has a callback, so that only Typer can run
-it: there the reader's part is to take the framework's flags out of the line.
+`light` uses tooli's own Option and Argument. `hooked` has a callback, so that only Typer can run
+it: there tooli's parser only removes the framework's flags from the line.
 """
 
 
 def test_number_of_lines() -> None:
-    assert SEEDED or LINES * EXAMPLES * len(FORMS) >= example_count(20_000)
+    assert FUZZ_SEED or LINES * EXAMPLES * len(FORMS) >= example_count(20_000)
 
 
-# ------------------------------------------------------------------ three engines
+# ------------------------------------------------------------------ the three parsers
 
 
 @pytest.fixture(autouse=True, scope="module")
-def alike() -> Iterator[None]:
-    """Tokens of plans do not differ from call to call; no process is started for a deadline."""
+def make_calls_deterministic() -> Iterator[None]:
+    """Give all plans the same token, and start no process for a timeout."""
     with (
         mock.patch("tooli.stages.dry_run.encode_plan_token", lambda *_: "token"),
         mock.patch("tooli.stages.timeout.can_fork", lambda: False),
@@ -97,7 +97,7 @@ class Verdict(NamedTuple):
     field: str | None = None
 
 
-class Recorded(CommandOutput):
+class RecordedOutput(CommandOutput):
     """An output that keeps the outcome instead of writing it."""
 
     outcome: Outcome
@@ -135,8 +135,8 @@ _CODES = {
 }
 
 
-def ask_plain_typer(command: Any, words: tuple[str, ...]) -> Verdict:
-    """Typer's own answer, and what it means in our codes; a crash has none."""
+def run_plain_typer(command: Any, words: tuple[str, ...]) -> Verdict:
+    """Return the result of plain Typer with the matching error code; a crash has no code."""
     try:
         return Verdict(True, command.main(list(words), prog_name="prog", standalone_mode=False))
     except Exception as exc:
@@ -149,14 +149,14 @@ def ask_plain_typer(command: Any, words: tuple[str, ...]) -> Verdict:
         return Verdict(False, None, 2, code, getattr(getattr(exc, "param", None), "name", None))
 
 
-def agree(one: object, other: object) -> bool:
-    """Equal, and of equal types all the way down; NaN is NaN, and -0.0 is not 0.0."""
+def is_equal(one: object, other: object) -> bool:
+    """True if two values and the types of all their parts are equal. NaN equals NaN."""
     if type(one) is not type(other):
         return False
     if isinstance(one, dict) and isinstance(other, dict):
-        return one.keys() == other.keys() and all(agree(one[k], other[k]) for k in one)
+        return one.keys() == other.keys() and all(is_equal(one[k], other[k]) for k in one)
     if isinstance(one, (list, tuple)) and isinstance(other, (list, tuple)):
-        return len(one) == len(other) and all(map(agree, one, other))
+        return len(one) == len(other) and all(map(is_equal, one, other))
     if isinstance(one, (float, set)):
         return repr(one) == repr(other)
     return one == other
@@ -178,12 +178,12 @@ def _hook(
 
 
 _TEXTUAL = not hasattr(typer.core, "RuntimeParam")
-"""Older Typers take whatever has no annotation for text."""
+"""Older versions of Typer treat parameters without an annotation as text."""
 _HOOKS = ("num", "flag", "two")
 
 
-def arrange(form: str, make: Callable[..., Any], fn: Any) -> Any:
-    """An app of that form around the function."""
+def make_app(form: str, make: Callable[..., Any], fn: Any) -> Any:
+    """Return an app of a form with the function as its command."""
     app = make()
     if form == "hooked":
         app.callback()(_hook)
@@ -200,21 +200,23 @@ def arrange(form: str, make: Callable[..., Any], fn: Any) -> Any:
     return app
 
 
-def our_app(form: str, command: Command) -> Any:
-    """The command in a Tooli."""
+def make_tooli_app(form: str, command: Command) -> Any:
+    """Return a Tooli app with the command."""
     source = tooli if form == "light" else typer
-    fn = build(command, source.Option, source.Argument)
-    return arrange(form, lambda: tooli.Tooli("prog", default_output="json"), fn)
+    fn = build_function(command, source.Option, source.Argument)
+    return make_app(form, lambda: tooli.Tooli("prog", default_output="json"), fn)
 
 
-def plain_command(form: str, command: Command) -> Any:
-    """Plain Typer's command; None where Typer does not know the types, or mistakes them."""
+def make_typer_command(form: str, command: Command) -> Any:
+    """Return the command of plain Typer; None if Typer does not support its types."""
     if any(p.many in ("set", "tuple") for p in command.parameters):
         return None
-    if form == "light" and _TEXTUAL and any(p.style == "unsaid" for p in command.parameters):
+    if form == "light" and _TEXTUAL and any(p.style == "unannotated" for p in command.parameters):
         return None
     try:
-        return get_command(arrange(form, typer.Typer, build(command, typer.Option, typer.Argument)))
+        return get_command(
+            make_app(form, typer.Typer, build_function(command, typer.Option, typer.Argument))
+        )
     except (AssertionError, RuntimeError):
         return None
 
@@ -223,7 +225,7 @@ def plain_command(form: str, command: Command) -> Any:
 
 
 class Tally:
-    """How many lines there were, and who decided them."""
+    """Counts the lines, and which path handled them."""
 
     def __init__(self) -> None:
         self.lines = self.deferred = self.converted = self.plain = self.good = 0
@@ -233,14 +235,18 @@ class Tally:
 
 
 def compare(form: str, command: Command, drawn: list[Line], tally: Tally) -> None:
-    """Ask all three, line by line."""
-    app = our_app(form, command)
+    """Assert that the fast path, the Typer path and plain Typer agree about each line."""
+    app = make_tooli_app(form, command)
     before = [run_fast_path(app, line.words, tally) for line in drawn]
-    opened = get_command(app)
-    oracle = plain_command(form, command)
+    typer_command = get_command(app)
+    plain_command = make_typer_command(form, command)
     for line, fast in zip(drawn, before, strict=True):
-        slow = Recorded(app, list(line.words), opened).verdict()
-        plain = ask_plain_typer(oracle, line.plain) if oracle and line.plain is not None else None
+        slow = RecordedOutput(app, list(line.words), typer_command).verdict()
+        plain = (
+            run_plain_typer(plain_command, line.plain)
+            if plain_command and line.plain is not None
+            else None
+        )
         about = (
             f"about{command!r}\n{form}: {list(line.words)!r}\n"
             f"\nfast  {fast}\nslow  {slow}\nplain {plain}"
@@ -250,7 +256,7 @@ def compare(form: str, command: Command, drawn: list[Line], tally: Tally) -> Non
         if plain is not None:
             tally.plain += 1
             tally.good += plain.ok
-            assert as_plain_typer(fast or slow, plain), f"Typer disagrees {about}"
+            assert agrees_with_plain_typer(fast or slow, plain), f"Typer disagrees {about}"
     for line, fast in zip(drawn[:3], before, strict=False):  # now that Typer has the commands
         again = run_fast_path(app, line.words)
         assert again == fast or same_verdict(again, fast), f"{command!r}{line}: {again} {fast}"
@@ -258,7 +264,7 @@ def compare(form: str, command: Command, drawn: list[Line], tally: Tally) -> Non
 
 def run_fast_path(app: Any, words: tuple[str, ...], tally: Tally | None = None) -> Verdict | None:
     """Return the verdict of the fast path; None if it leaves the line to Typer."""
-    output = Recorded(app, list(words))
+    output = RecordedOutput(app, list(words))
     needs_typer = main._needs_typer(output.invocation)
     verdict = None if needs_typer else output.verdict()
     if tally is not None:
@@ -270,21 +276,21 @@ def run_fast_path(app: Any, words: tuple[str, ...], tally: Tally | None = None) 
 
 
 def same_verdict(one: Verdict | None, other: Verdict | None) -> bool:
-    """True if two paths agree."""
+    """True if two paths is_equal."""
     if one is None or other is None:
         return one is other
-    return one[0] == other[0] and one[2:] == other[2:] and agree(one.value, other.value)
+    return one[0] == other[0] and one[2:] == other[2:] and is_equal(one.value, other.value)
 
 
-def as_plain_typer(ours: Verdict, plain: Verdict) -> bool:
-    """True if we agree with plain Typer, which names the parameter only for invalid values."""
+def agrees_with_plain_typer(ours: Verdict, plain: Verdict) -> bool:
+    """True if we is_equal with plain Typer, which names the parameter only for invalid values."""
     if plain.ok or ours.ok:
-        return plain.ok == ours.ok and agree(ours.value, plain.value)
+        return plain.ok == ours.ok and is_equal(ours.value, plain.value)
     if plain.code is None or ours.code == "E1007":
-        return True  # it crashed; or `-output` is `-o utput` for us
+        return True  # Typer crashed, or tooli reads `-output` as `-o utput`
     if ours.code == "E1001" and plain.field in _HOOKS:
-        return True  # its callback stopped before it looked for the command
-    field = (ours.field or "").partition(".")[0]  # we name the item of a list, too
+        return True  # the callback of plain Typer failed before it looked for the command
+    field = (ours.field or "").partition(".")[0]  # tooli also names the item of a list
     return plain.code == ours.code and (plain.field is None or plain.field == field)
 
 
@@ -294,7 +300,7 @@ def as_plain_typer(ours: Verdict, plain: Verdict) -> bool:
 @pytest.fixture(autouse=True, scope="module")
 def _home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     home = tmp_path_factory.mktemp("lanes")
-    make_home(home)
+    make_files(home)
     kept = {k: v for k, v in os.environ.items() if not k.startswith(("TOOLI_", "FUZZ_"))}
     before = os.getcwd()
     os.chdir(home)
@@ -324,12 +330,12 @@ def examples(draw: st.DrawFn, form: str, count: int = LINES) -> Example:
 def test_fast_path_agrees_with_typer(form: str) -> None:
     tally = Tally()
 
-    def agree_about(example: Example) -> None:
+    def check_example(example: Example) -> None:
         command, drawn = example
         with mock.patch.dict(os.environ, dict(command.environment)):
             compare(form, command, drawn, tally)
 
-    quietly(EXAMPLES, f"lanes_{form}", given(examples(form)), agree_about)
+    run_examples(EXAMPLES, f"lanes_{form}", given(examples(form)), check_example)
     print(form, tally)
     assert tally.lines >= EXAMPLES * LINES
     if form != "hooked":
@@ -340,24 +346,29 @@ def test_fast_path_agrees_with_typer(form: str) -> None:
 
 
 @pytest.mark.parametrize("form", ["single", "nested"])
-def test_documents_agree(form: str) -> None:
+def test_fast_path_and_typer_print_the_same(form: str) -> None:
     """The app and Typer's command print the same text."""
 
-    def print_the_same(example: Example) -> None:
+    def check_output(example: Example) -> None:
         command, drawn = example
         assume(not any("Literal" in p.annotation[1:] for p in command.parameters))
         with mock.patch.dict(os.environ, dict(command.environment)):
-            app, other = our_app(form, command), our_app(form, command)
-            opened = get_command(other)
+            app, other = make_tooli_app(form, command), make_tooli_app(form, command)
+            typer_command = get_command(other)
             for line in drawn:
-                fast, slow = _printed(app, line.words), _printed(opened.main, line.words)
+                fast, slow = (
+                    _run_and_capture(app, line.words),
+                    _run_and_capture(typer_command.main, line.words),
+                )
                 assert fast == slow, f"{command!r}\n{list(line.words)}"
 
-    quietly(examples_of(40), f"documents_{form}", given(examples(form, 10)), print_the_same)
+    run_examples(
+        fuzz_example_count(40), f"documents_{form}", given(examples(form, 10)), check_output
+    )
 
 
-def _printed(run: Callable[..., Any], words: tuple[str, ...]) -> tuple[list[Any], Any]:
-    """What a line prints, as JSON documents without their times, and what it returns."""
+def _run_and_capture(run: Callable[..., Any], words: tuple[str, ...]) -> tuple[list[Any], Any]:
+    """Return the printed JSON documents without their durations, and the returned value."""
     out = io.StringIO()
     with contextlib.redirect_stdout(out), contextlib.redirect_stderr(io.StringIO()):
         code = run(list(words), prog_name="prog", standalone_mode=False)

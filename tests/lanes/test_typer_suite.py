@@ -1,4 +1,4 @@
-"""Typer's own suite passes with ``Tooli`` in ``Typer``'s place, but for what is named."""
+"""Typer's own test suite passes with ``Tooli`` instead of ``Typer``, except for known tests."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ pytestmark = [pytest.mark.typer_suite, pytest.mark.xdist_group("typer_suite")]
 
 @pytest.mark.parametrize("version", VERSIONS)
 def test_typer_suite(version: str) -> None:
-    """At most the known tests are lost, and all of those still are."""
+    """Exactly the known tests fail."""
     comparison = compare(version)
     if comparison.problems():
         pytest.fail(comparison.report(), pytrace=False)

@@ -1,4 +1,4 @@
-"""An app with a command for every rule of the policy table; each notes that it ran."""
+"""An app with a command for every rule of the policy table. Each command records its runs."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
-# A new rule: a row in tooli.policy.rules.RULES, a command here, its cases below.
+# For a new rule in tooli.policy.rules.RULES, add a command here and its cases below.
 COMMANDS: dict[str, dict[str, Any]] = {
     "forbidden": {"danger_level": "forbidden", "auth": []},
     "auth": {},
@@ -43,14 +43,14 @@ CASES: dict[str, list[Case]] = {
     "undeclared": [Case("undeclared"), Case("undeclared", {}, YES)],
     "escapes": [Case("escapes"), Case("escapes", {}, YES)],
 }
-"""The calls that each rule is about."""
+"""The calls that each rule applies to."""
 
 
 def make(policy: str, note: Callable[[str], Any]) -> Tooli:
-    """The app under a policy."""
+    """Return the app under a policy. Each command calls `note` with its name."""
     app = Tooli("policed", version="1.0", security_policy=policy)
 
-    def noting(name: str) -> Callable[[], str]:
+    def make_command(name: str) -> Callable[[], str]:
         def run() -> str:
             if name == "undeclared":
                 os.listdir(os.path.expanduser("~"))
@@ -60,10 +60,10 @@ def make(policy: str, note: Callable[[str], Any]) -> Tooli:
         return run
 
     for name, text in COMMANDS.items():
-        app.command(name, **text)(noting(name))
+        app.command(name, **text)(make_command(name))
     return app
 
 
 if __name__ == "__main__":
-    place = Path(os.environ["NOTED"])
-    make(os.environ["POLICED"], lambda name: place.write_text(name))()
+    record = Path(os.environ["NOTED"])
+    make(os.environ["POLICED"], lambda name: record.write_text(name))()

@@ -1,4 +1,4 @@
-"""Inputs, secrets and outputs: one and the same envelope through every interface, and no canary."""
+"""Inputs, secrets and outputs: every interface returns the same envelope, without secrets."""
 
 from __future__ import annotations
 
@@ -145,7 +145,7 @@ CASES = [
     "case", CASES, ids=lambda case: f"{case.tool} {case.argv or case.arguments}"
 )
 @pytest.mark.parametrize("real", [False, True], ids=["light", "typer"])
-def test_the_interfaces_agree(home: Path, monkeypatch, case: Case, real: bool) -> None:
+def test_interfaces_agree(home: Path, monkeypatch, case: Case, real: bool) -> None:
     monkeypatch.chdir(home)
     (home / "token").write_text(CANARY + "\n")
     app = make()
@@ -157,8 +157,8 @@ def test_the_interfaces_agree(home: Path, monkeypatch, case: Case, real: bool) -
 
 
 @pytest.mark.parametrize("case", [c for c in CASES if c.tool in ("login", "pin", "drop")], ids=str)
-def test_no_interface_says_what_a_secret_is(home: Path, monkeypatch, capfd, case: Case) -> None:
-    """Neither in its answer nor beside it."""
+def test_no_interface_outputs_a_secret(home: Path, monkeypatch, capfd, case: Case) -> None:
+    """The secret is neither in the answer nor on stdout or stderr."""
     monkeypatch.chdir(home)
     (home / "token").write_text(CANARY + "\n")
     app = make()

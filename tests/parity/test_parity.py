@@ -1,4 +1,4 @@
-"""The keystone: every case through every interface gives one and the same envelope."""
+"""Every case returns the same envelope through every interface."""
 
 from __future__ import annotations
 
@@ -38,32 +38,32 @@ every_case = pytest.mark.parametrize("case", [pytest.param(c, id=_name(r, c)) fo
 
 
 @pytest.fixture(scope="module")
-def real() -> Tooli:
-    """The zoo after Typer has taken it over."""
+def typer_app() -> Tooli:
+    """The zoo app after it has loaded Typer."""
     app = make_app()
     assert app.registered_commands
     return app
 
 
 @every_case
-def test_the_interfaces_of_a_light_app_agree(case: Case) -> None:
+def test_interfaces_of_an_app_without_typer_agree(case: Case) -> None:
     assert_parity(make_app(), case.replace(skip={**case.skip, **WITHOUT_TYPER}))
 
 
 @every_case
-def test_the_interfaces_of_a_real_typer_agree(real: Tooli, case: Case) -> None:
-    assert_parity(real, case)
+def test_interfaces_of_an_app_with_typer_agree(typer_app: Tooli, case: Case) -> None:
+    assert_parity(typer_app, case)
 
 
 @pytest.mark.parametrize("case", [pytest.param(c, id=_name("single", c)) for c in cases.SINGLE])
-def test_the_interfaces_of_an_app_of_one_command_agree(case: Case) -> None:
+def test_interfaces_of_an_app_with_one_command_agree(case: Case) -> None:
     app = make_single()
     assert_parity(app, case)
     assert_parity(app, case)
 
 
 @pytest.mark.parametrize("case", [pytest.param(c, id=_name("called", c)) for c in cases.CALLED])
-def test_the_interfaces_of_an_app_that_typer_reads_agree(case: Case) -> None:
+def test_interfaces_of_an_app_with_a_callback_agree(case: Case) -> None:
     app = make_called()
     assert_parity(app, case)
     assert_parity(app, case)
@@ -77,7 +77,7 @@ def test_the_interfaces_of_an_app_that_typer_reads_agree(case: Case) -> None:
         (Case("users.admin.promote", {"name": "x"}), "zoo.users.admin.promote"),
     ],
 )
-def test_meta_names_the_app_and_the_whole_path(case: Case, tool: str) -> None:
+def test_meta_has_the_full_name_of_the_tool(case: Case, tool: str) -> None:
     meta = assert_parity(make_app(), case)["meta"]
     assert meta == {"tool": tool, "version": "1.2.0"}
 
@@ -91,8 +91,8 @@ def test_meta_names_the_app_and_the_whole_path(case: Case, tool: str) -> None:
     ],
 )
 @pytest.mark.parametrize("make", [make_app, make_single, make_called])
-def test_the_suggested_line_works(make: Callable[[], Tooli], case: Case) -> None:
-    """What an error suggests as machine-applicable is a line that runs."""
+def test_suggested_command_runs(make: Callable[[], Tooli], case: Case) -> None:
+    """A suggestion that is machine-applicable has a command line that runs."""
     app = make()
     suggestion = CallInterface(app).send_case(case).envelope["error"]["suggestion"]
     assert suggestion["applicability"] == "machine_applicable"
@@ -100,8 +100,8 @@ def test_the_suggested_line_works(make: Callable[[], Tooli], case: Case) -> None
     assert done.ok, done.stdout
 
 
-def test_both_errors_at_once() -> None:
-    """The example of the issue: one misspelled name, one wrong value, two errors."""
+def test_all_input_errors_are_listed() -> None:
+    """A misspelled name and an invalid value are two errors."""
     error = make_app().call("find-files", root=3, patern="x").to_dict()["error"]
     assert [one["field"] for one in error["details"]["errors"]] == ["patern", "root"]
 

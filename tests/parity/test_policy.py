@@ -1,4 +1,4 @@
-"""Every rule of the policy table × policy × interface: the same decision, with the same code."""
+"""Every rule of the policy table has the same verdict on every interface, for each policy."""
 
 from __future__ import annotations
 
@@ -48,13 +48,13 @@ def words(case: Case) -> list[str]:
     return [case.tool, *(["--yes"] if case.options else [])]
 
 
-def test_every_rule_has_its_calls() -> None:
+def test_every_rule_has_cases() -> None:
     assert CASES.keys() == RULES.keys()
     assert {case.tool for cases in CASES.values() for case in cases} == COMMANDS.keys()
 
 
-CONTRACT = {
-    # rule: what happens under off, standard, strict; "?" where a human may be asked instead
+EXPECTED_VERDICTS = {
+    # rule: verdict under off, standard, strict; "?": a human may be asked instead
     "forbidden": ("E2000", "E2000", "E2000"),
     "auth": ("runs", "runs", "E2002"),
     "scope": ("runs", "warns", "E2001"),
@@ -68,7 +68,7 @@ CONTRACT = {
 }
 
 
-def test_the_table_is_the_contracts() -> None:
+def test_rules_match_the_documented_verdicts() -> None:
     def short(verdict: Verdict) -> str:
         if verdict.code is None:
             return "warns" if verdict.adds_warning else "runs"
@@ -77,14 +77,14 @@ def test_the_table_is_the_contracts() -> None:
     assert {
         name: tuple(short(rule.verdict_for(policy)) for policy in POLICIES)
         for name, rule in RULES.items()
-    } == CONTRACT
+    } == EXPECTED_VERDICTS
 
 
-# ------------------------------------------------------------------ where nobody can be asked
+# ------------------------------------------------------------------ nobody can be asked
 
 
 @every_cell
-def test_through_every_interface(policy: str, case: Case, verdict: Verdict) -> None:
+def test_verdict_on_every_interface(policy: str, case: Case, verdict: Verdict) -> None:
     ran: list[str] = []
     app = make(policy, ran.append)
     answer = assert_parity(app, case)
@@ -101,68 +101,70 @@ def test_through_every_interface(policy: str, case: Case, verdict: Verdict) -> N
 
 
 @every_cell
-def test_a_dry_run_through_every_interface(policy: str, case: Case, verdict: Verdict) -> None:
+def test_dry_run_on_every_interface(policy: str, case: Case, verdict: Verdict) -> None:
     ran: list[str] = []
     options = {**case.options, "dry_run": True}
     answer = assert_parity(make(policy, ran.append), case.replace(options=options))
     assert ran == []
     if answer["ok"]:
         assert answer["meta"]["dry_run"] is True
-    else:  # who may not run it at all may not plan it, either
+    else:  # a caller who may not run the command may not plan it
         assert answer["error"]["code"] == verdict.code
         assert verdict.code in ("E2000", "E2001", "E2002")
 
 
-class Outside:
-    """The app as a process of its own."""
+class AppProcess:
+    """The environment of an app in its own process, and whether its command ran."""
 
     def __init__(self, folder: Path, policy: str) -> None:
-        self.noted = folder / "noted"
+        self.record = folder / "record"
         self.env = environment(
             TERM="xterm-256color",
             POLICED=policy,
-            NOTED=str(self.noted),
+            NOTED=str(self.record),
             TOOLI_STATE_DIR=str(folder / "state"),
         )
 
     @property
     def ran(self) -> bool:
-        return self.noted.exists()
+        return self.record.exists()
 
 
 @every_cell
-def test_through_a_pipe(policy: str, case: Case, verdict: Verdict, tmp_path: Path) -> None:
-    outside = Outside(tmp_path, policy)
-    done = run_outside(APP, *words(case), "--json", env=outside.env)
+def test_verdict_without_a_terminal(
+    policy: str, case: Case, verdict: Verdict, tmp_path: Path
+) -> None:
+    process = AppProcess(tmp_path, policy)
+    done = run_outside(APP, *words(case), "--json", env=process.env)
     found = only_envelope(done.out)
-    assert found["ok"] is outside.ran is (verdict.code is None)
+    assert found["ok"] is process.ran is (verdict.code is None)
     assert found.get("error", {}).get("code") == verdict.code
     assert done.err == b""
 
 
-# ------------------------------------------------------------------ where a person is
+# ------------------------------------------------------------------ a user at a terminal
 
 QUESTION = b"Run it? [y/N] "
-DARE = b"Type grave to run it: "
+TYPED_QUESTION = b"Type grave to run it: "
 
 
 def question_of(case: Case) -> tuple[bytes, bytes]:
-    return (DARE, b"grave\n") if case.tool == "grave" else (QUESTION, b"y\n")
+    return (TYPED_QUESTION, b"grave\n") if case.tool == "grave" else (QUESTION, b"y\n")
 
 
 @at_a_terminal
 @every_cell
-def test_at_a_terminal(policy: str, case: Case, verdict: Verdict, tmp_path: Path) -> None:
-    outside = Outside(tmp_path, policy)
+def test_verdict_at_a_terminal(policy: str, case: Case, verdict: Verdict, tmp_path: Path) -> None:
+    process = AppProcess(tmp_path, policy)
     says = [question_of(case)] if verdict.asks_human else []
-    done = converse(APP, *words(case), says=says, env=outside.env)
-    assert outside.ran is (verdict.code is None or verdict.asks_human)
+    done = converse(APP, *words(case), says=says, env=process.env)
+    assert process.ran is (verdict.code is None or verdict.asks_human)
     if verdict.asks_human:
         assert f"policed.{case.tool}".encode() in done.out.partition(says[0][0])[0]
     else:
         assert QUESTION not in done.out
-        assert DARE not in done.out
-    if not outside.ran:
+        assert TYPED_QUESTION not in done.out
+    if not process.ran:
         assert verdict.code is not None
         assert verdict.code.encode() in done.out
 
@@ -174,18 +176,18 @@ def test_at_a_terminal(policy: str, case: Case, verdict: Verdict, tmp_path: Path
         ("delete", QUESTION, b"n\n", b"E1010", 2),
         ("delete", QUESTION, b"\n", b"E1010", 2),
         ("delete", QUESTION, b"\x04", b"E1010", 2),
-        ("grave", DARE, b"y\n", b"E1010", 2),
-        ("grave", DARE, b"\x04", b"E1010", 2),
+        ("grave", TYPED_QUESTION, b"y\n", b"E1010", 2),
+        ("grave", TYPED_QUESTION, b"\x04", b"E1010", 2),
         ("approval", QUESTION, b"n\n", b"E2103", 101),
         ("human", QUESTION, b"no\n", b"E2103", 101),
     ],
 )
-def test_a_persons_no(
+def test_user_declines_at_a_terminal(
     tool: str, awaited: bytes, answer: bytes, code: bytes, exit_code: int, tmp_path: Path
 ) -> None:
-    outside = Outside(tmp_path, "standard")
-    done = converse(APP, tool, says=[(awaited, answer)], env=outside.env)
-    assert (done.code, outside.ran) == (exit_code, False)
+    process = AppProcess(tmp_path, "standard")
+    done = converse(APP, tool, says=[(awaited, answer)], env=process.env)
+    assert (done.code, process.ran) == (exit_code, False)
     assert code in done.out
 
 
@@ -202,42 +204,42 @@ def test_a_persons_no(
         ([], {"TOOLI_SECURITY_POLICY": "strict"}),
     ],
 )
-def test_a_terminal_is_not_enough(
+def test_no_question_at_a_terminal(
     tool: str, flags: list[str], env: dict[str, str], tmp_path: Path
 ) -> None:
-    outside = Outside(tmp_path, "standard")
-    done = converse(APP, tool, *flags, env={**outside.env, **env})
-    assert not outside.ran
+    process = AppProcess(tmp_path, "standard")
+    done = converse(APP, tool, *flags, env={**process.env, **env})
+    assert not process.ran
     assert (b"E1010" if tool in ("delete", "grave") else b"E2101") in done.out
 
 
-# ------------------------------------------------------------------ where a human granted it
+# ------------------------------------------------------------------ approval grants
 
 
 @pytest.mark.parametrize("policy", POLICIES)
-def test_a_grant_runs_the_call_once_through_each_interface(policy: str) -> None:
+def test_grant_allows_one_run_on_each_interface(policy: str) -> None:
     from tooli.storage.approval_store import ApprovalStore
 
     ran: list[str] = []
     case, store = Case("approval"), ApprovalStore()
     for interface in interfaces(make(policy, ran.append)):
         ran.clear()
-        waiting = _waiting(interface, case)
-        assert waiting == _waiting(interface, case)
-        (request,) = [one for one in store.list_pending("policed") if one.id == waiting]
+        first = _request_id(interface, case)
+        assert first == _request_id(interface, case)
+        (request,) = [one for one in store.list_pending("policed") if one.id == first]
         assert store.decide(request, "granted")
         assert interface.send_case(case).envelope["ok"] is True, interface.name
         assert ran == ["approval"], interface.name
-        again = _waiting(interface, case)
-        assert again != waiting
+        again = _request_id(interface, case)
+        assert again != first
         (request,) = [one for one in store.list_pending("policed") if one.id == again]
         assert store.decide(request, "denied")
         assert interface.send_case(case).envelope["error"]["code"] == "E2103", interface.name
         assert ran == ["approval"], interface.name
 
 
-def _waiting(interface: Any, case: Case) -> str:
-    """The id of the request that a refused call leads to."""
+def _request_id(interface: Any, case: Case) -> str:
+    """Send a call that needs an approval; return the id of its request."""
     error = interface.send_case(case).envelope["error"]
     assert error["code"] == "E2101", interface.name
     return error["details"]["approval"]["id"]
@@ -248,19 +250,19 @@ def _waiting(interface: Any, case: Case) -> str:
 
 @pytest.mark.parametrize("policy", POLICIES)
 @pytest.mark.parametrize("flags", [[], ["--yes"]])
-def test_a_human_in_the_loop_by_setting(policy: str, flags: list[str], tmp_path: Path) -> None:
-    outside = Outside(tmp_path, policy)
-    env = {**outside.env, "TOOLI_HUMAN_IN_THE_LOOP": "true"}
+def test_setting_human_in_the_loop(policy: str, flags: list[str], tmp_path: Path) -> None:
+    process = AppProcess(tmp_path, policy)
+    env = {**process.env, "TOOLI_HUMAN_IN_THE_LOOP": "true"}
     done = run_outside(APP, "delete", *flags, "--json", env=env)
     assert only_envelope(done.out)["error"]["code"] == "E2101"
-    assert (done.code, outside.ran) == (101, False)
+    assert (done.code, process.ran) == (101, False)
     assert only_envelope(run_outside(APP, "critical", "--json", env=env).out)["ok"] is (
         policy != "strict"
     )
 
 
 @pytest.mark.parametrize("policy", POLICIES)
-def test_the_setting_holds_through_every_interface(
+def test_setting_human_in_the_loop_on_every_interface(
     policy: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("TOOLI_HUMAN_IN_THE_LOOP", "true")
@@ -270,17 +272,17 @@ def test_the_setting_holds_through_every_interface(
     assert ran == []
 
 
-# ------------------------------------------------------------------ a client that can ask its human
+# ------------------------------------------------------------------ an MCP client that asks
 
 
 class Client:
-    """An MCP client of one era whose human gives one answer."""
+    """An MCP client with or without a handshake, whose user gives one answer."""
 
     def __init__(self, app: Any, stateless: bool, send_case: bool) -> None:
         self.stateless = stateless
         self.asked: list[str] = []
         self.reply = {"action": "accept", "content": {"yes": send_case}}
-        self.transport = _Answering(self)
+        self.transport = _AnsweringTransport(self)
         self.server = StdioServer(app, self.transport)
         if not stateless:
             info = {"clientInfo": {"name": "asking", "version": "1"}}
@@ -310,7 +312,7 @@ class Client:
         return next(sent["result"] for sent in self.transport.sent if sent.get("id") == number)
 
 
-class _Answering(MemoryTransport):
+class _AnsweringTransport(MemoryTransport):
     def __init__(self, client: Client) -> None:
         super().__init__()
         self.client = client
@@ -327,7 +329,7 @@ class _Answering(MemoryTransport):
 @pytest.mark.parametrize("stateless", [False, True], ids=["handshake", "stateless"])
 @pytest.mark.parametrize("agrees", [True, False], ids=["yes", "no"])
 @every_cell
-def test_a_client_that_can_ask(
+def test_mcp_client_that_can_ask(
     policy: str, case: Case, verdict: Verdict, agrees: bool, stateless: bool
 ) -> None:
     ran: list[str] = []

@@ -67,12 +67,12 @@ CASES = [
 @pytest.mark.parametrize(
     "case", [pytest.param(c, id=f"{c.tool} {dict(c.options)!r:.70}") for c in CASES]
 )
-def test_the_interfaces_agree(case: Case) -> None:
+def test_interfaces_agree(case: Case) -> None:
     assert_parity(make_app(), case)
 
 
 def follow(interface: Any, tool: str, options: dict[str, Any], arguments: Any) -> list[Any]:
-    """Page after page, by the cursor, to the end."""
+    """Return the envelopes of all pages."""
     found: list[Any] = []
     while True:
         envelope = interface.send_case(Case(tool, arguments, options)).envelope
@@ -92,7 +92,7 @@ def follow(interface: Any, tool: str, options: dict[str, Any], arguments: Any) -
     limit=st.integers(1, 19),
     filtered=st.sampled_from([None, "n > 2", "kind == 'odd'"]),
 )
-def test_the_pages_are_the_whole_through_every_interface(
+def test_pages_contain_all_records_on_every_interface(
     tool: str, count: int, limit: int, filtered: str | None
 ) -> None:
     app = make_app()
@@ -115,7 +115,7 @@ def test_the_pages_are_the_whole_through_every_interface(
 
 
 @pytest.mark.parametrize("tool", ["stream", "astream"])
-def test_a_stream_makes_no_more_than_the_page_has(tool: str) -> None:
+def test_stream_is_not_read_beyond_the_page(tool: str) -> None:
     app = make_app()
     made = app.__dict__["made"]
     for interface in interfaces(app):
@@ -124,7 +124,7 @@ def test_a_stream_makes_no_more_than_the_page_has(tool: str) -> None:
         assert made == list(range(10)), interface.name
 
 
-def test_a_cursor_of_one_interface_goes_on_through_another() -> None:
+def test_cursor_of_one_interface_works_on_another() -> None:
     app = make_app()
     asked = [interface for interface in interfaces(app) if not interface.streams]
     cursor = (
@@ -135,16 +135,16 @@ def test_a_cursor_of_one_interface_goes_on_through_another() -> None:
         assert answer.envelope["result"] == [row(i) for i in range(5, 10)], interface.name
 
 
-def test_models_are_told_that_there_is_more() -> None:
-    """`_meta` is the client's; what the model reads is content."""
+def test_mcp_content_says_that_the_result_is_incomplete() -> None:
+    """The model reads only the content, not `_meta`."""
     from tooli.testing.server_interfaces import HandshakeInterface
 
     interface = HandshakeInterface(make_app())
     params = {"name": "pages", "arguments": {"count": 12}}
     result = interface._send("tools/call", params)["result"]
-    told = result["content"][-1]["text"]
+    text = result["content"][-1]["text"]
     cursor = result["_meta"]["io.tooli/meta"]["page"]["next_cursor"]
-    assert told == (
+    assert text == (
         "The result is incomplete: there are 12 records. "
         f"Call again with the same arguments and cursor={cursor!r}."
     )

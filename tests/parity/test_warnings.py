@@ -1,4 +1,4 @@
-"""Many warnings are shortened alike on every interface."""
+"""The number of warnings is limited in the same way on every interface."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def warn(ctx: Context) -> str:
     return "done"
 
 
-def test_a_list_of_warnings_is_bounded() -> None:
+def test_number_of_warnings_is_limited() -> None:
     found = assert_parity(app, Case("warn", {}))
     assert found["meta"]["warnings"] == [
         *[f"skipped file {i}" for i in range(3)],
@@ -26,7 +26,7 @@ def test_a_list_of_warnings_is_bounded() -> None:
     ]
 
 
-def test_a_terminal_shows_the_same(capsys: pytest.CaptureFixture[str]) -> None:
+def test_plain_output_shows_the_same_warnings(capsys: pytest.CaptureFixture[str]) -> None:
     assert app(["-o", "plain"], standalone_mode=False) == "done"
     lines = capsys.readouterr().err.splitlines()
     assert len(lines) == 4
