@@ -57,6 +57,22 @@ class TestConfigShow:
         project_layer = {"value": 7.0, "layer": "project", "origin": ".tooli.yaml:1"}
         assert row["overruled"] == [project_layer]
 
+    def test_merged_layers(self, app: Tooli, project: Path) -> None:
+        (project / ".tooli.yaml").write_text("deny_paths: /a\n")
+        env = {"TOOLI_DENY_PATHS": "/b", "TOOLI_CONFIG": "on"}
+        row = invoke(app, "config", "show", "--origin", "--json", env=env).result["deny_paths"]
+        assert row["value"] == ["/b", "/a"]
+        assert row["merged"] == [
+            {"value": ["/b"], "layer": "environment", "origin": "TOOLI_DENY_PATHS"},
+            {"value": ["/a"], "layer": "project", "origin": ".tooli.yaml:1"},
+        ]
+        assert "overruled" not in row
+
+    def test_merged_setting_of_one_layer(self, app: Tooli) -> None:
+        env = {"TOOLI_DENY_PATHS": "/b"}
+        row = invoke(app, "config", "show", "--origin", "--json", env=env).result["deny_paths"]
+        assert row == {"value": ["/b"], "layer": "environment", "origin": "TOOLI_DENY_PATHS"}
+
     def test_invalid_settings_are_shown(self, app: Tooli, project: Path) -> None:
         (project / ".tooli.yaml").write_text("verbos: 1\n")
         done = invoke(app, "config", "show", "--json", env={"TOOLI_CONFIG": "on"})

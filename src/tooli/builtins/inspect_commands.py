@@ -143,7 +143,11 @@ def _setting_value(settings: Settings, name: str) -> dict[str, object]:
 
 
 def _setting_layers(settings: Settings, name: str) -> dict[str, object]:
-    """Return the effective value and its origin, and the values of the other layers."""
+    """Return the effective value and its origin, and the values of the other layers.
+
+    Values that are merged into the effective value are `merged`. Those without effect are
+    `overruled`.
+    """
     effective = settings.effective(name)
     assert effective is not None
     row: dict[str, object] = {
@@ -153,14 +157,18 @@ def _setting_layers(settings: Settings, name: str) -> dict[str, object]:
     if effective.origin != effective.layer:
         row["origin"] = _relative_path(effective.origin)
     others = [
-        _overruled_layer(name, layer_value)
+        _describe_layer(name, layer_value)
         for layer_value in settings.all_values[name]
         if layer_value is not effective
     ]
-    return {**row, "overruled": others} if others else row
+    if not others:
+        return row
+    if SETTINGS[name].is_merged:
+        return {**row, "merged": others} if len(others) > 1 else row
+    return {**row, "overruled": others}
 
 
-def _overruled_layer(name: str, layer_value: SettingValue) -> dict[str, object]:
+def _describe_layer(name: str, layer_value: SettingValue) -> dict[str, object]:
     row: dict[str, object] = {
         "value": _public_value(name, layer_value.value),
         "layer": layer_value.layer,

@@ -2,8 +2,8 @@
 
     flag ▸ TOOLI_* ▸ .env ▸ .tooli.yaml, pyproject.toml ▸ user ▸ system ▸ default
 
-The highest layer that sets a setting wins. For a security setting, the strictest value of all
-layers applies.
+The highest layer that sets a setting wins. A security setting cannot be loosened by a higher layer:
+its `merge_rule` combines the values of all layers, or the lowest layer that sets it wins.
 
 For speed, `apply_security_policy` imports `config.layers` only if there are settings.
 """

@@ -90,7 +90,7 @@ class Settings:
         if not SETTINGS[name].is_security:
             return values[0]
         value = merge_security_values(SETTINGS[name], [candidate.value for candidate in values])
-        if SETTINGS[name].merge_rule in ("union", "each"):
+        if SETTINGS[name].is_merged:
             return SettingValue(
                 value, values[0].layer, ", ".join([candidate.origin for candidate in values])
             )

@@ -54,6 +54,11 @@ class SettingDefinition(Record):
         return f"TOOLI_{self.name.upper()}"
 
     @property
+    def is_merged(self) -> bool:
+        """True if the effective value contains the values of all layers."""
+        return self.is_security and self.merge_rule in ("union", "each")
+
+    @property
     def flag(self) -> str | None:
         """The command line flag with the same effect, or None."""
         from tooli.core.options import setting_flag  # only messages and documents need it

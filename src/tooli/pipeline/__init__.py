@@ -31,13 +31,19 @@ if TYPE_CHECKING:
     StageRow: TypeAlias = tuple[str, str, tuple[str, ...], tuple[str, ...]]
     """Name, location, `when`, `unless`.
 
-    The location is `module:function`. The function is a stage itself, or it takes the
-    `StageContext` of a call and returns a stage, or None if the call does not need one.
+    The location is `module:function`. A generator function is the stage itself, such as
+    `apply_plan`. Any other function is a factory, such as `limit_rate`: it takes the
+    `StageContext` of a call and returns a stage, or None if the call does not need one. The flag
+    `_CO_GENERATOR` of the code object distinguishes them.
 
     `when` and `unless` list attributes of the `StageContext`. The stage applies if one of `when`
-    is true (or `when` is empty) and none of `unless` is true. `options.result_options:filter` is
-    true if there are `result_options` and their `filter` is set. The fast path reads only the part
-    before the colon. `state.security_settings:store` is true if the setting `store` is set.
+    is true (or `when` is empty) and none of `unless` is true. The row of `apply_plan` has
+    `when=("options.apply",)` and `unless=("options.dry_run",)`: it applies to calls with `--apply`
+    that are not dry runs.
+
+    A colon reads a part of an optional value: `options.result_options:filter` is true if there are
+    `result_options` and their `filter` is set, and `state.security_settings:store` is true if the
+    setting `store` is set. The fast path reads only the attribute before the colon.
     """
 
 _DRY_RUN = ("options.dry_run",)

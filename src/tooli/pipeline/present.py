@@ -1,4 +1,4 @@
-"""Build all output of a call. Output is redacted here and nowhere else.
+"""Build all output of a call. Everything that `Presented` returns is redacted.
 
     Outcome, Call ─▶ present ─▶ Presented ─┬▶ envelope_json(), envelope()
                                            ├▶ error, warnings(), meta()
