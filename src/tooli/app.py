@@ -122,7 +122,9 @@ class Tooli(_TyperPlaceholder):
         sections: Mapping[str, str] | None = None,
         **settings: Unpack[AppOptions],
     ) -> None:
-        _check_keywords("Tooli", settings, APP_SETTINGS)
+        if not settings.keys() <= APP_SETTINGS:
+            own_keywords = Tooli.__init__.__kwdefaults__ or ()
+            _check_keywords("Tooli", settings, APP_SETTINGS.union(own_keywords))
         check_choice("security_policy", security_policy, _SECURITY_POLICIES)
         if default_output != "auto":
             from tooli.core.output_modes import OUTPUT_MODES

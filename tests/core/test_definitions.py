@@ -20,7 +20,7 @@ def read(fn):
 @pytest.mark.parametrize(
     ("make", "wrong", "meant"),
     [
-        (lambda: Tooli("a", descripton="x"), "descripton", None),
+        (lambda: Tooli("a", descripton="x"), "descripton", "description"),
         (lambda: Tooli("a", no_arg_is_help=True), "no_arg_is_help", "no_args_is_help"),
         (lambda: Tooli("a").command(timout=3), "timout", "timeout"),
         (lambda: Tooli("a").command("x", anotations=None), "anotations", "annotations"),

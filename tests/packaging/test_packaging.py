@@ -70,9 +70,9 @@ BACKENDS = {"hatchling": HATCH, "setuptools": SETUPTOOLS}
 BUILD = "import sys; from {backend} import build_wheel; print(build_wheel(sys.argv[1]))"
 
 
-def project(folder: Path, settings: str, app: str) -> None:
-    """A package's source."""
-    package = folder / "src" / "shop_tools"
+def project(folder: Path, settings: str, app: str, name: str = "shop_tools") -> None:
+    """Write the source of a package."""
+    package = folder / "src" / name
     package.mkdir(parents=True)
     (package / "__init__.py").touch()
     (package / "app.py").write_text(app)

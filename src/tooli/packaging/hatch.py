@@ -31,8 +31,8 @@ class SkillHook(BuildHookInterface[Any]):
         if self.target_name != "wheel" or version == "editable":
             return
         roots = [os.path.join(self.root, "src"), self.root]
-        self._temp_dir = folder = mkdtemp(prefix="tooli-skill-")
         files = build_skill(self.config.get("app"), roots)
+        self._temp_dir = folder = mkdtemp(prefix="tooli-skill-")
         write_files({os.path.join(folder, *path.split("/")): text for path, text in files.items()})
         for path in files:
             build_data["force_include"][os.path.join(folder, *path.split("/"))] = path
