@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.config.conftest import Machine
 
 from tooli.cli import process
-from tooli.config import apply_security_policy, config_files
 from tooli.config.layers import (
     LAYERS,
     Settings,
@@ -19,7 +19,6 @@ from tooli.config.layers import (
     resolve_settings,
 )
 from tooli.config.setting_definitions import SECURITY_POLICIES, SETTINGS, VARIABLES
-from tooli.core.app_state import AppState
 from tooli.core.output_modes import OUTPUT_MODES
 
 COMBINATIONS = list(itertools.product((False, True), repeat=len(LAYERS)))
@@ -35,43 +34,6 @@ VALUES: dict[str, dict[str, Any]] = {  # a choice, a number, a security setting
     "timeout": layered(1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 120.0),
     "security_policy": layered("off", "standard", "strict", "off", "standard", "off", "strict"),
 }
-
-
-class Machine:
-    """A machine with settings files of a project, a user and the system."""
-
-    def __init__(self, folder: Path) -> None:
-        self.project = folder / "project"
-        self.here = self.project / "src" / "deep"
-        self.here.mkdir(parents=True)
-        (self.project / ".git").mkdir()
-        self.user = folder / "home" / ".config" / "tooli" / "config.yaml"
-        self.system = folder / "etc" / "config.yaml"
-        for file in (self.user, self.system):
-            file.parent.mkdir(parents=True)
-        self.files = {
-            ".env": self.project / ".env",
-            "project": self.project / ".tooli.yaml",
-            "user": self.user,
-            "system": self.system,
-        }
-        self.env = {"HOME": str(folder / "home")}
-
-    def write(self, layer: str, text: str) -> None:
-        self.files[layer].write_text(text)
-
-    def resolve(self, app: str = "shop", **more: Any) -> Settings:
-        return resolve_settings(
-            app, env={**self.env, **more.pop("env", {})}, folder=str(self.here), **more
-        )
-
-
-@pytest.fixture
-def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Machine:
-    machine = Machine(tmp_path)
-    monkeypatch.setattr(config_files, "SYSTEM_CONFIG_PATH", str(machine.system))
-    monkeypatch.setattr(process, "SYSTEM_CONFIG_PATH", str(machine.system))
-    return machine
 
 
 def resolve_layers(machine: Machine, key: str, layers: set[str]) -> Settings:
@@ -326,71 +288,15 @@ class TestProject:
         assert dict(os.environ) == before
 
 
-# ------------------------------------------------------------------ security settings
+# ------------------------------------------------------------------ security rules
 
 
-class TestSecurityPolicy:
-    """`apply_security_policy` sets the security settings of an app, once."""
+def test_tokens_of_the_lowest_layer_apply(machine: Machine) -> None:
+    machine.write("user", "tokens: /user\n")
+    machine.write("system", "token_key: /system\n")
+    assert extract_security_rules(machine.resolve()) == {"token_key": "/system"}
 
-    @pytest.fixture(autouse=True)
-    def _environment(self, machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
-        for name in list(os.environ):
-            if name.startswith("TOOLI_"):
-                monkeypatch.delenv(name)
-        monkeypatch.setenv("HOME", machine.env["HOME"])
-        monkeypatch.delenv("XDG_CONFIG_HOME", raising=False)
-        monkeypatch.chdir(machine.here)
 
-    def test_without_settings_nothing_changes(self) -> None:
-        state = AppState("shop", {})
-        apply_security_policy(state)
-        assert (state.policy, state.security_settings) == ("standard", {})
-        assert state.policy_resolved
-
-    def test_strictest_values_apply(self, machine: Machine) -> None:
-        machine.write("user", "security_policy: strict\ntimeout: 7\noutput: json\n")
-        machine.write("project", "security_policy: off\ndeny_paths: /a\n")
-        state = AppState("shop", {})
-        apply_security_policy(state)
-        assert state.policy == "strict"
-        assert state.security_settings == {"deny_paths": ("/a",), "timeout": 7.0}
-
-    def test_declared_policy_is_a_layer(self, machine: Machine) -> None:
-        machine.write("user", "security_policy: off\n")
-        state = AppState("shop", {})
-        state.policy = state.declared_policy = "strict"
-        apply_security_policy(state)
-        assert state.policy == "strict"
-
-    def test_settings_are_read_once(self, machine: Machine) -> None:
-        state = AppState("shop", {})
-        apply_security_policy(state)
-        machine.write("user", "security_policy: strict\n")
-        apply_security_policy(state)
-        assert state.policy == "standard"
-
-    def test_faults_of_security_settings_are_kept(self, machine: Machine) -> None:
-        machine.write("user", "security_policy: none\noutput: no-such-mode\nunknown: 1\n")
-        state = AppState("shop", {})
-        apply_security_policy(state)
-        keys = [fault.key for fault in state.security_settings["faults"]]
-        assert set(keys) == {"security_policy", None}
-
-    def test_work_dir_must_be_a_directory(self, machine: Machine) -> None:
-        machine.write("user", "work_dir: no-such-folder\n")
-        state = AppState("shop", {})
-        apply_security_policy(state)
-        (fault,) = state.security_settings["faults"]
-        assert fault.key == "work_dir" and "it is not a directory" in fault.message
-        assert state.security_settings["work_dir"] == str(machine.here / "no-such-folder")
-
-    def test_tokens_of_the_lowest_layer_apply(self, machine: Machine) -> None:
-        machine.write("user", "tokens: /user\n")
-        machine.write("system", "token_key: /system\n")
-        assert extract_security_rules(machine.resolve()) == {"token_key": "/system"}
-
-    def test_record_capabilities_variable(
-        self, machine: Machine, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        monkeypatch.setenv("TOOLI_RECORD_CAPABILITIES", "/tmp/record")
-        assert extract_security_rules(machine.resolve()) == {"record_capabilities": "/tmp/record"}
+def test_record_capabilities_variable(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TOOLI_RECORD_CAPABILITIES", "/tmp/record")
+    assert extract_security_rules(machine.resolve()) == {"record_capabilities": "/tmp/record"}

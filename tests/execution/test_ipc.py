@@ -7,9 +7,12 @@ from typing import Any, cast
 
 import pytest
 
-from tooli.core.call import PYTHON_CALLER, Call
+from tooli import Tooli
+from tooli.core.call import PYTHON_CALLER, Call, Caller, Options
+from tooli.core.peer import Peer
 from tooli.errors import InputError, InternalError, ToolError
 from tooli.execution import ipc
+from tooli.execution.ipc import ChildMessages, Codec
 
 
 class Unpicklable:
@@ -134,3 +137,55 @@ def test_messages_are_added_to_the_call(capsys: pytest.CaptureFixture[str]) -> N
     assert not messages.handle("value", b"")
     assert (call.warnings, call.meta) == (["careful"], {"enforcement": "audit"})
     assert capsys.readouterr().err == "printed"
+
+
+def make_call(**options: Any) -> Call:
+    """Return a call of a command that does nothing."""
+    app = Tooli("app")
+
+    @app.command()
+    def work() -> None: ...
+
+    tool = app.find("work")
+    assert tool is not None
+    return Call(tool, {}, Caller("python"), [], Options(), **options)
+
+
+def test_large_values_are_pickled() -> None:
+    codec = Codec()
+    value = {"a": list(range(500)), "b": ({1: 2.5}, [None, True, b"x"])}
+    assert codec.unpack(codec.pack(value, print)) == value
+
+
+def test_messages_without_a_client_or_metadata() -> None:
+    call = make_call()
+    messages = ChildMessages(call.replace(meta=None, peer=None), Codec(), lambda _: None)
+    codec = Codec()
+    assert messages.handle("meta", codec.pack({"a": 1}, print))
+    assert messages.handle("progress", (1.0, None, None))
+    assert messages.handle("log", ("info", codec.pack("x", print)))
+    assert messages.handle("disconnect", None)
+    assert not messages.handle("value", None)
+
+
+def test_messages_reach_the_client() -> None:
+    seen: list[Any] = []
+
+    class Client(Peer):
+        def progress(self, done: float, total: float | None, message: str | None) -> None:
+            seen.append((done, total, message))
+
+        def log(self, level: str, data: object) -> None:
+            seen.append((level, data))
+
+        def disconnect_client(self) -> None:
+            seen.append("disconnect")
+
+    codec = Codec()
+    messages = ChildMessages(make_call(meta={}, peer=Client()), codec, lambda _: None)
+    messages.handle("progress", (1.0, 2.0, "x"))
+    messages.handle("log", ("info", codec.pack({"a": 1}, print)))
+    messages.handle("disconnect", None)
+    messages.handle("meta", codec.pack({"a": 1}, print))
+    assert seen == [(1.0, 2.0, "x"), ("info", {"a": 1}), "disconnect"]
+    assert messages.call.meta == {"a": 1}

@@ -12,6 +12,7 @@ import threading
 import time
 from collections.abc import AsyncIterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, NoReturn
 
 import pytest
@@ -19,9 +20,9 @@ from tests.integration.outside import PATIENCE, environment
 
 from tooli import Tooli
 from tooli.core.call import PYTHON_CALLER, Call
-from tooli.errors import Interrupted
+from tooli.errors import Interrupted, ToolRuntimeError
 from tooli.execution import process_runner, supervisor, worker
-from tooli.execution.process_runner import ChildCall, ProcessRunner
+from tooli.execution.process_runner import MAX_PENDING_FRAMES, ChildCall, ProcessRunner
 
 LINUX = sys.platform.startswith("linux")
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
@@ -304,3 +305,31 @@ def test_asyncio_is_imported_before_the_fork() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert (done.returncode, done.stderr) == (0, "")
+
+
+# ------------------------------------------------------------------ the calling process
+
+
+def test_second_interrupt_ends_the_call() -> None:
+    written: list[Any] = []
+    call: Any = SimpleNamespace(
+        _interrupt_count=0,
+        _is_running=True,
+        _control_fd=7,
+        _write=lambda *args: written.append(args),
+    )
+    ChildCall.interrupt(call)
+    with pytest.raises(KeyboardInterrupt):
+        ChildCall.interrupt(call)
+    assert written == [(b"i", 7)]
+
+
+def test_untrusted_process_sends_too_many_results() -> None:
+    for is_untrusted in (False, True):
+        frames: list[Any] = [("item", None)] * MAX_PENDING_FRAMES
+        call: Any = SimpleNamespace(_pending_frames=frames, is_untrusted=is_untrusted)
+        if not is_untrusted:
+            ChildCall._queue_frame(call, "item", None)
+            continue
+        with pytest.raises(ToolRuntimeError, match="more results"):
+            ChildCall._queue_frame(call, "item", None)

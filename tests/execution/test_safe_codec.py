@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import os
 import pickle
 import subprocess
 import sys
@@ -21,13 +22,16 @@ from tests.execution import forged_messages
 from tests.pipeline import test_context
 
 from tooli import Context, Next, Page, Tooli
-from tooli.core.call import PYTHON_CALLER, Call, Failed, Ok, Options
+from tooli.core.call import PYTHON_CALLER, Call, Caller, Failed, Ok, Options
 from tooli.core.peer import Elicit, Question, Roots, Sample
 from tooli.core.result_types import Audio, Embedded, Image, Link, Message, NextStep
-from tooli.errors import ToolError
+from tooli.errors import ToolError, ToolRuntimeError
 from tooli.execution import ipc, safe_codec
+from tooli.execution.ipc import FrameReceiver
+from tooli.execution.safe_codec import SafeCodec
 from tooli.execution.sandbox.sandbox_runner import detect_sandbox_support
 from tooli.pipeline.drivers import run
+from tooli.text.json_encoder import encode
 
 SUPPORT = detect_sandbox_support()
 needs_sandbox = pytest.mark.skipif(bool(SUPPORT.missing), reason="; ".join(SUPPORT.missing))
@@ -280,3 +284,99 @@ def test_printed_text_is_limited(
         assert heard.handle("text", ["stdout", text])
     assert capsys.readouterr().out == "1234567890"
     assert warnings == ["the command printed too much; the rest is omitted"]
+
+
+# ------------------------------------------------------------------ invalid messages
+
+
+def make_call(**options: Any) -> Call:
+    """Return a call of a command that does nothing."""
+    app = Tooli("app")
+
+    @app.command()
+    def work() -> None: ...
+
+    tool = app.find("work")
+    assert tool is not None
+    return Call(tool, {}, Caller("python"), [], Options(), **options)
+
+
+def encoded(value: Any) -> bytes:
+    return encode(value, [])
+
+
+@pytest.mark.parametrize("message", ["text", [1], ["kind"], [1, 2], {"a": 1}])
+def test_invalid_messages_are_refused(message: Any) -> None:
+    with pytest.raises(ToolRuntimeError) as caught:
+        SafeCodec().decode_frame(encoded(message))
+    assert caught.value.code == "E4051"
+
+
+def test_too_large_frames_are_refused() -> None:
+    read_end, write_end = os.pipe()
+    os.write(write_end, (safe_codec.MAX_FRAME_BYTES + 1).to_bytes(8, "big"))
+    with pytest.raises(ToolRuntimeError, match="more than"):
+        list(FrameReceiver(read_end, SafeCodec()).read_frames())
+    os.close(read_end)
+    os.close(write_end)
+
+
+@pytest.mark.parametrize(
+    "value",
+    [{"!": 3}, {"!": ["decimal"]}, {"!": ["decimal", "1"], "a": 1}, {"!": ["decimal", []]}],
+    ids=repr,
+)
+def test_invalid_tagged_values_are_refused(value: Any) -> None:
+    with pytest.raises(ToolRuntimeError) as caught:
+        SafeCodec().decode_frame(encoded(["value", value]))
+    assert caught.value.code == "E4051"
+
+
+VALID_ERROR = {"code": "E4001", "category": "runtime", "message": "m", "is_retryable": False}
+
+
+@pytest.mark.parametrize(
+    "packed",
+    [
+        None,
+        ["x"],
+        ["x", {}, None],
+        ["x", {**VALID_ERROR, "message": 3}, None],
+        ["x", {**VALID_ERROR, "details": 3}, None],
+        ["x", {**VALID_ERROR, "field": 3}, None],
+        ["x", {**VALID_ERROR, "suggestion": {"action": "nothing"}}, None],
+    ],
+)
+def test_invalid_errors_are_refused(packed: Any) -> None:
+    error = SafeCodec().unpack_error(packed)
+    assert getattr(error, "code", None) == "E4051"
+
+
+def test_exit_of_an_untrusted_process() -> None:
+    error = SafeCodec().unpack_error(("exit", 3, None))
+    assert isinstance(error, SystemExit) and error.code == 3
+
+
+def test_unknown_kinds_of_messages_are_refused() -> None:
+    messages = safe_codec.UntrustedMessages(make_call(meta={}), SafeCodec(), lambda _: None)
+    with pytest.raises(ToolRuntimeError, match="unknown message"):
+        messages.handle("run", None)
+
+
+def test_number_of_warnings_is_limited() -> None:
+    call = make_call(meta={})
+    messages = safe_codec.UntrustedMessages(call, SafeCodec(), lambda _: None)
+    for number in range(safe_codec.MAX_ENTRIES + 5):
+        assert messages.handle("warning", str(number))
+    assert len(call.warnings) == safe_codec.MAX_ENTRIES
+    assert "the rest is omitted" in call.warnings[-1]
+
+
+def test_invalid_parts_of_values() -> None:
+    with pytest.raises(ValueError, match="not text"):
+        safe_codec._make_step(NextStep, "command", {1: 2}, "why")  # type: ignore[dict-item]
+    with pytest.raises(TypeError):
+        safe_codec._validate_violation("fs:read", "/x", "E1001")
+    for tagged in ({"!": 3}, {"!": ["Decimal"], "a": 1}):
+        with pytest.raises((ValueError, KeyError)):
+            safe_codec._from_tagged(tagged)

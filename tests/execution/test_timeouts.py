@@ -22,6 +22,8 @@ from tests.integration.outside import (
     wait_for_ready,
 )
 
+from tooli.execution import timeouts
+
 APP = Path(__file__).parent / "hanging_app.py"
 LINUX = sys.platform.startswith("linux")
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
@@ -409,3 +411,33 @@ print(len(processes.find_descendants(os.getpid(), look())))
 def test_processes_forked_during_the_kill_are_killed() -> None:
     done = subprocess.run([sys.executable, "-c", SLOW_LISTING], capture_output=True, text=True)
     assert (done.stdout, done.stderr) == ("0\n", "")
+
+
+# ------------------------------------------------------------------ errors of the process
+
+
+@pytest.mark.parametrize(
+    ("status", "failure", "text"),
+    [
+        (signal.SIGKILL, None, "SIGKILL (out of memory"),
+        (signal.SIGUSR1, None, "of SIGUSR1."),
+        (63, None, "of "),
+        (3 << 8, None, "exit code 3"),
+        (None, None, "unknown reason"),
+        (None, "no memory", "its supervisor failed: no memory"),
+    ],
+)
+def test_process_that_died(status: int | None, failure: str | None, text: str) -> None:
+    assert text in str(timeouts.process_died_error(status, failure))
+
+
+def test_unknown_signal() -> None:
+    assert timeouts._signal_name(250) == "signal 250"
+
+
+def test_timeout_error_lists_processes() -> None:
+    error = timeouts.timeout_error(1.5, "process", ["b", "a"], has_returned=True)
+    assert error.details is not None
+    assert (error.details["processes"], error.details["returned"]) == (["a", "b"], True)
+    assert "had returned" in str(error)
+    assert "may still be running" in str(timeouts.timeout_error(1, "nothing"))

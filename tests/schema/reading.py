@@ -1,11 +1,39 @@
-"""Helpers that read a function or one parameter."""
+"""Helpers that read a function or one parameter, and types of parameters."""
 
 from __future__ import annotations
 
+import enum
 from typing import Any
 
+import pydantic
+
 from tooli.core.tool import MISSING, Param, Tool
-from tooli.schema.tool_reader import read_tool
+from tooli.schema.convert_values import convert_argument
+from tooli.schema.tool_reader import read_param, read_tool
+
+
+class Colour(enum.Enum):
+    RED = "red"
+    BLUE = "blue"
+
+
+class Level(enum.Enum):
+    LOW = 1
+    HIGH = 2
+
+
+class Size(pydantic.BaseModel):
+    width: int
+
+
+def param(annotation: Any, default: Any = MISSING) -> Param:
+    """Return a parameter with an annotation."""
+    return read_param("x", annotation, default)
+
+
+def value(annotation: Any, given: Any) -> Any:
+    """Convert a value to the type of an annotation."""
+    return convert_argument(param(annotation), given)
 
 
 def read(fn: Any, **settings: Any) -> Tool:

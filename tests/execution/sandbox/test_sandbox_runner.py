@@ -10,15 +10,22 @@ import subprocess
 import sys
 import threading
 from pathlib import Path
+from typing import Any
 
 import pytest
 from tests.execution.sandbox.sandboxed import sandboxed
 
+from tooli import Tooli
 from tooli.config.setting_definitions import VARIABLES
+from tooli.core.call import Call, Caller, Options
 from tooli.core.declared_capabilities import AllowedAccess
 from tooli.execution.monitor import implicit_access
-from tooli.execution.sandbox import landlock, runtime_paths, sandbox_runner, seccomp
-from tooli.execution.sandbox.sandbox_runner import SandboxSupport, detect_sandbox_support
+from tooli.execution.sandbox import landlock, runtime_paths, sandbox_runner
+from tooli.execution.sandbox.sandbox_runner import (
+    SandboxRunner,
+    SandboxSupport,
+    detect_sandbox_support,
+)
 
 pytestmark = pytest.mark.skipif(
     bool(detect_sandbox_support().missing), reason="; ".join(detect_sandbox_support().missing)
@@ -418,46 +425,29 @@ def test_process_with_a_second_thread_is_refused() -> None:
         thread.join()
 
 
-# ------------------------------------------------------------------ the filter
+# ------------------------------------------------------------------ support and metadata
 
 
-@pytest.mark.parametrize(
-    ("header", "column"),
-    [
-        ("/usr/include/x86_64-linux-gnu/asm/unistd_64.h", 1),
-        ("/usr/include/asm-generic/unistd.h", 2),
-    ],
-)
-def test_syscall_numbers_match_the_kernel_headers(header: str, column: int) -> None:
-    if not os.path.exists(header):
-        pytest.skip("the kernel's headers are not installed")
-    known = dict(re.findall(r"#define __NR(?:3264)?_(\w+)\s+(\d+)", Path(header).read_text()))
-    tables = [value for name, value in vars(seccomp).items() if name in _TABLES]
-    rows = [entry.split() for table in tables for entry in table.split(",")]
-    assert (len(tables), len(rows) > 100) == (len(_TABLES), True)
-    wrong = [row for row in rows if row[0] in known and known[row[0]] != row[column]]
-    assert not wrong
-    missing = [row[0] for row in rows if row[0] not in known and row[column] != "0"]
-    assert set(missing) <= {"fchmodat2", "statmount", "listmount"}  # newer than the headers
+def make_call(**options: Any) -> Call:
+    """Return a call of a command that does nothing."""
+    app = Tooli("app")
+
+    @app.command()
+    def work() -> None: ...
+
+    tool = app.find("work")
+    assert tool is not None
+    return Call(tool, {}, Caller("python"), [], Options(), **options)
 
 
-_TABLES = (
-    "_ALWAYS_REFUSED",
-    "_METADATA_CALLS",
-    "_PROCESS_CALLS",
-    "_NETWORK_CALLS",
-    "_ARGUMENT_CHECKED_CALLS",
-)
+def test_sandbox_needs_fork(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delattr(os, "fork")
+    assert "this system cannot fork processes" in detect_sandbox_support().missing
 
 
-def test_filter_program_fits_the_kernel_limit() -> None:
-    rules = seccomp.build_seccomp_rules(
-        own_pid=1,
-        allow_network=True,
-        allow_processes=False,
-        allow_metadata_changes=False,
-        allow_unix_sockets=True,
-        allow_truncate=False,
-    )
-    program = seccomp.assemble(rules, 0xC000003E)
-    assert len(program) % 8 == 0 and len(program) // 8 < 4096
+def test_enforcement_level_needs_metadata() -> None:
+    runner = SandboxRunner(None, AllowedAccess(), required=True)
+    call = make_call(meta={})
+    assert runner._set_enforcement(call, "level", 3) == 3
+    assert call.meta == {"enforcement": "level"}
+    assert runner._set_enforcement(call.replace(meta=None), "level", 3) == 3
