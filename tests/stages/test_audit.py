@@ -322,7 +322,7 @@ def test_event_loop_waits_for_a_lock_once_with_a_short_timeout(
         fcntl.flock(file, fcntl.LOCK_EX)
         found = asyncio.run(app.acall("wipe", path="b", yes=True))
         assert app.call("wipe", path="c", yes=True).ok
-    assert [w for w in found.meta["warnings"] if "locked" in w]
+    assert [w for w in found.meta["warnings"] if "holds the lock" in w]
     assert waited == [
         audit_log.EVENT_LOOP_LOCK_TIMEOUT_SECONDS,
         0.0,
