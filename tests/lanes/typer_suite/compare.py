@@ -1,4 +1,4 @@
-"""The comparison of Typer's own outcomes with those of the class in its place."""
+"""Compare the test outcomes of Typer with those of the stand-in class."""
 
 from __future__ import annotations
 
@@ -10,25 +10,25 @@ from .known import LIMIT, known
 from .place import Place
 from .run import Outcomes, Standin, collect, run
 
-# Fewer passing tests than this, and it was not the suite that ran.
+# If fewer tests pass, the suite did not run completely.
 PLAUSIBLE = 900
 
 
 @dataclass(frozen=True)
 class Comparison:
-    """What passes with Typer, and what of it does not pass with the stand-in."""
+    """The outcomes of a run with Typer and of a run with the stand-in class."""
 
     version: str
     baseline: Outcomes
     substituted: Outcomes
 
     def differences(self) -> dict[str, str]:
-        """The tests that only Typer itself passes, each with why it did not pass."""
+        """Return the tests that pass only with Typer, each with the reason of its failure."""
         lost = self.baseline.passed() - self.substituted.passed()
         return {test: self.substituted.reason(test) for test in sorted(lost)}
 
     def problems(self) -> list[str]:
-        """Everything that keeps the stand-in from counting as a drop-in."""
+        """Return the unexpected differences, and errors in the list of known differences."""
         listed, lost = known(self.version), self.differences()
         found: list[str] = []
         count = len(self.baseline.passed())
@@ -42,7 +42,7 @@ class Comparison:
         return found
 
     def report(self) -> str:
-        """The comparison in words."""
+        """Return a report of the comparison."""
         listed, lost, problems = known(self.version), self.differences(), self.problems()
         fresh = [test for test in lost if test not in listed]
         lines = [

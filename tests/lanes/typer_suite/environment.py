@@ -23,13 +23,13 @@ SUITE_NEEDS = ("pytest>=9", "pytest-xdist", "coverage[toml]>=7.13", "shellingham
 
 
 def constraints() -> str:
-    """The project's pinned versions, without the pin of Typer itself."""
+    """Return the pinned versions of the project, without Typer."""
     lines = (ROOT / "constraints.txt").read_text(encoding="utf-8").splitlines()
     return "\n".join(line for line in lines if not re.match(r"typer\b(?!-)", line, re.I)) + "\n"
 
 
 def fingerprint(place: Place) -> str:
-    """The digest of everything the environment is made from."""
+    """Return a digest of everything that the environment is built from."""
     text = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
     project = text.partition("\n[tool.")[0]
     parts = (place.version, sys.version, sys.base_prefix, str(ROOT), project, constraints())
@@ -38,7 +38,7 @@ def fingerprint(place: Place) -> str:
 
 @contextmanager
 def held(place: Place, *, alone: bool = False) -> Generator[None]:
-    """Hold a version's environment: together with other runs, or alone to change it."""
+    """Lock the environment of a version: shared for a run, exclusive (`alone`) to change it."""
     place.runtime.mkdir(parents=True, exist_ok=True)
     with (place.runtime / "lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX if alone else fcntl.LOCK_SH)
@@ -46,7 +46,7 @@ def held(place: Place, *, alone: bool = False) -> Generator[None]:
 
 
 def ready(place: Place, wanted: str) -> bool:
-    """Whether the environment is there, and made from what it should be made from."""
+    """True if the environment exists and is up to date."""
     parts = (place.tree, place.python, place.packages, place.stamp)
     return all(map(Path.exists, parts)) and place.stamp.read_text(encoding="utf-8") == wanted
 

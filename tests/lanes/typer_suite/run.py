@@ -70,12 +70,12 @@ class Outcomes:
         return {test for test, one in self.tests.items() if one["outcome"] == "passed"}
 
     def failed(self) -> dict[str, str]:
-        """The ids and the reasons of what neither passed nor was to be left out."""
+        """Return the ids and reasons of the tests that neither passed nor were skipped."""
         fine = {"passed", "skipped", "xfailed"}
         return {t: one["reason"] for t, one in self.tests.items() if one["outcome"] not in fine}
 
     def reason(self, test: str) -> str:
-        """Why a test did not pass, in one line."""
+        """Return in one line why a test did not pass."""
         one = self.tests.get(test) or self.tests.get(test.partition("::")[0])
         if one is None:
             return "was not run"
@@ -96,7 +96,7 @@ class Outcomes:
 
 
 def environment(place: Place, standin: Standin | None, work: Path) -> dict[str, str]:
-    """The whole environment of a run."""
+    """Return all environment variables of a run."""
     kept = {name: os.environ[name] for name in KEPT if name in os.environ}
     paths = [str(HOOKS / "outcomes"), *(standin.paths() if standin else [])]
     ours = {
@@ -111,7 +111,7 @@ def environment(place: Place, standin: Standin | None, work: Path) -> dict[str, 
 
 
 def command(place: Place, chosen: list[str], workers: int) -> list[str]:
-    """The command line of a run; under Bash where there is one, which some tests ask for."""
+    """Return the command line of a run. It uses Bash if available, because some tests need it."""
     pytest = [str(place.python), "-m", "pytest", "-p", "typer_suite_outcomes"]
     pytest += ["-p", "no:cacheprovider", "--continue-on-collection-errors"]
     pytest += ["-n", str(workers)] if workers > 1 else ["-p", "no:xdist"]
@@ -146,7 +146,7 @@ def execute(place: Place, line: list[str], settings: dict[str, str], show: bool)
 
 
 def probe(place: Place, standin: Standin, settings: dict[str, str]) -> None:
-    """Make sure that the stand-in really is what a subprocess gets for ``typer.Typer``."""
+    """Check that ``typer.Typer`` is the stand-in class in a subprocess."""
     done = subprocess.run(
         [str(place.python), "-c", PROBE, *standin.name.split(":")],
         cwd=place.tree,
