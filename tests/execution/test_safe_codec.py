@@ -223,7 +223,7 @@ class Client(test_context.Client):
     """A client that accepts everything and records what it gets."""
 
     def ask(self, questions: Mapping[str, Question]) -> Mapping[str, Any]:
-        self.heard.extend(questions.values())
+        self.received.extend(questions.values())
         return {name: {"action": "accept", "content": {"name": "Ada"}} for name in questions}
 
 
@@ -238,7 +238,7 @@ def run_with_client(fn: Callable[[Context], Any]) -> tuple[Ok | Failed, list[Any
     tool = app.find("talk")
     assert tool is not None
     call, stages = app.prepare(Call(tool, {}, PYTHON_CALLER, [], Options(), peer=client))
-    return run(call, stages), client.heard
+    return run(call, stages), client.received
 
 
 @needs_sandbox
@@ -248,10 +248,10 @@ def test_questions_progress_and_logs_reach_the_client() -> None:
         ctx.log("going on", level="warning")
         return ctx.ask({"who": Elicit("Who?", {"type": "object"})})
 
-    outcome, heard = run_with_client(talk)
+    outcome, received = run_with_client(talk)
     assert outcome == Ok({"who": {"action": "accept", "content": {"name": "Ada"}}})
     asked = Elicit("Who?", {"type": "object"})
-    assert heard == [(1, 2.5, "half"), ("warning", "going on"), asked]
+    assert received == [(1, 2.5, "half"), ("warning", "going on"), asked]
 
 
 @needs_sandbox
@@ -267,10 +267,10 @@ def test_questions_progress_and_logs_reach_the_client() -> None:
     ids=["progress", "level", "log", "question", "questions"],
 )
 def test_forged_messages_do_not_reach_the_client(frame: bytes) -> None:
-    outcome, heard = run_with_client(lambda _: forged_messages.write_all([frame], endless=False))
+    outcome, received = run_with_client(lambda _: forged_messages.write_all([frame], endless=False))
     assert isinstance(outcome, Failed)
     assert outcome.error.code == "E4051"
-    assert heard == []
+    assert received == []
 
 
 def test_printed_text_is_limited(
@@ -279,9 +279,9 @@ def test_printed_text_is_limited(
     monkeypatch.setattr(safe_codec, "MAX_FRAME_BYTES", 10)
     warnings: list[str] = []
     call = Call(cast("Any", None), {}, PYTHON_CALLER, warnings)
-    heard = safe_codec.UntrustedMessages(call, safe_codec.SafeCodec(), lambda _: None)
+    received = safe_codec.UntrustedMessages(call, safe_codec.SafeCodec(), lambda _: None)
     for text in ("12345", "67890", "beyond", "and more"):
-        assert heard.handle("text", ["stdout", text])
+        assert received.handle("text", ["stdout", text])
     assert capsys.readouterr().out == "1234567890"
     assert warnings == ["the command printed too much; the rest is omitted"]
 
