@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import signal
+import subprocess
+import sys
 import threading
 import time
 from typing import Any
@@ -11,7 +15,7 @@ import pytest
 from mcp import Client
 
 from tooli import Tooli
-from tooli.mcp import pending_calls, sdk_server
+from tooli.mcp import pending_calls, sdk_server, stdio_server
 from tooli.mcp.protocol import CAPABILITIES_KEY, STATELESS_VERSIONS, VERSION_KEY
 from tooli.mcp.sdk_server import make_server
 from tooli.mcp.service import McpService
@@ -136,3 +140,13 @@ def test_idle_pool_keeps_no_thread_and_loses_no_call() -> None:
     while count_threads() > before and time.monotonic() < until:
         time.sleep(0.01)
     assert count_threads() == before
+
+
+@pytest.mark.skipif(not os.path.isdir("/proc/self/task"), reason="only Linux lists children")
+def test_terminate_children_skips_ended_ones(monkeypatch: pytest.MonkeyPatch) -> None:
+    child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
+    ended = subprocess.Popen([sys.executable, "-c", "pass"])
+    ended.wait()
+    monkeypatch.setattr(stdio_server, "_find_children", lambda: [ended.pid, child.pid])
+    stdio_server.terminate_children()
+    assert child.wait(timeout=300) == -signal.SIGTERM
