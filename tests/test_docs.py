@@ -14,7 +14,7 @@ from docs.tables import TABLES, field_docstrings, with_tables
 from docs.transcript import normalize, run_examples
 
 from tooli.core._hot_tables import FLAGS
-from tooli.core.app_state import COMMAND_SETTINGS
+from tooli.core.app_state import TYPER_COMMAND_KEYWORDS
 from tooli.core.definitions import COMMAND_KEYWORDS
 from tooli.core.output_modes import OUTPUT_MODES
 from tooli.describe.openapi_document import META_FIELDS
@@ -100,7 +100,7 @@ def test_flags_and_modes_are_listed() -> None:
 def test_every_command_keyword_is_described() -> None:
     """Typer documents its own keywords."""
     described = set(field_docstrings("CommandOptions"))
-    assert described == COMMAND_KEYWORDS - COMMAND_SETTINGS | {"deprecated"}
+    assert described == COMMAND_KEYWORDS - TYPER_COMMAND_KEYWORDS | {"deprecated"}
 
 
 def test_every_meta_field_is_described() -> None:

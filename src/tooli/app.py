@@ -10,9 +10,9 @@ from __future__ import annotations
 import sys
 
 from tooli.core.app_state import (
-    APP_SETTINGS,
-    COMMAND_SETTINGS,
-    GROUP_SETTINGS,
+    TYPER_APP_KEYWORDS,
+    TYPER_COMMAND_KEYWORDS,
+    TYPER_GROUP_KEYWORDS,
     AppState,
     check_choice,
     default_app_name,
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
         ResourceOptions,
         SecurityPolicy,
         Transport,
-        TyperSettings,
+        TyperKwargs,
     )
     from tooli.core.tool import Tool
     from tooli.http.asgi import Api, HttpSettingsDict
@@ -122,22 +122,22 @@ class Tooli(_TyperPlaceholder):
         sections: Mapping[str, str] | None = None,
         **settings: Unpack[AppOptions],
     ) -> None:
-        if not settings.keys() <= APP_SETTINGS:
+        if not settings.keys() <= TYPER_APP_KEYWORDS:
             own_keywords = Tooli.__init__.__kwdefaults__ or ()
-            _check_keywords("Tooli", settings, APP_SETTINGS.union(own_keywords))
+            _check_keywords("Tooli", settings, TYPER_APP_KEYWORDS.union(own_keywords))
         check_choice("security_policy", security_policy, _SECURITY_POLICIES)
         if default_output != "auto":
             from tooli.core.output_modes import OUTPUT_MODES
 
             check_choice("default_output", default_output, OUTPUT_MODES)
         check_choice("mcp_transport", mcp_transport, ("stdio", "http", "sse"))
-        typer_settings: TyperSettings = {**settings}
+        typer_kwargs: TyperKwargs = {**settings}
         if description is not None:
-            typer_settings.setdefault("help", description)
+            typer_kwargs.setdefault("help", description)
         if name is not None:
-            typer_settings["name"] = name
+            typer_kwargs["name"] = name
         module_globals = sys._getframe(1).f_globals
-        state = AppState(name or default_app_name(module_globals), typer_settings)
+        state = AppState(name or default_app_name(module_globals), typer_kwargs)
         state.module_globals = module_globals
         state.sections = sections or {}
         state.description = description if description is not None else settings.get("help")
@@ -166,7 +166,7 @@ class Tooli(_TyperPlaceholder):
 
         Takes every keyword of Typer's `command`, and those of `CommandOptions`.
         """
-        if options and not options.keys() <= COMMAND_SETTINGS:
+        if options and not options.keys() <= TYPER_COMMAND_KEYWORDS:
             from tooli.core.definitions import check_command_options
 
             check_command_options("command", options)
@@ -196,7 +196,7 @@ class Tooli(_TyperPlaceholder):
 
     def callback(self, **options: Unpack[CallbackOptions]) -> Callable[[F], F]:
         """Register a function that runs before the app's commands, as Typer's `callback` does."""
-        _check_keywords("callback", options, GROUP_SETTINGS)
+        _check_keywords("callback", options, TYPER_GROUP_KEYWORDS)
 
         def register(fn: F) -> F:
             state = self._state
@@ -212,7 +212,7 @@ class Tooli(_TyperPlaceholder):
 
     def add_typer(self, typer_instance: real_typer.Typer, **options: Unpack[GroupOptions]) -> None:
         """Add another app, a Tooli or a Typer, as a group of commands."""
-        _check_keywords("add_typer", options, GROUP_SETTINGS | {"name", "callback"})
+        _check_keywords("add_typer", options, TYPER_GROUP_KEYWORDS | {"name", "callback"})
         state = self._state
         inner: AppState | None = typer_instance.__dict__.get("_state")
         if inner is not None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from sys import modules
 from time import perf_counter
 
-from tooli.config import apply_security_policy
+from tooli.config import load_security_settings
 from tooli.core._hot_tables import PYTHON_OPTIONS
 from tooli.core.call import DEFAULT_OPTIONS, PYTHON_CALLER, Call, Caller, Failed
 from tooli.core.placeholder_call import make_placeholder_call
@@ -41,7 +41,7 @@ class PythonSurface:
     def __init__(self, app: App, options: CallOptions, caller: str | None = None) -> None:
         self._app = app
         self._state = app._state
-        apply_security_policy(self._state)
+        load_security_settings(self._state)
         self._options = options
         self._caller = (
             PYTHON_CALLER if caller is None else Caller("python", caller, maybe_agent=True)

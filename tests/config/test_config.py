@@ -1,4 +1,4 @@
-"""apply_security_policy: the security settings of an app, read once."""
+"""load_security_settings: the security settings of an app, read once."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import sys
 import pytest
 from tests.config.conftest import Machine
 
-from tooli.config import apply_security_policy
+from tooli.config import load_security_settings
 from tooli.core.app_state import AppState
 
 
@@ -25,16 +25,16 @@ def environment(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_without_settings_nothing_changes() -> None:
     state = AppState("shop", {})
-    apply_security_policy(state)
+    load_security_settings(state)
     assert (state.policy, state.security_settings) == ("standard", {})
-    assert state.policy_resolved
+    assert state.security_settings_loaded
 
 
 def test_strictest_values_apply(machine: Machine) -> None:
     machine.write("user", "security_policy: strict\ntimeout: 7\noutput: json\n")
     machine.write("project", "security_policy: off\ndeny_paths: /a\n")
     state = AppState("shop", {})
-    apply_security_policy(state)
+    load_security_settings(state)
     assert state.policy == "strict"
     assert state.security_settings == {"deny_paths": ("/a",), "timeout": 7.0}
 
@@ -43,22 +43,22 @@ def test_declared_policy_is_a_layer(machine: Machine) -> None:
     machine.write("user", "security_policy: off\n")
     state = AppState("shop", {})
     state.policy = state.declared_policy = "strict"
-    apply_security_policy(state)
+    load_security_settings(state)
     assert state.policy == "strict"
 
 
 def test_settings_are_read_once(machine: Machine) -> None:
     state = AppState("shop", {})
-    apply_security_policy(state)
+    load_security_settings(state)
     machine.write("user", "security_policy: strict\n")
-    apply_security_policy(state)
+    load_security_settings(state)
     assert state.policy == "standard"
 
 
 def test_faults_of_security_settings_are_kept(machine: Machine) -> None:
     machine.write("user", "security_policy: none\noutput: no-such-mode\nunknown: 1\n")
     state = AppState("shop", {})
-    apply_security_policy(state)
+    load_security_settings(state)
     keys = [fault.key for fault in state.security_settings["faults"]]
     assert set(keys) == {"security_policy", None}
 
@@ -66,7 +66,7 @@ def test_faults_of_security_settings_are_kept(machine: Machine) -> None:
 def test_work_dir_must_be_a_directory(machine: Machine) -> None:
     machine.write("user", "work_dir: no-such-folder\n")
     state = AppState("shop", {})
-    apply_security_policy(state)
+    load_security_settings(state)
     (fault,) = state.security_settings["faults"]
     assert fault.key == "work_dir" and "it is not a directory" in fault.message
     assert state.security_settings["work_dir"] == str(machine.here / "no-such-folder")
@@ -75,14 +75,14 @@ def test_work_dir_must_be_a_directory(machine: Machine) -> None:
 def test_variable_without_files(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TOOLI_SECURITY_POLICY", "strict")
     state = AppState("shop", {})
-    apply_security_policy(state)
+    load_security_settings(state)
     assert state.policy == "strict"
 
 
 def test_variable_with_a_similar_name_is_not_read(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MY_TOOLI_SECURITY_POLICY", "strict")
     state = AppState("shop", {})
-    apply_security_policy(state)
+    load_security_settings(state)
     assert state.policy == "standard"
 
 
@@ -93,16 +93,16 @@ def test_system_file_applies_if_other_files_are_disabled(
     machine.write("system", "security_policy: strict\n")
     machine.write("user", "deny_paths: /a\n")
     state = AppState("shop", {})
-    apply_security_policy(state)
+    load_security_settings(state)
     assert (state.policy, state.security_settings) == ("strict", {})
 
 
 def test_layers_are_imported_only_if_there_are_settings(machine: Machine) -> None:
     code = (
         "import sys\n"
-        "from tooli.config import apply_security_policy\n"
+        "from tooli.config import load_security_settings\n"
         "from tooli.core.app_state import AppState\n"
-        "apply_security_policy(AppState('shop', {}))\n"
+        "load_security_settings(AppState('shop', {}))\n"
         "print('tooli.config.layers' in sys.modules)\n"
     )
     found = []

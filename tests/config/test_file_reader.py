@@ -24,11 +24,11 @@ from tooli.config.setting_definitions import RawSetting
 
 
 def by_name(section: ConfigSection) -> dict[str, Any]:
-    """Return text, line and kind of each value by name."""
+    """Return text, line and syntax of each value by name."""
     return {
         name: by_name(value)
         if isinstance(value, ConfigSection)
-        else (value.text, value.line, value.kind)
+        else (value.text, value.line, value.syntax)
         for name, value in section.entries.items()
     }
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 import tooli.core.protocols
-from tooli.core.app_state import APP_SETTINGS, COMMAND_SETTINGS, GROUP_SETTINGS
+from tooli.core.app_state import TYPER_APP_KEYWORDS, TYPER_COMMAND_KEYWORDS, TYPER_GROUP_KEYWORDS
 from tooli.core.definitions import COMMAND_KEYWORDS, DANGER_LEVELS
 from tooli.providers.resources import PROMPT_KEYWORDS, RESOURCE_KEYWORDS
 from tooli.python_api import PYTHON_OPTIONS
@@ -40,10 +40,10 @@ def read_typed_dicts() -> dict[str, set[str]]:
 @pytest.mark.parametrize(
     ("name", "accepted"),
     [
-        ("CommandOptions", COMMAND_SETTINGS | COMMAND_KEYWORDS),
-        ("CallbackOptions", GROUP_SETTINGS),
-        ("GroupOptions", GROUP_SETTINGS | {"name", "callback"}),
-        ("AppOptions", APP_SETTINGS),
+        ("CommandOptions", TYPER_COMMAND_KEYWORDS | COMMAND_KEYWORDS),
+        ("CallbackOptions", TYPER_GROUP_KEYWORDS),
+        ("GroupOptions", TYPER_GROUP_KEYWORDS | {"name", "callback"}),
+        ("AppOptions", TYPER_APP_KEYWORDS),
         ("CallOptions", PYTHON_OPTIONS),
         ("PromptOptions", PROMPT_KEYWORDS),
         ("ResourceOptions", RESOURCE_KEYWORDS),

@@ -20,18 +20,18 @@ if TYPE_CHECKING:
 WITHOUT_TYPER = {"typer": "the app has not met Typer yet"}
 
 ALL = [
-    (room, case)
-    for room in (
+    (group, case)
+    for group in (
         *("VALUES", "MISFITS", "USAGE", "LINES", "FUNCTIONS", "POLICY", "ANSWERS", "FAILURES"),
     )
-    for case in getattr(cases, room)
+    for case in getattr(cases, group)
 ]
 
 
-def _name(room: str, case: Case) -> str:
+def _name(group: str, case: Case) -> str:
     messages = list(case.argv) if case.argv is not None else dict(case.arguments)
     options = " ".join(case.options)
-    return f"{room.lower()}: {case.tool} {messages!r:.70} {options}".strip()
+    return f"{group.lower()}: {case.tool} {messages!r:.70} {options}".strip()
 
 
 every_case = pytest.mark.parametrize("case", [pytest.param(c, id=_name(r, c)) for r, c in ALL])
@@ -39,7 +39,7 @@ every_case = pytest.mark.parametrize("case", [pytest.param(c, id=_name(r, c)) fo
 
 @pytest.fixture(scope="module")
 def typer_app() -> Tooli:
-    """The zoo app after it has loaded Typer."""
+    """The test app after it has loaded Typer."""
     app = make_app()
     assert app.registered_commands
     return app

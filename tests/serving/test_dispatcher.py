@@ -14,7 +14,7 @@ from tooli.serving.dispatcher import (
     check_rate_limit,
     is_installed,
     path_without_root,
-    present_error,
+    present_request_error,
     split_options,
     too_busy_error,
     unknown_tool_error,
@@ -81,7 +81,7 @@ def test_unknown_tool(name: str, message: str) -> None:
 
 
 def test_error_without_a_tool_is_presented() -> None:
-    envelope = present_error(make_app(), CALLER, too_busy_error()).envelope()
+    envelope = present_request_error(make_app(), CALLER, too_busy_error()).envelope()
     assert envelope["error"]["code"] == "E4075"
     assert envelope["meta"]["tool"] == "shop"
 

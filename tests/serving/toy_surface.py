@@ -18,7 +18,7 @@ from tooli.core.peer import Peer
 from tooli.pipeline.stdout_capture import route_stdout
 from tooli.serving.dispatcher import (
     ToolDispatcher,
-    present_error,
+    present_request_error,
     split_options,
     unknown_tool_error,
 )
@@ -71,7 +71,7 @@ class ToyServer:
         tool = self.dispatcher.tools.get(request["tool"])
         if tool is None:
             error = unknown_tool_error(self.dispatcher.app, request["tool"])
-            presented = present_error(self.dispatcher.app, TOY_CALLER, error)
+            presented = present_request_error(self.dispatcher.app, TOY_CALLER, error)
             self.write_json(b'{"answer":' + presented.envelope_json() + b"}")
             return
         arguments, options, problems = split_options(

@@ -42,7 +42,7 @@ def make_state(**settings: Any) -> AppState:
     """Return the state of an app with these security settings."""
     state = Tooli("a")._state
     state.security_settings = settings
-    state.policy_resolved = True
+    state.security_settings_loaded = True
     return state
 
 

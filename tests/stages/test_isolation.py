@@ -115,10 +115,10 @@ def test_bubblewrap_cannot_be_used(reason: str, monkeypatch: pytest.MonkeyPatch)
 def test_settings_are_read_before_the_sandbox_starts(monkeypatch: pytest.MonkeyPatch) -> None:
     support(monkeypatch, COMPLETE)
     resolved: list[Any] = []
-    monkeypatch.setattr(isolation, "apply_security_policy", resolved.append)
+    monkeypatch.setattr(isolation, "load_security_settings", resolved.append)
     call = make_call(isolation="required")
     context = make_context(call)
-    context.state.policy_resolved = False
+    context.state.security_settings_loaded = False
     stage = isolate(context)
     assert stage is not None
     pass_through(stage, call)

@@ -139,7 +139,7 @@ def test_deep_nesting() -> None:
 
 def test_clean_value_is_returned_unchanged() -> None:
     value = {"a": ["x", 1.5, None]}
-    assert ItemPresenter(STANDARD, []).redact_json(json.dumps(value)) is None
+    assert ItemPresenter(STANDARD, []).redact_if_needed(json.dumps(value)) is None
     assert redact_value(value, STANDARD, []) == value
     assert redact_value({"a": "\x07"}, OFF, []) == {"a": "\x07"}
 
@@ -430,7 +430,7 @@ class TestInOneProcess:
     def test_unreal_list_forms_clean_text_is_returned_unchanged(self) -> None:
         value = {"a": "größe 😀"}
         text = json.dumps(value, ensure_ascii=False)
-        assert ItemPresenter(STANDARD, []).redact_json(text) is None
+        assert ItemPresenter(STANDARD, []).redact_if_needed(text) is None
         assert redact_value(value, STANDARD, []) == value
 
     def test_secrets_only(self) -> None:

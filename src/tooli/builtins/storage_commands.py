@@ -6,7 +6,7 @@ from collections.abc import Iterator  # noqa: TC003  evaluated at registration
 from time import time
 from typing import Annotated
 
-from tooli.config import apply_security_policy
+from tooli.config import load_security_settings
 from tooli.errors import AuthError, NotFoundError, StateError, Suggestion, TemporaryError
 from tooli.schema.param_info import Argument, Option
 from tooli.storage import audit_reader
@@ -173,7 +173,7 @@ def _still_running_error(entry: IdempotencyEntry) -> StateError:
 
 def _query_store(app: App, query: Callable[[IdempotencyStore], T]) -> T:
     """Query the idempotency store of the app."""
-    apply_security_policy(app._state)
+    load_security_settings(app._state)
     store: IdempotencyStore | None = None
     try:
         store = get_idempotency_store(app._state.security_settings.get("store"))

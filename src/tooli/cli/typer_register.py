@@ -28,7 +28,7 @@ from tooli.cli.typer_params import (
     typer_signature,
 )
 from tooli.core._hot_tables import FLAGS
-from tooli.core.app_state import COMMAND_SETTINGS
+from tooli.core.app_state import TYPER_COMMAND_KEYWORDS
 from tooli.core.call import Call, Caller, Failed, Options
 from tooli.core.options import help_rows
 from tooli.core.output_modes import OUTPUT_MODES
@@ -70,7 +70,7 @@ else:
 def initialize_typer(app: App) -> None:
     """Register everything in an app with the real Typer."""
     state = app._state
-    settings: dict[str, Any] = dict(state.settings)
+    settings: dict[str, Any] = dict(state.typer_kwargs)
     settings["cls"] = _tooli_class(app, settings.get("cls") or TyperGroup)
     as_typer(app).__init__(**settings)
     for registration in state.commands:
@@ -84,7 +84,7 @@ def initialize_typer(app: App) -> None:
 def register_command(app: App, registration: Registration) -> None:
     """Register one command with the real Typer, as a stub with a command class of tooli."""
     kwargs: dict[str, Any] = {
-        k: v for k, v in registration.settings.items() if k in COMMAND_SETTINGS
+        k: v for k, v in registration.settings.items() if k in TYPER_COMMAND_KEYWORDS
     }
     kwargs["cls"] = _tooli_class(app, kwargs.get("cls") or TyperCommand)
     name = registration.name

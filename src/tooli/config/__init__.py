@@ -5,7 +5,7 @@
 The highest layer that sets a setting wins. A security setting cannot be loosened by a higher layer:
 its `merge_rule` combines the values of all layers, or the lowest layer that sets it wins.
 
-For speed, `apply_security_policy` imports `config.layers` only if there are settings.
+For speed, `load_security_settings` imports `config.layers` only if there are settings.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ if TYPE_CHECKING:
     from tooli.core.app_state import AppState
 
 
-def apply_security_policy(state: AppState) -> None:
+def load_security_settings(state: AppState) -> None:
     """Apply the strictest security settings of all layers to an app, once per app."""
-    if state.policy_resolved:
+    if state.security_settings_loaded:
         return
-    state.policy_resolved = True
+    state.security_settings_loaded = True
     if any([name[:6] == "TOOLI_" for name in os.environ]) or find_config_files(os.environ):
-        from tooli.config.layers import resolve_security_policy
+        from tooli.config.layers import resolve_security_settings
 
-        resolve_security_policy(state)
+        resolve_security_settings(state)

@@ -354,7 +354,7 @@ def extract_security_rules(settings: Settings) -> SecuritySettings:
     return rules
 
 
-def resolve_security_policy(state: AppState) -> None:
+def resolve_security_settings(state: AppState) -> None:
     """Set the security settings of an app: the strictest values of all layers.
 
     Invalid settings become `faults`, which reject every call and prevent a server from starting,

@@ -28,7 +28,7 @@ class RawSetting(Record):
 
     text: str
     line: int = 0
-    kind: str = "any"  # "text" if quoted; in TOML also "number" or "boolean"; otherwise "any"
+    syntax: str = "any"  # "text" if quoted; in TOML also "number" or "boolean"; otherwise "any"
 
 
 class InvalidSetting(ValueError):  # noqa: N818
@@ -74,14 +74,14 @@ class SettingDefinition(Record):
         """Convert a raw setting to its type; raise InvalidSetting if it is not valid."""
         text = raw.text.strip()
         if self.kind == "choice":
-            if raw.kind in ("any", "text") and text in self.choices:
+            if raw.syntax in ("any", "text") and text in self.choices:
                 return text
         elif self.kind in ("text", "paths"):
             value = text if self.kind == "text" else tuple(filter(None, text.split(os.pathsep)))
             if value and text.isprintable():
                 return value
-        elif raw.kind != "text":
-            value = _PARSERS[self.kind](text, raw.kind)
+        elif raw.syntax != "text":
+            value = _PARSERS[self.kind](text, raw.syntax)
             if value is not None:
                 return value
         raise InvalidSetting(f"{self.name} must be {self.type}, not {quote_value(raw)}")
@@ -91,7 +91,7 @@ def quote_value(raw: RawSetting) -> str:
     """Return an invalid value for a message, shortened and on one line."""
     text = "".join([c for c in raw.text if c.isprintable()])
     text = text if len(text) <= 40 else f"{text[:40]}…"
-    return repr(text) if raw.kind == "text" or not text else text
+    return repr(text) if raw.syntax == "text" or not text else text
 
 
 _KIND_DESCRIPTIONS = {
@@ -104,24 +104,24 @@ _KIND_DESCRIPTIONS = {
 }
 
 
-def _parse_count(text: str, kind: str) -> int | None:
-    return None if text.lower() in ("true", "false") else _parse_level(text, kind)
+def _parse_count(text: str, syntax: str) -> int | None:
+    return None if text.lower() in ("true", "false") else _parse_level(text, syntax)
 
 
-def _parse_level(text: str, kind: str) -> int | None:
-    if kind == "boolean" or (kind == "any" and text.lower() in ("true", "false")):
+def _parse_level(text: str, syntax: str) -> int | None:
+    if syntax == "boolean" or (syntax == "any" and text.lower() in ("true", "false")):
         return int(text.lower() == "true")
     is_digits = text.isascii() and text.isdigit() and len(text) <= 18
     # A leading zero is refused, because YAML 1.1 reads 010 as 8.
     return int(text) if is_digits and (text == "0" or text[0] != "0") else None
 
 
-def _parse_seconds(text: str, kind: str) -> float | None:
-    return parse_timeout(text) if kind != "boolean" else None
+def _parse_seconds(text: str, syntax: str) -> float | None:
+    return parse_timeout(text) if syntax != "boolean" else None
 
 
-def _parse_boolean(text: str, kind: str) -> bool | None:
-    return BOOLEAN_VALUES.get(text.lower()) if kind != "number" else None
+def _parse_boolean(text: str, syntax: str) -> bool | None:
+    return BOOLEAN_VALUES.get(text.lower()) if syntax != "number" else None
 
 
 _PARSERS = {

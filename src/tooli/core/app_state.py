@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from tooli.config.layers import SettingFault, Settings
     from tooli.core.call import Stage
-    from tooli.core.protocols import CallbackOptions, GroupOptions, TyperApp, TyperSettings
+    from tooli.core.protocols import CallbackOptions, GroupOptions, TyperApp, TyperKwargs
     from tooli.core.tool import Tool
     from tooli.pipeline.custom_stages import CustomStage
     from tooli.providers.local import CommandGroup, Registration
@@ -46,7 +46,7 @@ if TYPE_CHECKING:
         faults: list[SettingFault]  # invalid settings; while there are any, every call is rejected
 
 
-COMMAND_SETTINGS = frozenset(
+TYPER_COMMAND_KEYWORDS = frozenset(
     (
         *("cls", "context_settings", "help", "epilog", "short_help", "options_metavar"),
         *("add_help_option", "no_args_is_help", "hidden", "deprecated", "rich_help_panel"),
@@ -54,7 +54,7 @@ COMMAND_SETTINGS = frozenset(
 )
 """The keywords of Typer's own `command(…)`, apart from `name`."""
 
-APP_SETTINGS = frozenset(
+TYPER_APP_KEYWORDS = frozenset(
     (
         *("cls", "invoke_without_command", "no_args_is_help", "subcommand_metavar", "chain"),
         *("result_callback", "context_settings", "callback", "help", "epilog", "short_help"),
@@ -66,7 +66,7 @@ APP_SETTINGS = frozenset(
 )
 """The keywords of `typer.Typer(…)`, apart from `name`."""
 
-GROUP_SETTINGS = COMMAND_SETTINGS | frozenset(
+TYPER_GROUP_KEYWORDS = TYPER_COMMAND_KEYWORDS | frozenset(
     ("invoke_without_command", "subcommand_metavar", "chain", "result_callback")
 )
 """The keywords of Typer's `callback(…)`; `add_typer(…)` takes `name` and `callback` as well."""
@@ -105,7 +105,6 @@ class AppState:
         "parent",
         "permissions",
         "policy",
-        "policy_resolved",
         "prepared_tools",
         "prompts",
         "python_surface",
@@ -114,14 +113,15 @@ class AppState:
         "revision",
         "sections",
         "security_settings",
-        "settings",
+        "security_settings_loaded",
         "skill_auto_generate",
+        "typer_kwargs",
         "version",
     )
 
-    def __init__(self, name: str, settings: TyperSettings) -> None:
+    def __init__(self, name: str, typer_kwargs: TyperKwargs) -> None:
         self.name = name
-        self.settings = settings  # the keywords of `typer.Typer(…)`
+        self.typer_kwargs = typer_kwargs  # the keywords of `typer.Typer(…)`
         self.description: str | None = None
         self.version: str | None = None
         self.sections: Mapping[str, str] = {}  # added to generated documents, by title
@@ -142,7 +142,7 @@ class AppState:
         self.is_typer_initialized = False
 
         self.policy = self.declared_policy = "standard"  # in force, and as declared
-        self.policy_resolved = False  # True once configuration has been read
+        self.security_settings_loaded = False  # True once configuration has been read
         self.security_settings: SecuritySettings = {}
         self.permissions: tuple[str, ...] | None = None  # allowed capabilities; None: all
         self.resolved_settings: Settings | None = None  # None: every setting has its default
@@ -178,7 +178,7 @@ class AppState:
         """True if the app is a single command, which is called without its name."""
         if len(self.commands) != 1 or self.groups or self.callback is not None:
             return False
-        return self.settings.get("callback") is None
+        return self.typer_kwargs.get("callback") is None
 
     def invalidate(self, kind: str = "tools") -> None:
         """Drop everything derived from the registrations, and notify servers.

@@ -8,7 +8,7 @@ modules only when their keyword is used.
 
 from __future__ import annotations
 
-from tooli.core.app_state import COMMAND_SETTINGS
+from tooli.core.app_state import TYPER_COMMAND_KEYWORDS
 from tooli.core.tool import (
     RATE_LIMIT_FORMAT,
     Behavior,
@@ -43,7 +43,7 @@ DEFAULT_PAGE_SIZE = 100
 
 def check_command_options(function_name: str, options: Mapping[str, object]) -> None:
     """Raise DefinitionError for an unknown keyword, an invalid value, or values that conflict."""
-    check_keywords(function_name, options, COMMAND_SETTINGS | _VALIDATORS.keys())
+    check_keywords(function_name, options, TYPER_COMMAND_KEYWORDS | _VALIDATORS.keys())
     for keyword, value in options.items():
         if value is not None and keyword in _VALIDATORS:
             problem = _VALIDATORS[keyword](value)

@@ -183,7 +183,7 @@ if TYPE_CHECKING:
         pretty_exceptions_show_locals: bool
         pretty_exceptions_short: bool
 
-    class TyperSettings(AppOptions, total=False):
+    class TyperKwargs(AppOptions, total=False):
         """Keywords that `Tooli(…)` passes to `typer.Typer(…)`."""
 
         name: str | None

@@ -49,7 +49,7 @@ from tooli.serving.dispatcher import (
     MAX_CONCURRENT_CALLS,
     ToolDispatcher,
     is_installed,
-    present_error,
+    present_request_error,
     too_busy_error,
     unknown_tool_error,
 )
@@ -187,7 +187,7 @@ class Api:
     async def _send_error(
         self, request: HttpRequest, error: ToolError, *headers: tuple[bytes, bytes]
     ) -> None:
-        presented = present_error(self.dispatcher.app, ANONYMOUS_CALLER, error)
+        presented = present_request_error(self.dispatcher.app, ANONYMOUS_CALLER, error)
         await request.respond(presented.http_status, presented.envelope_json(), *headers)
 
     # -------------------------------------------------------------- routing

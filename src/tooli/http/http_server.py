@@ -19,7 +19,7 @@ from ipaddress import ip_address
 from time import monotonic
 from traceback import print_exc
 
-from tooli.config import apply_security_policy
+from tooli.config import load_security_settings
 from tooli.errors import DefinitionError, DependencyError, InputError, Suggestion
 from tooli.http.access_control import LOOPBACK_HOSTS
 from tooli.serving.dispatcher import GRACE_PERIOD, is_installed
@@ -103,7 +103,7 @@ def serve_http(
 
 def _requires_verified_token(state: AppState) -> bool:
     """True if the app's settings require a token."""
-    apply_security_policy(state)
+    load_security_settings(state)
     rules = state.security_settings
     return bool(rules) and ("token_key" in rules or "tokens" in rules)
 

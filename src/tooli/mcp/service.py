@@ -39,7 +39,7 @@ from tooli.pipeline.present import present_text
 from tooli.schema.json_schema import output_schema
 from tooli.serving.dispatcher import (
     ToolDispatcher,
-    present_error,
+    present_request_error,
     split_options,
     unknown_tool_error,
 )
@@ -204,7 +204,7 @@ class McpService:
     def _unknown_tool_error(self, name: str, caller: Caller) -> RpcError:
         """Return the RpcError for an unknown tool, with the envelope that other surfaces send."""
         error = unknown_tool_error(self.app, name)
-        presented = present_error(self.app, caller, error)
+        presented = present_request_error(self.app, caller, error)
         data = {ENVELOPE_KEY: presented.envelope()}
         call = make_placeholder_call(self.app._state, caller)
         is_unknown = error.category == "input"  # otherwise its definition is invalid

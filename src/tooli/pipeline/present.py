@@ -228,7 +228,7 @@ class ItemPresenter:
         if self._encode is None:
             self._encode = make_json_encoder(self._warnings)
         text = self._encode(item)
-        redacted = self.redact_json(text)
+        redacted = self.redact_if_needed(text)
         return encode_text(text if redacted is None else self._encode(redacted[0]))
 
     def value(self, item: object) -> Any:
@@ -239,22 +239,22 @@ class ItemPresenter:
         if self._redaction.policy == "off" or value is None:
             return value
         if self._secrets_only:
-            return self._redact_secrets(value)
+            return self._redact_only_secrets(value)
         if self._write is None:
             from tooli.text.json_encoder import make_json_writer
 
             self._write = make_json_writer()
-        redacted = self.redact_json(self._write(value))
+        redacted = self.redact_if_needed(self._write(value))
         return value if redacted is None else redacted[0]
 
-    def _redact_secrets(self, value: object) -> Any:
+    def _redact_only_secrets(self, value: object) -> Any:
         if self._redactor is None:
             from tooli.text.redact import Redactor
 
             self._redactor = Redactor(self._redaction, secrets_only=True)
         return self._redactor.redact_value(value) if self._redactor.secret_forms else value
 
-    def redact_json(self, text: str) -> tuple[Any] | None:
+    def redact_if_needed(self, text: str) -> tuple[Any] | None:
         """Return the redacted value of JSON text in a tuple, or None if nothing changes.
 
         The value is parsed from the JSON, because parts of the original may be readable only once.
@@ -403,7 +403,7 @@ def measure_value(
     from tooli.text.json_encoder import encode_text, make_json_encoder, to_json_and_value
 
     text, value = to_json_and_value(value, warnings)
-    redacted = ItemPresenter(redaction, []).redact_json(text)
+    redacted = ItemPresenter(redaction, []).redact_if_needed(text)
     if redacted is not None:
         text = make_json_encoder(warnings)(redacted[0])
     return len(encode_text(text)), value, redacted is None

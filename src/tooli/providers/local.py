@@ -10,7 +10,7 @@ lists.
 
 from __future__ import annotations
 
-from tooli.core.app_state import COMMAND_SETTINGS, AppState
+from tooli.core.app_state import TYPER_COMMAND_KEYWORDS, AppState
 
 TYPE_CHECKING = False
 
@@ -237,15 +237,15 @@ def _tree_from_registrations(state: AppState) -> CommandGroup:
         group.commands[registration.command_name] = registration
     for inner_app, settings in state.groups:
         _attach_group(group, inner_app, settings.get("name"), settings)
-    _apply_help_settings(group, {**state.settings, "help": state.description})
+    _apply_help_settings(group, {**state.typer_kwargs, "help": state.description})
     if state.callback is not None:
         group.callback, callback_settings = state.callback
         _apply_help_settings(group, callback_settings)
         group.typer_reason = "the app has a callback"
-    if state.settings.keys() & {"cls", "context_settings", "callback", "result_callback"}:
-        group.callback = group.callback or state.settings.get("callback")
+    if state.typer_kwargs.keys() & {"cls", "context_settings", "callback", "result_callback"}:
+        group.callback = group.callback or state.typer_kwargs.get("callback")
         group.typer_reason = "the app has settings that only Typer supports"
-        group.has_dynamic_commands = "cls" in state.settings
+        group.has_dynamic_commands = "cls" in state.typer_kwargs
     if state.callback is not None and state.callback[1].get("cls"):
         group.has_dynamic_commands = True
     if not group.typer_reason and not state.groups and len(state.commands) == 1:
@@ -267,7 +267,7 @@ def _attach_group(
         if inner_state.parent is None:  # it was added to a plain Typer, which has no state
             inner_state.parent = group.state
         inner = build_command_tree(inner_app)  # pyright: ignore[reportArgumentType]  it is a Tooli
-        name = name or inner_state.settings.get("name")
+        name = name or inner_state.typer_kwargs.get("name")
     if (
         settings.get("callback") is not None
         or settings.get("cls")
@@ -296,7 +296,9 @@ def _tree_from_typer(app: TyperApp, state: AppState) -> CommandGroup:
     for info in app.registered_commands:
         registration: Registration | None = getattr(info, "tooli", None)
         if registration is None:
-            settings: Any = {k: v for k, v in vars(info).items() if k in COMMAND_SETTINGS and v}
+            settings: Any = {
+                k: v for k, v in vars(info).items() if k in TYPER_COMMAND_KEYWORDS and v
+            }
             if getattr(settings.get("cls"), "__name__", None) == "TyperCommand":
                 del settings["cls"]
             registration = Registration(state, info.name, info.callback, settings)

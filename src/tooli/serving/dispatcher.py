@@ -8,7 +8,7 @@ from __future__ import annotations
 import sys
 from time import perf_counter
 
-from tooli.config import apply_security_policy
+from tooli.config import load_security_settings
 from tooli.core._hot_tables import MCP_OPTIONS, OPTION_KINDS
 from tooli.core.call import DEFAULT_OPTIONS, Call, Failed, Options
 from tooli.core.placeholder_call import make_placeholder_call
@@ -54,7 +54,7 @@ class ToolDispatcher:
     """The tools of an app by protocol-safe name, including tools that are registered later."""
 
     def __init__(self, app: App) -> None:
-        apply_security_policy(app._state)
+        load_security_settings(app._state)
         rules = app._state.security_settings
         if "faults" in rules:
             from tooli.config.layers import make_settings_error
@@ -206,7 +206,7 @@ def too_busy_error() -> ToolError:
     )
 
 
-def present_error(app: App, caller: Caller, error: ToolError) -> Presented:
+def present_request_error(app: App, caller: Caller, error: ToolError) -> Presented:
     """Return the answer to a request that fails before it reaches a tool."""
     return present(Failed(error), make_placeholder_call(app._state, caller), lambda: 0)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from tooli.config import apply_security_policy
+from tooli.config import load_security_settings
 from tooli.core.declared_capabilities import AllowedAccess
 from tooli.errors import Suggestion, TemporaryError
 from tooli.execution.sandbox.bwrap import BubblewrapRunner, find_bubblewrap, locate_app
@@ -50,8 +50,8 @@ def isolate(context: StageContext) -> Stage | None:
             call.warnings.append(f"not isolated: {'; '.join(missing)}")
             if mechanisms.level == "none" or mechanisms.is_nested:
                 return (yield call)
-        if not state.policy_resolved:  # the settings cannot be read inside of the sandbox
-            apply_security_policy(state)
+        if not state.security_settings_loaded:  # the settings cannot be read inside of the sandbox
+            load_security_settings(state)
         access = effective_access(call.tool, state)
         dirs = SandboxDirs(access)
         try:

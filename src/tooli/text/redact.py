@@ -47,7 +47,7 @@ class Redactor:
         self._secrets: Sequence[Any] = () if redaction.secrets is None else redaction.secrets
         self._loaded_count, self._secret_forms = 0, list[str]()
         self.home = _home_pattern() if self.is_strict else None
-        self.sequences = self.controls = self.invisible = self.secrets = self.paths = 0
+        self.sequences = self.controls = self.invisible = self.hidden_secret_count = self.paths = 0
         self.credentials: dict[str, int] = {}
         self.injections: list[tuple[str, str]] = []
         self.conversion_warnings: list[str] = []
@@ -87,7 +87,7 @@ class Redactor:
         """Return a text with its secrets masked."""
         for form in self.secret_forms:
             if form in text:
-                self.secrets += text.count(form)
+                self.hidden_secret_count += text.count(form)
                 text = text.replace(form, REDACTED)
         return text
 
@@ -111,7 +111,7 @@ class Redactor:
         if is_object(value):
             return self._redact_object(value, shorten_paths)
         if self.secret_forms and type(value) in (int, float) and str(value) in self.secret_forms:
-            self.secrets += 1
+            self.hidden_secret_count += 1
             return REDACTED
         return value
 
@@ -197,7 +197,10 @@ class Redactor:
         removed_count = self.sequences + self.controls + self.invisible
         _add_warning(warnings, _join_list(removed), removed_count, f"removed from the {part}")
         _add_warning(
-            warnings, _pluralize(self.secrets, "secret"), self.secrets, f"hidden in the {part}"
+            warnings,
+            _pluralize(self.hidden_secret_count, "secret"),
+            self.hidden_secret_count,
+            f"hidden in the {part}",
         )
         warnings += [line for line in self.conversion_warnings if line not in warnings]
         credential_count = sum(self.credentials.values())
@@ -237,9 +240,9 @@ class RecordRedactor:
         """Return a value without the secrets of the call; the value itself if it has none."""
         if not self.has_secrets:
             return value
-        before = self._redactor.secrets
+        before = self._redactor.hidden_secret_count
         redacted = self._redactor.redact_value(to_jsonable(value, []))
-        return redacted if self._redactor.secrets > before else value
+        return redacted if self._redactor.hidden_secret_count > before else value
 
     def redact_error(self, fields: JsonObject) -> JsonObject:
         """Return the fields of an error without the secrets of the call."""
@@ -262,7 +265,7 @@ class RecordRedactor:
 
     def add_warnings(self, warnings: list[str], part: str) -> None:
         """Add a warning about the secrets that were removed."""
-        if self._redactor.secrets:
+        if self._redactor.hidden_secret_count:
             self._redactor.add_warnings(warnings, part)
 
 

@@ -160,7 +160,7 @@ class TestLists:
         inside_and_outside: tuple[Path, Path],
     ) -> None:
         app = self.app(policy)
-        app._state.policy_resolved = True
+        app._state.security_settings_loaded = True
         app._state.security_settings = {"deny_paths": (str(inside_and_outside[1].parent),)}
         value: Any = str(inside_and_outside[1])
         if shape == "[{}]":
@@ -182,7 +182,7 @@ class TestLists:
         self, policy: str, inside_and_outside: tuple[Path, Path]
     ) -> None:
         app = self.app(policy)
-        app._state.policy_resolved = True
+        app._state.security_settings_loaded = True
         app._state.security_settings = {"allow_paths": ((str(inside_and_outside[0].parent),),)}
         assert app.call("text", path=str(inside_and_outside[0])).result == "inside"
         result = app.call("text", path=str(inside_and_outside[1]))
@@ -194,7 +194,7 @@ class TestLists:
         link = inside_and_outside[0].with_name("link")
         link.symlink_to(inside_and_outside[1])
         app = self.app()
-        app._state.policy_resolved = True
+        app._state.security_settings_loaded = True
         app._state.security_settings = {"allow_paths": ((str(inside_and_outside[0].parent),),)}
         result = app.call("one", path=link)
         assert result.error is not None
@@ -202,7 +202,7 @@ class TestLists:
 
     def test_all_lists_must_allow(self, inside_and_outside: tuple[Path, Path]) -> None:
         app = self.app()
-        app._state.policy_resolved = True
+        app._state.security_settings_loaded = True
         root = str(inside_and_outside[0].parent.parent)
         app._state.security_settings = {
             "allow_paths": ((root,), (str(inside_and_outside[0].parent),))
@@ -212,7 +212,7 @@ class TestLists:
 
     def test_paths_are_relative_to_work_dir(self, inside_and_outside: tuple[Path, Path]) -> None:
         app = self.app()
-        app._state.policy_resolved = True
+        app._state.security_settings_loaded = True
         app._state.security_settings = {"work_dir": str(inside_and_outside[0].parent)}
         here = os.getcwd()
         assert app.call("one", path="file").result == "inside"
@@ -224,14 +224,14 @@ class TestLists:
 
     def test_dry_run_is_checked(self, inside_and_outside: tuple[Path, Path]) -> None:
         app = self.app()
-        app._state.policy_resolved = True
+        app._state.security_settings_loaded = True
         app._state.security_settings = {"deny_paths": (str(inside_and_outside[1].parent),)}
         result = app.call("one", path=inside_and_outside[1], dry_run=True)
         assert result.error is not None and result.error.code == "E2005"
 
     def test_path_in_a_class_with_slots(self, inside_and_outside: tuple[Path, Path]) -> None:
         app = self.app()
-        app._state.policy_resolved = True
+        app._state.security_settings_loaded = True
         app._state.security_settings = {"deny_paths": (str(inside_and_outside[1].parent),)}
         ran: list[Slotted] = []
 
@@ -506,7 +506,7 @@ def test_recording_in_the_sandbox(inside_and_outside: tuple[Path, Path], tmp_pat
     app.command("go", isolation="required", capabilities=[f"fs:read:{inside.parent}"])(
         lambda: inside.read_text()
     )
-    app._state.policy_resolved = True
+    app._state.security_settings_loaded = True
     app._state.security_settings = {"record_capabilities": str(record)}
     result = app.call("go")
     assert result.result == "inside"
@@ -518,7 +518,7 @@ def test_unmonitored_run_is_not_recorded(tmp_path: Path, monkeypatch: pytest.Mon
     """As in bubblewrap, where a new interpreter runs the function."""
     record = tmp_path / "record.jsonl"
     app = make("standard", tmp_path)
-    app._state.policy_resolved = True
+    app._state.security_settings_loaded = True
     app._state.security_settings = {"record_capabilities": str(record)}
     monkeypatch.setattr(
         "tooli.execution.monitor.monitored_runner.RecordingRunner.run", lambda _, call: "unseen"
