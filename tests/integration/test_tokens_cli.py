@@ -188,6 +188,11 @@ def test_the_same_failure_again_and_again(home: Path) -> None:
     assert stat.S_IMODE(kept.stat().st_mode) == 0o600
 
 
+@pytest.mark.parametrize("session", ["séance", "Upper", "a/b", "x" * 60, "x" * 61])
+def test_failures_of_every_session_name_are_counted(home: Path, session: str) -> None:
+    assert codes(home, 5, "find", "nothing", TOOLI_SESSION_ID=session)[-1] == "E4031"
+
+
 def test_what_ends_a_row(home: Path) -> None:
     env = {"TOOLI_SESSION_ID": "one"}
     assert codes(home, 5, "find", "nothing", **env)[-1] == "E4031"

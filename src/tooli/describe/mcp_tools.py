@@ -174,9 +174,7 @@ def _allow_plan(schema: JsonObject) -> JsonObject:
     return {**root, "anyOf": [schema, {"type": "object", "required": ["tool", "basis"]}]}
 
 
-_PLAN_FIELDS = frozenset(
-    ("tool", "arguments", "effects", "basis", "actions", "state", "token", "cut")
-)
+_PLAN_FIELDS = frozenset(("tool", "arguments", "effects", "basis", "actions", "state", "token"))
 """Fields that a plan may have."""
 
 
