@@ -118,7 +118,7 @@ class TestInfo:
     def test_keeps_only_what_was_set(self) -> None:
         info = Option(3, "--size", "-s", help="how big", hidden=False, min=None)
         assert (info.kind, info.default, info.decls) == ("option", 3, ("--size", "-s"))
-        assert info.settings == {"help": "how big"}
+        assert info.option_kwargs == {"help": "how big"}
 
     def test_repr(self) -> None:
         assert repr(Argument(help="x")) == "Argument(Ellipsis, *(), **{'help': 'x'})"
@@ -129,7 +129,7 @@ class TestInfo:
         theirs = to_param_info(typer.Option("x", "--name", help="who", min=3))
         assert isinstance(theirs, ParamInfo)
         assert (theirs.kind, theirs.default, theirs.decls) == ("option", "x", ("--name",))
-        assert theirs.settings == {"help": "who", "min": 3}
+        assert theirs.option_kwargs == {"help": "who", "min": 3}
         assert not theirs.is_tooli_info
         assert to_param_info(typer.Argument(help="x")).kind == "argument"
 

@@ -157,7 +157,7 @@ def test_a_page_has_just_the_parameters_of_the_contract(make: Any) -> None:
         assert visible.keys() <= input_schema(tool)["properties"].keys()
         places = [p for p in visible.values() if p.kind == "argument"]
         told = [tag.partition(" (")[0] for tag in tags(page.get("ARGUMENTS", []))]
-        assert told == [p.settings.get("metavar") or p.name.upper() for p in places]
+        assert told == [p.option_kwargs.get("metavar") or p.name.upper() for p in places]
         options = [p for p in visible.values() if p.kind != "argument"]
         told = tags(page.get("OPTIONS", []))
         assert len(told) == len(options)

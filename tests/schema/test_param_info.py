@@ -123,8 +123,8 @@ class TestErrors:
 
 
 def test_default_settings_are_left_out() -> None:
-    assert Option(1, help=None, min=2).settings == {"min": 2}
-    assert to_param_info(typer.Option(1, help=None, min=2)).settings == {"min": 2}
+    assert Option(1, help=None, min=2).option_kwargs == {"min": 2}
+    assert to_param_info(typer.Option(1, help=None, min=2)).option_kwargs == {"min": 2}
     assert to_param_info("text") is None
 
 

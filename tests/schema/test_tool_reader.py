@@ -472,7 +472,7 @@ class TestStringAnnotations:
             "ctx": Injected("context"),
         }
         assert tool.param("coats").flags == ("--coats", "-c")
-        assert tool.param("coats").settings == {"min": 1}
+        assert tool.param("coats").option_kwargs == {"min": 1}
 
     def test_result(self) -> None:
         tool = read_tool(paint, app="app", path=("paint",), kwargs={})

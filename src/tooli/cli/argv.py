@@ -423,7 +423,7 @@ class _ArgumentParser:
         if param.is_flag:
             if explicit is not None:
                 self._add_problem("E1006", param, f"Option {name} does not take a value")
-            elif param.settings.get("count"):
+            elif param.option_kwargs.get("count"):
                 arguments[param.name] = arguments.get(param.name, 0) + 1
             else:
                 arguments[param.name] = positive
@@ -577,7 +577,7 @@ class _ArgumentParser:
     def _read_environment(self) -> None:
         """Read parameters with `envvar=` that are not on the line from the environment."""
         for param in self.tool.params:
-            names = param.settings.get("envvar")
+            names = param.option_kwargs.get("envvar")
             if names and param.name not in self.line.arguments:
                 self._read_environment_variable(param, [names] if isinstance(names, str) else names)
 

@@ -62,7 +62,7 @@ def format_tool_help(tool: Tool, prog: str, command_path: tuple[str, ...], width
 
 def _metavar(param: Param) -> str:
     """Return the `metavar=` of a parameter, or ""."""
-    return str(param.settings.get("metavar") or "")
+    return str(param.option_kwargs.get("metavar") or "")
 
 
 def _format_argument(param: Param) -> str:

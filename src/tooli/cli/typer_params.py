@@ -41,7 +41,7 @@ _HAS_PYDANTIC_CONVERSION = hasattr(core, "RuntimeParam")
 
 def is_native(param: Param) -> bool:
     """True if Typer converts the parameter itself."""
-    if param.settings.keys() & {"parser", "click_type"} or isinstance(param.shape, TyperOnly):
+    if param.option_kwargs.keys() & {"parser", "click_type"} or isinstance(param.shape, TyperOnly):
         return True
     return _is_native_shape(unwrap_optional(param.shape))
 
@@ -109,7 +109,7 @@ def _typer_parameter(param: Param, doc: str | None) -> inspect.Parameter:
     keyword = inspect.Parameter.KEYWORD_ONLY
     if param.kind == "injected":
         return inspect.Parameter(param.name, keyword, annotation=param.annotation)
-    settings = dict(param.settings)
+    settings = dict(param.option_kwargs)
     annotation = getattr(param.annotation, "__origin__", None)
     if not hasattr(param.annotation, "__metadata__"):
         annotation = param.annotation
@@ -190,7 +190,9 @@ def _translate_message(param: Param, raw: RawText, exc: Exception) -> str:
     shape = unwrap_optional(param.shape)
     type_names = {int: "a valid integer", float: "a valid number", bool: "true or false"}
     text: str = getattr(exc, "message", str(exc))
-    has_custom_parser = not param.settings.keys().isdisjoint(("parser", "click_type", "callback"))
+    has_custom_parser = not param.option_kwargs.keys().isdisjoint(
+        ("parser", "click_type", "callback")
+    )
     if (
         isinstance(shape, Scalar)
         and shape.type in type_names

@@ -152,7 +152,7 @@ def problem_from_typer(exc: Exception, line: CommandLine) -> Problem:
 def _conversion_error(param: Param, line: CommandLine) -> ConversionError | None:
     """Return the error of our own conversion of a parameter's text, or None if there is none."""
     raw = line.arguments.get(param.name)
-    has_custom_parser = not param.settings.keys().isdisjoint(("parser", "click_type"))
+    has_custom_parser = not param.option_kwargs.keys().isdisjoint(("parser", "click_type"))
     try:
         if isinstance(raw, RawText) and not has_custom_parser:
             convert_unambiguous_text(param, raw)

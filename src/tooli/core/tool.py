@@ -161,7 +161,7 @@ if TYPE_CHECKING:
 class Param(Record):
     """One parameter of a tool.
 
-    `settings` holds the arguments of Option(…) or Argument(…) that are not defaults.
+    `option_kwargs` holds the arguments of Option(…) or Argument(…) that are not defaults.
     """
 
     name: str
@@ -174,7 +174,7 @@ class Param(Record):
     negations: tuple[str, ...] = ()
     decls: tuple[str, ...] = ()  # the names given to Option(…)
     has_tooli_info: bool = False  # declared with tooli's Option or Argument, not with Typer's
-    settings: Mapping[str, Any] = {}
+    option_kwargs: Mapping[str, Any] = {}
     is_fast_path: bool = True  # False: only Typer can parse it
     exact_type: type | None = None  # a value of exactly this type needs no conversion
     has_valid_default: bool = False  # the default needs no conversion
@@ -183,17 +183,19 @@ class Param(Record):
     @property
     def help(self) -> str | None:
         """The help text of Option(help=…) or Argument(help=…)."""
-        return self.settings.get("help")
+        return self.option_kwargs.get("help")
 
     @property
     def hidden(self) -> bool:
         """True if `--help` does not show it."""
-        return bool(self.settings.get("hidden"))
+        return bool(self.option_kwargs.get("hidden"))
 
     @property
     def is_flag(self) -> bool:
         """True if it is an option without a value."""
-        return self.kind == "option" and (bool(self.settings.get("count")) or is_bool(self.shape))
+        return self.kind == "option" and (
+            bool(self.option_kwargs.get("count")) or is_bool(self.shape)
+        )
 
     @property
     def is_multiple(self) -> bool:

@@ -138,7 +138,7 @@ def _format_parameter(param: Param) -> str:
 
 def format_bounds(param: Param) -> str:
     """Return the bounds of a number, such as `(1..100)`; "" if it has none."""
-    low, high = param.settings.get("min"), param.settings.get("max")
+    low, high = param.option_kwargs.get("min"), param.option_kwargs.get("max")
     if low is None and high is None:
         return ""
     return f"({'' if low is None else low}..{'' if high is None else high})"

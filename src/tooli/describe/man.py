@@ -301,7 +301,7 @@ def _property_item(flag: str, schema: JsonObject, is_required: bool) -> list[str
 
 def _placeholder(param: Param, schema: JsonObject) -> str:
     """Return the placeholder of a parameter's value."""
-    metavar = param.settings.get("metavar")
+    metavar = param.option_kwargs.get("metavar")
     if isinstance(metavar, str) and metavar:
         return italic(metavar)
     if param.kind == "argument":
@@ -325,7 +325,7 @@ def _flag_names(param: Param) -> list[str]:
 
 def _parameter_notes(param: Param, schema: JsonObject) -> Iterator[str]:
     """Yield sentences about the allowed values of a parameter."""
-    settings = param.settings
+    settings = param.option_kwargs
     if param.kind != "argument" and schema_text.choice_texts(schema_text.without_null(schema)):
         text = schema_text.describe_type(schema)
         yield f"{text[:1].upper()}{text[1:]}."

@@ -65,7 +65,7 @@ def _as_json(tool: Tool) -> JsonObject:
 
 def envvar_names(param: Param) -> list[str]:
     """Return the environment variables of a parameter."""
-    envvar = param.settings.get("envvar") or ()
+    envvar = param.option_kwargs.get("envvar") or ()
     return [envvar] if isinstance(envvar, str) else list(envvar)
 
 

@@ -370,7 +370,7 @@ def _assign_positionals(
 
 
 def _convert_value(param: Param, texts: list[str]) -> object:
-    if param.settings.keys() & {"parser", "click_type"}:
+    if param.option_kwargs.keys() & {"parser", "click_type"}:
         return texts[-1]
     shape = unwrap_optional(param.shape)
     if isinstance(shape, ListOf):
@@ -433,7 +433,7 @@ def sample_argv(param: Param) -> list[str]:
     shape = unwrap_optional(param.shape)
     if isinstance(shape, Handle):  # the token is the name of a file, not its content
         return [shape.metavar.partition("|")[0]]
-    has_parser = param.settings.keys() & {"parser", "click_type"}  # its schema allows any text
+    has_parser = param.option_kwargs.keys() & {"parser", "click_type"}  # its schema allows any text
     schema = shape_schema(param.shape) if has_parser else param_schema(param)
     value = sample_value(schema, param.name.upper())
     if is_list(value) and not (is_structured(param.shape) and not param.is_multiple):

@@ -370,8 +370,8 @@ def describe_option_fix(problem: Problem) -> str:
 def describe_param(param: Param) -> str:
     """Return a description of the values that a parameter accepts, with its bounds."""
     low, high, text = (
-        param.settings.get("min"),
-        param.settings.get("max"),
+        param.option_kwargs.get("min"),
+        param.option_kwargs.get("max"),
         describe_shape(param.shape),
     )
     if low is not None and high is not None:
@@ -447,7 +447,7 @@ def _option_words(param: Param, value: object) -> list[str]:
     if not param.flags:
         return []
     flag = max(param.flags, key=len)
-    if param.settings.get("count") and isinstance(value, int):
+    if param.option_kwargs.get("count") and isinstance(value, int):
         return [flag] * min(value, 9)
     texts = _value_words(value)
     if param.nargs > 1 and len(texts) == param.nargs:

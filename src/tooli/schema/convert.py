@@ -71,7 +71,9 @@ class Converted:
 def convert_text(param: Param, raw: RawText) -> object:
     """Convert the text of a parameter, with Typer if needed. Raises ConversionError."""
     try:
-        if param.settings and not param.settings.keys().isdisjoint(("parser", "callback")):
+        if param.option_kwargs and not param.option_kwargs.keys().isdisjoint(
+            ("parser", "callback")
+        ):
             raise NeedsFallback
         converted = convert_unambiguous_text(param, raw)
     except NeedsFallback:
@@ -157,9 +159,9 @@ def _convert_one(shape: Shape, text: str, param: Param) -> object:
     if isinstance(shape, ParsedText):
         from tooli.schema.pydantic_bridge import parse_text
 
-        if "formats" not in param.settings and not _is_portable_text(shape.annotation, text):
+        if "formats" not in param.option_kwargs and not _is_portable_text(shape.annotation, text):
             raise NeedsFallback
-        return parse_text(shape.annotation, text, param.settings)
+        return parse_text(shape.annotation, text, param.option_kwargs)
     if isinstance(shape, Handle):
         return shape.parse(text, param, True)
     raise NeedsFallback
@@ -261,7 +263,7 @@ _SCALAR_CONVERTERS: dict[type, Callable[[str, Param], Any]] = {
 
 def match_choice(shape: Choice, text: str, param: Param) -> Any:
     """Return the choice that a text names."""
-    ignore_case = not param.settings.get("case_sensitive", True)
+    ignore_case = not param.option_kwargs.get("case_sensitive", True)
     wanted = text.casefold() if ignore_case else text
     labels = [str(c.value if shape.enum is not None else c) for c in shape.values]
     matching = [
@@ -300,7 +302,7 @@ def convert_number(value: Any, param: Param) -> Any:
 
     Raises NeedsFallback where versions of Typer differ.
     """
-    settings = param.settings
+    settings = param.option_kwargs
     if settings and ("min" in settings or "max" in settings):
         allowed_types = (
             (int,) if type(value) is int else (float,) if "clamp" in settings else (int, float)
@@ -314,8 +316,8 @@ def convert_number(value: Any, param: Param) -> Any:
 
 def apply_bounds(value: Any, param: Param) -> Any:
     """Return a number within `min` and `max`: clamped if `clamp` is set, else checked."""
-    low, high = param.settings.get("min"), param.settings.get("max")
-    clamp = param.settings.get("clamp")
+    low, high = param.option_kwargs.get("min"), param.option_kwargs.get("max")
+    clamp = param.option_kwargs.get("clamp")
     if low is not None and not value >= low and (value == value or not clamp):
         if clamp:
             return type(value)(low)
@@ -335,7 +337,7 @@ def convert_path(path: Any, param: Param) -> Any:
     """Return a path, checked and resolved as Option(exists=…, resolve_path=…, …) says."""
     import os
 
-    setting = param.settings.get
+    setting = param.option_kwargs.get
     target = os.path.realpath(path) if setting("resolve_path") else path
     result = path.__class__(target) if target is not path else path
     try:

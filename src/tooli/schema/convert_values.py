@@ -82,14 +82,14 @@ def convert_value(param: Param, value: Any) -> Any:
 
     Constraints are not checked. Raises ConversionError.
     """
-    parser = param.settings.get("parser")
+    parser = param.option_kwargs.get("parser")
     if parser is not None:
         converted = _call_author_function(parser, value) if isinstance(value, str) else value
     elif isinstance(param.shape, TyperOnly):
         converted = value
     else:
         converted = _convert_to_shape(param, value)
-    callback = param.settings.get("callback")
+    callback = param.option_kwargs.get("callback")
     if callback is not None:
         return _call_author_function(wrap_typer_callback(callback), converted)
     return converted
@@ -166,7 +166,7 @@ def _has_custom_lookup(enum: Any) -> bool:
 
 def _apply_typer_bounds(shape: Shape, value: Any, param: Param) -> Any:
     """Return a value that pydantic accepts, checked against the bounds of Option(…)."""
-    if not param.settings or value is None:
+    if not param.option_kwargs or value is None:
         return value
     if isinstance(shape, ListOf):
         return shape.container([_apply_typer_bounds(shape.item, item, param) for item in value])
@@ -176,7 +176,7 @@ def _apply_typer_bounds(shape: Shape, value: Any, param: Param) -> Any:
         )
     if isinstance(shape, PathShape):
         return convert_path(value, param)
-    if isinstance(shape, Scalar) and not param.settings.keys().isdisjoint(("min", "max")):
+    if isinstance(shape, Scalar) and not param.option_kwargs.keys().isdisjoint(("min", "max")):
         if not isinstance(value, shape.type):  # pydantic accepts an Enum member as an int
             raise ConversionError(f"{value!r} is not a valid number")
         return apply_bounds(value, param) if shape.type in (int, float) else value
@@ -224,7 +224,7 @@ def default_needs_typer(param: Param) -> bool:
 
 
 def _default_factory(param: Param) -> Callable[[], Any] | None:
-    return param.default if callable(param.default) else param.settings.get("default_factory")
+    return param.default if callable(param.default) else param.option_kwargs.get("default_factory")
 
 
 def _convert_exact_default(shape: Shape, default: Any, param: Param) -> Any:

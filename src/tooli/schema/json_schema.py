@@ -67,7 +67,7 @@ def param_schema(param: Param, doc: str | None = None) -> JsonObject:
     schema: JsonObject
     if hasattr(param.annotation, "__metadata__"):
         schema = _pydantic_schema(param.annotation)
-    elif param.settings.keys() & {"parser", "click_type"}:
+    elif param.option_kwargs.keys() & {"parser", "click_type"}:
         schema = {"type": "string"}
     else:
         schema = _untyped_collection_schema(param.annotation) or shape_schema(param.shape)
@@ -165,7 +165,7 @@ def _untyped_collection_schema(annotation: Any) -> JsonObject | None:
 
 
 def _add_bounds(schema: JsonObject, param: Param) -> None:
-    settings = param.settings
+    settings = param.option_kwargs
     if settings.get("clamp"):
         return
     shape = unwrap_optional(param.shape)

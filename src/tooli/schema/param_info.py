@@ -72,9 +72,9 @@ TYPER_ONLY_SETTINGS = frozenset(
 
 
 class ParamInfo:
-    """The arguments of Option(…) or Argument(…): a default, names and settings."""
+    """The arguments of Option(…) or Argument(…): a default, names and keywords."""
 
-    __slots__ = ("decls", "default", "is_tooli_info", "kind", "settings")
+    __slots__ = ("decls", "default", "is_tooli_info", "kind", "option_kwargs")
 
     def __init__(
         self,
@@ -90,15 +90,17 @@ class ParamInfo:
         self.default = default
         self.decls = decls
         self.is_tooli_info = is_tooli_info
-        self.settings = {k: v for k, v in settings.items() if v is not known[k]}
+        self.option_kwargs = {k: v for k, v in settings.items() if v is not known[k]}
 
     @property
     def needs_typer(self) -> bool:
         """True if a setting needs Typer."""
-        return not TYPER_ONLY_SETTINGS.isdisjoint(self.settings)
+        return not TYPER_ONLY_SETTINGS.isdisjoint(self.option_kwargs)
 
     def __repr__(self) -> str:
-        return f"{self.kind.capitalize()}({self.default!r}, *{self.decls!r}, **{self.settings!r})"
+        return (
+            f"{self.kind.capitalize()}({self.default!r}, *{self.decls!r}, **{self.option_kwargs!r})"
+        )
 
 
 def Option(default: Any = ..., *param_decls: str, **settings: Any) -> Any:  # noqa: N802
@@ -171,6 +173,6 @@ def split_annotated(
                 f"{name!r}: write the default after `=`, not in Annotated[…, Argument(…)]"
             )
         info = ParamInfo(
-            "option", ..., (info.default, *info.decls), dict(info.settings), info.is_tooli_info
+            "option", ..., (info.default, *info.decls), dict(info.option_kwargs), info.is_tooli_info
         )
     return base, info, refined, constraints

@@ -301,11 +301,11 @@ def read_param(name: str, annotation: object, default: object) -> Param:
             default = MISSING if info.default is ... else info.default
     kind = "argument" if default is MISSING else "option"
     decls: tuple[str, ...] = ()
-    settings: Mapping[str, Any] = {}
+    keywords: Mapping[str, Any] = {}
     if info is not None:
-        kind, decls, settings = info.kind, info.decls, info.settings
+        kind, decls, keywords = info.kind, info.decls, info.option_kwargs
     shape = _shape_of_default(default) if annotation is MISSING else infer_shape(annotation)
-    if settings.keys() & {"resolve_path", "path_type", "allow_dash"} and _is_parsed_text(shape):
+    if keywords.keys() & {"resolve_path", "path_type", "allow_dash"} and _is_parsed_text(shape):
         shape = TyperOnly(annotation)  # Typer treats it as a path
     if isinstance(shape, Injected):
         return Param(
@@ -314,7 +314,7 @@ def read_param(name: str, annotation: object, default: object) -> Param:
     if annotation is MISSING and not isinstance(shape, TyperOnly):  # Typer does the same
         annotation = getattr(shape, "type", str)
     is_fast_path = not isinstance(shape, TyperOnly) and not (info is not None and info.needs_typer)
-    flags, negations = _option_flags(name, shape, decls, settings) if kind == "option" else ((), ())
+    flags, negations = _option_flags(name, shape, decls, keywords) if kind == "option" else ((), ())
     if kind == "option" and (not flags or (decls and any([d.isidentifier() for d in decls]))):
         is_fast_path = False
     return Param(
@@ -322,16 +322,16 @@ def read_param(name: str, annotation: object, default: object) -> Param:
         shape=shape,
         annotation=refined if refined is not None else annotation,
         kind=kind,
-        required=default is MISSING and "default_factory" not in settings,
+        required=default is MISSING and "default_factory" not in keywords,
         default=default,
         flags=flags,
         negations=negations,
         decls=decls,
         has_tooli_info=info is not None and info.is_tooli_info,
-        settings=settings,
+        option_kwargs=keywords,
         is_fast_path=is_fast_path,
-        exact_type=_exact_type(shape, settings, refined or constraints or None),
-        has_valid_default=_is_valid_default(shape, settings, default, refined),
+        exact_type=_exact_type(shape, keywords, refined or constraints or None),
+        has_valid_default=_is_valid_default(shape, keywords, default, refined),
         constraints=constraints,
     )
 
@@ -359,10 +359,10 @@ def infer_shape(annotation: Any) -> Shape:
 
 
 def _option_flags(
-    name: str, shape: Shape, decls: tuple[str, ...], settings: Mapping[str, object]
+    name: str, shape: Shape, decls: tuple[str, ...], keywords: Mapping[str, object]
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Return the flags that set an option, and those that unset it."""
-    is_flag = is_bool(shape) and not settings.get("count")
+    is_flag = is_bool(shape) and not keywords.get("count")
     if not decls:
         flag_name = name.replace("_", "-")
         return (f"--{flag_name}",), ((f"--no-{flag_name}",) if is_flag else ())
@@ -380,21 +380,21 @@ def _option_flags(
     return tuple(positive), tuple(negative)
 
 
-def _exact_type(shape: Shape, settings: Mapping[str, object], metadata: object) -> type | None:
-    if isinstance(shape, Scalar) and metadata is None and not _has_value_checks(settings):
+def _exact_type(shape: Shape, keywords: Mapping[str, object], metadata: object) -> type | None:
+    if isinstance(shape, Scalar) and metadata is None and not _has_value_checks(keywords):
         return shape.type
     return None
 
 
-def _has_value_checks(settings: Mapping[str, object]) -> bool:
-    return not settings.keys().isdisjoint(("min", "max", "parser", "callback"))
+def _has_value_checks(keywords: Mapping[str, object]) -> bool:
+    return not keywords.keys().isdisjoint(("min", "max", "parser", "callback"))
 
 
 def _is_valid_default(
-    shape: Shape, settings: Mapping[str, object], default: object, metadata: object
+    shape: Shape, keywords: Mapping[str, object], default: object, metadata: object
 ) -> bool:
     """True if the default needs no conversion: its type is right, and no check applies to it."""
-    if default is MISSING or metadata is not None or _has_value_checks(settings):
+    if default is MISSING or metadata is not None or _has_value_checks(keywords):
         return False
     inner_shape = unwrap_optional(shape)
     if default is None:
