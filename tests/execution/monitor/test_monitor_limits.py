@@ -125,7 +125,9 @@ def test_only_threads_are_followed() -> None:
 
 
 def test_hook_is_installed_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert Monitor(AllowedAccess()).begin()
+    monitor = Monitor(AllowedAccess())
+    assert monitor.begin()
+    monitor.finish()
     monkeypatch.setattr(sys, "addaudithook", refuse)
     audit_hook._install_hook()
 
