@@ -278,7 +278,7 @@ def test_the_token_of_a_client_over_stdio(version: str, files: Path, tmp_path: P
         assert client.call("whoami")["_meta"][ENVELOPE]["error"]["code"] == "E2004"
         token.write_text(made(sub="eve"))
         assert client.value("whoami")["principal"] == "eve"
-        client.ask("resources/list")  # from here on the SDK answers
+        client.request("resources/list")  # from here on the SDK answers
         assert client.value("whoami")["principal"] == "eve"
 
 

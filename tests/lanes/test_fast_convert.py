@@ -30,6 +30,7 @@ from tests.lanes.generators import (
     Patient,
     Rank,
     fuzz_example_count,
+    is_equal,
     run_examples,
 )
 
@@ -219,19 +220,6 @@ _values = st.recursive(
 
 
 # ------------------------------------------------------------------ the comparison
-
-
-def is_equal(one: object, other: object) -> bool:
-    """True if two values and the types of all their parts are equal. NaN equals NaN."""
-    if type(one) is not type(other):
-        return False
-    if isinstance(one, dict) and isinstance(other, dict):
-        return one.keys() == other.keys() and all(is_equal(one[k], other[k]) for k in one)
-    if isinstance(one, (list, tuple)) and isinstance(other, (list, tuple)):
-        return len(one) == len(other) and all(map(is_equal, one, other))
-    if isinstance(one, (set, frozenset)) and isinstance(other, (set, frozenset)):
-        return sorted(map(repr, one)) == sorted(map(repr, other))
-    return repr(one) == repr(other) if isinstance(one, float) else one == other
 
 
 def compare(case: AnnotatedCase, values: list[Any]) -> None:

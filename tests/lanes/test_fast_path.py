@@ -34,6 +34,7 @@ from tests.lanes.generators import (
     build_function,
     commands,
     fuzz_example_count,
+    is_equal,
     lines,
     make_files,
     run_examples,
@@ -147,19 +148,6 @@ def run_plain_typer(command: Any, words: tuple[str, ...]) -> Verdict:
             message = str(getattr(exc, "message", exc))
             code = "E1005" if message.startswith("Got unexpected extra") else "E1001"
         return Verdict(False, None, 2, code, getattr(getattr(exc, "param", None), "name", None))
-
-
-def is_equal(one: object, other: object) -> bool:
-    """True if two values and the types of all their parts are equal. NaN equals NaN."""
-    if type(one) is not type(other):
-        return False
-    if isinstance(one, dict) and isinstance(other, dict):
-        return one.keys() == other.keys() and all(is_equal(one[k], other[k]) for k in one)
-    if isinstance(one, (list, tuple)) and isinstance(other, (list, tuple)):
-        return len(one) == len(other) and all(map(is_equal, one, other))
-    if isinstance(one, (float, set)):
-        return repr(one) == repr(other)
-    return one == other
 
 
 # ------------------------------------------------------------------ apps
@@ -276,14 +264,14 @@ def run_fast_path(app: Any, words: tuple[str, ...], tally: Tally | None = None) 
 
 
 def same_verdict(one: Verdict | None, other: Verdict | None) -> bool:
-    """True if two paths is_equal."""
+    """True if two paths agree."""
     if one is None or other is None:
         return one is other
     return one[0] == other[0] and one[2:] == other[2:] and is_equal(one.value, other.value)
 
 
 def agrees_with_plain_typer(ours: Verdict, plain: Verdict) -> bool:
-    """True if we is_equal with plain Typer, which names the parameter only for invalid values."""
+    """True if tooli agrees with plain Typer, which names the parameter only for invalid values."""
     if plain.ok or ours.ok:
         return plain.ok == ours.ok and is_equal(ours.value, plain.value)
     if plain.code is None or ours.code == "E1007":
