@@ -6,10 +6,11 @@ import csv
 import dataclasses
 import io
 import json
+import sys
 from typing import TYPE_CHECKING, Annotated, Any
 
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 from pydantic import BaseModel, ConfigDict, Field
@@ -46,6 +47,9 @@ def named(rows: list[list[str]]) -> list[dict[str, str]]:
 
 @given(ROWS)
 def test_csv_round_trip(rows: list[list[str]]) -> None:
+    assume(
+        sys.version_info >= (3, 11) or all("\0" not in text for row in rows for text in row)
+    )  # 3.10 cannot read NUL
     read = list(csv.reader(io.StringIO(write("csv", named(rows)), newline=""), strict=True))
     assert read == [["a", "b", "c"], *rows]
 
