@@ -12,8 +12,7 @@ from typing import Annotated
 
 from tooli.app import Tooli
 from tooli.builtins import long_running, owns_stdout
-from tooli.builtins.approval_commands import add_approvals
-from tooli.builtins.serve_commands import (
+from tooli.builtins.agent_commands import (
     AllowedHosts,
     DeferLoading,
     GracePeriod,
@@ -23,6 +22,7 @@ from tooli.builtins.serve_commands import (
     Transport,
     serve_mcp,
 )
+from tooli.builtins.approval_commands import add_approvals
 from tooli.errors import InputError, NotFoundError
 from tooli.providers.signature import format_signature
 from tooli.schema.param_info import Argument, Option

@@ -38,8 +38,8 @@ LAZY = {
         "cli.typer_params",
     ),
     "the start of a server": (
-        *("builtins.serve_commands", "builtins.install_commands", "launcher", "http.asgi"),
-        *("http.http_server", "mcp", "mcp.input_requests", "mcp.service", "mcp.stdio_server"),
+        *("builtins.agent_commands", "launcher", "http.asgi", "http.http_server", "mcp"),
+        *("mcp.input_requests", "mcp.service", "mcp.stdio_server"),
         *("mcp.stdio_transport", "serving.dispatcher", "providers.search"),
     ),
     "calls with a timeout, an approval, a token or a handle": (

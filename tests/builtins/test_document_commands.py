@@ -10,7 +10,7 @@ import pytest
 from examples.file_tools.app import app
 
 from tooli.builtins.document_commands import Target
-from tooli.describe.app_info import collect_app_info
+from tooli.describe.sections import collect_app_info
 from tooli.export import CALLERS, export
 from tooli.testing import invoke
 

@@ -107,7 +107,7 @@ exec(hot_tables_source(), tables.__dict__)
 
 from docs.tables import framework_options
 from tooli import Context, Tooli
-from tooli.describe.app_info import collect_app_info
+from tooli.describe.sections import collect_app_info
 from tooli.describe.man import build_man_pages
 from tooli.describe.mcp_tools import describe_mcp_tool
 from tooli.describe.openapi_document import operation_parameters, shared_parameters

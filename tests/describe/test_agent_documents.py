@@ -28,9 +28,9 @@ from tooli.describe.agent_documents import (
     render_skill_md,
     skill_slug,
 )
-from tooli.describe.app_info import collect_app_info
 from tooli.describe.man import build_man_pages
 from tooli.describe.schema_formats import describe_tool
+from tooli.describe.sections import collect_app_info
 from tooli.testing import invoke
 from tooli.text.sanitize import is_clean
 from tooli.text.tokens import estimate_tokens

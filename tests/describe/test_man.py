@@ -16,9 +16,9 @@ from tooli.annotations import Destructive, Idempotent, OpenWorld
 from tooli.config.setting_definitions import documented_variables
 from tooli.core._hot_tables import FLAGS
 from tooli.core.tool import Tool
-from tooli.describe.app_info import collect_app_info
 from tooli.describe.man import DEFAULT_DATE, build_man_pages
 from tooli.describe.man import build_man_page as page_of_words
+from tooli.describe.sections import collect_app_info
 from tooli.schema.json_schema import input_schema
 from tooli.testing import invoke
 

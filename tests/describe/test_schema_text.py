@@ -9,8 +9,8 @@ from tests.parity import zoo
 
 from tooli import Tooli
 from tooli.describe import schema_text
-from tooli.describe.app_info import collect_app_info
 from tooli.describe.schema_text import sample_argv, sample_value
+from tooli.describe.sections import collect_app_info
 from tooli.testing import check_line
 
 TEXT, WHOLE = {"type": "string"}, {"type": "integer"}

@@ -6,7 +6,7 @@ import pytest
 from examples.file_tools.app import app as file_tools
 
 from tooli import Tooli
-from tooli.describe.app_info import collect_app_info
+from tooli.describe.sections import collect_app_info
 from tooli.errors import InputError
 from tooli.export import add_digest_line, export, is_unmodified
 

@@ -9,7 +9,7 @@ from tests.export.test_frameworks import exported
 from tooli import Tooli
 from tooli.annotations import Destructive
 from tooli.core.tool import Tool
-from tooli.describe.app_info import collect_app_info
+from tooli.describe.sections import collect_app_info
 from tooli.export.export_spec import ExportSpec, exported_tools, flag_prefix, tool_description
 
 

@@ -17,7 +17,7 @@ from tests.parity.zoo import make_app, make_called, make_single
 
 from tooli import Tooli
 from tooli.annotations import Destructive
-from tooli.describe.app_info import collect_app_info
+from tooli.describe.sections import collect_app_info
 from tooli.export import CALLERS, export
 
 MODES = ("subprocess", "import")

@@ -15,7 +15,7 @@ from examples.file_tools.app import app as file_tools
 
 from tooli import Tooli
 from tooli.annotations import Destructive, OpenWorld, ReadOnly
-from tooli.describe.app_info import collect_app_info
+from tooli.describe.sections import collect_app_info
 from tooli.errors import InputError
 from tooli.export.permissions import HOSTS, decide, render_rules
 

@@ -14,7 +14,7 @@ from tests.integration.frameworks.everything import app as everything
 from tests.parity.zoo import make_app
 
 from tooli import NotFoundError, Tooli
-from tooli.describe.app_info import collect_app_info
+from tooli.describe.sections import collect_app_info
 from tooli.errors import InputError
 from tooli.export import export
 from tooli.export.python_functions import PythonTypes

@@ -11,7 +11,7 @@ import pytest
 from tests.integration.outside import environment
 
 from tooli.describe.agent_documents import build_skill_files
-from tooli.describe.app_info import collect_app_info
+from tooli.describe.sections import collect_app_info
 
 APP = """\
 from tooli import Tooli

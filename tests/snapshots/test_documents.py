@@ -18,8 +18,8 @@ from tooli.describe.agent_documents import (
     render_llms_full,
     render_llms_txt,
 )
-from tooli.describe.app_info import AppInfo, collect_app_info
 from tooli.describe.man import build_man_pages
+from tooli.describe.sections import AppInfo, collect_app_info
 from tooli.export.permissions import render_rules
 from tooli.testing.parity import format_json
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from examples.file_tools.app import app
 
-from tooli.describe.app_info import collect_app_info
+from tooli.describe.sections import collect_app_info
 from tooli.export import CALLERS, export
 
 HERE = Path(__file__).parent / "exports"

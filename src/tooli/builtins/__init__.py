@@ -25,18 +25,18 @@ _GROUP_DESCRIPTIONS = {
     "idempotency": "Show and delete stored idempotency keys.",
 }
 _COMMAND_LOADERS = {
-    "mcp": (("serve_commands", "add_mcp"), ("install_commands", "add_servers")),
-    "api": (("serve_commands", "add_api"),),
-    "search-tools": (("inspect_commands", "add_search"),),
-    "generate-skill": (("document_commands", "add_generators"),),
-    "docs": (("document_commands", "add_docs"),),
-    "export": (("document_commands", "add_export"),),
-    "detect-context": (("inspect_commands", "add_detection"),),
-    "config": (("inspect_commands", "add_config"),),
-    "skills": (("install_commands", "add_skills"),),
-    "approvals": (("approval_commands", "add_approvals"),),
-    "audit": (("storage_commands", "add_audit"),),
-    "idempotency": (("storage_commands", "add_keys"),),
+    "mcp": ("agent_commands", "add_mcp"),
+    "api": ("agent_commands", "add_api"),
+    "search-tools": ("inspect_commands", "add_search"),
+    "generate-skill": ("document_commands", "add_generators"),
+    "docs": ("document_commands", "add_docs"),
+    "export": ("document_commands", "add_export"),
+    "detect-context": ("inspect_commands", "add_detection"),
+    "config": ("inspect_commands", "add_config"),
+    "skills": ("agent_commands", "add_skills"),
+    "approvals": ("approval_commands", "add_approvals"),
+    "audit": ("storage_commands", "add_audit"),
+    "idempotency": ("storage_commands", "add_keys"),
 }
 """For each first word of a command line: the module and function that add its commands."""
 
@@ -63,9 +63,9 @@ def build_builtin_app(app: App, app_class: type[Tooli], name: str | None = None)
         if loaded in _GROUP_DESCRIPTIONS:
             target = app_class(loaded, description=_GROUP_DESCRIPTIONS[loaded])
             builtin_app.add_typer(target, name=loaded)
-        for module, function in _COMMAND_LOADERS[loaded]:
-            loaded_module = __import__(f"tooli.builtins.{module}", fromlist=(function,))
-            getattr(loaded_module, function)(target, app)
+        module, function = _COMMAND_LOADERS[loaded]
+        loaded_module = __import__(f"tooli.builtins.{module}", fromlist=(function,))
+        getattr(loaded_module, function)(target, app)
     return builtin_app
 
 

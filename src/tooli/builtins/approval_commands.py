@@ -17,8 +17,6 @@ from tooli.text.jsonable import format_timestamp
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from tooli.core.protocols import App
     from tooli.errors import ToolError
     from tooli.storage.approval_store import ApprovalRequest
@@ -29,24 +27,13 @@ _MAX_LINES = 400
 
 def add_approvals(group: App, app: App | None = None) -> None:
     """Add `approvals list`, `grant` and `deny`; without an app, for all apps."""
-    group.command("list")(_list_command(app))
-    group.command("grant")(_grant_command(app))
-    group.command("deny")(_deny_command(app))
 
-
-def _app_name(app: App | None) -> str | None:
-    return None if app is None else app._state.name
-
-
-def _list_command(app: App | None) -> Callable[..., object]:
+    @group.command("list")
     def list_() -> list[dict[str, object]]:
         """List calls that wait for approval, with their effects."""
         return [_request_row(request) for request in ApprovalStore().list_pending(_app_name(app))]
 
-    return list_
-
-
-def _grant_command(app: App | None) -> Callable[..., object]:
+    @group.command("grant")
     def grant(
         request: Annotated[str, Argument(help="ID of the request.")], ctx: Context
     ) -> dict[str, object]:
@@ -66,10 +53,7 @@ def _grant_command(app: App | None) -> Callable[..., object]:
             )
         return _record_decision(store, found, "granted", app, ctx)
 
-    return grant
-
-
-def _deny_command(app: App | None) -> Callable[..., object]:
+    @group.command("deny")
     def deny(
         request: Annotated[str, Argument(help="ID of the request.")], ctx: Context
     ) -> dict[str, object]:
@@ -78,7 +62,9 @@ def _deny_command(app: App | None) -> Callable[..., object]:
         found = _find_request(store, app, request)
         return _record_decision(store, found, "denied", app, ctx)
 
-    return deny
+
+def _app_name(app: App | None) -> str | None:
+    return None if app is None else app._state.name
 
 
 def _request_row(request: ApprovalRequest) -> dict[str, object]:

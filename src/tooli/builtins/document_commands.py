@@ -7,8 +7,8 @@ from typing import Annotated, Literal, Optional, Union
 
 from tooli.builtins import returns_text, with_plan
 from tooli.describe.agent_documents import build_llms_files, render_llms_txt
-from tooli.describe.app_info import collect_app_info
 from tooli.describe.man import build_man_page, build_man_pages
+from tooli.describe.sections import collect_app_info
 from tooli.errors import InputError
 from tooli.export import export as render_export
 from tooli.export.permissions import render_rules

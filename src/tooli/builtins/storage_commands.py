@@ -35,17 +35,8 @@ MAX_LISTED_KEYS = 1000
 
 def add_audit(group: App, app: App) -> None:
     """Add `audit tail` and `audit verify`."""
-    group.command("tail")(_tail_command(app))
-    group.command("verify")(_verify_command(app))
 
-
-def _log_path(app: App) -> str:
-    state = app._state
-    set_log_path(state.name, state.security_settings.get("audit_log"))
-    return get_log_path(state.name)
-
-
-def _tail_command(app: App) -> Callable[..., object]:
+    @group.command("tail")
     def tail(
         number: Annotated[int, Option("--number", "-n", min=0, help="Number of entries.")] = 10,
         follow: Annotated[
@@ -63,10 +54,7 @@ def _tail_command(app: App) -> Callable[..., object]:
         except OSError as failure:
             raise _read_error(path, failure) from None
 
-    return tail
-
-
-def _verify_command(app: App) -> Callable[..., object]:
+    @group.command("verify")
     def verify() -> dict[str, object]:
         """Verify that no entry of the audit log was changed, removed, added or moved."""
         path = _log_path(app)
@@ -89,7 +77,11 @@ def _verify_command(app: App) -> Callable[..., object]:
             details={**report, "file": fault.file, "line": fault.line, **seq, "why": fault.reason},
         )
 
-    return verify
+
+def _log_path(app: App) -> str:
+    state = app._state
+    set_log_path(state.name, state.security_settings.get("audit_log"))
+    return get_log_path(state.name)
 
 
 def _read_error(path: str, failure: OSError) -> Exception:
@@ -103,11 +95,8 @@ def _read_error(path: str, failure: OSError) -> Exception:
 
 def add_keys(group: App, app: App) -> None:
     """Add `idempotency list` and `idempotency forget`."""
-    group.command("list")(_list_command(app))
-    group.command("forget")(_forget_command(app))
 
-
-def _list_command(app: App) -> Callable[..., object]:
+    @group.command("list")
     def keys(
         is_open: Annotated[
             bool, Option("--open", help="Only keys of calls that are running or were interrupted.")
@@ -121,10 +110,7 @@ def _list_command(app: App) -> Callable[..., object]:
         )
         return [_key_row(entry, name) for entry in found]
 
-    return keys
-
-
-def _forget_command(app: App) -> Callable[..., object]:
+    @group.command("forget")
     def forget(
         key: Annotated[str, Argument(help="Idempotency key.")],
         command: Annotated[str, Option(help="Only the key of this command.")] = "",
@@ -153,8 +139,6 @@ def _forget_command(app: App) -> Callable[..., object]:
         if not count:
             raise NotFoundError(f"There is no stored call with the key {key}.")
         return {"forgotten": count}
-
-    return forget
 
 
 def _still_running_error(entry: IdempotencyEntry) -> StateError:

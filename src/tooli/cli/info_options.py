@@ -218,7 +218,7 @@ def _write_json(output: CommandOutput, document: object) -> int:
 
 def _write_document(output: CommandOutput, options: Container[str]) -> int:
     """Write a document about the whole app: bootstrap text, manifest or list of commands."""
-    from tooli.describe.app_info import collect_app_info
+    from tooli.describe.sections import collect_app_info
 
     description = collect_app_info(output.invocation.app)
     if "agent_bootstrap" in options:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from tooli.core.protocols import JsonObject
     from tooli.core.tool import Tool
-    from tooli.describe.app_info import AppInfo
+    from tooli.describe.sections import AppInfo
 
 _DETAIL_BUDGETS = (
     (sections.FULL, 1_900),

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
     from tooli.core.protocols import JsonObject
     from tooli.core.tool import Param, Tool
-    from tooli.describe.app_info import AppInfo
+    from tooli.describe.sections import AppInfo
 
 DEFAULT_DATE = "1970-01-01"
 """The date of a page without SOURCE_DATE_EPOCH. It is fixed, so that pages are reproducible."""

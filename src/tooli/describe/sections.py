@@ -1,4 +1,4 @@
-"""Facts about tools, and the sections of documents that are made of them.
+"""AppInfo, facts about its tools, and the sections of documents that are made of them.
 
 Sections have several levels of detail, so that a document fits its token budget.
 """
@@ -7,22 +7,62 @@ from __future__ import annotations
 
 from hashlib import sha256
 
+from tooli.core.record import Record
 from tooli.core.tool import ListOf, PathShape, unwrap_optional
 from tooli.describe.agent_help import render_usage
 from tooli.describe.markdown import bullets, code, fence, link, sentence, single_line
 from tooli.describe.schema_text import format_type, object_properties, sample_argv
-from tooli.errors import ERROR_CODES, EXIT_CODES, shell_quote
+from tooli.errors import EXIT_CODES, shell_quote
 from tooli.schema.json_schema import output_schema
 from tooli.text.tokens import estimate_tokens
 
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
-    from tooli.core.protocols import JsonObject
+    from tooli.core.protocols import JsonObject, ToolSource
     from tooli.core.tool import Param, Tool
-    from tooli.describe.app_info import AppInfo
+
+
+class AppInfo(Record):
+    """An app's description and its visible tools."""
+
+    name: str  # also the name of the program
+    tools: tuple[Tool, ...]
+    version: str | None = None
+    description: str = ""
+    sections: Mapping[str, str] = {}  # the author's own sections, by title
+    import_path: str | None = None  # "package.module:app"
+    example_outputs: Mapping[tuple[str, int], str] = {}  # by tool and index of the example
+
+
+def collect_app_info(app: ToolSource) -> AppInfo:
+    """Return the description of an app."""
+    state = app._state
+    return AppInfo(
+        state.name,
+        tuple([tool for tool in app.catalog if not tool.hidden]),
+        state.version,
+        (state.description or "").strip(),
+        state.sections,
+        _import_path(app),
+    )
+
+
+def _import_path(app: ToolSource) -> str | None:
+    """Return "package.module:name" of the app, or None if it cannot be imported."""
+    module_globals: JsonObject = app._state.module_globals
+    spec = module_globals.get("__spec__")
+    module = getattr(spec, "name", None) or module_globals.get("__name__", "")
+    if module == "__main__":
+        path = str(module_globals.get("__file__") or "").replace("\\", "/")
+        module = path.rpartition("/")[2].partition(".")[0]
+    names = [name for name, value in module_globals.items() if value is app and name[:1] != "_"]
+    return f"{module}:{names[0]}" if module.replace(".", "").isidentifier() and names else None
+
+
+# ------------------------------------------------------------------ names
 
 
 def command_title(tool: Tool) -> str:
@@ -179,11 +219,6 @@ _REMEDIES = {
 def remedy(code: str) -> str:
     """Return advice about an error, which depends on the first digit of its code."""
     return _REMEDIES.get(code[:2], "read `error.suggestion`")
-
-
-def code_meaning(code: str) -> str:
-    """Return the meaning of a framework error code; "" if it is unknown."""
-    return ERROR_CODES[code][0] if code in ERROR_CODES else ""
 
 
 # ------------------------------------------------------------------ related commands

@@ -3,7 +3,7 @@
     export(app_info, "openai", "subprocess")  ─▶  {"file_tools_openai.py": "…"}
 
 `frameworks` has one record per agent framework, and `module_source` renders it as a module.
-`runner_source` writes the code that runs a tool. `python_source` writes literals and calls.
+`python_source` writes literals and calls.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from tooli.export.python_functions import render_functions
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
-    from tooli.describe.app_info import AppInfo
+    from tooli.describe.sections import AppInfo
 
 CALLERS = {target: framework.caller for target, framework in FRAMEWORKS.items()} | {
     "python": "python"

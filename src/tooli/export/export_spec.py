@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from tooli.core.protocols import JsonObject
     from tooli.core.tool import Tool
-    from tooli.describe.app_info import AppInfo
+    from tooli.describe.sections import AppInfo
 
 DEFAULT_TIMEOUT = 120.0
 """The timeout in seconds of a tool that does not declare one."""

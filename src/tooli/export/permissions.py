@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from tooli.core.tool import Tool
-    from tooli.describe.app_info import AppInfo
+    from tooli.describe.sections import AppInfo
 
 ALLOW, ASK, DENY = "allow", "ask", "deny"
 

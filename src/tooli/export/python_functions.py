@@ -13,6 +13,7 @@ from tooli.core.tool import MISSING
 from tooli.describe.schema_text import classify
 from tooli.export.export_spec import RESERVED_NAMES, exported_tools
 from tooli.export.module_source import (
+    build_runner,
     call_target,
     command_values,
     fill_template,
@@ -32,7 +33,6 @@ from tooli.export.python_source import (
     value_literal,
     wrap_text,
 )
-from tooli.export.runner_source import build_runner
 from tooli.schema.json_schema import output_schema
 from tooli.schema.tool_reader import return_annotation
 from tooli.text.jsonable import is_list, is_object

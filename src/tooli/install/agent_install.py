@@ -15,7 +15,7 @@ from tooli.describe.agent_documents import (
     render_claude_md_block,
     skill_slug,
 )
-from tooli.describe.app_info import collect_app_info
+from tooli.describe.sections import collect_app_info
 from tooli.errors import InputError, Suggestion, ToolError
 from tooli.install.file_changes import (
     display_path,

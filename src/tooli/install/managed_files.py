@@ -21,7 +21,7 @@ import os
 
 from tooli.core.record import Record
 from tooli.describe.agent_documents import build_skill_files
-from tooli.describe.app_info import collect_app_info
+from tooli.describe.sections import collect_app_info
 from tooli.errors import ConflictError, Suggestion
 from tooli.install.file_changes import (
     FileChange,

@@ -24,9 +24,9 @@ from tooli.describe.agent_documents import (
     render_skill_md,
     skill_slug,
 )
-from tooli.describe.app_info import collect_app_info
 from tooli.describe.man import DEFAULT_DATE, build_man_pages
 from tooli.describe.markdown import join_blocks
+from tooli.describe.sections import collect_app_info
 from tooli.errors import NotFoundError, StateError, Suggestion
 from tooli.export import CALLERS, EXPORT_MODES, export, is_unmodified
 from tooli.install.file_changes import (
@@ -50,7 +50,7 @@ if TYPE_CHECKING:
 
     from tooli.core.protocols import JsonObject, ToolSource
     from tooli.core.tool import Tool
-    from tooli.describe.app_info import AppInfo
+    from tooli.describe.sections import AppInfo
 
 _IGNORED_FOLDERS = frozenset(
     ("node_modules", "__pycache__", "dist", "build", "venv", "site-packages")

@@ -13,7 +13,7 @@ from __future__ import annotations
 from tooli.annotations import ReadOnly
 from tooli.core.result_types import Audio, Embedded, Image, Message, resource_contents
 from tooli.describe.agent_documents import render_skill_md
-from tooli.describe.app_info import collect_app_info
+from tooli.describe.sections import collect_app_info
 from tooli.errors import InputError, NotFoundError
 from tooli.mcp.protocol import INTERNAL_ERROR, INVALID_PARAMS, RESOURCE_NOT_FOUND, RpcError
 from tooli.mcp.service import McpRequest, content_blocks, unknown_name_message

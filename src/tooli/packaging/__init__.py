@@ -9,7 +9,7 @@ import os
 import sys
 
 from tooli.describe.agent_documents import build_skill_files
-from tooli.describe.app_info import collect_app_info
+from tooli.describe.sections import collect_app_info
 from tooli.errors import DefinitionError, ToolError
 from tooli.install.managed_files import SKILL_FOLDER, top_level_package
 

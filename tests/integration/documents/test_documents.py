@@ -22,8 +22,8 @@ from tooli.describe.agent_documents import (
     render_llms_txt,
     skill_slug,
 )
-from tooli.describe.app_info import AppInfo, collect_app_info
 from tooli.describe.man import build_man_pages
+from tooli.describe.sections import AppInfo, collect_app_info
 from tooli.testing import assert_examples
 
 every_app = pytest.mark.parametrize("name", APPS)

@@ -15,8 +15,8 @@ from tests.integration.frameworks import environment
 from tests.integration.frameworks.calls import CASES, Case
 from tests.integration.frameworks.everything import app
 
-from tooli.describe.app_info import AppInfo, collect_app_info
 from tooli.describe.mcp_tools import arguments_schema, tools_by_safe_name
+from tooli.describe.sections import AppInfo, collect_app_info
 from tooli.export import CALLERS, export
 from tooli.export.export_spec import tool_description
 from tooli.export.frameworks import RESERVED_PARAMETERS

@@ -1,4 +1,4 @@
-"""mcp serve, mcp export, api serve, api export-openapi.
+"""mcp, api and skills: serve the app to agents, or install it where they look for it.
 
 Each command imports what it needs when it runs, because servers have to start fast.
 """
@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Annotated, Literal, Optional
 
-from tooli.builtins import long_running, owns_stdout, returns_document
+from tooli.builtins import long_running, owns_stdout, returns_document, with_plan
 from tooli.schema.param_info import Option
 from tooli.serving.dispatcher import GRACE_PERIOD
 
@@ -16,7 +16,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from tooli.core.protocols import App
+    from tooli.core.protocols import App, F
     from tooli.http.asgi import HttpSettingsDict
     from tooli.http.http_server import ServableApp
 
@@ -47,18 +47,6 @@ DeferLoading = Annotated[
         help="List only a search tool and a call tool; clients find the others by searching.",
     ),
 ]
-
-
-def add_mcp(group: App, app: ServableApp) -> None:
-    """Add `mcp serve` and `mcp export`."""
-    group.command("serve")(_mcp_serve_command(app))
-    group.command("export")(_mcp_export_command(app))
-
-
-def add_api(group: App, app: ServableApp) -> None:
-    """Add `api serve` and `api export-openapi`."""
-    group.command("serve")(_http_serve_command(app))
-    group.command("export-openapi")(_openapi_export_command(app))
 
 
 # ------------------------------------------------------------------ MCP
@@ -103,7 +91,10 @@ def serve_mcp(
         )
 
 
-def _mcp_serve_command(app: ServableApp) -> Callable[..., object]:
+def add_mcp(group: App, app: ServableApp) -> None:
+    """Add `mcp serve`, `export`, `add`, `remove` and `list`."""
+
+    @group.command("serve")
     @long_running
     @owns_stdout
     def serve(
@@ -118,10 +109,7 @@ def _mcp_serve_command(app: ServableApp) -> Callable[..., object]:
         """Serve the tools, resources and prompts of the app to MCP clients."""
         serve_mcp(app, transport, host, port, token, allow_host, defer_loading, grace)
 
-    return serve
-
-
-def _mcp_export_command(app: App) -> Callable[..., object]:
+    @group.command("export")
     @returns_document
     def export(defer_loading: DeferLoading = False) -> dict[str, object]:
         """Print the tools as MCP clients see them."""
@@ -137,13 +125,16 @@ def _mcp_export_command(app: App) -> Callable[..., object]:
             if cursor is None:
                 return {"tools": tools}
 
-    return export
+    _add_server_settings(group, app)
 
 
 # ------------------------------------------------------------------ HTTP
 
 
-def _http_serve_command(app: ServableApp) -> Callable[..., object]:
+def add_api(group: App, app: ServableApp) -> None:
+    """Add `api serve` and `api export-openapi`."""
+
+    @group.command("serve")
     @long_running
     def serve(
         host: Host = "127.0.0.1",
@@ -157,10 +148,7 @@ def _http_serve_command(app: ServableApp) -> Callable[..., object]:
         http_settings: HttpSettingsDict = {"token": token, "allowed_hosts": allow_host}
         _load_serve_http()(app, host, port, workers=workers, grace=grace, **http_settings)
 
-    return serve
-
-
-def _openapi_export_command(app: App) -> Callable[..., object]:
+    @group.command("export-openapi")
     @returns_document
     def export_openapi() -> dict[str, object]:
         """Print the OpenAPI document of the HTTP interface."""
@@ -169,10 +157,131 @@ def _openapi_export_command(app: App) -> Callable[..., object]:
         state = app._state
         return build_openapi(state.name, state.version, state.description, app.catalog)
 
-    return export_openapi
-
 
 def _load_serve_http():
     from tooli.http.http_server import serve_http
 
     return serve_http
+
+
+# ------------------------------------------------------------------ install
+
+
+# `mcp serve` loads this module, so it imports tooli.install in functions. The names of agents are
+# written out here; a test compares them with the tables of tooli.install.
+SkillAgents = Annotated[
+    list[
+        Literal[
+            "agents",
+            "claude-code",
+            "codex",
+            "copilot",
+            "cursor",
+            "gemini",
+            "kimi-code",
+            "opencode",
+            "pi",
+            "qwen-code",
+        ]
+    ],
+    Option(
+        metavar="AGENT",
+        help="Agent to install for (repeatable): claude-code, codex, copilot, cursor, gemini, "
+        "kimi-code, opencode, pi, qwen-code, or agents for all that read .agents. Default: all.",
+    ),
+]
+ServerAgents = Annotated[
+    list[Literal["claude-code", "codex", "cursor", "gemini", "vscode"]],
+    Option(
+        metavar="AGENT",
+        help="Agent whose settings to change (repeatable): claude-code, codex, cursor, gemini, "
+        "vscode. Default: all.",
+    ),
+]
+ForUser = Annotated[
+    bool,
+    Option("--user/--project", help="For your user account, or for this project (the default)."),
+]
+Command = Annotated[
+    Optional[str],  # noqa: UP045  evaluated at run time, on Python 3.10 as well
+    Option(help="Command that starts the app, such as 'uvx mytool'. Default: the current command."),
+]
+Force = Annotated[bool, Option("--force", help="Overwrite edited files; a copy is kept as .bak.")]
+AgentsMd = Annotated[bool, Option("--agents-md", help="Also write a marked block in AGENTS.md.")]
+ClaudeMd = Annotated[bool, Option("--claude-md", help="Also write a marked block in CLAUDE.md.")]
+Rows = list[dict[str, str]]
+
+
+def add_skills(group: App, app: App) -> None:
+    """Add `skills add`, `skills remove` and `skills list`."""
+
+    def add(
+        agent: SkillAgents = [],  # noqa: B006  never modified
+        user: ForUser = False,
+        agents_md: AgentsMd = False,
+        claude_md: ClaudeMd = False,
+        force: Force = False,
+    ) -> Rows:
+        """Install the skill of the app where agents look for it; --dry-run shows the diff."""
+        return _operation("add_skill")(app, agent, user, agents_md, claude_md, force)
+
+    def remove(
+        agent: SkillAgents = [],  # noqa: B006
+        user: ForUser = False,
+        force: Force = False,
+    ) -> Rows:
+        """Remove what `skills add` has installed."""
+        return _operation("remove_skill")(app, agent, user, force)
+
+    def listed() -> Rows:
+        """List where the skill can be installed, and whether it is current, stale or edited."""
+        return _operation("list_skills")(app)
+
+    group.command("add")(_with_plan(add, "add_skill", app))
+    group.command("remove")(_with_plan(remove, "remove_skill", app))
+    group.command("list")(listed)
+
+
+def _add_server_settings(group: App, app: App) -> None:
+    """Add `mcp add`, `mcp remove` and `mcp list`."""
+
+    def add(
+        agent: ServerAgents = [],  # noqa: B006
+        user: ForUser = False,
+        command: Command = None,
+        force: Force = False,
+    ) -> Rows:
+        """Add the MCP server of the app to the settings of agents; --dry-run shows the diff."""
+        return _operation("add_server")(app, agent, user, command, force)
+
+    def remove(
+        agent: ServerAgents = [],  # noqa: B006
+        user: ForUser = False,
+        command: Command = None,
+        force: Force = False,
+    ) -> Rows:
+        """Remove the MCP server of the app from the settings of agents."""
+        return _operation("remove_server")(app, agent, user, command, force)
+
+    def listed() -> Rows:
+        """List the agents whose settings can contain the MCP server, and its state there."""
+        return _operation("list_servers")(app)
+
+    group.command("add")(_with_plan(add, "add_server", app))
+    group.command("remove")(_with_plan(remove, "remove_server", app))
+    group.command("list")(listed)
+
+
+def _operation(name: str) -> Callable[..., Rows]:
+    from tooli.install import agent_install
+
+    return getattr(agent_install, name)
+
+
+def _with_plan(fn: F, name: str, app: App) -> F:
+    """Return the command with a dry run that plans the same operation."""
+
+    def plan(**arguments: object) -> Rows:
+        return _operation(name)(app, **arguments, dry=True)
+
+    return with_plan(fn, plan)
