@@ -19,8 +19,6 @@ from tooli.storage.idempotency_postgres import redact_url
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from tooli.config.layers import Settings, SettingValue
     from tooli.core.protocols import App
     from tooli.detect import Candidate, ExecutionContext
@@ -28,20 +26,8 @@ if TYPE_CHECKING:
 
 def add_detection(builtin_app: App, app: App) -> None:
     """Add `detect-context`."""
-    builtin_app.command("detect-context")(_detect_command(app))
 
-
-def add_config(group: App, app: App) -> None:
-    """Add `config show`."""
-    group.command("show")(_show_command(app))
-
-
-def add_search(builtin_app: App, app: App) -> None:
-    """Add `search-tools`."""
-    builtin_app.command("search-tools")(_search_command(app))
-
-
-def _detect_command(app: App) -> Callable[..., object]:
+    @builtin_app.command("detect-context")
     @runs_with_invalid_settings
     def detect_context(
         deep: Annotated[
@@ -56,10 +42,11 @@ def _detect_command(app: App) -> Callable[..., object]:
             **_configuration_summary(app),
         }
 
-    return detect_context
 
+def add_config(group: App, app: App) -> None:
+    """Add `config show`."""
 
-def _show_command(app: App) -> Callable[..., object]:
+    @group.command("show")
     @runs_with_invalid_settings
     def show(
         origin: Annotated[
@@ -68,16 +55,32 @@ def _show_command(app: App) -> Callable[..., object]:
     ) -> dict[str, object]:
         """Show the settings and where each comes from: flags, environment, files or defaults."""
         settings = _resolved_settings(app)
-        values: dict[str, object]
-        if origin:
-            values = {name: _setting_layers(settings, name) for name in _setting_names(settings)}
-        else:
-            values = {
-                name: _public_value(name, settings.get(name)) for name in _setting_names(settings)
-            }
+        values = {
+            name: _setting_layers(settings, name)
+            if origin
+            else _public_value(name, settings.get(name))
+            for name in _setting_names(settings)
+        }
         return values if not settings.faults else {**values, "faults": _fault_lines(settings)}
 
-    return show
+
+def add_search(builtin_app: App, app: App) -> None:
+    """Add `search-tools`."""
+
+    @builtin_app.command("search-tools")
+    def search_tools(
+        query: Annotated[str, Argument(help="What the command does, or part of its name.")],
+        limit: Annotated[int, Option(min=1, max=100, help="Maximum number of results.")] = 10,
+        schema: Annotated[bool, Option("--with-schema", help="Include input schemas.")] = False,
+    ) -> list[dict[str, object]]:
+        """Find commands that match a description, best match first."""
+        found: list[dict[str, object]] = []
+        for hit in ToolIndex(app.catalog).search(query, limit):
+            row: dict[str, object] = {"name": hit.tool.key, "signature": format_signature(hit.tool)}
+            if schema:
+                row["input_schema"] = input_schema(hit.tool)
+            found.append(row)
+        return found
 
 
 # ------------------------------------------------------------------ callers
@@ -150,12 +153,7 @@ def _setting_layers(settings: Settings, name: str) -> dict[str, object]:
     """
     effective = settings.effective(name)
     assert effective is not None
-    row: dict[str, object] = {
-        "value": _public_value(name, effective.value),
-        "layer": effective.layer,
-    }
-    if effective.origin != effective.layer:
-        row["origin"] = _relative_path(effective.origin)
+    row = _describe_layer(name, effective)
     others = [
         _describe_layer(name, layer_value)
         for layer_value in settings.all_values[name]
@@ -196,24 +194,3 @@ def _relative_path(path: str) -> str:
     except OSError:
         return path
     return path[len(here) + 1 :] if path.startswith(here + os.sep) else path
-
-
-# ------------------------------------------------------------------ search
-
-
-def _search_command(app: App) -> Callable[..., object]:
-    def search_tools(
-        query: Annotated[str, Argument(help="What the command does, or part of its name.")],
-        limit: Annotated[int, Option(min=1, max=100, help="Maximum number of results.")] = 10,
-        schema: Annotated[bool, Option("--with-schema", help="Include input schemas.")] = False,
-    ) -> list[dict[str, object]]:
-        """Find commands that match a description, best match first."""
-        found: list[dict[str, object]] = []
-        for hit in ToolIndex(app.catalog).search(query, limit):
-            row: dict[str, object] = {"name": hit.tool.key, "signature": format_signature(hit.tool)}
-            if schema:
-                row["input_schema"] = input_schema(hit.tool)
-            found.append(row)
-        return found
-
-    return search_tools
