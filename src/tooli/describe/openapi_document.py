@@ -109,17 +109,10 @@ def _success_response(operation_id: str, tool: Tool, schemas: JsonObject) -> Jso
     else:
         result = _hoist_definitions(output, f"{operation_id}_result", schemas)
     plan = {"$ref": "#/components/schemas/Plan"}
-    envelope: JsonObject = {
-        "type": "object",
-        "properties": {
-            "ok": {"const": True},
-            "result": {"anyOf": [result, plan]} if result else {},
-            "meta": {"$ref": "#/components/schemas/Meta"},
-        },
-        "required": ["ok", "meta"],
-        "additionalProperties": False,
-    }
-    content: JsonObject = {"application/json": {"schema": envelope}}
+    result = {"anyOf": [result, plan]} if result else {}
+    envelope = _object({"ok": {"const": True}, "result": result, "meta": _META}, "ok", "meta")
+    strict_envelope = {**envelope, "additionalProperties": False}
+    content: JsonObject = {"application/json": {"schema": strict_envelope}}
     if tool.is_streaming:
         lines = "One JSON value per line. The last line of a stream that fails is the envelope."
         events = "One event per item, then `end`, or `error` with the envelope."
@@ -289,123 +282,89 @@ def _forbid_control_characters(schema: Any) -> Any:
     return plain
 
 
-_FAILURE_SCHEMA: JsonObject = {
-    "type": "object",
-    "properties": {
-        "ok": {"const": False},
-        "error": {"$ref": "#/components/schemas/Error"},
-        "meta": {"$ref": "#/components/schemas/Meta"},
-    },
-    "required": ["ok", "error", "meta"],
-    "additionalProperties": False,
-}
+def _object(properties: JsonObject, *required: str, **more: object) -> JsonObject:
+    return {"type": "object", **more, "properties": properties, "required": [*required]}
 
+
+def _field(description: str, kind: str = "string", **more: object) -> JsonObject:
+    return {"type": kind, **more, "description": description}
+
+
+_TEXT: JsonObject = {"type": "string"}
+_META: JsonObject = {"$ref": "#/components/schemas/Meta"}
 
 META_FIELDS: dict[str, JsonObject] = {
-    "tool": {"type": "string", "description": "The app and the command, such as `notes.add`."},
-    "version": {"type": "string", "description": "The version of the command or its app."},
-    "duration_ms": {
-        "type": "integer",
-        "minimum": 0,
-        "description": "The duration of the call in milliseconds.",
-    },
-    "warnings": {
-        "type": "array",
-        "items": {"type": "string"},
-        "description": "Messages about the call that are not errors.",
-    },
+    "tool": _field("The app and the command, such as `notes.add`."),
+    "version": _field("The version of the command or its app."),
+    "duration_ms": _field("The duration of the call in milliseconds.", "integer", minimum=0),
+    "warnings": _field("Messages about the call that are not errors.", "array", items=_TEXT),
     "dry_run": {"const": True, "description": "The call was a dry run; the result is a plan."},
     "deprecated": {
         "type": ["boolean", "string"],
         "description": "The command is deprecated; may contain a message.",
     },
-    "caller_id": {"type": "string", "description": "The name of the caller."},
-    "caller_version": {"type": "string", "description": "The version of the caller."},
-    "session_id": {"type": "string", "description": "The session that the call belongs to."},
-    "execution_context": {
-        "type": "string",
-        "description": "The category of the caller, such as `ai_agent` or `ci_cd`.",
-    },
+    "caller_id": _field("The name of the caller."),
+    "caller_version": _field("The version of the caller."),
+    "session_id": _field("The session that the call belongs to."),
+    "execution_context": _field("The category of the caller, such as `ai_agent` or `ci_cd`."),
     "output_schema": {"description": "The schema of the result (`--response-format detailed`)."},
-    "page": {
-        "type": "object",
-        "description": "A page of a longer result: `limit`, `next_cursor` and `total`.",
-    },
-    "truncated": {
-        "type": "object",
-        "description": "How the result was cut: `shown`, `total`, `by`, `unit`, `full` and more.",
-    },
-    "next": {
-        "type": "array",
-        "items": {"type": "object"},
-        "description": "Calls that may come next, each with `argv` and `why`.",
-    },
-    "idempotency": {
-        "type": "object",
-        "description": "The idempotency key: `key`, `replayed` and `first_run`.",
-    },
-    "enforcement": {
-        "type": "string",
-        "description": "How the declared capabilities were enforced, such as `audit`.",
-    },
+    "page": _field("A page of a longer result: `limit`, `next_cursor` and `total`.", "object"),
+    "truncated": _field(
+        "How the result was cut: `shown`, `total`, `by`, `unit`, `full` and more.", "object"
+    ),
+    "next": _field(
+        "Calls that may come next, each with `argv` and `why`.", "array", items={"type": "object"}
+    ),
+    "idempotency": _field("The idempotency key: `key`, `replayed` and `first_run`.", "object"),
+    "enforcement": _field("How the declared capabilities were enforced, such as `audit`."),
 }
 """The fields of `meta` in an envelope; only `tool` and `duration_ms` are always present."""
 
 
 def _shared_schemas() -> JsonObject:
-    text: JsonObject = {"type": "string"}
-    texts: JsonObject = {"type": "array", "items": text}
-    suggestion: JsonObject = {
-        "type": "object",
-        "description": "What to do about the error.",
-        "properties": {
-            "action": text,
-            "fix": text,
-            "example": {**text, "description": "A command line that works."},
-            "argv": texts,
-            "applicability": text,
-        },
-        "required": ["action", "fix", "applicability"],
+    suggestion_fields: JsonObject = {
+        "action": _TEXT,
+        "fix": _TEXT,
+        "example": _field("A command line that works."),
+        "argv": {"type": "array", "items": _TEXT},
+        "applicability": _TEXT,
     }
-    error: JsonObject = {
-        "type": "object",
-        "properties": {
-            "code": {**text, "examples": ["E1003"]},
-            "category": {"enum": ["input", "auth", "human", "state", "runtime", "internal"]},
-            "message": text,
-            "field": {**text, "description": "The parameter that caused the error."},
-            "suggestion": suggestion,
-            "is_retryable": {"type": "boolean"},
-            "details": {"type": "object"},
-        },
-        "required": ["code", "category", "message", "is_retryable"],
+    about = "What to do about the error."
+    error_fields: JsonObject = {
+        "code": {**_TEXT, "examples": ["E1003"]},
+        "category": {"enum": ["input", "auth", "human", "state", "runtime", "internal"]},
+        "message": _TEXT,
+        "field": _field("The parameter that caused the error."),
+        "suggestion": _object(
+            suggestion_fields, "action", "fix", "applicability", description=about
+        ),
+        "is_retryable": {"type": "boolean"},
+        "details": {"type": "object"},
     }
-    meta: JsonObject = {
-        "type": "object",
-        "properties": META_FIELDS,
-        "required": ["tool", "duration_ms"],
+    error = {"$ref": "#/components/schemas/Error"}
+    failure = _object(
+        {"ok": {"const": False}, "error": error, "meta": _META}, "ok", "error", "meta"
+    )
+    return {
+        "Error": _object(error_fields, "code", "category", "message", "is_retryable"),
+        "Failure": {**failure, "additionalProperties": False},
+        "Meta": _object({**META_FIELDS}, "tool", "duration_ms"),
+        "Plan": _plan_schema(),
     }
-    return {"Error": error, "Failure": _FAILURE_SCHEMA, "Meta": meta, "Plan": _plan_schema()}
 
 
 def _plan_schema() -> JsonObject:
     """Return the schema of a plan, the result of a dry run (docs/plans.md)."""
-    text: JsonObject = {"type": "string"}
-    known = {"action": text, "target": text, "details": {"type": "object"}, "state": text}
-    action = {"type": "object", "properties": known, "required": ["action", "target"]}
+    known = {"action": _TEXT, "target": _TEXT, "details": {"type": "object"}, "state": _TEXT}
+    action = _object(known, "action", "target")
     fields: JsonObject = {
-        "tool": text,
+        "tool": _TEXT,
         "arguments": {"type": "object"},
-        "effects": {"type": "array", "items": text},
+        "effects": {"type": "array", "items": _TEXT},
         "basis": {"enum": ["declared", "dry_run"]},
     }
-    more = {"actions": {"type": "array", "items": action}, "state": text, "token": text}
-    return {
-        "type": "object",
-        "description": "The result of a dry run.",
-        "properties": {**fields, **more},
-        "required": [*fields],
-    }
+    more = {"actions": {"type": "array", "items": action}, "state": _TEXT, "token": _TEXT}
+    return _object({**fields, **more}, *fields, description="The result of a dry run.")
 
 
 _PREFERENCE_HEADERS: JsonObject = {
