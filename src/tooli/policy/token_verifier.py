@@ -75,6 +75,10 @@ class UnusableFile(Exception):  # noqa: N818
     """A file cannot be used. The message says why."""
 
 
+class UnsupportedKey(UnusableFile):
+    """A key cannot verify signatures. In a set of keys, it is skipped."""
+
+
 class VerificationKey(Record):
     """A key, and the algorithms that it may be used with."""
 
@@ -82,12 +86,6 @@ class VerificationKey(Record):
     algorithms: tuple[str, ...]
     registry: Any  # joserfc's registry of the algorithms
     key_id: str | None = None  # its `kid`
-
-
-class VerificationKeySet(Record):
-    """The keys of a file."""
-
-    keys: tuple[VerificationKey, ...]
 
 
 def make_verifier(settings: SecuritySettings) -> TokenVerifier | None:
@@ -100,7 +98,7 @@ class TokenVerifier:
 
     def __init__(self, settings: SecuritySettings) -> None:
         self._tokens_file: _TrustedFile[list[tuple[bytes, Identity]]] | None = None
-        self._keys_file: _TrustedFile[VerificationKeySet] | None = None
+        self._keys_file: _TrustedFile[tuple[VerificationKey, ...]] | None = None
         self._issuer: str | None = settings.get("token_issuer")
         self._audience: str | None = settings.get("token_audience")
         if "tokens" in settings:
@@ -258,30 +256,25 @@ def read_token_file(path: str) -> tuple[bytes, str | None]:
 # ------------------------------------------------------------------ keys of JWTs
 
 
-def parse_keys(data: bytes) -> VerificationKeySet:
+def parse_keys(data: bytes) -> tuple[VerificationKey, ...]:
     """Return the keys of a file: PEM, JWK, JWKS or a secret. Raises UnusableFile."""
-    _require_joserfc()
+    _key_classes()  # without joserfc, this is the error
     text = data.strip()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # about weak keys, which are rejected below
         if text[:1] == b"{":
-            return VerificationKeySet(_from_json(text))
+            return _from_json(text)
         if b"-----BEGIN" in text:
-            return VerificationKeySet((_from_pem(text),))
-        return VerificationKeySet((_from_secret(text),))
-
-
-def _require_joserfc() -> None:
-    try:
-        __import__("joserfc.jwk")
-    except ImportError:
-        raise UnusableFile("JWTs need joserfc: run pip install 'tooli[auth]'") from None
+            return (_from_pem(text),)
+        return (_from_secret(text),)
 
 
 def _key_classes() -> dict[str, Any]:
     """Return the classes of joserfc by `kty`. Their type hints are incomplete."""
-    from joserfc.jwk import ECKey, OctKey, OKPKey, RSAKey
-
+    try:
+        from joserfc.jwk import ECKey, OctKey, OKPKey, RSAKey
+    except ImportError:
+        raise UnusableFile("JWTs need joserfc: run pip install 'tooli[auth]'") from None
     return {"RSA": RSAKey, "EC": ECKey, "OKP": OKPKey, "oct": OctKey}
 
 
@@ -293,30 +286,30 @@ def _from_json(text: bytes) -> tuple[VerificationKey, ...]:
     jwks: Any = document.get("keys", [document])
     if not is_list(jwks) or len(jwks) > _MAX_KEYS:
         raise UnusableFile(f"its keys are not a list of at most {_MAX_KEYS}")
-    is_set = "keys" in document
-    found = [key for one in jwks if (key := _from_jwk(one, skip_unsupported=is_set)) is not None]
+    found: list[VerificationKey] = []
+    for jwk in jwks:
+        try:
+            found.append(_from_jwk(jwk))
+        except UnsupportedKey:
+            if "keys" not in document:  # one key, not a set
+                raise
     if not found:
         raise UnusableFile("it contains no key that verifies a signature")
     return tuple(found)
 
 
-def _from_jwk(jwk: object, *, skip_unsupported: bool) -> VerificationKey | None:
-    """Return the key of a JWK. With `skip_unsupported`, return None if it cannot be used."""
+def _from_jwk(jwk: object) -> VerificationKey:
     if not is_object(jwk):
         raise UnusableFile("a key in it is not a JSON object")
     kind = _key_classes().get(str(jwk.get("kty")))
     if kind is None or jwk.get("use", "sig") != "sig":
-        if skip_unsupported:
-            return None
-        raise UnusableFile("its key is not for signatures")
+        raise UnsupportedKey("its key is not for signatures")
     if "d" in jwk:
         raise UnusableFile("it contains a private key; use the public one")
     try:
         key = kind.import_key(dict(jwk))
         supported = _allowed_algorithms(key)
-    except UnusableFile:
-        if skip_unsupported:
-            return None
+    except UnsupportedKey:
         raise
     except Exception:  # any problem that joserfc finds
         raise UnusableFile("a key in it is malformed") from None
@@ -325,9 +318,7 @@ def _from_jwk(jwk: object, *, skip_unsupported: bool) -> VerificationKey | None:
         supported if algorithm is None else tuple([one for one in supported if one == algorithm])
     )
     if not algorithms:
-        if skip_unsupported:
-            return None
-        raise UnusableFile("its key names an algorithm that it cannot be used with")
+        raise UnsupportedKey("its key names an algorithm that it cannot be used with")
     key_id = jwk.get("kid")
     return _make_key(key, algorithms, key_id if isinstance(key_id, str) else None)
 
@@ -382,15 +373,15 @@ def _allowed_algorithms(key: Any) -> tuple[str, ...]:
     if key.key_type == "oct":
         size = len(key.raw_value)
         if size < _MIN_SECRET_BYTES:
-            raise UnusableFile(f"its secret is shorter than {_MIN_SECRET_BYTES} bytes")
+            raise UnsupportedKey(f"its secret is shorter than {_MIN_SECRET_BYTES} bytes")
         return tuple([name for name, min_size in _HMAC_ALGORITHMS if size >= min_size])
     if key.key_type == "RSA":
         if key.public_key.key_size < 2048:
-            raise UnusableFile("its RSA key is shorter than 2048 bits")
+            raise UnsupportedKey("its RSA key is shorter than 2048 bits")
         return _RSA_ALGORITHMS
     curve = key.curve_name
     if curve not in _CURVE_ALGORITHMS:
-        raise UnusableFile("the curve of its key is not supported")
+        raise UnsupportedKey("the curve of its key is not supported")
     return _CURVE_ALGORITHMS[curve]
 
 
@@ -417,7 +408,7 @@ _INVALID_CLAIMS = "is not valid yet, or has an invalid claim"
 
 
 def verify_jwt(
-    token: bytes, keys: VerificationKeySet, issuer: str | None, audience: str | None
+    token: bytes, keys: tuple[VerificationKey, ...], issuer: str | None, audience: str | None
 ) -> Identity:
     """Return the identity in a JWT; raise TokenRejected if it is not valid."""
     from joserfc import jwt
@@ -445,10 +436,12 @@ def _parse_header(token: bytes) -> JsonObject:
     return header
 
 
-def _matching_keys(keys: VerificationKeySet, header: JsonObject) -> Iterator[VerificationKey]:
+def _matching_keys(
+    keys: tuple[VerificationKey, ...], header: JsonObject
+) -> Iterator[VerificationKey]:
     """Yield the keys that may have signed a token: by `kid` if both have one, and by algorithm."""
     key_id = header.get("kid")
-    for key in keys.keys:
+    for key in keys:
         matches_id = key.key_id is None or key_id is None or key.key_id == key_id
         if matches_id and header.get("alg") in key.algorithms:
             yield key
