@@ -26,7 +26,7 @@ from tooli.core.tool import (
     unwrap_optional,
 )
 from tooli.schema.tool_reader import infer_shape, return_annotation
-from tooli.text.jsonable import is_list, is_object
+from tooli.text.jsonable import is_list, is_object, to_jsonable
 
 TYPE_CHECKING = False
 
@@ -177,8 +177,6 @@ def _add_bounds(schema: JsonObject, param: Param) -> None:
 
 
 def _json_default(default: object) -> object:
-    from tooli.text.jsonable import to_jsonable
-
     warnings: list[str] = []
     value = to_jsonable(default, warnings)
     return MISSING if warnings else value

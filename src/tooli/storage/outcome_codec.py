@@ -14,7 +14,7 @@ from types import GenericAlias
 
 from tooli.core.call import Failed, Ok
 from tooli.core.record import Record
-from tooli.core.result_types import Next, Page
+from tooli.core.result_types import Content, Next, Page
 from tooli.core.tool import MISSING
 from tooli.errors import Suggestion, ToolError, error_class_for
 from tooli.schema.tool_reader import return_annotation
@@ -30,7 +30,6 @@ if TYPE_CHECKING:
 
     from tooli.core.call import Call, Outcome, RedactionPolicy
     from tooli.core.protocols import JsonObject
-    from tooli.core.result_types import Content
     from tooli.core.tool import Tool
 
 MAX_OUTCOME_BYTES = 16 << 20
@@ -197,7 +196,7 @@ def _is_content(value: object) -> bool:
 
 
 def _encode_content(item: object) -> JsonObject:
-    if not isinstance(item, _content_class()):
+    if not isinstance(item, Content):
         return {"value": item}
     parts = {name: getattr(item, name) for name in type(item).__match_args__}
     data = {name: part for name, part in parts.items() if isinstance(part, bytes)}
@@ -211,15 +210,9 @@ def _encode_content(item: object) -> JsonObject:
 def _decode_content(block: JsonObject) -> Any:
     if "value" in block:
         return block["value"]
-    classes = {cls.__name__: cls for cls in _content_class().__subclasses__()}
+    classes = {cls.__name__: cls for cls in Content.__subclasses__()}
     data = {name: a2b_base64(text) for name, text in block["base64"].items()}
     return classes[block["kind"]](**block["texts"], **data)
-
-
-def _content_class() -> type[Content]:
-    from tooli.core.result_types import Content  # imports base64 and re, which few results need
-
-    return Content
 
 
 def restore_type(tool: Tool, value: object) -> Any:
