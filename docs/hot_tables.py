@@ -71,7 +71,7 @@ EXTRA_OPTIONS: tuple[str, ...] = {extra}
 """Options that fill `Options.extra`."""
 
 RUN_OPTIONS = {run}
-"""Options whose values `tooli.pipeline.option_values` validates."""
+"""Options whose values `tooli.records.call_options` validates."""
 
 TOKEN_LENGTHS: dict[str, int] = {lengths}
 """Maximum length of options of the kind "token"."""

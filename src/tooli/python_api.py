@@ -15,7 +15,6 @@ from tooli.core.call import DEFAULT_OPTIONS, PYTHON_CALLER, Call, Caller, Failed
 from tooli.core.placeholder_call import make_placeholder_call
 from tooli.errors import DefinitionError
 from tooli.pipeline.drivers import ONLY_BIND
-from tooli.pipeline.option_values import build_options
 from tooli.pipeline.prepared_call import PreparedCall
 from tooli.serving.dispatcher import unknown_tool_error
 
@@ -94,6 +93,8 @@ class PythonSurface:
             if is_dry_run:  # a call within a dry run is a dry run as well
                 option_values["dry_run"] = True
             if option_values:
+                from tooli.records.call_options import build_options
+
                 options, problems = build_options(option_values)
                 call = Call(tool, arguments, self._caller, [], options, problems=problems)
                 return PreparedCall(*self._app.prepare(call), started)

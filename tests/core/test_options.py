@@ -13,7 +13,7 @@ from tooli.core._hot_tables import FLAGS
 from tooli.core.call import Options
 from tooli.core.options import OPTION_GROUPS, OPTIONS, Option, help_rows, options_for, setting_flag
 from tooli.core.output_modes import OUTPUT_MODES
-from tooli.records.result_options import ResultOptions
+from tooli.records.call_options import ResultOptions
 
 ROOT = Path(__file__).resolve().parents[2]
 KINDS = {"flag", "count", "choice", "number", "seconds", "token", "text", "list"}

@@ -20,7 +20,7 @@ from tooli.describe.openapi_document import build_openapi
 from tooli.describe.schema_text import parse_example
 from tooli.errors import ERROR_CODES
 from tooli.http.http_request import read_options
-from tooli.pipeline.option_values import read_run_option
+from tooli.records.call_options import read_run_option
 
 
 class Node(pydantic.BaseModel):

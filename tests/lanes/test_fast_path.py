@@ -82,7 +82,7 @@ def test_number_of_lines() -> None:
 def make_calls_deterministic() -> Iterator[None]:
     """Give all plans the same token, and start no process for a timeout."""
     with (
-        mock.patch("tooli.stages.dry_run.encode_plan_token", lambda *_: "token"),
+        mock.patch("tooli.stages.plans.encode_plan_token", lambda *_: "token"),
         mock.patch("tooli.stages.timeout.can_fork", lambda: False),
     ):
         yield

@@ -29,7 +29,7 @@ from tooli.pipeline import (
     stage_name,
 )
 from tooli.pipeline.drivers import ONLY_BIND, bind, run
-from tooli.records.result_options import ResultOptions
+from tooli.records.call_options import ResultOptions
 from tooli.testing import Case, invoke
 from tooli.testing.parity import command_line, interfaces
 

@@ -15,7 +15,7 @@ from tooli.pipeline.truncate import (
     shorten_value,
     truncate_printed_text,
 )
-from tooli.records.result_options import read_result_options
+from tooli.records.call_options import read_result_options
 
 
 def limited(argv: tuple[str, ...] | None = None, fn: Any = None, **options: Any) -> Call:

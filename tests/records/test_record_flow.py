@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
+from tooli.records.call_options import ResultOptions
 from tooli.records.record_flow import MapProcessor, RecordFlow, RecordProcessor, as_records
-from tooli.records.result_options import ResultOptions
 
 
 class FirstRecords(RecordProcessor):

@@ -1,4 +1,4 @@
-"""The stages `authentication` and `authorization`."""
+"""Invalid settings, tokens and scopes."""
 
 from __future__ import annotations
 
@@ -8,10 +8,11 @@ from pathlib import Path
 import pytest
 from tests.stages.stage_calls import Files, make_call, make_context, pass_through
 
-from tooli import AuthError
+from tooli import AuthError, InputError
+from tooli.config.layers import SettingFault
 from tooli.core.call import Call, Caller, Ok, Options
 from tooli.pipeline.drivers import run
-from tooli.stages.auth import authenticate_caller, authorize
+from tooli.stages.auth import authenticate_caller, authorize, reject_invalid_settings
 
 TOKEN = "a-token-of-ada"
 
@@ -155,3 +156,13 @@ class TestAuthorizationOfAnApp:
     def test_strict_applies_to_a_dry_run(self) -> None:
         files = Files(security_policy="strict").add("write", auth=["a"])
         assert files.run("write", dry_run=True)[0].error.code == "E2001"
+
+
+# ------------------------------------------------------------------ settings check
+
+
+def test_call_is_rejected_before_it_runs() -> None:
+    fault = SettingFault("allow_paths", "must be a list", "tooli.toml")
+    stage = reject_invalid_settings(make_context(make_call(), faults=[fault]))
+    with pytest.raises(InputError, match="allow_paths"):
+        next(stage(make_call()))

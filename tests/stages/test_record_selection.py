@@ -1,18 +1,25 @@
-"""The stages `record_flow`, `filter` and `field_selection`."""
+"""Result options, filters, field selection and concise results."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any
+import asyncio
+import dataclasses
+from collections.abc import AsyncIterator, Iterator
+from typing import Annotated, Any, Literal
 
+import jsonschema
 import pytest
+from pydantic import BaseModel, Field
 from tests.stages.stage_calls import make_call, pass_through
+from typing_extensions import TypedDict
 
-from tooli import Tooli
+from tooli import Detail, Next, Tooli
 from tooli.core.call import Call, Failed, Ok
 from tooli.errors import InternalError
-from tooli.records.result_options import read_result_options
+from tooli.records.call_options import read_result_options
+from tooli.schema.json_schema import output_schema
 from tooli.stages.record_selection import filter_records, open_record_flow, select_fields
+from tooli.testing import Case, assert_parity, invoke
 
 
 def users() -> list[dict[str, Any]]:
@@ -114,3 +121,268 @@ class TestFieldSelection:
 
     def test_no_selection(self) -> None:
         assert pass_through(select_fields, make_call(), Ok([1]))[1] == Ok([1])
+
+
+# ------------------------------------------------------------------ concise
+
+
+class File(TypedDict):
+    path: str
+    checksum: Annotated[str, Detail]
+
+
+@dataclasses.dataclass
+class Owner:
+    name: str
+    mail: Annotated[str | None, Detail] = None
+    age: Annotated[int, Detail] | None = None
+
+
+class Tree(BaseModel):
+    name: str
+    raw: dict[str, Any] = Field(default_factory=dict, json_schema_extra={"detail": True})
+    owner: Owner | None = None
+    inside: Annotated[Owner | None, Detail] = None
+    children: list[Tree] = []
+    by_name: dict[str, File] = {}
+    pair: tuple[File, int] | None = None
+
+
+class Cat(BaseModel):
+    kind: Literal["cat"] = "cat"
+    name: Annotated[str, Detail]
+    lives: int = 9
+
+
+class Dog(BaseModel):
+    kind: Literal["dog"] = "dog"
+    name: str
+
+
+FILE: File = {"path": "a", "checksum": "c"}
+
+
+def make_app() -> Tooli:
+    app = Tooli("trees")
+
+    @app.command()
+    def files() -> list[File]:
+        return [FILE, FILE]
+
+    @app.command()
+    def flow(count: int = 2) -> Iterator[File]:
+        for _ in range(count):
+            yield FILE
+
+    @app.command()
+    async def aflow(count: int = 2) -> AsyncIterator[File]:
+        for _ in range(count):
+            yield FILE
+
+    @app.command()
+    async def later() -> File:
+        return FILE
+
+    @app.command()
+    def tree() -> Tree:
+        return Tree(
+            name="top",
+            raw={"checksum": 1},
+            owner=Owner("Ada", "ada@example.org", 36),
+            inside=Owner("Bob"),
+            children=[Tree(name="leaf", raw={"x": 1}, owner=Owner("Cid", "c"))],
+            by_name={"checksum": FILE},
+            pair=(FILE, 1),
+        )
+
+    @app.command()
+    def pet(which: str = "cat") -> Cat | Dog:
+        return Cat(name="Tom") if which == "cat" else Dog(name="Rex")
+
+    @app.command()
+    def plain() -> dict[str, str]:
+        return {"detail": "kept"}
+
+    @app.command()
+    def onward() -> Next[File]:
+        return Next(FILE, "files", {}, why="to see all")
+
+    @app.command()
+    def extra() -> File:
+        return {**FILE, "more": 1}  # type: ignore[typeddict-unknown-key]
+
+    return app
+
+
+SHORT: list[tuple[str, dict[str, Any], Any]] = [
+    ("files", {}, [{"path": "a"}, {"path": "a"}]),
+    ("flow", {}, [{"path": "a"}, {"path": "a"}]),
+    ("flow", {"count": 0}, []),
+    ("aflow", {}, [{"path": "a"}, {"path": "a"}]),
+    ("later", {}, {"path": "a"}),
+    (
+        "tree",
+        {},
+        {
+            "name": "top",
+            "owner": {"name": "Ada"},
+            "children": [
+                {
+                    "name": "leaf",
+                    "owner": {"name": "Cid"},
+                    "children": [],
+                    "by_name": {},
+                    "pair": None,
+                }
+            ],
+            "by_name": {"checksum": {"path": "a"}},
+            "pair": [{"path": "a"}, 1],
+        },
+    ),
+    ("pet", {}, {"kind": "cat", "lives": 9}),
+    ("pet", {"which": "dog"}, {"kind": "dog", "name": "Rex"}),
+    ("plain", {}, {"detail": "kept"}),
+    ("onward", {}, {"path": "a"}),
+    ("extra", {}, {"path": "a", "more": 1}),
+]
+
+
+@pytest.mark.parametrize(("tool", "arguments", "short"), SHORT)
+def test_every_interface_omits_the_same_fields(
+    tool: str, arguments: dict[str, Any], short: Any
+) -> None:
+    found = assert_parity(make_app(), Case(tool, arguments, {"concise": True}))
+    assert found["result"] == short
+
+
+@pytest.mark.parametrize(("tool", "arguments", "short"), SHORT)
+def test_every_result_is_valid_for_the_schema(
+    tool: str, arguments: dict[str, Any], short: Any
+) -> None:
+    app = make_app()
+    schema = output_schema(app.find(tool))  # type: ignore[arg-type]
+    assert schema is not None
+    jsonschema.validate(short, schema)
+    jsonschema.validate(app.call(tool, **arguments).to_dict()["result"], schema)
+
+
+def test_schema_marks_details() -> None:
+    schema = output_schema(make_app().find("later"))  # type: ignore[arg-type]
+    assert schema == {
+        "type": "object",
+        "properties": {"path": {"type": "string"}, "checksum": {"type": "string", "detail": True}},
+        "required": ["path"],
+    }
+
+
+def test_all_fields_without_the_option() -> None:
+    assert make_app().call("files").result == [FILE, FILE]
+    whole = invoke(make_app(), "files", "--json").result
+    assert whole == [FILE, FILE]
+
+
+def test_detailed_has_all_fields_and_the_schema() -> None:
+    done = invoke(make_app(), "later", "--json", "--response-format", "detailed").envelope
+    assert done["result"] == FILE
+    assert done["meta"]["output_schema"]["properties"]["checksum"]["detail"] is True
+
+
+def test_result_without_detail_fields_is_not_changed() -> None:
+    app = Tooli("x")
+    dog = Dog(name="Rex")
+
+    @app.command()
+    def get() -> Dog:
+        return dog
+
+    assert app.call("get", concise=True).result is dog
+
+
+def test_a_plan_is_not_shortened() -> None:
+    found = make_app().call("files", concise=True, dry_run=True)
+    assert found.result["tool"] == "trees.files"
+
+
+def test_items_are_yielded_one_by_one() -> None:
+    made: list[int] = []
+    closed: list[bool] = []
+    app = Tooli("x")
+
+    @app.command()
+    def count() -> Iterator[File]:
+        try:
+            for i in range(5):
+                made.append(i)
+                yield FILE
+        finally:
+            closed.append(True)
+
+    items = app.options(concise=True).stream("count")
+    assert next(items) == {"path": "a"}
+    assert (made, closed) == ([0], [])
+    items.close()
+    assert closed == [True]
+
+
+def test_async_items_are_yielded_one_by_one() -> None:
+    async def first() -> tuple[Any, list[bool]]:
+        closed: list[bool] = []
+        app = Tooli("x")
+
+        @app.command()
+        async def count() -> AsyncIterator[File]:
+            try:
+                while True:
+                    yield FILE
+            finally:
+                closed.append(True)
+
+        items = app.options(concise=True).astream("count")
+        item = await anext(items)
+        await items.aclose()
+        return item, closed
+
+    assert asyncio.run(first()) == ({"path": "a"}, [True])
+
+
+@pytest.mark.parametrize("mode", ["--jsonl", "--plain", "--text"])
+def test_other_output_modes(mode: str) -> None:
+    app = make_app()
+    for tool in ("files", "flow"):
+        done = invoke(app, tool, mode, "--response-format", "concise")
+        assert done.exit_code == 0
+        assert "a" in done.stdout
+        assert "checksum" not in done.stdout + done.stderr
+
+
+def test_sync_functions_that_return_async_results() -> None:
+    app = Tooli("x")
+
+    async def one() -> File:
+        return FILE
+
+    async def many() -> AsyncIterator[File]:
+        yield FILE
+
+    def get() -> File:
+        return one()  # type: ignore[return-value]
+
+    def flow() -> Iterator[File]:
+        return many()  # type: ignore[return-value]
+
+    app.command()(get)
+    app.command()(flow)
+    assert assert_parity(app, Case("get", {}, {"concise": True}))["result"] == {"path": "a"}
+    assert app.call("flow", concise=True).result == [{"path": "a"}]
+    assert list(app.stream("flow", concise=True)) == [{"path": "a"}]
+    assert asyncio.run(app.acall("flow", concise=True)).result == [{"path": "a"}]
+
+
+def test_an_iterator_that_cannot_be_closed() -> None:
+    app = Tooli("x")
+
+    def flow() -> Iterator[File]:
+        return iter([FILE])
+
+    app.command()(flow)
+    assert app.call("flow", concise=True).result == [{"path": "a"}]

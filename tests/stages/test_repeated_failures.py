@@ -14,7 +14,7 @@ from tests.stages.stage_calls import make_call, pass_through
 from tooli import InputError, SecretInput, StateError, ToolError, Tooli
 from tooli.core.call import Caller, Failed, Ok, Options
 from tooli.errors import TemporaryError, TimeoutExceeded
-from tooli.records.result_options import read_result_options
+from tooli.records.call_options import read_result_options
 from tooli.schema.convert import RawText
 from tooli.serving.dispatcher import ToolDispatcher
 from tooli.stages import repeated_failures

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from tooli.core.call import PYTHON_CALLER, Call
 from tooli.core.result_types import Page
+from tooli.records.call_options import ResultOptions
 from tooli.records.record_flow import RecordFlow
-from tooli.records.result_options import ResultOptions
 from tooli.schema.tool_reader import read_tool
 from tooli.storage import page_window
 from tooli.storage.page_window import (

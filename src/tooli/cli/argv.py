@@ -103,7 +103,7 @@ class CommandLine:
             return
         value = constant if value is None else value
         if name in RUN_OPTIONS:
-            from tooli.pipeline.option_values import read_run_option
+            from tooli.records.call_options import read_run_option
 
             self.options[name], problem = read_run_option(name, value)
             if problem is not None:

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from tooli.core.call import Call, Outcome
     from tooli.core.tool import Tool
     from tooli.detect import ExecutionContext
-    from tooli.records.result_options import ResultOptions
+    from tooli.records.call_options import ResultOptions
 
 
 def detect_caller(
@@ -117,7 +117,7 @@ def compute_result_options(invocation: Invocation, tool: Tool | None) -> ResultO
 
     The line has priority over the settings, and the settings over the limits of the caller.
     """
-    from tooli.records.result_options import read_result_options
+    from tooli.records.call_options import read_result_options
 
     line = invocation.line
     on_line = {
@@ -163,7 +163,7 @@ def limit_document(invocation: Invocation, outcome: Outcome, call: Call, data: b
     result_options = compute_result_options(invocation, call.tool)
     if result_options is None:
         return data
-    from tooli.stages import pagination, record_selection, size_limit
+    from tooli.stages import pages, record_selection
 
     value = loads(data).get("result")  # the value itself may be an iterator that is exhausted
 
@@ -172,11 +172,11 @@ def limit_document(invocation: Invocation, outcome: Outcome, call: Call, data: b
         return Ok(value)
 
     # printed text cannot be continued with a cursor
-    paging_stages = () if call.tool.returns_printed_text else (pagination.paginate,)
+    paging_stages = () if call.tool.returns_printed_text else (pages.paginate,)
     limited_call = call.replace(
         options=call.options.replace(result_options=result_options), meta={**(call.meta or {})}
     )
-    limits = (record_selection.open_record_flow, bind, size_limit.limit_size, *paging_stages)
+    limits = (record_selection.open_record_flow, bind, pages.limit_size, *paging_stages)
     truncated = run(limited_call, (*limits, return_value))
     if not isinstance(truncated, Ok):
         return data

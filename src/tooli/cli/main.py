@@ -61,7 +61,7 @@ if TYPE_CHECKING:
     from tooli.core.output_modes import OutputMode
     from tooli.core.protocols import App
     from tooli.core.tool import Param, Tool
-    from tooli.records.result_options import ResultOptions
+    from tooli.records.call_options import ResultOptions
     from tooli.schema.convert import RawText
 
 

@@ -126,7 +126,7 @@ EXTRA_OPTIONS: tuple[str, ...] = ()
 """Options that fill `Options.extra`."""
 
 RUN_OPTIONS = ("apply", "timeout", "idempotency_key")
-"""Options whose values `tooli.pipeline.option_values` validates."""
+"""Options whose values `tooli.records.call_options` validates."""
 
 TOKEN_LENGTHS: dict[str, int] = {"apply": 4096, "idempotency_key": 255}
 """Maximum length of options of the kind "token"."""

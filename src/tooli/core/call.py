@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from tooli.core.tool import Tool
     from tooli.errors import ToolError
     from tooli.pipeline.single_use_claims import SingleUseClaim
+    from tooli.records.call_options import ResultOptions
     from tooli.records.record_flow import RecordFlow
-    from tooli.records.result_options import ResultOptions
 
 
 class Caller(Record):

@@ -80,7 +80,7 @@ class Option(Record):
 
     @property
     def is_run_option(self) -> bool:
-        """True if `tooli.pipeline.option_values` validates its value."""
+        """True if `tooli.records.call_options` validates its value."""
         return self.target == "options" and self.kind in ("seconds", "token")
 
     @property

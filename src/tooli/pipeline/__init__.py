@@ -65,7 +65,7 @@ STAGES: tuple[StageRow, ...] = (
     # Identify the caller and limit its calls.
     (
         "settings_check",
-        "tooli.stages.settings_check:reject_invalid_settings",
+        "tooli.stages.auth:reject_invalid_settings",
         ("state.security_settings:faults",),
         (),
     ),
@@ -131,7 +131,7 @@ STAGES: tuple[StageRow, ...] = (
         ("tool.behavior.destructive", "tool.guard.may_need_approval"),
         (),
     ),
-    ("dry_run", "tooli.stages.dry_run:answer_with_plan", _DRY_RUN, ()),
+    ("dry_run", "tooli.stages.plans:answer_with_plan", _DRY_RUN, ()),
     # Change the result. The plan of a dry run is not changed.
     (
         "output_schema",
@@ -139,10 +139,10 @@ STAGES: tuple[StageRow, ...] = (
         ("options.detailed", "caller.session"),
         _DRY_RUN,
     ),
-    ("size_limit", "tooli.stages.size_limit:limit_size", _HAS_SIZE_LIMIT, _DRY_RUN),
+    ("size_limit", "tooli.stages.pages:limit_size", _HAS_SIZE_LIMIT, _DRY_RUN),
     (
         "concise",
-        "tooli.stages.concise:omit_details",
+        "tooli.stages.record_selection:omit_details",
         ("omits_details",),
         (*_DRY_RUN, "options.result_options:fields"),
     ),
@@ -152,7 +152,7 @@ STAGES: tuple[StageRow, ...] = (
         ("options.result_options:fields",),
         _DRY_RUN,
     ),
-    ("pagination", "tooli.stages.pagination:paginate", (*_HAS_SIZE_LIMIT, *_IS_PAGED), _DRY_RUN),
+    ("pagination", "tooli.stages.pages:paginate", (*_HAS_SIZE_LIMIT, *_IS_PAGED), _DRY_RUN),
     (
         "filter",
         "tooli.stages.record_selection:filter_records",
@@ -161,7 +161,7 @@ STAGES: tuple[StageRow, ...] = (
     ),
     (
         "page_unwrap",
-        "tooli.stages.pagination:unwrap_page",
+        "tooli.stages.pages:unwrap_page",
         ("tool.limits.returns_page",),
         _DRY_RUN,
     ),
@@ -178,7 +178,7 @@ STAGES: tuple[StageRow, ...] = (
         ("options.idempotency_key",),
         _DRY_RUN,
     ),
-    ("apply_plan", "tooli.stages.apply_plan:apply_plan", ("options.apply",), _DRY_RUN),
+    ("apply_plan", "tooli.stages.plans:apply_plan", ("options.apply",), _DRY_RUN),
     ("run_audit", "tooli.stages.audit:record_run", _AUDITED, _POLICY_OFF),
     (
         "capabilities",

@@ -14,8 +14,8 @@ from __future__ import annotations
 from tooli.core.call import Ok
 from tooli.pipeline.input_errors import build_argv
 from tooli.pipeline.present import ItemPresenter, find_cut, measure_envelope
+from tooli.records.call_options import resolve_result_options
 from tooli.records.record_flow import RecordFlow, as_records
-from tooli.records.result_options import resolve_result_options
 from tooli.schema.convert import Converted
 from tooli.storage.state_files import write_overflow
 from tooli.text.json_encoder import encode
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     from tooli.core.call import Call, Outcome
     from tooli.core.protocols import JsonObject
-    from tooli.records.result_options import ResultOptions
+    from tooli.records.call_options import ResultOptions
 
     SaveOverflow = Callable[[str, Iterable[bytes]], str | None]
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from tooli.core.call import Call
     from tooli.core.protocols import JsonObject
     from tooli.core.result_types import Page
-    from tooli.records.result_options import ResultOptions
+    from tooli.records.call_options import ResultOptions
 
     Push: TypeAlias = Callable[[Any], object]
     """Passes a record on. Returns True if no more records are needed."""

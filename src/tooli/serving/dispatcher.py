@@ -15,7 +15,6 @@ from tooli.core.placeholder_call import make_placeholder_call
 from tooli.core.tool import RATE_LIMIT_FORMAT, Tool, is_rate_limit
 from tooli.errors import InputError, Suggestion, TemporaryError
 from tooli.pipeline.input_errors import missing_command_error, unknown_command_error
-from tooli.pipeline.option_values import build_options
 from tooli.pipeline.prepared_call import PreparedCall
 from tooli.pipeline.present import present
 from tooli.storage.failure_history import MemoryFailureHistory
@@ -234,6 +233,8 @@ def split_options(
                 values[name] = value
     if len(values) == 1 and not values["detailed"]:
         return arguments, _SERVER_OPTIONS, ()
+    from tooli.records.call_options import build_options
+
     return arguments, *build_options(values)
 
 

@@ -1,4 +1,7 @@
-"""Identify the caller by the token in TOOLI_TOKEN_FILE, and check its scopes."""
+"""Identify the caller by the token in TOOLI_TOKEN_FILE, and check its scopes.
+
+If the security settings are invalid, reject every call.
+"""
 
 from __future__ import annotations
 
@@ -13,6 +16,22 @@ if TYPE_CHECKING:
 
     from tooli.core.call import Call, Outcome, Stage
     from tooli.pipeline import StageContext
+
+
+def reject_invalid_settings(context: StageContext) -> Stage:
+    """Reject every call while the security settings are invalid.
+
+    An invalid setting may have been meant to forbid the call, so nothing runs.
+    """
+    faults = context.state.security_settings.get("faults", [])
+
+    def reject_call(call: Call) -> Generator[Call, Outcome, Outcome]:
+        yield from ()
+        from tooli.config.layers import make_settings_error
+
+        raise make_settings_error(faults)
+
+    return reject_call
 
 
 def authenticate_caller(context: StageContext) -> Stage | None:

@@ -1,4 +1,4 @@
-"""Read the result options, filter the records of the result, and select their fields.
+"""Read the result options, filter the records of the result, and reduce their fields.
 
 Options are read before the function runs. Invalid options are input errors.
 """
@@ -6,12 +6,13 @@ Options are read before the function runs. Invalid options are input errors.
 from __future__ import annotations
 
 from tooli.core.call import Ok, Problem
-from tooli.records.fields import ExpressionError, RecordFields
+from tooli.records.call_options import resolve_result_options
+from tooli.records.fields import ExpressionError, RecordFields, compile_selection
 from tooli.records.record_flow import MapProcessor, RecordFlow, RecordProcessor, as_records
-from tooli.records.result_options import resolve_result_options
-from tooli.schema.json_schema import record_schema
+from tooli.schema.json_schema import output_schema, record_schema
 from tooli.storage.page_window import decode_cursor
 from tooli.storage.signing import InvalidToken, get_cursor_key
+from tooli.text.jsonable import to_jsonable
 
 TYPE_CHECKING = False
 
@@ -20,8 +21,9 @@ if TYPE_CHECKING:
     from typing import Any
 
     from tooli.core.call import Call, Outcome
+    from tooli.core.protocols import JsonObject
+    from tooli.records.call_options import ResultOptions
     from tooli.records.record_flow import Push
-    from tooli.records.result_options import ResultOptions
 
 
 def open_record_flow(call: Call) -> Generator[Call, Outcome, Outcome]:
@@ -54,8 +56,6 @@ def _compile_options(call: Call, flow: RecordFlow, result_options: ResultOptions
         problems.append(Problem("E1040", _option_field(call, "filter"), error.message))
     try:
         if result_options.fields is not None:
-            from tooli.records.fields import compile_selection
-
             flow.projection = compile_selection(result_options.fields, fields)
     except ExpressionError as error:
         problems.append(Problem("E1041", _option_field(call, "fields"), error.message))
@@ -113,3 +113,22 @@ def select_fields(call: Call) -> Generator[Call, Outcome, Outcome]:
     return Ok(
         flow.projection(outcome.value) if records is None else processor.process_list(records)
     )
+
+
+def omit_details(call: Call) -> Generator[Call, Outcome, Outcome]:
+    """Remove details from the result, or from each item of a stream."""
+    from tooli.schema.detail_fields import drop_details, has_details
+
+    schema, flow = output_schema(call.tool), call.flow
+    if schema is None or flow is None or not has_details(schema):
+        return (yield call)
+
+    def drop_from(value: object, part: JsonObject) -> object:
+        return drop_details(to_jsonable(value, call.warnings), part, schema)
+
+    processor = MapProcessor(lambda item: drop_from(item, schema.get("items", {})))
+    flow.processors.append(processor)
+    outcome = yield call
+    if not isinstance(outcome, Ok) or outcome.value is None or processor.is_opened:
+        return outcome
+    return Ok(drop_from(outcome.value, schema))

@@ -1,4 +1,4 @@
-"""Size limits: every answer is valid JSON, fits the limit, and has a command for the rest."""
+"""Pages, cursors and the size limit."""
 
 from __future__ import annotations
 
@@ -11,14 +11,273 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tests.stages.stage_calls import make_call, pass_through
 
-from tooli import Tooli
+from tooli import Context, DefinitionError, Page, Tooli
 from tooli.core.call import Call, Failed, Ok
 from tooli.errors import InternalError
-from tooli.records.result_options import read_result_options
+from tooli.records.call_options import read_result_options
+from tooli.stages.pages import limit_size
 from tooli.stages.record_selection import open_record_flow
-from tooli.stages.size_limit import limit_size
+from tooli.storage import page_window
 from tooli.testing import invoke
 from tooli.text.tokens import estimate_tokens
+
+
+def make(records: list[Any]) -> Tooli:
+    """An app that returns the current records: as a list, a stream and a text."""
+    app = Tooli("app", version="1")
+
+    @app.command()
+    def listed(other: str = "") -> list[Any]:
+        return list(records)
+
+    @app.command()
+    def streamed(other: str = "") -> Iterator[Any]:
+        yield from records
+
+    @app.command()
+    def text() -> str:
+        return "".join(records)
+
+    return app
+
+
+def page(app: Tooli, tool: str, **options: Any) -> tuple[list[Any], str | None, list[str]]:
+    result = app.call(tool, **options)
+    assert result.ok, result.error
+    meta = result.meta
+    return result.result, meta["page"].get("next_cursor"), meta.get("warnings", [])
+
+
+both = pytest.mark.parametrize("tool", ["listed", "streamed"])
+
+
+@both
+@settings(max_examples=60, deadline=None)
+@given(
+    before=st.integers(1, 30),
+    after=st.integers(0, 10),
+    added=st.lists(st.integers(1000, 2000), unique=True, max_size=8),
+    gone=st.sets(st.integers(0, 29), max_size=8),
+)
+def test_records_added_or_removed_before_the_cursor(
+    tool: str, before: int, after: int, added: list[int], gone: set[int]
+) -> None:
+    """The cursor finds its position if one of the last three records is still there."""
+    records: list[Any] = list(range(before + after))
+    app = make(records)
+    first, cursor, _ = page(app, tool, limit=before)
+    assert first == list(range(before))
+    if cursor is None:
+        return
+    last = before - 1
+    records[:] = [*added, *[n for n in records if n not in gone or n == last or n >= before]]
+    rest, _, warnings = page(app, tool, limit=100, cursor=cursor)
+    assert rest == list(range(before, before + after))
+    assert not warnings
+
+
+@both
+def test_removed_last_record_loses_no_records(tool: str) -> None:
+    records = list(range(10))
+    app = make(records)
+    _, cursor, _ = page(app, tool, limit=5)
+    records.remove(4)
+    rest, _, warnings = page(app, tool, limit=100, cursor=cursor)
+    assert rest == [5, 6, 7, 8, 9]
+    assert "may be repeated" in warnings[0]
+
+
+@both
+def test_position_is_used_if_no_record_is_found(tool: str) -> None:
+    records = list(range(10))
+    app = make(records)
+    _, cursor, _ = page(app, tool, limit=5)
+    records[:] = range(100, 110)
+    rest, _, warnings = page(app, tool, limit=3, cursor=cursor)
+    assert rest == [105, 106, 107]
+    assert "by position" in warnings[0]
+
+
+@both
+def test_result_that_became_shorter_ends(tool: str) -> None:
+    records = list(range(10))
+    app = make(records)
+    _, cursor, _ = page(app, tool, limit=5)
+    records[:] = [7]
+    rest, following, _ = page(app, tool, limit=3, cursor=cursor)
+    assert rest == []
+    assert following is None
+
+
+def test_stream_is_searched_only_near_the_cursor(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(page_window, "SEARCH_DISTANCE", 5)
+    records: list[Any] = list(range(40))
+    app = make(records)
+    _, cursor, _ = page(app, "streamed", limit=20)
+    records[:] = [*range(100, 104), *range(40)]
+    assert page(app, "streamed", limit=2, cursor=cursor)[0] == [20, 21]
+    records[:] = [*range(100, 110), *range(40)]
+    rest, _, warnings = page(app, "streamed", limit=2, cursor=cursor)
+    assert rest == [10, 11]
+    assert "by position" in warnings[0]
+    assert page(app, "listed", limit=2)[0] == [100, 101]
+
+
+@both
+def test_equal_records_are_not_confused(tool: str) -> None:
+    app = make([0] * 7 + [1] * 3)
+    found: list[int] = []
+    cursor = None
+    for _ in range(4):
+        some, cursor, warnings = page(app, tool, limit=3, cursor=cursor)
+        found += some
+        assert not warnings
+    assert found == [0] * 7 + [1] * 3
+    assert cursor is None
+
+
+def test_stream_is_not_read_beyond_the_page() -> None:
+    """After a full page, the stream is not asked for another record: it might block."""
+    app = make([1, 2, 3])
+    some, cursor, _ = page(app, "streamed", limit=3)
+    assert some == [1, 2, 3]
+    assert page(app, "streamed", limit=3, cursor=cursor)[:2] == ([], None)
+    assert page(app, "listed", limit=3)[:2] == ([1, 2, 3], None)
+
+
+# ------------------------------------------------------------------ validity of cursors
+
+
+@both
+def test_a_cursor_belongs_to_its_call(tool: str) -> None:
+    app = make(list(range(10)))
+    _, cursor, _ = page(app, tool, limit=5)
+    other = "streamed" if tool == "listed" else "listed"
+    for result in (
+        app.call(other, limit=5, cursor=cursor),
+        app.call(tool, limit=5, cursor=cursor, other="x"),
+        app.call(tool, limit=5, cursor=cursor, filter=". > 2"),
+    ):
+        assert result.error is not None
+        assert result.error.code == "E1042"
+        assert result.error.field == "cursor"
+    assert app.call(tool, limit=2, cursor=cursor, fields="x").ok, "the selected fields may change"
+
+
+def test_changed_cursor_is_rejected_before_the_function_runs() -> None:
+    ran: list[int] = []
+    app = Tooli("app")
+
+    @app.command()
+    def numbers() -> list[int]:
+        ran.append(1)
+        return list(range(10))
+
+    cursor = app.call("numbers", limit=3).meta["page"]["next_cursor"]
+    ran.clear()
+    for at in range(len(cursor)):
+        changed = cursor[:at] + ("B" if cursor[at] != "B" else "C") + cursor[at + 1 :]
+        result = app.call("numbers", limit=3, cursor=changed)
+        assert result.error is not None
+        assert result.error.code == "E1042"
+        assert result.to_dict()["error"]["category"] == "input"
+    assert not ran
+
+
+def test_cursor_can_be_used_again() -> None:
+    app = make(list(range(10)))
+    _, cursor, _ = page(app, "listed", limit=4)
+    assert page(app, "listed", limit=4, cursor=cursor) == page(
+        app, "listed", limit=4, cursor=cursor
+    )
+
+
+# ------------------------------------------------------------------ page sizes and Page
+
+
+def test_page_size_of_the_command() -> None:
+    app = Tooli("app")
+
+    @app.command(paginated=True)
+    def many() -> list[int]:
+        return list(range(250))
+
+    @app.command(paginated=7)
+    def few() -> Iterator[int]:
+        yield from range(250)
+
+    assert len(app.call("many").result) == 100
+    assert app.call("few").result == list(range(7))
+    assert list(app.stream("few")) == list(range(7))
+    assert len(app.call("few", limit=0).result) == 250
+    assert "page" not in app.call("few", limit=0).meta
+
+
+@pytest.mark.parametrize("text", [{"paginated": -1}, {"paginated": "x"}, {"max_tokens": 0}])
+def test_invalid_limits_are_definition_errors(text: Any) -> None:
+    with pytest.raises(DefinitionError, match=next(iter(text))):
+        Tooli("app").command(**text)
+
+
+def test_function_that_pages_itself() -> None:
+    asked: list[Any] = []
+    app = Tooli("app")
+
+    @app.command()
+    def source(ctx: Context) -> Page[int]:
+        asked.append((ctx.page.limit, ctx.page.cursor))
+        first = int(ctx.page.cursor or 0)
+        return Page(range(first, first + 3), next_cursor=str(first + 3), total=99)
+
+    result = app.call("source", limit=2)
+    assert result.result == [0, 1]
+    assert result.meta["page"]["total"] == 99
+    again = app.call("source", limit=2, cursor=result.meta["page"]["next_cursor"])
+    assert again.result == [2]
+    third = app.call("source", limit=5, cursor=again.meta["page"]["next_cursor"])
+    assert third.result == [3, 4, 5]
+    assert asked == [(2, None), (2, None), (5, "3")]
+    assert app.find("source").limits.paginated  # type: ignore[union-attr]
+    schema = app.call("source", detailed=True).meta["output_schema"]
+    assert schema == {"type": "array", "items": {"type": "integer"}}
+
+
+def test_other_class_named_page() -> None:
+    """A class of the author that is also called Page."""
+    import dataclasses
+
+    globals_of: dict[str, Any] = {}
+
+    @dataclasses.dataclass
+    class Other:
+        n: int
+
+    globals_of["Page"] = Other
+    exec("def one() -> Page:\n    return Page(3)", globals_of)
+    app = Tooli("app")
+    app.command()(globals_of["one"])
+    assert app.call("one").to_dict()["result"] == {"n": 3}
+    assert not app.find("one").limits.paginated  # type: ignore[union-attr]
+
+
+def test_text_continues_where_it_was_cut() -> None:
+    records = [f"line {i}\n" for i in range(60)]
+    app = make(records)
+    found, cursor, steps = "", None, 0
+    while True:
+        result = app.call("text", max_bytes=450, cursor=cursor)
+        found += result.unwrap()
+        assert found.endswith("\n"), "cut at the end of a line"
+        steps += 1
+        cursor = result.meta.get("page", {}).get("next_cursor")
+        if cursor is None:
+            break
+    assert found == "".join(records)
+    assert steps > 2
+
+
+# ------------------------------------------------------------------ size limit
+
 
 SMALLEST = 700
 """A document that says that it is cut, by what, and what to type for the rest, fits in this."""
@@ -40,7 +299,7 @@ VALUES = st.recursive(
 RESULTS = st.one_of(st.lists(VALUES, max_size=30), VALUES, st.text(max_size=3000))
 
 
-def make(result: Any) -> Tooli:
+def make_sized(result: Any) -> Tooli:
     app = Tooli("app", version="1", security_policy="off")  # the very result is to come back
 
     @app.command()
@@ -88,7 +347,7 @@ def joined(answers: list[dict[str, Any]], result: Any) -> Any:
 @settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
 @given(RESULTS, st.integers(SMALLEST, 3000), st.sampled_from(["bytes", "tokens"]))
 def test_any_result_within_any_limit(result: Any, limit: int, unit: str) -> None:
-    app = make(result)
+    app = make_sized(result)
     most = limit if unit == "bytes" else limit // 3
     answers = follow(app, "tool", f"--max-{unit}", str(most), "--json")
     for answer in answers:
@@ -105,7 +364,7 @@ def test_any_result_within_any_limit(result: Any, limit: int, unit: str) -> None
     st.integers(1, 8),
 )
 def test_limits_of_all_kinds_together(result: Any, size: int, limit: int, items: int) -> None:
-    app = make(result)
+    app = make_sized(result)
     words = ["--limit", str(limit), "--max-items", str(items), "--max-bytes", str(size)]
     answers = follow(app, "tool", *words, "--json")
     assert all(answer["size"] <= limit_of(answer) for answer in answers)
@@ -117,7 +376,7 @@ def test_limits_of_all_kinds_together(result: Any, size: int, limit: int, items:
 @given(st.lists(VALUES.filter(lambda v: v is not None), max_size=30), st.integers(60, 2000))
 def test_lines_within_any_limit(result: list[Any], limit: int) -> None:
     """Each line is a record, all lines fit the limit, and stderr has the command for the rest."""
-    app = make(result)
+    app = make_sized(result)
     for tool in ("tool", "stream"):
         found: list[Any] = []
         line = ["app", tool, "--max-bytes", str(limit), "--jsonl"]
@@ -140,7 +399,7 @@ ROWS = [{"n": i, "text": "x" * 20} for i in range(100)]
 
 
 def test_meta_of_a_truncated_list() -> None:
-    done = invoke(make(ROWS), "tool", "--max-bytes", "1500", "--json")
+    done = invoke(make_sized(ROWS), "tool", "--max-bytes", "1500", "--json")
     meta = done.envelope["meta"]
     shown = len(done.result)
     assert 10 < shown < 50
@@ -157,14 +416,14 @@ def test_meta_of_a_truncated_list() -> None:
 
 
 def test_max_tokens() -> None:
-    done = invoke(make(ROWS), "tool", "--max-tokens", "400", "--json")
+    done = invoke(make_sized(ROWS), "tool", "--max-tokens", "400", "--json")
     assert estimate_tokens(done.stdout) <= 400
     assert done.envelope["meta"]["truncated"]["by"] == "max-tokens"
 
 
 def test_single_record_that_is_too_large_has_a_preview() -> None:
     rows = [{"n": 1}, {"n": 2, "text": "y" * 5000}, {"n": 3}]
-    app = make(rows)
+    app = make_sized(rows)
     first = invoke(app, "tool", "--max-bytes", "800", "--json")
     assert first.result == rows[:1]
     second = invoke(app, *first.envelope["meta"]["next"][0]["argv"][1:])
@@ -181,7 +440,7 @@ def test_single_record_that_is_too_large_has_a_preview() -> None:
 
 def test_shortened_object_keeps_its_fields() -> None:
     value = {"numbers": list(range(900)), "text": "z" * 900, "deep": [{"a": "b" * 300}], "n": 7}
-    done = invoke(make(value), "tool", "--max-bytes", "900", "--json")
+    done = invoke(make_sized(value), "tool", "--max-bytes", "900", "--json")
     shown = done.result
     assert len(done.stdout) <= 900
     assert shown["numbers"] == list(range(len(shown["numbers"])))
@@ -189,13 +448,13 @@ def test_shortened_object_keeps_its_fields() -> None:
     assert shown["n"] == 7
     assert done.envelope["meta"]["truncated"]["unit"] == "bytes"
     whole = done.envelope["meta"]["next"][0]["argv"]
-    assert invoke(make(value), *whole[1:]).result == value
+    assert invoke(make_sized(value), *whole[1:]).result == value
 
 
 @pytest.mark.parametrize("result", [ROWS, {"a": "x" * 500}, "x" * 500])
 @pytest.mark.parametrize("most", [1, 50, 200])
 def test_limit_below_the_smallest_envelope(result: Any, most: int) -> None:
-    done = invoke(make(result), "tool", "--max-bytes", str(most), "--json")
+    done = invoke(make_sized(result), "tool", "--max-bytes", str(most), "--json")
     assert done.ok
     assert len(done.stdout) < SMALLEST
     assert not done.result
@@ -203,14 +462,14 @@ def test_limit_below_the_smallest_envelope(result: Any, most: int) -> None:
 
 
 def test_result_that_fits_is_not_changed() -> None:
-    plain = invoke(make(ROWS), "tool", "--json").envelope
-    fits = invoke(make(ROWS), "tool", "--max-bytes", "90000", "--max-items", "100", "--json")
+    plain = invoke(make_sized(ROWS), "tool", "--json").envelope
+    fits = invoke(make_sized(ROWS), "tool", "--max-bytes", "90000", "--max-items", "100", "--json")
     assert fits.envelope["meta"].keys() == plain["meta"].keys()
     assert fits.envelope["result"] == plain["result"]
 
 
 def test_only_the_command_line_saves_the_complete_result() -> None:
-    assert "full" not in make(ROWS).call("tool", max_bytes=1500).meta["truncated"]
+    assert "full" not in make_sized(ROWS).call("tool", max_bytes=1500).meta["truncated"]
 
 
 def test_max_tokens_of_the_command() -> None:
@@ -245,7 +504,7 @@ def test_max_tokens_of_the_command() -> None:
 )
 def test_default_limits_of_agents_and_settings(env: dict[str, str], most: int, by: str) -> None:
     rows = [{"n": i, "text": "x" * 100} for i in range(2000)]
-    done = invoke(make(rows), "tool", "--json", env=env)
+    done = invoke(make_sized(rows), "tool", "--json", env=env)
     assert len(done.stdout) <= most
     assert done.envelope["meta"]["truncated"]["by"] == by
 
@@ -263,18 +522,18 @@ def test_default_limits_of_agents_and_settings(env: dict[str, str], most: int, b
 )
 def test_explicit_limits_win(words: list[str], env: dict[str, str]) -> None:
     rows = [{"n": i, "text": "x" * 100} for i in range(500)]
-    done = invoke(make(rows), "tool", "--json", *words, env=env)
+    done = invoke(make_sized(rows), "tool", "--json", *words, env=env)
     assert len(done.result) == 500
 
 
 def test_codex_gets_256_lines() -> None:
-    done = invoke(make(list(range(1000))), "tool", "--jsonl", env={"CODEX_CI": "1"})
+    done = invoke(make_sized(list(range(1000))), "tool", "--jsonl", env={"CODEX_CI": "1"})
     assert done.lines == list(range(256))
     assert "Cut by max-lines: 256" in done.stderr
 
 
 def test_setting_that_is_not_a_number() -> None:
-    done = invoke(make([1]), "tool", "--json", env={"TOOLI_MAX_BYTES": "ten"})
+    done = invoke(make_sized([1]), "tool", "--json", env={"TOOLI_MAX_BYTES": "ten"})
     assert done.exit_code == 2
     assert done.error is not None
     assert done.error["code"] == "E1011"

@@ -1,19 +1,51 @@
-"""Dry runs and plan tokens, through every interface."""
+"""The stages that answer a dry run with a plan and apply the plan."""
 
 from __future__ import annotations
 
+import pathlib
 from pathlib import Path
 
 import pytest
 from tests.stages.plan_zoo import ALL, KINDS, make_app
 
 from tooli import Context, Tooli, dry_run_support, record_dry_action
-from tooli.annotations import Destructive, ReadOnly
+from tooli.annotations import Destructive, Idempotent, ReadOnly
 from tooli.core.call import Call, Caller, Failed, Ok, Options
 from tooli.core.peer import InputRequired, Peer
 from tooli.pipeline.drivers import run
 from tooli.testing import Case, assert_parity
 from tooli.testing.parity import interfaces
+
+
+class TestDryRun:
+    def test_plan_of_an_unmarked_function(self) -> None:
+        app = Tooli("files")
+        ran = []
+
+        @app.command(annotations=Destructive | Idempotent)
+        def delete(path: pathlib.Path, depth: float = 3):
+            ran.append(path)
+
+        result = app.call("delete", path="a", dry_run=True)
+        plan = result.to_dict()["result"]
+        assert plan.pop("token")[:1] == "p"
+        assert plan == {
+            "tool": "files.delete",
+            "arguments": {"path": "a", "depth": 3.0},
+            "effects": ["idempotent", "destructive"],
+            "basis": "declared",
+        }
+        assert result.meta["dry_run"] is True
+        assert not ran
+
+    def test_invalid_arguments_are_rejected_in_a_dry_run(self) -> None:
+        app = Tooli("files")
+        app.command("count")(lambda n=1: n)
+        assert app.call("count", n="x", dry_run=True).error.code == "E1003"
+
+
+# ------------------------------------------------------------------ apply plan
+
 
 INTERFACES = [interface.name for interface in interfaces(Tooli("none"))]
 

@@ -1,4 +1,4 @@
-"""Return a page of the records, and a cursor for the rest."""
+"""Return a page of the records and a cursor for the rest, and limit the size of the answer."""
 
 from __future__ import annotations
 
@@ -6,9 +6,16 @@ import sys
 
 from tooli.core.call import Ok
 from tooli.errors import InputError, Suggestion
-from tooli.pipeline.truncate import next_page_step
+from tooli.pipeline.present import measure_envelope, measure_value
+from tooli.pipeline.truncate import (
+    larger_budget_step,
+    next_page_step,
+    set_truncated_meta,
+    truncate_result,
+)
 from tooli.records.record_flow import RecordProcessor, as_records
 from tooli.storage.page_window import make_page_window
+from tooli.storage.state_files import write_overflow
 
 TYPE_CHECKING = False
 
@@ -135,3 +142,96 @@ class _Pager(RecordProcessor):
         if flow.total is not None:
             page["total"] = flow.total
         flow.set_meta(call, page=page)
+
+
+# ------------------------------------------------------------------ the size limit
+
+
+def limit_size(call: Call) -> Generator[Call, Outcome, Outcome]:
+    """Truncate a result that is too large. Add a command that returns the rest to `meta.next`."""
+    flow = call.flow
+    if flow is None or not flow.result_options.has_size_limit:
+        return (yield call)
+    processor = _StreamLimit(flow, call)
+    flow.processors.append(processor)
+    outcome = yield call
+    if not isinstance(outcome, Ok):
+        return outcome
+    if flow.is_streamed:
+        records = None if processor.is_opened else as_records(outcome.value)
+        if records is not None:
+            outcome = Ok(processor.process_list(records))
+        if processor.limit_name is not None:
+            set_truncated_meta(call, flow, processor.shown_count, processor.limit_name, None)
+            if not processor.shown_count:
+                flow.add_next_steps(
+                    call,
+                    [
+                        larger_budget_step(call, processor.limit_name, processor.bytes_used),
+                        *flow.next_steps,
+                    ],
+                )
+        return outcome
+    return _limit_document(call, flow, outcome)
+
+
+def _limit_document(call: Call, flow: RecordFlow, outcome: Ok) -> Outcome:
+    max_items, byte_budget = flow.result_options.max_items, flow.result_options.byte_budget
+    value: Any = outcome.value
+    records = as_records(value) if max_items else None
+    is_count_ok = records is None or len(records) <= (max_items or 0)
+    if is_count_ok and byte_budget is None:
+        return outcome
+    size, value, is_clean = measure_value(value, call.warnings, call)
+    outcome = Ok(value)
+    if is_count_ok and (
+        byte_budget is None
+        or _document_size(outcome, call, size if is_clean else None) <= byte_budget[0]
+    ):
+        return outcome
+
+    return truncate_result(call, flow, value, write_overflow)
+
+
+def _document_size(outcome: Ok, call: Call, size: int | None) -> int:
+    """Return the size of the envelope, computed from the size of the result if possible."""
+    if size is None:  # redactions add warnings to `meta`
+        return measure_envelope(outcome, call)
+    return measure_envelope(Ok(None), call) + len(',"result":') + size
+
+
+class _StreamLimit(RecordProcessor):
+    """Counts the records of a stream, and ends it at the limit."""
+
+    def __init__(self, flow: RecordFlow, call: Call) -> None:
+        self.shown_count = 0
+        self.bytes_used = 0
+        self.limit_name: str | None = None  # the limit that was reached
+        self._flow = flow
+        self._call = call
+
+    def open(self, push: Push) -> Push:
+        if not self._flow.is_streamed:
+            return push  # a document is truncated as a whole
+        result_options = self._flow.result_options
+        max_count, by_count = min(
+            [
+                (result_options.max_items or 1 << 60, "max-items"),
+                (result_options.max_lines or 1 << 60, "max-lines"),
+            ]
+        )
+        byte_budget, by_size = result_options.byte_budget or (1 << 60, "max-bytes")
+
+        def count(record: object) -> object:
+            if self.shown_count >= max_count:
+                self.limit_name = by_count
+                return True
+            size, record, _ = measure_value(record, self._call.warnings, self._call)
+            self.bytes_used += size + 1
+            if self.bytes_used > byte_budget:
+                self.limit_name = by_size
+                return True
+            self.shown_count += 1
+            return push(record)
+
+        return count
