@@ -239,10 +239,14 @@ def _resolve_value(value: object) -> object:
     """Return the result of a function. Await a coroutine; make an async stream a sync one."""
     if type(value) in _PLAIN_TYPES:
         return value
-    if is_awaitable(value) or is_async_stream(value):
-        from tooli.core.event_loop import iterate_async, run_awaitable
+    if is_awaitable(value):
+        from tooli.core.event_loop import run_awaitable
 
-        return run_awaitable(value) if is_awaitable(value) else iterate_async(value)
+        return run_awaitable(value)
+    if is_async_stream(value):
+        from tooli.core.event_loop import iterate_async
+
+        return iterate_async(value)
     return value
 
 
