@@ -23,8 +23,7 @@ from tooli.core.call import CALLER_PROFILES
 from tooli.core.options import OPTIONS, Option
 from tooli.core.output_modes import MODE_TABLE
 from tooli.describe.openapi_document import META_FIELDS
-from tooli.detect import display_name
-from tooli.detect.markers import CI_MARKERS, SOURCED_CONFIDENCE, STRONG_MARKERS, WEAK_MARKERS
+from tooli.detect import CI_MARKERS, SOURCED_CONFIDENCE, STRONG_MARKERS, WEAK_MARKERS, display_name
 from tooli.pipeline import STAGES, load_location
 from tooli.policy.rules import RULES
 

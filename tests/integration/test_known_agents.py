@@ -11,8 +11,13 @@ import pytest
 from tests.integration.outside import APPS, converse, envelope, environment, run
 
 from tooli.core.call import Call, Caller, Failed, Options
-from tooli.detect import detect_execution_context
-from tooli.detect.markers import AGENT_ALIASES, NON_AGENT_CALLERS, STRONG_MARKERS, WEAK_MARKERS
+from tooli.detect import (
+    AGENT_ALIASES,
+    NON_AGENT_CALLERS,
+    STRONG_MARKERS,
+    WEAK_MARKERS,
+    detect_execution_context,
+)
 from tooli.pipeline.drivers import run as run_call
 from tooli.testing import invoke
 
