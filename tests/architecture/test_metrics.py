@@ -28,6 +28,7 @@ LAZY = {
     ),
     "the call of an agent, of a person or of a session": (
         *("cli.caller_defaults", "cli.outcome_writer", "cli.tables", "config", "detect"),
+        "config.layers",
         *("config.setting_definitions", "stages.repeated_failures", "text.json_encoder"),
         *("text.redact", "pipeline.context", "python_api", "schema.shapes"),
         *("pipeline.prepared_call", "pipeline.stdout_capture", "stages.record_selection"),

@@ -14,6 +14,7 @@ SUITES = {"architecture", "integration", "lanes", "parity", "snapshots"}
 """Folders of tests that cover the product, not one module."""
 
 CROSS_MODULE_TESTS = {
+    "cli/test_cli_settings.py": "caller profiles and settings, as the command line applies them",
     "detect/test_dumps.py": "recorded environments of real agents",
     "execution/monitor/test_monitor_limits.py": "the audit hook and its runners, without a hook",
     "execution/sandbox/test_bwrap_evasions.py": "attempts to leave the sandbox, in bubblewrap",

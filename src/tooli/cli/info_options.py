@@ -18,7 +18,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Container, Iterator, Sequence
 
-    from tooli.cli.argv import CommandLine
     from tooli.cli.main import CommandOutput, Invocation
     from tooli.core.tool import Tool
 
@@ -29,8 +28,9 @@ def run_info_option(output: CommandOutput) -> int:
     `--schema` wins over the help options, and those over `--version`.
     """
     invocation = output.invocation
-    options = invocation.line.options
-    if invocation.line.unknown_command is not None or _has_unknown_option(invocation.line):
+    line, options = invocation.line, invocation.line.options
+    has_unknown_option = line.tool is None and bool(line.problems)  # before the command
+    if line.unknown_command is not None or has_unknown_option:
         return _report_unresolved(output)
     if "schema" in options:
         return _write_json(output, build_schema(invocation, options["schema"]))
@@ -49,11 +49,6 @@ def run_info_option(output: CommandOutput) -> int:
 def report_missing_command(output: CommandOutput) -> int:
     """Write the error for a line without a command; return the exit code."""
     return write_error(output, no_command_error(output))
-
-
-def _has_unknown_option(line: CommandLine) -> bool:
-    """True if there is an unknown option before the command."""
-    return line.tool is None and bool(line.problems)
 
 
 def _report_unresolved(output: CommandOutput) -> int:
@@ -218,20 +213,16 @@ def _write_json(output: CommandOutput, document: object) -> int:
 
 def _write_document(output: CommandOutput, options: Container[str]) -> int:
     """Write a document about the whole app: bootstrap text, manifest or list of commands."""
+    from tooli.describe import agent_documents
     from tooli.describe.sections import collect_app_info
 
     description = collect_app_info(output.invocation.app)
     if "agent_bootstrap" in options:
-        from tooli.describe.agent_documents import render_bootstrap
         from tooli.detect import detect_execution_context
 
-        text = render_bootstrap(description, detect_execution_context().caller_id)
+        caller_id = detect_execution_context().caller_id
+        text = agent_documents.render_bootstrap(description, caller_id)
         return _write_text(output, text.rstrip("\n"))
-    from tooli.describe.agent_documents import build_discovery, build_manifest
-
-    return _write_json(
-        output,
-        build_manifest(description)
-        if "agent_manifest" in options
-        else build_discovery(description),
-    )
+    if "agent_manifest" in options:
+        return _write_json(output, agent_documents.build_manifest(description))
+    return _write_json(output, agent_documents.build_discovery(description))

@@ -260,9 +260,9 @@ def read_invocation(
     # A command that inspects the settings runs even if some are invalid, and reports them itself.
     inspects = line.tool is not None and hasattr(line.tool.fn, "tooli_runs_with_invalid_settings")
     if has_settings or inspects or state.policy != state.declared_policy:
-        from tooli.cli.cli_settings import load_settings
+        from tooli.config.layers import load_cli_settings
 
-        faults = load_settings(state, line, category, standalone)
+        faults = load_cli_settings(state, line.options, line.from_config, category, standalone)
         setting_errors = () if inspects else faults
     requested = _read_requested_mode(line, app._state)
     invocation = Invocation(

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import os
 
-from tooli.config.config_files import find_config_files, original_work_dir
+from tooli.config.config_files import change_work_dir, find_config_files, original_work_dir
 from tooli.config.file_reader import ConfigSection, UnreadableConfig, read_config_file
 from tooli.config.setting_definitions import (
+    BOOLEAN_VALUES,
     SECTION_NAMES,
     SETTINGS,
     VARIABLES,
@@ -14,6 +15,7 @@ from tooli.config.setting_definitions import (
     RawSetting,
     merge_security_values,
 )
+from tooli.core.call import CALLER_PROFILES
 from tooli.core.record import Record
 from tooli.errors import InputError, Suggestion, closest_match
 
@@ -27,6 +29,8 @@ if TYPE_CHECKING:
     from tooli.config.setting_definitions import SettingDefinition
     from tooli.core.app_state import AppState, SecuritySettings
     from tooli.errors import ToolError
+
+    KnownSettings = list[tuple[SettingDefinition, RawSetting]]
 
 LAYERS = ("flag", "environment", ".env", "project", "user", "system", "default")
 """The layers, highest first."""
@@ -133,18 +137,18 @@ def resolve_settings(
         if name in SETTINGS:
             settings.add(name, SettingValue(value, "flag", SETTINGS[name].flag or name))
     _add_environment(settings, environ)
-    config_switch = environ.get("TOOLI_CONFIG", "").lower()
-    if config_switch not in ("", "on", "1", "true", "yes", "off", "0", "false", "no"):
+    if environ.get("TOOLI_CONFIG", "").lower() not in ("", *BOOLEAN_VALUES):
         settings.faults.append(SettingFault("TOOLI_CONFIG", "must be on or off"))
     settings.files = find_config_files(environ, folder)
+    project_paths: list[str] = []
     for file in settings.files:
-        try:
-            _add_file(settings, file, app, callers)
-        except UnreadableConfig as failure:
-            settings.faults.append(
-                SettingFault(_format_location(file.path, failure.line), str(failure))
-            )
-    _check_single_project_file(settings)
+        has_settings = _FileSettings(settings, file, app, callers).add_all()
+        if has_settings and file.layer == "project":
+            project_paths.append(file.path)
+    if len(project_paths) > 1:
+        other = os.path.basename(project_paths[0])
+        message = f"{other} also has settings; keep only one of the two files"
+        settings.faults.append(SettingFault(project_paths[1], message))
     for name, definition in SETTINGS.items():
         default = (defaults or {}).get(name) or SettingValue(
             definition.default, "default", "default"
@@ -152,26 +156,6 @@ def resolve_settings(
         if default.value is not None:
             settings.add(name, default)
     return settings
-
-
-def _format_location(path: str, line: int) -> str:
-    return f"{path}:{line}" if line else path
-
-
-def _check_single_project_file(settings: Settings) -> None:
-    paths = [file.path for file in settings.files if file.layer == "project"]
-    if len(paths) > 1 and all([_has_settings(path) for path in paths]):
-        other = os.path.basename(paths[0])
-        settings.faults.append(
-            SettingFault(paths[1], f"{other} also has settings; keep only one of the two files")
-        )
-
-
-def _has_settings(path: str) -> bool:
-    try:
-        return bool(read_config_file(path).entries)
-    except UnreadableConfig:
-        return True
 
 
 # ------------------------------------------------------------------ variables
@@ -201,131 +185,135 @@ def _add_value(
 # ------------------------------------------------------------------ files
 
 
-def _add_file(
-    settings: Settings, file: ConfigFile, app: str, callers: Callable[[], Sequence[str]]
-) -> None:
-    content = read_config_file(file.path)
-    if file.layer == ".env":
-        _add_dotenv(settings, file, content)
-        return
-    by_setting: dict[str, list[tuple[SettingDefinition, RawSetting]]] = {}
-    for section in _applicable_sections(settings, file, content, app, callers):
-        for definition, raw in section:
-            by_setting.setdefault(definition.name, []).append((definition, raw))
-    for candidates in by_setting.values():
-        for definition, raw in candidates if candidates[0][0].is_security else candidates[:1]:
-            _add_value(settings, definition, raw, file.layer, _format_location(file.path, raw.line))
+class _FileSettings:
+    """Adds the settings and the faults of one file to the settings of a run."""
 
+    def __init__(
+        self, settings: Settings, file: ConfigFile, app: str, callers: Callable[[], Sequence[str]]
+    ) -> None:
+        self.settings = settings
+        self.file = file
+        self.app = app
+        self.callers = callers
 
-def _applicable_sections(
-    settings: Settings,
-    file: ConfigFile,
-    content: ConfigSection,
-    app: str,
-    callers: Callable[[], Sequence[str]],
-) -> list[list[tuple[SettingDefinition, RawSetting]]]:
-    """Return the settings of the sections that apply to this run, most specific section first."""
-    found: list[list[tuple[SettingDefinition, RawSetting]]] = []
-    inner = {name: _named_sections(settings, file, content, name) for name in SECTION_NAMES}
-    names = list(callers()) if inner["callers"] else []
-    for name, section in inner["callers"].items():
-        settings_here = _caller_settings(settings, file, section)
-        if name in names:
-            found.insert(0 if name == names[0] else len(found), settings_here)
-    if app in inner["apps"]:
-        found.append(_known_settings(settings, file, inner["apps"][app]))
-    found.append(_known_settings(settings, file, content, SECTION_NAMES))
-    return found
-
-
-def _caller_settings(
-    settings: Settings, file: ConfigFile, section: ConfigSection
-) -> list[tuple[SettingDefinition, RawSetting]]:
-    """Return the valid settings of a caller's section, and report the invalid ones.
-
-    Sections of other callers are checked as well. Security settings are not allowed here, because
-    callers identify themselves.
-    """
-    found: list[tuple[SettingDefinition, RawSetting]] = []
-    for definition, raw in _known_settings(settings, file, section):
+    def add_all(self) -> bool:
+        """Add all settings that apply. Return True if the file has entries or is unreadable."""
         try:
-            definition.convert(raw)
-        except InvalidSetting as failure:
-            _add_fault(settings, file, raw.line, str(failure), definition.name)
-            continue
-        if definition.is_security:
-            message = f"{definition.name} is a security setting, which cannot depend on the caller"
-            _add_fault(settings, file, raw.line, message, definition.name)
+            content = read_config_file(self.file.path)
+        except UnreadableConfig as failure:
+            self._add_fault(failure.line, str(failure))
+            return True
+        if self.file.layer == ".env":
+            self._add_dotenv(content)
         else:
-            found.append((definition, raw))
-    return found
+            self._add_sections(content)
+        return bool(content.entries)
 
+    def _locate(self, line: int) -> str:
+        return f"{self.file.path}:{line}" if line else self.file.path
 
-def _named_sections(
-    settings: Settings, file: ConfigFile, content: ConfigSection, name: str
-) -> dict[str, ConfigSection]:
-    section = content.entries.get(name)
-    if section is None:
-        return {}
-    if isinstance(section, RawSetting):
-        _add_fault(
-            settings, file, section.line, f"{name} must be a section of names, each with settings"
-        )
-        return {}
-    found: dict[str, ConfigSection] = {}
-    for inner, value in section.entries.items():
-        if isinstance(value, ConfigSection):
-            found[inner] = value
-        else:
-            message = f"{name}: {inner} must be a section of settings"
-            _add_fault(settings, file, value.line, message)
-    return found
+    def _add_fault(self, line: int, message: str, key: str | None = None) -> None:
+        self.settings.faults.append(SettingFault(self._locate(line), message, key))
 
+    def _add_setting(self, definition: SettingDefinition, raw: RawSetting) -> None:
+        _add_value(self.settings, definition, raw, self.file.layer, self._locate(raw.line))
 
-def _known_settings(
-    settings: Settings, file: ConfigFile, section: ConfigSection, other_names: tuple[str, ...] = ()
-) -> list[tuple[SettingDefinition, RawSetting]]:
-    """Return the settings of a section; report unknown names and inner sections."""
-    found: list[tuple[SettingDefinition, RawSetting]] = []
-    for name, value in section.entries.items():
-        definition = SETTINGS.get(name)
-        if definition is not None and isinstance(value, RawSetting):
-            found.append((definition, value))
-        elif definition is not None:
-            _add_fault(
-                settings, file, value.line, f"{name} must be {definition.type}, not a section", name
-            )
-        elif name not in other_names:
-            closest = closest_match(name, (*SETTINGS, *other_names))
-            known = f"; the settings are {', '.join(SETTINGS)}"
-            hint = f"; did you mean {closest!r}?" if closest else known
-            _add_fault(settings, file, value.line, f"unknown setting {name[:60]!r}{hint}")
-    return found
+    def _add_sections(self, content: ConfigSection) -> None:
+        by_setting: dict[str, KnownSettings] = {}
+        for section in self._applicable_sections(content):
+            for definition, raw in section:
+                by_setting.setdefault(definition.name, []).append((definition, raw))
+        for candidates in by_setting.values():
+            for definition, raw in candidates if candidates[0][0].is_security else candidates[:1]:
+                self._add_setting(definition, raw)
 
+    def _applicable_sections(self, content: ConfigSection) -> list[KnownSettings]:
+        """Return the settings of the sections that apply to this run, most specific first."""
+        found: list[KnownSettings] = []
+        inner = {name: self._named_sections(content, name) for name in SECTION_NAMES}
+        names = list(self.callers()) if inner["callers"] else []
+        for name, section in inner["callers"].items():
+            settings_here = self._caller_settings(section)
+            if name in names:
+                found.insert(0 if name == names[0] else len(found), settings_here)
+        if self.app in inner["apps"]:
+            found.append(self._known_settings(inner["apps"][self.app]))
+        found.append(self._known_settings(content, SECTION_NAMES))
+        return found
 
-def _add_fault(
-    settings: Settings, file: ConfigFile, line: int, message: str, key: str | None = None
-) -> None:
-    settings.faults.append(SettingFault(_format_location(file.path, line), message, key))
+    def _caller_settings(self, section: ConfigSection) -> KnownSettings:
+        """Return the valid settings of a caller's section, and report the invalid ones.
 
+        Sections of other callers are checked as well. Security settings are not allowed here,
+        because callers identify themselves.
+        """
+        found: KnownSettings = []
+        for definition, raw in self._known_settings(section):
+            name = definition.name
+            try:
+                definition.convert(raw)
+            except InvalidSetting as failure:
+                self._add_fault(raw.line, str(failure), name)
+                continue
+            if definition.is_security:
+                message = f"{name} is a security setting, which cannot depend on the caller"
+                self._add_fault(raw.line, message, name)
+            else:
+                found.append((definition, raw))
+        return found
 
-def _add_dotenv(settings: Settings, file: ConfigFile, content: ConfigSection) -> None:
-    """Add the variables of a `.env` file.
+    def _named_sections(self, content: ConfigSection, name: str) -> dict[str, ConfigSection]:
+        section = content.entries.get(name)
+        if section is None:
+            return {}
+        if isinstance(section, RawSetting):
+            message = f"{name} must be a section of names, each with settings"
+            self._add_fault(section.line, message)
+            return {}
+        found: dict[str, ConfigSection] = {}
+        for inner, value in section.entries.items():
+            if isinstance(value, ConfigSection):
+                found[inner] = value
+            else:
+                self._add_fault(value.line, f"{name}: {inner} must be a section of settings")
+        return found
 
-    Other programs use the file as well, so an unknown name is reported only if it resembles a
-    setting.
-    """
-    by_variable = {definition.variable: definition for definition in SETTINGS.values()}
-    for name, raw in content.entries.items():
-        assert isinstance(raw, RawSetting)
-        definition = by_variable.get(name)
-        if definition is not None and raw.text:
-            _add_value(settings, definition, raw, file.layer, _format_location(file.path, raw.line))
-        elif definition is None and name not in VARIABLES:
-            closest = closest_match(name[6:], [definition.name for definition in SETTINGS.values()])
-            if closest is not None:
-                message = f"unknown variable {name}; did you mean {SETTINGS[closest].variable}?"
-                _add_fault(settings, file, raw.line, message)
+    def _known_settings(
+        self, section: ConfigSection, other_names: tuple[str, ...] = ()
+    ) -> KnownSettings:
+        """Return the settings of a section; report unknown names and inner sections."""
+        found: KnownSettings = []
+        for name, value in section.entries.items():
+            definition = SETTINGS.get(name)
+            if definition is not None and isinstance(value, RawSetting):
+                found.append((definition, value))
+            elif definition is not None:
+                message = f"{name} must be {definition.type}, not a section"
+                self._add_fault(value.line, message, name)
+            elif name not in other_names:
+                closest = closest_match(name, (*SETTINGS, *other_names))
+                known = f"; the settings are {', '.join(SETTINGS)}"
+                hint = f"; did you mean {closest!r}?" if closest else known
+                self._add_fault(value.line, f"unknown setting {name[:60]!r}{hint}")
+        return found
+
+    def _add_dotenv(self, content: ConfigSection) -> None:
+        """Add the variables of a `.env` file.
+
+        Other programs use the file as well, so an unknown name is reported only if it resembles a
+        setting.
+        """
+        by_variable = {definition.variable: definition for definition in SETTINGS.values()}
+        for name, raw in content.entries.items():
+            assert isinstance(raw, RawSetting)
+            definition = by_variable.get(name)
+            if definition is not None and raw.text:
+                self._add_setting(definition, raw)
+            elif definition is None and name not in VARIABLES:
+                closest = closest_match(name[6:], list(SETTINGS))
+                if closest is not None:
+                    message = f"unknown variable {name}; did you mean {SETTINGS[closest].variable}?"
+                    self._add_fault(raw.line, message)
 
 
 # ------------------------------------------------------------------ security settings
@@ -367,23 +355,85 @@ def resolve_security_settings(state: AppState) -> None:
     timeout = settings.get("timeout")
     if timeout is not None:  # the command line has an option for it, other interfaces do not
         rules["timeout"] = timeout
-    faults = [*filter(_affects_every_surface, settings.faults)]
+    faults = [
+        fault
+        for fault in settings.faults  # the others affect only the command line
+        if fault.key in (None, "timeout") or SETTINGS[fault.key].is_security
+    ]
     if "work_dir" in rules and not os.path.isdir(rules["work_dir"]):
-        faults.append(
-            make_work_dir_fault(settings.non_default()["work_dir"], "it is not a directory")
-        )
+        faults.append(_make_work_dir_fault(settings, "it is not a directory"))
     if faults:
         rules["faults"] = faults
     state.prepared_tools.clear()
 
 
-def _affects_every_surface(fault: SettingFault) -> bool:
-    """True if a fault concerns every interface, not only the command line."""
-    return fault.key is None or fault.key == "timeout" or SETTINGS[fault.key].is_security
+def _make_work_dir_fault(settings: Settings, reason: str | None) -> SettingFault:
+    value = settings.non_default()["work_dir"]
+    message = f"work_dir {value.value!r} cannot be used: {reason}"
+    return SettingFault(value.origin, message, "work_dir")
 
 
-def make_work_dir_fault(value: SettingValue, reason: str | None) -> SettingFault:
-    """Return the fault for a `work_dir` that cannot be used."""
-    return SettingFault(
-        value.origin, f"work_dir {value.value!r} cannot be used: {reason}", "work_dir"
+# ------------------------------------------------------------------ settings of a command line
+
+
+def load_cli_settings(
+    state: AppState,
+    options: dict[str, Any],
+    from_config: set[str],
+    category: str | None,
+    standalone: bool,
+) -> Sequence[SettingFault]:
+    """Apply the settings to an app and to the options of its command line.
+
+    An option on the line has priority over its setting. The names of options that get their value
+    from a setting are added to `from_config`. Return the invalid settings.
+    """
+    settings = _resolve_cli_settings(state, options, category)
+    state.resolved_settings = settings
+    if state.policy != settings.get("security_policy"):
+        state.policy = settings.get("security_policy")
+        state.prepared_tools.clear()
+    state.security_settings = extract_security_rules(settings)
+    for name, setting in settings.non_default().items():
+        # the flags are already on the line, and TOOLI_OUTPUT is read with the output mode
+        is_new = setting.layer != "flag" and setting.origin != "TOOLI_OUTPUT"
+        if is_new and not SETTINGS[name].is_security and name not in options:
+            options[name] = setting.value
+            from_config.add(name)
+    faults = [fault for fault in settings.faults if fault.origin != "TOOLI_OUTPUT"]
+    if standalone and "work_dir" in state.security_settings:
+        try:
+            change_work_dir(state.security_settings["work_dir"])
+        except OSError as failure:
+            faults.append(_make_work_dir_fault(settings, failure.strerror))
+    return faults
+
+
+def _resolve_cli_settings(
+    state: AppState, options: Mapping[str, Any], category: str | None
+) -> Settings:
+    flags = dict(options)
+    if flags.pop("no_color", None):
+        flags["color"] = "never"
+    own_defaults = (
+        ("output", state.default_output, "auto"),
+        ("security_policy", state.declared_policy, "standard"),
     )
+    defaults = {
+        name: SettingValue(value, "default", "default" if value == general else "the app's own")
+        for name, value, general in own_defaults
+    }
+    if category is not None:
+        profile = CALLER_PROFILES[category]
+        for name, value in (("timeout", profile.timeout), ("color", profile.color)):
+            if value not in (None, "auto"):
+                defaults[name] = SettingValue(value, "default", f"default for {category}")
+    return resolve_settings(state.name, flags=flags, callers=_caller_names, defaults=defaults)
+
+
+def _caller_names() -> list[str]:
+    """Return the names of the caller's configuration sections: its name, then its category."""
+    from tooli.detect import detect_execution_context  # only a file with `callers` needs it
+
+    context = detect_execution_context()
+    return [name for name in (context.caller_id, str(context.category)) if name]
