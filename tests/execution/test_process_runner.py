@@ -21,7 +21,7 @@ from tests.integration.outside import PATIENCE, environment
 from tooli import Tooli
 from tooli.core.call import PYTHON_CALLER, Call
 from tooli.errors import Interrupted, ToolRuntimeError
-from tooli.execution import process_runner, supervisor, worker
+from tooli.execution import process_runner, processes, worker
 from tooli.execution.process_runner import MAX_PENDING_FRAMES, ChildCall, ProcessRunner
 
 LINUX = sys.platform.startswith("linux")
@@ -110,7 +110,7 @@ def test_supervisor_that_never_starts_is_killed(
 def test_worker_dies_with_a_hanging_supervisor(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(supervisor.Supervisor, "supervise", hang)
+    monkeypatch.setattr(processes.Supervisor, "supervise", hang)
     mark = tmp_path / "mark"
     answer = app.call("linger", mark=mark, timeout=2)
     assert answer.error is not None

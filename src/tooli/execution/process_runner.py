@@ -4,7 +4,7 @@
        ▲ ◀── report ─────────┘                   │
        └◀── frames: value, items, warnings … ────┘
 
-The supervisor (execution/supervisor.py) enforces the deadline; the caller only waits. Changes that
+The supervisor (execution/processes.py) enforces the deadline; the caller only waits. Changes that
 the function makes in memory stay in the worker process. Its value, its items, its warnings and its
 output are sent back.
 """
@@ -21,8 +21,10 @@ from tooli.core.call import Runner
 from tooli.errors import Interrupted, Suggestion, TemporaryError
 from tooli.execution.ipc import ChildMessages, FrameReceiver, invalid_message_error, preload_modules
 from tooli.execution.processes import (
+    EMPTY_REPORT,
     KILL_TIMEOUT,
     SIGKILL,
+    TERM_GRACE_SECONDS,
     DeferredInterrupt,
     flush_output,
     fork,
@@ -31,10 +33,10 @@ from tooli.execution.processes import (
     load_prctl,
     open_pipe_ends,
     open_pipes,
+    run_supervisor,
     send_signal,
     signals,
 )
-from tooli.execution.supervisor import EMPTY_REPORT, TERM_GRACE_SECONDS, run_supervisor
 from tooli.execution.timeouts import process_died_error, timeout_error
 from tooli.execution.worker import Worker, select_codec
 from tooli.inputs.output import find_outputs
@@ -48,8 +50,7 @@ if TYPE_CHECKING:
 
     from tooli.core.call import Call
     from tooli.errors import ToolError
-    from tooli.execution.processes import SignalHandler
-    from tooli.execution.supervisor import SupervisorReport
+    from tooli.execution.processes import SignalHandler, SupervisorReport
 
 CANCEL_POLL_INTERVAL = 0.1
 """Seconds between two checks whether the client has cancelled the call."""
