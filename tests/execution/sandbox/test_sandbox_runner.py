@@ -19,7 +19,7 @@ from tooli import Tooli
 from tooli.config.setting_definitions import VARIABLES
 from tooli.core.call import Call, Caller, Options
 from tooli.core.declared_capabilities import AllowedAccess
-from tooli.execution.monitor import implicit_access
+from tooli.execution.monitor import actions
 from tooli.execution.sandbox import landlock, runtime_paths, sandbox_runner
 from tooli.execution.sandbox.sandbox_runner import (
     SandboxRunner,
@@ -252,10 +252,10 @@ def test_archive_of_modules_is_readable(tree: Path, monkeypatch: pytest.MonkeyPa
 
 
 def test_always_readable_paths_match_the_monitor() -> None:
-    whole = implicit_access.CodePaths().libraries
-    facts = {os.path.realpath(one) + "/" for one in implicit_access.PUBLIC_PATHS}
+    whole = actions.CodePaths().libraries
+    facts = {os.path.realpath(one) + "/" for one in actions.PUBLIC_PATHS}
     assert all([one.startswith(whole) for one in facts])
-    assert implicit_access.NON_FILE_DEVICES >= {
+    assert actions.NON_FILE_DEVICES >= {
         *runtime_paths.READABLE_DEVICES,
         *runtime_paths.WRITABLE_DEVICES,
     }

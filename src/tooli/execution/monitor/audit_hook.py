@@ -19,8 +19,8 @@ from contextvars import ContextVar
 from errno import EACCES
 
 from tooli.core.record import Record
-from tooli.execution.monitor.audit_events import EVENTS
-from tooli.execution.monitor.implicit_access import (
+from tooli.execution.monitor.actions import (
+    EVENTS,
     code_paths,
     is_framework_thread,
     is_implicit_access,
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from tooli.core.declared_capabilities import AllowedAccess
-    from tooli.execution.monitor.audit_events import Actions, Args
+    from tooli.execution.monitor.actions import Actions, Args
 
 ACTION_CAPABILITIES = {
     "read": "fs:read",

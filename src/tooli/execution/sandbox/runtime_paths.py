@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import sys
 
-from tooli.execution.monitor.implicit_access import CODE_SUFFIXES, PACKAGE_DIR, PUBLIC_PATHS
+from tooli.execution.monitor.actions import CODE_SUFFIXES, PACKAGE_DIR, PUBLIC_PATHS
 from tooli.execution.sandbox.landlock import is_below
 
 TYPE_CHECKING = False

@@ -15,7 +15,7 @@ from tooli.config.setting_definitions import VARIABLES
 from tooli.core.call import Runner
 from tooli.core.record import Record
 from tooli.errors import AuthError, Suggestion
-from tooli.execution.monitor import implicit_access
+from tooli.execution.monitor.actions import private_temp_dirs
 from tooli.execution.sandbox import landlock, runtime_paths, seccomp
 from tooli.execution.sandbox.syscalls import (
     SandboxUnavailable,
@@ -165,7 +165,7 @@ class SandboxRunner(Runner):
             raise isolation_error(call.tool.name, support.missing)
         files = list(_caller_files(call)) if call.tool.has_handles else []
         if self.temp_dir is not None:  # the monitor must allow it too
-            implicit_access.private_temp_dirs.append(self.temp_dir + "/")
+            private_temp_dirs.append(self.temp_dir + "/")
         try:
             enter_sandbox(self.access, support, self.kept_fds, self.temp_dir, files)
         except (SandboxUnavailable, OSError) as failure:

@@ -1,10 +1,11 @@
-"""Bytecode that Python writes needs no capability; bytecode that a command writes does."""
+"""Actions of audit events, resolved paths, and access by Python, which needs no capability."""
 
 from __future__ import annotations
 
 import json
 import os
 import shutil
+import sqlite3
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -15,9 +16,106 @@ from typing import Any
 import pytest
 from tests.integration.outside import environment
 
-from tooli.execution.monitor import implicit_access
-from tooli.execution.monitor.audit_events import DirFdPath
+from tooli.execution.monitor import actions
+from tooli.execution.monitor.actions import EVENTS, DirFdPath
 from tooli.execution.sandbox.sandbox_runner import detect_sandbox_support
+
+# ------------------------------------------------------------------ audit events
+
+
+def translate(event: str, *args: Any) -> list[tuple[str, Any]]:
+    """Return the actions of an event."""
+    return list(EVENTS[event](args))
+
+
+@pytest.mark.parametrize(
+    ("args", "expected"),
+    [
+        (("f", "r", os.O_RDONLY), [("read", "f")]),
+        (("f", "w", os.O_WRONLY | os.O_CREAT), [("write", "f")]),
+        (("f", "x", os.O_WRONLY | os.O_CREAT | os.O_EXCL), [("make", "f")]),
+        (("f", None, os.O_RDWR), [("write", "f")]),
+        (("f", "a", 0), [("write", "f")]),
+        ((3, "r", os.O_RDONLY), []),
+    ],
+)
+def test_open(args: tuple[Any, ...], expected: list[Any]) -> None:
+    assert translate("open", *args) == expected
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        (":memory:", []),
+        ("", []),
+        ("a.db", ["read", "write"]),
+        (b"a.db", ["read", "write"]),
+        ("file:a.db", ["read", "write"]),
+        ("file:a.db?mode=ro", ["read"]),
+        ("file:a.db?mode=ro&mode=rw", ["read", "write"]),
+        ("file:?mode=memory", []),
+        ("file:a.db?mode=memory#part", []),
+        ("file:///tmp/a.db", ["read", "write"]),
+        ("file://localhost/tmp/a%20b.db?m%6fde=ro", ["read"]),
+        ("file:a%zz.db", ["read", "write"]),
+        (3, []),
+    ],
+)
+def test_sqlite(name: Any, expected: list[str]) -> None:
+    assert [action for action, _ in translate("sqlite3.connect", name)] == expected
+
+
+def test_sqlite_uri_names_are_decoded() -> None:
+    found = translate("sqlite3.connect", "file://localhost/tmp/a%20b.db?mode=ro")
+    assert found == [("read", "/tmp/a b.db")]
+
+
+def test_sqlite_file_whose_name_is_a_uri(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "file:a.db").write_text("")
+    found = translate("sqlite3.connect", "file:a.db?mode=ro")
+    assert found == [("read", "a.db")]
+    found = translate("sqlite3.connect", "file:a.db")
+    assert found[:2] == [("read", "file:a.db"), ("write", "file:a.db")]
+    assert sqlite3.sqlite_version
+
+
+@pytest.mark.parametrize(
+    ("address", "expected"),
+    [
+        (("localhost", 80), [("net", "localhost:80")]),
+        (("::1", 80, 0, 0), [("net", "::1:80")]),
+        (None, []),
+        (b"/tmp/s", [("net", "/tmp/s")]),
+        (7, [("net", "7")]),
+    ],
+)
+def test_connect(address: Any, expected: list[Any]) -> None:
+    assert translate("socket.connect", None, address) == expected
+
+
+@pytest.mark.parametrize(
+    ("address", "places"),
+    [("/tmp/s", True), (b"/tmp/s", True), ("\0abstract", False), ("", False), (("", 0), False)],
+)
+def test_bind(address: Any, places: bool) -> None:
+    assert ("place" in [action for action, _ in translate("socket.bind", None, address)]) is places
+
+
+@pytest.mark.parametrize(
+    ("args", "target"),
+    [
+        (("prog", ["prog"], None), "prog"),
+        ((None, ["prog", "x"]), "prog"),
+        ((None, []), "a copy of the process"),
+        ((), "a copy of the process"),
+    ],
+)
+def test_spawn(args: tuple[Any, ...], target: str) -> None:
+    assert list(actions._spawn_actions(args)) == [("spawn", target)]
+
+
+# ------------------------------------------------------------------ access by Python itself
 
 APP = '''
 import sys
@@ -176,7 +274,7 @@ def frames(*callers: tuple[str, str]) -> Any:
 def source_dir(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """A folder on sys.path with code of an app."""
     monkeypatch.syspath_prepend(tmp_path)
-    monkeypatch.setattr(implicit_access, "_code_paths_cache", [])
+    monkeypatch.setattr(actions, "_code_paths_cache", [])
     (tmp_path / "module.py").write_text("")
     (tmp_path / "data.txt").write_text("")
     yield tmp_path.resolve()
@@ -184,7 +282,7 @@ def source_dir(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path
 
 def set_frames(monkeypatch: pytest.MonkeyPatch, *callers: tuple[str, str]) -> None:
     """Make these the frames that cause the event."""
-    monkeypatch.setattr(implicit_access, "_calling_frame", lambda: frames(*callers))
+    monkeypatch.setattr(actions, "_calling_frame", lambda: frames(*callers))
 
 
 def test_paths_are_resolved(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -194,7 +292,7 @@ def test_paths_are_resolved(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     (root / "link").symlink_to(root / "file")
     (root / "loop").symlink_to(root / "loop")
     monkeypatch.chdir(root)
-    resolve = implicit_access.resolve_path
+    resolve = actions.resolve_path
     assert resolve("link", True) == str(root / "file")
     assert resolve("link", False) == str(root / "link")
     assert resolve(b"file", True) == str(root / "file")
@@ -214,7 +312,7 @@ def test_descriptors_are_resolved(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     folder = os.open(root, os.O_RDONLY)
     read_end, write_end = os.pipe()
     try:
-        resolve = implicit_access.resolve_path
+        resolve = actions.resolve_path
         assert resolve(folder, True) == str(root)
         assert resolve(read_end, True) is None
         assert resolve(DirFdPath("x", folder), True) == str(root / "x")
@@ -224,41 +322,41 @@ def test_descriptors_are_resolved(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     finally:
         for number in (folder, read_end, write_end):
             os.close(number)
-    assert implicit_access.resolve_path(10_000, True) is None
+    assert actions.resolve_path(10_000, True) is None
 
 
 def test_deleted_directories_and_systems_without_o_path(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     root = tmp_path.resolve()
-    monkeypatch.setattr(implicit_access, "_O_PATH", 0)
-    assert implicit_access.resolve_path(str(root / "x"), True) == str(root / "x")
+    monkeypatch.setattr(actions, "_O_PATH", 0)
+    assert actions.resolve_path(str(root / "x"), True) == str(root / "x")
     monkeypatch.undo()
     (root / "gone").mkdir()
     monkeypatch.chdir(root / "gone")
     shutil.rmtree(root / "gone")
-    assert implicit_access.resolve_path("x", True) == "x"
+    assert actions.resolve_path("x", True) == "x"
     monkeypatch.chdir(root)
 
 
 def test_libraries_may_be_read(source_dir: Path) -> None:
-    assert implicit_access.is_implicit_access("read", os.path.join(STDLIB, "data.bin"))
-    assert not implicit_access.is_implicit_access("write", os.path.join(STDLIB, "data.bin"))
+    assert actions.is_implicit_access("read", os.path.join(STDLIB, "data.bin"))
+    assert not actions.is_implicit_access("write", os.path.join(STDLIB, "data.bin"))
 
 
 def test_private_temp_dir(source_dir: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(implicit_access, "private_temp_dirs", [f"{source_dir}/temp/"])
-    assert implicit_access.is_implicit_access("write", f"{source_dir}/temp/x")
-    assert not implicit_access.is_implicit_access("write", f"{source_dir}/other")
+    monkeypatch.setattr(actions, "private_temp_dirs", [f"{source_dir}/temp/"])
+    assert actions.is_implicit_access("write", f"{source_dir}/temp/x")
+    assert not actions.is_implicit_access("write", f"{source_dir}/other")
 
 
 def test_only_code_of_the_app_may_be_read(
     source_dir: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     set_frames(monkeypatch, (APP_FILE, "work"))
-    assert implicit_access.is_implicit_access("read", f"{source_dir}/module.py")
-    assert not implicit_access.is_implicit_access("read", f"{source_dir}/data.txt")
-    assert implicit_access.is_implicit_access("read", f"{source_dir}/a.dist-info/METADATA")
+    assert actions.is_implicit_access("read", f"{source_dir}/module.py")
+    assert not actions.is_implicit_access("read", f"{source_dir}/data.txt")
+    assert actions.is_implicit_access("read", f"{source_dir}/a.dist-info/METADATA")
 
 
 @pytest.mark.parametrize(
@@ -277,27 +375,27 @@ def test_denied_code_may_be_imported_and_shown(
 ) -> None:
     set_frames(monkeypatch, *callers)
     path = f"{source_dir}/module.py"
-    assert implicit_access.is_implicit_access("read", path, is_denied_by_config=True) is allowed
+    assert actions.is_implicit_access("read", path, is_denied_by_config=True) is allowed
 
 
 def test_directories_may_be_listed_to_import(
     source_dir: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     set_frames(monkeypatch, (IMPORT, "_fill_cache"))
-    assert implicit_access.is_implicit_access("read", str(source_dir))
-    assert not implicit_access.is_implicit_access("read", f"{source_dir}/data.txt")
+    assert actions.is_implicit_access("read", str(source_dir))
+    assert not actions.is_implicit_access("read", f"{source_dir}/data.txt")
     set_frames(monkeypatch, (os.path.join(STDLIB, "pkgutil.py"), "iter"))
-    assert implicit_access.is_implicit_access("read", str(source_dir))
+    assert actions.is_implicit_access("read", str(source_dir))
     set_frames(monkeypatch)
-    assert not implicit_access.is_implicit_access("read", str(source_dir))
+    assert not actions.is_implicit_access("read", str(source_dir))
 
 
 def test_archive_on_sys_path_is_code(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     archive = tmp_path.resolve() / "code.zip"
     archive.write_text("")
     monkeypatch.setattr(sys, "path", [str(archive), *sys.path])
-    monkeypatch.setattr(implicit_access, "_code_paths_cache", [])
-    assert implicit_access.is_implicit_access("read", str(archive))
+    monkeypatch.setattr(actions, "_code_paths_cache", [])
+    assert actions.is_implicit_access("read", str(archive))
 
 
 @pytest.mark.parametrize(
@@ -321,15 +419,15 @@ def test_bytecode(
     allowed: bool,
 ) -> None:
     set_frames(monkeypatch, *callers)
-    assert implicit_access.is_implicit_access(action, f"{source_dir}/{name}") is allowed
+    assert actions.is_implicit_access(action, f"{source_dir}/{name}") is allowed
 
 
 def test_bytecode_below_the_prefix(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     prefix = tmp_path.resolve() / "cache" / "python"
     monkeypatch.setattr(sys, "pycache_prefix", str(prefix))
-    monkeypatch.setattr(implicit_access, "_code_paths_cache", [])
+    monkeypatch.setattr(actions, "_code_paths_cache", [])
     set_frames(monkeypatch, (IMPORT, "set_data"), (IMPORT, "get_code"))
-    is_implicit = implicit_access.is_implicit_access
+    is_implicit = actions.is_implicit_access
     assert is_implicit("make", str(prefix / "srv"))
     assert is_implicit("make", str(prefix.parent))  # a missing parent of the prefix
     assert is_implicit("write", str(prefix / "srv" / "m.pyc"))
@@ -341,20 +439,20 @@ def test_denied_bytecode_is_read_only_to_load_a_module(
     source_dir: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = f"{source_dir}/__pycache__/m.txt.pyc"
-    monkeypatch.setattr(implicit_access, "_is_showing_source", lambda frame: False)
+    monkeypatch.setattr(actions, "_is_showing_source", lambda frame: False)
     callers = [(IMPORT, "get_data"), (IMPORT, "get_code")]
     set_frames(monkeypatch, *callers)
-    assert not implicit_access.is_implicit_access("read", path, is_denied_by_config=True)
+    assert not actions.is_implicit_access("read", path, is_denied_by_config=True)
     set_frames(monkeypatch, *callers, (IMPORT, "_find_and_load"))
-    assert implicit_access.is_implicit_access("read", path, is_denied_by_config=True)
+    assert actions.is_implicit_access("read", path, is_denied_by_config=True)
 
 
 def test_framework_storage(source_dir: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    storage = os.path.join(implicit_access.PACKAGE_DIR, "storage", "audit_log.py")
+    storage = os.path.join(actions.PACKAGE_DIR, "storage", "audit_log.py")
     set_frames(monkeypatch, (os.path.join(STDLIB, "os.py"), "open"), (storage, "append"))
-    assert implicit_access.is_implicit_access("write", "/srv/state/audit.log")
+    assert actions.is_implicit_access("write", "/srv/state/audit.log")
     set_frames(monkeypatch, (os.path.join(STDLIB, "os.py"), "open"))
-    assert not implicit_access.is_implicit_access("write", "/srv/state/audit.log")
+    assert not actions.is_implicit_access("write", "/srv/state/audit.log")
 
 
 def test_removing_a_tree_lists_its_directories(
@@ -363,8 +461,8 @@ def test_removing_a_tree_lists_its_directories(
     set_frames(
         monkeypatch, (os.path.join(STDLIB, "shutil.py"), "_rmtree_safe_fd"), (APP_FILE, "work")
     )
-    assert implicit_access.is_implicit_access("read", "/srv/tree")
-    assert not implicit_access.is_implicit_access("delete", "/srv/tree")
+    assert actions.is_implicit_access("read", "/srv/tree")
+    assert not actions.is_implicit_access("delete", "/srv/tree")
 
 
 def test_native_code_of_libraries(source_dir: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -376,7 +474,7 @@ def test_native_code_of_libraries(source_dir: Path, monkeypatch: pytest.MonkeyPa
         ([], False),
     ):
         set_frames(monkeypatch, *callers)
-        assert implicit_access.is_library_call() is expected
+        assert actions.is_library_call() is expected
 
 
 def test_emulated_socketpair(source_dir: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -387,12 +485,12 @@ def test_emulated_socketpair(source_dir: Path, monkeypatch: pytest.MonkeyPatch) 
         ([], False),
     ):
         set_frames(monkeypatch, *callers)
-        assert implicit_access.is_socketpair() is expected
+        assert actions.is_socketpair() is expected
 
 
 def test_threads_of_the_framework(source_dir: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    framework = os.path.join(implicit_access.PACKAGE_DIR, "serving", "thread_pool.py")
+    framework = os.path.join(actions.PACKAGE_DIR, "serving", "thread_pool.py")
     set_frames(monkeypatch, (APP_FILE, "work"), (framework, "run"))
-    assert implicit_access.is_framework_thread()
+    assert actions.is_framework_thread()
     set_frames(monkeypatch, (APP_FILE, "work"))
-    assert not implicit_access.is_framework_thread()
+    assert not actions.is_framework_thread()
