@@ -16,7 +16,7 @@ from time import monotonic
 from tooli.core.call import Runner
 from tooli.execution.timeouts import timeout_error
 from tooli.pipeline import async_drivers
-from tooli.pipeline.drivers import invoke, is_async, is_async_stream, is_stream
+from tooli.pipeline.drivers import aclose_stream, invoke, is_async, is_async_stream, is_stream
 
 TYPE_CHECKING = False
 
@@ -124,9 +124,7 @@ async def _pull_items(
                 return
             produced.put_nowait(item)
     finally:
-        close = getattr(items, "aclose", None)
-        if close is not None:
-            await close()
+        await aclose_stream(items)
 
 
 # ------------------------------------------------------------------ threads

@@ -27,7 +27,7 @@ from tooli.execution.processes import (
     signals,
 )
 from tooli.inputs.output import find_outputs
-from tooli.pipeline.drivers import invoke, is_stream
+from tooli.pipeline.drivers import close_stream, invoke, is_stream
 
 TYPE_CHECKING = False
 
@@ -186,9 +186,7 @@ class Worker:
                 del item
                 is_wanted = self._wants_next()
         finally:
-            close = getattr(items, "close", None)
-            if close is not None:
-                close()
+            close_stream(items)
         self.send("done")
 
     def _wants_next(self) -> bool:

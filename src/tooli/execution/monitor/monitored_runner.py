@@ -8,13 +8,20 @@ from tooli.core.call import Runner
 from tooli.core.declared_capabilities import AllowedAccess
 from tooli.errors import AuthError, Suggestion
 from tooli.execution.monitor.audit_hook import Monitor, MonitorScope, Violation, unmonitored
-from tooli.pipeline.drivers import invoke, is_async, is_async_stream, is_stream
+from tooli.pipeline.drivers import (
+    aclose_stream,
+    close_stream,
+    invoke,
+    is_async,
+    is_async_stream,
+    is_stream,
+)
 from tooli.text.json_encoder import encode
 
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Awaitable, Callable, Generator, Iterable, Iterator
+    from collections.abc import Callable, Generator, Iterable
     from typing import Any
 
     from tooli.core.call import Call
@@ -45,7 +52,7 @@ class MonitoredRunner(Runner):
         """Run the call and return its value, or an iterator of its items."""
         self.begin(call)
         try:
-            value = self.run_monitored(call, lambda: invoke(call.replace(runner=self.inner)))
+            value = self.run_monitored(call, invoke, call.replace(runner=self.inner))
         except BaseException:
             self.finish(call)
             raise
@@ -108,28 +115,25 @@ class MonitoredRunner(Runner):
 
         # The loop owns the thread, so monitoring starts inside it.
         return await to_thread(
-            self.run_monitored, call, lambda: call_without_stop_iteration(fn, call.arguments)
+            self.run_monitored, call, call_without_stop_iteration, fn, call.arguments
         )
 
     # -------------------------------------------------------------- monitored steps
 
-    def run_monitored(self, call: Call, work: Callable[[], Any]) -> Any:
+    def run_monitored(self, call: Call, work: Callable[..., Any], *args: object) -> Any:
         """Run one step of the call with the monitor; raise an error if an action was refused."""
         scope = MonitorScope(self.monitor)
         try:
             try:
                 scope.begin()
-                value = work()
+                value = work(*args)
             finally:
                 scope.end()
         except (StopIteration, StopAsyncIteration):  # the end of a stream, not a failure
             self.raise_denial(call)
             raise
-        except Exception as failure:
+        except (Exception, SystemExit) as failure:
             self.raise_denial(call, failure)
-            raise
-        except SystemExit as end:
-            self.raise_denial(call, end)
             raise
         self.raise_denial(call)
         return value
@@ -181,27 +185,19 @@ def store_violations(call: Call, violations: list[Violation]) -> None:
 
 def capability_error(call: Call, denial: Violation) -> AuthError:
     """Return the error for a refused action."""
+    details = {"capability": denial.capability, "target": denial.target}
     if denial.code == "E2005":
-        return AuthError(
-            f"{call.tool.name} must not access {denial.target}: the configuration forbids it.",
-            code="E2005",
-            suggestion=Suggestion(
-                "ask_human", "Use other files, or ask for a change of allow_paths or deny_paths."
-            ),
-            details={"capability": denial.capability, "target": denial.target},
-        )
-    declared_as = suggest_declaration(denial)
+        problem = f"must not access {denial.target}: the configuration forbids it."
+        fix = "Use other files, or ask for a change of allow_paths or deny_paths."
+    else:
+        details["declaration"] = suggest_declaration(denial)
+        problem = f"does not declare {denial.capability} of {denial.target}."
+        fix = f"Ask the author to declare capabilities=[…, {details['declaration']!r}]."
     return AuthError(
-        f"{call.tool.name} does not declare {denial.capability} of {denial.target}.",
-        code="E2003",
-        suggestion=Suggestion(
-            "ask_human", f"Ask the author to declare capabilities=[…, {declared_as!r}]."
-        ),
-        details={
-            "capability": denial.capability,
-            "target": denial.target,
-            "declaration": declared_as,
-        },
+        f"{call.tool.name} {problem}",
+        code=denial.code,
+        suggestion=Suggestion("ask_human", fix),
+        details=details,
     )
 
 
@@ -234,41 +230,41 @@ def shorten_path(path: str) -> str:
 # ------------------------------------------------------------------ streams and coroutines
 
 
-class _MonitoredItems:
-    """An iterator whose steps are monitored."""
+class _MonitoredSteps:
+    """Base class of iterators and awaitables whose steps are monitored."""
 
-    def __init__(self, runner: MonitoredRunner, call: Call, items: Iterator[Any]) -> None:
-        self._runner, self._call, self._items = runner, call, items
+    def __init__(self, runner: MonitoredRunner, call: Call, steps: Any) -> None:
+        self._runner, self._call, self._steps = runner, call, steps
+
+
+class _MonitoredItems(_MonitoredSteps):
+    """An iterator whose steps are monitored."""
 
     def __iter__(self) -> _MonitoredItems:
         return self
 
     def __next__(self) -> Any:
-        return self._runner.run_monitored(self._call, self._items.__next__)
+        return self._runner.run_monitored(self._call, self._steps.__next__)
 
     def close(self) -> None:
         """Close the stream, with the monitor."""
-        close = getattr(self._items, "close", None)
         try:
-            if close is not None:
-                self._runner.run_monitored(self._call, close)
+            self._runner.run_monitored(self._call, close_stream, self._steps)
         finally:
             self._runner.finish(self._call)
 
 
-class _MonitoredAwaitable:
+class _MonitoredAwaitable(_MonitoredSteps):
     """An awaitable whose steps are monitored. Other tasks, which run between steps, are not."""
-
-    def __init__(self, runner: MonitoredRunner, call: Call, awaitable: Awaitable[Any]) -> None:
-        self._runner, self._call, self._awaitable = runner, call, awaitable
 
     def __await__(self) -> Generator[Any, Any, Any]:
         run_monitored, call = self._runner.run_monitored, self._call
-        steps: Any = self._awaitable.__await__()
-        step: Callable[[], Any] = lambda: next(steps)  # noqa: E731
+        steps: Any = self._steps.__await__()
+        resume: Callable[..., Any] = next
+        value: object = steps
         while True:
             try:
-                awaited = run_monitored(call, step)
+                awaited = run_monitored(call, resume, value)
             except StopIteration as end:
                 return end.value
             try:
@@ -277,37 +273,24 @@ class _MonitoredAwaitable:
                 run_monitored(call, steps.close)
                 raise
             except BaseException as failure:
-                step = _throw_step(steps, failure)
+                resume, value = steps.throw, failure
             else:
-                step = _send_step(steps, sent)
+                resume, value = (next, steps) if sent is None else (steps.send, sent)
 
 
-def _throw_step(steps: Any, failure: BaseException) -> Callable[[], Any]:
-    return lambda: steps.throw(failure)
-
-
-def _send_step(steps: Any, sent: Any) -> Callable[[], Any]:
-    return (lambda: next(steps)) if sent is None else (lambda: steps.send(sent))
-
-
-class _MonitoredAsyncItems:
+class _MonitoredAsyncItems(_MonitoredSteps):
     """An async iterator whose steps are monitored."""
-
-    def __init__(self, runner: MonitoredRunner, call: Call, items: AsyncIterator[Any]) -> None:
-        self._runner, self._call, self._items = runner, call, items
 
     def __aiter__(self) -> _MonitoredAsyncItems:
         return self
 
     async def __anext__(self) -> Any:
-        return await _MonitoredAwaitable(self._runner, self._call, self._items.__anext__())
+        return await _MonitoredAwaitable(self._runner, self._call, self._steps.__anext__())
 
     async def aclose(self) -> None:
         """Close the stream."""
-        close = getattr(self._items, "aclose", None)
         try:
-            if close is not None:
-                await _MonitoredAwaitable(self._runner, self._call, close())
+            await _MonitoredAwaitable(self._runner, self._call, aclose_stream(self._steps))
         finally:
             self._runner.finish(self._call)
 
