@@ -374,10 +374,10 @@ def test_calls_from_python_report_an_invalid_definition() -> None:
 
 @pytest.mark.parametrize("interface", ["mcp", "mcp-stateless"])
 def test_an_mcp_server_works_with_an_invalid_definition(interface, capsys) -> None:
-    from tooli.testing import server_interfaces
-    from tooli.testing.parity import Case
+    from tooli.testing import app_interfaces
+    from tooli.testing.app_interfaces import Case
 
-    classes = (server_interfaces.HandshakeInterface, server_interfaces.StatelessInterface)
+    classes = (app_interfaces.HandshakeInterface, app_interfaces.StatelessInterface)
     server = {made.name: made for made in classes}[interface](make_app_with_invalid_definitions())
     listed = server._send("tools/list", {})["result"]["tools"]
     assert [tool["name"] for tool in listed] == ["fine", "pointing"]

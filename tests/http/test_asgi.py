@@ -10,7 +10,7 @@ from tests.http.asgi_client import HOST, JSON, Client, post, send
 from tests.parity.zoo import make_app, make_single
 
 from tooli import DefinitionError, ToolError, Tooli
-from tooli.testing.server_interfaces import run_lifespan
+from tooli.testing.app_interfaces import run_lifespan
 
 
 @pytest.fixture

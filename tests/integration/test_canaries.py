@@ -18,7 +18,7 @@ from tests.integration.outside import APPS, environment, run, run_on_terminal
 from tooli import SecretInput, Tooli
 from tooli.core.output_modes import OUTPUT_MODES
 from tooli.testing import Case, assert_parity
-from tooli.testing.parity import interfaces
+from tooli.testing.app_interfaces import interfaces
 
 APP = APPS / "canaries.py"
 FORBIDDEN = re.compile(

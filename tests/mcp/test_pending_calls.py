@@ -11,7 +11,7 @@ from tooli.errors import Interrupted
 from tooli.mcp.pending_calls import StdioPeer
 from tooli.mcp.stdio_server import StdioServer
 from tooli.pipeline.context import YES_NO_SCHEMA, build_elicit
-from tooli.testing.server_interfaces import MemoryTransport
+from tooli.testing.app_interfaces import MemoryTransport
 
 QUESTIONS = {"q": build_elicit("Sure?", YES_NO_SCHEMA)}
 

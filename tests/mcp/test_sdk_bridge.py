@@ -12,7 +12,7 @@ pytest.importorskip("mcp")
 from tooli import Tooli
 from tooli.mcp.sdk_bridge import SdkBridge
 from tooli.mcp.service import McpService
-from tooli.testing.server_interfaces import MemoryTransport
+from tooli.testing.app_interfaces import MemoryTransport
 
 HANDSHAKE: list[dict[str, Any]] = [
     {

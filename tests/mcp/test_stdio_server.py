@@ -20,7 +20,7 @@ from tooli.mcp.protocol import CAPABILITIES_KEY, STATELESS_VERSIONS, VERSION_KEY
 from tooli.mcp.sdk_server import make_server
 from tooli.mcp.service import McpService
 from tooli.mcp.stdio_server import StdioServer
-from tooli.testing.server_interfaces import MemoryTransport
+from tooli.testing.app_interfaces import MemoryTransport
 
 ENVELOPE = "io.tooli/envelope"
 STATELESS = {VERSION_KEY: STATELESS_VERSIONS[-1], CAPABILITIES_KEY: {}}

@@ -13,7 +13,7 @@ import pytest
 from tooli import Identifier, Option, Output, SecretInput, StdinOr, Tooli, Within
 from tooli.annotations import Destructive
 from tooli.testing import Case, assert_parity
-from tooli.testing.parity import interfaces
+from tooli.testing.app_interfaces import interfaces
 
 CANARY = "c4nary-5ecret"
 NOT_TYPED = {"cli": "a command line names inputs and secrets, and holds neither"}

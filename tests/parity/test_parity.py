@@ -10,7 +10,7 @@ from tests.parity import cases
 from tests.parity.zoo import make_app, make_called, make_single
 
 from tooli.testing import Case, assert_parity, invoke
-from tooli.testing.parity import CallInterface
+from tooli.testing.app_interfaces import CallInterface
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -24,8 +24,7 @@ from tooli.mcp.stdio_server import StdioServer
 from tooli.mcp.stdio_transport import from_json, to_json
 from tooli.policy.rules import RULES, Verdict
 from tooli.testing import Case, assert_parity
-from tooli.testing.parity import interfaces
-from tooli.testing.server_interfaces import MemoryTransport
+from tooli.testing.app_interfaces import MemoryTransport, interfaces
 
 APP = Path(__file__).parent / "policed.py"
 POLICIES = ("off", "standard", "strict")

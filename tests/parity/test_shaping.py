@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from tests.parity.shaped import make_app, row
 
 from tooli.testing import Case, assert_parity
-from tooli.testing.parity import interfaces
+from tooli.testing.app_interfaces import interfaces
 
 LISTS = ("rows", "stream", "astream")
 CASES = [
@@ -137,7 +137,7 @@ def test_cursor_of_one_interface_works_on_another() -> None:
 
 def test_mcp_content_says_that_the_result_is_incomplete() -> None:
     """The model reads only the content, not `_meta`."""
-    from tooli.testing.server_interfaces import HandshakeInterface
+    from tooli.testing.app_interfaces import HandshakeInterface
 
     interface = HandshakeInterface(make_app())
     params = {"name": "pages", "arguments": {"count": 12}}

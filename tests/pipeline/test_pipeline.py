@@ -31,7 +31,7 @@ from tooli.pipeline import (
 from tooli.pipeline.drivers import ONLY_BIND, bind, run
 from tooli.records.call_options import ResultOptions
 from tooli.testing import Case, invoke
-from tooli.testing.parity import command_line, interfaces
+from tooli.testing.app_interfaces import command_line, interfaces
 
 if TYPE_CHECKING:
     from collections.abc import Generator

@@ -21,7 +21,7 @@ from tooli.describe.agent_documents import (
 from tooli.describe.man import build_man_pages
 from tooli.describe.sections import AppInfo, collect_app_info
 from tooli.export.permissions import render_rules
-from tooli.testing.parity import format_json
+from tooli.testing.assertions import format_json
 
 HERE = Path(__file__).parent / "documents"
 DOCUMENTS: dict[str, Callable[[AppInfo], dict[str, str]]] = {

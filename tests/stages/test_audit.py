@@ -19,7 +19,7 @@ from tooli.stages import audit as audit_stage
 from tooli.storage import audit_reader
 from tooli.storage.audit_log import get_log_path, log_app_event, log_event
 from tooli.testing import Case, invoke
-from tooli.testing.parity import interfaces
+from tooli.testing.app_interfaces import interfaces
 
 INTERFACES = [interface.name for interface in interfaces(Tooli("none"))]
 

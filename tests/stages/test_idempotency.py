@@ -33,8 +33,8 @@ from tooli.storage import idempotency_sqlite
 from tooli.storage.idempotency_sqlite import SqliteIdempotencyStore
 from tooli.storage.idempotency_store import NewAttempt, StoreUnavailable
 from tooli.testing import invoke
-from tooli.testing.parity import Case, interfaces, without_volatile_fields
-from tooli.testing.server_interfaces import send_request
+from tooli.testing.app_interfaces import Case, interfaces, send_request
+from tooli.testing.assertions import without_volatile_fields
 
 
 @pytest.fixture(autouse=True)

@@ -14,7 +14,7 @@ from tooli.core.call import Call, Caller, Failed, Ok, Options
 from tooli.core.peer import InputRequired, Peer
 from tooli.pipeline.drivers import run
 from tooli.testing import Case, assert_parity
-from tooli.testing.parity import interfaces
+from tooli.testing.app_interfaces import interfaces
 
 
 class TestDryRun:

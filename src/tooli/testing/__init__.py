@@ -9,23 +9,25 @@ check_line             return the problems of a command line, without running it
 
 from __future__ import annotations
 
+from tooli.testing.app_interfaces import (
+    Case,
+    HandshakeInterface,
+    HttpInterface,
+    Interface,
+    InterfaceResponse,
+    StatelessInterface,
+    interfaces,
+    register_interface,
+)
 from tooli.testing.assertions import (
     assert_envelope_snapshot,
     assert_examples,
     assert_help_snapshot,
+    assert_parity,
     assert_schema_snapshot,
     check_line,
 )
 from tooli.testing.command_runner import CommandResult, invoke, run
-from tooli.testing.parity import (
-    Case,
-    Interface,
-    InterfaceResponse,
-    assert_parity,
-    interfaces,
-    register_interface,
-)
-from tooli.testing.server_interfaces import HandshakeInterface, HttpInterface, StatelessInterface
 
 __all__ = [
     "Case",

@@ -1,4 +1,7 @@
-"""Check the examples of an app, and compare its schema, help and answers with reviewed files.
+"""Check that interfaces agree and examples work, and compare an app with reviewed files.
+
+assert_parity sends one request through every interface. The comparison ignores `duration_ms`, which
+is a measurement. Everything else must be equal, and the keys must have the same order.
 
 Set `TOOLI_UPDATE_SNAPSHOTS=1`, or pass `update=True`, to write the files. Review the difference
 before you commit it.
@@ -6,15 +9,19 @@ before you commit it.
 
 from __future__ import annotations
 
+import difflib
 import json
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from tooli.cli.argv import parse_command_line
 from tooli.pipeline.dry_run_recorder import DryRunExecutionDisabled
+from tooli.schema.convert import RawText
+from tooli.testing.app_interfaces import CommandLineInterface, as_items, interfaces
 from tooli.testing.command_runner import app_name, invoke
-from tooli.testing.parity import CommandLineInterface, diff, format_json, without_volatile_fields
 from tooli.text.json_encoder import encode
+from tooli.text.jsonable import is_list, is_object
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -22,7 +29,108 @@ if TYPE_CHECKING:
     from tooli.app import Tooli
     from tooli.core.protocols import JsonObject
     from tooli.core.tool import Tool
-    from tooli.testing.parity import Case
+    from tooli.testing.app_interfaces import Case, Interface, InterfaceResponse
+
+# ------------------------------------------------------------------ parity
+
+
+def assert_parity(app: Tooli, case: Case) -> JsonObject:
+    """Send a case through every interface; return the common envelope without `duration_ms`.
+
+    The tool runs once for each interface, so repeating it must have the same result.
+    """
+    selected = [interface for interface in interfaces(app) if interface.skip_reason(case) is None]
+    assert selected, f"no interface accepts {case}"
+    responses = [(interface, interface.send_case(case)) for interface in selected]
+    first, reference = next((pair for pair in responses if not pair[0].streams), responses[0])
+    differences = [
+        difference
+        for interface, response in responses
+        if (difference := _difference(first, reference, interface, response))
+    ]
+    assert not differences, f"the interfaces disagree about {case}\n" + "\n".join(differences)
+    return without_volatile_fields(reference.envelope)
+
+
+def _difference(
+    first: Interface, reference: InterfaceResponse, other: Interface, response: InterfaceResponse
+) -> str:
+    expected = normalize_next_steps(first.app, without_volatile_fields(reference.envelope))
+    found = normalize_next_steps(first.app, without_volatile_fields(response.envelope))
+    if other.streams and not first.streams:
+        expected = as_items(expected)
+    text = diff(format_json(expected), format_json(found), first.name, other.name)
+    codes = reference.exit_code, response.exit_code
+    if None not in codes and codes[0] != codes[1]:
+        text += f"exit code: {codes[0]} ({first.name}), {codes[1]} ({other.name})\n"
+    return text
+
+
+def without_volatile_fields(envelope: Mapping[str, Any]) -> JsonObject:
+    """Return an envelope without the fields that differ between calls: duration and plan token."""
+    found = dict(envelope)
+    if "result" in found:
+        found["result"] = _without_token(found["result"])
+    if "meta" in found:
+        found["meta"] = {k: v for k, v in found["meta"].items() if k != "duration_ms"}
+    return found
+
+
+def _without_token(result: object) -> object:
+    """Return a result without the token of a plan, which may be the only item of a stream."""
+    if is_list(result) and len(result) == 1:
+        return [_drop_token(result[0])]
+    return _drop_token(result)
+
+
+def _drop_token(plan: object) -> object:
+    if is_object(plan) and {"tool", "basis", "token"} <= plan.keys():
+        return {name: value for name, value in plan.items() if name != "token"}
+    return plan
+
+
+def normalize_next_steps(app: Tooli, envelope: Mapping[str, Any]) -> JsonObject:
+    """Return an envelope in which the command lines in `meta.next` are parsed.
+
+    Equivalent lines differ in their text: one interface builds a line from arguments, another one
+    repeats what was typed.
+    """
+    envelope = _mask_approval(envelope)
+    meta = dict(envelope.get("meta", {}))
+    if "next" in meta:
+        steps = [{**step, "argv": _parse_argv(app, step["argv"])} for step in meta["next"]]
+        meta["next"] = steps
+    if "truncated" in meta:  # a command line writes the whole result to a new file each time
+        meta["truncated"] = {k: v for k, v in meta["truncated"].items() if k != "full"}
+    return {**envelope, "meta": meta} if meta else dict(envelope)
+
+
+def _mask_approval(envelope: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Replace id and expiry of an approval request, which differ for each call."""
+    error: JsonObject = envelope.get("error") or {}
+    details: JsonObject = error.get("details") or {}
+    approval = details.get("approval")
+    if approval is None:
+        return envelope
+    text = json.dumps(envelope).replace(approval["id"], "ID")
+    return json.loads(text.replace(approval["expires"], "EXPIRES"))
+
+
+def _parse_argv(app: Tooli, argv: Sequence[str]) -> JsonObject:
+    line = parse_command_line(app.tree(), argv[1:], lambda param, argv: argv)
+    arguments = {
+        name: list(value.texts) if isinstance(value, RawText) else value
+        for name, value in sorted(line.arguments.items())
+    }
+    options = {
+        name: str(option_value)
+        for name, option_value in sorted(line.options.items())
+        if name != "output"
+    }
+    return {"path": list(line.path), "arguments": arguments, "options": options}
+
+
+# ------------------------------------------------------------------ examples
 
 _FILE_MESSAGES = (
     *("does not exist", "cannot be read", "is a file", "is a directory"),
@@ -137,3 +245,16 @@ def _compare(found: str, path: Path, update: bool) -> None:
         raise AssertionError(f"There is no snapshot {path} yet. {hint}")
     difference = diff(path.read_text(encoding="utf-8"), found, str(path), "now")
     assert not difference, f"{path} has changed. {hint}\n{difference}"
+
+
+def format_json(value: object) -> str:
+    """Return a value as indented JSON."""
+    return json.dumps(value, indent=2, ensure_ascii=False) + "\n"
+
+
+def diff(expected: str, found: str, one: str, other: str) -> str:
+    """Return a unified diff; empty if the values are equal."""
+    lines = difflib.unified_diff(
+        expected.splitlines(keepends=True), found.splitlines(keepends=True), one, other, n=4
+    )
+    return "".join(lines)

@@ -19,7 +19,7 @@ from tests.integration import outside
 from tooli import Output, StdinOr, Tooli
 from tooli.execution.sandbox.sandbox_runner import detect_sandbox_support
 from tooli.testing import Case, assert_parity
-from tooli.testing.parity import interfaces
+from tooli.testing.app_interfaces import interfaces
 
 
 class Job(pydantic.BaseModel):

@@ -20,7 +20,7 @@ from tooli.mcp.sdk_server import make_server
 from tooli.mcp.service import McpService
 from tooli.mcp.stdio_server import StdioServer
 from tooli.pipeline.stdout_capture import route_stdout
-from tooli.testing.server_interfaces import MemoryTransport
+from tooli.testing.app_interfaces import MemoryTransport
 
 VERSIONS = [HANDSHAKE_VERSION, STATELESS_VERSION]
 

@@ -16,8 +16,8 @@ from tooli.mcp.http_transport import McpEndpoint
 from tooli.mcp.stdio_transport import to_json
 from tooli.pipeline.stdout_capture import route_stdout
 from tooli.testing import Case
-from tooli.testing.parity import without_volatile_fields
-from tooli.testing.server_interfaces import HandshakeInterface, StatelessInterface
+from tooli.testing.app_interfaces import HandshakeInterface, StatelessInterface
+from tooli.testing.assertions import without_volatile_fields
 
 CASES = [pytest.param(c, id=_name(r, c)) for r, c in ALL if c.argv is None and "mcp" not in c.skip]
 

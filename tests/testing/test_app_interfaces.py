@@ -1,4 +1,4 @@
-"""The interfaces of the parity tests that use a server: requests, answers, envelopes."""
+"""The interfaces: registration, requests, answers, envelopes."""
 
 from __future__ import annotations
 
@@ -9,9 +9,19 @@ import pytest
 from tests.testing.shop import make_app
 
 from tooli.mcp.protocol import ENVELOPE_KEY, META_KEY
-from tooli.testing import Case, HandshakeInterface, HttpInterface, StatelessInterface
-from tooli.testing.parity import Interface
-from tooli.testing.server_interfaces import (
+from tooli.testing import (
+    Case,
+    HandshakeInterface,
+    HttpInterface,
+    Interface,
+    InterfaceResponse,
+    StatelessInterface,
+    app_interfaces,
+    assert_parity,
+    interfaces,
+    register_interface,
+)
+from tooli.testing.app_interfaces import (
     HttpLinesInterface,
     HttpResponse,
     MemoryTransport,
@@ -22,6 +32,30 @@ from tooli.testing.server_interfaces import (
 )
 
 SERVERS = (HttpInterface, HandshakeInterface, StatelessInterface)
+
+# ------------------------------------------------------------------ registration
+
+
+def test_every_interface() -> None:
+    names = [each.name for each in interfaces(make_app())]
+    python, lines = ["call", "acall", "stream", "astream"], ["cli", "jsonl", "typer"]
+    assert names == [*python, *lines, "http", "http-lines", "mcp", "mcp-stateless"]
+
+
+def test_register_interface(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(app_interfaces, "_INTERFACES", list(app_interfaces._INTERFACES))
+
+    @register_interface
+    class Wrong(Interface):
+        name, surface = "wrong", "wrong"
+
+        def send_case(self, case: Case) -> InterfaceResponse:
+            return InterfaceResponse({"ok": True, "result": "nonsense"}, 0)
+
+    with pytest.raises(AssertionError, match=r"\+\+\+ wrong"):
+        assert_parity(make_app(), Case("count", {"n": 1}))
+    assert_parity(make_app(), Case("count", {"n": 1}, skip={"wrong": "it is"}))
+
 
 # ------------------------------------------------------------------ HTTP
 

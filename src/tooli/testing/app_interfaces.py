@@ -1,6 +1,12 @@
-"""The interfaces of the parity tests that use a server: HTTP, and MCP in both generations.
+"""The interfaces of an app. Each one sends a Case and returns an InterfaceResponse.
 
-They send a case to the ASGI app without a network, and to the stdio server without a process.
+    Case ─┬▶ app.call, acall, stream, astream ─────────┐
+          ├▶ command line, parsed by tooli or by Typer ┼▶ InterfaceResponse
+          └▶ HTTP, MCP in both generations ────────────┘
+
+The caller has no influence on the answers: the program always has the name of the app, and the
+environment has no variables of an agent. HTTP sends a case to the ASGI app without a network. MCP
+sends it to the stdio server without a process.
 """
 
 from __future__ import annotations
@@ -8,13 +14,15 @@ from __future__ import annotations
 import asyncio
 import json
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import urlencode
 
-from tooli.core._hot_tables import HTTP_OPTIONS, OPTION_KINDS
-from tooli.core.event_loop import run_awaitable
+from tooli.core._hot_tables import HTTP_OPTIONS, OPTION_KINDS, RESULT_OPTIONS, RUN_OPTIONS
+from tooli.core.call import RedactionPolicy
+from tooli.core.event_loop import iterate_async, run_awaitable
 from tooli.core.record import Record
 from tooli.describe.mcp_tools import is_result_wrapped
+from tooli.errors import ToolError
 from tooli.mcp.protocol import (
     CAPABILITIES_KEY,
     ENVELOPE_KEY,
@@ -25,20 +33,244 @@ from tooli.mcp.protocol import (
 )
 from tooli.mcp.stdio_server import StdioServer
 from tooli.mcp.stdio_transport import StdioTransport, from_json, to_json
+from tooli.pipeline.input_errors import build_argv
+from tooli.pipeline.present import ItemPresenter
 from tooli.pipeline.stdout_capture import route_stdout
-from tooli.testing.parity import Interface, InterfaceResponse, as_items, register_interface
+from tooli.testing.command_runner import app_name, invoke, invoke_callable
 from tooli.text.json_encoder import encode
 from tooli.text.jsonable import is_object, to_jsonable
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Mapping
+    from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
     from typing import ClassVar
 
     from tooli.app import Tooli
     from tooli.core.protocols import JsonObject
     from tooli.core.tool import Tool
+    from tooli.pipeline.prepared_call import TooliResult
     from tooli.serving import AsgiApp, Message
-    from tooli.testing.parity import Case
+    from tooli.testing.command_runner import CommandResult
+
+
+class Case(Record):
+    """One request, independent of an interface.
+
+    Args:
+        tool: The command.
+        arguments: Python values, in the order of the parameters.
+        options: Options of the framework, such as `{"yes": True}`.
+        argv: Command line arguments that other interfaces cannot express, such as an option
+            without its value. The case then runs on the command line only.
+        skip: Names of interfaces, or of whole surfaces, with the reason why they differ.
+    """
+
+    tool: str
+    arguments: Mapping[str, Any] = {}
+    options: Mapping[str, Any] = {}
+    argv: Sequence[str] | None = None
+    skip: Mapping[str, str] = {}
+
+
+class InterfaceResponse(Record):
+    """The answer of an interface as JSON types, and the exit code if the interface has one."""
+
+    envelope: JsonObject
+    exit_code: int | None = None
+
+
+class Interface:
+    """Base class of an interface: a way to call an app with a Case."""
+
+    name: ClassVar[str]
+    surface: ClassVar[str]
+    accepts_argv: ClassVar[bool] = False
+    streams: ClassVar[bool] = False  # returns items, and no metadata
+
+    def __init__(self, app: Tooli) -> None:
+        self.app = app
+
+    def send_case(self, case: Case) -> InterfaceResponse:
+        """Send a case and return the answer."""
+        raise NotImplementedError
+
+    def skip_reason(self, case: Case) -> str | None:
+        """Return why a case is skipped, or None."""
+        if case.argv is not None and not self.accepts_argv:
+            return "it takes values, not command line arguments"
+        return case.skip.get(self.name) or case.skip.get(self.surface)
+
+
+_INTERFACES: list[type[Interface]] = []
+
+InterfaceType = TypeVar("InterfaceType", bound=type[Interface])
+
+
+def register_interface(interface_class: InterfaceType) -> InterfaceType:
+    """Register an interface class, which every parity test then uses."""
+    _INTERFACES.append(interface_class)
+    return interface_class
+
+
+def interfaces(app: Tooli) -> list[Interface]:
+    """Return every interface of the app."""
+    return [kind(app) for kind in _INTERFACES]
+
+
+def as_items(envelope: Mapping[str, Any]) -> JsonObject:
+    """Return an envelope as a stream reports it: items or an error, without metadata."""
+    if not envelope["ok"]:
+        return {"ok": False, "error": envelope["error"]}
+    result = envelope.get("result", [])
+    return {"ok": True, "result": result if isinstance(result, list) else [result]}
+
+
+# ------------------------------------------------------------------ Python
+
+
+class PythonInterface(Interface):
+    """A method of the app, which has the name of the interface."""
+
+    surface: ClassVar[str] = "python"
+
+    def send_case(self, case: Case) -> InterfaceResponse:
+        """Call the tool and return its result, or its items or the error that ended them."""
+        method = getattr(self.app.options(**case.options), self.name)
+        answer = method(case.tool, **case.arguments)
+        if self.streams:
+            items = iterate_async(answer) if hasattr(answer, "__aiter__") else answer
+            return _response_from_items(items, self.app)
+        return _response_from_result(
+            run_awaitable(answer) if hasattr(answer, "__await__") else answer
+        )
+
+
+@register_interface
+class CallInterface(PythonInterface):
+    """`app.call`."""
+
+    name = "call"
+
+
+@register_interface
+class AsyncCallInterface(PythonInterface):
+    """`await app.acall`."""
+
+    name = "acall"
+
+
+@register_interface
+class StreamInterface(PythonInterface):
+    """`app.stream`."""
+
+    name, streams = "stream", True
+
+
+@register_interface
+class AsyncStreamInterface(PythonInterface):
+    """`app.astream`."""
+
+    name, streams = "astream", True
+
+
+def _response_from_result(result: TooliResult[Any]) -> InterfaceResponse:
+    code = 0 if result.error is None else result.error.to_exception().exit_code
+    return InterfaceResponse(json.loads(result.model_dump_json()), code)
+
+
+def _response_from_items(items: Iterable[object], app: Tooli) -> InterfaceResponse:
+    """Return the items, or the error that ended them, as another process would receive them."""
+    policy, received = RedactionPolicy(app._state.policy), list[object]()
+    presenter = ItemPresenter(policy)
+    try:
+        received += (json.loads(presenter.encode(item)) for item in items)
+    except ToolError as error:
+        fields = json.loads(ItemPresenter(policy, part="error").encode(error.to_dict()))
+        return InterfaceResponse({"ok": False, "error": fields}, error.exit_code)
+    return InterfaceResponse({"ok": True, "result": received}, 0)
+
+
+# ------------------------------------------------------------------ the command line
+
+
+@register_interface
+class CommandLineInterface(Interface):
+    """The command line, parsed by tooli where possible."""
+
+    name, surface, accepts_argv = "cli", "cli", True
+
+    def send_case(self, case: Case) -> InterfaceResponse:
+        """Return the envelope on stdout."""
+        done = invoke(self.app, *command_line(self.app, case), mode="json")
+        return InterfaceResponse(done.envelope, done.exit_code)
+
+
+@register_interface
+class JsonLinesInterface(Interface):
+    """The command line with `--jsonl`."""
+
+    name, surface, accepts_argv, streams = "jsonl", "cli", True, True
+
+    def send_case(self, case: Case) -> InterfaceResponse:
+        """Return the lines on stdout, or the error in the last line if the stream failed."""
+        return _response_from_lines(invoke(self.app, *command_line(self.app, case), mode="jsonl"))
+
+
+@register_interface
+class TyperInterface(Interface):
+    """The command line, parsed by Typer."""
+
+    name, surface, accepts_argv = "typer", "cli", True
+
+    def send_case(self, case: Case) -> InterfaceResponse:
+        """Return the envelope on stdout."""
+        from typer.main import get_command
+
+        argv, program = command_line(self.app, case), app_name(self.app)
+        command = get_command(self.app)
+        done = invoke_callable(
+            lambda: command.main(argv, prog_name=program), (program, *argv), mode="json"
+        )
+        return InterfaceResponse(done.envelope, done.exit_code)
+
+
+def _response_from_lines(command_result: CommandResult) -> InterfaceResponse:
+    lines = command_result.lines
+    if not command_result.ok:
+        return InterfaceResponse(
+            {"ok": False, "error": lines[-1]["error"]}, command_result.exit_code
+        )
+    return InterfaceResponse({"ok": True, "result": lines}, command_result.exit_code)
+
+
+def command_line(app: Tooli, case: Case) -> list[str]:
+    """Return the arguments of the command line for a case, without the program."""
+    tool = app.find(case.tool)
+    if tool is None:
+        return [*_flags(case.options, ()), *case.tool.split("."), *(case.argv or ())]
+    path = () if app.tree().only_command is not None else tool.path
+    own_flags = [flag for param in tool.params for flag in (*param.flags, *param.negations)]
+    unknown_flags = [
+        f"--{name.replace('_', '-')}={value}"
+        for name, value in case.arguments.items()
+        if name not in tool.param_names
+    ]
+    argv = build_argv(tool, case.arguments) if case.argv is None else case.argv
+    return [*path, *_flags(case.options, own_flags), *unknown_flags, *argv]
+
+
+def _flags(options: Mapping[str, Any], own_flags: Sequence[str]) -> list[str]:
+    flags: list[str] = []
+    for name, value in options.items():
+        is_response_format = name in ("detailed", "concise")
+        flag = "--response-format" if is_response_format else f"--{name.replace('_', '-')}"
+        if flag in own_flags:
+            flag = f"--tooli-{flag[2:]}"
+        if name in RESULT_OPTIONS or name in RUN_OPTIONS:
+            flags.append(f"{flag}={value}")
+            continue
+        tokens = [flag, name] if is_response_format else [flag]
+        flags += tokens * int(value)
+    return flags
 
 
 # ------------------------------------------------------------------ HTTP
