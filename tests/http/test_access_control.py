@@ -216,7 +216,7 @@ async def test_the_scopes_are_the_tokens(settings, token: bytes, status: int) ->
 async def test_each_of_several_tokens_is_a_caller_of_its_own(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(rate_limit, "_limiter", None)
+    monkeypatch.setattr(rate_limit, "_limiter", rate_limit.RateLimiter())
     monkeypatch.setenv("TOOLI_RATE_LIMIT", "1/hour")
     api = make(tokens={"a": ["x"], "b": ["x"]}, token="shared")
     for token in (b"a", b"b", b"shared"):

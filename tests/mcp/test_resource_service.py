@@ -101,7 +101,7 @@ async def test_completions_are_redacted(mode: Any) -> None:
 
 
 async def test_completions_count_towards_the_rate_limit(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(rate_limit, "_limiter", None)
+    monkeypatch.setattr(rate_limit, "_limiter", rate_limit.RateLimiter())
     monkeypatch.setenv("TOOLI_RATE_LIMIT", "2/hour")
     app, asked = letters()
     prompt = types.PromptReference(name="letter")

@@ -1,22 +1,109 @@
-"""Limit how often a caller may run a command on a server."""
+"""Limit how often a caller may run a command on a server.
+
+The recent calls of each caller to each command are counted in this process, in moving windows. The
+windows have a maximum size in total. The callers that have been idle the longest are dropped.
+"""
 
 from __future__ import annotations
 
+from array import array
+from bisect import bisect_right
 from ipaddress import IPv6Address, ip_network
 from math import ceil
+from threading import Lock
+from time import monotonic
 
-from tooli.errors import DependencyError, Suggestion, TemporaryError
-from tooli.storage.rate_limiter import RateLimiter
+from tooli.errors import Suggestion, TemporaryError
 
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
-    from collections.abc import Generator
+    from collections.abc import Generator, Sequence
 
     from tooli.core.call import Call, Caller, Outcome, Stage
     from tooli.pipeline import StageContext
 
-_limiter: RateLimiter | None = None
+MAX_WINDOWS = 65_536
+MAX_RECORDED_CALLS = 500_000
+"""Maximum number of windows, one per caller and command, and of calls in all of them."""
+_EVICTION_DIVISOR = 8  # one eighth is dropped at a time, so that eviction is rare
+_UNIT_SECONDS = {"second": 1, "minute": 60, "hour": 3600, "day": 86_400}
+
+
+class _RateWindow:
+    """The times of a caller's calls, oldest first, and how many are allowed in how many seconds."""
+
+    __slots__ = ("limit", "seconds", "timestamps")
+
+    def __init__(self, rate: str) -> None:
+        count, _, unit = rate.partition("/")
+        self.limit, self.seconds = int(count), _UNIT_SECONDS[unit]
+        self.timestamps: array[float] = array("d")
+
+    def discard_expired(self, now: float) -> int:
+        """Drop expired calls; return how many there were."""
+        expired = bisect_right(self.timestamps, now - self.seconds)
+        del self.timestamps[:expired]
+        return expired
+
+    def seconds_until_allowed(self, now: float) -> float:
+        """Return the seconds to wait before the next call; 0 if it is allowed now."""
+        if len(self.timestamps) < self.limit:
+            return 0.0
+        return max(self.timestamps[0] + self.seconds - now, 0.001)
+
+
+class RateLimiter:
+    """Decides whether a caller has reached a rate limit."""
+
+    def __init__(self) -> None:
+        self._lock = Lock()
+        self._windows: dict[tuple[str, ...], _RateWindow] = {}  # the most recently used last
+        self._count = 0
+
+    def hit(self, rates: Sequence[str], *identifiers: str) -> tuple[float, str]:
+        """Count a call if every rate allows it.
+
+        Returns 0 and "" if the call is allowed; otherwise the seconds to wait and the rate that
+        requires it. A call that is not allowed counts for no rate.
+        """
+        with self._lock:
+            now = monotonic()
+            windows = {rate: self._get_window(rate, identifiers, now) for rate in rates}
+            waits = [(window.seconds_until_allowed(now), rate) for rate, window in windows.items()]
+            longest = max(waits, default=(0.0, ""))
+            if longest[0]:
+                return longest
+            for rate, window in windows.items():
+                key = (rate, *identifiers)
+                self._windows.pop(key, None)
+                self._windows[key] = window
+                window.timestamps.append(now)
+                self._count += 1
+            if len(self._windows) > MAX_WINDOWS or self._count > MAX_RECORDED_CALLS:
+                self._evict(now)
+        return 0.0, ""
+
+    def _get_window(self, rate: str, identifiers: tuple[str, ...], now: float) -> _RateWindow:
+        window = self._windows.get((rate, *identifiers)) or _RateWindow(rate)
+        self._count -= window.discard_expired(now)
+        return window
+
+    def _evict(self, now: float) -> None:
+        """Drop empty windows, then the least recently used ones, but never the latest one."""
+        for key, window in list(self._windows.items()):
+            self._count -= window.discard_expired(now)
+            if not window.timestamps:
+                del self._windows[key]
+        max_windows = MAX_WINDOWS - MAX_WINDOWS // _EVICTION_DIVISOR
+        max_calls = MAX_RECORDED_CALLS - MAX_RECORDED_CALLS // _EVICTION_DIVISOR
+        for key in list(self._windows)[:-1]:
+            if len(self._windows) <= max_windows and self._count <= max_calls:
+                break
+            self._count -= len(self._windows.pop(key).timestamps)
+
+
+_limiter = RateLimiter()
 
 
 def limit_rate(context: StageContext) -> Stage | None:
@@ -30,26 +117,12 @@ def limit_rate(context: StageContext) -> Stage | None:
     rates = [rate for rate in dict.fromkeys(limits) if rate is not None]
 
     def check_rate(call: Call) -> Generator[Call, Outcome, Outcome]:
-        limiter, caller_key = _get_limiter(), _caller_key(call.caller)
-        wait, rate = limiter.hit(rates, caller_key, call.tool.id)
+        wait, rate = _limiter.hit(rates, _caller_key(call.caller), call.tool.id)
         if wait:
             raise _rate_limit_error(call, rate, wait)
         return (yield call)
 
     return check_rate
-
-
-def _get_limiter() -> RateLimiter:
-    global _limiter
-    if _limiter is None:
-        try:
-            _limiter = RateLimiter()
-        except ImportError:
-            raise DependencyError(
-                "A rate limit is set, but the package `limits` is not installed.",
-                suggestion=Suggestion("fix", "Run: pip install 'tooli[http]'"),
-            ) from None
-    return _limiter
 
 
 def _caller_key(caller: Caller) -> str:
