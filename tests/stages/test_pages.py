@@ -13,13 +13,13 @@ from tests.stages.stage_calls import make_call, pass_through
 
 from tooli import Context, DefinitionError, Page, Tooli
 from tooli.core.call import Call, Failed, Ok
+from tooli.describe.sections import estimate_tokens
 from tooli.errors import InternalError
 from tooli.records.call_options import read_result_options
 from tooli.stages.pages import limit_size
 from tooli.stages.record_selection import open_record_flow
 from tooli.storage import page_window
 from tooli.testing import invoke
-from tooli.text.tokens import estimate_tokens
 
 
 def make(records: list[Any]) -> Tooli:

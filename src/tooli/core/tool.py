@@ -374,6 +374,8 @@ class Limits(Record):
 
 
 MAX_TIMEOUT_SECONDS = 10_000_000.0
+BYTES_PER_TOKEN = 3
+"""Assumed bytes per token. Real tokenizers average more, so estimates tend to be too high."""
 _RATE_UNITS = ("second", "minute", "hour", "day")
 _MAX_RATE_CALLS = 10_000  # in one window; the limiter stores each call
 

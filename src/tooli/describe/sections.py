@@ -8,13 +8,12 @@ from __future__ import annotations
 from hashlib import sha256
 
 from tooli.core.record import Record
-from tooli.core.tool import ListOf, PathShape, unwrap_optional
+from tooli.core.tool import BYTES_PER_TOKEN, ListOf, PathShape, unwrap_optional
 from tooli.describe.agent_help import render_usage
 from tooli.describe.markdown import bullets, code, fence, link, sentence, single_line
 from tooli.describe.schema_text import format_type, object_properties, sample_argv
 from tooli.errors import EXIT_CODES, shell_quote
 from tooli.schema.json_schema import output_schema
-from tooli.text.tokens import estimate_tokens
 
 TYPE_CHECKING = False
 
@@ -63,6 +62,11 @@ def _import_path(app: ToolSource) -> str | None:
 
 
 # ------------------------------------------------------------------ names
+
+
+def estimate_tokens(text: str) -> int:
+    """Return an estimate of the number of tokens in a text. It tends to be too high."""
+    return -(-len(text.encode("utf-8", "surrogatepass")) // BYTES_PER_TOKEN)
 
 
 def command_title(tool: Tool) -> str:

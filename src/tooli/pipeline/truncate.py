@@ -12,6 +12,7 @@ texts and lists are cut at the end, and every part keeps its type.
 from __future__ import annotations
 
 from tooli.core.call import Ok
+from tooli.core.tool import BYTES_PER_TOKEN
 from tooli.pipeline.input_errors import build_argv
 from tooli.pipeline.present import ItemPresenter, find_cut, measure_envelope
 from tooli.records.call_options import resolve_result_options
@@ -20,7 +21,6 @@ from tooli.schema.convert import Converted
 from tooli.storage.state_files import write_overflow
 from tooli.text.json_encoder import encode
 from tooli.text.jsonable import is_list, is_object, to_jsonable
-from tooli.text.tokens import BYTES_PER_TOKEN
 
 TYPE_CHECKING = False
 

@@ -17,9 +17,8 @@ from tooli.core._hot_tables import (
 )
 from tooli.core.call import Options, Problem
 from tooli.core.record import Record
-from tooli.core.tool import parse_timeout
+from tooli.core.tool import BYTES_PER_TOKEN, parse_timeout
 from tooli.text.jsonable import is_list
-from tooli.text.tokens import BYTES_PER_TOKEN
 
 TYPE_CHECKING = False
 
