@@ -52,7 +52,7 @@ if TYPE_CHECKING:
     from tooli.pipeline.prepared_call import TooliResult
     from tooli.providers.local import CommandGroup
     from tooli.python_api import PythonSurface
-    from tooli.storage.failure_history import MemoryFailureHistory
+    from tooli.storage.state_files import MemoryFailureHistory
 
     F = TypeVar("F", bound=Callable[..., object])
     S = TypeVar("S", bound=Stage)

@@ -208,4 +208,4 @@ def test_session_without_failures_loads_nothing_heavy(app: Path, tmp_path: Path)
     _, out, modules = run(app, "greet", "Ada", "--json", **env)
     assert json.loads(out)["result"] == "Ada"
     assert not modules & (HEAVY | {"threading", "hashlib", "tooli.core.call_fingerprint"})
-    assert "tooli.storage.failure_history" in modules
+    assert "tooli.storage.state_files" in modules

@@ -23,7 +23,7 @@ from tooli.stages.repeated_failures import (
     digest_call,
     record_failure,
 )
-from tooli.storage import failure_history
+from tooli.storage import state_files
 
 ONE = StateError("Always the same object.", details={"kept": 1})
 
@@ -85,7 +85,7 @@ def calls() -> Calls:
 @pytest.fixture
 def now(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     clock = [1e9]
-    monkeypatch.setattr(failure_history, "time", lambda: clock[0])
+    monkeypatch.setattr(state_files, "time", lambda: clock[0])
     monkeypatch.setattr(repeated_failures, "time", lambda: clock[0])
     return clock
 
@@ -178,9 +178,9 @@ def test_each_server_has_its_own_history(calls: Calls) -> None:
 
 
 def test_size_of_the_history_is_limited(calls: Calls, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(failure_history, "MAX_MEMORY_FAILURES", 5)
-    memory = failure_history.MemoryFailureHistory()
-    failure = failure_history.RepeatedFailure("m", "w", 1, 0.0, {})
+    monkeypatch.setattr(state_files, "MAX_MEMORY_FAILURES", 5)
+    memory = state_files.MemoryFailureHistory()
+    failure = state_files.RepeatedFailure("m", "w", 1, 0.0, {})
     for i in range(100):
         memory.record_failure(f"session {i}", "tool", failure)
     assert len(memory._failures) == 5
@@ -267,22 +267,20 @@ def test_server_does_not_stat_text_arguments(calls: Calls, monkeypatch: pytest.M
     assert seen == []
 
 
-def test_failure_file_keeps_the_latest_failures(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The file has a maximum size, and long messages in any script count in bytes."""
+def test_failure_file_keeps_long_failures(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The longest messages of as many tools as possible fit in the file."""
     monkeypatch.setenv("TOOLI_STATE_DIR", str(tmp_path))
-    files = failure_history.FileFailureHistory()
+    files = state_files.FileFailureHistory()
     told = {"code": "E3000", "message": "\U0001f600" * 500, "blocks": True}
-    for number in range(failure_history.MAX_TOOLS_PER_SESSION):
-        files.record_failure(
-            "me", f"tool{number}", failure_history.RepeatedFailure("m", "w", 1, time.time(), told)
-        )
+    for number in range(state_files.MAX_TOOLS_PER_SESSION + 1):
+        failure = state_files.RepeatedFailure("m", "w", 1, time.time(), told)
+        files.record_failure("me", f"tool{number}", failure)
         for latest in range(max(0, number - 5), number + 1):
             assert files.last_failure("me", f"tool{latest}") is not None
     assert files.last_failure("me", "tool0") is None
+    assert files.last_failure("me", "tool1") is not None
     (kept,) = (tmp_path / "loops").iterdir()
-    assert kept.stat().st_size <= failure_history._MAX_FILE_BYTES
+    assert kept.stat().st_size <= state_files._MAX_FAILURES_BYTES
 
 
 class TestStages:

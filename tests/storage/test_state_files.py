@@ -1,4 +1,4 @@
-"""The state directory, marker files, overflow files, and the first call of a session."""
+"""The state directory: marker files, overflow files, first calls and repeated failures."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import stat
 import subprocess
 import sys
 from pathlib import Path
+from time import time
 from typing import Any
 
 import pytest
@@ -15,7 +16,11 @@ from tests.integration.outside import environment
 
 from tooli.storage import state_files
 from tooli.storage.state_files import (
+    FAILURE_RETENTION_SECONDS,
     SESSION_RETENTION_SECONDS,
+    FileFailureHistory,
+    MemoryFailureHistory,
+    RepeatedFailure,
     claim_once,
     get_state_dir,
     is_first_call,
@@ -200,3 +205,110 @@ def test_state_dir_on_windows(monkeypatch: pytest.MonkeyPatch) -> None:
     found = state_files.get_state_dir()
     monkeypatch.undo()
     assert found == "/local/tooli"
+
+
+# ------------------------------------------------------------------ repeated failures
+
+NOW = time() - 1.0
+
+
+@pytest.fixture
+def failures_dir(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("TOOLI_STATE_DIR", str(tmp_path))
+    return tmp_path / "loops"
+
+
+def failure(count: int = 1, failed_at: float = NOW, **error: Any) -> RepeatedFailure:
+    return RepeatedFailure("call", "error", count, failed_at, error)
+
+
+def session_file(folder: Path) -> Path:
+    (file,) = folder.iterdir()
+    return file
+
+
+@pytest.mark.usefixtures("failures_dir")
+@pytest.mark.parametrize("history_class", [MemoryFailureHistory, FileFailureHistory])
+class TestFailureHistory:
+    def test_last_failure_replaces_earlier_ones(self, history_class: Any) -> None:
+        history = history_class()
+        assert history.last_failure("s", "a.t") is None
+        history.record_failure("s", "a.t", failure(1))
+        history.record_failure("s", "a.t", failure(2, code="E1"))
+        assert history.last_failure("s", "a.t") == failure(2, code="E1")
+        assert history.last_failure("s", "a.other") is None
+        assert history.last_failure("other", "a.t") is None
+
+    def test_success_forgets_the_failure(self, history_class: Any) -> None:
+        history = history_class()
+        history.record_failure("s", "a.t", failure())
+        history.record_failure("s", "a.u", failure())
+        history.forget("s", "a.t")
+        history.forget("s", "a.t")
+        assert history.last_failure("s", "a.t") is None
+        assert history.last_failure("s", "a.u") == failure()
+
+    @pytest.mark.parametrize("age", [FAILURE_RETENTION_SECONDS, -3600.0])
+    def test_expired_failure_is_ignored(self, history_class: Any, age: float) -> None:
+        history = history_class()
+        history.record_failure("s", "a.t", failure(failed_at=NOW - age))
+        assert history.last_failure("s", "a.t") is None
+
+
+def test_memory_for_failures_is_limited(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(state_files, "MAX_MEMORY_FAILURES", 2)
+    history = MemoryFailureHistory()
+    for session in "abc":
+        history.record_failure(session, "t", failure())
+    assert [history.last_failure(session, "t") is None for session in "abc"] == [True, False, False]
+
+
+@pytest.mark.usefixtures("failures_dir")
+class TestFailureFiles:
+    def test_file_is_private_and_deleted_when_empty(self, failures_dir: Path) -> None:
+        history = FileFailureHistory()
+        history.record_failure("s", "a.t", failure())
+        assert session_file(failures_dir).stat().st_mode & 0o777 == 0o600
+        history.forget("s", "a.t")
+        assert list(failures_dir.iterdir()) == []
+
+    @pytest.mark.parametrize(
+        "data",
+        [
+            b"",
+            b"{",
+            b"[]",
+            b'{"a.t": 1}',
+            b'{"a.t": ["call", "error", "1", 1.0, {}]}',
+            b"[" * 50_000,
+        ],
+    )
+    def test_invalid_file_has_no_failures(self, failures_dir: Path, data: bytes) -> None:
+        history = FileFailureHistory()
+        history.record_failure("s", "a.t", failure())
+        session_file(failures_dir).write_bytes(data)
+        assert history.last_failure("s", "a.t") is None
+        history.record_failure("s", "a.t", failure(3))
+        assert history.last_failure("s", "a.t") == failure(3)
+
+    def test_number_of_tools_is_limited(
+        self, failures_dir: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(state_files, "MAX_TOOLS_PER_SESSION", 2)
+        for tool in "abc":
+            FileFailureHistory().record_failure("s", tool, failure())
+        assert list(json.loads(session_file(failures_dir).read_text())) == ["b", "c"]
+
+    def test_expired_files_are_deleted(self, failures_dir: Path) -> None:
+        history = FileFailureHistory()
+        history.record_failure("old", "t", failure())
+        os.utime(session_file(failures_dir), (NOW - FAILURE_RETENTION_SECONDS,) * 2)
+        history.record_failure("new", "t", failure())
+        assert history.last_failure("old", "t") is None
+
+    def test_unwritable_folder_is_ignored(self, tmp_path: Path) -> None:
+        (tmp_path / "loops").write_text("a file")
+        history = FileFailureHistory()
+        history.record_failure("s", "t", failure())
+        history.forget("s", "t")
+        assert history.last_failure("s", "t") is None

@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from tooli.core.tool import Behavior, Tool
     from tooli.pipeline.prepared_call import TooliResult
     from tooli.providers.local import CommandGroup
-    from tooli.storage.failure_history import MemoryFailureHistory
+    from tooli.storage.state_files import MemoryFailureHistory
 
     F = TypeVar("F", bound=Callable[..., object])
 

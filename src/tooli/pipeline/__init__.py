@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from tooli.core.app_state import AppState
     from tooli.core.call import Call, Caller, Options, Outcome, Stage
     from tooli.core.tool import Tool
-    from tooli.storage.failure_history import MemoryFailureHistory
+    from tooli.storage.state_files import MemoryFailureHistory
 
     StageRow: TypeAlias = tuple[str, str, tuple[str, ...], tuple[str, ...]]
     """Name, location, `when`, `unless`.

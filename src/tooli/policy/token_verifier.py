@@ -22,6 +22,7 @@ from typing import Generic, TypeVar
 
 from tooli.core.record import Record
 from tooli.errors import AuthError, InputError, Suggestion
+from tooli.storage.state_files import UnusableFile, read_regular_file
 from tooli.text.jsonable import is_list, is_object
 
 TYPE_CHECKING = False
@@ -69,10 +70,6 @@ class TokenRejected(Exception):  # noqa: N818
 
     The message completes the sentence "The token …". It contains no part of the token.
     """
-
-
-class UnusableFile(Exception):  # noqa: N818
-    """A file cannot be used. The message says why."""
 
 
 class UnsupportedKey(UnusableFile):
@@ -183,24 +180,6 @@ class _TrustedFile(Generic[T]):
 def _file_state(found: os.stat_result) -> tuple[int, ...]:
     """Return the metadata that shows whether a file has changed."""
     return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns, found.st_mode
-
-
-def read_regular_file(path: str, max_bytes: int) -> tuple[bytes, int]:
-    """Return content and mode of a regular file. Never blocks on a pipe."""
-    file = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
-    try:
-        mode = os.fstat(file).st_mode
-        if mode & 0o170000 != 0o100000:
-            raise UnusableFile("it is not a regular file")
-        chunks: list[bytes] = []
-        while (chunk := os.read(file, max_bytes + 1)) and sum(map(len, chunks)) <= max_bytes:
-            chunks.append(chunk)
-    finally:
-        os.close(file)
-    data = b"".join(chunks)
-    if len(data) > max_bytes:
-        raise UnusableFile("it is too large")
-    return data, mode
 
 
 def parse_tokens(data: bytes) -> list[tuple[bytes, Identity]]:

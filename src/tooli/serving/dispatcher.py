@@ -17,7 +17,7 @@ from tooli.errors import InputError, Suggestion, TemporaryError
 from tooli.pipeline.input_errors import missing_command_error, unknown_command_error
 from tooli.pipeline.prepared_call import PreparedCall
 from tooli.pipeline.present import present
-from tooli.storage.failure_history import MemoryFailureHistory
+from tooli.storage.state_files import MemoryFailureHistory
 from tooli.text.jsonable import is_object
 
 TYPE_CHECKING = False

@@ -17,8 +17,8 @@ from tooli.core.call import Failed, Ok
 from tooli.core.tool import Handle, is_path, unwrap_optional
 from tooli.pipeline.present import present_text
 from tooli.schema.convert import Converted, RawText
-from tooli.storage.failure_history import (
-    RETENTION_SECONDS,
+from tooli.storage.state_files import (
+    FAILURE_RETENTION_SECONDS,
     FileFailureHistory,
     RepeatedFailure,
 )
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from tooli.core.protocols import JsonObject
     from tooli.errors import ToolError
     from tooli.pipeline import StageContext
-    from tooli.storage.failure_history import MemoryFailureHistory
+    from tooli.storage.state_files import MemoryFailureHistory
 
 WARN_AT, BLOCK_AT, ASK_HUMAN_AT = 3, 5, 8
 """Failure counts at which the error warns, the call is blocked, and a human should be asked."""
@@ -303,7 +303,7 @@ def _blocked_error(call: Call, failure: RepeatedFailure) -> ToolError:
     from tooli.errors import Suggestion, ToolRuntimeError
 
     last_error = {"code": failure.error.get("code"), "message": failure.error.get("message")}
-    minutes = int(RETENTION_SECONDS // 60)
+    minutes = int(FAILURE_RETENTION_SECONDS // 60)
     return ToolRuntimeError(
         f"{call.tool.name} was not run: the same call has failed {BLOCK_AT - 1} times in the "
         f"same way ({last_error['code']}).",

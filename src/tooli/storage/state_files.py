@@ -1,4 +1,4 @@
-"""Files in the user's state directory: location, safe names, single-use markers, large results.
+"""Files in the user's state directory: single-use markers, large results, repeated failures.
 
 A marker is an empty file that records a single event, for example that a token was used or that a
 session made its first call. Only one of several processes can create the file, so no database is
@@ -6,24 +6,41 @@ needed.
 
 An overflow file contains a whole result that was too large to return. The oldest overflow files are
 deleted when there are too many.
+
+The last failure of each tool in a session is remembered. A server keeps a limited number of them in
+memory. On the command line each call is a new process, so each session with failures has a small
+file. If the file cannot be written, the failure is not remembered, and the call is not affected.
 """
 
 from __future__ import annotations
 
 import os
+from _thread import allocate_lock
 from time import time
+
+from tooli.core.record import Record
 
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
+    from typing import Any
 
+    from tooli.core.protocols import JsonObject
+
+FAILURE_RETENTION_SECONDS = 600.0
+"""Seconds for which a failure is remembered."""
+MAX_MEMORY_FAILURES, MAX_TOOLS_PER_SESSION = 2048, 32
+"""Maximum number of failures in memory, and in the file of one session."""
+_MAX_FAILURES_BYTES = 1 << 18
+"""Maximum size of a session's file, more than `MAX_TOOLS_PER_SESSION` failures need."""
 SESSION_RETENTION_SECONDS = 30 * 24 * 3600
 """Seconds for which the first call of a session is remembered."""
 MAX_OVERFLOW_FILES = 40
 """Maximum number of overflow files. The oldest ones are deleted."""
 MAX_OVERFLOW_BYTES = 256 << 20
 """Maximum size of all overflow files together."""
+_BINARY = getattr(os, "O_BINARY", 0)
 _PURGE_ONE_IN = 61
 """One in this many marker names triggers a purge.
 
@@ -68,6 +85,46 @@ def is_first_call(app: str, session: str) -> bool:
         return claim_once(folder, safe_file_name(session), SESSION_RETENTION_SECONDS)
     except OSError:
         return False
+
+
+# ------------------------------------------------------------------ private files
+
+
+class UnusableFile(Exception):  # noqa: N818
+    """A file cannot be used. The message says why."""
+
+
+def read_regular_file(path: str, max_bytes: int, flags: int = 0) -> tuple[bytes, int]:
+    """Return content and mode of a regular file. Never blocks on a pipe.
+
+    Raises:
+        UnusableFile: it is not a regular file, or it is too large.
+        OSError: it cannot be read.
+    """
+    file = os.open(path, os.O_RDONLY | flags | getattr(os, "O_NONBLOCK", 0) | _BINARY)
+    try:
+        mode = os.fstat(file).st_mode
+        if mode & 0o170000 != 0o100000:
+            raise UnusableFile("it is not a regular file")
+        chunks: list[bytes] = []
+        while (chunk := os.read(file, max_bytes + 1)) and sum(map(len, chunks)) <= max_bytes:
+            chunks.append(chunk)
+    finally:
+        os.close(file)
+    data = b"".join(chunks)
+    if len(data) > max_bytes:
+        raise UnusableFile("it is too large")
+    return data, mode
+
+
+def write_private_file(path: str, data: bytes) -> None:
+    """Write a new file that only the user can read."""
+    file = os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY | _BINARY, 0o600)
+    try:
+        while data:
+            data = data[os.write(file, data) :]
+    finally:
+        os.close(file)
 
 
 # ------------------------------------------------------------------ marker files
@@ -176,3 +233,117 @@ def _remove(path: str) -> None:
         os.unlink(path)
     except OSError:
         pass
+
+
+# ------------------------------------------------------------------ repeated failures
+
+
+class RepeatedFailure(Record):
+    """A call that failed, and how often in a row."""
+
+    call_digest: str  # identifies the call
+    error_digest: str  # identifies the error
+    count: int
+    failed_at: float  # time of the last failure
+    error: JsonObject  # a summary of the error
+
+
+class MemoryFailureHistory:
+    """The failures of many sessions, in memory."""
+
+    def __init__(self) -> None:
+        self._lock = allocate_lock()
+        self._failures: dict[tuple[str, str], RepeatedFailure] = {}
+
+    def last_failure(self, session: str, tool: str) -> RepeatedFailure | None:
+        """Return the last failure of a tool, unless it has expired."""
+        found = self._failures.get((session, tool))
+        return found if found is not None and _is_recent(found.failed_at) else None
+
+    def record_failure(self, session: str, tool: str, failure: RepeatedFailure) -> None:
+        """Record a failure, and drop the oldest one if there are too many."""
+        with self._lock:
+            self._failures.pop((session, tool), None)
+            self._failures[session, tool] = failure
+            if len(self._failures) > MAX_MEMORY_FAILURES:
+                del self._failures[next(iter(self._failures))]
+
+    def forget(self, session: str, tool: str) -> None:
+        """Forget the failures of a tool, because it succeeded."""
+        with self._lock:
+            self._failures.pop((session, tool), None)
+
+
+class FileFailureHistory:
+    """The failures of command line sessions, in one file per session."""
+
+    def last_failure(self, session: str, tool: str) -> RepeatedFailure | None:
+        """Return the last failure of a tool, unless it has expired."""
+        return _load_failures(_session_path(session)).get(tool)
+
+    def record_failure(self, session: str, tool: str, failure: RepeatedFailure) -> None:
+        """Record a failure."""
+        path = _session_path(session)
+        failures = _load_failures(path)
+        failures.pop(tool, None)
+        latest = [*failures.items(), (tool, failure)][-MAX_TOOLS_PER_SESSION:]
+        _save_failures(path, dict(latest))
+
+    def forget(self, session: str, tool: str) -> None:
+        """Forget the failures of a tool, because it succeeded."""
+        path = _session_path(session)
+        failures = _load_failures(path)
+        if failures.pop(tool, None) is not None:
+            _save_failures(path, failures)
+
+
+def _is_recent(timestamp: float) -> bool:
+    # A time in the future counts as expired: the clock was set back.
+    return 0 <= time() - timestamp < FAILURE_RETENTION_SECONDS
+
+
+def _session_path(session: str) -> str:
+    return os.path.join(get_state_dir(), "loops", safe_file_name(session))
+
+
+def _load_failures(path: str) -> dict[str, RepeatedFailure]:
+    """Return the failures in a file that have not expired. An invalid file has none."""
+    try:
+        data = read_regular_file(path, _MAX_FAILURES_BYTES)[0]
+    except (OSError, UnusableFile):
+        return {}
+    from json import loads
+
+    try:
+        data_by_tool: Any = loads(data)
+    except (ValueError, RecursionError):
+        return {}
+    found: dict[str, RepeatedFailure] = {}
+    for tool, fields in data_by_tool.items() if data_by_tool.__class__ is dict else ():
+        if fields.__class__ is list and list(map(type, fields)) == [str, str, int, float, dict]:
+            failure = RepeatedFailure(*fields)
+            if _is_recent(failure.failed_at):
+                found[tool] = failure
+    return found
+
+
+def _save_failures(path: str, failures: dict[str, RepeatedFailure]) -> None:
+    """Replace a session's file atomically; delete it if there are no failures."""
+    from json import dumps
+
+    folder = os.path.dirname(path)
+    draft = f"{path}.{os.urandom(4).hex()}"
+    rows = {
+        tool: [getattr(failure, name) for name in RepeatedFailure.__match_args__]
+        for tool, failure in failures.items()
+    }
+    try:
+        if not failures:
+            os.unlink(path)
+            return
+        os.makedirs(folder, mode=0o700, exist_ok=True)
+        write_private_file(draft, dumps(rows).encode())
+        os.replace(draft, path)
+        _delete_expired(folder, FAILURE_RETENTION_SECONDS)
+    except OSError:
+        return  # the failure is not remembered
