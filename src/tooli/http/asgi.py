@@ -143,8 +143,6 @@ class Api:
         self.access_control = AccessControl(settings, self.dispatcher.make_verifier())
         self.mounts = [Mount(path, inner) for path, inner in settings.mounts.items()]
         self._pages = InfoPages(self.dispatcher, self.access_control.requires_token, settings)
-        self._paths: dict[str, Tool] = {}
-        self._revision = -1
         self._running_calls = 0  # calls without a stream
         self._open_streams: set[StreamSource] = set()
         self._thread_pool = ThreadPool(settings.threads)
@@ -198,17 +196,17 @@ class Api:
 
         A tool has three paths: `/tools/users/list`, `/tools/users.list` and `/tools/users_list`.
         """
-        if self._revision != self.dispatcher.revision:
-            revision = self.dispatcher.revision
-            paths: dict[str, Tool] = {}
-            tools: Mapping[str, Tool] = self.dispatcher.tools if self.settings.tools else {}
-            for name, tool in tools.items():
-                for suffix in ("/".join(tool.path), tool.key, name):
-                    paths.setdefault(f"/tools/{suffix}", tool)
-            for tool in tools.values():  # a tool's own path wins over the name of another tool
-                paths[f"/tools/{'/'.join(tool.path)}"] = tool
-            self._paths, self._revision = paths, revision
-        return self._paths
+        return self.dispatcher.cached("paths", self._build_paths)
+
+    def _build_paths(self) -> Mapping[str, Tool]:
+        paths: dict[str, Tool] = {}
+        tools: Mapping[str, Tool] = self.dispatcher.tools if self.settings.tools else {}
+        for name, tool in tools.items():
+            for suffix in ("/".join(tool.path), tool.key, name):
+                paths.setdefault(f"/tools/{suffix}", tool)
+        for tool in tools.values():  # a tool's own path wins over the name of another tool
+            paths[f"/tools/{'/'.join(tool.path)}"] = tool
+        return paths
 
     async def _handle(self, request: HttpRequest) -> None:
         self.access_control.check_request(request)

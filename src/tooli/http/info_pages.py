@@ -32,8 +32,6 @@ class InfoPages:
         self._requires_token = requires_token
         tool_paths = ("/tools", "/openapi.json") if settings.tools else ()
         self._json_paths = ("/health", *tool_paths)
-        self._cache: dict[str, bytes] = {}
-        self._revision = -1
         self._html_template = _read_page() if settings.page and settings.tools else None
 
     def paths(self) -> tuple[str, ...]:
@@ -44,12 +42,8 @@ class InfoPages:
         """Return the page at a path, and its headers."""
         if path == "/":
             return self._render_page()
-        if self._revision != self._dispatcher.revision:
-            self._cache.clear()
-            self._revision = self._dispatcher.revision
-        if path not in self._cache:
-            self._cache[path] = encode(self._build_document(path), [])
-        return self._cache[path], ()
+        build = self._build_document
+        return self._dispatcher.cached(("page", path), lambda: encode(build(path), [])), ()
 
     def _build_document(self, path: str) -> JsonObject:
         state = self._dispatcher.app._state

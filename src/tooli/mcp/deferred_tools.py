@@ -30,9 +30,6 @@ class DeferredTools:
 
     def __init__(self, dispatcher: ToolDispatcher) -> None:
         self._dispatcher = dispatcher
-        self._revision = -1
-        self._index: ToolIndex | None = None
-        self._names: dict[str, str] = {}
         self._builtin_tools = {
             SEARCH_TOOL: self._make_builtin_tool(SEARCH_TOOL, self._search),
             RUN_TOOL: self._make_builtin_tool(RUN_TOOL, _run_tool),
@@ -102,21 +99,22 @@ class DeferredTools:
             limit: Maximum number of tools to return.
             with_schema: Include the JSON Schema of the arguments.
         """
-        if self._index is None or self._revision != self._dispatcher.revision:
-            tools = self._dispatcher.tools
-            self._names = {tool.id: name for name, tool in tools.items()}
-            self._index = ToolIndex(tools.values())
-            self._revision = self._dispatcher.revision
+        index, names = self._dispatcher.cached("search index", self._build_index)
         found: list[dict[str, object]] = []
-        for hit in self._index.search(query, max(1, min(limit, 100))):
+        for hit in index.search(query, max(1, min(limit, 100))):
             entry: dict[str, object] = {
-                "name": self._names[hit.tool.id],
+                "name": names[hit.tool.id],
                 "signature": format_signature(hit.tool),
             }
             if with_schema:
                 entry["inputSchema"] = input_schema(hit.tool)
             found.append(entry)
         return found
+
+    def _build_index(self) -> tuple[ToolIndex, dict[str, str]]:
+        """Return the search index, and the names of the tools by their ids."""
+        tools = self._dispatcher.tools
+        return ToolIndex(tools.values()), {tool.id: name for name, tool in tools.items()}
 
 
 _RUN_TOOL_SCHEMA: dict[str, object] = {

@@ -55,18 +55,16 @@ class ResourceService:
 
     def __init__(self, service: McpService) -> None:
         self._service = service
-        self._revision = -1
-        self._resources: list[Resource] = []
-        self._prompts: dict[str, Prompt] = {}
 
-    def _refresh(self) -> None:
-        """Read the app's resources and prompts again if it has changed."""
-        revision = self._service.dispatcher.revision
-        if self._revision != revision:
-            app = self._service.app
-            self._resources = [*iter_resources(app), self._skill_resource()]
-            self._prompts = collect_prompts(app)
-            self._revision = revision
+    @property
+    def _resources(self) -> list[Resource]:
+        app, cached = self._service.app, self._service.dispatcher.cached
+        return cached("resources", lambda: [*iter_resources(app), self._skill_resource()])
+
+    @property
+    def _prompts(self) -> dict[str, Prompt]:
+        app = self._service.app
+        return self._service.dispatcher.cached("prompts", lambda: collect_prompts(app))
 
     def _skill_resource(self) -> Resource:
         app, dispatcher = self._service.app, self._service.dispatcher
@@ -89,7 +87,6 @@ class ResourceService:
 
     def list_resources(self, cursor: str | None, *, stateless: bool) -> JsonObject:
         """Return a page of the resources with a fixed URI."""
-        self._refresh()
         fixed = [resource for resource in self._resources if resource.template.is_static]
         return self._service.page_result(
             "resources", fixed, cursor, _describe_resource, stateless=stateless
@@ -97,7 +94,6 @@ class ResourceService:
 
     def list_resource_templates(self, cursor: str | None, *, stateless: bool) -> JsonObject:
         """Return a page of the resources with a URI template."""
-        self._refresh()
         templated = [resource for resource in self._resources if not resource.template.is_static]
         return self._service.page_result(
             "resourceTemplates", templated, cursor, _describe_resource, stateless=stateless
@@ -105,7 +101,6 @@ class ResourceService:
 
     def list_prompts(self, cursor: str | None, *, stateless: bool) -> JsonObject:
         """Return a page of prompts."""
-        self._refresh()
         state = self._service.app._state
 
         def describe(item: tuple[str, Prompt]) -> JsonObject:
@@ -119,12 +114,10 @@ class ResourceService:
 
     def has_resource(self, uri: str) -> bool:
         """True if there is a resource at a URI."""
-        self._refresh()
         return find_resource(self._resources, uri) is not None
 
     def read_request(self, params: JsonObject, context: RequestContext) -> ReadRequest:
         """Return a request that reads a resource; raises an RpcError if it is unknown."""
-        self._refresh()
         found = find_resource(self._resources, params["uri"])
         if found is None:
             raise resource_not_found_error(params["uri"], context.stateless)
@@ -132,12 +125,10 @@ class ResourceService:
 
     def prompt_request(self, params: JsonObject, context: RequestContext) -> PromptRequest:
         """Return a request for a prompt; raises an RpcError if it is unknown."""
-        self._refresh()
         return PromptRequest(self._service, self._find_prompt(params["name"]), params, context)
 
     def completion_request(self, params: JsonObject, context: RequestContext) -> CompletionRequest:
         """Return a request for completions; raises an RpcError if its target is unknown."""
-        self._refresh()
         ref: JsonObject = params["ref"]
         is_prompt = ref["type"] == "ref/prompt"
         target = self._find_prompt(ref["name"]) if is_prompt else self._find_template(ref["uri"])

@@ -76,8 +76,6 @@ class McpService:
         self.dispatcher = ToolDispatcher(app)
         self.app = app
         self.deferred = deferred
-        self._revision = -1
-        self._listed_tools: dict[bool, list[JsonObject]] = {}
         self._deferred_tools: DeferredTools | None = None
 
     # -------------------------------------------------------------- server information
@@ -158,20 +156,18 @@ class McpService:
 
     def list_tools(self, cursor: str | None, *, stateless: bool) -> JsonObject:
         """Return a page of tools."""
-        if self._revision != self.dispatcher.revision:
-            self._listed_tools = {}
-            self._revision = self.dispatcher.revision
-        listed = self._listed_tools.get(stateless)
-        if listed is None:
+
+        def describe_tools() -> list[JsonObject]:
             tools = self.dispatcher.tools
             if self.deferred:
                 tools = self._get_deferred_tools().listed_tools
             version = self.app._state.version
-            listed = [
+            return [
                 describe_mcp_tool(name, tool, stateless=stateless, version=version)
                 for name, tool in tools.items()
             ]
-            self._listed_tools[stateless] = listed
+
+        listed = self.dispatcher.cached(("listed tools", stateless), describe_tools)
         return self.page_result("tools", listed, cursor, stateless=stateless)
 
     def page_result(

@@ -24,7 +24,7 @@ TYPE_CHECKING = False
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
-    from typing import Any, TypeAlias
+    from typing import Any, TypeAlias, TypeVar
 
     from tooli.core.call import Caller, Problem
     from tooli.core.peer import Peer
@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from tooli.serving import Scope
 
     FindSpec: TypeAlias = Callable[[str, None], object]
+    T = TypeVar("T")
 
 _ARGUMENT_TYPES: dict[str, tuple[type, ...]] = {
     "flag": (bool,),
@@ -64,7 +65,7 @@ class ToolDispatcher:
         self.app = app
         self._failures = MemoryFailureHistory()
         self._revision = -1
-        self._tools: dict[str, Tool] = {}
+        self._cache: dict[object, Any] = {}
 
     def make_verifier(self) -> TokenVerifier | None:
         """Return the verifier for callers' tokens, or None if the settings define none."""
@@ -85,24 +86,29 @@ class ToolDispatcher:
         """The app's version, or an empty string."""
         return self.app._state.version or ""
 
-    @property
-    def revision(self) -> int:
-        """A number that changes whenever the app's tools do."""
-        return self.app._state.revision
+    def cached(self, key: object, build: Callable[[], T]) -> T:
+        """Return what `build` returned for this key since the app's last change."""
+        revision = self.app._state.revision
+        if self._revision != revision:
+            self._cache, self._revision = {}, revision
+        cache = self._cache  # if the app changes during the build, this cache is dropped
+        if key not in cache:
+            cache[key] = build()
+        return cache[key]
 
     @property
     def tools(self) -> Mapping[str, Tool]:
         """Every visible tool, by its name in `[a-z0-9_]`, in the order of registration."""
-        if self._revision != self.revision:
-            revision = self.revision
-            from tooli.describe.mcp_tools import tools_by_safe_name
+        return self.cached("tools", self._read_tools)
 
-            catalog = self.app.catalog
-            self._tools = tools_by_safe_name(catalog)
-            self._revision = revision
-            for problem in catalog.problems.values():
-                report_invalid_definition(problem)
-        return self._tools
+    def _read_tools(self) -> Mapping[str, Tool]:
+        from tooli.describe.mcp_tools import tools_by_safe_name
+
+        catalog = self.app.catalog
+        tools = tools_by_safe_name(catalog)
+        for problem in catalog.problems.values():
+            report_invalid_definition(problem)
+        return tools
 
     def prepare(
         self,
@@ -157,8 +163,11 @@ def is_installed(package: str) -> bool:
 
 
 def report_invalid_definition(problem: DefinitionError) -> None:
-    """Write a warning about a command with an invalid definition to stderr."""
-    sys.stderr.write(f"Warning: invalid definition: {problem}\n")
+    """Write a warning about a command with an invalid definition to stderr, if it is open."""
+    try:
+        sys.stderr.write(f"Warning: invalid definition: {problem}\n")
+    except (OSError, ValueError, AttributeError):
+        return
 
 
 def unknown_tool_error(app: App, name: str) -> ToolError:
