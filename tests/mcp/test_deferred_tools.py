@@ -8,14 +8,14 @@ import pytest
 from mcp import Client
 
 from tooli import Tooli
-from tooli.mcp.sdk_server import AppServer, make_server
+from tooli.mcp.sdk_server import AppServer
 from tooli.mcp.service import McpService
 
 ERAS = pytest.mark.parametrize("mode", ["legacy", "auto"])
 
 
 def serve(app: Tooli, **options: Any) -> AppServer:
-    return make_server(McpService(app, **options))
+    return AppServer(McpService(app, **options))
 
 
 @ERAS

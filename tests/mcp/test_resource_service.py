@@ -11,7 +11,7 @@ from mcp.shared.exceptions import MCPError
 
 from tooli import Message, Tooli
 from tooli.annotations import Destructive
-from tooli.mcp.sdk_server import AppServer, make_server
+from tooli.mcp.sdk_server import AppServer
 from tooli.mcp.service import McpService
 from tooli.stages import rate_limit
 
@@ -19,7 +19,7 @@ ERAS = pytest.mark.parametrize("mode", ["legacy", "auto"])
 
 
 def serve(app: Tooli, **options: Any) -> AppServer:
-    return make_server(McpService(app, **options))
+    return AppServer(McpService(app, **options))
 
 
 @ERAS

@@ -17,7 +17,7 @@ from mcp import Client
 from tooli import Tooli
 from tooli.mcp import pending_calls, sdk_server, stdio_server
 from tooli.mcp.protocol import CAPABILITIES_KEY, STATELESS_VERSIONS, VERSION_KEY
-from tooli.mcp.sdk_server import make_server
+from tooli.mcp.sdk_server import AppServer
 from tooli.mcp.service import McpService
 from tooli.mcp.stdio_server import StdioServer
 from tooli.testing.app_interfaces import MemoryTransport
@@ -76,7 +76,7 @@ def test_too_many_calls_over_stdio(monkeypatch: pytest.MonkeyPatch, tool: str) -
 async def test_too_many_calls_through_the_sdk(monkeypatch: pytest.MonkeyPatch, mode: Any) -> None:
     monkeypatch.setattr(sdk_server, "MAX_CONCURRENT_CALLS", 1)
     app, begun, go = make()
-    async with Client(make_server(McpService(app)), mode=mode) as client:
+    async with Client(AppServer(McpService(app)), mode=mode) as client:
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(client.call_tool, "wait", {})
             assert await anyio.to_thread.run_sync(begun.acquire, True, 60)
@@ -92,7 +92,7 @@ async def test_cancelled_call_counts_until_its_function_has_ended(
 ) -> None:
     monkeypatch.setattr(sdk_server, "MAX_CONCURRENT_CALLS", 2)
     app, begun, go = make()
-    async with Client(make_server(McpService(app)), mode="legacy") as client:
+    async with Client(AppServer(McpService(app)), mode="legacy") as client:
         for _ in range(2):
             async with anyio.create_task_group() as tasks:
                 tasks.start_soon(client.call_tool, "wait", {})

@@ -18,7 +18,7 @@ from tooli.annotations import Destructive
 from tooli.core.call import PYTHON_CALLER, Call, Caller, Failed, Ok, Options
 from tooli.core.tool import Tool
 from tooli.errors import InternalError
-from tooli.mcp.sdk_server import make_server
+from tooli.mcp.sdk_server import AppServer
 from tooli.mcp.service import McpService
 from tooli.pipeline import (
     CONFINEMENT_STAGES,
@@ -182,7 +182,7 @@ class TestUnconditionalRow:
     @pytest.mark.parametrize("mode", ["legacy", "auto"])
     async def test_the_mcp_sdk(self, mode: Any, tmp_path: Path) -> None:
         app = make_app()
-        async with Client(make_server(McpService(app)), mode=mode) as client:
+        async with Client(AppServer(McpService(app)), mode=mode) as client:
             for kind in KINDS:
                 case = make_case(kind, tmp_path)
                 name = kind.replace("-", "_").replace(".", "_")

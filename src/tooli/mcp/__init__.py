@@ -24,6 +24,8 @@ def mcp_endpoint(
             "MCP over HTTP needs the MCP SDK, which is not installed.",
             suggestion=Suggestion("fix", "Run: pip install 'tooli[mcp]'"),
         )
-    from tooli.mcp.http_transport import make_endpoint
+    from tooli.mcp.http_transport import McpEndpoint
+    from tooli.mcp.sdk_server import AppServer
+    from tooli.mcp.service import McpService
 
-    return make_endpoint(app, deferred=deferred, transport=transport, path=path)
+    return McpEndpoint(AppServer(McpService(app, deferred=deferred)), transport, path)

@@ -17,8 +17,6 @@ from mcp.server.sse import SseServerTransport
 from mcp.server.streamable_http import EventMessage, EventStore
 from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 
-from tooli.mcp.sdk_server import make_server
-from tooli.mcp.service import McpService
 from tooli.pipeline.stdout_capture import route_stdout
 from tooli.serving.dispatcher import path_without_root
 
@@ -31,7 +29,7 @@ if TYPE_CHECKING:
     from mcp.server.streamable_http import EventCallback, EventId, StreamId
     from mcp_types import JSONRPCMessage
 
-    from tooli.core.protocols import App, JsonObject
+    from tooli.core.protocols import JsonObject
     from tooli.mcp.sdk_server import AppServer
     from tooli.serving import Receive, Scope, Send
 
@@ -152,11 +150,6 @@ class _SseTransport:
 async def _send_not_found(send: Send) -> None:
     await send({"type": "http.response.start", "status": 404, "headers": []})
     await send({"type": "http.response.body", "body": b""})
-
-
-def make_endpoint(app: App, *, deferred: bool, transport: str, path: str) -> McpEndpoint:
-    """Return an app's MCP server as an ASGI application."""
-    return McpEndpoint(make_server(McpService(app, deferred=deferred)), transport, path)
 
 
 # ------------------------------------------------------------------ events of streams

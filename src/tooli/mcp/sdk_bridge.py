@@ -17,7 +17,7 @@ from mcp.shared.message import SessionMessage
 from mcp_types.jsonrpc import jsonrpc_message_adapter
 
 from tooli.mcp.pending_calls import RequestTracker
-from tooli.mcp.sdk_server import make_server
+from tooli.mcp.sdk_server import AppServer
 from tooli.mcp.stdio_transport import alternate_id
 
 TYPE_CHECKING = False
@@ -81,7 +81,7 @@ class SdkBridge(RequestTracker):
                 self.condition.notify_all()
 
     async def _serve(self) -> None:
-        server = make_server(self._service)
+        server = AppServer(self._service)
         self._inbox, incoming = anyio.create_memory_object_stream[SessionMessage | Exception](1000)
         outgoing, outbox = anyio.create_memory_object_stream[SessionMessage](0)
         with self.condition:

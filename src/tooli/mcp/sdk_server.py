@@ -9,13 +9,22 @@
                                         └▶ sessions and their subscriptions (handshake versions)
 
 The SDK handles the protocol; the services return the answers as plain dicts.
+
+    tool (in a thread or on the loop) ── progress, log ──▶ SdkPeer ──▶ sender task ──▶ client
+    tool ◀── answers ◀──────────────────── ask ──────────────────────────────────────▶ client
+
+A tool can send messages from any thread. One task on the event loop sends them in order. All
+messages are sent before the answer of the call.
 """
 
 from __future__ import annotations
 
 import asyncio
 import sys
+from collections import deque
+from concurrent.futures import CancelledError
 from contextlib import asynccontextmanager
+from functools import partial
 from traceback import print_exception
 from typing import Any
 from weakref import WeakSet
@@ -31,11 +40,21 @@ from mcp.server.subscriptions import (
     ToolsListChanged,
 )
 from mcp.shared.exceptions import MCPError
+from mcp.shared.message import ServerMessageMetadata
 
+from tooli.core.peer import Peer
 from tooli.describe.mcp_tools import arguments_schema
-from tooli.mcp.protocol import INTERNAL_ERROR, STATELESS_VERSIONS, RpcError
+from tooli.errors import DependencyError, Interrupted
+from tooli.mcp.input_requests import client_supports
+from tooli.mcp.protocol import (
+    DEFAULT_LOG_LEVEL,
+    INTERNAL_ERROR,
+    LOG_LEVEL_KEY,
+    LOG_LEVELS,
+    STATELESS_VERSIONS,
+    RpcError,
+)
 from tooli.mcp.resource_service import ResourceService, resource_not_found_error
-from tooli.mcp.sdk_peer import SdkPeer, connection_state
 from tooli.mcp.service import RequestContext, caller_from_client_info
 from tooli.serving.dispatcher import MAX_CONCURRENT_CALLS, too_busy_error
 from tooli.serving.thread_pool import ThreadPool
@@ -43,8 +62,9 @@ from tooli.serving.thread_pool import ThreadPool
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Awaitable, Callable
-    from typing import Protocol, TypeAlias
+    from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
+    from concurrent.futures import Future
+    from typing import TypeAlias
 
     from mcp.server.connection import Connection
     from mcp.server.context import CallNext, HandlerResult, ServerRequestContext
@@ -52,20 +72,32 @@ if TYPE_CHECKING:
     from starlette.requests import Request
 
     from tooli.core.call import Caller
+    from tooli.core.peer import Question
     from tooli.core.protocols import App, JsonObject
     from tooli.mcp.service import McpRequest, McpService
 
     Ctx: TypeAlias = ServerRequestContext[JsonObject, Request]
-    MethodHandler: TypeAlias = Callable[["AppServer", Ctx, JsonObject, bool], Awaitable[JsonObject]]
-    MethodRow: TypeAlias = tuple[type[types.RequestParams], MethodHandler]
-    SdkHandler: TypeAlias = Callable[[Ctx, types.RequestParams], Awaitable[JsonObject]]
+    MethodHandler: TypeAlias = Callable[[Ctx, JsonObject, bool], Awaitable[JsonObject]]
     RequestFactory: TypeAlias = Callable[[JsonObject, RequestContext], McpRequest]
 
-    class ListMethod(Protocol):
-        """A method that returns one page of a list."""
+_LISTS: dict[str, Callable[[AppServer], Callable[..., JsonObject]]] = {
+    "tools/list": lambda server: server.service.list_tools,
+    "resources/list": lambda server: server.resource_service.list_resources,
+    "resources/templates/list": lambda server: server.resource_service.list_resource_templates,
+    "prompts/list": lambda server: server.resource_service.list_prompts,
+}
+"""Methods that return a page of a list, and the functions that make the page."""
 
-        def __call__(self, cursor: str | None, *, stateless: bool) -> JsonObject: ...
-
+_RUNS: dict[str, tuple[type[types.RequestParams], Callable[[AppServer], RequestFactory]]] = {
+    "tools/call": (types.CallToolRequestParams, lambda s: s.service.tool_call_request),
+    "resources/read": (types.ReadResourceRequestParams, lambda s: s.resource_service.read_request),
+    "prompts/get": (types.GetPromptRequestParams, lambda s: s.resource_service.prompt_request),
+    "completion/complete": (
+        types.CompleteRequestParams,
+        lambda s: s.resource_service.completion_request,
+    ),
+}
+"""Methods that run a function of the app: the type of their parameters, and the request."""
 
 SHUTDOWN_ERROR = -32000
 """The error code of a call that was stopped because the server shuts down."""
@@ -93,8 +125,7 @@ class AppServer(Server[dict[str, Any]]):
             on_subscriptions_listen=self.listeners,
         )
         self.middleware.append(self.notifier.track_session)
-        for method, (params, handler) in _METHODS.items():
-            self.add_request_handler(method, params, _make_sdk_handler(self, handler))
+        self._add_methods()
 
     def get_capabilities(
         self, *_: Any, protocol_version: str | None = None, **__: Any
@@ -109,6 +140,63 @@ class AppServer(Server[dict[str, Any]]):
         tool = self.service.tools.get(name)
         return arguments_schema(tool) if tool is not None else None
 
+    # -------------------------------------------------------------- methods
+
+    def _add_methods(self) -> None:
+        for method, get_list in _LISTS.items():
+            self._add_method(method, types.PaginatedRequestParams, partial(self._list, get_list))
+        for method, (params_type, get_factory) in _RUNS.items():
+            self._add_method(method, params_type, partial(self.run_request, get_factory))
+        subscribe, unsubscribe = partial(self._subscribe, True), partial(self._subscribe, False)
+        self._add_method("resources/subscribe", types.SubscribeRequestParams, subscribe)
+        self._add_method("resources/unsubscribe", types.UnsubscribeRequestParams, unsubscribe)
+        self._add_method("logging/setLevel", types.SetLevelRequestParams, self._set_level)
+        self._add_method("server/discover", types.RequestParams, self._discover)
+
+    def _add_method(
+        self, method: str, params_type: type[types.RequestParams], handler: MethodHandler
+    ) -> None:
+        """Let a handler answer a method. It gets the parameters as the client sent them."""
+
+        async def handle(ctx: Ctx, params: types.RequestParams) -> JsonObject:
+            stateless = ctx.protocol_version in STATELESS_VERSIONS
+            try:
+                return await handler(ctx, dict(ctx.params or {}), stateless)
+            except RpcError as error:
+                raise MCPError(error.code, error.message, error.data) from None
+            except MCPError:
+                raise
+            except Exception as exc:  # an internal error: details go to the log, not to the client
+                print_exception(exc, file=sys.stderr)
+                raise MCPError(INTERNAL_ERROR, "Internal server error") from None
+
+        self.add_request_handler(method, params_type, handle)
+
+    async def _list(
+        self,
+        get_list: Callable[[AppServer], Callable[..., JsonObject]],
+        ctx: Ctx,
+        params: JsonObject,
+        stateless: bool,
+    ) -> JsonObject:
+        return get_list(self)(params.get("cursor"), stateless=stateless)
+
+    async def _discover(self, ctx: Ctx, params: JsonObject, stateless: bool) -> JsonObject:
+        return self.service.discover()
+
+    async def _subscribe(
+        self, is_subscribed: bool, ctx: Ctx, params: JsonObject, stateless: bool
+    ) -> JsonObject:
+        uri: str = params["uri"]
+        if is_subscribed and not self.resource_service.has_resource(uri):
+            raise resource_not_found_error(uri, stateless)
+        self.notifier.set_subscription(ctx, uri, is_subscribed=is_subscribed)
+        return {}
+
+    async def _set_level(self, ctx: Ctx, params: JsonObject, stateless: bool) -> JsonObject:
+        connection_state(ctx)["level"] = params["level"]
+        return {}
+
     # -------------------------------------------------------------- running
 
     @property
@@ -117,13 +205,18 @@ class AppServer(Server[dict[str, Any]]):
         return len(self._running_jobs) + self.thread_pool.abandoned >= MAX_CONCURRENT_CALLS
 
     async def run_request(
-        self, ctx: Ctx, params: JsonObject, make_request: RequestFactory, stateless: bool
+        self,
+        get_factory: Callable[[AppServer], RequestFactory],
+        ctx: Ctx,
+        params: JsonObject,
+        stateless: bool,
     ) -> JsonObject:
         """Run a request and return its answer."""
         if self._is_closing:
             raise MCPError(SHUTDOWN_ERROR, "The server is shutting down and accepts no more calls.")
         peer = SdkPeer(ctx, self.service.dispatcher.name)
-        request = make_request(params, RequestContext(caller_from_context(ctx), peer, stateless))
+        context = RequestContext(caller_from_context(ctx), peer, stateless)
+        request = get_factory(self)(params, context)
         if ctx.request is not None:  # over HTTP, whose access control has checked the token
             scope_get = ctx.request.scope.get
             request.grant(scope_get("tooli.scopes", ()), scope_get("tooli.principal"))
@@ -170,105 +263,6 @@ async def _lifespan(server: Server[JsonObject]) -> AsyncGenerator[JsonObject]:
     finally:
         server.listeners.close()
         server.notifier.stop()
-
-
-def make_server(service: McpService) -> AppServer:
-    """Return the SDK's server of an app."""
-    return AppServer(service)
-
-
-# ------------------------------------------------------------------ methods
-
-
-def _make_sdk_handler(server: AppServer, handler: MethodHandler) -> SdkHandler:
-    """Return an SDK handler that calls `handler` with the parameters as the client sent them."""
-
-    async def handle(ctx: Ctx, params: types.RequestParams) -> JsonObject:
-        stateless = ctx.protocol_version in STATELESS_VERSIONS
-        try:
-            return await handler(server, ctx, dict(ctx.params or {}), stateless)
-        except RpcError as error:
-            raise MCPError(error.code, error.message, error.data) from None
-        except MCPError:
-            raise
-        except Exception as exc:  # an internal error: details go to the log, not to the client
-            print_exception(exc, file=sys.stderr)
-            raise MCPError(INTERNAL_ERROR, "Internal server error") from None
-
-    return handle
-
-
-async def _discover(server: AppServer, ctx: Ctx, params: JsonObject, stateless: bool) -> JsonObject:
-    return server.service.discover()
-
-
-def _list_method(get_list: Callable[[AppServer], ListMethod]) -> MethodRow:
-    """Return the row of a method that returns a page of a list."""
-
-    async def handle(
-        server: AppServer, ctx: Ctx, params: JsonObject, stateless: bool
-    ) -> JsonObject:
-        return get_list(server)(params.get("cursor"), stateless=stateless)
-
-    return types.PaginatedRequestParams, handle
-
-
-def _run_method(
-    params_type: type[types.RequestParams], get_factory: Callable[[AppServer], RequestFactory]
-) -> MethodRow:
-    """Return the row of a method that runs a function of the app."""
-
-    async def handle(
-        server: AppServer, ctx: Ctx, params: JsonObject, stateless: bool
-    ) -> JsonObject:
-        return await server.run_request(ctx, params, get_factory(server), stateless)
-
-    return params_type, handle
-
-
-async def _subscribe(
-    server: AppServer, ctx: Ctx, params: JsonObject, stateless: bool
-) -> JsonObject:
-    if not server.resource_service.has_resource(params["uri"]):
-        raise resource_not_found_error(params["uri"], stateless)
-    server.notifier.set_subscription(ctx, params["uri"], is_subscribed=True)
-    return {}
-
-
-async def _unsubscribe(
-    server: AppServer, ctx: Ctx, params: JsonObject, stateless: bool
-) -> JsonObject:
-    server.notifier.set_subscription(ctx, params["uri"], is_subscribed=False)
-    return {}
-
-
-async def _set_level(
-    server: AppServer, ctx: Ctx, params: JsonObject, stateless: bool
-) -> JsonObject:
-    connection_state(ctx)["level"] = params["level"]
-    return {}
-
-
-_METHODS: dict[str, MethodRow] = {
-    "server/discover": (types.RequestParams, _discover),
-    "tools/list": _list_method(lambda s: s.service.list_tools),
-    "tools/call": _run_method(types.CallToolRequestParams, lambda s: s.service.tool_call_request),
-    "resources/list": _list_method(lambda s: s.resource_service.list_resources),
-    "resources/templates/list": _list_method(lambda s: s.resource_service.list_resource_templates),
-    "resources/read": _run_method(
-        types.ReadResourceRequestParams, lambda s: s.resource_service.read_request
-    ),
-    "resources/subscribe": (types.SubscribeRequestParams, _subscribe),
-    "resources/unsubscribe": (types.UnsubscribeRequestParams, _unsubscribe),
-    "prompts/list": _list_method(lambda s: s.resource_service.list_prompts),
-    "prompts/get": _run_method(
-        types.GetPromptRequestParams, lambda s: s.resource_service.prompt_request
-    ),
-    "completion/complete": _run_method(
-        types.CompleteRequestParams, lambda s: s.resource_service.completion_request
-    ),
-    "logging/setLevel": (types.SetLevelRequestParams, _set_level),
-}
 
 
 def caller_from_context(ctx: Ctx) -> Caller:
@@ -363,3 +357,153 @@ class ChangeNotifier:
             await session.notify(f"notifications/{kind}/list_changed", None)
         elif uri in session.state.get("tooli", {}).get("subscribed", ()):
             await session.send_resource_updated(uri)
+
+
+# ------------------------------------------------------------------ the client of a call
+
+
+MAX_QUEUED_MESSAGES = 1000
+"""Maximum number of messages that wait for a slow client. Further messages are dropped."""
+
+_REQUEST_TYPES: dict[str, tuple[Any, Any]] = {
+    "elicitation/create": (types.ElicitRequest, types.ElicitResult),
+    "sampling/createMessage": (types.CreateMessageRequest, types.CreateMessageResult),
+    "roots/list": (types.ListRootsRequest, types.ListRootsResult),
+}
+
+
+class SdkPeer(Peer):
+    """The client of one request, through the SDK's session."""
+
+    def __init__(self, ctx: Ctx, logger: str) -> None:
+        self.ctx = ctx
+        self.cancelled = False
+        self._logger = logger
+        self._loop = asyncio.get_running_loop()
+        self._outbox: deque[Callable[[], Awaitable[object]] | None] = deque()
+        self._outbox_event = asyncio.Event()
+        self._open_questions: set[Future[Mapping[str, JsonObject]]] = set()
+        self._min_log_level = _min_log_level(ctx)
+        self.shutdown_future: asyncio.Future[None] = self._loop.create_future()
+
+    # -------------------------------------------------------------- messages of the tool
+
+    def progress(self, done: float, total: float | None, message: str | None) -> None:
+        """Send a progress notification; the SDK drops it if the client gave no token."""
+        self._enqueue(lambda: self.ctx.session.report_progress(done, total, message))
+
+    def log(self, level: str, data: Any) -> None:
+        """Send a log message if its level is at least the minimum level for the client."""
+        if level in LOG_LEVELS and LOG_LEVELS.index(level) >= self._min_log_level:
+            self._enqueue(lambda: self._send_log(level, data))
+
+    async def _send_log(self, level: Any, data: Any) -> None:
+        params = types.LoggingMessageNotificationParams(level=level, data=data, logger=self._logger)
+        notification = types.LoggingMessageNotification(params=params)
+        await self.ctx.session.send_notification(notification, self.ctx.request_id)
+
+    def disconnect_client(self) -> None:
+        """Close the client's stream if it can reconnect for the answer."""
+        close = self.ctx.close_sse_stream
+        if close is not None:
+            self._enqueue(close)
+
+    def _enqueue(self, message: Callable[[], Awaitable[object]]) -> None:
+        if not self.cancelled and len(self._outbox) < MAX_QUEUED_MESSAGES:
+            self._outbox.append(message)
+            self._loop.call_soon_threadsafe(self._outbox_event.set)
+
+    # -------------------------------------------------------------- questions of the tool
+
+    def supports(self, method: str) -> bool:
+        """True if the client can answer this kind of question while the call waits."""
+        session = self.ctx.session
+        declared = session.client_capabilities
+        if not session.can_send_request or declared is None:
+            return False
+        declared_json = declared.model_dump(by_alias=True, exclude_none=True)
+        return client_supports(declared_json, method)
+
+    def ask(self, questions: Mapping[str, Question]) -> Mapping[str, JsonObject]:
+        """Ask the client and return its answers. Blocks until the client answers or cancels."""
+        future = asyncio.run_coroutine_threadsafe(self.ask_async(questions), self._loop)
+        self._open_questions.add(future)
+        try:
+            return future.result()
+        except CancelledError:
+            raise Interrupted("The client cancelled the call.") from None
+        finally:
+            self._open_questions.discard(future)
+
+    async def ask_async(self, questions: Mapping[str, Question]) -> Mapping[str, JsonObject]:
+        """Ask the client from the event loop and return its answers."""
+        return {key: await self._send_question(question) for key, question in questions.items()}
+
+    async def _send_question(self, question: Question) -> JsonObject:
+        request_type, result_type = _REQUEST_TYPES[question.method]
+        message = {"method": question.method, "params": question.params()}
+        metadata = ServerMessageMetadata(related_request_id=self.ctx.request_id)
+        try:
+            result = await self.ctx.session.send_request(
+                request_type.model_validate(message), result_type, metadata=metadata
+            )
+        except Exception as failure:  # the client refused, disconnected, or sent an invalid answer
+            raise DependencyError(
+                f"The client did not answer {question.method}: {failure}"
+            ) from failure
+        return result.model_dump(by_alias=True, exclude_none=True, mode="json")
+
+    # -------------------------------------------------------------- sending
+
+    async def run_and_flush(self, work: Awaitable[JsonObject]) -> JsonObject:
+        """Return the answer of a call after all its messages are sent."""
+        sender = asyncio.ensure_future(self._send_outbox())
+        try:
+            try:
+                return await work
+            finally:
+                self._outbox.append(None)  # the end of the outbox, after all messages
+                self._outbox_event.set()
+                if not self.cancelled:
+                    await sender
+        except BaseException:
+            self.cancel()
+            sender.cancel()
+            raise
+
+    async def _send_outbox(self) -> None:
+        while True:
+            await self._outbox_event.wait()
+            self._outbox_event.clear()
+            while self._outbox:
+                message = self._outbox.popleft()
+                if message is None:
+                    return
+                try:
+                    await message()
+                except Exception:  # a lost message does not fail the call
+                    continue
+
+    def stop(self) -> None:
+        """End the request because the server shuts down before the call ends."""
+        if not self.shutdown_future.done():
+            self.shutdown_future.set_result(None)
+
+    def cancel(self) -> None:
+        """Mark the call as cancelled; the tool sees it in `ctx.cancelled`."""
+        self.cancelled = True
+        for question in list(self._open_questions):
+            question.cancel()
+
+
+def _min_log_level(ctx: Ctx) -> int:
+    """Return the index of the lowest log level that the client wants."""
+    if ctx.protocol_version in STATELESS_VERSIONS:
+        level = (ctx.meta or {}).get(LOG_LEVEL_KEY)
+        return LOG_LEVELS.index(level) if level in LOG_LEVELS else len(LOG_LEVELS)
+    return LOG_LEVELS.index(connection_state(ctx).get("level", DEFAULT_LOG_LEVEL))
+
+
+def connection_state(ctx: Ctx) -> JsonObject:
+    """Return the data that tooli keeps about a connection, for the lifetime of the connection."""
+    return ctx.session._connection.state.setdefault("tooli", {})

@@ -16,7 +16,7 @@ from mcp_types.jsonrpc import jsonrpc_message_adapter
 from tests.integration.mcp.stdio_client import CLIENT, HANDSHAKE_VERSION, META, STATELESS_VERSION
 
 from tooli import Tooli
-from tooli.mcp.sdk_server import make_server
+from tooli.mcp.sdk_server import AppServer
 from tooli.mcp.service import McpService
 from tooli.mcp.stdio_server import StdioServer
 from tooli.pipeline.stdout_capture import route_stdout
@@ -60,7 +60,7 @@ class SdkConnection:
     """A connection to the SDK's server of an app, over streams in memory."""
 
     def __init__(self, app: Tooli) -> None:
-        self.server = make_server(McpService(app))
+        self.server = AppServer(McpService(app))
 
     async def __aenter__(self) -> SdkConnection:
         self._inbox, incoming = anyio.create_memory_object_stream[Any](100)

@@ -57,10 +57,10 @@ def connect(request: pytest.FixtureRequest) -> Connect:
 def make_in_process_server() -> Any:
     from tests.integration.mcp_http import notes_app
 
-    from tooli.mcp.sdk_server import make_server
+    from tooli.mcp.sdk_server import AppServer
     from tooli.mcp.service import McpService
 
-    return make_server(McpService(notes_app.app))
+    return AppServer(McpService(notes_app.app))
 
 
 def is_stateless(client: Client) -> bool:
