@@ -40,7 +40,7 @@ LAZY = {
     ),
     "the start of a server": (
         *("builtins.agent_commands", "launcher", "http.asgi", "http.http_server", "mcp"),
-        *("mcp.input_requests", "mcp.service", "mcp.stdio_server"),
+        *("mcp.protocol", "mcp.service", "mcp.stdio_server"),
         *("mcp.stdio_transport", "serving.dispatcher", "providers.search"),
     ),
     "calls with a timeout, an approval, a token or a handle": (

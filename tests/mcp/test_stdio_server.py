@@ -15,7 +15,7 @@ import pytest
 from mcp import Client
 
 from tooli import Tooli
-from tooli.mcp import pending_calls, sdk_server, stdio_server
+from tooli.mcp import sdk_server, stdio_server, stdio_transport
 from tooli.mcp.protocol import CAPABILITIES_KEY, STATELESS_VERSIONS, VERSION_KEY
 from tooli.mcp.sdk_server import AppServer
 from tooli.mcp.service import McpService
@@ -47,7 +47,7 @@ def make() -> tuple[Tooli, threading.Semaphore, threading.Event]:
 
 @pytest.mark.parametrize("tool", ["wait", "await_"])
 def test_too_many_calls_over_stdio(monkeypatch: pytest.MonkeyPatch, tool: str) -> None:
-    monkeypatch.setattr(pending_calls, "MAX_CONCURRENT_CALLS", 2)
+    monkeypatch.setattr(stdio_transport, "MAX_CONCURRENT_CALLS", 2)
     app, begun, go = make()
     transport = MemoryTransport()
     server = StdioServer(app, transport)

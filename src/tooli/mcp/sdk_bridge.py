@@ -16,9 +16,8 @@ import anyio
 from mcp.shared.message import SessionMessage
 from mcp_types.jsonrpc import jsonrpc_message_adapter
 
-from tooli.mcp.pending_calls import RequestTracker
 from tooli.mcp.sdk_server import AppServer
-from tooli.mcp.stdio_transport import alternate_id
+from tooli.mcp.stdio_transport import RequestTracker, alternate_id
 
 TYPE_CHECKING = False
 

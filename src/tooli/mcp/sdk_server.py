@@ -45,7 +45,6 @@ from mcp.shared.message import ServerMessageMetadata
 from tooli.core.peer import Peer
 from tooli.describe.mcp_tools import arguments_schema
 from tooli.errors import DependencyError, Interrupted
-from tooli.mcp.input_requests import client_supports
 from tooli.mcp.protocol import (
     DEFAULT_LOG_LEVEL,
     INTERNAL_ERROR,
@@ -53,6 +52,7 @@ from tooli.mcp.protocol import (
     LOG_LEVELS,
     STATELESS_VERSIONS,
     RpcError,
+    client_supports,
 )
 from tooli.mcp.resource_service import ResourceService, resource_not_found_error
 from tooli.mcp.service import RequestContext, caller_from_client_info

@@ -16,13 +16,6 @@ from tooli.core.record import Record
 from tooli.core.result_types import Content
 from tooli.describe.mcp_tools import describe_mcp_tool, is_result_wrapped
 from tooli.errors import InternalError, closest_match
-from tooli.mcp.input_requests import (
-    RequestState,
-    StatelessPeer,
-    approval_question,
-    is_approved,
-    missing_capability_error,
-)
 from tooli.mcp.protocol import (
     CAPABILITIES_KEY,
     ENVELOPE_KEY,
@@ -32,7 +25,12 @@ from tooli.mcp.protocol import (
     OPTIONS_KEY,
     SERVER_INFO_KEY,
     STATELESS_VERSIONS,
+    RequestState,
     RpcError,
+    StatelessPeer,
+    approval_question,
+    is_approved,
+    missing_capability_error,
 )
 from tooli.pipeline.drivers import is_async
 from tooli.pipeline.present import present_text

@@ -17,7 +17,6 @@ import sys
 from functools import partial
 from time import monotonic
 
-from tooli.mcp.pending_calls import PendingCalls, StdioPeer
 from tooli.mcp.protocol import (
     INTERNAL_ERROR,
     INVALID_REQUEST,
@@ -41,6 +40,8 @@ from tooli.mcp.protocol import (
 from tooli.mcp.service import McpService, RequestContext, caller_from_client_info
 from tooli.mcp.stdio_transport import (
     OversizedLine,
+    PendingCalls,
+    StdioPeer,
     StdioTransport,
     find_request_ids,
     flush_standard_streams,
