@@ -24,7 +24,6 @@ from tooli.builtins.agent_commands import (
 )
 from tooli.builtins.approval_commands import add_approvals
 from tooli.errors import InputError, NotFoundError
-from tooli.providers.signature import format_signature
 from tooli.schema.param_info import Argument, Option
 from tooli.serving.dispatcher import GRACE_PERIOD
 
@@ -66,6 +65,8 @@ def serve(
 @launcher.command()
 def tools(app: AppReference) -> list[dict[str, object]]:
     """List the tools of an app, each with its signature."""
+    from tooli.providers.search import format_signature
+
     visible = [tool for tool in load_app(app).catalog if not tool.hidden]
     return [{"name": tool.key, "signature": format_signature(tool)} for tool in visible]
 

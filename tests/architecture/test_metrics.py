@@ -41,12 +41,12 @@ LAZY = {
     "the start of a server": (
         *("builtins.agent_commands", "launcher", "http.asgi", "http.http_server", "mcp"),
         *("mcp.protocol", "mcp.service", "mcp.stdio_server"),
-        *("mcp.stdio_transport", "serving.dispatcher", "providers.search"),
+        *("mcp.stdio_transport", "serving.dispatcher"),
     ),
     "calls with a timeout, an approval, a token or a handle": (
         *("execution.monitor.monitored_runner", "execution.process_runner", "execution.worker"),
         *("execution.sandbox.sandbox_runner", "stages.approval", "stages.auth", "stages.timeout"),
-        *("inputs.formats", "inputs.secret", "inputs.source", "providers.signature"),
+        *("inputs.formats", "inputs.secret", "inputs.source"),
         *("storage.idempotency_sqlite", "storage.outcome_codec", "packaging"),
     ),
 }

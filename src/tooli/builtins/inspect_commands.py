@@ -10,8 +10,7 @@ from tooli.config.layers import resolve_settings
 from tooli.config.setting_definitions import SETTINGS
 from tooli.core.call import CALLER_PROFILES
 from tooli.detect import detect_execution_context
-from tooli.providers.search import ToolIndex
-from tooli.providers.signature import format_signature
+from tooli.providers.search import ToolIndex, format_signature
 from tooli.schema.json_schema import input_schema
 from tooli.schema.param_info import Argument, Option
 from tooli.storage.idempotency_postgres import redact_url

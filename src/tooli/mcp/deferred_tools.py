@@ -8,8 +8,7 @@ from __future__ import annotations
 
 from tooli.annotations import ReadOnly
 from tooli.errors import InputError, Suggestion
-from tooli.providers.search import ToolIndex
-from tooli.providers.signature import format_signature
+from tooli.providers.search import ToolIndex, format_signature
 from tooli.schema.json_schema import input_schema
 from tooli.schema.tool_reader import read_tool
 
