@@ -53,7 +53,7 @@ if TYPE_CHECKING:
     class CallOptions(TypedDict, total=False):
         """Keywords of `app.options(…)`: the framework options of a call from Python."""
 
-{call_options}
+{python_keywords}
 
 FLAGS: dict[str, tuple[str, int | str, Any]] = {flags}
 """Command line flags: the option, the number of values ("?": at most one), the value it implies."""
@@ -61,8 +61,8 @@ FLAGS: dict[str, tuple[str, int | str, Any]] = {flags}
 CHOICES: dict[str, tuple[str, ...]] = {choices}
 """Options with a fixed set of values; those of `output` are in `OUTPUT_MODES`."""
 
-OPTION_KINDS: dict[str, str] = {kinds}
-"""Kind of each option that a call has, by each of its names."""
+CALL_OPTIONS: dict[str, tuple[str, tuple[str, ...]]] = {call_options}
+"""Kind and interfaces of each option that a call has, by each of its names."""
 
 OPTION_FIELDS: dict[str, str] = {fields}
 """Options that fill a field of `Options`, and the field."""
@@ -82,20 +82,11 @@ RESULT_OPTIONS = {result}
 OPTION_ALIASES: dict[str, str] = {aliases}
 """Other names of options in HTTP, MCP and Python."""
 
-HTTP_OPTIONS = {http}
-"""Options in the query of an HTTP request."""
-
 HTTP_HEADERS: dict[bytes, str] = {headers}
 """HTTP request headers that set an option."""
 
-MCP_OPTIONS = {mcp}
-"""Options in the `_meta` of an MCP call, or among its arguments."""
-
 TOOL_SCHEMA_OPTIONS: dict[str, dict[str, dict[str, Any]]] = {tool_schema}
 """Options in the input schema of MCP tools: the tools that have them, and JSON Schema by name."""
-
-PYTHON_OPTIONS = {python}
-"""Options that are keywords in Python."""
 
 DOCUMENT_OPTIONS = {documents}
 """Options that print a description of the app."""
@@ -103,11 +94,11 @@ DOCUMENT_OPTIONS = {documents}
 INFO_OPTIONS = {info}
 """Options that print a description instead of a result."""
 
-CALLER_VARIABLES = {callers}
-"""Variables that agents and CI systems set. Without any of them, `tooli.detect` is not loaded."""
-
 AGENT_MARKERS: dict[str, tuple[int, str, tuple[str, ...]]] = {agents}
 """Variables of agents: rank (the lowest one wins), name, and values (none: any true value)."""
+
+CALLER_VARIABLES = frozenset((*AGENT_MARKERS, *{other_callers}))
+"""Variables that agents and CI systems set. Without any of them, `tooli.detect` is not loaded."""
 
 FULL_DETECTION_VARIABLES = {full_detection}
 """Variables with which only `tooli.detect` can identify an agent."""
@@ -147,27 +138,27 @@ def hot_tables_source() -> str:
     cli = list(options.options_for("cli").values())
     settings = {key.variable for key in SETTINGS.values()} - {"TOOLI_OUTPUT"}
     variable, folder, path = WINDOWS_CONFIG_PATH
+    agent_markers = _agent_markers()
     source = _MODULE
     tables: dict[str, str] = {
         "flags": repr(_flags(cli)),
         "choices": repr({o.name: o.choices for o in cli if o.choices and o.name != "output"}),
-        "kinds": repr({name: o.kind for o in options.OPTIONS if o.target for name in o.names}),
+        "call_options": repr(
+            {name: (o.kind, o.interfaces) for o in options.OPTIONS if o.target for name in o.names}
+        ),
         "fields": repr({o.name: o.target_field for o in options.OPTIONS if _has_field(o)}),
         "extra": repr(tuple([o.name for o in options.OPTIONS if _fills_extra(o)])),
         "run": repr(tuple([o.name for o in options.OPTIONS if o.is_run_option])),
         "lengths": repr({o.name: o.max_length for o in options.OPTIONS if o.kind == "token"}),
         "result": _names([o.name for o in options.OPTIONS if o.target == "result_options"]),
         "aliases": repr({alias: o.name for o in options.OPTIONS for alias in o.aliases}),
-        "http": repr(tuple(options.options_for("http"))),
         "headers": repr({o.header.lower().encode(): o.name for o in options.OPTIONS if o.header}),
-        "mcp": repr(tuple(options.options_for("mcp"))),
         "tool_schema": repr(_tool_schema_options()),
-        "call_options": _call_options(),
-        "python": f"frozenset({tuple(options.options_for('python'))!r})",
+        "python_keywords": _python_keywords(),
         "documents": _names([o.name for o in cli if o.describes == "app"]),
         "info": _names([o.name for o in cli if o.describes]),
-        "callers": _names(sorted(strong_variables())),
-        "agents": repr(_agent_markers()),
+        "agents": repr(agent_markers),
+        "other_callers": repr(tuple(sorted(strong_variables() - agent_markers.keys()))),
         "agent_sessions": repr(tuple([n for names in SESSION_VARIABLES.values() for n in names])),
         "full_detection": _names(
             sorted({*HUMAN_TERMINAL_VARIABLES.values(), "TOOLI_CALLER_VERSION"})
@@ -215,7 +206,7 @@ _PYTHON_TYPES = {
 """Types of options in Python, by kind; the others are `str`."""
 
 
-def _call_options() -> str:
+def _python_keywords() -> str:
     rows = options.options_for("python").items()
     return "\n".join(
         [f"        {name}: {_PYTHON_TYPES.get(o.kind, 'str')} | None" for name, o in rows]

@@ -403,10 +403,9 @@ class Tooli(_TyperPlaceholder):
         app.options(yes=True).call("delete", name="old")
         app.options(caller="langchain").call("find", pattern="*.py")
         """
-        from tooli.core._hot_tables import PYTHON_OPTIONS
-        from tooli.python_api import PythonSurface
+        from tooli.python_api import PYTHON_OPTIONS, PythonSurface
 
-        _check_keywords("options", options, PYTHON_OPTIONS | {"caller"})
+        _check_keywords("options", options, frozenset((*PYTHON_OPTIONS, "caller")))
         return PythonSurface(self, options, caller)
 
     def asgi(self, *, mcp: bool = True, **kwargs: Unpack[HttpSettingsDict]) -> Api:

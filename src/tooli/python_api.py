@@ -10,7 +10,6 @@ from sys import modules
 from time import perf_counter
 
 from tooli.config import load_security_settings
-from tooli.core._hot_tables import PYTHON_OPTIONS
 from tooli.core.call import DEFAULT_OPTIONS, PYTHON_CALLER, Call, Caller, Failed
 from tooli.core.placeholder_call import make_placeholder_call
 from tooli.errors import DefinitionError
@@ -88,7 +87,7 @@ class PythonSurface:
         )
         if is_dry_run or self._options or not arguments.keys() <= tool.param_names:
             option_values: dict[str, Any] = {**self._options}
-            for key in PYTHON_OPTIONS.intersection(arguments) - tool.param_names:
+            for key in (arguments.keys() & PYTHON_OPTIONS) - tool.param_names:
                 option_values[key] = arguments.pop(key)
             if is_dry_run:  # a call within a dry run is a dry run as well
                 option_values["dry_run"] = True

@@ -83,29 +83,29 @@ CHOICES: dict[str, tuple[str, ...]] = {
 }
 """Options with a fixed set of values; those of `output` are in `OUTPUT_MODES`."""
 
-OPTION_KINDS: dict[str, str] = {
-    "response_format": "choice",
-    "detailed": "flag",
-    "concise": "flag",
-    "limit": "number",
-    "cursor": "text",
-    "filter": "text",
-    "fields": "list",
-    "select": "list",
-    "max_items": "number",
-    "max_bytes": "number",
-    "max_tokens": "number",
-    "yes": "flag",
-    "dry_run": "flag",
-    "apply": "token",
-    "no_input": "flag",
-    "timeout": "seconds",
-    "idempotency_key": "token",
-    "null": "flag",
-    "quiet": "flag",
-    "verbose": "count",
+CALL_OPTIONS: dict[str, tuple[str, tuple[str, ...]]] = {
+    "response_format": ("choice", ("cli", "http")),
+    "detailed": ("flag", ("mcp", "python")),
+    "concise": ("flag", ("mcp", "python")),
+    "limit": ("number", ("cli", "http", "mcp", "python")),
+    "cursor": ("text", ("cli", "http", "mcp", "python")),
+    "filter": ("text", ("cli", "http", "mcp", "python")),
+    "fields": ("list", ("cli", "http", "mcp", "python")),
+    "select": ("list", ("cli", "http", "mcp", "python")),
+    "max_items": ("number", ("cli", "http", "mcp", "python")),
+    "max_bytes": ("number", ("cli", "http", "mcp", "python")),
+    "max_tokens": ("number", ("cli", "http", "mcp", "python")),
+    "yes": ("flag", ("cli", "http", "mcp", "python")),
+    "dry_run": ("flag", ("cli", "http", "mcp", "python")),
+    "apply": ("token", ("cli", "http", "mcp", "python")),
+    "no_input": ("flag", ("cli", "python")),
+    "timeout": ("seconds", ("cli", "http", "mcp", "python")),
+    "idempotency_key": ("token", ("cli", "http", "mcp", "python")),
+    "null": ("flag", ("cli",)),
+    "quiet": ("flag", ("cli", "mcp", "python")),
+    "verbose": ("count", ("cli", "mcp", "python")),
 }
-"""Kind of each option that a call has, by each of its names."""
+"""Kind and interfaces of each option that a call has, by each of its names."""
 
 OPTION_FIELDS: dict[str, str] = {
     "detailed": "detailed",
@@ -139,47 +139,8 @@ RESULT_OPTIONS = frozenset(
 OPTION_ALIASES: dict[str, str] = {"select": "fields"}
 """Other names of options in HTTP, MCP and Python."""
 
-HTTP_OPTIONS = (
-    "response_format",
-    "limit",
-    "cursor",
-    "filter",
-    "fields",
-    "select",
-    "max_items",
-    "max_bytes",
-    "max_tokens",
-    "yes",
-    "dry_run",
-    "apply",
-    "timeout",
-    "idempotency_key",
-)
-"""Options in the query of an HTTP request."""
-
 HTTP_HEADERS: dict[bytes, str] = {b"idempotency-key": "idempotency_key"}
 """HTTP request headers that set an option."""
-
-MCP_OPTIONS = (
-    "detailed",
-    "concise",
-    "limit",
-    "cursor",
-    "filter",
-    "fields",
-    "select",
-    "max_items",
-    "max_bytes",
-    "max_tokens",
-    "yes",
-    "dry_run",
-    "apply",
-    "timeout",
-    "idempotency_key",
-    "quiet",
-    "verbose",
-)
-"""Options in the `_meta` of an MCP call, or among its arguments."""
 
 TOOL_SCHEMA_OPTIONS: dict[str, dict[str, dict[str, Any]]] = {
     "paginated": {
@@ -197,30 +158,6 @@ TOOL_SCHEMA_OPTIONS: dict[str, dict[str, dict[str, Any]]] = {
 }
 """Options in the input schema of MCP tools: the tools that have them, and JSON Schema by name."""
 
-PYTHON_OPTIONS = frozenset(
-    (
-        "detailed",
-        "concise",
-        "limit",
-        "cursor",
-        "filter",
-        "fields",
-        "select",
-        "max_items",
-        "max_bytes",
-        "max_tokens",
-        "yes",
-        "dry_run",
-        "apply",
-        "no_input",
-        "timeout",
-        "idempotency_key",
-        "quiet",
-        "verbose",
-    )
-)
-"""Options that are keywords in Python."""
-
 DOCUMENT_OPTIONS = frozenset(("discover", "agent_manifest", "agent_bootstrap"))
 """Options that print a description of the app."""
 
@@ -236,82 +173,6 @@ INFO_OPTIONS = frozenset(
     )
 )
 """Options that print a description instead of a result."""
-
-CALLER_VARIABLES = frozenset(
-    (
-        "AGENT",
-        "AGENT_CONTEXT_OUT",
-        "AGENT_DISPLAY_OUT",
-        "AGENT_SESSION_ID",
-        "AGENT_THREAD_ID",
-        "AI_AGENT",
-        "AMP_CURRENT_THREAD_ID",
-        "ANTIGRAVITY_AGENT",
-        "APPVEYOR",
-        "AUGMENT_AGENT",
-        "AWS_EXECUTION_ENV",
-        "BITBUCKET_BUILD_NUMBER",
-        "BITRISE_IO",
-        "BUILDKITE",
-        "CI",
-        "CIRCLECI",
-        "CIRRUS_CI",
-        "CLAUDECODE",
-        "CLAUDE_CODE_CHILD_SESSION",
-        "CLAUDE_CODE_IS_COWORK",
-        "CLAUDE_CODE_SESSION_ATTENDED",
-        "CLAUDE_CODE_SESSION_ID",
-        "CLAUDE_PID",
-        "CLINE_ACTIVE",
-        "CODEBUILD_BUILD_ID",
-        "CODEX_CI",
-        "CODEX_SANDBOX",
-        "CODEX_SANDBOX_NETWORK_DISABLED",
-        "CODEX_SESSION_ID",
-        "CODEX_THREAD_ID",
-        "CODEX_TOOL_CALL_ID",
-        "CODEX_VERSION",
-        "COPILOT_AGENT",
-        "COPILOT_AGENT_SESSION_ID",
-        "COPILOT_CLI",
-        "COPILOT_CLI_BINARY_VERSION",
-        "CRUSH",
-        "CURSOR_AGENT",
-        "CURSOR_EXTENSION_HOST_ROLE",
-        "DRONE",
-        "GEMINI_CLI",
-        "GITHUB_ACTIONS",
-        "GITLAB_CI",
-        "GOOSE_TERMINAL",
-        "GROK_AGENT",
-        "GROK_SESSION_ID",
-        "IFLOW_CLI",
-        "JENKINS_URL",
-        "JUNIE_DATA",
-        "JUNIE_SHIM_PATH",
-        "KILO",
-        "KILOCODE_FEATURE",
-        "KILO_PID",
-        "NETLIFY",
-        "OPENCLAW_CLI",
-        "OPENCLAW_SHELL",
-        "OPENCODE",
-        "OPENCODE_PID",
-        "OZ_RUN_ID",
-        "PI_CODING_AGENT",
-        "QWEN_CODE",
-        "ROO_ACTIVE",
-        "ROO_CLI_RUNTIME",
-        "SEMAPHORE",
-        "TEAMCITY_VERSION",
-        "TF_BUILD",
-        "TOOLI_CALLER",
-        "TRAE_AI_SHELL_ID",
-        "TRAVIS",
-        "WINDSURF_CASCADE_TERMINAL",
-    )
-)
-"""Variables that agents and CI systems set. Without any of them, `tooli.detect` is not loaded."""
 
 AGENT_MARKERS: dict[str, tuple[int, str, tuple[str, ...]]] = {
     "AMP_CURRENT_THREAD_ID": (0, "amp", ()),
@@ -363,6 +224,38 @@ AGENT_MARKERS: dict[str, tuple[int, str, tuple[str, ...]]] = {
     "OZ_RUN_ID": (31, "warp", ()),
 }
 """Variables of agents: rank (the lowest one wins), name, and values (none: any true value)."""
+
+CALLER_VARIABLES = frozenset(
+    (
+        *AGENT_MARKERS,
+        *(
+            "AGENT",
+            "AI_AGENT",
+            "APPVEYOR",
+            "AWS_EXECUTION_ENV",
+            "BITBUCKET_BUILD_NUMBER",
+            "BITRISE_IO",
+            "BUILDKITE",
+            "CI",
+            "CIRCLECI",
+            "CIRRUS_CI",
+            "CODEBUILD_BUILD_ID",
+            "CODEX_VERSION",
+            "COPILOT_CLI_BINARY_VERSION",
+            "DRONE",
+            "GITHUB_ACTIONS",
+            "GITLAB_CI",
+            "JENKINS_URL",
+            "NETLIFY",
+            "SEMAPHORE",
+            "TEAMCITY_VERSION",
+            "TF_BUILD",
+            "TOOLI_CALLER",
+            "TRAVIS",
+        ),
+    )
+)
+"""Variables that agents and CI systems set. Without any of them, `tooli.detect` is not loaded."""
 
 FULL_DETECTION_VARIABLES = frozenset(("OPENCODE_TERMINAL", "TOOLI_CALLER_VERSION"))
 """Variables with which only `tooli.detect` can identify an agent."""

@@ -8,10 +8,10 @@ from json import JSONDecoder
 from urllib.parse import parse_qsl
 
 from tooli.config.setting_definitions import BOOLEAN_VALUES
-from tooli.core._hot_tables import CHOICES, HTTP_HEADERS, HTTP_OPTIONS, OPTION_KINDS, RUN_OPTIONS
+from tooli.core._hot_tables import CHOICES, HTTP_HEADERS, RUN_OPTIONS
 from tooli.core.call import DEFAULT_OPTIONS, Caller, Options, Problem
 from tooli.errors import InputError, Suggestion, closest_match
-from tooli.records.call_options import build_options
+from tooli.records.call_options import HTTP_OPTIONS, OPTION_KINDS, build_options
 from tooli.serving.dispatcher import path_without_root
 from tooli.text.jsonable import MAX_JSON_DEPTH, is_list, is_object
 

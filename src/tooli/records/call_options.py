@@ -7,10 +7,10 @@ The options are records in `core/options.py`; this module reads the tables gener
 from __future__ import annotations
 
 from tooli.core._hot_tables import (
+    CALL_OPTIONS,
     EXTRA_OPTIONS,
     OPTION_ALIASES,
     OPTION_FIELDS,
-    OPTION_KINDS,
     RESULT_OPTIONS,
     RUN_OPTIONS,
     TOKEN_LENGTHS,
@@ -30,6 +30,15 @@ if TYPE_CHECKING:
     from tooli.core.tool import Tool
 
 MAX_NUMBER = 1 << 40
+
+OPTION_KINDS = {name: kind for name, (kind, _) in CALL_OPTIONS.items()}
+"""Kind of each option, by each of its names."""
+
+HTTP_OPTIONS, MCP_OPTIONS, PYTHON_OPTIONS = [
+    tuple([name for name, (_, interfaces) in CALL_OPTIONS.items() if interface in interfaces])
+    for interface in ("http", "mcp", "python")
+]
+"""Options in the query of an HTTP request, in an MCP call, and as keywords in Python."""
 
 
 def build_options(values: Mapping[str, Any]) -> tuple[Options, tuple[Problem, ...]]:

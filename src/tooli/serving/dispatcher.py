@@ -9,7 +9,6 @@ import sys
 from time import perf_counter
 
 from tooli.config import load_security_settings
-from tooli.core._hot_tables import MCP_OPTIONS, OPTION_KINDS
 from tooli.core.call import DEFAULT_OPTIONS, Call, Failed, Options
 from tooli.core.placeholder_call import make_placeholder_call
 from tooli.core.tool import RATE_LIMIT_FORMAT, Tool, is_rate_limit
