@@ -42,15 +42,13 @@ def test_every_option_fills_a_field(option: Option) -> None:
         assert option.target_field in ResultOptions.__match_args__
     elif option.target == "options":
         assert option.target_field in Options.__match_args__
-        default = getattr(Options(), option.target_field)
-        assert option.default == default
     else:
         assert option.interfaces == ("cli",) or option.target == "detail"
 
 
 def test_names_and_flags_are_unique() -> None:
     names = [name for option in OPTIONS for name in option.names]
-    flags = [flag for option in OPTIONS for flag in option.all_flags]
+    flags = [flag for option in OPTIONS for flag in (*option.flags, *dict(option.shortcuts))]
     assert len(names) == len(set(names))
     assert len(flags) == len(set(flags))
     assert set(flags) == FLAGS.keys()
@@ -84,12 +82,12 @@ from tooli.core.options import ALL_INTERFACES, Option
 # One record for each of the two options: this is all that is added.
 options.OPTIONS += (
     Option(
-        "night_mode", "flag", "run", "Run at night", flags=("--night-mode",),
-        interfaces=ALL_INTERFACES, default=False, target="options", in_openapi="all",
+        "night_mode", "flag", "run", "Run at night",
+        interfaces=ALL_INTERFACES, target="options", in_openapi="all",
         in_tool_schema="all", tool_schema_help="At night.",
     ),
     Option(
-        "region", "token", "run", "Run in this region", flags=("--region",), metavar="REGION",
+        "region", "token", "run", "Run in this region", metavar="REGION",
         interfaces=ALL_INTERFACES, target="options", max_length=9, in_openapi="all",
     ),
     Option(

@@ -40,13 +40,13 @@ class Option(Record):
     kind: str
     group: str  # its row in --help, one of OPTION_GROUPS
     help: str  # one line, without a full stop
-    flags: tuple[str, ...] = ()  # command line spellings, the main one first
+    # Spellings on the command line, the main one first, if they are not just --name.
+    spellings: tuple[str, ...] = ()
     interfaces: tuple[str, ...] = ("cli",)
     metavar: str = ""
     choices: tuple[str, ...] = ()
     shortcuts: tuple[tuple[str, str], ...] = ()  # flags without a value, and the value they set
     implied_value: str | None = None  # the value of a flag that is given without one
-    default: Any = None
     # The record that it fills: "options" or "result_options". "detail" fills both `detailed` and
     # `concise` of Options. "": the command line reads it.
     target: str = ""
@@ -69,24 +69,21 @@ class Option(Record):
         return (self.name, *self.aliases)
 
     @property
+    def flags(self) -> tuple[str, ...]:
+        """Spellings on the command line, the main one first."""
+        if "cli" not in self.interfaces:
+            return ()
+        return self.spellings or (f"--{self.name.replace('_', '-')}",)
+
+    @property
     def target_field(self) -> str:
         """The name of the field that it fills."""
         return self.field or self.name
 
     @property
-    def is_basic(self) -> bool:
-        """True if its value needs no validation: a flag or a count."""
-        return self.target == "options" and self.kind in ("flag", "count")
-
-    @property
     def is_run_option(self) -> bool:
         """True if `tooli.records.call_options` validates its value."""
         return self.target == "options" and self.kind in ("seconds", "token")
-
-    @property
-    def all_flags(self) -> tuple[str, ...]:
-        """Every command line spelling."""
-        return (*self.flags, *[flag for flag, _ in self.shortcuts])
 
     @property
     def value_name(self) -> str:
@@ -126,17 +123,23 @@ OPTION_GROUPS = (
 )
 """Rows of the "Framework options" panel in `--help`."""
 
+
+def _result_option(name: str, kind: str, group: str, summary: str, **fields: Any) -> Option:
+    """Return an option that fills a field of `ResultOptions`."""
+    fields |= {"interfaces": ALL_INTERFACES, "page": "filtering-and-paging.md"}
+    return Option(name, kind, group, summary, target="result_options", **fields)
+
+
 OPTIONS: tuple[Option, ...] = (
     Option(
         "output",
         "choice",
         "output",
         "Set the output mode",
-        flags=("--output", "-o"),
+        spellings=("--output", "-o"),
         shortcuts=tuple([(f"--{mode}", mode) for mode in FLAG_MODES]),
         metavar="MODE",
         choices=OUTPUT_MODES,
-        default="auto",
         setting="output",
         note=" ".join([f"`{mode.name}`: {mode.summary}." for mode in MODE_TABLE]),
         page="output.md",
@@ -146,7 +149,6 @@ OPTIONS: tuple[Option, ...] = (
         "choice",
         "size",
         "Choose the level of detail of the answer",
-        flags=("--response-format",),
         interfaces=("cli", "http"),
         choices=RESPONSE_FORMATS,
         target="detail",
@@ -172,105 +174,75 @@ OPTIONS: tuple[Option, ...] = (
         "size",
         "Leave out the fields marked as details",
         interfaces=("mcp", "python"),
-        default=False,
         target="options",
     ),
-    Option(
+    _result_option(
         "limit",
         "number",
         "records",
         "Return one page of this many records; 0 returns all of them",
-        flags=("--limit",),
-        interfaces=ALL_INTERFACES,
         metavar="N",
-        target="result_options",
         in_openapi="paginated",
         in_tool_schema="paginated",
         tool_schema_help="Records on a page; 0 is all.",
-        page="filtering-and-paging.md",
     ),
-    Option(
+    _result_option(
         "cursor",
         "text",
         "records",
         "Continue after a page: its `meta.page.next_cursor`",
-        flags=("--cursor",),
-        interfaces=ALL_INTERFACES,
         metavar="CURSOR",
-        target="result_options",
         in_openapi="paginated",
         in_tool_schema="paginated",
         tool_schema_help="Where to go on: next_cursor of the page before.",
-        page="filtering-and-paging.md",
     ),
-    Option(
+    _result_option(
         "filter",
         "text",
         "records",
         "Return only matching records, such as 'size > 1000'",
-        flags=("--filter",),
-        interfaces=ALL_INTERFACES,
         metavar="EXPRESSION",
-        target="result_options",
-        page="filtering-and-paging.md",
     ),
-    Option(
+    _result_option(
         "fields",
         "list",
         "records",
         "Return only these fields of a record, such as 'path, size as bytes'",
-        flags=("--fields", "--select"),
-        interfaces=ALL_INTERFACES,
+        spellings=("--fields", "--select"),
         metavar="LIST",
-        target="result_options",
         aliases=("select",),
-        page="filtering-and-paging.md",
     ),
-    Option(
+    _result_option(
         "max_items",
         "number",
         "size",
         "Return at most this many records",
-        flags=("--max-items",),
-        interfaces=ALL_INTERFACES,
         metavar="N",
-        target="result_options",
         setting="max_items",
         note="A cut answer says how much there is and how to get the rest.",
-        page="filtering-and-paging.md",
     ),
-    Option(
+    _result_option(
         "max_bytes",
         "number",
         "size",
         "Limit the answer to this many bytes",
-        flags=("--max-bytes",),
-        interfaces=ALL_INTERFACES,
         metavar="N",
-        target="result_options",
         setting="max_bytes",
-        page="filtering-and-paging.md",
     ),
-    Option(
+    _result_option(
         "max_tokens",
         "number",
         "size",
         "Limit the answer to about this many tokens",
-        flags=("--max-tokens",),
-        interfaces=ALL_INTERFACES,
         metavar="N",
-        target="result_options",
         setting="max_tokens",
-        page="filtering-and-paging.md",
     ),
     Option(
         "yes",
         "flag",
         "confirm",
         "Confirm a command that may destroy data",
-        flags=("--yes",),
         interfaces=ALL_INTERFACES,
-        default=False,
         target="options",
         in_openapi="all",
         in_tool_schema="destructive",
@@ -282,9 +254,7 @@ OPTIONS: tuple[Option, ...] = (
         "flag",
         "confirm",
         "Validate the call and return a plan; nothing is changed",
-        flags=("--dry-run",),
         interfaces=ALL_INTERFACES,
-        default=False,
         target="options",
         in_openapi="all",
         in_tool_schema="destructive",
@@ -296,7 +266,6 @@ OPTIONS: tuple[Option, ...] = (
         "token",
         "confirm",
         "Run exactly the plan for which a dry run returned this token",
-        flags=("--apply",),
         interfaces=ALL_INTERFACES,
         metavar="TOKEN",
         target="options",
@@ -311,9 +280,7 @@ OPTIONS: tuple[Option, ...] = (
         "flag",
         "confirm",
         "Never prompt",
-        flags=("--no-input",),
         interfaces=("cli", "python"),
-        default=False,
         target="options",
         setting="no_input",
     ),
@@ -322,7 +289,6 @@ OPTIONS: tuple[Option, ...] = (
         "seconds",
         "run",
         "Stop the call after this many seconds",
-        flags=("--timeout",),
         interfaces=ALL_INTERFACES,
         metavar="SECONDS",
         target="options",
@@ -336,7 +302,6 @@ OPTIONS: tuple[Option, ...] = (
         "token",
         "run",
         "Run a call only once per key; a repetition returns the first answer",
-        flags=("--idempotency-key",),
         interfaces=ALL_INTERFACES,
         metavar="KEY",
         target="options",
@@ -350,7 +315,6 @@ OPTIONS: tuple[Option, ...] = (
         "text",
         "input",
         "Read arguments from a JSON object: text, a file, or stdin",
-        flags=("--input",),
         metavar="JSON|@FILE|-",
         page="inputs.md",
     ),
@@ -359,8 +323,6 @@ OPTIONS: tuple[Option, ...] = (
         "flag",
         "input",
         "Read the values of the last argument from stdin, terminated by NUL",
-        flags=("--null",),
-        default=False,
         target="options",
         field="nul",
         page="inputs.md",
@@ -370,8 +332,6 @@ OPTIONS: tuple[Option, ...] = (
         "flag",
         "input",
         "Terminate records with NUL instead of a newline; implies --plain",
-        flags=("--print0",),
-        default=False,
         page="output.md",
     ),
     Option(
@@ -379,9 +339,8 @@ OPTIONS: tuple[Option, ...] = (
         "flag",
         "messages",
         "Print no warnings and no progress",
-        flags=("--quiet", "-q"),
+        spellings=("--quiet", "-q"),
         interfaces=("cli", "mcp", "python"),
-        default=False,
         target="options",
         setting="quiet",
     ),
@@ -390,9 +349,8 @@ OPTIONS: tuple[Option, ...] = (
         "count",
         "messages",
         "Print more messages on stderr; may be repeated",
-        flags=("--verbose", "-v"),
+        spellings=("--verbose", "-v"),
         interfaces=("cli", "mcp", "python"),
-        default=0,
         target="options",
         setting="verbose",
     ),
@@ -401,8 +359,6 @@ OPTIONS: tuple[Option, ...] = (
         "flag",
         "messages",
         "Print no colour; NO_COLOR has the same effect",
-        flags=("--no-color",),
-        default=False,
         setting="color",
     ),
     Option(
@@ -410,8 +366,6 @@ OPTIONS: tuple[Option, ...] = (
         "flag",
         "describe",
         "Show the help",
-        flags=("--help",),
-        default=False,
         describes="tool",
     ),
     Option(
@@ -419,8 +373,6 @@ OPTIONS: tuple[Option, ...] = (
         "flag",
         "describe",
         "Show compact help for agents",
-        flags=("--help-agent",),
-        default=False,
         describes="tool",
     ),
     Option(
@@ -428,7 +380,6 @@ OPTIONS: tuple[Option, ...] = (
         "choice",
         "describe",
         "Show the schema of the command or of all commands",
-        flags=("--schema",),
         choices=SCHEMA_FORMATS,
         implied_value="json",
         describes="tool",
@@ -438,8 +389,7 @@ OPTIONS: tuple[Option, ...] = (
         "flag",
         "describe",
         "Show the version",
-        flags=("--version",),
-        default=False,
+        spellings=("--version",),
         describes="tool",
     ),
     Option(
@@ -447,8 +397,6 @@ OPTIONS: tuple[Option, ...] = (
         "flag",
         "agents",
         "List the commands in short, for an agent",
-        flags=("--discover",),
-        default=False,
         describes="app",
         page="documents.md",
     ),
@@ -457,8 +405,6 @@ OPTIONS: tuple[Option, ...] = (
         "flag",
         "agents",
         "Show everything about the app as JSON",
-        flags=("--agent-manifest",),
-        default=False,
         describes="app",
         page="documents.md",
     ),
@@ -467,8 +413,6 @@ OPTIONS: tuple[Option, ...] = (
         "flag",
         "agents",
         "Show the document that the calling agent expects: SKILL.md, AGENTS.md or CLAUDE.md",
-        flags=("--agent-bootstrap",),
-        default=False,
         describes="app",
         page="documents.md",
     ),
@@ -508,5 +452,5 @@ def _panel_flags(option: Option) -> list[str]:
     if not option.shortcuts:
         return ["/".join(option.flags)]
     others = [value for value in option.choices if value not in dict(option.shortcuts).values()]
-    others = [value for value in others if value != option.default]
+    others = [value for value in others if value != "auto"]
     return [*dict(option.shortcuts), f"{option.flags[-1]} {'|'.join(others)}"]
