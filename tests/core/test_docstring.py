@@ -670,7 +670,10 @@ class TestCleandoc:
         assert parts(read_docstring(inspect.cleandoc(text))) == parts(read_docstring(text))
 
 
-def test_nothing_is_imported() -> None:
+def test_only_the_record_class_is_imported() -> None:
     tree = ast.parse(Path(docstring.__file__).read_text(encoding="utf-8"))
     imports = [node for node in tree.body if isinstance(node, ast.Import | ast.ImportFrom)]
-    assert [ast.unparse(node) for node in imports] == ["from __future__ import annotations"]
+    assert [ast.unparse(node) for node in imports] == [
+        "from __future__ import annotations",
+        "from tooli.core.record import Record",
+    ]

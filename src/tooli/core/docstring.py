@@ -1,10 +1,13 @@
 """Parse docstrings into summary, description, parameters, result, errors and examples.
 
 Google, NumPy and Sphinx sections are supported, in any mix. All other text is prose. Help and
-schemas load this module, so it imports nothing. It parses any text in linear time and never raises.
+schemas load this module, so it imports only `core.record`. It parses any text in linear time and
+never raises.
 """
 
 from __future__ import annotations
+
+from tooli.core.record import Record
 
 _PARAMS, _RETURNS, _RAISES, _EXAMPLES, _IGNORED = "params", "returns", "raises", "examples", "type"
 _GOOGLE, _NUMPY, _SPHINX = "google", "numpy", "sphinx"
@@ -27,26 +30,15 @@ _FENCES = ("```", "~~~")
 _PLAIN_TYPES = ("bool", "bytes", "dict", "float", "int", "list", "object", "set", "str", "tuple")
 
 
-class Doc:
+class Doc(Record):
     """The parts of a docstring."""
 
-    __slots__ = ("description", "examples", "params", "raises", "returns", "summary")
-
-    def __init__(
-        self,
-        summary: str,
-        description: str,
-        params: dict[str, str],
-        returns: str,
-        raises: dict[str, str],
-        examples: str,
-    ) -> None:
-        self.summary = summary
-        self.description = description
-        self.params = params
-        self.returns = returns
-        self.raises = raises
-        self.examples = examples
+    summary: str
+    description: str
+    params: dict[str, str]
+    returns: str
+    raises: dict[str, str]
+    examples: str
 
 
 def read_docstring(text: str | None) -> Doc:
