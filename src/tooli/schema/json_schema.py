@@ -284,62 +284,52 @@ def _is_any(annotation: object) -> bool:
 
 def inline_references(schema: JsonObject, definitions: JsonObject) -> JsonObject:
     """Return the schema with references replaced. Recursive definitions stay in `$defs`."""
-    retained: JsonObject = {}
-    inlined = _inline_node(schema, definitions, (), retained)
-    if retained:
-        inlined["$defs"] = retained
+    inliner = _Inliner(definitions)
+    inlined = inliner.inline(schema)
+    if inliner.retained:
+        inlined["$defs"] = inliner.retained
     return inlined
 
 
-def _inline_node(
-    node: Any, definitions: JsonObject, parent_names: tuple[str, ...], retained: JsonObject
-) -> Any:
-    if is_list(node):
-        return [_inline_node(item, definitions, parent_names, retained) for item in node]
-    if not is_object(node):
-        return node
-    reference = node.get("$ref")
-    if isinstance(reference, str):
+class _Inliner:
+    """Replaces references by their definitions. Recursive definitions are in `retained`."""
+
+    def __init__(self, definitions: JsonObject) -> None:
+        self._definitions = definitions
+        self.retained: JsonObject = {}
+
+    def inline(self, node: Any) -> Any:
+        """Return a part of a schema with references replaced."""
+        if is_list(node):
+            return [self.inline(item) for item in node]
+        if not is_object(node):
+            return node
+        reference = node.get("$ref")
+        if not isinstance(reference, str):
+            return {
+                key: self._inline_keyword(key, value)
+                for key, value in node.items()
+                if key != "title" or not isinstance(value, str)
+            }
         name = reference.rpartition("/")[2]
-        if name in parent_names or _is_recursive(name, definitions):
-            if name not in retained:
-                retained[name] = {}
-                retained[name] = _inline_node(
-                    definitions[name], definitions, (*parent_names, name), retained
-                )
-            return {**{k: v for k, v in node.items() if k != "$ref"}, "$ref": f"#/$defs/{name}"}
-        body = _inline_node(definitions[name], definitions, (*parent_names, name), retained)
-        rest = {
-            k: _inline_keyword(k, v, definitions, parent_names, retained)
-            for k, v in node.items()
-            if k != "$ref"
-        }
-        return {**body, **rest}
-    return {
-        key: _inline_keyword(key, value, definitions, parent_names, retained)
-        for key, value in node.items()
-        if key != "title" or not isinstance(value, str)
-    }
+        rest = {key: value for key, value in node.items() if key != "$ref"}
+        if _is_recursive(name, self._definitions):
+            if name not in self.retained:
+                self.retained[name] = {}
+                self.retained[name] = self.inline(self._definitions[name])
+            return {**rest, "$ref": f"#/$defs/{name}"}
+        body = self.inline(self._definitions[name])
+        return {**body, **{key: self._inline_keyword(key, rest[key]) for key in rest}}
 
-
-def _inline_keyword(
-    key: str,
-    value: object,
-    definitions: JsonObject,
-    parent_names: tuple[str, ...],
-    retained: JsonObject,
-) -> object:
-    """Inline the value of a keyword, which is a schema, schemas by name, or data."""
-    if key in ("default", "const", "enum", "examples"):
-        return value
-    if key == "discriminator" and is_object(value):  # its mapping refers to definitions
-        return {"propertyName": value["propertyName"]}
-    if key in ("properties", "patternProperties") and is_object(value):
-        return {
-            name: _inline_node(part, definitions, parent_names, retained)
-            for name, part in value.items()
-        }
-    return _inline_node(value, definitions, parent_names, retained)
+    def _inline_keyword(self, key: str, value: object) -> object:
+        """Inline the value of a keyword, which is a schema, schemas by name, or data."""
+        if key in ("default", "const", "enum", "examples"):
+            return value
+        if key == "discriminator" and is_object(value):  # its mapping refers to definitions
+            return {"propertyName": value["propertyName"]}
+        if key in ("properties", "patternProperties") and is_object(value):
+            return {name: self.inline(part) for name, part in value.items()}
+        return self.inline(value)
 
 
 def _is_recursive(name: str, definitions: JsonObject) -> bool:
