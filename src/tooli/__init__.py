@@ -61,58 +61,50 @@ if TYPE_CHECKING:
     from tooli.pipeline.prepared_call import TooliResult as TooliResult
     from tooli.schema.detail_fields import Detail as Detail
 
-_ERRORS = (
-    *("ApprovalRequired", "AuthError", "ConflictError", "DefinitionError", "DependencyError"),
-    *("FormatError", "InputError", "InternalError", "NotFoundError", "StateError"),
-    *("Suggestion", "TemporaryError", "TimeoutExceeded", "ToolError", "ToolRuntimeError"),
-)
 _LAZY_IMPORTS = {
-    "Tooli": "tooli.app",
-    "Option": "tooli.schema.param_info",
-    "Argument": "tooli.schema.param_info",
-    "Annotated": "typing",
-    "Context": "tooli.pipeline.context",
-    "dry_run_support": "tooli.pipeline.dry_run_recorder",
-    "record_dry_action": "tooli.pipeline.dry_run_recorder",
-    "TooliResult": "tooli.pipeline.prepared_call",
-    "TooliError": "tooli.pipeline.prepared_call",
-    "Next": "tooli.core.result_types",
-    "Detail": "tooli.schema.detail_fields",
-    "Page": "tooli.core.result_types",
-    "CallerCategory": "tooli.detect",
-    "ExecutionContext": "tooli.detect",
-    "detect_execution_context": "tooli.detect",
-    **dict.fromkeys(("Call", "Failed", "Ok"), "tooli.core.call"),
-    **dict.fromkeys(("Audio", "Embedded", "Image", "Link", "Message"), "tooli.core.result_types"),
-    **dict.fromkeys(("Elicit", "Roots", "Sample"), "tooli.core.peer"),
-    **dict.fromkeys(_ERRORS, "tooli.errors"),
-    **dict.fromkeys(("StdinOr", "Input"), "tooli.inputs.source"),
-    **dict.fromkeys(
-        ("Identifier", "InputLimits", "Verbatim", "Within"), "tooli.inputs.constraints"
+    "tooli.app": ("Tooli",),
+    "tooli.schema.param_info": ("Option", "Argument"),
+    "typing": ("Annotated",),
+    "tooli.pipeline.context": ("Context",),
+    "tooli.pipeline.dry_run_recorder": ("dry_run_support", "record_dry_action"),
+    "tooli.pipeline.prepared_call": ("TooliResult", "TooliError"),
+    "tooli.core.result_types": ("Next", "Page", "Audio", "Embedded", "Image", "Link", "Message"),
+    "tooli.schema.detail_fields": ("Detail",),
+    "tooli.detect": ("CallerCategory", "ExecutionContext", "detect_execution_context"),
+    "tooli.core.call": ("Call", "Failed", "Ok"),
+    "tooli.core.peer": ("Elicit", "Roots", "Sample"),
+    "tooli.errors": (
+        *("ApprovalRequired", "AuthError", "ConflictError", "DefinitionError", "DependencyError"),
+        *("FormatError", "InputError", "InternalError", "NotFoundError", "StateError"),
+        *("Suggestion", "TemporaryError", "TimeoutExceeded", "ToolError", "ToolRuntimeError"),
     ),
-    "SecretInput": "tooli.inputs.secret",
-    "Output": "tooli.inputs.output",
+    "tooli.inputs.source": ("StdinOr", "Input"),
+    "tooli.inputs.constraints": ("Identifier", "InputLimits", "Verbatim", "Within"),
+    "tooli.inputs.secret": ("SecretInput",),
+    "tooli.inputs.output": ("Output",),
 }
+"""The public names, by the module that defines them."""
 
-__all__ = ["AgentContext", "typer", *_LAZY_IMPORTS]  # pyright: ignore[reportUnsupportedDunderAll]
+_NAMES = [name for names in _LAZY_IMPORTS.values() for name in names]
+__all__ = ["AgentContext", "typer", *_NAMES]  # pyright: ignore[reportUnsupportedDunderAll]
 
 
 def __getattr__(name: str) -> object:
-    module_name = _LAZY_IMPORTS.get("Context" if name == "AgentContext" else name)
-    if module_name is None:
-        if name == "__version__":
-            from importlib.metadata import version
+    if name == "__version__":
+        from importlib.metadata import version
 
-            return version("tooli")
-        if name == "typer":
-            import tooli.typer
+        return version("tooli")
+    if name == "typer":
+        import tooli.typer
 
-            return tooli.typer
-        raise AttributeError(f"module 'tooli' has no attribute {name!r}")
-    module = __import__(module_name, fromlist=(name,))
-    value = getattr(module, "Context" if name == "AgentContext" else name)
-    globals()[name] = value
-    return value
+        return tooli.typer
+    attribute = "Context" if name == "AgentContext" else name
+    for module_name, names in _LAZY_IMPORTS.items():
+        if attribute in names:
+            module = __import__(module_name, fromlist=(attribute,))
+            value = globals()[name] = getattr(module, attribute)
+            return value
+    raise AttributeError(f"module 'tooli' has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:
