@@ -8,7 +8,7 @@ from __future__ import annotations
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
     from typing import Any, TypeAlias, TypedDict
 
     from tooli.config.layers import SettingFault, Settings
@@ -86,39 +86,6 @@ class AppState:
     Typer's own state is not part of it.
     """
 
-    __slots__ = (
-        "callback",
-        "change_listeners",
-        "command_tree",
-        "commands",
-        "declared_policy",
-        "default_output",
-        "defer_loading",
-        "description",
-        "framework_help",
-        "groups",
-        "is_typer_initialized",
-        "mcp_transport",
-        "module_globals",
-        "name",
-        "own_stages",
-        "parent",
-        "permissions",
-        "policy",
-        "prepared_tools",
-        "prompts",
-        "python_surface",
-        "resolved_settings",
-        "resources",
-        "revision",
-        "sections",
-        "security_settings",
-        "security_settings_loaded",
-        "skill_auto_generate",
-        "typer_kwargs",
-        "version",
-    )
-
     def __init__(self, name: str, typer_kwargs: TyperKwargs) -> None:
         self.name = name
         self.typer_kwargs = typer_kwargs  # the keywords of `typer.Typer(…)`
@@ -153,19 +120,24 @@ class AppState:
         self.revision = 0  # counts changes, so that a server sees that its list is out of date
         self.change_listeners: list[ChangeListener] = []
 
+    def self_and_parents(self) -> Iterator[AppState]:
+        """Iterate over the states of this app and of every app above it, innermost first."""
+        state: AppState | None = self
+        while state is not None:
+            yield state
+            state = state.parent
+
     @property
     def root(self) -> AppState:
         """The state of the outermost app that this one has been added to."""
-        state = self
-        while state.parent is not None:
-            state = state.parent
-        return state
+        *_, root = self.self_and_parents()
+        return root
 
     @property
     def app_permissions(self) -> tuple[tuple[str, ...], ...]:
         """The `permissions=` of this app and of every app above it, innermost first."""
-        above = self.parent.app_permissions if self.parent is not None else ()
-        return above if self.permissions is None else (self.permissions, *above)
+        declared = [state.permissions for state in self.self_and_parents()]
+        return tuple([permissions for permissions in declared if permissions is not None])
 
     @property
     def custom_stages(self) -> tuple[CustomStage, ...]:
@@ -185,24 +157,17 @@ class AppState:
 
         `kind` is what has changed: "tools", "resources" or "prompts".
         """
-        state: AppState | None = self
-        has_listeners = False
-        while state is not None:
-            has_listeners = has_listeners or bool(state.change_listeners)
+        for state in self.self_and_parents():
             state.command_tree = None
             state.revision += 1
             state.prepared_tools.clear()
-            state = state.parent
-        if has_listeners:
-            self.notify_change(kind)
+        self.notify_change(kind)
 
     def notify_change(self, kind: str, uri: str | None = None) -> None:
         """Call the change listeners of this app and of every app above it."""
-        state: AppState | None = self
-        while state is not None:
+        for state in self.self_and_parents():
             for listener in tuple(state.change_listeners):  # a listener may remove itself
                 listener(kind, uri)
-            state = state.parent
 
 
 def check_choice(name: str, value: str, allowed: Sequence[str]) -> None:

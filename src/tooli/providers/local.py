@@ -124,19 +124,6 @@ class Registration:
 class CommandGroup:
     """One level of an app's tree: its commands, the groups below it, and its callback."""
 
-    __slots__ = (
-        "_callback_flags",
-        "callback",
-        "commands",
-        "groups",
-        "has_dynamic_commands",
-        "help",
-        "hidden",
-        "only_command",
-        "state",
-        "typer_reason",
-    )
-
     def __init__(self, state: AppState) -> None:
         self.state = state
         self.commands: dict[str, Registration] = {}
