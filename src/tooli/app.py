@@ -405,7 +405,7 @@ class Tooli(_TyperPlaceholder):
         """
         from tooli.python_api import PYTHON_OPTIONS, PythonSurface
 
-        _check_keywords("options", options, frozenset((*PYTHON_OPTIONS, "caller")))
+        _check_keywords("options", options, PYTHON_OPTIONS | {"caller"})
         return PythonSurface(self, options, caller)
 
     def asgi(self, *, mcp: bool = True, **kwargs: Unpack[HttpSettingsDict]) -> Api:

@@ -10,6 +10,7 @@ from sys import modules
 from time import perf_counter
 
 from tooli.config import load_security_settings
+from tooli.core._hot_tables import CALL_OPTIONS
 from tooli.core.call import DEFAULT_OPTIONS, PYTHON_CALLER, Call, Caller, Failed
 from tooli.core.placeholder_call import make_placeholder_call
 from tooli.errors import DefinitionError
@@ -29,6 +30,11 @@ if TYPE_CHECKING:
     from tooli.errors import ToolError
     from tooli.pipeline.prepared_call import TooliResult
     from tooli.providers.local import CommandGroup
+
+PYTHON_OPTIONS = frozenset(
+    [name for name, (_, interfaces) in CALL_OPTIONS.items() if "python" in interfaces]
+)
+"""Options that are keywords in Python."""
 
 
 class PythonSurface:
@@ -87,7 +93,7 @@ class PythonSurface:
         )
         if is_dry_run or self._options or not arguments.keys() <= tool.param_names:
             option_values: dict[str, Any] = {**self._options}
-            for key in (arguments.keys() & PYTHON_OPTIONS) - tool.param_names:
+            for key in PYTHON_OPTIONS.intersection(arguments) - tool.param_names:
                 option_values[key] = arguments.pop(key)
             if is_dry_run:  # a call within a dry run is a dry run as well
                 option_values["dry_run"] = True

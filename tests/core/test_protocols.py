@@ -44,7 +44,7 @@ def read_typed_dicts() -> dict[str, set[str]]:
         ("CallbackOptions", TYPER_GROUP_KEYWORDS),
         ("GroupOptions", TYPER_GROUP_KEYWORDS | {"name", "callback"}),
         ("AppOptions", TYPER_APP_KEYWORDS),
-        ("CallOptions", {*PYTHON_OPTIONS}),
+        ("CallOptions", PYTHON_OPTIONS),
         ("PromptOptions", PROMPT_KEYWORDS),
         ("ResourceOptions", RESOURCE_KEYWORDS),
     ],

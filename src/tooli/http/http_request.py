@@ -8,10 +8,10 @@ from json import JSONDecoder
 from urllib.parse import parse_qsl
 
 from tooli.config.setting_definitions import BOOLEAN_VALUES
-from tooli.core._hot_tables import CHOICES, HTTP_HEADERS, RUN_OPTIONS
+from tooli.core._hot_tables import CALL_OPTIONS, CHOICES, HTTP_HEADERS, RUN_OPTIONS
 from tooli.core.call import DEFAULT_OPTIONS, Caller, Options, Problem
 from tooli.errors import InputError, Suggestion, closest_match
-from tooli.records.call_options import HTTP_OPTIONS, OPTION_KINDS, build_options
+from tooli.records.call_options import build_options
 from tooli.serving.dispatcher import path_without_root
 from tooli.text.jsonable import MAX_JSON_DEPTH, is_list, is_object
 
@@ -29,6 +29,11 @@ if TYPE_CHECKING:
     from tooli.serving import Message, Receive, Scope, Send
 
     T = TypeVar("T")
+
+HTTP_OPTIONS = {
+    name: kind for name, (kind, interfaces) in CALL_OPTIONS.items() if "http" in interfaces
+}
+"""Kind of each option in the query of a request, by each of its names."""
 
 JSON_CONTENT_TYPE = (b"content-type", b"application/json")
 NOSNIFF = (b"x-content-type-options", b"nosniff")
@@ -347,7 +352,7 @@ def read_options(
     except ValueError:
         return DEFAULT_OPTIONS, (Problem("E1007", None, "The query has too many parameters"),)
     for name, value in pairs:
-        kind = OPTION_KINDS[name] if name in HTTP_OPTIONS else None
+        kind = HTTP_OPTIONS.get(name)
         if kind is None:
             problems.append(_unknown_option_problem(name))
         elif kind == "flag":

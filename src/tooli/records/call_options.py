@@ -31,15 +31,6 @@ if TYPE_CHECKING:
 
 MAX_NUMBER = 1 << 40
 
-OPTION_KINDS = {name: kind for name, (kind, _) in CALL_OPTIONS.items()}
-"""Kind of each option, by each of its names."""
-
-HTTP_OPTIONS, MCP_OPTIONS, PYTHON_OPTIONS = [
-    tuple([name for name, (_, interfaces) in CALL_OPTIONS.items() if interface in interfaces])
-    for interface in ("http", "mcp", "python")
-]
-"""Options in the query of an HTTP request, in an MCP call, and as keywords in Python."""
-
 
 def build_options(values: Mapping[str, Any]) -> tuple[Options, tuple[Problem, ...]]:
     """Return the options of a call, and the problems with their values.
@@ -79,7 +70,7 @@ def read_run_options(values: Mapping[str, Any]) -> tuple[dict[str, Any], tuple[P
 
 def read_run_option(name: str, value: Any) -> tuple[Any, str | None]:
     """Return the value of a run option, or None and a description of the valid values."""
-    if OPTION_KINDS[name] == "seconds":
+    if CALL_OPTIONS[name][0] == "seconds":
         seconds = parse_timeout(value)
         return seconds, None if seconds else "a number of seconds above 0"
     max_chars = TOKEN_LENGTHS[name]
@@ -148,7 +139,7 @@ def read_result_options(
         if value is None:
             continue
         option = OPTION_ALIASES.get(name, name)
-        kind = OPTION_KINDS[option]
+        kind, _ = CALL_OPTIONS[option]
         if kind == "number":
             number = _parse_number(value)
             if number is None:

@@ -9,6 +9,7 @@ import sys
 from time import perf_counter
 
 from tooli.config import load_security_settings
+from tooli.core._hot_tables import CALL_OPTIONS
 from tooli.core.call import DEFAULT_OPTIONS, Call, Failed, Options
 from tooli.core.placeholder_call import make_placeholder_call
 from tooli.core.tool import RATE_LIMIT_FORMAT, Tool, is_rate_limit
@@ -229,8 +230,7 @@ def split_options(
     arguments = dict(raw_arguments)
     values: JsonObject = {"detailed": False}
     requested_options: JsonObject = requested if is_object(requested) else {}
-    for name in MCP_OPTIONS:
-        kind = OPTION_KINDS[name]
+    for name, kind in _MCP_OPTIONS.items():
         types = _ARGUMENT_TYPES.get(kind)
         is_option = name in arguments and name not in tool.param_names
         if is_option and (types is None or type(arguments[name]) in types):
@@ -247,3 +247,6 @@ def split_options(
 
 
 _SERVER_OPTIONS = Options(detailed=False)
+_MCP_OPTIONS = {
+    name: kind for name, (kind, interfaces) in CALL_OPTIONS.items() if "mcp" in interfaces
+}

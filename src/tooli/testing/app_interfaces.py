@@ -17,12 +17,13 @@ from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import urlencode
 
-from tooli.core._hot_tables import HTTP_OPTIONS, OPTION_KINDS, RESULT_OPTIONS, RUN_OPTIONS
+from tooli.core._hot_tables import RESULT_OPTIONS, RUN_OPTIONS
 from tooli.core.call import RedactionPolicy
 from tooli.core.event_loop import iterate_async, run_awaitable
 from tooli.core.record import Record
 from tooli.describe.mcp_tools import is_result_wrapped
 from tooli.errors import ToolError
+from tooli.http.http_request import HTTP_OPTIONS
 from tooli.mcp.protocol import (
     CAPABILITIES_KEY,
     ENVELOPE_KEY,
@@ -357,7 +358,7 @@ async def run_lifespan(api: AsgiApp) -> AsyncGenerator[AsgiApp]:
         await lifespan_task
 
 
-_OPTIONS_WITH_VALUE = [name for name in HTTP_OPTIONS if OPTION_KINDS[name] != "flag"]
+_OPTIONS_WITH_VALUE = [name for name, kind in HTTP_OPTIONS.items() if kind != "flag"]
 _QUERY_NAMES = {
     "detailed": "response_format",
     "concise": "response_format",
