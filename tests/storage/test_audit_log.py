@@ -510,7 +510,7 @@ def test_lock_is_retried(log: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         if failure is not None:
             raise failure
 
-    monkeypatch.setattr(audit_log, "_set_lock", set_lock)
+    monkeypatch.setattr(audit_log, "set_file_lock", set_lock)
     audit_log._lock(0, 60.0)
 
 

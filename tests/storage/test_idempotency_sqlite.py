@@ -237,18 +237,33 @@ def test_busy_database_is_retried(tmp_path: Path) -> None:
 
 
 def test_failed_commit_is_rolled_back() -> None:
-    statements: list[str] = []
+    connection = sqlite3.connect(":memory:", isolation_level=None)
+    connection.execute("PRAGMA foreign_keys = ON")
+    connection.execute("CREATE TABLE parent (id INTEGER PRIMARY KEY)")
+    connection.execute(
+        "CREATE TABLE child (id REFERENCES parent (id) DEFERRABLE INITIALLY DEFERRED)"
+    )
+    with (
+        pytest.raises(sqlite3.IntegrityError),
+        idempotency_sqlite._start_transaction(connection),
+    ):
+        connection.execute("INSERT INTO child VALUES (1)")  # checked by COMMIT
+    assert not connection.in_transaction
+    assert connection.execute("SELECT count(*) FROM child").fetchone() == (0,)
+    connection.close()
 
-    class Broken:
-        def execute(self, statement: str) -> None:
-            statements.append(statement)
-            if statement in ("COMMIT", "ROLLBACK"):
-                raise sqlite3.OperationalError("disk I/O error")
 
-    transaction = idempotency_sqlite._WriteTransaction(Broken())  # type: ignore[arg-type]
-    with pytest.raises(sqlite3.OperationalError), transaction:
-        pass
-    assert statements == ["BEGIN IMMEDIATE", "COMMIT", "ROLLBACK"]
+def test_transaction_is_rolled_back_after_an_exception() -> None:
+    connection = sqlite3.connect(":memory:", isolation_level=None)
+    connection.execute("CREATE TABLE rows (id INTEGER)")
+    with pytest.raises(KeyError), idempotency_sqlite._start_transaction(connection):
+        connection.execute("INSERT INTO rows VALUES (1)")
+        raise KeyError
+    with idempotency_sqlite._start_transaction(connection):
+        connection.execute("INSERT INTO rows VALUES (2)")
+    assert not connection.in_transaction
+    assert connection.execute("SELECT id FROM rows").fetchall() == [(2,)]
+    connection.close()
 
 
 def test_inherited_connection_stays_open(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -283,7 +298,7 @@ def test_quarantine_rename_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
         raise PermissionError
 
     monkeypatch.setattr(idempotency_sqlite.os, "rename", fail)
-    monkeypatch.setattr(idempotency_sqlite._ProcessLock, "__enter__", lambda lock: None)
+    monkeypatch.setattr(idempotency_sqlite.FileLock, "__enter__", lambda lock: None)
     assert idempotency_sqlite._quarantine_database(str(path)) == str(path)
     monkeypatch.undo()
     assert path.exists()

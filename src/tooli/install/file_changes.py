@@ -16,25 +16,18 @@ restored.
 from __future__ import annotations
 
 import os
-import sys
-from contextlib import contextmanager
 from difflib import unified_diff
 from hashlib import sha256
 from tempfile import mkstemp
 
 from tooli.core.record import Record
 from tooli.errors import AuthError, ConflictError, Suggestion, ToolRuntimeError
-from tooli.storage.state_files import get_state_dir
-
-if sys.platform == "win32":
-    import msvcrt
-else:
-    import fcntl
+from tooli.storage.state_files import FileLock, get_state_dir
 
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator, Iterable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     from tooli.errors import ToolError
 
@@ -185,20 +178,6 @@ def _with_backups(step: InstallStep) -> InstallStep:
 # ------------------------------------------------------------------ applying changes
 
 
-@contextmanager
-def install_lock() -> Generator[None]:
-    """Context manager that prevents other apps from planning or writing at the same time.
-
-    If the lock file cannot be created, there is no lock.
-    """
-    lock = _acquire_lock()
-    try:
-        yield
-    finally:
-        if lock is not None:
-            os.close(lock)
-
-
 def apply_steps(steps: Iterable[InstallStep]) -> None:
     """Apply every change of the steps, then remove the folders that are left empty."""
     steps = list(steps)
@@ -233,7 +212,7 @@ def plan_and_apply(
     """
     if dry_run:
         return to_rows(resolve_conflicts(plan(), force=force), with_diffs=True)
-    with install_lock():
+    with FileLock(os.path.join(get_state_dir(), "install.lock")):
         steps = resolve_conflicts(plan(), force=force)
         apply_steps(steps)
         if on_applied is not None:
@@ -321,22 +300,3 @@ def _write_error(path: str, failure: OSError | ConflictError, not_restored: list
     if isinstance(failure, PermissionError):
         return AuthError(message, code="E2030")
     return ToolRuntimeError(message)
-
-
-def _acquire_lock() -> int | None:
-    """Return a descriptor that holds the lock, or None if it cannot be created."""
-    try:
-        os.makedirs(get_state_dir(), mode=0o700, exist_ok=True)
-        path = os.path.join(get_state_dir(), "install.lock")
-        descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
-    except OSError:
-        return None
-    try:
-        if sys.platform == "win32":
-            msvcrt.locking(descriptor, msvcrt.LK_LOCK, 1)
-        else:
-            fcntl.flock(descriptor, fcntl.LOCK_EX)
-    except OSError:
-        os.close(descriptor)
-        return None
-    return descriptor

@@ -24,7 +24,7 @@ from tooli.core.call_fingerprint import digest, fingerprint
 from tooli.core.event_loop import is_in_event_loop
 from tooli.errors import Suggestion, TemporaryError
 from tooli.storage.signing import load_or_create_key, sign_hex, verify_hex
-from tooli.storage.state_files import get_state_dir
+from tooli.storage.state_files import get_state_dir, set_file_lock
 from tooli.text.json_encoder import encode
 from tooli.text.redact import RecordRedactor
 
@@ -424,7 +424,7 @@ class AuditHead:
         if self._file < 0:
             return
         # Closing the file does not release the lock if a forked child has the file open.
-        _set_lock(self._file, locked=False)
+        set_file_lock(self._file, locked=False)
         os.close(self._file)
 
     def read(self, key: bytes) -> tuple[ChainLink, ChainLink] | None:
@@ -452,22 +452,8 @@ def _lock(file: int, timeout: float) -> None:
     deadline = monotonic() + timeout
     while True:
         try:
-            return _set_lock(file, locked=True)
+            return set_file_lock(file, locked=True)
         except (BlockingIOError, PermissionError):
             if monotonic() >= deadline:
                 raise OSError(11, "another process holds the lock") from None
             sleep(0.001)
-
-
-def _set_lock(file: int, *, locked: bool) -> None:
-    """Take the lock without waiting, or release it."""
-    try:
-        import fcntl
-    except ImportError:  # Windows locks bytes; a byte beyond the end represents the file
-        import msvcrt
-
-        os.lseek(file, 4096, os.SEEK_SET)
-        mode = getattr(msvcrt, "LK_NBLCK" if locked else "LK_UNLCK")
-        getattr(msvcrt, "locking")(file, mode, 1)  # noqa: B009
-        return
-    fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB if locked else fcntl.LOCK_UN)

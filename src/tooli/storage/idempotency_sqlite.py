@@ -21,7 +21,7 @@ from tooli.storage.idempotency_store import (
     SqlDialect,
     StoreUnavailable,
 )
-from tooli.storage.state_files import get_state_dir
+from tooli.storage.state_files import FileLock, get_state_dir
 
 TYPE_CHECKING = False
 
@@ -170,8 +170,8 @@ class SqliteIdempotencyStore(IdempotencyStore):
             connection.execute(f"PRAGMA busy_timeout = {int(timeout * 1000)}")
             self._busy_timeout = timeout
 
-    def _transaction(self, connection: SqlConnection) -> _WriteTransaction:
-        return _WriteTransaction(connection)
+    def _transaction(self, connection: Any) -> Connection:
+        return _start_transaction(connection)
 
     def _prepare_write(self, connection: SqlConnection, durable: bool) -> None:
         if self._durable != durable:
@@ -185,32 +185,6 @@ class SqliteIdempotencyStore(IdempotencyStore):
                 raise _make_quarantined_error(self._quarantined_path)
 
 
-class _WriteTransaction:
-    """A transaction that takes the write lock when it starts."""
-
-    def __init__(self, connection: SqlConnection) -> None:
-        self._connection = connection
-
-    def __enter__(self) -> None:
-        self._connection.execute("BEGIN IMMEDIATE")
-
-    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        if kind is None:
-            try:
-                self._connection.execute("COMMIT")
-                return
-            except BaseException:
-                self._roll_back()
-                raise
-        self._roll_back()
-
-    def _roll_back(self) -> None:
-        try:
-            self._connection.execute("ROLLBACK")
-        except _load_sqlite().OperationalError:
-            pass  # SQLite has already rolled back
-
-
 def _open_database(path: str, timeout: float) -> Connection:
     """Open a database in autocommit mode and create its table if necessary."""
     connection: Connection = _load_sqlite().connect(
@@ -221,11 +195,17 @@ def _open_database(path: str, timeout: float) -> Connection:
         if connection.execute("PRAGMA journal_mode").fetchone()[0] != "wal":
             connection.execute("PRAGMA journal_mode = WAL")
         if _read_schema_version(connection) != _SCHEMA_VERSION:
-            with _WriteTransaction(connection):
+            with _start_transaction(connection):
                 _create_schema(connection, path)
     except BaseException:
         connection.close()
         raise
+    return connection
+
+
+def _start_transaction(connection: Connection) -> Connection:
+    """Take the write lock. The connection is a context manager: it commits or rolls back."""
+    connection.execute("BEGIN IMMEDIATE")
     return connection
 
 
@@ -295,7 +275,7 @@ def _find_recent_quarantine(path: str) -> str | None:
 
 def _quarantine_database(path: str) -> str:
     """Rename a damaged database and return its new path, or the old path if that fails."""
-    with _ProcessLock(f"{path}.lock"):
+    with FileLock(f"{path}.lock"):  # without it, a second process finds the new database
         if _is_intact(path):  # another process has renamed it
             return _find_recent_quarantine(path) or path
         quarantined_path = f"{path}.damaged-{int(time() * 1000)}"
@@ -319,27 +299,6 @@ def _is_intact(path: str) -> bool:
             connection.close()
     except sqlite3.Error as failure:
         return _is_busy(failure)
-
-
-class _ProcessLock:
-    """A file lock that only one process of the machine holds at a time."""
-
-    def __init__(self, path: str) -> None:
-        self._path = path
-        self._file: int | None = None
-
-    def __enter__(self) -> None:
-        try:
-            import fcntl
-
-            self._file = os.open(self._path, os.O_CREAT | os.O_RDWR, 0o600)
-            fcntl.flock(self._file, fcntl.LOCK_EX)
-        except (ImportError, OSError):
-            pass  # no lock available: a second process finds the new, intact database
-
-    def __exit__(self, *_: object) -> None:
-        if self._file is not None:
-            os.close(self._file)
 
 
 # ------------------------------------------------------------------ errors

@@ -127,6 +127,57 @@ def write_private_file(path: str, data: bytes) -> None:
         os.close(file)
 
 
+def read_boot_id() -> str:
+    """Return the ID of the current boot of this machine; "" if it is unknown."""
+    return read_proc_file("/proc/sys/kernel/random/boot_id").strip().replace("-", "")
+
+
+def read_proc_file(path: str) -> str:
+    """Return the text of a small file in /proc; "" if it cannot be read."""
+    try:
+        return read_regular_file(path, 4096)[0].decode("utf-8", "replace")
+    except (OSError, UnusableFile):
+        return ""
+
+
+class FileLock:
+    """A lock file that only one process holds at a time.
+
+    If the file cannot be created or locked, there is no lock.
+    """
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+        self._file: int | None = None
+
+    def __enter__(self) -> None:
+        try:
+            os.makedirs(os.path.dirname(self._path), mode=0o700, exist_ok=True)
+            self._file = os.open(self._path, os.O_CREAT | os.O_RDWR, 0o600)
+            set_file_lock(self._file, locked=True, wait=True)
+        except (ImportError, OSError):
+            pass
+
+    def __exit__(self, *_: object) -> None:
+        if self._file is not None:
+            os.close(self._file)
+
+
+def set_file_lock(file: int, *, locked: bool, wait: bool = False) -> None:
+    """Take the lock of a file, or release it."""
+    try:
+        import fcntl
+    except ImportError:  # Windows locks bytes; a byte beyond the end represents the file
+        import msvcrt
+
+        os.lseek(file, 4096, os.SEEK_SET)
+        mode = "LK_UNLCK" if not locked else "LK_LOCK" if wait else "LK_NBLCK"
+        getattr(msvcrt, "locking")(file, getattr(msvcrt, mode), 1)  # noqa: B009
+        return
+    flags = fcntl.LOCK_EX if wait else fcntl.LOCK_EX | fcntl.LOCK_NB
+    fcntl.flock(file, flags if locked else fcntl.LOCK_UN)
+
+
 # ------------------------------------------------------------------ marker files
 
 
