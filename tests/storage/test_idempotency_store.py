@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from tooli.storage import idempotency_store, process_identity
+from tooli.storage import idempotency_store
 from tooli.storage.idempotency_postgres import PostgresIdempotencyStore
 from tooli.storage.idempotency_sqlite import SqliteIdempotencyStore
 from tooli.storage.idempotency_store import (
@@ -28,8 +28,12 @@ from tooli.storage.idempotency_store import (
     NewAttempt,
     ScopedKey,
     StoredReplay,
+    current_process,
     evaluate_entry,
+    is_alive,
+    is_running,
 )
+from tooli.storage.state_files import read_boot_id
 
 STORES = ["sqlite", pytest.param("postgres", marks=pytest.mark.xdist_group("postgres"))]
 
@@ -100,7 +104,7 @@ def test_running_call_is_seen_by_other_processes(store: IdempotencyStore, addres
     begin(store)
     other = open_store(address)
     found = begin(other)
-    assert isinstance(found, AlreadyRunning) and found.owner == process_identity.current_process()
+    assert isinstance(found, AlreadyRunning) and found.owner == idempotency_store.current_process()
     assert isinstance(begin(other, can_rerun=True), AlreadyRunning)
     other.close()
 
@@ -118,7 +122,7 @@ def test_stopped_call_is_indeterminate(
     store.finish(first.token, "broken", b"why")
     found = begin(store)
     assert isinstance(found, IndeterminateAttempt)
-    assert (found.outcome, found.owner) == (b"why", process_identity.current_process())
+    assert (found.outcome, found.owner) == (b"why", idempotency_store.current_process())
     assert isinstance(begin(store, can_rerun=True), NewAttempt)
 
 
@@ -254,7 +258,7 @@ def test_killed_owner_is_detected(store: IdempotencyStore, address: str) -> None
     _run_killed(address)
     found = begin(store)
     assert isinstance(found, IndeterminateAttempt)
-    assert found.owner != process_identity.current_process()
+    assert found.owner != idempotency_store.current_process()
     second = begin(store, can_rerun=True)
     assert isinstance(second, NewAttempt)
     assert isinstance(begin(store), AlreadyRunning)
@@ -276,7 +280,7 @@ def test_zombie_owner_is_dead(store: IdempotencyStore, address: str) -> None:
 def test_owner_in_other_namespace_is_alive_until_lease_expires(
     store: IdempotencyStore, address: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    boot = process_identity.current_process().partition(":")[0]
+    boot = idempotency_store.current_process().partition(":")[0]
     with monkeypatch.context() as patch:
         other_owner = f"{boot}:12345:77:99"
         patch.setattr("tooli.storage.idempotency_store.current_process", lambda: other_owner)
@@ -356,12 +360,12 @@ def test_lease_decides_without_boot_id(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Without /proc the boot ID is unknown, so a PID may belong to any machine."""
-    process_identity._identity_by_pid.clear()
-    monkeypatch.setattr(process_identity, "read_boot_id", lambda: "")
-    monkeypatch.setattr(process_identity, "_pid_namespace", lambda: "")
-    monkeypatch.setattr(process_identity, "_state_and_start_time", lambda _: ("", ""))
+    idempotency_store._identity_by_pid.clear()
+    monkeypatch.setattr(idempotency_store, "read_boot_id", lambda: "")
+    monkeypatch.setattr(idempotency_store, "_pid_namespace", lambda: "")
+    monkeypatch.setattr(idempotency_store, "_state_and_start_time", lambda _: ("", ""))
     try:
-        assert process_identity.current_process() == f"::{os.getpid()}:"
+        assert idempotency_store.current_process() == f"::{os.getpid()}:"
         for owner in ("::999999:", f"::{os.getpid()}:"):
             entry = IdempotencyEntry(KEY, "f", "running", owner, "a", 1000.0, lease_expired=False)
             for can_rerun in (False, True):
@@ -369,4 +373,100 @@ def test_lease_decides_without_boot_id(
                 result = evaluate_entry(entry.replace(lease_expired=True), "f", can_rerun, 1001.0)
                 assert result is None if can_rerun else isinstance(result, IndeterminateAttempt)
     finally:
-        process_identity._identity_by_pid.clear()
+        idempotency_store._identity_by_pid.clear()
+
+
+# ------------------------------------------------------------------ owners
+
+linux_only = pytest.mark.skipif(not os.path.exists("/proc/self/stat"), reason="needs /proc")
+
+
+OLD = 1000.0 + idempotency_store.OWNER_LEASE_SECONDS
+
+
+def entry_of(owner: str) -> IdempotencyEntry:
+    return IdempotencyEntry(KEY, "f", "running", owner, "a", 1000.0)
+
+
+@pytest.fixture
+def _without_proc(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    idempotency_store._identity_by_pid.clear()
+    monkeypatch.setattr(idempotency_store, "read_proc_file", lambda _: "")
+    monkeypatch.setattr(idempotency_store, "read_boot_id", lambda: "")
+    monkeypatch.setattr(idempotency_store, "_pid_namespace", lambda: "")
+    yield
+    idempotency_store._identity_by_pid.clear()
+
+
+def test_current_process_is_alive() -> None:
+    assert is_alive(current_process()) is True
+    assert is_running(entry_of(current_process()), OLD)
+
+
+@linux_only
+def test_identity_on_linux() -> None:
+    boot, namespace, pid, start = current_process().split(":")
+    assert boot == read_boot_id() and boot.isalnum() and namespace.isdigit()
+    assert (pid, start.isdigit()) == (str(os.getpid()), True)
+
+
+@linux_only
+def test_child_process_is_checked() -> None:
+    boot, namespace, _, _ = current_process().split(":")
+    child = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
+    start = idempotency_store._state_and_start_time(child.pid)[1]
+    owner = f"{boot}:{namespace}:{child.pid}:{start}"
+    assert is_alive(owner) is True
+    assert is_alive(f"{boot}:{namespace}:{child.pid}:{int(start) + 1}") is False, (
+        "the PID was reused"
+    )
+    assert is_alive(f"{boot}:{namespace}:{child.pid}:") is True
+    child.communicate(b"\n")
+    assert is_alive(owner) is False
+    assert is_alive(f"{boot}:{namespace}:{child.pid}:") is False
+
+
+@pytest.mark.parametrize("owner", ["other-boot:1:7:9", "", "x", "::abc:", ":::"])
+def test_process_that_cannot_be_checked(owner: str) -> None:
+    assert is_alive(owner) is None
+    assert not is_running(entry_of(owner), 1001.0)
+
+
+@pytest.mark.usefixtures("_without_proc")
+def test_identity_without_proc() -> None:
+    assert current_process() == f"::{os.getpid()}:"
+    assert is_alive(current_process()) is True
+    assert is_alive(f"::{os.getppid()}:") is True
+    parent = entry_of(f"::{os.getppid()}:")
+    assert is_running(parent, 1001.0) and not is_running(parent, OLD), "the PID may be reused"
+
+
+@pytest.mark.usefixtures("_without_proc")
+@pytest.mark.parametrize(
+    ("error", "alive"), [(ProcessLookupError(), False), (PermissionError(), True)]
+)
+def test_signal_check_without_proc(
+    monkeypatch: pytest.MonkeyPatch, error: OSError, alive: bool
+) -> None:
+    def kill(pid: int, signal: int) -> None:
+        raise error
+
+    monkeypatch.setattr(os, "kill", kill)
+    assert is_alive("::7:") is alive
+
+
+@pytest.mark.usefixtures("_without_proc")
+def test_no_check_on_windows(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(idempotency_store.os, "name", "nt")
+    try:
+        assert is_alive("::7:") is None
+    finally:
+        monkeypatch.undo()
+
+
+def test_unreadable_namespace_is_empty(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(path: str) -> str:
+        raise OSError
+
+    monkeypatch.setattr(os, "readlink", fail)
+    assert idempotency_store._pid_namespace() == ""

@@ -312,3 +312,24 @@ class TestFailureFiles:
         history.record_failure("s", "t", failure())
         history.forget("s", "t")
         assert history.last_failure("s", "t") is None
+
+
+def test_unreadable_proc_files_are_empty(tmp_path: Path) -> None:
+    assert state_files.read_proc_file(str(tmp_path / "missing")) == ""
+    assert state_files.read_proc_file(str(tmp_path)) == "", "a folder cannot be read"
+
+
+def test_file_lock_is_exclusive(tmp_path: Path) -> None:
+    path = tmp_path / "new" / "a.lock"
+    with state_files.FileLock(str(path)):
+        other = os.open(path, os.O_RDWR)
+        with pytest.raises(BlockingIOError):
+            state_files.set_file_lock(other, locked=True)
+    state_files.set_file_lock(other, locked=True)
+    os.close(other)
+
+
+def test_file_lock_is_optional(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with state_files.FileLock(str(tmp_path / "file" / "a.lock")):
+        pass

@@ -21,9 +21,16 @@ from json import loads
 from tooli.core.call_fingerprint import digest
 from tooli.core.record import Record
 from tooli.errors import AuthError, Suggestion
-from tooli.storage.process_identity import current_process
 from tooli.storage.signing import load_or_create_key, sign_hex, verify_hex
-from tooli.storage.state_files import claim_once, get_state_dir, release_claim
+from tooli.storage.state_files import (
+    UnusableFile,
+    claim_once,
+    get_state_dir,
+    read_boot_id,
+    read_regular_file,
+    release_claim,
+    write_private_file,
+)
 from tooli.text.json_encoder import encode
 
 TYPE_CHECKING = False
@@ -78,7 +85,7 @@ def read_clocks() -> ClockReading:
     """Return the current time by both clocks."""
     boottime_clock = getattr(time, "CLOCK_BOOTTIME", None)
     ticks = time.monotonic() if boottime_clock is None else time.clock_gettime(boottime_clock)
-    return ClockReading(time.time(), ticks, current_process().partition(":")[0])
+    return ClockReading(time.time(), ticks, read_boot_id())
 
 
 def make_unavailable_error(reason: str) -> AuthError:
@@ -104,13 +111,11 @@ class ApprovalStore:
     def __init__(self) -> None:
         state_dir = get_state_dir()
         self._folder = os.path.join(state_dir, "approvals")
-        try:
+        with _StoreErrors():
             os.makedirs(state_dir, mode=0o700, exist_ok=True)
             os.makedirs(self._folder, mode=0o700, exist_ok=True)
             for folder in (state_dir, self._folder):
                 _check_private_folder(folder)
-        except OSError as failure:
-            raise make_unavailable_error(_describe_os_error(failure)) from None
         key = load_or_create_key("approvals")
         if key is None:
             raise make_unavailable_error("the key that signs them cannot be read")
@@ -132,11 +137,9 @@ class ApprovalStore:
         The marker file decides. A used grant stays used even if its file is restored.
         """
         for request in self._iter_requests("granted", match):
-            try:
+            with _StoreErrors():
                 if claim_once(self._folder, _used_file_name(request), _FILE_RETENTION_SECONDS):
                     return request
-            except OSError as failure:
-                raise make_unavailable_error(_describe_os_error(failure)) from None
         return None
 
     def mark_used(self, request: ApprovalRequest) -> None:
@@ -201,10 +204,8 @@ class ApprovalStore:
         return f"{request.match}.{request.id}.{request.state}"
 
     def _list_files(self) -> list[str]:
-        try:
+        with _StoreErrors():
             return os.listdir(self._folder)
-        except OSError as failure:
-            raise make_unavailable_error(_describe_os_error(failure)) from None
 
     def _iter_requests(self, state: str, match: str | None = None) -> Iterator[ApprovalRequest]:
         """Yield the valid requests in a state that have not expired."""
@@ -218,19 +219,12 @@ class ApprovalStore:
 
     def _load(self, name: str) -> ApprovalRequest | None:
         """Return the request in a file; None if it is not a validly signed request."""
+        path, no_follow = os.path.join(self._folder, name), getattr(os, "O_NOFOLLOW", 0)
         try:
-            file = os.open(os.path.join(self._folder, name), os.O_RDONLY | _READ_FLAGS)
-        except OSError as failure:
-            if failure.errno in _NOT_A_FILE_ERRNOS:
-                return None
-            raise make_unavailable_error(_describe_os_error(failure)) from None
-        try:
-            is_regular_file = os.fstat(file).st_mode & 0o170000 == 0o100000
-            data = os.read(file, _MAX_FILE_BYTES) if is_regular_file else b""
-        except OSError as failure:
-            raise make_unavailable_error(_describe_os_error(failure)) from None
-        finally:
-            os.close(file)
+            with _StoreErrors(ignored=_NOT_A_FILE_ERRNOS):
+                data, _ = read_regular_file(path, _MAX_FILE_BYTES, no_follow)
+        except (OSError, UnusableFile):
+            return None
         body, _, signature = data.rpartition(b"\n")
         if not verify_hex(body, signature, self._key, _SIGNATURE_BYTES):
             return None
@@ -252,34 +246,26 @@ class ApprovalStore:
             body = encode({**fields, "arguments": placeholder, "plan": None}, [])
         data = body + b"\n" + sign_hex(body, self._key, _SIGNATURE_BYTES)
         draft = f"{os.urandom(8).hex()}.draft"
-        try:
-            path = os.path.join(self._folder, draft)
-            file = os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY | _BINARY, 0o600)
+        with _StoreErrors():
             try:
-                while data:
-                    data = data[os.write(file, data) :]
-            finally:
-                os.close(file)
-        except OSError as failure:
-            self._remove(draft)
-            raise make_unavailable_error(_describe_os_error(failure)) from None
+                write_private_file(os.path.join(self._folder, draft), data)
+            except OSError:
+                self._remove(draft)
+                raise
         return draft
 
     def _publish_draft(self, draft: str, request: ApprovalRequest) -> None:
         target = os.path.join(self._folder, self._file_name(request))
-        try:
+        with _StoreErrors():
             os.rename(os.path.join(self._folder, draft), target)
-        except OSError as failure:
-            raise make_unavailable_error(_describe_os_error(failure)) from None
 
     def _remove(self, name: str) -> bool:
         """Delete a file; return False if it did not exist."""
         try:
-            os.unlink(os.path.join(self._folder, name))
+            with _StoreErrors(ignored=(ENOENT,)):
+                os.unlink(os.path.join(self._folder, name))
         except FileNotFoundError:
             return False
-        except OSError as failure:
-            raise make_unavailable_error(_describe_os_error(failure)) from None
         return True
 
     def _purge_expired(self) -> None:
@@ -302,8 +288,6 @@ class ApprovalStore:
             )
 
 
-_BINARY = getattr(os, "O_BINARY", 0)
-_READ_FLAGS = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | _BINARY
 _NOT_A_FILE_ERRNOS = (ENOENT, ELOOP, ENXIO)  # deleted, a link or a socket
 
 
@@ -339,6 +323,17 @@ def generate_code(length: int) -> str:
     return "".join([_CODE_ALPHABET[byte & 31] for byte in os.urandom(length)])
 
 
-def _describe_os_error(failure: OSError) -> str:
-    prefix = f"{failure.filename}: " if failure.filename else ""
-    return f"{prefix}{(failure.strerror or 'unknown error').lower()}"
+class _StoreErrors:
+    """Context manager that replaces an OSError by E2104, unless its number is ignored."""
+
+    def __init__(self, *, ignored: tuple[int, ...] = ()) -> None:
+        self._ignored = ignored
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, _kind: object, failure: BaseException | None, _trace: object) -> None:
+        if isinstance(failure, OSError) and failure.errno not in self._ignored:
+            prefix = f"{failure.filename}: " if failure.filename else ""
+            reason = (failure.strerror or "unknown error").lower()
+            raise make_unavailable_error(f"{prefix}{reason}") from None

@@ -16,16 +16,10 @@ This module has the statements and the protocol for every database. `idempotency
 
 from __future__ import annotations
 
-from os import urandom
+import os
 
 from tooli.core.record import Record
-from tooli.storage.process_identity import (
-    current_process,
-    has_boot_id,
-    is_alive,
-    is_from_this_boot,
-    is_verifiable,
-)
+from tooli.storage.state_files import read_boot_id, read_proc_file
 
 TYPE_CHECKING = False
 
@@ -187,14 +181,81 @@ def is_running(entry: IdempotencyEntry, now: float) -> bool:
     """True if the call of an entry is running, as far as this process can tell."""
     if entry.state != "running":
         return False
-    if entry.lease_expired is not None and not has_boot_id(entry.owner):
+    boot, _, _, start = _split_identity(entry.owner)
+    if entry.lease_expired is not None and not boot:
         return not entry.lease_expired  # the PID may belong to any machine
     alive = is_alive(entry.owner)
-    if alive is False or (alive is True and is_verifiable(entry.owner)):
+    is_certain = bool(start) or entry.owner == current_process()
+    if alive is False or (alive is True and is_certain):
         return alive
     if entry.lease_expired is not None:
         return not entry.lease_expired
-    return is_from_this_boot(entry.owner) and now - entry.started < OWNER_LEASE_SECONDS
+    is_from_this_boot = boot == _split_identity(current_process())[0]
+    return is_from_this_boot and now - entry.started < OWNER_LEASE_SECONDS
+
+
+# ------------------------------------------------------------------ owners
+
+# On Linux `is_alive` is certain, because the start time distinguishes a process from a later one
+# with the same PID. On other systems only the PID is known, so the age of the entry counts as well.
+_identity_by_pid: dict[int, str] = {}
+
+
+def current_process() -> str:
+    """Return the identity of this process: `boot:namespace:pid:start`. Unknown parts are empty."""
+    pid = os.getpid()
+    if pid not in _identity_by_pid:
+        _identity_by_pid.clear()  # after a fork
+        prefix = f"{read_boot_id()}:{_pid_namespace()}"
+        _identity_by_pid[pid] = f"{prefix}:{pid}:{_state_and_start_time(pid)[1]}"
+    return _identity_by_pid[pid]
+
+
+def is_alive(owner: str) -> bool | None:
+    """True if a process is running; None if that cannot be checked from here."""
+    current = current_process()
+    if owner == current:
+        return True
+    boot, namespace, pid, start = _split_identity(owner)
+    own_parts = _split_identity(current)
+    if not pid.isdigit() or (boot, namespace) != own_parts[:2]:
+        return None
+    if start:
+        state, found = _state_and_start_time(int(pid))
+        return found == start and state not in ("Z", "X")
+    return _pid_exists(int(pid))
+
+
+def _split_identity(owner: str) -> tuple[str, str, str, str]:
+    boot, namespace, pid, start = [*owner.split(":"), "", "", "", ""][:4]
+    return boot, namespace, pid, start
+
+
+def _pid_namespace() -> str:
+    """Return the ID of the PID namespace. Each container on a machine has its own PIDs."""
+    try:
+        return "".join(filter(str.isdigit, os.readlink("/proc/self/ns/pid")))
+    except OSError:
+        return ""
+
+
+def _state_and_start_time(pid: int) -> tuple[str, str]:
+    """Return the state and the start time of a process; empty strings if there is none."""
+    stat = read_proc_file(f"/proc/{pid}/stat")
+    fields = stat[stat.rfind(")") + 2 :].split()  # the name before it may contain ")"
+    return (fields[0], fields[19]) if len(fields) > 19 else ("", "")
+
+
+def _pid_exists(pid: int) -> bool | None:
+    if os.name == "nt":  # signal 0 is Ctrl-C there
+        return None
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except OSError:
+        return True  # it belongs to another user
+    return True
 
 
 # ------------------------------------------------------------------ statements
@@ -316,7 +377,7 @@ class IdempotencyStore:
             timeout: seconds to wait for other processes.
             require_intact: refuse the call if a damaged database may have held its key.
         """
-        token = AttemptToken(scoped_key, urandom(12).hex(), durable, timeout)
+        token = AttemptToken(scoped_key, os.urandom(12).hex(), durable, timeout)
         attempt_values = (fingerprint, current_process(), token.attempt)
 
         def begin_call(connection: SqlConnection) -> BeginResult:

@@ -24,7 +24,7 @@ from time import time
 
 from tooli.core.call_fingerprint import digest
 from tooli.core.record import Record
-from tooli.storage.state_files import claim_once, get_state_dir, release_claim
+from tooli.storage.state_files import claim_once, get_state_dir, release_claim, write_private_file
 from tooli.text.json_encoder import encode
 
 TYPE_CHECKING = False
@@ -141,11 +141,7 @@ def _create_key(state_dir: str, path: str) -> bytes | None:
     draft = f"{path}.{os.getpid()}.{os.urandom(4).hex()}"
     try:
         os.makedirs(state_dir, mode=0o700, exist_ok=True)
-        file = os.open(draft, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600)
-        try:
-            os.write(file, os.urandom(KEY_BYTES))
-        finally:
-            os.close(file)
+        write_private_file(draft, os.urandom(KEY_BYTES))
         try:
             if os.path.exists(path) and _read_key(path) is None:  # an incomplete key file
                 os.replace(draft, path)
