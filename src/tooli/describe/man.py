@@ -108,18 +108,22 @@ def _app_page(
     """Return the page of an app: its commands and what they have in common."""
     about = app_info.description.partition("\n\n")[0]
     usage = f"{bold(app_info.name)} {italic('command')} [{italic('options')}]"
-    listed = [line for page, tool in pages.items() if tool for line in _command_item(page, tool)]
+    listed = [
+        (f"{bold(' '.join(tool.cli_path))}, {_page_reference(page)}", prose(tool.doc.summary))
+        for page, tool in pages.items()
+        if tool
+    ]
     return [
         *_page_header(app_info, name, about or f"the commands of {app_info.name}", date),
         *_section("SYNOPSIS", [usage]),
         *_section("DESCRIPTION", roff.render_text(app_info.description)),
-        *_section("COMMANDS", listed),
+        *_section("COMMANDS", roff.tagged_list(listed)),
         *_author_sections(app_info),
         *_common_options_section(frozenset()),
-        *_app_output_section(),
+        *_section("OUTPUT", [_envelope_sentence()]),
         *_exit_status_section(),
         *_errors_section({}, ERROR_CODES),
-        *_environment_section({}, documented_variables()),
+        *_environment_section(documented_variables()),
     ]
 
 
@@ -138,6 +142,8 @@ def _command_page(
     summary = doc.summary or (app_info.description.partition("\n\n")[0] if is_root else "")
     argument_lines = [line for one in arguments for line in _parameter_item(*one, doc.params)]
     option_lines = [line for one in options for line in _parameter_item(*one, doc.params)]
+    variables = documented_variables()
+    framework_variables = variables if is_root else {"TOOLI_OUTPUT": variables["TOOLI_OUTPUT"]}
     return [
         *_page_header(
             app_info, name, summary or f"the command {tool.name} of {app_info.name}", date
@@ -153,7 +159,7 @@ def _command_page(
         *_errors_section(
             _documented_errors(tool), ERROR_CODES if is_root else _common_errors(tool)
         ),
-        *_environment_section(_parameter_variables(tool), _framework_variables(is_root)),
+        *_environment_section({**_parameter_variables(tool), **framework_variables}),
         *_section("EXAMPLES", _example_lines(app_info.name, tool)),
         *_section("SEE ALSO", _see_also(tool, name, pages)),
     ]
@@ -175,12 +181,6 @@ def _page_header(app_info: AppInfo, name: str, summary: str, date: str) -> list[
         roff.heading("NAME"),
         roff.name_line(name, summary_line),
     ]
-
-
-def _command_item(page: str, tool: Tool) -> list[str]:
-    """Return one item of the list of commands: command, page and summary."""
-    summary = prose(tool.doc.summary)
-    return roff.tagged_item(f"{bold(' '.join(tool.cli_path))}, {_page_reference(page)}", summary)
 
 
 def _page_reference(page: str) -> str:
@@ -362,25 +362,22 @@ def _value_notes(schema: JsonObject) -> Iterator[str]:
 def _behavior_paragraph(tool: Tool) -> list[str]:
     """Return a paragraph about a command's effects and restrictions."""
     behavior, guard, limits = tool.behavior, tool.guard, tool.limits
-    sentences = [
-        f"Deprecated: {tool.deprecated}" if isinstance(tool.deprecated, str) else "",
-        "Deprecated." if tool.deprecated is True else "",
-        "It changes nothing." if behavior.read_only else "",
-        "It may destroy data and requires --yes if it cannot prompt."
-        if behavior.destructive and not guard.needs_human
-        else "It may destroy data."
-        if behavior.destructive
-        else "",
-        "Running it twice has the same effect as running it once." if behavior.idempotent else "",
-        "It accesses other machines." if behavior.open_world else "",
-        "A human must approve each run." if guard.needs_human else "",
-        "It is forbidden and never runs." if guard.danger == "forbidden" else "",
-        f"It requires the scope {', '.join(guard.scopes)}." if guard.scopes else "",
-        f"It is stopped after {limits.timeout:g} seconds." if limits.timeout else "",
-        f"Cost: {limits.cost_hint}." if limits.cost_hint else "",
-        f"When to use it: {tool.guidance.when_to_use}" if tool.guidance.when_to_use else "",
-    ]
-    line = " ".join([prose(sentence(text)) for text in sentences if text])
+    confirmation = "" if guard.needs_human else " and requires --yes if it cannot prompt"
+    sentences = {
+        f"Deprecated: {tool.deprecated}": isinstance(tool.deprecated, str),
+        "Deprecated.": tool.deprecated is True,
+        "It changes nothing.": behavior.read_only,
+        f"It may destroy data{confirmation}.": behavior.destructive,
+        "Running it twice has the same effect as running it once.": behavior.idempotent,
+        "It accesses other machines.": behavior.open_world,
+        "A human must approve each run.": guard.needs_human,
+        "It is forbidden and never runs.": guard.danger == "forbidden",
+        f"It requires the scope {', '.join(guard.scopes or ())}.": guard.scopes,
+        f"It is stopped after {limits.timeout or 0:g} seconds.": limits.timeout,
+        f"Cost: {limits.cost_hint}.": limits.cost_hint,
+        f"When to use it: {tool.guidance.when_to_use}": tool.guidance.when_to_use,
+    }
+    line = " ".join([prose(sentence(text)) for text, applies in sentences.items() if applies])
     return [".PP", line] if line else []
 
 
@@ -405,31 +402,29 @@ def _output_section(tool: Tool) -> list[str]:
         [returns_text, ".PP"] if returns_text and lines else [returns_text] if returns_text else []
     )
     return _section(
-        "OUTPUT", [*lead, *lines, *([".PP"] if lead or lines else []), *_envelope_paragraph()]
+        "OUTPUT", [*lead, *lines, *([".PP"] if lead or lines else []), _envelope_sentence()]
     )
 
 
-def _envelope_paragraph() -> list[str]:
-    text = (
+def _envelope_sentence() -> str:
+    return prose(
         'With `--json` the output is one JSON document: `{"ok":true,"result":…,"meta":…}`, '
         'or `{"ok":false,"error":…,"meta":…}` if the command fails.'
     )
-    return [prose(text)]
-
-
-def _app_output_section() -> list[str]:
-    """Return the section about the output of all commands."""
-    return _section("OUTPUT", _envelope_paragraph())
 
 
 def _exit_status_section() -> list[str]:
     """Return the section with the exit codes."""
-    rows = [line for code, text in EXIT_CODES.items() for line in _definition_row(str(code), text)]
-    return _section("EXIT STATUS", [".PD 0", *rows, ".PD"])
+    meanings = {str(code): text for code, text in EXIT_CODES.items()}
+    return _section("EXIT STATUS", _code_list(meanings))
 
 
-def _definition_row(code: str, meaning: str) -> list[str]:
-    return [".TP 8", bold(code), prose(sentence(f"{meaning[:1].upper()}{meaning[1:]}"))]
+def _code_list(meanings: Mapping[str, str]) -> list[str]:
+    rows = [
+        (bold(code), prose(sentence(f"{meaning[:1].upper()}{meaning[1:]}")))
+        for code, meaning in meanings.items()
+    ]
+    return roff.compact_list(rows)
 
 
 def _documented_errors(tool: Tool) -> dict[str, str]:
@@ -459,13 +454,9 @@ def _errors_section(
     framework_codes = {
         code: row[0] for code, row in common.items() if not row[0].startswith("HTTP")
     }
-    meanings = {
-        **declared,
-        **{code: text for code, text in framework_codes.items() if code not in declared},
-    }
+    meanings = {**declared, **framework_codes, **declared}  # declared ones first, unchanged
     lead = prose("The code of a failure is in `error.code` of the JSON document.")
-    rows = [line for code, text in meanings.items() for line in _definition_row(code, text)]
-    return _section("ERRORS", [lead, ".PD 0", *rows, ".PD"])
+    return _section("ERRORS", [lead, *_code_list(meanings)])
 
 
 # ------------------------------------------------------------------ options, environment, examples
@@ -477,15 +468,14 @@ def _common_options_section(taken_flags: frozenset[str]) -> list[str]:
     If the command uses a flag itself, the framework's flag is `--tooli-NAME`.
     """
     rows = [
-        line
-        for option in OPTIONS
-        if option.flags
-        for line in roff.tagged_item(
+        (
             " ".join([_format_option_token(text, taken_flags) for text in option.usage.split()]),
             prose(option.description),
         )
+        for option in OPTIONS
+        if option.flags
     ]
-    return _section("COMMON OPTIONS", rows)
+    return _section("COMMON OPTIONS", roff.tagged_list(rows))
 
 
 def _common_options_summary(taken_flags: frozenset[str], page: str) -> list[str]:
@@ -507,12 +497,6 @@ def _format_option_token(token: str, taken_flags: frozenset[str]) -> str:
     return bold(free) + token[len(flag) :]
 
 
-def _framework_variables(include_all: bool) -> dict[str, str]:
-    """Return the framework's environment variables: all, or only the most common one."""
-    variables = documented_variables()
-    return variables if include_all else {"TOOLI_OUTPUT": variables["TOOLI_OUTPUT"]}
-
-
 def _parameter_variables(tool: Tool) -> dict[str, str]:
     """Return the environment variables of a command's parameters."""
     return {
@@ -523,17 +507,9 @@ def _parameter_variables(tool: Tool) -> dict[str, str]:
     }
 
 
-def _environment_section(
-    parameter_envvars: Mapping[str, str], common: Mapping[str, str]
-) -> list[str]:
-    """Return the section about environment variables."""
-    variables_by_name = {**parameter_envvars, **common}
-    rows = [
-        line
-        for name, text in variables_by_name.items()
-        for line in roff.tagged_item(bold(name), prose(text))
-    ]
-    return _section("ENVIRONMENT", rows)
+def _environment_section(variables: Mapping[str, str]) -> list[str]:
+    rows = [(bold(name), prose(text)) for name, text in variables.items()]
+    return _section("ENVIRONMENT", roff.tagged_list(rows))
 
 
 def _example_lines(program: str, tool: Tool) -> list[str]:
@@ -542,9 +518,6 @@ def _example_lines(program: str, tool: Tool) -> list[str]:
     for example in tool.guidance.examples:
         argv = [program, *tool.cli_path, *map(str, example.get("args", ()))]
         about = prose(str(example.get("description") or ""))
-        lines += [*([".PP", about] if about else []), *roff.example_block(_quote_command(argv))]
+        command_line = " ".join(map(shell_quote, argv)).split("\n")
+        lines += [*([".PP", about] if about else []), *roff.example_block(command_line)]
     return lines
-
-
-def _quote_command(argv: Iterable[str]) -> list[str]:
-    return " ".join(map(shell_quote, argv)).split("\n")

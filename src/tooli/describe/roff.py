@@ -116,6 +116,16 @@ def tagged_item(tag: str, *body: str) -> list[str]:
     return [".TP", protect_line(tag), *([line for line in body if line] or ["\\&"])]
 
 
+def tagged_list(items: Iterable[tuple[str, str]]) -> list[str]:
+    """Return a list of tags and their texts, both in roff."""
+    return [line for item in items for line in tagged_item(*item)]
+
+
+def compact_list(items: Iterable[tuple[str, str]]) -> list[str]:
+    """Return a list of short tags and their texts, both in roff, without space between items."""
+    return [".PD 0", *[line for item in items for line in (".TP 8", *item)], ".PD"]
+
+
 def example_block(lines: Iterable[str]) -> list[str]:
     """Return lines as a code block."""
     return ['.IP "" 4', ".EX", *[escape_literal(line) or "\\&" for line in lines], ".EE"]

@@ -5,6 +5,7 @@ Sections have several levels of detail, so that a document fits its token budget
 
 from __future__ import annotations
 
+from collections import Counter
 from hashlib import sha256
 
 from tooli.core.record import Record
@@ -157,53 +158,38 @@ def return_sentence(tool: Tool) -> str:
 # ------------------------------------------------------------------ effects, limits, errors
 
 
-_FORBIDDEN_SUFFIX = ", never runs"
-
-
 def effect_phrases(tool: Tool) -> list[str]:
     """Return short phrases about a tool's effects, approval, cost and deprecation."""
     behavior, guard, limits = tool.behavior, tool.guard, tool.limits
-    phrases: list[str] = []
-    if behavior.read_only:
-        phrases.append("read-only")
-    if behavior.destructive:
-        phrases.append(
-            "destructive: `--dry-run` first" + ("" if guard.needs_human else ", `--yes` to confirm")
-        )
-    if behavior.idempotent and not behavior.read_only:
-        phrases.append("safe to repeat")
-    if behavior.open_world:
-        phrases.append("accesses other machines")
-    if guard.needs_human:
-        phrases.append("a human must approve each call")
-    if guard.danger:
-        phrases.append(
-            f"danger: {guard.danger}" + _FORBIDDEN_SUFFIX * (guard.danger == "forbidden")
-        )
-    if guard.scopes:
-        phrases.append(f"requires the scopes {', '.join(guard.scopes)}")
-    if limits.cost_hint:
-        phrases.append(f"cost: {single_line(str(limits.cost_hint))}")
-    if tool.deprecated:
-        phrases.append(
-            "deprecated" if tool.deprecated is True else f"deprecated: {tool.deprecated}"
-        )
-    return phrases
+    confirmation = "" if guard.needs_human else ", `--yes` to confirm"
+    forbidden = ", never runs" if guard.danger == "forbidden" else ""
+    reason = "" if tool.deprecated is True else f": {tool.deprecated}"
+    phrases = {
+        "read-only": behavior.read_only,
+        f"destructive: `--dry-run` first{confirmation}": behavior.destructive,
+        "safe to repeat": behavior.idempotent and not behavior.read_only,
+        "accesses other machines": behavior.open_world,
+        "a human must approve each call": guard.needs_human,
+        f"danger: {guard.danger}{forbidden}": guard.danger,
+        f"requires the scopes {', '.join(guard.scopes or ())}": guard.scopes,
+        f"cost: {single_line(str(limits.cost_hint))}": limits.cost_hint,
+        f"deprecated{reason}": tool.deprecated,
+    }
+    return [phrase for phrase, applies in phrases.items() if applies]
 
 
 def requirement_phrases(tool: Tool) -> list[str]:
     """Return short phrases about capabilities, timeout, token limit and delegation."""
-    guard, limits = tool.guard, tool.limits
-    phrases: list[str] = []
-    if guard.capabilities:
-        phrases.append(f"capabilities: {', '.join([f'`{name}`' for name in guard.capabilities])}")
-    if limits.timeout:
-        phrases.append(f"takes up to {limits.timeout:g} s")
-    if limits.max_tokens:
-        phrases.append(f"returns at most {limits.max_tokens} tokens")
-    if tool.guidance.delegation_hint:
-        phrases.append(f"delegate: {single_line(tool.guidance.delegation_hint)}")
-    return phrases
+    guard, limits, hint = tool.guard, tool.limits, tool.guidance.delegation_hint
+    phrases = {
+        f"capabilities: {', '.join([f'`{name}`' for name in guard.capabilities])}": (
+            guard.capabilities
+        ),
+        f"takes up to {limits.timeout or 0:g} s": limits.timeout,
+        f"returns at most {limits.max_tokens} tokens": limits.max_tokens,
+        f"delegate: {single_line(hint or '')}": hint,
+    }
+    return [phrase for phrase, applies in phrases.items() if applies]
 
 
 def declared_errors(tool: Tool) -> list[tuple[str, str]]:
@@ -353,10 +339,8 @@ def command_sections(
 
 def _group_counts(app_info: AppInfo) -> str:
     """Return the number of commands in each group, and how to search them."""
-    counts: dict[str, int] = {}
-    for tool in app_info.tools:
-        group = tool.path[0] if len(tool.path) > 1 else "(top level)"
-        counts[group] = counts.get(group, 0) + 1
+    names = [tool.path[0] if len(tool.path) > 1 else "(top level)" for tool in app_info.tools]
+    counts = Counter(names)
     rows = [f"{code(group)}: {count} commands" for group, count in list(counts.items())[:100]]
     search_hint = f"Search: {code(f'{app_info.name} search-tools TEXT --json')}"
     return f"{bullets(rows)}\n\n{search_hint}"
@@ -365,7 +349,7 @@ def _group_counts(app_info: AppInfo) -> str:
 def _command_bullet(tool: Tool, detail: int, linked: bool) -> str:
     effects = "; ".join(effect_phrases(tool))
     usage = render_usage(tool) if detail == LINES else command_title(tool)
-    more = f" {link('More', reference_path(tool))}." if linked and detail == LINES else ""
+    more = f" {_more_link(tool)}" if linked and detail == LINES else ""
     summary = sentence(tool.doc.summary)
     about = f"{summary} ({effects})" if effects else summary
     return f"{code(usage)}: {about}{more}" if about else f"{code(usage)}{more}"
@@ -387,7 +371,7 @@ def _command_section(
         yield "\n".join(filter(None, [code(render_usage(tool)), *parameter_bullets(tool)]))
     elif tool.public_params:
         yield code(render_usage(tool))
-    yield " ".join(filter(None, [*_outcome_sentences(tool), _more_link(tool, linked)]))
+    yield " ".join(filter(None, [*_outcome_sentences(tool), _more_link(tool) if linked else ""]))
 
 
 def _when_clause(text: str) -> str:
@@ -399,8 +383,8 @@ def _when_clause(text: str) -> str:
     return f"for: {line}"
 
 
-def _more_link(tool: Tool, linked: bool) -> str:
-    return f"{link('More', reference_path(tool))}." if linked else ""
+def _more_link(tool: Tool) -> str:
+    return f"{link('More', reference_path(tool))}."
 
 
 def reference_path(tool: Tool) -> str:
@@ -485,16 +469,13 @@ def workflow_section(app_info: AppInfo) -> Iterator[str]:
     for tool in app_info.tools:
         before = previous_commands(app_info, tool)
         if before:
-            steps.append(f"{code(command_title(tool))} often follows {_join_code(before)}")
+            names = ", ".join(map(code, before))
+            steps.append(f"{code(command_title(tool))} often follows {names}")
     if steps:
         yield bullets(steps)
     lines = pipe_examples(app_info)
     if lines:
         yield fence(lines, "bash")
-
-
-def _join_code(names: Iterable[str]) -> str:
-    return ", ".join([code(name) for name in names])
 
 
 def author_sections(app_info: AppInfo, level: int = 2) -> Iterator[str]:
