@@ -12,6 +12,7 @@ from examples.file_tools.app import app
 from tooli.builtins.document_commands import Target
 from tooli.describe.sections import collect_app_info
 from tooli.export import CALLERS, export
+from tooli.export.export_spec import ExportSpec
 from tooli.testing import invoke
 
 TARGETS = get_args(get_args(Target)[0])
@@ -24,7 +25,7 @@ def run_export(*args: str) -> dict[str, Any]:
 
 def test_prints_a_single_file() -> None:
     result = invoke(app, "export", "--target", "openai")
-    (source,) = export(collect_app_info(app), "openai").values()
+    (source,) = export(ExportSpec(collect_app_info(app), "openai")).values()
     assert result.stdout == source
     assert result.exit_code == 0
     assert run_export("--target", "openai")["result"] == source
@@ -33,7 +34,7 @@ def test_prints_a_single_file() -> None:
 def test_prints_several_files_with_names() -> None:
     out = invoke(app, "export", "--target", "adk").stdout
     names = [line[8:] for line in out.splitlines() if line.startswith("# file: ")]
-    assert names == list(export(collect_app_info(app), "adk"))
+    assert names == list(export(ExportSpec(collect_app_info(app), "adk")))
     assert names == [
         f"adk_file_tools/{name}" for name in ("__init__.py", "root_agent.yaml", "tools.py")
     ]

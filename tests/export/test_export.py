@@ -9,11 +9,12 @@ from tooli import Tooli
 from tooli.describe.sections import collect_app_info
 from tooli.errors import InputError
 from tooli.export import add_digest_line, export, is_unmodified
+from tooli.export.export_spec import ExportSpec
 
 
 def test_custom_command() -> None:
     app_info = collect_app_info(file_tools)
-    (source,) = export(app_info, "openai", command="uv run 'my tool'").values()
+    (source,) = export(ExportSpec(app_info, "openai", command="uv run 'my tool'")).values()
     assert 'COMMAND = ["uv", "run", "my tool"]' in source
     assert """--command 'uv run '"'"'my tool'"'"''""" in source
 
@@ -22,13 +23,13 @@ def test_custom_command() -> None:
 def test_invalid_app_location(location: str | None) -> None:
     app_info = collect_app_info(file_tools).replace(import_path=None)
     with pytest.raises(InputError) as caught:
-        export(app_info, "openai", "import", app=location)
+        export(ExportSpec(app_info, "openai", "import", app=location))
     assert caught.value.field == "app"
 
 
 def test_app_without_commands() -> None:
     with pytest.raises(InputError, match="has no commands"):
-        export(collect_app_info(Tooli("empty")), "openai")
+        export(ExportSpec(collect_app_info(Tooli("empty")), "openai"))
 
 
 def test_digest_line_detects_edits() -> None:
@@ -41,6 +42,6 @@ def test_digest_line_detects_edits() -> None:
 
 @pytest.mark.parametrize("target", ["openai", "python"])
 def test_every_file_has_a_digest_line(target: str) -> None:
-    files = export(collect_app_info(file_tools), target, with_tests=True)
+    files = export(ExportSpec(collect_app_info(file_tools), target, with_tests=True))
     assert len(files) == 2
     assert all(map(is_unmodified, files.values()))

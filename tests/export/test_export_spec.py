@@ -54,7 +54,7 @@ def test_no_flags_without_destructive_commands() -> None:
 
 
 def spec_of(app: Tooli) -> ExportSpec:
-    return ExportSpec(collect_app_info(app), "openai", "subprocess", ("x",), ("", ""), "c", "")
+    return ExportSpec(collect_app_info(app), "openai")
 
 
 def test_module_stem_and_title() -> None:

@@ -19,6 +19,7 @@ from tooli import Tooli
 from tooli.annotations import Destructive
 from tooli.describe.sections import collect_app_info
 from tooli.export import CALLERS, export
+from tooli.export.export_spec import ExportSpec
 
 MODES = ("subprocess", "import")
 NAMES = ("call", "json", "app", "list", "make-tool", "2fa", "TOOLS", "run", "tool", "class")
@@ -59,7 +60,7 @@ APPS = {
 def exported(name: str, target: str, mode: str) -> dict[str, str]:
     app, location = APPS[name]
     options: dict[str, Any] = {"app": location} if mode == "import" else {}
-    return export(collect_app_info(app), target, mode, with_tests=True, **options)
+    return export(ExportSpec(collect_app_info(app), target, mode, with_tests=True, **options))
 
 
 @pytest.fixture(scope="module")
@@ -171,5 +172,5 @@ def test_adk_agent_file() -> None:
     yaml = exported("everything", "adk", "subprocess")["adk_every_thing/root_agent.yaml"]
     assert "name: every_thing_agent\n" in yaml
     assert "Every kind of (thing)" in yaml  # ADK would look for a {thing} in its state
-    files = export(collect_app_info(file_tools), "adk", model="gemini-3.5-pro")
+    files = export(ExportSpec(collect_app_info(file_tools), "adk", model="gemini-3.5-pro"))
     assert "model: gemini-3.5-pro\n" in files["adk_file_tools/root_agent.yaml"]

@@ -6,6 +6,7 @@ import ast
 import asyncio
 import json
 import os
+import shlex
 import sys
 import time
 from collections.abc import Callable
@@ -63,10 +64,10 @@ Run = Callable[..., dict[str, Any]]
 def module(mode: str, is_async: bool) -> dict[str, Any]:
     """Return the namespace of a module that contains only a runner."""
     app_info = collect_app_info(app)
-    location = ("tests.integration.frameworks.everything", "app")
-    program = (sys.executable, str(EVERYTHING))
-    spec = ExportSpec(app_info, "openai", mode, program, location, "me", "again")
-    runner = build_runner(spec, exported_tools(spec), is_async=is_async)
+    location = "tests.integration.frameworks.everything:app"
+    program = shlex.join([sys.executable, str(EVERYTHING)])
+    spec = ExportSpec(app_info, "openai", mode, program, location)
+    runner = build_runner(spec, exported_tools(spec), "me", is_async=is_async)
     source = "\n".join(
         [
             *[f"import {name}" for name in runner.imports],

@@ -17,6 +17,7 @@ from tooli import NotFoundError, Tooli
 from tooli.describe.sections import collect_app_info
 from tooli.errors import InputError
 from tooli.export import export
+from tooli.export.export_spec import ExportSpec
 from tooli.export.python_functions import PythonTypes
 
 EVERYTHING = Path(__file__).parents[1] / "integration" / "frameworks" / "everything.py"
@@ -24,7 +25,7 @@ ROOT = EVERYTHING.parents[3]
 
 
 def load(app: Any, mode: str, /, **more: Any) -> ModuleType:
-    (source,) = export(collect_app_info(app), "python", mode, **more).values()
+    (source,) = export(ExportSpec(collect_app_info(app), "python", mode, **more)).values()
     module = ModuleType(f"made_{mode}")
     exec(compile(source, f"{mode}.py", "exec"), module.__dict__)
     return module
@@ -139,7 +140,7 @@ def test_reserved_parameter_names() -> None:
     module.app = app
     assert list(inspect.signature(module.take).parameters) == ["app_", "run_", "without_none_"]
     assert module.take("a", run_="b") == ["a", "b"]
-    (source,) = export(app_info, "python").values()
+    (source,) = export(ExportSpec(app_info, "python")).values()
     assert '{"app": app_, "run": run_, "without_none": without_none_}' in source
 
 

@@ -10,6 +10,7 @@ from examples.file_tools.app import app
 
 from tooli.describe.sections import collect_app_info
 from tooli.export import CALLERS, export
+from tooli.export.export_spec import ExportSpec
 
 HERE = Path(__file__).parent / "exports"
 
@@ -18,7 +19,7 @@ HERE = Path(__file__).parent / "exports"
 @pytest.mark.parametrize("target", CALLERS)
 def test_export(target: str, mode: str) -> None:
     folder = HERE / f"{target}-{mode}"
-    found = export(collect_app_info(app), target, mode)
+    found = export(ExportSpec(collect_app_info(app), target, mode))
     if os.environ.get("TOOLI_UPDATE_SNAPSHOTS", "") not in ("", "0"):
         for name, text in found.items():
             (folder / name).parent.mkdir(parents=True, exist_ok=True)

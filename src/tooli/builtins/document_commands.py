@@ -11,6 +11,7 @@ from tooli.describe.man import build_man_page, build_man_pages
 from tooli.describe.sections import collect_app_info
 from tooli.errors import InputError
 from tooli.export import export as render_export
+from tooli.export.export_spec import ExportSpec
 from tooli.export.permissions import render_rules
 from tooli.install.project_documents import (
     build_date,
@@ -204,15 +205,8 @@ def add_export(builtin_app: App, app: App) -> None:
         if host is not None:
             files = render_rules(app_info, host)
         else:
-            files = render_export(
-                app_info,
-                target,
-                mode,
-                command=command,
-                app=app_location,
-                model=model,
-                with_tests=with_tests,
-            )
+            spec = ExportSpec(app_info, target, mode, command, app_location, model, with_tests)
+            files = render_export(spec)
         if out is None:
             return join_files(files)
         return write_files(out, files, force=force, dry_run=dry, is_hand_edited=True)

@@ -1,6 +1,6 @@
 """Export an app's tools as code for agent frameworks, or as Python functions.
 
-    export(app_info, "openai", "subprocess")  ─▶  {"file_tools_openai.py": "…"}
+    export(ExportSpec(app_info, "openai"))  ─▶  {"file_tools_openai.py": "…"}
 
 `frameworks` has one record per agent framework, and `module_source` renders it as a module.
 `python_source` writes literals and calls.
@@ -9,10 +9,8 @@
 from __future__ import annotations
 
 from hashlib import sha256
-from shlex import join, split
 
-from tooli.errors import InputError, Suggestion
-from tooli.export.export_spec import ExportSpec
+from tooli.errors import InputError
 from tooli.export.frameworks import FRAMEWORKS
 from tooli.export.module_source import render_framework, render_tests
 from tooli.export.python_functions import render_functions
@@ -20,7 +18,8 @@ from tooli.export.python_functions import render_functions
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
-    from tooli.describe.sections import AppInfo
+    from tooli.export.export_spec import ExportSpec
+
 
 CALLERS = {target: framework.caller for target, framework in FRAMEWORKS.items()} | {
     "python": "python"
@@ -30,43 +29,13 @@ CALLERS = {target: framework.caller for target, framework in FRAMEWORKS.items()}
 EXPORT_MODES = ("subprocess", "import")
 
 
-def export(
-    app_info: AppInfo,
-    target: str,
-    mode: str = "subprocess",
-    *,
-    command: str | None = None,
-    app: str | None = None,
-    model: str | None = None,
-    with_tests: bool = False,
-) -> dict[str, str]:
-    """Return the text of each file of an export, by path.
-
-    Args:
-        app_info: The app to export.
-        target: The framework, or "python".
-        mode: "subprocess" to run the program for each call, "import" to import the app.
-        command: The command line that starts the program, if not its name.
-        app: The location of the app for mode "import", as "package.module:name".
-        model: The model of an exported agent.
-        with_tests: Also write tests.
-    """
-    if not app_info.tools:
-        raise InputError(f"{app_info.name} has no commands to export.")
-    framework = FRAMEWORKS.get(target)
-    spec = ExportSpec(
-        app_info,
-        target,
-        mode,
-        tuple(split(command)) if command else (app_info.name,),
-        _app_location(app_info, app) if mode == "import" else ("", ""),
-        CALLERS[target],
-        _regenerate_command(app_info, target, mode, command, app, model, with_tests),
-        model,
-        framework.imported_names if framework else frozenset(),
-    )
+def export(spec: ExportSpec) -> dict[str, str]:
+    """Return the text of each file of an export, by path."""
+    if not spec.app_info.tools:
+        raise InputError(f"{spec.app_info.name} has no commands to export.")
+    framework = FRAMEWORKS.get(spec.target)
     files = render_framework(spec, framework) if framework else render_functions(spec)
-    if with_tests:
+    if spec.with_tests:
         files |= render_tests(spec, framework)
     return {path: add_digest_line(text) for path, text in sorted(files.items())}
 
@@ -87,33 +56,3 @@ def is_unmodified(text: str) -> bool:
 
 def _digest(text: str) -> str:
     return sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:16]
-
-
-def _app_location(app_info: AppInfo, app: str | None) -> tuple[str, str]:
-    """Return the module of the app and the app's name in it."""
-    module, _, name = (app or app_info.import_path or "").partition(":")
-    if name.isidentifier() and all([part.isidentifier() for part in module.split(".")]):
-        return module, name
-    raise InputError(
-        f"{app!r} is not the location of an app: expected 'package.module:name'."
-        if app
-        else "The module that defines the app is unknown.",
-        field="app",
-        suggestion=Suggestion("fix", "Pass the location: --app package.module:name"),
-    )
-
-
-def _regenerate_command(
-    app_info: AppInfo,
-    target: str,
-    mode: str,
-    command: str | None,
-    app: str | None,
-    model: str | None,
-    with_tests: bool,
-) -> str:
-    """Return the command line that writes the same files."""
-    option_values = {"--command": command, "--app": app, "--model": model}
-    argv = [app_info.name, "export", "--target", target, "--mode", mode]
-    argv += [text for flag, value in option_values.items() if value for text in (flag, value)]
-    return join([*argv, "--with-tests"] if with_tests else argv)

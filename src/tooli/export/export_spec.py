@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from shlex import join, split
+
 from tooli.core.record import Record
 from tooli.describe.mcp_tools import arguments_schema, description_text, tools_by_safe_name
+from tooli.errors import InputError, Suggestion
 from tooli.export.python_source import identifier
 from tooli.schema.json_schema import input_schema
 
@@ -39,14 +42,39 @@ class ExportSpec(Record):
     """An app to export, and how the generated code calls its tools."""
 
     app_info: AppInfo
-    target: str
-    mode: str  # "subprocess" | "import"
-    command: tuple[str, ...]  # the argv that starts the program
-    app_location: tuple[str, str]  # module and variable of the app
-    caller: str  # the caller ID that the generated code reports
-    regenerate_command: str  # the command line that writes the same files
-    model: str | None = None
-    imported_names: frozenset[str] = frozenset()  # names that the module imports
+    target: str  # a framework, or "python"
+    mode: str = "subprocess"  # or "import", to call the app in the framework's process
+    command: str | None = None  # the command line that starts the program, if not its name
+    app: str | None = None  # the location of the app, "package.module:name", for mode "import"
+    model: str | None = None  # of an exported agent
+    with_tests: bool = False
+
+    @property
+    def program(self) -> tuple[str, ...]:
+        """The argv that starts the program."""
+        return tuple(split(self.command)) if self.command else (self.app_info.name,)
+
+    @property
+    def app_location(self) -> tuple[str, str]:
+        """The module of the app and the app's name in it."""
+        module, _, name = (self.app or self.app_info.import_path or "").partition(":")
+        if name.isidentifier() and all([part.isidentifier() for part in module.split(".")]):
+            return module, name
+        raise InputError(
+            f"{self.app!r} is not the location of an app: expected 'package.module:name'."
+            if self.app
+            else "The module that defines the app is unknown.",
+            field="app",
+            suggestion=Suggestion("fix", "Pass the location: --app package.module:name"),
+        )
+
+    @property
+    def regenerate_command(self) -> str:
+        """The command line that writes the same files."""
+        options = {"--command": self.command, "--app": self.app, "--model": self.model}
+        argv = [self.app_info.name, "export", "--target", self.target, "--mode", self.mode]
+        argv += [text for flag, value in options.items() if value for text in (flag, value)]
+        return join([*argv, "--with-tests"] if self.with_tests else argv)
 
     @property
     def is_in_process(self) -> bool:
@@ -77,10 +105,10 @@ class ExportedTool(Record):
     timeout: float | None
 
 
-def exported_tools(spec: ExportSpec) -> list[ExportedTool]:
-    """Return the tools of the app, in the app's order."""
+def exported_tools(spec: ExportSpec, imported_names: Iterable[str] = ()) -> list[ExportedTool]:
+    """Return the tools of the app, in the app's order. Their variables differ from the imports."""
     found: list[ExportedTool] = []
-    used = {*RESERVED_NAMES, *spec.imported_names}
+    used = {*RESERVED_NAMES, *imported_names}
     for name, tool in tools_by_safe_name(spec.app_info.tools).items():
         variable = identifier(name, used)
         used.add(variable)

@@ -57,7 +57,7 @@ def make_tool(
 
 def render_framework(spec: ExportSpec, framework: Framework) -> dict[str, str]:
     """Return the files of an export to an agent framework, by their paths."""
-    tools = exported_tools(spec)
+    tools = exported_tools(spec, framework.imported_names)
     path = module_path(spec, framework)
     values = {
         "stem": spec.module_stem,
@@ -68,7 +68,11 @@ def render_framework(spec: ExportSpec, framework: Framework) -> dict[str, str]:
         **(framework.template_values(tools) if framework.template_values else {}),
     }
     runner = build_runner(
-        spec, tools, is_async=framework.is_async, other_code=framework.body or framework.definition
+        spec,
+        tools,
+        framework.caller,
+        is_async=framework.is_async,
+        other_code=framework.body or framework.definition,
     )
     definition = framework.definition or _MAKE_TOOL_TEMPLATE.format(
         parameters=framework.parameters,
@@ -200,7 +204,7 @@ def render_tests(spec: ExportSpec, framework: Framework | None) -> dict[str, str
     path = module_path(spec, framework) if framework else f"{spec.module_stem}_api.py"
     module = path.removesuffix(".py").replace("/", ".")
     file = module.partition(".")[0]
-    tools = exported_tools(spec)
+    tools = exported_tools(spec, framework.imported_names if framework else ())
     tests = _tool_tests(spec, framework, tools) if framework else _function_tests(spec, tools)
     if not spec.is_in_process:
         call = "export.call([], {}, timeout)"
@@ -339,82 +343,80 @@ class RunnerSource(Record):
 
 
 def build_runner(
-    spec: ExportSpec, tools: list[ExportedTool], *, is_async: bool, other_code: str = ""
+    spec: ExportSpec,
+    tools: list[ExportedTool],
+    caller: str,
+    *,
+    is_async: bool,
+    other_code: str = "",
 ) -> RunnerSource:
     """Return the code that runs the tools of a module.
 
-    `is_async` is True if the framework awaits tools. `other_code` is other code of the module that
-    calls `failure`. FIXES gets the error codes that the module uses.
+    `caller` is the caller ID that the code reports. `is_async` is True if the framework awaits
+    tools. `other_code` is other code of the module that calls `failure`. FIXES gets the error codes
+    that the module uses.
     """
     has_flags = any([entry.flags for entry in tools])
-    fill = {
+    prefix = flag_prefix([entry.tool for entry in tools])
+    source, values = (
+        _import_mode(spec, has_flags, is_async)
+        if spec.is_in_process
+        else _subprocess_mode(spec, has_flags, is_async, prefix)
+    )
+    values |= {
         "app": string_literal(spec.app_info.name),
         "split_flags": _SPLIT_FLAGS_CODE if has_flags else "",
         "signature": _call_signature(spec, has_flags, is_async),
         "default": ", default=str" if spec.target == "python" else "",  # for pathlib.Path values
     }
-    mode_source = (
-        _import_mode(spec, has_flags, is_async)
-        if spec.is_in_process
-        else _subprocess_mode(spec, has_flags, is_async)
-    )
-    parts = [
-        Template(part).safe_substitute(mode_source.template_values)
-        for part in mode_source.templates
-    ]
-    fill["prefix"] = flag_prefix([entry.tool for entry in tools])
     functions = [
-        Template(part).safe_substitute(fill).strip("\n") for part in (*parts, _FAILURE_CODE)
+        fill_template(part, values).strip("\n") for part in (*source.functions, _FAILURE_CODE)
     ]
     used = "".join([*functions, other_code])
     fixes = {code: fix for code, fix in _FIXES.items() if f'failure("{code}"' in used}
     constants = (
-        f"{mode_source.constants}CALLER = {value_literal(spec.caller)}\n"
+        f"{source.constants}CALLER = {value_literal(caller)}\n"
         f"TIMEOUT = {DEFAULT_TIMEOUT}  # seconds\n"
         f"FIXES = {value_literal(fixes)}"
     )
-    return RunnerSource(mode_source.imports, mode_source.app, constants, tuple(functions))
+    return source.replace(constants=constants, functions=tuple(functions))
 
 
-class _ModeSource(Record):
-    """The parts of the runner that differ between the modes."""
-
-    imports: tuple[str, ...]
-    app: str | None
-    constants: str
-    templates: tuple[str, ...]
-    template_values: dict[str, str]
-
-
-def _subprocess_mode(spec: ExportSpec, has_flags: bool, is_async: bool) -> _ModeSource:
-    fill = {
+def _subprocess_mode(
+    spec: ExportSpec, has_flags: bool, is_async: bool, prefix: str
+) -> tuple[RunnerSource, dict[str, str]]:
+    """Return the code with templates as functions, and values for the templates."""
+    library = "asyncio.subprocess" if is_async else "subprocess"
+    values = {
         "flags_doc": _FLAGS_DOC if has_flags else "",
-        "option_flags": _OPTION_FLAGS_CODE if has_flags else "",
+        "option_flags": _OPTION_FLAGS_CODE.replace("$prefix", prefix) if has_flags else "",
         "more_argv": ", *option_flags" if has_flags else "",
-        "process": "asyncio.subprocess.Process" if is_async else "subprocess.Popen[bytes]",
+        "prefix": prefix,
+        "library": library,
+        "create": "await asyncio.create_subprocess_exec" if is_async else "subprocess.Popen",
+        "star": "*" if is_async else "",
+        "process": f"{library}.Process" if is_async else f"{library}.Popen[bytes]",
     }
     imports = ("asyncio" if is_async else "subprocess", "json", "os", "signal")
-    parts = (
-        _ASYNC_SUBPROCESS_CALL if is_async else _SUBPROCESS_CALL,
-        _PARSE_ENVELOPE_CODE,
-        _STOP_CODE,
-    )
-    return _ModeSource(
-        imports, None, f"COMMAND = {value_literal(list(spec.command))}\n", parts, fill
-    )
+    call = _START_CODE + (_ASYNC_WAIT_CODE if is_async else _WAIT_CODE)
+    constants = f"COMMAND = {value_literal(list(spec.program))}\n"
+    templates = (call, _PARSE_ENVELOPE_CODE, _STOP_CODE)
+    return RunnerSource(imports, None, constants, templates), values
 
 
-def _import_mode(spec: ExportSpec, has_flags: bool, is_async: bool) -> _ModeSource:
-    fill = {
+def _import_mode(
+    spec: ExportSpec, has_flags: bool, is_async: bool
+) -> tuple[RunnerSource, dict[str, str]]:
+    """Return the code with templates as functions, and values for the templates."""
+    values = {
         "flags_doc": _OPTIONS_DOC if has_flags else "",
         "api": f"app.options(caller=CALLER{', **options' if has_flags else ''})",
     }
     imports = ("asyncio",) if is_async else ("queue", "threading")
     module, name = spec.app_location
     app = f"from {module} import {name}" + ("" if name == "app" else " as app")
-    return _ModeSource(
-        imports, app, "", (_ASYNC_IMPORT_CALL if is_async else _THREADED_IMPORT_CALL,), fill
-    )
+    call = _ASYNC_IMPORT_CALL if is_async else _THREADED_IMPORT_CALL
+    return RunnerSource(imports, app, "", (call,)), values
 
 
 def _call_signature(spec: ExportSpec, has_flags: bool, is_async: bool) -> str:
@@ -442,23 +444,26 @@ _OPTION_FLAGS_CODE = """\
 
 # ------------------------------------------------------------------ subprocess mode
 
-_ASYNC_SUBPROCESS_CALL = '''
+_START_CODE = '''
 $signature
     """Run a command and return its envelope. Failures are returned as envelopes, too.
 
     The arguments are passed as JSON on stdin, so that no value is read as an option.$flags_doc
     """
 $split_flags$option_flags    try:
-        process = await asyncio.create_subprocess_exec(
-            *[*COMMAND, *command_path$more_argv, "${prefix}json", "${prefix}input", "-"],
-            stdin=asyncio.subprocess.PIPE,
-            stdout=asyncio.subprocess.PIPE,
-            stderr=asyncio.subprocess.PIPE,
+        process = $create(
+            $star[*COMMAND, *command_path$more_argv, "${prefix}json", "${prefix}input", "-"],
+            stdin=$library.PIPE,
+            stdout=$library.PIPE,
+            stderr=$library.PIPE,
             env={**os.environ, "TOOLI_CALLER": CALLER},
             start_new_session=True,  # its child processes can be killed with it
         )
     except OSError as error:
         return failure("E4040", f"Cannot start {COMMAND[0]}: {error.strerror}.")
+'''
+
+_ASYNC_WAIT_CODE = """\
     try:
         payload = json.dumps(arguments$default).encode()
         out, err = await asyncio.wait_for(process.communicate(payload), timeout)
@@ -469,25 +474,9 @@ $split_flags$option_flags    try:
             stop(process)
             await asyncio.wait([asyncio.create_task(process.wait())], timeout=5)
     return parse_envelope(process.returncode, out, err)
-'''
+"""
 
-_SUBPROCESS_CALL = '''
-$signature
-    """Run a command and return its envelope. Failures are returned as envelopes, too.
-
-    The arguments are passed as JSON on stdin, so that no value is read as an option.$flags_doc
-    """
-$split_flags$option_flags    try:
-        process = subprocess.Popen(
-            [*COMMAND, *command_path$more_argv, "${prefix}json", "${prefix}input", "-"],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            env={**os.environ, "TOOLI_CALLER": CALLER},
-            start_new_session=True,  # its child processes can be killed with it
-        )
-    except OSError as error:
-        return failure("E4040", f"Cannot start {COMMAND[0]}: {error.strerror}.")
+_WAIT_CODE = """\
     with process:
         try:
             out, err = process.communicate(json.dumps(arguments$default).encode(), timeout)
@@ -497,7 +486,7 @@ $split_flags$option_flags    try:
             if process.poll() is None:
                 stop(process)
     return parse_envelope(process.returncode, out, err)
-'''
+"""
 
 _PARSE_ENVELOPE_CODE = '''
 def parse_envelope(code: int | None, out: bytes, err: bytes) -> dict[str, Any]:

@@ -40,7 +40,7 @@ from tooli.text.jsonable import is_list, is_object
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
 
     from tooli.core.protocols import JsonObject
     from tooli.export.export_spec import ExportedTool, ExportSpec
@@ -58,7 +58,7 @@ def render_functions(spec: ExportSpec) -> dict[str, str]:
     uses_without_none = any(["**without_none(" in function for function in functions])
     own = [_WITHOUT_NONE_CODE.strip()] if uses_without_none else []
     use = f"    from {spec.module_stem}_api import {tools[0].variable}" if tools else ""
-    runner = build_runner(spec, tools, is_async=False)
+    runner = build_runner(spec, tools, "python", is_async=False)
     if spec.is_in_process:
         standard: list[str] = []
         constants = ""
@@ -300,6 +300,7 @@ _PYTHON_TYPES = {
     "object": "dict[str, Any]",
     "array": "list[Any]",
 }
+_PATH_TYPE = "str | Path"
 _MAX_LITERAL_LENGTH = 60
 """Maximum length of a Literal. A longer one is replaced by the type of its values."""
 
@@ -310,13 +311,8 @@ class PythonTypes:
     def __init__(self, reserved: Iterable[str] = ()) -> None:
         self._reserved = {*reserved}
         self._class_names: dict[str, str] = {}  # class name by fields
-        self._classes: list[str] = []
+        self.classes: list[str] = []  # the source of each class, in order of definition
         self.imported_names: set[str] = set()
-
-    @property
-    def classes(self) -> list[str]:
-        """The source of each class, in order of definition."""
-        return list(self._classes)
 
     def parameter_type(self, schema: JsonObject, name: str) -> str:
         """Return the annotation of a parameter. A path can be `str` or `pathlib.Path`."""
@@ -348,7 +344,7 @@ class PythonTypes:
                 return "dict[str, Any]"
             case "plain" if schema.get("format") == "path" and is_parameter:
                 self.imported_names.add("Path")
-                return "str | Path"
+                return _PATH_TYPE
             case _:
                 return _PYTHON_TYPES.get(str(detail), "Any")
 
@@ -362,11 +358,19 @@ class PythonTypes:
         return source
 
     def _union(self, parts: list[object], name: str, is_parameter: bool) -> str:
-        types = [self._expression(part, name, is_parameter) for part in parts]
-        if "Any" in types:
+        members = dict.fromkeys(self._union_members(parts, name, is_parameter))
+        if "Any" in members:
             return "Any"
-        seen = dict.fromkeys([one for each in types for one in _union_members(each)])
-        return " | ".join([*[one for one in seen if one != "None"], *["None"] * ("None" in seen)])
+        return " | ".join(sorted(members, key=lambda member: member == "None"))
+
+    def _union_members(self, parts: list[object], name: str, is_parameter: bool) -> Iterator[str]:
+        """Yield the members of a union, and those of the unions in it."""
+        for part in parts:
+            if is_object(part) and "allOf" not in part and classify(part)[0] == "union":
+                yield from self._union_members(classify(part)[1], name, is_parameter)
+            else:
+                source = self._expression(part, name, is_parameter)
+                yield from _PATH_TYPE.split(" | ") if source == _PATH_TYPE else [source]
 
     def _array(self, items: object, name: str, is_parameter: bool) -> str:
         item = self._expression(items, name, is_parameter)
@@ -408,12 +412,12 @@ class PythonTypes:
         optional_fields = {key: kind for key, kind in fields.items() if key not in required}
         if required_fields and optional_fields:
             base = self._unique_name(f"{name}Required")
-            self._classes.append(_typed_dict(base, "TypedDict", None, required_fields))
-            self._classes.append(_typed_dict(name, f"{base}, total=False", doc, optional_fields))
+            self.classes.append(_typed_dict(base, "TypedDict", None, required_fields))
+            self.classes.append(_typed_dict(name, f"{base}, total=False", doc, optional_fields))
         elif optional_fields:
-            self._classes.append(_typed_dict(name, "TypedDict, total=False", doc, optional_fields))
+            self.classes.append(_typed_dict(name, "TypedDict, total=False", doc, optional_fields))
         else:
-            self._classes.append(_typed_dict(name, "TypedDict", doc, required_fields))
+            self.classes.append(_typed_dict(name, "TypedDict", doc, required_fields))
 
 
 def _typed_dict(name: str, bases: str, description: str | None, fields: dict[str, str]) -> str:
@@ -421,21 +425,3 @@ def _typed_dict(name: str, bases: str, description: str | None, fields: dict[str
     if description is not None:
         lines += [docstring(description, "    "), ""]
     return "\n".join([*lines, *[f"    {key}: {kind}" for key, kind in fields.items()]])
-
-
-def _union_members(union_source: str) -> list[str]:
-    """Split the source of a union into its members."""
-    members: list[str] = []
-    depth = start = 0
-    quote = ""
-    for i, char in enumerate(union_source):
-        if quote:
-            quote = "" if char == quote and union_source[i - 1] != "\\" else quote
-        elif char in "\"'":
-            quote = char
-        elif char in "[]":
-            depth += 1 if char == "[" else -1
-        elif char == "|" and depth == 0:
-            members.append(union_source[start:i].strip())
-            start = i + 1
-    return [*members, union_source[start:].strip()]

@@ -17,7 +17,6 @@ if TYPE_CHECKING:
 
 MAX_LINE_LENGTH = 100
 _INDENT = "    "
-_ESCAPES = {"\\": "\\\\", "\n": "\\n", "\r": "\\r", "\t": "\\t"}
 
 
 class SourceText(str):
@@ -36,16 +35,7 @@ def string_literal(value: str) -> str:
 
 
 def _escape_char(char: str, quote: str = "") -> str:
-    if char == quote:
-        return f"\\{char}"
-    if char in _ESCAPES:
-        return _ESCAPES[char]
-    if char.isprintable():
-        return char
-    code = ord(char)  # control characters, bidirectional marks, lone surrogates
-    if code < 0x100:
-        return f"\\x{code:02x}"
-    return f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
+    return f"\\{char}" if char == quote else repr(char)[1:-1]
 
 
 def docstring(value: str, indent: str = "") -> str:

@@ -29,6 +29,7 @@ from tooli.describe.markdown import join_blocks
 from tooli.describe.sections import collect_app_info
 from tooli.errors import NotFoundError, StateError, Suggestion
 from tooli.export import CALLERS, EXPORT_MODES, export, is_unmodified
+from tooli.export.export_spec import ExportSpec
 from tooli.install.file_changes import (
     FileChange,
     InstallStep,
@@ -318,15 +319,9 @@ def _regenerate_export(app_info: AppInfo, arguments: str) -> dict[str, str] | No
     target, mode = options.get("target"), options.get("mode")
     if target not in CALLERS or mode not in EXPORT_MODES:
         return None
-    return export(
-        app_info,
-        target,
-        mode,
-        command=options.get("command"),
-        app=options.get("app"),
-        model=options.get("model"),
-        with_tests="--with-tests" in argv,
-    )
+    command, app, model = [options.get(name) for name in ("command", "app", "model")]
+    with_tests = "--with-tests" in argv
+    return export(ExportSpec(app_info, target, mode, command, app, model, with_tests))
 
 
 def _first_line(data: bytes) -> bytes:

@@ -18,7 +18,7 @@ from tests.integration.frameworks.everything import app
 from tooli.describe.mcp_tools import arguments_schema, tools_by_safe_name
 from tooli.describe.sections import AppInfo, collect_app_info
 from tooli.export import CALLERS, export
-from tooli.export.export_spec import tool_description
+from tooli.export.export_spec import ExportSpec, tool_description
 from tooli.export.frameworks import RESERVED_PARAMETERS
 
 ALWAYS = ("openai", "langchain", "claude")
@@ -44,7 +44,8 @@ def renamed(target: str, arguments: dict[str, Any]) -> dict[str, Any]:
 def write_export(app_info: AppInfo, program: Path, target: str, mode: str, folder: Path) -> None:
     """Put an export into a folder, with the tests that come with it."""
     output = {"command": f"{environment.python()} {program}"} if mode == "subprocess" else {}
-    for name, text in export(app_info, target, mode, with_tests=True, **output).items():
+    spec = ExportSpec(app_info, target, mode, with_tests=True, **output)
+    for name, text in export(spec).items():
         path = folder / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, encoding="utf-8")
