@@ -63,7 +63,7 @@ def test_schemas_at_path() -> None:
     assert OPEN.schemas_at(("anything",)) is None
     with pytest.raises(ExpressionError) as raised:
         FIELDS.schemas_at(("owner", "nam"))
-    assert raised.value.suggested_value == "name"
+    assert str(raised.value).endswith("did you mean 'name'?")
 
 
 # ------------------------------------------------------------------ select
@@ -115,7 +115,7 @@ def test_missing_fields_are_left_out() -> None:
 def test_invalid_selections(text: str, message: str) -> None:
     with pytest.raises(ExpressionError) as raised:
         compile_selection(text, FIELDS)
-    assert message in raised.value.message
+    assert message in str(raised.value)
 
 
 def test_select_from_objects() -> None:

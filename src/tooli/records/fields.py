@@ -7,7 +7,7 @@ applies to each item. A renamed field and an item of a list become fields of the
 
 from __future__ import annotations
 
-from tooli.errors import closest_match
+from tooli.errors import did_you_mean
 from tooli.text.jsonable import is_list, is_object, to_jsonable
 
 TYPE_CHECKING = False
@@ -26,12 +26,7 @@ if TYPE_CHECKING:
 
 
 class ExpressionError(ValueError):
-    """An invalid filter or selection; `suggested_value` is what was probably meant."""
-
-    def __init__(self, message: str, suggested_value: str | None = None) -> None:
-        super().__init__(message)
-        self.message = message
-        self.suggested_value = suggested_value
+    """An invalid filter or selection. The message says what was probably meant."""
 
 
 class MultipleValues(list["Any"]):
@@ -234,16 +229,11 @@ class RecordFields:
     @staticmethod
     def _unknown_field_error(path_text: str, field_names: Sequence[str]) -> ExpressionError:
         last = path_text.rpartition(".")[2]
-        suggested_value = closest_match(last, field_names)
-        if suggested_value is not None:
-            return ExpressionError(
-                f"Unknown field {path_text!r}; did you mean {suggested_value!r}?",
-                suggested_value,
-            )
         available = (
-            f"the fields are {', '.join(field_names)}" if field_names else "it has no fields"
+            f": the fields are {', '.join(field_names)}" if field_names else ": it has no fields"
         )
-        return ExpressionError(f"Unknown field {path_text!r}: {available}")
+        hint = did_you_mean(last, field_names) or available
+        return ExpressionError(f"Unknown field {path_text!r}{hint}")
 
 
 def json_types(nodes: SchemaNodes) -> set[str] | None:

@@ -10,7 +10,7 @@ schema: an unknown field, or a comparison that can never be true, is an error be
 from __future__ import annotations
 
 from tooli.core.record import Record
-from tooli.errors import closest_match
+from tooli.errors import did_you_mean
 from tooli.records.fields import (
     ExpressionError,
     MultipleValues,
@@ -160,13 +160,9 @@ class _FilterParser:
     def expect_end(self) -> None:
         """Raise an error if tokens are left."""
         if self._token.kind != "end":
-            suggestion = closest_match(
-                _format_token(self._token).strip("'"), ("and", "or", *WORD_COMPARISONS)
-            )
-            hint = f"; did you mean {suggestion!r}?" if suggestion else ""
-            raise ExpressionError(
-                f"{self._syntax_error('and, or, or a comparison').message}{hint}", suggestion
-            )
+            word = _format_token(self._token).strip("'")
+            hint = did_you_mean(word, ("and", "or", *WORD_COMPARISONS))
+            raise ExpressionError(f"{self._syntax_error('and, or, or a comparison')}{hint}")
 
     def parse_or(self) -> Predicate:
         """Parse an expression with `or`."""
@@ -338,13 +334,8 @@ def _check_equal(
         )
     if allowed is not None and value not in allowed:
         labels = [str(choice) for choice in allowed if choice is not None]
-        suggestion = closest_match(str(value), labels)
-        hint = (
-            f"did you mean {suggestion!r}?" if suggestion else f"it is one of {', '.join(labels)}"
-        )
-        raise ExpressionError(
-            f"{field_text} can never be {_format_value(value)}; {hint}", suggestion
-        )
+        hint = did_you_mean(str(value), labels) or f"; it is one of {', '.join(labels)}"
+        raise ExpressionError(f"{field_text} can never be {_format_value(value)}{hint}")
 
 
 def _format_token(token: FilterToken) -> str:

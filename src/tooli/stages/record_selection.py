@@ -53,12 +53,12 @@ def _compile_options(call: Call, flow: RecordFlow, result_options: ResultOptions
             _require_list(fields)
             flow.predicate = compile_filter(result_options.filter, fields)
     except ExpressionError as error:
-        problems.append(Problem("E1040", _option_field(call, "filter"), error.message))
+        problems.append(Problem("E1040", _option_field(call, "filter"), str(error)))
     try:
         if result_options.fields is not None:
             flow.projection = compile_selection(result_options.fields, fields)
     except ExpressionError as error:
-        problems.append(Problem("E1041", _option_field(call, "fields"), error.message))
+        problems.append(Problem("E1041", _option_field(call, "fields"), str(error)))
     return problems
 
 
