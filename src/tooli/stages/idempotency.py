@@ -147,7 +147,8 @@ def _run(
     items = _ItemRecorder()
     if call.flow is not None:
         call.flow.processors.append(items)  # innermost: it sees every item of the function
-    stop_tee, warning_count = _tee_stdout(call), len(call.warnings)
+    is_printed = call.tool.returns_printed_text and call.caller.gets_printed_text
+    stop_tee, warning_count = tee_stdout() if is_printed else None, len(call.warnings)
     outcome = yield call
     printed = stop_tee() if stop_tee is not None else ""
     error = outcome.error if isinstance(outcome, Failed) else None
@@ -267,30 +268,16 @@ class _ItemRecorder(RecordProcessor):
         return self._has_enough
 
 
-# ------------------------------------------------------------------ printed text
-
-
-def _tee_stdout(call: Call) -> Any:
-    """Copy the printed text. Return a function that ends the copying and returns the text.
-
-    Returns None if the printed text is not part of the result.
-    """
-    if not call.tool.returns_printed_text or not call.caller.gets_printed_text:
-        return None
-
-    return tee_stdout()
-
-
 # ------------------------------------------------------------------ messages
 
 
-def _set_meta(call: Call, started_at: float, **fields: Any) -> None:
+def _set_meta(call: Call, started_at: float, *, replayed: bool, kept: bool = True) -> None:
     if call.meta is not None:
         call.meta["idempotency"] = {
             "key": call.options.idempotency_key,
-            "replayed": fields["replayed"],
+            "replayed": replayed,
             "first_run": format_timestamp(started_at),
-            **({"kept": False} if fields.get("kept") is False else {}),
+            **({} if kept else {"kept": False}),
         }
 
 
@@ -334,22 +321,17 @@ def _interrupted_error(call: Call, found: IndeterminateAttempt) -> StateError:
         stored = None
     if isinstance(stored, Failed):
         details["ended_by"] = {"code": stored.error.code, "message": stored.error.message}
+    program = call.caller.prog or (call.tool.app,)
     return StateError(
         "A call with this idempotency key was interrupted. Its effect is unknown.",
         code="E3052",
-        suggestion=_forget_key_suggestion(call),
+        suggestion=Suggestion(
+            "ask_human",
+            "Find out whether the call took effect. If it did, do nothing. If not, forget the key "
+            "and repeat the call.",
+            argv=[*program, "idempotency", "forget", call.options.idempotency_key or ""],
+        ),
         details=details,
-    )
-
-
-def _forget_key_suggestion(call: Call) -> Suggestion:
-    program = call.caller.prog or (call.tool.app,)
-    argv = [*program, "idempotency", "forget", call.options.idempotency_key or ""]
-    return Suggestion(
-        "ask_human",
-        "Find out whether the call took effect. If it did, do nothing. If not, forget the key and "
-        "repeat the call.",
-        argv=argv,
     )
 
 
