@@ -17,7 +17,7 @@ from tooli.core.declared_capabilities import (
     resolve_access,
 )
 from tooli.errors import DefinitionError
-from tooli.policy.allowed_access import resolve_allowed_access
+from tooli.policy.allowed_access import UNRESTRICTED, resolve_allowed_access
 
 
 def declare(capabilities: Any, permissions: Any = None) -> Any:
@@ -133,7 +133,7 @@ class TestCeiling:
         (tmp_path / "in" / "link").symlink_to(tmp_path / "out")
         tool = declare(words, [f"fs:read:{tmp_path}/in"])
         found = resolve_allowed_access(tool, Tooli("x")._state)
-        assert found is not None and found.reads == (f"{tmp_path.resolve()}/in/own",)
+        assert found.reads == (f"{tmp_path.resolve()}/in/own",)
 
     def test_nor_does_another_folder_to_run_in(self, tmp_path: Path) -> None:
         """A relative path is relative to the folder that commands run in; a limit keeps its own
@@ -143,7 +143,7 @@ class TestCeiling:
         state = Tooli("x")._state
         state.security_settings = {"work_dir": str(tmp_path)}
         found = resolve_allowed_access(tool, state)
-        assert found is not None and found.reads == ()
+        assert found.reads == ()
 
 
 class TestAllowedAccess:
@@ -160,7 +160,7 @@ class TestAllowedAccess:
         app.command("one")(lambda: None)
         tool = app.find("one")
         assert tool is not None
-        assert resolve_allowed_access(tool, app._state) is None
+        assert resolve_allowed_access(tool, app._state) == UNRESTRICTED
         assert len(app.stages_for(tool, Options())) == 1
 
     def test_all_lists_must_allow(self, tmp_path: Path) -> None:
@@ -176,7 +176,6 @@ class TestAllowedAccess:
         tool = app.find("one")
         assert tool is not None
         found = resolve_allowed_access(tool, app._state)
-        assert found is not None
         assert set(found.reads or ()) == {f"{root}/a/b", f"{root}/c/d"}
         assert found.denied == (f"{root}/a/b/private",)
         assert (found.writes, found.net) == ((), True)

@@ -18,7 +18,7 @@ from tooli.policy.allowed_access import (
 
 
 def test_nothing_restricts_the_call() -> None:
-    assert resolve_allowed_access(make_call().tool, make_state()) is None
+    assert resolve_allowed_access(make_call().tool, make_state()) == UNRESTRICTED
 
 
 def test_declared_capabilities(tmp_path: Path) -> None:
@@ -35,7 +35,6 @@ def test_settings_alone(tmp_path: Path) -> None:
     state = make_state(allow_paths=((str(tmp_path),),))
     allowed = resolve_allowed_access(make_call().tool, state)
     assert allowed == resolve_bounds(state)
-    assert allowed is not None
     assert (allowed.reads, allowed.net) == ((str(tmp_path),), True)
 
 
@@ -43,7 +42,6 @@ def test_settings_restrict_capabilities(tmp_path: Path) -> None:
     tool = make_call(capabilities=[f"fs:read:{tmp_path}"]).tool
     state = make_state(allow_paths=((str(tmp_path / "a"),),), deny_paths=(str(tmp_path / "a/b"),))
     allowed = resolve_allowed_access(tool, state)
-    assert allowed is not None
     assert allowed.reads == (str(tmp_path / "a"),)
     assert allowed.denied == (str(tmp_path / "a/b"),)
     assert not allowed.net

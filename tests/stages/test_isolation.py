@@ -13,8 +13,9 @@ from tooli import TemporaryError, ToolError
 from tooli.core.declared_capabilities import AllowedAccess
 from tooli.execution.sandbox.sandbox_runner import SandboxRunner, SandboxSupport
 from tooli.execution.sandbox.syscalls import SandboxUnavailable
+from tooli.policy.allowed_access import resolve_allowed_access
 from tooli.stages import isolation
-from tooli.stages.isolation import SandboxDirs, effective_access, isolate
+from tooli.stages.isolation import SandboxDirs, isolate
 
 COMPLETE = SandboxSupport(landlock=4, seccomp=True)
 PARTIAL = SandboxSupport(seccomp=True, missing=("no Landlock",))
@@ -128,12 +129,16 @@ def test_settings_are_read_before_the_sandbox_starts(monkeypatch: pytest.MonkeyP
 class TestAllowedAccess:
     def test_nothing_without_capabilities(self) -> None:
         call = make_call()
-        assert effective_access(call.tool, make_context(call).state) == AllowedAccess()
+        assert (
+            resolve_allowed_access(call.tool, make_context(call).state, AllowedAccess())
+            == AllowedAccess()
+        )
 
     def test_settings_restrict_capabilities(self, tmp_path: Path) -> None:
         call = make_call(capabilities=[f"fs:write:{tmp_path}"])
         state = make_context(call, deny_paths=(str(tmp_path / "secret"),)).state
-        assert effective_access(call.tool, state).denied == (str(tmp_path / "secret"),)
+        access = resolve_allowed_access(call.tool, state, AllowedAccess())
+        assert access.denied == (str(tmp_path / "secret"),)
 
 
 class TestSandboxDirs:

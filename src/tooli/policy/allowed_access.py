@@ -28,12 +28,15 @@ UNRESTRICTED = AllowedAccess(
 )
 
 
-def resolve_allowed_access(tool: Tool, state: AppState) -> AllowedAccess | None:
-    """Return what a call of the tool may access; None if nothing restricts it."""
-    declared, bounds = resolve_declared(tool, state), resolve_bounds(state)
-    if declared is None or bounds is None:
-        return declared or bounds
-    return intersect(declared, bounds)
+def resolve_allowed_access(
+    tool: Tool, state: AppState, undeclared: AllowedAccess = UNRESTRICTED
+) -> AllowedAccess:
+    """Return what a call of the tool may access: what it declares, within the settings.
+
+    `undeclared` is the access of a tool that declares nothing.
+    """
+    declared, bounds = resolve_declared(tool, state) or undeclared, resolve_bounds(state)
+    return declared if bounds is None else intersect(declared, bounds)
 
 
 def resolve_declared(tool: Tool, state: AppState) -> AllowedAccess | None:

@@ -14,7 +14,7 @@ from tooli.execution.sandbox.sandbox_runner import (
     isolation_error,
 )
 from tooli.execution.sandbox.syscalls import SandboxUnavailable, detect_architecture
-from tooli.policy.allowed_access import intersect, resolve_bounds, resolve_declared
+from tooli.policy.allowed_access import resolve_allowed_access
 
 TYPE_CHECKING = False
 
@@ -52,7 +52,8 @@ def isolate(context: StageContext) -> Stage | None:
                 return (yield call)
         if not state.security_settings_loaded:  # the settings cannot be read inside of the sandbox
             load_security_settings(state)
-        access = effective_access(call.tool, state)
+        # `deny_paths` also applies to the files that Python itself needs
+        access = resolve_allowed_access(call.tool, state, undeclared=AllowedAccess())
         dirs = SandboxDirs(access)
         try:
             sandbox = SandboxRunner(call.runner, access, required=required, temp_dir=dirs.temp_dir)
@@ -84,16 +85,6 @@ def _make_bubblewrap(
         if str(error) not in missing:
             missing.append(str(error))
     return None
-
-
-def effective_access(tool: Tool, state: AppState) -> AllowedAccess:
-    """Return what a command may access. Without declared capabilities it may access nothing.
-
-    The settings `allow_paths` and `deny_paths` restrict the declared capabilities. In the sandbox,
-    `deny_paths` also applies to the files that Python itself needs.
-    """
-    declared, bounds = resolve_declared(tool, state) or AllowedAccess(), resolve_bounds(state)
-    return declared if bounds is None else intersect(declared, bounds)
 
 
 # ------------------------------------------------------------------ folders of the sandbox
