@@ -25,25 +25,22 @@ from tooli.text.jsonable import is_list, is_object, to_jsonable
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
     from typing import Any
 
     from tooli.core.call import Call, Outcome
     from tooli.core.protocols import JsonObject
     from tooli.records.call_options import ResultOptions
 
-    SaveOverflow = Callable[[str, Iterable[bytes]], str | None]
 
 BUDGET_MARGIN_BYTES = 40
 """Bytes added to a suggested budget, for its own digits and a longer cursor."""
 _ELLIPSIS = "…"
 
 
-def truncate_result(
-    call: Call, flow: RecordFlow, value: object, save_overflow: SaveOverflow | None
-) -> Outcome:
-    """Return as much of a result as fits; `save_overflow` saves the complete result in a file."""
-    return _Truncation(call, flow, value, save_overflow).outcome()
+def truncate_result(call: Call, flow: RecordFlow, value: object) -> Outcome:
+    """Return as much of a result as fits. The complete result may be saved in a file."""
+    return _Truncation(call, flow, value).outcome()
 
 
 def truncate_printed_text(outcome: Ok, call: Call) -> Outcome:
@@ -53,24 +50,18 @@ def truncate_printed_text(outcome: Ok, call: Call) -> Outcome:
     if budget is None or measure_envelope(outcome, call) <= budget[0]:
         return outcome
     flow = RecordFlow(result_options, call.arguments)
-    return truncate_result(call, flow, outcome.value, write_overflow)
+    return truncate_result(call, flow, outcome.value)
 
 
 class _Truncation:
-    def __init__(
-        self, call: Call, flow: RecordFlow, value: object, save_overflow: SaveOverflow | None
-    ) -> None:
+    def __init__(self, call: Call, flow: RecordFlow, value: object) -> None:
         self.call = call
         self.flow = flow
         self.value = value
         self.byte_budget, self.limit_name = flow.result_options.byte_budget or (None, "max-items")
         self.overflow_path: str | None = None
-        if (
-            save_overflow is not None
-            and flow.result_options.can_save_overflow
-            and flow.cursor_position is None
-        ):
-            self.overflow_path = save_overflow(call.tool.id, _encode_lines(value, call))
+        if flow.result_options.can_save_overflow and flow.cursor_position is None:
+            self.overflow_path = write_overflow(call.tool.id, _encode_lines(value, call))
 
     def outcome(self) -> Outcome:
         records = as_records(self.value)

@@ -15,7 +15,6 @@ from tooli.pipeline.truncate import (
 )
 from tooli.records.record_flow import RecordProcessor, as_records
 from tooli.storage.page_window import make_page_window
-from tooli.storage.state_files import write_overflow
 
 TYPE_CHECKING = False
 
@@ -190,7 +189,7 @@ def _limit_document(call: Call, flow: RecordFlow, outcome: Ok) -> Outcome:
     ):
         return outcome
 
-    return truncate_result(call, flow, value, write_overflow)
+    return truncate_result(call, flow, value)
 
 
 def _document_size(outcome: Ok, call: Call, size: int | None) -> int:
