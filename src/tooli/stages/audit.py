@@ -40,10 +40,7 @@ def record_identity_denials(context: StageContext) -> Stage | None:
         return None
 
     def record_denied_identity(call: Call) -> Generator[Call, Outcome, Outcome]:
-        outcome = yield call
-        if isinstance(outcome, Failed) and _is_denial(outcome.error):
-            _record_denial(call.replace(arguments={}), outcome.error)
-        return outcome
+        return (yield from _log_denials(call, call.replace(arguments={})))
 
     return record_denied_identity
 
@@ -54,15 +51,17 @@ def record_denials(call: Call) -> Generator[Call, Outcome, Outcome]:
     The stage is directly inside of `bind`. So invalid arguments do not count as a denial, and it
     is known which of the logged arguments are secrets.
     """
+    return (yield from _log_denials(call, call))
+
+
+def _log_denials(call: Call, logged_call: Call) -> Generator[Call, Outcome, Outcome]:
+    """Pass the call on. If it is denied, log it as `logged_call`."""
     outcome = yield call
     if isinstance(outcome, Failed) and _is_denial(outcome.error):
-        _record_denial(call, outcome.error)
+        error = outcome.error
+        log_event("denial", logged_call, code=error.code, message=error.message)
+        vars(error)["is_logged"] = True
     return outcome
-
-
-def _record_denial(call: Call, error: ToolError) -> None:
-    log_event("denial", call, code=error.code, message=error.message)
-    vars(error)["is_logged"] = True
 
 
 def record_run(call: Call) -> Generator[Call, Outcome, Outcome]:
