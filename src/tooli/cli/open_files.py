@@ -15,8 +15,6 @@ import sys
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
-    from types import TracebackType
-
     from tooli.cli.main import CommandOutput
 
 _WRITER_TYPES = (_io.BufferedWriter, _io.BufferedRandom)
@@ -81,12 +79,7 @@ class StdoutErrorScope:
         except OSError as failure:
             self.output.end_run(failure)
 
-    def __exit__(
-        self,
-        _exc_type: type[BaseException] | None,
-        failure: BaseException | None,
-        _traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, kind: object, failure: BaseException | None, trace: object) -> None:
         if isinstance(failure, SystemExit) and failure.code == 1:
             failure = BrokenPipeError()  # Rich and Typer exit with 1 if the pipe is closed
         if isinstance(failure, OSError):

@@ -21,7 +21,6 @@ TYPE_CHECKING = False
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Generator, Iterator, Sequence
-    from types import TracebackType
     from typing import Any, TypeGuard
 
     from tooli.core.call import Outcome, Stage
@@ -50,7 +49,7 @@ class Walk:
         cycle would keep the files open that the function has opened.
         """
         outcome, self.outcome = self.outcome, None
-        return outcome or _missing_outcome()
+        return outcome or _stage_error(None)
 
     def __enter__(self) -> Walk:
         try:
@@ -59,26 +58,21 @@ class Walk:
                 self.call = next(generator)
                 self._entered.append(generator)
         except StopIteration as early:
-            self.outcome = early.value or _missing_outcome(self._stages[len(self._entered)])
+            self.outcome = early.value or _stage_error(self._stages[len(self._entered)])
         except (Exception, SystemExit) as exc:
             outcome = _failed_outcome(exc, self._stages[len(self._entered)])
             has_failed = isinstance(outcome, Failed)
             self.outcome = outcome.replace(has_started=False) if has_failed else outcome
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        exc: BaseException | None,
-        trace: TracebackType | None,
-    ) -> bool:
+    def __exit__(self, kind: object, exc: BaseException | None, trace: object) -> bool:
         if exc is not None:
             self.outcome = _failed_outcome(exc)
         for i in range(len(self._entered) - 1, -1, -1):
             try:
                 self._entered[i].send(self.take_outcome())
             except StopIteration as stopped:
-                self.outcome = stopped.value or _missing_outcome(self._stages[i])
+                self.outcome = stopped.value or _stage_error(self._stages[i])
             except Exception as stage_error:
                 self.outcome = _failed_outcome(stage_error, self._stages[i])
             else:
@@ -86,12 +80,8 @@ class Walk:
         return isinstance(exc, (Exception, SystemExit))
 
 
-def _missing_outcome(stage: Stage | None = None) -> Outcome:
-    """Return the failure for a stage that returned no outcome, or for a tool that never ran."""
-    return _stage_error(stage, "returned no outcome")
-
-
-def _stage_error(stage: Stage | None, problem: str) -> Outcome:
+def _stage_error(stage: Stage | None, problem: str = "returned no outcome") -> Outcome:
+    """Return the failure for an invalid stage, or for a tool that never ran."""
     from tooli.errors import InternalError
 
     if stage is None:

@@ -17,7 +17,6 @@ TYPE_CHECKING = False
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
-    from types import TracebackType
     from typing import Any, TextIO
 
     from tooli.core.call import Call, Outcome
@@ -52,12 +51,7 @@ class StdoutCapture:
         self._token = _active_capture.set(self)
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        exc: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         _active_capture.reset(self._token)
 
 

@@ -35,7 +35,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
     from contextvars import Token
-    from types import TracebackType
     from typing import Any
 
     from tooli.core.declared_capabilities import AllowedAccess
@@ -283,12 +282,7 @@ class unmonitored:  # noqa: N801  lower case, like contextlib.suppress
     def __enter__(self) -> None:
         self._token = _current_monitors.set(())
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        exc: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         _current_monitors.reset(self._token)
 
 
