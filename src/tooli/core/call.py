@@ -207,7 +207,10 @@ class Failed(Record):
 if TYPE_CHECKING:
     Outcome: TypeAlias = Ok | Failed
 
-    Stage: TypeAlias = Callable[[Call], Generator[Call, Outcome, Outcome]]
+    StageRun: TypeAlias = Generator[Call, Outcome, Outcome]
+    """A stage that a call passes through."""
+
+    Stage: TypeAlias = Callable[[Call], StageRun]
     """One concern of a call: a generator function that yields the call to the next stage.
 
     The `yield` returns the Outcome of the next stages; the generator returns its own Outcome.

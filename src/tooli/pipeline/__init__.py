@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from typing import Any, TypeAlias
 
     from tooli.core.app_state import AppState
-    from tooli.core.call import Call, Caller, Options, Outcome, Stage
+    from tooli.core.call import Call, Caller, Options, Stage, StageRun
     from tooli.core.tool import Tool
     from tooli.storage.state_files import MemoryFailureHistory
 
@@ -410,7 +410,7 @@ def track_failures(context: StageContext) -> Stage | None:
     return load_location(_COUNT_IN_FILES) if has_history else record_first_failure
 
 
-def record_first_failure(call: Call) -> Generator[Call, Outcome, Outcome]:
+def record_first_failure(call: Call) -> StageRun:
     """Record a failure of a session that has not failed before."""
     outcome = yield call
     if hasattr(outcome, "error"):

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Generator, Iterator, Sequence
     from typing import Any, TypeGuard
 
-    from tooli.core.call import Outcome, Stage
+    from tooli.core.call import Outcome, Stage, StageRun
     from tooli.core.tool import Param
 
 
@@ -40,7 +40,7 @@ class Walk:
         self.call = call
         self.outcome: Outcome | None = None
         self._stages = stages
-        self._entered: list[Generator[Call, Outcome, Outcome]] = []
+        self._entered: list[StageRun] = []
 
     def take_outcome(self) -> Outcome:
         """Return the outcome and remove it from the walk.
@@ -99,26 +99,9 @@ def _failed_outcome(exc: BaseException, stage: Stage | None = None) -> Outcome:
 # ------------------------------------------------------------------ binding
 
 
-def bind(call: Call) -> Generator[Call, Outcome, Outcome]:
+def bind(call: Call) -> StageRun:
     """Convert and validate the arguments, and add defaults and injected values."""
-    bound = bind_arguments(call)
-    return (
-        yield Call(
-            call.tool,
-            bound,
-            call.caller,
-            call.warnings,
-            call.options,
-            call.policy,
-            call.approved,
-            (),
-            call.meta,
-            call.peer,
-            call.flow,
-            call.runner,
-            call.secrets,
-        )
-    )
+    return (yield call.replace(arguments=bind_arguments(call), problems=()))
 
 
 def bind_arguments(call: Call) -> dict[str, Any]:

@@ -15,9 +15,7 @@ from tooli.core.peer import InputRequired
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
-    from collections.abc import Generator
-
-    from tooli.core.call import Call, Outcome
+    from tooli.core.call import Call, Outcome, StageRun
 
 
 class SingleUseClaim:
@@ -37,7 +35,7 @@ class SingleUseClaim:
         raise NotImplementedError
 
 
-def with_claim(call: Call, claim: SingleUseClaim) -> Generator[Call, Outcome, Outcome]:
+def with_claim(call: Call, claim: SingleUseClaim) -> StageRun:
     """Pass a call on with a claim, and commit or release the claim afterwards."""
     outcome = yield call.replace(claims=(*call.claims, claim))
     if claim.has_started and not is_awaiting_input(outcome):
@@ -52,7 +50,7 @@ def is_awaiting_input(outcome: Outcome) -> bool:
     return isinstance(outcome, Failed) and isinstance(outcome.error.__cause__, InputRequired)
 
 
-def start_claims(call: Call) -> Generator[Call, Outcome, Outcome]:
+def start_claims(call: Call) -> StageRun:
     """Use up the approval or the plan token of a call.
 
     It is the innermost stage, so no later stage can reject the call.

@@ -11,9 +11,9 @@ from tooli.policy.rules import find_verdict
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
-    from collections.abc import Generator, Sequence
+    from collections.abc import Sequence
 
-    from tooli.core.call import Call, Outcome, Stage
+    from tooli.core.call import Call, Stage, StageRun
     from tooli.pipeline import StageContext
     from tooli.policy.rules import Verdict
 
@@ -29,7 +29,7 @@ def require_approval(context: StageContext) -> Stage:
     human_required = bool(context.state.security_settings.get("human_in_the_loop"))
     confinement = context.select(CONFINEMENT_STAGES)
 
-    def check_approval(call: Call) -> Generator[Call, Outcome, Outcome]:
+    def check_approval(call: Call) -> StageRun:
         if _may_run(call, human_required, confinement):
             return (yield call)
         from tooli.policy.approval_grants import take_grant

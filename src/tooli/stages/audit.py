@@ -11,10 +11,9 @@ from tooli.storage.audit_log import log_event, set_log_path
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
-    from collections.abc import Generator
     from typing import Any
 
-    from tooli.core.call import Call, Outcome, Stage
+    from tooli.core.call import Call, Stage, StageRun
     from tooli.core.protocols import JsonObject
     from tooli.errors import ToolError
     from tooli.pipeline import StageContext
@@ -24,7 +23,7 @@ def select_audit_log(context: StageContext) -> Stage:
     """Write to the audit log that the settings name, instead of the default one."""
     path = context.state.security_settings.get("audit_log", "")
 
-    def set_audit_log(call: Call) -> Generator[Call, Outcome, Outcome]:
+    def set_audit_log(call: Call) -> StageRun:
         set_log_path(call.tool.app, path)
         return (yield call)
 
@@ -39,13 +38,13 @@ def record_identity_denials(context: StageContext) -> Stage | None:
     if "TOOLI_TOKEN_FILE" not in os.environ:
         return None
 
-    def record_denied_identity(call: Call) -> Generator[Call, Outcome, Outcome]:
+    def record_denied_identity(call: Call) -> StageRun:
         return (yield from _log_denials(call, call.replace(arguments={})))
 
     return record_denied_identity
 
 
-def record_denials(call: Call) -> Generator[Call, Outcome, Outcome]:
+def record_denials(call: Call) -> StageRun:
     """Log calls that are denied.
 
     The stage is directly inside of `bind`. So invalid arguments do not count as a denial, and it
@@ -54,7 +53,7 @@ def record_denials(call: Call) -> Generator[Call, Outcome, Outcome]:
     return (yield from _log_denials(call, call))
 
 
-def _log_denials(call: Call, logged_call: Call) -> Generator[Call, Outcome, Outcome]:
+def _log_denials(call: Call, logged_call: Call) -> StageRun:
     """Pass the call on. If it is denied, log it as `logged_call`."""
     outcome = yield call
     if isinstance(outcome, Failed) and _is_denial(outcome.error):
@@ -64,7 +63,7 @@ def _log_denials(call: Call, logged_call: Call) -> Generator[Call, Outcome, Outc
     return outcome
 
 
-def record_run(call: Call) -> Generator[Call, Outcome, Outcome]:
+def record_run(call: Call) -> StageRun:
     """Log the start and the end of a run.
 
     It is inside of every stage that may refuse or replay a call. Under the policy `strict` a call

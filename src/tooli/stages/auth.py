@@ -12,9 +12,7 @@ from tooli.errors import AuthError, Suggestion
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
-    from collections.abc import Generator
-
-    from tooli.core.call import Call, Outcome, Stage
+    from tooli.core.call import Call, Stage, StageRun
     from tooli.pipeline import StageContext
 
 
@@ -25,7 +23,7 @@ def reject_invalid_settings(context: StageContext) -> Stage:
     """
     faults = context.state.security_settings.get("faults", [])
 
-    def reject_call(call: Call) -> Generator[Call, Outcome, Outcome]:
+    def reject_call(call: Call) -> StageRun:
         yield from ()
         from tooli.config.layers import make_settings_error
 
@@ -44,7 +42,7 @@ def authenticate_caller(context: StageContext) -> Stage | None:
     if "TOOLI_TOKEN_FILE" not in os.environ:
         return None
 
-    def authenticate(call: Call) -> Generator[Call, Outcome, Outcome]:
+    def authenticate(call: Call) -> StageRun:
         caller = call.caller
         path = os.environ.get("TOOLI_TOKEN_FILE")
         if not caller.uses_environment_token or not path or caller.principal is not None:
@@ -68,7 +66,7 @@ def authenticate_caller(context: StageContext) -> Stage | None:
     return authenticate
 
 
-def authorize(call: Call) -> Generator[Call, Outcome, Outcome]:
+def authorize(call: Call) -> StageRun:
     """Reject a caller that does not have the scopes of the command.
 
     Under the policy `standard` a missing scope is a warning. Under `strict` it is an error. A

@@ -18,9 +18,7 @@ from tooli.storage.audit_log import log_event
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
-    from collections.abc import Generator
-
-    from tooli.core.call import Call, Outcome, Stage
+    from tooli.core.call import Call, Outcome, Stage, StageRun
     from tooli.pipeline import StageContext
 
 
@@ -32,7 +30,7 @@ def enforce_capabilities(context: StageContext) -> Stage:
     """
     state = context.state
 
-    def enforce(call: Call) -> Generator[Call, Outcome, Outcome]:
+    def enforce(call: Call) -> StageRun:
         declared, bounds = resolve_declared(call.tool, state), resolve_bounds(state)
         has_declaration = declared is not None
         if call.policy == "off":

@@ -17,14 +17,14 @@ from tooli.text.jsonable import iter_items
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Callable, Generator, Iterator, Mapping
+    from collections.abc import AsyncGenerator, Callable, Iterator, Mapping
     from typing import Any
 
-    from tooli.core.call import Call, Outcome
+    from tooli.core.call import Call, StageRun
     from tooli.core.tool import Tool
 
 
-def track_secrets(call: Call) -> Generator[Call, Outcome, Outcome]:
+def track_secrets(call: Call) -> StageRun:
     """Collect the secrets of a call, so that no output contains them.
 
     It collects them even if an inner stage rejects the call. `pipeline/present.py` redacts them
@@ -44,7 +44,7 @@ def track_secrets(call: Call) -> Generator[Call, Outcome, Outcome]:
         call_secrets.set(previous)
 
 
-def open_handles(call: Call) -> Generator[Call, Outcome, Outcome]:
+def open_handles(call: Call) -> StageRun:
     """Open inputs and secrets; put output files in place, or discard them.
 
     Stages never wait, so a wrapper of the function reads the inputs, not the stage itself.

@@ -37,10 +37,9 @@ from tooli.text.jsonable import format_timestamp
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
-    from collections.abc import Generator
     from typing import Any
 
-    from tooli.core.call import Call, Outcome, Stage
+    from tooli.core.call import Call, Outcome, Stage, StageRun
     from tooli.errors import ToolError
     from tooli.pipeline import StageContext
     from tooli.records.record_flow import Push
@@ -61,7 +60,7 @@ def run_once(context: StageContext) -> Stage:
     """
     store_url = context.state.security_settings.get("store")
 
-    def run_with_key(call: Call) -> Generator[Call, Outcome, Outcome]:
+    def run_with_key(call: Call) -> StageRun:
         store = get_idempotency_store(store_url)
         try:
             found = _look_up_key(call, store)
@@ -139,9 +138,7 @@ def _replay(call: Call, found: StoredReplay) -> Outcome:
 # ------------------------------------------------------------------ the run
 
 
-def _run(
-    call: Call, store: IdempotencyStore, found: NewAttempt
-) -> Generator[Call, Outcome, Outcome]:
+def _run(call: Call, store: IdempotencyStore, found: NewAttempt) -> StageRun:
     """Run the call and store its outcome, however it ends."""
     _set_meta(call, found.started_at, replayed=False)
     items = _ItemRecorder()

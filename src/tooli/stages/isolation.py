@@ -19,10 +19,10 @@ from tooli.policy.allowed_access import resolve_allowed_access
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator
+    from collections.abc import Callable
 
     from tooli.core.app_state import AppState
-    from tooli.core.call import Call, Outcome, Runner, Stage
+    from tooli.core.call import Call, Runner, Stage, StageRun
     from tooli.core.tool import Tool
     from tooli.pipeline import StageContext
 
@@ -39,7 +39,7 @@ def isolate(context: StageContext) -> Stage | None:
         return None
     required = isolation == "required"
 
-    def run_isolated(call: Call) -> Generator[Call, Outcome, Outcome]:
+    def run_isolated(call: Call) -> StageRun:
         mechanisms = detect_sandbox_support()
         missing, make_bubblewrap = list(mechanisms.missing), None
         if missing and not mechanisms.is_nested:

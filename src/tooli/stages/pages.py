@@ -19,16 +19,15 @@ from tooli.storage.page_window import make_page_window
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
-    from collections.abc import Generator
     from typing import Any
 
-    from tooli.core.call import Call, Outcome
+    from tooli.core.call import Call, Outcome, StageRun
     from tooli.core.protocols import JsonObject
     from tooli.records.record_flow import Push, RecordFlow
     from tooli.storage.page_window import PageWindow
 
 
-def unwrap_page(call: Call) -> Generator[Call, Outcome, Outcome]:
+def unwrap_page(call: Call) -> StageRun:
     """Unwrap the `Page` of a function that pages itself."""
     outcome = yield call
     pages_module = sys.modules.get("tooli.core.result_types")
@@ -40,7 +39,7 @@ def unwrap_page(call: Call) -> Generator[Call, Outcome, Outcome]:
     return Ok(value.items)
 
 
-def paginate(call: Call) -> Generator[Call, Outcome, Outcome]:
+def paginate(call: Call) -> StageRun:
     """Return one page, or all records; add the cursor of the next page."""
     flow = call.flow
     if flow is None:
@@ -146,7 +145,7 @@ class _Pager(RecordProcessor):
 # ------------------------------------------------------------------ the size limit
 
 
-def limit_size(call: Call) -> Generator[Call, Outcome, Outcome]:
+def limit_size(call: Call) -> StageRun:
     """Truncate a result that is too large. Add a command that returns the rest to `meta.next`."""
     flow = call.flow
     if flow is None or not flow.result_options.has_size_limit:

@@ -14,11 +14,11 @@ from tooli.text.jsonable import iter_children
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
-    from collections.abc import Generator, Iterator
+    from collections.abc import Iterator
     from typing import Any
 
     from tooli.core.app_state import AppState
-    from tooli.core.call import Call, Outcome, Stage
+    from tooli.core.call import Call, Stage, StageRun
     from tooli.core.declared_capabilities import AllowedAccess
     from tooli.pipeline import StageContext
 
@@ -32,7 +32,7 @@ def resolve_work_dir(context: StageContext) -> Stage:
     """
     state = context.state
 
-    def resolve_paths(call: Call) -> Generator[Call, Outcome, Outcome]:
+    def resolve_paths(call: Call) -> StageRun:
         work_dir = _other_work_dir(state)
         if work_dir is None:
             return (yield call)
@@ -53,7 +53,7 @@ def enforce_path_rules(context: StageContext) -> Stage:
     """
     state = context.state
 
-    def check_paths(call: Call) -> Generator[Call, Outcome, Outcome]:
+    def check_paths(call: Call) -> StageRun:
         work_dir, bounds = _other_work_dir(state), resolve_bounds(state)
         bound = dict(call.arguments)
         for name, value in caller_arguments(call).items():

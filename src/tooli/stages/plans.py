@@ -28,14 +28,12 @@ from tooli.storage.signing import (
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
-    from collections.abc import Generator
-
-    from tooli.core.call import Call, Outcome
+    from tooli.core.call import Call, StageRun
     from tooli.core.protocols import JsonObject
     from tooli.storage.signing import PlanToken
 
 
-def answer_with_plan(call: Call) -> Generator[Call, Outcome, Outcome]:
+def answer_with_plan(call: Call) -> StageRun:
     """Return a plan instead of running the call.
 
     A function marked with `dry_run_support` runs and records its actions. Other functions do not
@@ -77,7 +75,7 @@ def add_plan_token(call: Call, plan: JsonObject, actions: list[JsonObject] | Non
 # ------------------------------------------------------------------ apply a plan
 
 
-def apply_plan(call: Call) -> Generator[Call, Outcome, Outcome]:
+def apply_plan(call: Call) -> StageRun:
     """Check that the run does exactly what a plan has shown.
 
     The token of the plan is used up when the function runs.

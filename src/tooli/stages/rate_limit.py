@@ -18,9 +18,9 @@ from tooli.errors import Suggestion, TemporaryError
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
-    from collections.abc import Generator, Sequence
+    from collections.abc import Sequence
 
-    from tooli.core.call import Call, Caller, Outcome, Stage
+    from tooli.core.call import Call, Caller, Stage, StageRun
     from tooli.pipeline import StageContext
 
 MAX_WINDOWS = 65_536
@@ -116,7 +116,7 @@ def limit_rate(context: StageContext) -> Stage | None:
     limits = (context.tool.limits.rate_limit, context.state.security_settings.get("rate_limit"))
     rates = [rate for rate in dict.fromkeys(limits) if rate is not None]
 
-    def check_rate(call: Call) -> Generator[Call, Outcome, Outcome]:
+    def check_rate(call: Call) -> StageRun:
         wait, rate = _limiter.hit(rates, _caller_key(call.caller), call.tool.id)
         if wait:
             raise _rate_limit_error(call, rate, wait)

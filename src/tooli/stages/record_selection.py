@@ -17,16 +17,16 @@ from tooli.text.jsonable import to_jsonable
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator
+    from collections.abc import Callable
     from typing import Any
 
-    from tooli.core.call import Call, Outcome
+    from tooli.core.call import Call, StageRun
     from tooli.core.protocols import JsonObject
     from tooli.records.call_options import ResultOptions
     from tooli.records.record_flow import Push
 
 
-def open_record_flow(call: Call) -> Generator[Call, Outcome, Outcome]:
+def open_record_flow(call: Call) -> StageRun:
     """Validate `--filter`, `--fields` and `--cursor`, and create the RecordFlow of the call."""
     result_options = resolve_result_options(call.options.result_options, call.tool)
     flow = RecordFlow(result_options, call.arguments)
@@ -81,7 +81,7 @@ class _FilterProcessor(RecordProcessor):
         return lambda record: predicate(record) and push(record)
 
 
-def filter_records(call: Call) -> Generator[Call, Outcome, Outcome]:
+def filter_records(call: Call) -> StageRun:
     """Keep the records that match the filter."""
     flow = call.flow
     if flow is None or flow.predicate is None:
@@ -99,7 +99,7 @@ def filter_records(call: Call) -> Generator[Call, Outcome, Outcome]:
     return outcome
 
 
-def select_fields(call: Call) -> Generator[Call, Outcome, Outcome]:
+def select_fields(call: Call) -> StageRun:
     """Reduce each record, or the object that is the result, to the selected fields."""
     flow = call.flow
     if flow is None or flow.projection is None:
@@ -115,7 +115,7 @@ def select_fields(call: Call) -> Generator[Call, Outcome, Outcome]:
     )
 
 
-def omit_details(call: Call) -> Generator[Call, Outcome, Outcome]:
+def omit_details(call: Call) -> StageRun:
     """Remove details from the result, or from each item of a stream."""
     from tooli.schema.detail_fields import drop_details, has_details
 

@@ -27,10 +27,10 @@ from tooli.text.jsonable import is_list
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
-    from collections.abc import Generator, Iterator
+    from collections.abc import Iterator
     from typing import Any
 
-    from tooli.core.call import Call, Outcome, Stage
+    from tooli.core.call import Call, Outcome, Stage, StageRun
     from tooli.core.protocols import JsonObject
     from tooli.errors import ToolError
     from tooli.pipeline import StageContext
@@ -43,7 +43,7 @@ _MAX_WAIT_SECONDS = 300
 _MAX_MESSAGE_CHARS = 500
 
 
-def count_failures_in_files(call: Call) -> Generator[Call, Outcome, Outcome]:
+def count_failures_in_files(call: Call) -> StageRun:
     """Count the failures of a session on the command line, where each call is a new process."""
     session_key = _session_id(call)
     if session_key is None:
@@ -56,7 +56,7 @@ def count_failures_on_server(context: StageContext) -> Stage:
     history, settings = context.failure_history, context.state.security_settings
     assert history is not None
 
-    def count_failures(call: Call) -> Generator[Call, Outcome, Outcome]:
+    def count_failures(call: Call) -> StageRun:
         caller = call.caller
         session_key = f"{caller.surface} {caller.principal or ''} {caller.session or ''}"
         work_dir = settings.get("work_dir", "")
@@ -70,7 +70,7 @@ def _track_failures(
     session_key: str,
     history: MemoryFailureHistory | FileFailureHistory,
     work_dir: str = "",
-) -> Generator[Call, Outcome, Outcome]:
+) -> StageRun:
     """Count identical failures in a row; block the call when there are too many."""
     previous, call_digest = history.last_failure(session_key, call.tool.id), None
     if previous is not None:

@@ -12,10 +12,10 @@ from tooli.storage.state_files import is_first_call
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator, Mapping
+    from collections.abc import Callable, Mapping
     from typing import Any
 
-    from tooli.core.call import Call, Outcome, Stage
+    from tooli.core.call import Call, Stage, StageRun
     from tooli.core.protocols import JsonObject
     from tooli.core.tool import Tool
     from tooli.pipeline import StageContext
@@ -32,7 +32,7 @@ def add_next_steps(context: StageContext) -> Stage | None:
     if not guidance.may_return_next and not guidance.handoffs:
         return None
 
-    def append_steps(call: Call) -> Generator[Call, Outcome, Outcome]:
+    def append_steps(call: Call) -> StageRun:
         outcome = yield call
         if not isinstance(outcome, Ok):
             return outcome
@@ -72,7 +72,7 @@ def _build_step(
     return [{"argv": argv, "why": why} if why else {"argv": argv}]
 
 
-def add_output_schema(call: Call) -> Generator[Call, Outcome, Outcome]:
+def add_output_schema(call: Call) -> StageRun:
     """Add the schema of the result to `meta`, if it was requested or on a session's first call."""
     schema = output_schema(call.tool)
     if (

@@ -8,9 +8,7 @@ from tooli.execution.timeouts import can_fork, effective_timeout
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
-    from collections.abc import Generator
-
-    from tooli.core.call import Call, Outcome, Stage
+    from tooli.core.call import Call, Stage, StageRun
     from tooli.pipeline import StageContext
 
 
@@ -21,7 +19,7 @@ def enforce_timeout(context: StageContext) -> Stage:
     """
     settings = context.state.security_settings
 
-    def run_with_timeout(call: Call) -> Generator[Call, Outcome, Outcome]:
+    def run_with_timeout(call: Call) -> StageRun:
         needs_own_process = call.runner is not None and call.runner.needs_own_process
         seconds = effective_timeout(call, settings)
         if seconds is None and not needs_own_process:
