@@ -23,6 +23,7 @@ from tooli.core.tool import (
     TupleOf,
     TyperOnly,
     is_structured,
+    item_shape,
     unwrap_optional,
 )
 from tooli.schema.convert import ConversionError
@@ -134,8 +135,7 @@ def _typer_parameter(param: Param, doc: str | None) -> inspect.Parameter:
 
 
 def _item_annotation(param: Param) -> Any:
-    shape = unwrap_optional(param.shape)
-    item = shape.item if isinstance(shape, ListOf) else shape
+    item = item_shape(param.shape)
     if isinstance(item, Choice):
         literal: Any = typing.Literal
         return item.enum or literal[item.values]
@@ -160,7 +160,7 @@ def _text_parameter(param: Param, settings: dict[str, Any], default: Any) -> tup
         for name in ("min", "max", "formats", "case_sensitive"):
             settings.pop(name, None)
         return list[str] | None, None
-    item = shape.item if isinstance(shape, ListOf) else shape
+    item = item_shape(shape)
     if isinstance(item, Handle):
         if param.kind == "option":
             settings.setdefault("metavar", item.metavar)

@@ -63,10 +63,14 @@ class Choice(Record):
     enum: type | None = None
 
     @property
+    def raw_values(self) -> list[Any]:
+        """The values; those of the members of an Enum."""
+        return [c if self.enum is None else c.value for c in self.values]
+
+    @property
     def labels(self) -> list[str]:
         """The values as they are typed on a command line."""
-        values = self.values if self.enum is None else [choice.value for choice in self.values]
-        return list(map(str, values))
+        return list(map(str, self.raw_values))
 
 
 class ListOf(Record):
@@ -219,6 +223,12 @@ def unwrap_optional(shape: Shape) -> Shape:
     return shape.item if isinstance(shape, Maybe) else shape
 
 
+def item_shape(shape: Shape) -> Shape:
+    """Return the shape of one value: without its Maybe and its ListOf."""
+    shape = unwrap_optional(shape)
+    return shape.item if isinstance(shape, ListOf) else shape
+
+
 def is_bool(shape: Shape) -> bool:
     """True if the shape is a bool or an optional bool."""
     shape = unwrap_optional(shape)
@@ -227,8 +237,7 @@ def is_bool(shape: Shape) -> bool:
 
 def is_handle(shape: Shape) -> bool:
     """True if the shape is a handle or a list of handles."""
-    shape = unwrap_optional(shape)
-    return isinstance(shape.item if isinstance(shape, ListOf) else shape, Handle)
+    return isinstance(item_shape(shape), Handle)
 
 
 def is_path(shape: Shape) -> bool:
@@ -243,10 +252,7 @@ def is_path(shape: Shape) -> bool:
 
 def is_structured(shape: Shape) -> bool:
     """True if the text of a value is JSON: an object or a list of objects."""
-    shape = unwrap_optional(shape)
-    if isinstance(shape, ListOf):
-        return is_structured(shape.item)
-    return isinstance(shape, Structured)
+    return isinstance(item_shape(shape), Structured)
 
 
 def has_handle(params: tuple[Param, ...]) -> bool:
@@ -258,12 +264,10 @@ def may_contain_secret(params: tuple[Param, ...]) -> bool:
     """True if an argument may be a secret or contain one."""
     if "tooli.inputs.secret" not in sys.modules:  # then no tool can have a secret
         return False
-    return any([is_structured(p.shape) or _is_secret(unwrap_optional(p.shape)) for p in params])
-
-
-def _is_secret(shape: Shape) -> bool:
-    shape = shape.item if isinstance(shape, ListOf) else shape
-    return isinstance(shape, Handle) and shape.is_secret
+    items = [item_shape(param.shape) for param in params]
+    return any(
+        [isinstance(i, Structured) or (isinstance(i, Handle) and i.is_secret) for i in items]
+    )
 
 
 class ConversionError(Exception):

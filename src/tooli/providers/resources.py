@@ -21,10 +21,9 @@ from tooli.core.tool import (
     GUARD_KEYWORDS,
     Behavior,
     Choice,
-    ListOf,
     is_bool,
     is_structured,
-    unwrap_optional,
+    item_shape,
 )
 from tooli.errors import DefinitionError, check_keywords, did_you_mean, function_location
 from tooli.schema.convert import RawText
@@ -516,7 +515,7 @@ def completion_candidates(
         return completer(text, arguments) if _takes_arguments(completer) else completer(text)
     if completer is not None:
         return completer
-    return _values_of_shape(unwrap_optional(param.shape)) if param is not None else ()
+    return _values_of_shape(item_shape(param.shape)) if param is not None else ()
 
 
 def filter_matches(values: Iterable[object], text: str) -> list[str]:
@@ -529,11 +528,9 @@ def filter_matches(values: Iterable[object], text: str) -> list[str]:
     ]
 
 
-def _values_of_shape(shape: Shape) -> tuple[object, ...]:
-    if isinstance(shape, ListOf):
-        shape = unwrap_optional(shape.item)
+def _values_of_shape(shape: Shape) -> Sequence[object]:
     if isinstance(shape, Choice):
-        return tuple([c.value if shape.enum is not None else c for c in shape.values])
+        return shape.raw_values
     return ("true", "false") if is_bool(shape) else ()
 
 

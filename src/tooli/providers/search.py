@@ -421,8 +421,7 @@ def _format_annotation(annotation: Any, fallback: str) -> str:
 
 def shape_choices(shape: Shape) -> tuple[object, ...]:
     """Return the values that a shape allows; an empty tuple if it allows any value."""
-    values = shape.values if isinstance(shape, shapes.Choice) else ()
-    return tuple([getattr(value, "value", value) for value in values])
+    return tuple(shape.raw_values) if isinstance(shape, shapes.Choice) else ()
 
 
 def _format_choices(values: tuple[object, ...]) -> str:

@@ -15,8 +15,8 @@ from tooli.core.tool import (
     ParsedText,
     PathShape,
     Scalar,
-    Structured,
     TupleOf,
+    is_structured,
     unwrap_optional,
 )
 
@@ -104,9 +104,7 @@ def convert_unambiguous_text(param: Param, raw: RawText) -> object:
     """
     shape = unwrap_optional(param.shape)
     texts = raw.texts
-    if raw.dotted is not None or (
-        isinstance(shape, (Structured, ListOf)) and _is_structured_shape(shape)
-    ):
+    if raw.dotted is not None or is_structured(shape):
         from tooli.schema.pydantic_bridge import parse_structured
 
         return parse_structured(param, texts, raw.dotted or {})
@@ -141,12 +139,6 @@ def convert_each(
         errors[0].other_errors = errors[1:]
         raise errors[0]
     return converted
-
-
-def _is_structured_shape(shape: Shape) -> bool:
-    return isinstance(shape, Structured) or (
-        isinstance(shape, ListOf) and isinstance(shape.item, Structured)
-    )
 
 
 def _convert_one(shape: Shape, text: str, param: Param) -> object:
@@ -265,10 +257,9 @@ def match_choice(shape: Choice, text: str, param: Param) -> Any:
     """Return the choice that a text names."""
     ignore_case = not param.option_kwargs.get("case_sensitive", True)
     wanted = text.casefold() if ignore_case else text
-    labels = [str(c.value if shape.enum is not None else c) for c in shape.values]
     matching = [
         choice
-        for choice, label in zip(shape.values, labels, strict=True)
+        for choice, label in zip(shape.values, shape.labels, strict=True)
         if (label.casefold() if ignore_case else label) == wanted
     ]
     if len(matching) == 1:
@@ -282,10 +273,9 @@ def invalid_choice(shape: Choice, text: str) -> ConversionError:
     """Return the error for a text that is none of the choices."""
     from tooli.errors import closest_match
 
-    labels = [str(c.value if shape.enum is not None else c) for c in shape.values]
-    listing = ", ".join([repr(label) for label in labels])
+    listing = ", ".join(map(repr, shape.labels))
     return ConversionError(
-        f"{text!r} is not one of {listing}", suggested_value=closest_match(text, labels)
+        f"{text!r} is not one of {listing}", suggested_value=closest_match(text, shape.labels)
     )
 
 

@@ -150,7 +150,7 @@ def _convert_exact(shape: Shape, value: Any, param: Param) -> Any:
 
 
 def _match_choice_value(shape: Choice, value: str, param: Param) -> Any:
-    values = [c.value for c in shape.values] if shape.enum is not None else shape.values
+    values = shape.raw_values
     for choice, choice_value in zip(shape.values, values, strict=True):
         if choice_value == value:
             return choice

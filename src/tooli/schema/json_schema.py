@@ -100,8 +100,9 @@ def shape_schema(shape: Shape) -> JsonObject:
             return {"type": _JSON_TYPES[kind]}
         case PathShape():
             return {"type": "string", "format": "path"}
-        case Choice(values, enum):
-            return _enum_schema(enum, values) if enum is not None else _literal_schema(list(values))
+        case Choice(_, enum):
+            values = shape.raw_values
+            return _literal_schema(values) if enum is None else _enum_schema(enum, values)
         case ListOf(item, into):
             inner = shape_schema(item)
             schema: JsonObject = {"type": "array", "items": inner}
@@ -139,8 +140,7 @@ def _literal_schema(values: list[object]) -> JsonObject:
     return _add_json_type(values, chosen)
 
 
-def _enum_schema(enum: type, members: tuple[Any, ...]) -> JsonObject:
-    values = [member.value for member in members]
+def _enum_schema(enum: type, values: list[Any]) -> JsonObject:
     if not values or any([type(value) not in _JSON_TYPES for value in values]):
         return _pydantic_schema(enum)
     return _add_json_type(values, {"enum": values})
@@ -392,11 +392,10 @@ def _approximate_shape(shape: Shape, parents: tuple[Any, ...]) -> JsonObject:
             return {"type": _JSON_TYPES[kind]}
         case PathShape():
             return {"type": "string"}
-        case Choice(values, enum):
-            values = [value.value for value in values] if enum is not None else list(values)
-            if any([type(value) not in _JSON_TYPES for value in values]):
+        case Choice():
+            if any([type(value) not in _JSON_TYPES for value in shape.raw_values]):
                 raise _NeedsPydantic
-            return {"enum": values}
+            return {"enum": shape.raw_values}
         case ListOf(item):
             return {"type": "array", "items": _approximate_shape(item, parents)}
         case Maybe(item):

@@ -29,6 +29,7 @@ from tooli.core.tool import (
     TyperOnly,
     has_handle,
     is_bool,
+    item_shape,
     may_contain_secret,
     unwrap_optional,
 )
@@ -305,7 +306,8 @@ def read_param(name: str, annotation: object, default: object) -> Param:
     if info is not None:
         kind, decls, keywords = info.kind, info.decls, info.option_kwargs
     shape = _shape_of_default(default) if annotation is MISSING else infer_shape(annotation)
-    if keywords.keys() & {"resolve_path", "path_type", "allow_dash"} and _is_parsed_text(shape):
+    is_parsed_text = isinstance(item_shape(shape), ParsedText)
+    if is_parsed_text and keywords.keys() & {"resolve_path", "path_type", "allow_dash"}:
         shape = TyperOnly(annotation)  # Typer treats it as a path
     if isinstance(shape, Injected):
         return Param(
@@ -334,11 +336,6 @@ def read_param(name: str, annotation: object, default: object) -> Param:
         has_valid_default=_is_valid_default(shape, keywords, default, refined),
         constraints=constraints,
     )
-
-
-def _is_parsed_text(shape: Shape) -> bool:
-    shape = unwrap_optional(shape)
-    return isinstance(shape.item if isinstance(shape, ListOf) else shape, ParsedText)
 
 
 def _shape_of_default(default: object) -> Shape:
