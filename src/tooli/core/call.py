@@ -173,7 +173,7 @@ class Runner:
 
     Runners are nested: each runs `call.replace(runner=self.inner)`, and the innermost one calls
     the function. A stage replaces the call's runner with one that wraps it. Subclasses implement
-    `run` and `arun`.
+    `run`, and `arun` unless they need a process of their own.
     """
 
     needs_own_process = False  # True if it must run in a process of its own

@@ -153,11 +153,6 @@ class BubblewrapRunner(Runner):
         self._exec_bwrap(call)
         return self.fallback_runner.run(call)
 
-    async def arun(self, call: Call) -> Any:
-        """Replace the process, as run() does."""
-        self._exec_bwrap(call)
-        return await self.fallback_runner.arun(call)
-
     def _exec_bwrap(self, call: Call) -> None:
         if os.getpid() == self._creator_pid:
             raise RuntimeError(

@@ -134,26 +134,16 @@ class SandboxRunner(Runner):
         try:
             value = invoke(call.replace(runner=self.inner))
         except PermissionError:
-            _warn_about_isolation(call)
+            call.warnings.append(
+                f"{call.tool.name} ran isolated: it can access only what its capabilities declare"
+            )
             raise
-        return self._set_enforcement(call, level, value)
+        self._set_enforcement(call, level)
+        return value
 
-    async def arun(self, call: Call) -> Any:
-        """Run the call on the event loop of this process."""
-        from tooli.pipeline.async_drivers import invoke
-
-        level = self._enter_sandbox(call)
-        try:
-            value = await invoke(call.replace(runner=self.inner))
-        except PermissionError:
-            _warn_about_isolation(call)
-            raise
-        return self._set_enforcement(call, level, value)
-
-    def _set_enforcement(self, call: Call, level: str, value: Any) -> Any:
+    def _set_enforcement(self, call: Call, level: str) -> None:
         if call.meta is not None:  # an inner runner may have set a lower level
             call.meta["enforcement"] = level
-        return value
 
     def _enter_sandbox(self, call: Call) -> str:
         if os.getpid() == self._creator_pid:
@@ -173,15 +163,8 @@ class SandboxRunner(Runner):
                 raise isolation_error(call.tool.name, (str(failure),)) from None
             call.warnings.append(f"not isolated: {failure}")
             support = SandboxSupport()
-        self._set_enforcement(call, support.level, None)
+        self._set_enforcement(call, support.level)
         return support.level
-
-
-def _warn_about_isolation(call: Call) -> None:
-    """Warn that the sandbox may have caused a PermissionError."""
-    call.warnings.append(
-        f"{call.tool.name} ran isolated: it can access only what its capabilities declare"
-    )
 
 
 def _caller_files(call: Call) -> Iterator[tuple[str, int]]:
