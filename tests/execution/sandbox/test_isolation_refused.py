@@ -17,7 +17,7 @@ import pytest
 from tests.integration.outside import environment
 
 from tooli import Tooli
-from tooli.execution.sandbox import bwrap, landlock, sandbox_runner, seccomp, syscalls
+from tooli.execution.sandbox import bwrap, landlock, sandbox_runner, syscalls
 
 HIDE = Path(__file__).parent / "hide_syscalls.py"
 LANDLOCK = "444,445,446"
@@ -197,7 +197,7 @@ def test_missing_optional_isolation_is_a_warning(
     monkeypatch.setenv("TOOLI_ISOLATION", "wanted")
     monkeypatch.setenv("TOOLI_STATE_DIR", str(tmp_path))
     monkeypatch.setattr(landlock, "syscall", failing_syscall(errno.ENOSYS))
-    monkeypatch.setattr(seccomp, "syscall", failing_syscall(errno.ENOSYS))
+    monkeypatch.setattr(syscalls, "syscall", failing_syscall(errno.ENOSYS))
     app = Tooli("isolated")
 
     @app.command()

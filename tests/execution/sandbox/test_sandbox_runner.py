@@ -448,6 +448,6 @@ def test_sandbox_needs_fork(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_enforcement_level_needs_metadata() -> None:
     runner = SandboxRunner(None, AllowedAccess(), required=True)
     call = make_call(meta={})
-    assert runner._set_enforcement(call, "level", 3) == 3
+    runner._set_enforcement(call, "level")
     assert call.meta == {"enforcement": "level"}
-    assert runner._set_enforcement(call.replace(meta=None), "level", 3) == 3
+    runner._set_enforcement(call.replace(meta=None), "level")

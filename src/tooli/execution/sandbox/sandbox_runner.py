@@ -16,11 +16,14 @@ from tooli.core.call import Runner
 from tooli.core.record import Record
 from tooli.errors import AuthError, Suggestion
 from tooli.execution.monitor.actions import private_temp_dirs
-from tooli.execution.sandbox import landlock, runtime_paths, seccomp
+from tooli.execution.sandbox import landlock, runtime_paths
 from tooli.execution.sandbox.syscalls import (
     SandboxUnavailable,
+    build_seccomp_rules,
     detect_architecture,
     drop_privileges,
+    enforce_seccomp,
+    is_seccomp_available,
     lock_down_process,
     wipe_initial_environment,
 )
@@ -85,7 +88,7 @@ def detect_sandbox_support() -> SandboxSupport:
         abi = landlock.detect_abi()
     except SandboxUnavailable as reason:
         missing.append(str(reason))
-    if not seccomp.is_available():
+    if not is_seccomp_available():
         has_seccomp = False
         missing.append("seccomp filters are missing or blocked")
     if not hasattr(os, "fork"):
@@ -217,17 +220,8 @@ def enter_sandbox(
         lock_down_process()
     drop_privileges(_FILE_CAPABILITIES | _PORT_CAPABILITIES * access.net)
     if support.seccomp:
-        can_write_anywhere = access.writes is None
-        seccomp.enforce(
-            seccomp.build_seccomp_rules(
-                own_pid=os.getpid(),
-                allow_network=access.net,
-                allow_processes=access.spawns,
-                allow_metadata_changes=can_write_anywhere,
-                allow_unix_sockets=access.net and can_write_anywhere,
-                allow_truncate=can_write_anywhere or support.landlock >= landlock.TRUNCATE_ABI,
-            )
-        )
+        is_truncate_restricted = support.landlock >= landlock.TRUNCATE_ABI
+        enforce_seccomp(build_seccomp_rules(access, os.getpid(), is_truncate_restricted))
     _is_sandboxed = True
 
 

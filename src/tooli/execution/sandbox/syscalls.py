@@ -1,18 +1,31 @@
-"""System calls of Linux (x86_64 and aarch64) for which Python has no functions."""
+"""System calls of Linux (x86_64 and aarch64): make those that Python lacks, and refuse some.
+
+    number, arguments ──▶ a filter program in the kernel ──▶ allowed │ refused with an error
+
+The filter (seccomp) covers what Landlock does not. The tables list the refused calls. Calls above
+MAX_KNOWN_SYSCALL are newer than the tables. They fail with ENOSYS, as on an older kernel.
+"""
 
 from __future__ import annotations
 
+import errno
 import os
 import struct
 import sys
 
+from tooli.core.record import Record
 from tooli.execution.processes import prctl
 
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
     import ctypes
-    from typing import Any
+    from collections.abc import Iterable, Mapping
+    from typing import Any, TypeAlias
+
+    from tooli.core.declared_capabilities import AllowedAccess
+
+    _Checks: TypeAlias = tuple[int, tuple["ArgumentCheck", ...]]  # the error, and the conditions
 else:
     try:
         import ctypes
@@ -98,3 +111,235 @@ def wipe_initial_environment() -> None:
         raise SandboxUnavailable(f"/proc/self/stat cannot be read: {error}") from None
     if 0 < start < end:
         ctypes.memset(start, 0, end - start)
+
+
+# ------------------------------------------------------------------ seccomp
+
+MAX_KNOWN_SYSCALL = 462
+_AUDIT_ARCHES = {"x86_64": 0xC000003E, "aarch64": 0xC00000B7}
+_SECCOMP_SYSCALL = {"x86_64": 317, "aarch64": 277}
+
+# Names with their numbers on x86_64 and aarch64; 0: the call does not exist there.
+_ALWAYS_REFUSED = """
+ptrace 101 117, process_vm_readv 310 270, process_vm_writev 311 271, process_madvise 440 440,
+process_mrelease 448 448, kcmp 312 272, pidfd_getfd 438 438, migrate_pages 256 238,
+move_pages 279 239, perf_event_open 298 241, userfaultfd 323 282, io_uring_setup 425 425,
+io_uring_enter 426 426, io_uring_register 427 427, bpf 321 280, memfd_secret 447 447,
+mount 165 40, umount2 166 39, pivot_root 155 41, chroot 161 51, move_mount 429 429,
+open_tree 428 428, fsopen 430 430, fsconfig 431 431, fsmount 432 432, fspick 433 433,
+mount_setattr 442 442, statmount 457 457, listmount 458 458, setns 308 268, unshare 272 97,
+open_by_handle_at 304 265, name_to_handle_at 303 264, fanotify_init 300 262,
+fanotify_mark 301 263, quotactl 179 60, quotactl_fd 443 443, swapon 167 224, swapoff 168 225,
+keyctl 250 219, add_key 248 217, request_key 249 218, shmget 29 194, shmat 30 196,
+shmctl 31 195, semget 64 190, semop 65 193, semctl 66 191, semtimedop 220 192, msgget 68 186,
+msgsnd 69 189, msgrcv 70 188, msgctl 71 187, mq_open 240 180, mq_unlink 241 181,
+init_module 175 105, finit_module 313 273, delete_module 176 106, create_module 174 0,
+query_module 178 0, get_kernel_syms 177 0, kexec_load 246 104, kexec_file_load 320 294,
+reboot 169 142, acct 163 89, syslog 103 116, settimeofday 164 170, clock_settime 227 112,
+clock_adjtime 305 266, adjtimex 159 171, sethostname 170 161, setdomainname 171 162,
+vhangup 153 58, personality 135 92, modify_ldt 154 0, ioperm 173 0, iopl 172 0, uselib 134 0,
+nfsservctl 180 42, lookup_dcookie 212 18, _sysctl 156 0, vserver 236 0
+"""
+"""Calls that are always refused: they affect other processes or the machine, or bypass Landlock."""
+_METADATA_CALLS = """
+chmod 90 0, fchmod 91 52, fchmodat 268 53, fchmodat2 452 452, chown 92 0, fchown 93 55,
+lchown 94 0, fchownat 260 54, utime 132 0, utimes 235 0, futimesat 261 0, utimensat 280 88,
+setxattr 188 5, lsetxattr 189 6, fsetxattr 190 7, removexattr 197 14, lremovexattr 198 15,
+fremovexattr 199 16
+"""
+"""Calls that change metadata of files, which Landlock does not restrict."""
+_PROCESS_CALLS = """
+fork 57 0, vfork 58 0, execve 59 221, execveat 322 281, pidfd_open 434 434,
+pidfd_send_signal 424 424, tkill 200 130
+"""
+"""Calls that start or control other processes."""
+_NETWORK_CALLS = "connect 42 203, bind 49 200, listen 50 201, accept 43 202, accept4 288 242"
+_ARGUMENT_CHECKED_CALLS = """
+socket 41 198, socketpair 53 199, clone 56 220, clone3 435 435, ioctl 16 29, fcntl 72 25,
+kill 62 129, tgkill 234 131, rt_sigqueueinfo 129 138, rt_tgsigqueueinfo 297 240,
+prlimit64 302 261, setpriority 141 140, ioprio_set 251 30, sched_setscheduler 144 119,
+sched_setparam 142 118, sched_setattr 314 274, sched_setaffinity 203 122, truncate 76 45
+"""
+
+_CLONE_THREAD, _CLONE_NAMESPACES = 0x10000, 0x7E020000
+_AF_UNIX, _SOCK_STREAM, _AF_INET, _AF_INET6, _AF_NETLINK = 1, 1, 2, 10, 16
+# F_SETOWN, F_SETSIG and F_SETOWN_EX send signals to other processes.
+_FCNTL_OWNER_COMMANDS = (8, 10, 15)
+_ALLOWED_IOCTLS = (
+    *range(0x5401, 0x540C),  # terminals: attributes, flow control
+    *(0x540F, 0x5410, 0x5411, 0x5413, 0x5429),  # terminals: group, queue, size, session
+    *(0x541B, 0x5421, 0x5450, 0x5451),  # bytes to read; non-blocking mode; close on exec
+    *(0x40049409, 0x4020940D),  # clone the content of a file
+)
+"""Requests of ioctl that are allowed. TIOCSTI (type into the terminal) and file flags are not."""
+
+
+class ArgumentCheck(Record):
+    """A condition for one argument of a call, which is masked before the comparison.
+
+    The argument must be one of the values, or none of them if `is_allowlist` is False.
+    """
+
+    index: int
+    values: tuple[int, ...]
+    mask: int | None = None
+    is_allowlist: bool = True
+
+
+class SeccompRules(Record):
+    """Rules by system call number: the error of refused calls, and the checks of other calls."""
+
+    refused: Mapping[int, int]
+    checked: Mapping[int, tuple[int, tuple[ArgumentCheck, ...]]]
+
+
+def build_seccomp_rules(
+    access: AllowedAccess, own_pid: int, is_truncate_restricted: bool
+) -> SeccompRules:
+    """Return the rules for a process with this access.
+
+    Args:
+        access: What the process may access.
+        own_pid: The process may send signals to itself.
+        is_truncate_restricted: True if Landlock restricts truncate, so that it can be allowed here.
+    """
+    can_write_anywhere = access.writes is None
+    numbers = _parse_numbers(_ARGUMENT_CHECKED_CALLS)
+    refused = dict.fromkeys(_parse_numbers(_ALWAYS_REFUSED).values(), errno.EPERM)
+    if not can_write_anywhere:
+        refused.update(dict.fromkeys(_parse_numbers(_METADATA_CALLS).values(), errno.EPERM))
+    if not access.spawns:
+        refused.update(dict.fromkeys(_parse_numbers(_PROCESS_CALLS).values(), errno.EPERM))
+    if not access.net:
+        refused.update(dict.fromkeys(_parse_numbers(_NETWORK_CALLS).values(), errno.EACCES))
+    # The flags of clone3 are in memory and cannot be checked; libraries fall back to clone.
+    refused[numbers["clone3"]] = errno.ENOSYS
+    if not (can_write_anywhere or is_truncate_restricted):
+        refused[numbers["truncate"]] = errno.EACCES
+    calls = {
+        **_process_checks(access.spawns, own_pid),
+        **_socket_checks(access.net, access.net and can_write_anywhere),
+    }
+    requests = (*_ALLOWED_IOCTLS, *(range(0x8901, 0x8960) if access.net else ()))
+    calls["ioctl"] = (errno.EPERM, (ArgumentCheck(1, requests),))
+    return SeccompRules(refused, {numbers[name]: rule for name, rule in calls.items()})
+
+
+def _parse_numbers(table: str) -> dict[str, int]:
+    """Return the numbers of the calls of a table on this processor, by name.
+
+    Calls that this processor lacks are skipped.
+    """
+    column = 1 + (detect_architecture() == "aarch64")
+    rows = [entry.split() for entry in table.split(",")]
+    return {row[0]: int(row[column]) for row in rows if int(row[column])}
+
+
+def _process_checks(allow_processes: bool, own_pid: int) -> dict[str, _Checks]:
+    """Return the checks of calls that act on processes."""
+    is_own_pid = (ArgumentCheck(0, (own_pid,)),)
+    is_zero_or_own_pid = (ArgumentCheck(0, (0, own_pid)),)
+    calls: dict[str, _Checks] = {
+        "prlimit64": (errno.EPERM, is_zero_or_own_pid),
+        "setpriority": (errno.EPERM, (ArgumentCheck(0, (0,)), ArgumentCheck(1, (0,)))),
+        "ioprio_set": (errno.EPERM, (ArgumentCheck(0, (1,)), ArgumentCheck(1, (0, own_pid)))),
+        "clone": (
+            errno.EPERM,
+            (ArgumentCheck(0, (0,), _CLONE_NAMESPACES),)
+            if allow_processes
+            else (ArgumentCheck(0, (_CLONE_THREAD,), _CLONE_THREAD),),
+        ),
+    }
+    for name in ("sched_setscheduler", "sched_setparam", "sched_setattr", "sched_setaffinity"):
+        calls[name] = (errno.EPERM, is_zero_or_own_pid)
+    if not allow_processes:
+        for name in ("kill", "tgkill", "rt_sigqueueinfo", "rt_tgsigqueueinfo"):
+            calls[name] = (errno.EPERM, is_own_pid)
+        owner_check = ArgumentCheck(1, _FCNTL_OWNER_COMMANDS, is_allowlist=False)
+        calls["fcntl"] = (errno.EPERM, (owner_check,))
+    return calls
+
+
+def _socket_checks(allow_network: bool, allow_unix_sockets: bool) -> dict[str, _Checks]:
+    """Return the checks of calls that create sockets."""
+    families = (_AF_INET, _AF_INET6, _AF_NETLINK) if allow_network else ()
+    unix = (_AF_UNIX,) if allow_unix_sockets else ()
+    calls: dict[str, _Checks] = {"socket": (errno.EACCES, (ArgumentCheck(0, (*families, *unix)),))}
+    if not (allow_network and allow_unix_sockets):
+        pair_checks = (ArgumentCheck(0, (_AF_UNIX,)), ArgumentCheck(1, (_SOCK_STREAM,), 0xF))
+        calls["socketpair"] = (errno.EACCES, pair_checks)
+    return calls
+
+
+# ------------------------------------------------------------------ the filter program
+
+_LOAD, _AND, _JUMP, _EQUAL, _ABOVE, _RETURN = 0x20, 0x54, 0x05, 0x15, 0x25, 0x06
+_KILL, _ERRNO, _ALLOW = 0x80000000, 0x00050000, 0x7FFF0000
+
+
+def assemble(rules: SeccompRules, arch: int) -> bytes:
+    """Return the rules as a program for the kernel."""
+    instructions = [
+        _load_word(4),
+        _instruction(_EQUAL, arch, 1, 0),
+        _instruction(_RETURN, _KILL),
+        _load_word(0),
+    ]
+    instructions += [
+        _instruction(_ABOVE, MAX_KNOWN_SYSCALL, 0, 1),
+        _instruction(_RETURN, _ERRNO | errno.ENOSYS),
+    ]
+    for number, code in rules.refused.items():
+        instructions += [_instruction(_EQUAL, number, 0, 1), _instruction(_RETURN, _ERRNO | code)]
+    for number, (code, checks) in rules.checked.items():
+        block = [instruction for check in checks for instruction in _assemble_check(check, code)]
+        block.append(_instruction(_RETURN, _ALLOW))
+        instructions += [_instruction(_EQUAL, number, 0, len(block)), *block]
+    return b"".join([*instructions, _instruction(_RETURN, _ALLOW)])
+
+
+def _assemble_check(check: ArgumentCheck, code: int) -> Iterable[bytes]:
+    """Yield the instructions of one check. It compares the low 32 bits of the argument."""
+    yield _load_word(16 + 8 * check.index)
+    if check.mask is not None:
+        yield _instruction(_AND, check.mask)
+    after = len(check.values)
+    # An equal value skips the next instruction after the list: the refusal, or (in a denylist)
+    # the jump over the refusal.
+    for value in check.values:
+        yield _instruction(_EQUAL, value, after, 0)
+        after -= 1
+    if not check.is_allowlist:
+        yield _instruction(_JUMP, 1)
+    yield _instruction(_RETURN, _ERRNO | code)
+
+
+def _load_word(offset: int) -> bytes:
+    return _instruction(_LOAD, offset)
+
+
+def _instruction(code: int, operand: int, jump_true: int = 0, jump_false: int = 0) -> bytes:
+    return struct.pack("=HBBI", code, jump_true, jump_false, operand)
+
+
+def is_seccomp_available() -> bool:
+    """True if the kernel supports filters. Then a null pointer fails with EFAULT."""
+    try:
+        syscall(_SECCOMP_SYSCALL[detect_architecture()], 1, 0, 0)
+    except OSError as error:
+        return error.errno == errno.EFAULT
+    return False
+
+
+def enforce_seccomp(rules: SeccompRules) -> None:
+    """Apply the rules to this process and everything it starts, or raise SandboxUnavailable."""
+    name = detect_architecture()
+    program = assemble(rules, _AUDIT_ARCHES[name])
+    code_buffer = ctypes.create_string_buffer(program, len(program))
+    header = ctypes.create_string_buffer(
+        struct.pack("=H6xQ", len(program) // 8, ctypes.addressof(code_buffer))
+    )
+    try:
+        syscall(_SECCOMP_SYSCALL[name], 1, 1, header)  # set a filter for all threads
+    except OSError as error:
+        raise SandboxUnavailable(f"seccomp rejected the filter: {error.strerror}") from None
