@@ -13,6 +13,7 @@ from tooli.core.declared_capabilities import (
     CAPABILITIES,
     AllowedAccess,
     find_disallowed,
+    is_under_any,
     read_app_permissions,
     resolve_access,
 )
@@ -179,3 +180,18 @@ class TestAllowedAccess:
         assert set(found.reads or ()) == {f"{root}/a/b", f"{root}/c/d"}
         assert found.denied == (f"{root}/a/b/private",)
         assert (found.writes, found.net) == ((), True)
+
+
+@pytest.mark.parametrize(
+    ("path", "folder", "expected"),
+    [
+        ("/a", "/a", True),
+        ("/a/b", "/a", True),
+        ("/a/b", "/a/", True),
+        ("/ab", "/a", False),
+        ("/", "/a", False),
+        ("/a", "/", True),
+    ],
+)
+def test_is_under_any(path: str, folder: str, expected: bool) -> None:
+    assert is_under_any(path, (folder,)) is expected

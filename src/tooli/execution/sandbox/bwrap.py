@@ -16,11 +16,11 @@ from importlib import import_module
 from importlib.util import module_from_spec, spec_from_file_location
 
 from tooli.core.call import Call, Runner
+from tooli.core.declared_capabilities import is_under_any
 from tooli.core.peer import Elicit, Peer, Roots, Sample
 from tooli.core.record import Record
 from tooli.execution.ipc import FrameSender, dumps, loads
 from tooli.execution.sandbox import runtime_paths
-from tooli.execution.sandbox.landlock import is_below
 from tooli.execution.sandbox.sandbox_runner import (
     SandboxSupport,
     enter_sandbox,
@@ -248,7 +248,7 @@ class BubblewrapRunner(Runner):
         # Parents come first. A parent that is bound later would hide its children.
         for path in sorted(bind_options, key=len):
             covering = writable_paths if bind_options[path] == "--bind-try" else bind_options
-            if any([is_below(path, other) for other in covering if other != path]):
+            if is_under_any(path, tuple([other for other in covering if other != path])):
                 continue  # inside another bound path; bwrap cannot bind over a link
             if not path.startswith(("/proc/", "/dev/", "/sys/")):
                 argv += [bind_options[path], path, path]
@@ -262,7 +262,7 @@ class BubblewrapRunner(Runner):
 
     def _working_dir(self, visible_paths: Iterable[str]) -> str:
         cwd = os.getcwd()
-        return cwd if any([is_below(cwd, path) for path in visible_paths]) else self.temp_dir
+        return cwd if is_under_any(cwd, tuple(visible_paths)) else self.temp_dir
 
 
 def _set_inheritable(descriptor: int, inheritable: bool) -> None:

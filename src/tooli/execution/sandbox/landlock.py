@@ -11,6 +11,7 @@ import errno
 import os
 import struct
 
+from tooli.core.declared_capabilities import is_under_any
 from tooli.execution.sandbox.syscalls import SandboxUnavailable, ctypes, syscall
 
 TYPE_CHECKING = False
@@ -120,9 +121,9 @@ class Ruleset:
 
 def paths_outside_denied(path: str, denied: tuple[str, ...]) -> Iterator[str]:
     """Yield the parts of a path that are not denied, because Landlock has no deny rules."""
-    if any([is_below(path, denied_path) for denied_path in denied]):
+    if is_under_any(path, denied):
         return
-    if not any([is_below(denied_path, path) for denied_path in denied]):
+    if not any([is_under_any(denied_path, (path,)) for denied_path in denied]):
         yield path
         return
     try:
@@ -133,8 +134,3 @@ def paths_outside_denied(path: str, denied: tuple[str, ...]) -> Iterator[str]:
         inner = os.path.join(path, name)
         if not os.path.islink(inner):
             yield from paths_outside_denied(inner, denied)
-
-
-def is_below(path: str, folder: str) -> bool:
-    """True if a path is the folder itself or below it."""
-    return path == folder or path.startswith(folder.rstrip("/") + "/")

@@ -9,8 +9,8 @@ from __future__ import annotations
 import os
 import sys
 
+from tooli.core.declared_capabilities import is_under_any
 from tooli.execution.monitor.actions import CODE_SUFFIXES, PACKAGE_DIR, PUBLIC_PATHS
-from tooli.execution.sandbox.landlock import is_below
 
 TYPE_CHECKING = False
 
@@ -66,11 +66,10 @@ def find_programs() -> Iterator[str]:
         for entry in _scan_directory(_PYTHON_LIB_DIR)
         if entry.name.startswith("libpython")
     ]
-    known_dirs = [os.path.realpath(entry) for entry in system_dirs]
+    known_dirs = tuple([os.path.realpath(entry) for entry in system_dirs])
     path_entries = os.environ.get("PATH", "").split(os.pathsep)
     for folder in dict.fromkeys((os.path.join(sys.prefix, "bin"), *filter(None, path_entries))):
-        real = os.path.realpath(folder)
-        if not any([is_below(real, entry) for entry in known_dirs]):
+        if not is_under_any(os.path.realpath(folder), known_dirs):
             yield from [entry.path for entry in _scan_directory(folder) if _is_program(entry)]
 
 
@@ -92,7 +91,7 @@ def find_certificates() -> Iterator[str]:
     if cert_file:
         yield from filter(_is_certificate, (cert_file,))
     for folder in filter(None, os.environ.get("SSL_CERT_DIR", "").split(os.pathsep)):
-        if not any([is_below(os.path.realpath(folder), entry) for entry in PUBLIC_PATHS]):
+        if not is_under_any(os.path.realpath(folder), PUBLIC_PATHS):
             yield from [
                 entry.path for entry in _scan_directory(folder) if _is_certificate(entry.path)
             ]
@@ -133,7 +132,7 @@ def find_module_paths() -> tuple[list[str], list[str]]:
     for entry in entries:
         if os.path.basename(entry) in _INSTALL_DIR_NAMES:
             paths.append(entry)
-        elif not is_below(entry, standard):
+        elif not is_under_any(entry, (standard,)):
             files, subpackages = _scan_path_entry(entry)
             paths += files
             packages += subpackages
@@ -144,7 +143,7 @@ def find_module_paths() -> tuple[list[str], list[str]]:
     ]
     listed_dirs: list[str] = []
     for folder in packages:
-        if not is_below(folder, PACKAGE_DIR[:-1]):
+        if not is_under_any(folder, (PACKAGE_DIR,)):
             code_paths, is_all_code = _scan_package(folder)
             paths += code_paths
             listed_dirs += [] if is_all_code else [folder]
