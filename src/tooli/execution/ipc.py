@@ -21,6 +21,7 @@ import os
 import sys
 from _thread import allocate_lock
 
+from tooli.core.peer import Peer
 from tooli.errors import Suggestion, ToolError, ToolRuntimeError, error_class_for
 from tooli.execution.processes import SIGINT, SIGTERM, signals
 from tooli.pipeline.failure import as_tool_error
@@ -272,6 +273,7 @@ class ChildMessages:
 
     def __init__(self, call: Call, codec: Codec, send_answer: Callable[[bytes], None]) -> None:
         self.call = call
+        self.peer = Peer() if call.peer is None else call.peer
         self.codec = codec
         self.send_answer = send_answer  # sends an answer of the client to the worker
 
@@ -291,10 +293,6 @@ class ChildMessages:
             return self.codec.unpack(payload)
         return (payload[0], self.codec.unpack(payload[1])) if kind == "log" else payload
 
-    def warn(self, text: str) -> None:
-        """Add a warning to the call."""
-        self.call.warnings.append(text)
-
     def update_meta(self, meta: JsonObject) -> None:
         """Add metadata to the call."""
         if self.call.meta is not None:
@@ -305,21 +303,6 @@ class ChildMessages:
         if message[0] in ("stdout", "stderr"):
             getattr(sys, message[0]).write(message[1])
 
-    def progress(self, update: tuple[float, float | None, str | None]) -> None:
-        """Forward progress to the client."""
-        if self.call.peer is not None:
-            self.call.peer.progress(*update)
-
-    def log(self, entry: tuple[str, object]) -> None:
-        """Forward a log entry to the client."""
-        if self.call.peer is not None:
-            self.call.peer.log(*entry)
-
-    def disconnect_client(self, _: None) -> None:
-        """Let the client disconnect and fetch the result later."""
-        if self.call.peer is not None:
-            self.call.peer.disconnect_client()
-
     def ask(self, questions: dict[str, Question]) -> None:
         """Ask the client and send its answers, or the exception, to the worker.
 
@@ -328,7 +311,7 @@ class ChildMessages:
         if self.call.peer is None:
             return
         try:
-            answer: object = self.call.peer.ask(questions)
+            answer: object = self.peer.ask(questions)
         except Exception as exc:
             answer = exc
         data = dumps(answer)
@@ -336,12 +319,12 @@ class ChildMessages:
 
 
 MESSAGE_HANDLERS: dict[str, Callable[[ChildMessages, Any], None]] = {
-    "warning": ChildMessages.warn,
+    "warning": lambda messages, text: messages.call.warnings.append(text),
     "meta": ChildMessages.update_meta,
     "text": ChildMessages.write,
-    "progress": ChildMessages.progress,
-    "log": ChildMessages.log,
+    "progress": lambda messages, update: messages.peer.progress(*update),
+    "log": lambda messages, entry: messages.peer.log(*entry),
     "ask": ChildMessages.ask,
-    "disconnect": ChildMessages.disconnect_client,
+    "disconnect": lambda messages, _: messages.peer.disconnect_client(),
 }
-"""The method that handles each kind of message, except results."""
+"""The function that handles each kind of message, except results."""
