@@ -42,7 +42,7 @@ from tests.lanes.generators import (
 from typer.main import get_command
 
 import tooli
-from tooli.cli import main, typer_params
+from tooli.cli import argv, main, typer_params
 from tooli.cli.main import CommandOutput, read_invocation, run_invocation
 from tooli.core.call import Failed
 
@@ -105,7 +105,7 @@ class RecordedOutput(CommandOutput):
 
     def __init__(self, app: Any, words: list[str], command: Any = None) -> None:
         self.used_typer = False
-        with mock.patch.object(main, "convert_with_typer", self.convert_with_typer):
+        with mock.patch.object(argv, "convert_with_typer", self.convert_with_typer):
             super().__init__(read_invocation(app, words, "prog", False, command))
 
     def take_stdout(self, *, capture: bool = False) -> None:

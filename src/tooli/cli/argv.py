@@ -29,7 +29,7 @@ from tooli.schema.convert import RawText
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Container, Mapping, Sequence
+    from collections.abc import Container, Mapping, Sequence
     from typing import Any
 
     from tooli.core.tool import Param, Tool
@@ -41,25 +41,6 @@ COMPLETION_FLAGS = ("--install-completion", "--show-completion")
 class CommandLine:
     """A parsed command line."""
 
-    __slots__ = (
-        "arguments",
-        "command_prefix_length",
-        "dotted",
-        "from_config",
-        "group",
-        "is_ambiguous",
-        "leading_flags",
-        "options",
-        "parent_flags",
-        "path",
-        "positionals",
-        "problems",
-        "tool",
-        "typer_argv",
-        "typer_reason",
-        "unknown_command",
-    )
-
     def __init__(self, group: CommandGroup) -> None:
         self.options: dict[str, Any] = {}
         self.path: tuple[str, ...] = ()
@@ -67,7 +48,6 @@ class CommandLine:
         self.tool: Tool | None = None
         self.command_prefix_length = 0  # arguments in `typer_argv` up to the command
         self.arguments: dict[str, Any] = {}
-        self.positionals: list[str] = []
         self.dotted: dict[str, dict[str, list[str]]] = {}
         self.problems: list[Problem] = []
         self.typer_argv: list[str] = []
@@ -116,9 +96,7 @@ class CommandLine:
         self.options[name] = value
 
 
-def parse_command_line(
-    root: CommandGroup, argv: Sequence[str], convert_with_typer: Callable[[Param, RawText], Any]
-) -> CommandLine:
+def parse_command_line(root: CommandGroup, argv: Sequence[str]) -> CommandLine:
     """Parse a line for an app; `root` is the app's tree of commands."""
     line = CommandLine(root)
     rargs = [*reversed(argv)]  # the remaining arguments: the next one is rargs.pop()
@@ -134,7 +112,7 @@ def parse_command_line(
     tool = registration.tool(line.path, root.state)
     line.tool = tool
     line.command_prefix_length = len(line.typer_argv)
-    _ArgumentParser(line, tool, convert_with_typer).parse(rargs)
+    _ArgumentParser(line, tool).parse(rargs)
     if not tool.is_fast_path and line.typer_reason is None:
         line.typer_reason = "the command uses a feature of Typer"
     return line
@@ -335,15 +313,19 @@ def _varies_between_typer_versions(param: Param, tool: Tool) -> bool:
     return isinstance(shape, TyperOnly) or (isinstance(shape, ListOf) and is_bool(shape.item))
 
 
+def convert_with_typer(param: Param, raw: RawText) -> Any:
+    """Convert a parameter's text with Typer, if `tooli.schema.convert` cannot convert it."""
+    from tooli.cli import typer_params
+
+    return typer_params.convert_with_typer(param, raw)
+
+
 class _ArgumentParser:
     """Assigns everything after the command's name to its parameters."""
 
-    def __init__(
-        self, line: CommandLine, tool: Tool, convert_with_typer: Callable[[Param, RawText], Any]
-    ) -> None:
+    def __init__(self, line: CommandLine, tool: Tool) -> None:
         self.line = line
         self.tool = tool
-        self.convert_with_typer = convert_with_typer
         self.flags: dict[str, tuple[Param, bool]] = {}
         self.structured_flags: dict[str, Param] = {}
         self.texts: dict[str, list[str]] = {}
@@ -385,7 +367,6 @@ class _ArgumentParser:
         self._assign_positionals(positional)
         self._read_environment()
         self._check_defaults()
-        line.positionals = positional
         for name in line.leading_flags:
             if name in self.flags and not name.startswith("--tooli-"):
                 fix = f"write it after the command; the framework's own is --tooli-{name[2:]}"
@@ -446,7 +427,7 @@ class _ArgumentParser:
         texts.extend(new_texts)
         if type(self.line.arguments.get(param.name)) is not RawText:
             dotted = self.line.dotted.get(param.name)
-            self.line.arguments[param.name] = RawText(texts, self.convert_with_typer, dotted)
+            self.line.arguments[param.name] = RawText(texts, convert_with_typer, dotted)
 
     def _take_dotted_option(
         self, param: Param, path: str, explicit: str, equals: str, rargs: list[str]
@@ -461,7 +442,7 @@ class _ArgumentParser:
         dotted = self.line.dotted.setdefault(param.name, {})
         dotted.setdefault(path.replace("-", "_"), []).append(explicit)
         texts = self.texts.setdefault(param.name, [])
-        self.line.arguments[param.name] = RawText(texts, self.convert_with_typer, dotted)
+        self.line.arguments[param.name] = RawText(texts, convert_with_typer, dotted)
 
     def _take_unknown_option(self, name: str, explicit: str, equals: str, rargs: list[str]) -> None:
         """Report an unknown option; its value goes to the parameter with the nearest name."""
@@ -485,7 +466,7 @@ class _ArgumentParser:
             if nearest_param.is_flag:
                 self.line.arguments[nearest_param.name] = True
             elif len(texts) == nearest_param.nargs:
-                self.line.arguments[nearest_param.name] = RawText(texts, self.convert_with_typer)
+                self.line.arguments[nearest_param.name] = RawText(texts, convert_with_typer)
 
     def _take_short_cluster(self, arg: str, rargs: list[str]) -> None:
         """Take combined short flags: `-qv`, `-n5`, `-vvf file`."""
@@ -551,7 +532,7 @@ class _ArgumentParser:
                 self._add_problem("E1006", param, f"{param.name!r} takes {param.nargs} values")
             elif begin < end:
                 texts = positionals[begin:end]
-                self.line.arguments[param.name] = RawText(texts, self.convert_with_typer)
+                self.line.arguments[param.name] = RawText(texts, convert_with_typer)
         if list_index == len(params) and start < len(positionals) and not self.has_unknown_option:
             extra = " ".join(positionals[start:])
             self.line.problems.append(Problem("E1005", None, f"Too many arguments: {extra}"))
@@ -595,6 +576,6 @@ class _ArgumentParser:
                     self._defer_to_typer(f"{name} has no values for {param.name}")
                     return
                 self.line.arguments[param.name] = RawText(
-                    texts, self.convert_with_typer, is_cli_text=False
+                    texts, convert_with_typer, is_cli_text=False
                 )
                 return

@@ -60,9 +60,8 @@ if TYPE_CHECKING:
     from tooli.core.call import CallerProfile, Outcome, Problem, Stage
     from tooli.core.output_modes import OutputMode
     from tooli.core.protocols import App
-    from tooli.core.tool import Param, Tool
+    from tooli.core.tool import Tool
     from tooli.records.call_options import ResultOptions
-    from tooli.schema.convert import RawText
 
 
 def main(app: App, args: Sequence[str] | None = None, **settings: Any) -> Any:
@@ -225,7 +224,7 @@ class Invocation(Record):
             from tooli.cli.payload import add_external_arguments
 
             arguments, problems, stdin_consumed = add_external_arguments(
-                self.line, tool, arguments, problems, convert_with_typer
+                self.line, tool, arguments, problems
             )
         options = self.options(tool, stdin_consumed=stdin_consumed)
         warnings = [] if warnings is None else warnings
@@ -246,13 +245,13 @@ def read_invocation(
     StdoutGuard.restore_stdout()
     started_app, line, parse_error = app, None, None
     try:
-        line = parse_command_line(app.tree(), argv, convert_with_typer)
+        line = parse_command_line(app.tree(), argv)
     except Exception as error:
         parse_error = error
     if line is None or _may_name_builtin(line, argv):
         from tooli.cli.usage_errors import parse_again
 
-        app, line, parse_error = parse_again(app, argv, line, parse_error, convert_with_typer)
+        app, line, parse_error = parse_again(app, argv, line, parse_error)
     maybe_agent, agent, has_settings = sniff_environment()
     prog = (prog_name,) if prog_name else program_argv()
     caller, category = _identify_caller(argv, prog, maybe_agent, agent)
@@ -357,13 +356,6 @@ def find_mode(name: str) -> OutputMode:
     from tooli.core import output_modes
 
     return output_modes.find_mode(name)
-
-
-def convert_with_typer(param: Param, raw: RawText) -> Any:
-    """Convert a parameter's text with Typer, if `tooli.schema.convert` cannot convert it."""
-    from tooli.cli import typer_params
-
-    return typer_params.convert_with_typer(param, raw)
 
 
 # ------------------------------------------------------------------ output

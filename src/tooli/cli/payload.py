@@ -11,6 +11,7 @@ import json
 import os
 import sys
 
+from tooli.cli.argv import convert_with_typer
 from tooli.core.call import Problem
 from tooli.core.tool import Handle
 from tooli.schema.convert import RawText
@@ -18,19 +19,15 @@ from tooli.schema.convert import RawText
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
     from typing import Any, TextIO
 
     from tooli.cli.argv import CommandLine
-    from tooli.core.tool import Param, Tool
+    from tooli.core.tool import Tool
 
 
 def add_external_arguments(
-    line: CommandLine,
-    tool: Tool,
-    arguments: dict[str, Any],
-    problems: Sequence[Problem],
-    convert_with_typer: Callable[[Param, RawText], Any],
+    line: CommandLine, tool: Tool, arguments: dict[str, Any], problems: Sequence[Problem]
 ) -> tuple[dict[str, Any], list[Problem], bool]:
     """Return the arguments with those from `--input` and `--null`, and the problems.
 

@@ -21,15 +21,12 @@ from tooli.providers.local import CommandGroup
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-    from typing import Any
+    from collections.abc import Sequence
 
     from tooli.cli.main import CommandOutput, Invocation
     from tooli.core.call import Call, Problem
     from tooli.core.protocols import App
-    from tooli.core.tool import Param
     from tooli.errors import ToolError
-    from tooli.schema.convert import RawText
 
 
 def write_error(output: CommandOutput, error: ToolError, call: Call | None = None) -> int:
@@ -138,11 +135,7 @@ def resolve_text_command_mode(invocation: Invocation, requested: str) -> str:
 
 
 def parse_again(
-    app: App,
-    argv: Sequence[str],
-    line: CommandLine | None,
-    parse_error: Exception | None,
-    convert_with_typer: Callable[[Param, RawText], Any],
+    app: App, argv: Sequence[str], line: CommandLine | None, parse_error: Exception | None
 ) -> tuple[App, CommandLine, Exception | None]:
     """Parse a line that failed, or that may name a built-in command.
 
@@ -151,17 +144,14 @@ def parse_again(
     """
     try:
         if line is not None:
-            return (*_parse_builtin_command(app, argv, line, convert_with_typer), None)
+            return (*_parse_builtin_command(app, argv, line), None)
     except Exception as error:
         parse_error = error
     return app, _parse_output_mode(app, argv), parse_error
 
 
 def _parse_builtin_command(
-    app: App,
-    argv: Sequence[str],
-    line: CommandLine,
-    convert_with_typer: Callable[[Param, RawText], Any],
+    app: App, argv: Sequence[str], line: CommandLine
 ) -> tuple[App, CommandLine]:
     """Return the app of the built-in commands and the line parsed for it, if the line names one.
 
@@ -176,7 +166,7 @@ def _parse_builtin_command(
         if not (has_extra_arguments and is_builtin):
             return app, line
     builtins = app.builtins(name)
-    return builtins, parse_command_line(builtins.tree(), argv, convert_with_typer)
+    return builtins, parse_command_line(builtins.tree(), argv)
 
 
 def _parse_output_mode(app: App, argv: Sequence[str]) -> CommandLine:

@@ -117,7 +117,7 @@ def _mask_approval(envelope: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def _parse_argv(app: Tooli, argv: Sequence[str]) -> JsonObject:
-    line = parse_command_line(app.tree(), argv[1:], lambda param, argv: argv)
+    line = parse_command_line(app.tree(), argv[1:])
     arguments = {
         name: list(value.texts) if isinstance(value, RawText) else value
         for name, value in sorted(line.arguments.items())
