@@ -11,9 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from rich.cells import cell_len
-from rich.console import Console
 
-from tooli.cli.render import print_error, print_result, render
+from tooli.cli.render import print_error, print_result
 
 FILES: list[dict[str, object]] = [
     {"path": "src/main.py", "size": 1204, "modified": "2026-01-03", "binary": False, "owner": None},
@@ -280,13 +279,6 @@ def test_wide_characters_keep_columns_aligned() -> None:
     )
 
 
-def test_title_is_above() -> None:
-    console = Console(file=io.StringIO(), width=40, color_system=None)
-    console.print(render([1], title="Numbers [b]"), crop=False)
-    console.print(render(None, title="Nothing"))
-    assert console.file.getvalue() == "Numbers [b]\n1\n"  # pyright: ignore
-
-
 # ── errors ──────────────────────────────────────────────────────────────────────────────────
 
 
@@ -369,12 +361,6 @@ def test_color_option(monkeypatch: pytest.MonkeyPatch) -> None:
     assert shown(True, color=False) == "yes\n"
     monkeypatch.setenv("NO_COLOR", "1")
     assert shown(True, color=None) == "yes\n"
-
-
-def test_render_without_color_has_no_styles() -> None:
-    console = Console(file=io.StringIO(), width=40, force_terminal=True, color_system="standard")
-    console.print(render([], color=False))
-    assert console.file.getvalue() == "No results.\n"  # pyright: ignore
 
 
 def test_terminal_without_unicode() -> None:

@@ -58,7 +58,7 @@ def show_stream(
     """Write each item as it comes; return the outcome with what remains to be written."""
     counted = _CountedStream(items)
     try:
-        _write_items(output, counted, call)
+        _write_items(output, counted.read(), call)
     finally:
         items.close()
     output.count_items(counted.count)
@@ -85,28 +85,23 @@ def _write_items(output: CommandOutput, items: Iterator[object], call: Call) -> 
 
 
 class _CountedStream:
-    """An iterator over a stream that counts the items and keeps the outcome."""
+    """Reads a stream, counts its items and keeps its outcome."""
 
     def __init__(self, items: Generator[object, None, Outcome]) -> None:
         self._items = items
-        self._has_ended = False
         self.count = 0
         self.outcome: Outcome = Ok(None)
 
-    def __iter__(self) -> _CountedStream:
-        return self
-
-    def __next__(self) -> object:
-        if self._has_ended:
-            raise StopIteration
-        try:
-            item = next(self._items)
-        except StopIteration as end:
-            self._has_ended = True
-            self.outcome = end.value
-            raise StopIteration from None
-        self.count += 1
-        return item
+    def read(self) -> Iterator[object]:
+        """Yield the items of the stream."""
+        while True:
+            try:
+                item = next(self._items)
+            except StopIteration as end:
+                self.outcome = end.value
+                return
+            self.count += 1
+            yield item
 
 
 # ------------------------------------------------------------------ machine modes

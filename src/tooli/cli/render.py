@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
     from typing import TextIO
 
-    from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
+    from rich.console import Console, ConsoleOptions, RenderResult
 
     from tooli.cli.plain_output import EscapeTable
     from tooli.core.call import Call
@@ -49,16 +49,6 @@ MAX_DEPTH = 6  # deeper values are summarized
 MAX_ACTIONS = 200  # actions of a plan that are shown
 
 _ASCII_FALLBACK = str.maketrans("─│├└•–→…", "-||`*->~")
-
-
-def render(
-    value: object, *, width: int | None = None, color: bool = True, title: str | None = None
-) -> RenderableType:
-    """Return a value of JSON types as a rich renderable, no wider than `width`.
-
-    The lines of a string are not wrapped: print with `crop=False`, as `print_result` does.
-    """
-    return _Page(lambda room: _render_value(value, room, title), width, color)
 
 
 def print_result(
@@ -87,24 +77,18 @@ def print_error(
 class _Page:
     """A renderable that lays out its lines when rich knows the width."""
 
-    def __init__(
-        self,
-        draw: Callable[[int], Iterable[StyledLine]],
-        width: int | None = None,
-        color: bool = True,
-    ) -> None:
-        self.draw, self.width, self.color = draw, width, color
+    def __init__(self, draw: Callable[[int], Iterable[StyledLine]]) -> None:
+        self.draw = draw
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         from rich.segment import Segment
 
         newline = Segment.line()
         legacy = options.encoding if options.ascii_only else ""
-        room = min(self.width or options.max_width, options.max_width)
-        for line in self.draw(max(room, MIN_WIDTH)):
+        for line in self.draw(max(options.max_width, MIN_WIDTH)):
             for text, style in line:
                 shown = _to_encoding(text, legacy) if legacy else text
-                yield Segment(shown, console.get_style(style) if style and self.color else None)
+                yield Segment(shown, console.get_style(style) if style else None)
             yield newline
 
 
@@ -131,9 +115,7 @@ def _print(page: _Page, file: TextIO, width: int | None, color: bool | None) -> 
     terminal.print(page, crop=False)
 
 
-def _render_value(value: object, width: int, title: str | None = None) -> Iterator[StyledLine]:
-    if title and value is not None:
-        yield from _paragraph(_escape_text(title), "bold", width)
+def _render_value(value: object, width: int) -> Iterator[StyledLine]:
     if isinstance(value, str):
         text = value.removesuffix("\n").replace("\r\n", "\n").translate(MULTILINE_ESCAPES)
         yield from ([(line, "")] for line in text.split("\n"))
