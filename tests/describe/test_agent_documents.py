@@ -18,10 +18,9 @@ from tooli.describe.agent_documents import (
     build_llms_files,
     build_manifest,
     build_skill_files,
-    render_agents_md,
     render_agents_md_block,
-    render_claude_md,
     render_claude_md_block,
+    render_document,
     render_llms_full,
     render_llms_txt,
     render_reference_page,
@@ -111,7 +110,7 @@ def test_hostile_text() -> None:
 
 
 def test_agents_md() -> None:
-    text = render_agents_md(collect_app_info(make()))
+    text = render_document(collect_app_info(make()), "agents-md")
     assert text.startswith('# AGENTS.md\n\n## My tool\n\nFinds "files",\nand more.\n\n### Commands')
     assert "#### find\n\nFind files." in text
     assert "### Gotchas\n\nMind the `gap`." in text
@@ -121,7 +120,7 @@ def test_agents_md() -> None:
 
 
 def test_claude_md() -> None:
-    text = render_claude_md(collect_app_info(make()))
+    text = render_document(collect_app_info(make()), "claude-md")
     assert text.startswith("# CLAUDE.md\n\n## My tool\n")
     assert "- `find <pattern:str>" in text
     assert "TOOLI_CALLER=claude-code" in text
@@ -133,8 +132,8 @@ def test_claude_md() -> None:
 @pytest.mark.parametrize("count", [1, 10, 40, 200, 1_000])
 def test_documents_stay_within_their_token_budget(count: int) -> None:
     app_info = collect_app_info(big(count))
-    assert estimate_tokens(render_agents_md(app_info)) <= 4_000
-    assert estimate_tokens(render_claude_md(app_info)) <= 1_000
+    assert estimate_tokens(render_document(app_info, "agents-md")) <= 4_000
+    assert estimate_tokens(render_document(app_info, "claude-md")) <= 1_000
 
 
 def test_manifest() -> None:
@@ -244,7 +243,10 @@ def hostile() -> Tooli:
 
 def documents() -> dict[str, str]:
     app_info = collect_app_info(hostile())
-    written = {"AGENTS.md": render_agents_md(app_info), "CLAUDE.md": render_claude_md(app_info)}
+    written = {
+        "AGENTS.md": render_document(app_info, "agents-md"),
+        "CLAUDE.md": render_document(app_info, "claude-md"),
+    }
     return {
         **written,
         **build_skill_files(app_info),

@@ -13,8 +13,7 @@ from tooli.describe.agent_documents import (
     build_discovery,
     build_manifest,
     build_skill_files,
-    render_agents_md,
-    render_claude_md,
+    render_document,
     render_llms_full,
     render_llms_txt,
 )
@@ -26,8 +25,8 @@ from tooli.testing.assertions import format_json
 HERE = Path(__file__).parent / "documents"
 DOCUMENTS: dict[str, Callable[[AppInfo], dict[str, str]]] = {
     "skill": build_skill_files,
-    "agents-md": lambda app_info: {"AGENTS.md": render_agents_md(app_info)},
-    "claude-md": lambda app_info: {"CLAUDE.md": render_claude_md(app_info)},
+    "agents-md": lambda app_info: {"AGENTS.md": render_document(app_info, "agents-md")},
+    "claude-md": lambda app_info: {"CLAUDE.md": render_document(app_info, "claude-md")},
     "llms": lambda app_info: {
         "llms.txt": render_llms_txt(app_info),
         "llms-full.txt": render_llms_full(app_info),

@@ -7,6 +7,7 @@ follows llmstxt.org: a title, one quoted line, one paragraph, then lists of link
 from __future__ import annotations
 
 from json import dumps
+from textwrap import wrap
 
 from tooli.config.setting_definitions import documented_variables
 from tooli.describe import sections
@@ -20,7 +21,7 @@ from tooli.schema.json_schema import output_schema
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from tooli.core.protocols import JsonObject
     from tooli.core.tool import Tool
@@ -119,15 +120,15 @@ def _fold_yaml(text: str) -> list[str]:
 
     Three hyphens are replaced, because they would end the front matter.
     """
-    words = "".join([c if c.isprintable() else " " for c in text.replace("---", "—")])
-    lines: list[str] = []
-    line = " "
-    for word in words.split():
-        if len(line) > 1 and len(line) + 1 + len(word) > 98:
-            lines.append(line)
-            line = " "
-        line += f" {word}"
-    return [*lines, line]
+    words = "".join([c if c.isprintable() else " " for c in text.replace("---", "—")]).split()
+    return wrap(
+        " ".join(words),
+        98,
+        initial_indent="  ",
+        subsequent_indent="  ",
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
 
 
 def _quote_yaml(text: str) -> str:
@@ -230,26 +231,12 @@ _FORMAT_BY_AGENT = {
 """The document that each agent prefers. Other agents get the skill."""
 
 
-def render_document(app_info: AppInfo, document_format: str) -> str:
-    """Return a document by format: skill, claude-md or agents-md."""
-    if document_format == "claude-md":
-        return render_claude_md(app_info)
-    if document_format == "agents-md":
-        return render_agents_md(app_info)
-    return render_skill_md(app_info)
-
-
 def render_bootstrap(app_info: AppInfo, agent: str | None) -> str:
     """Return the document that an agent of that name prefers."""
     return render_document(app_info, _FORMAT_BY_AGENT.get(agent or "", "skill"))
 
 
 # ------------------------------------------------------------------ AGENTS.md
-
-
-def render_agents_md(app_info: AppInfo) -> str:
-    """Return AGENTS.md."""
-    return join_blocks("# AGENTS.md", render_agents_md_block(app_info))
 
 
 def render_agents_md_block(app_info: AppInfo) -> str:
@@ -285,13 +272,8 @@ def _render_agents_md(app_info: AppInfo, detail: int) -> str:
 # ------------------------------------------------------------------ CLAUDE.md
 
 
-def render_claude_md(app_info: AppInfo) -> str:
-    """Return CLAUDE.md. It is short, because Claude Code always keeps it in its context."""
-    return join_blocks("# CLAUDE.md", render_claude_md_block(app_info))
-
-
 def render_claude_md_block(app_info: AppInfo, *, refer_to_agents_md: bool = False) -> str:
-    """Return the app's section of a CLAUDE.md.
+    """Return the app's section of a CLAUDE.md, which Claude Code always keeps in its context.
 
     With `refer_to_agents_md` it is short and imports AGENTS.md.
     """
@@ -303,6 +285,27 @@ def render_claude_md_block(app_info: AppInfo, *, refer_to_agents_md: bool = Fals
         lambda detail: _render_claude_md(app_info, detail),
         *[(detail, _MAX_CLAUDE_MD_TOKENS) for detail in range(sections.LINES, sections.GROUPS + 1)],
     )
+
+
+BLOCKS: dict[str, tuple[str, Callable[[AppInfo], str]]] = {
+    "agents-md": ("AGENTS.md", render_agents_md_block),
+    "claude-md": ("CLAUDE.md", render_claude_md_block),
+}
+"""For each document with a section for every app: the file and how the section is rendered."""
+
+
+def render_document(
+    app_info: AppInfo, document_format: str, mark: Callable[[str], str] | None = None
+) -> str:
+    """Return a document by format: skill, claude-md or agents-md.
+
+    `mark` encloses the app's section of a document in markers.
+    """
+    if document_format not in BLOCKS:
+        return render_skill_md(app_info)
+    file, render_block = BLOCKS[document_format]
+    block = render_block(app_info)
+    return join_blocks(f"# {file}", mark(block) if mark else block)
 
 
 def _render_claude_md(app_info: AppInfo, detail: int) -> str:
@@ -349,7 +352,7 @@ def render_llms_full(app_info: AppInfo) -> str:
         f"# {single_line(app_info.name)}",
         f"> {_summary_line(app_info)}",
         _usage_paragraph(app_info),
-        _long_description(app_info),
+        app_info.description.partition("\n\n")[2],
         [block for tool in app_info.tools for block in _command_reference(app_info, tool)],
         "## Output",
         sections.response_section(app_info),
@@ -376,10 +379,6 @@ def _summary_line(app_info: AppInfo) -> str:
     """Return the first paragraph of the description on one line."""
     summary = app_info.description.partition("\n\n")[0]
     return sentence(summary) or f"The commands of {app_info.name}."
-
-
-def _long_description(app_info: AppInfo) -> str:
-    return app_info.description.partition("\n\n")[2]
 
 
 def _usage_paragraph(app_info: AppInfo) -> str:

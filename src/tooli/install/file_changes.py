@@ -53,6 +53,22 @@ class InstallStep(Record):
     backups: tuple[str, ...] = ()  # copies of overwritten edits
 
 
+def single_change(
+    path: str, agent: str, state: str, action: str, change: FileChange, prune: Sequence[str] = ()
+) -> InstallStep:
+    """Return a step with one change, which overwrites edits if the state is "edited"."""
+    edited = (change,) if state == "edited" else ()
+    return InstallStep(path, agent, state, action, (change,), edited, tuple(prune))
+
+
+def parent_folders(path: str, count: int) -> list[str]:
+    """Return the innermost parent folders of a path, innermost first."""
+    folders = [path]
+    for _ in range(count):
+        folders.append(os.path.dirname(folders[-1]))
+    return folders[1:]
+
+
 def display_path(path: str) -> str:
     """Return a path for display: relative if it is below the current folder."""
     try:

@@ -29,8 +29,10 @@ from tooli.install.file_changes import (
     digest,
     display_path,
     is_same_text,
+    parent_folders,
     read_file,
     resolve_link,
+    single_change,
 )
 from tooli.text.jsonable import is_object
 
@@ -154,11 +156,7 @@ def _prune_candidates(
     """Return the folders that may be left empty, innermost first."""
     inner = {os.path.dirname(os.path.join(folder, *path.split("/"))) for path in digests}
     inner.discard(folder)
-    above: list[str] = []
-    file_path = folder
-    for _ in range(folders_created):
-        file_path = os.path.dirname(file_path)
-        above.append(file_path)
+    above = parent_folders(folder, folders_created)
     return (*sorted(inner, key=len, reverse=True), folder, *above)
 
 
@@ -244,17 +242,15 @@ def plan_block(path: str, agent: str, app: str, body: str) -> InstallStep:
     if found is None:
         after = block_text + newline if before is None else text + newline + block_text + newline
         action = "created" if before is None else "updated"
-        return InstallStep(
-            path, agent, "absent", action, (FileChange(file_path, before, _encode(after)),)
-        )
+        change = FileChange(file_path, before, _encode(after))
+        return single_change(path, agent, "absent", action, change)
     change = FileChange(
         file_path, before, _encode(text[: found.start] + block_text + text[found.stop :])
     )
     if change.before == change.after:
         return InstallStep(path, agent, "current", "current")
-    if _is_unmodified(found) or _normalize_body(found.body) == _normalize_body(body):
-        return InstallStep(path, agent, "stale", "updated", (change,))
-    return InstallStep(path, agent, "edited", "updated", (change,), (change,))
+    is_ours = _is_unmodified(found) or _normalize_body(found.body) == _normalize_body(body)
+    return single_change(path, agent, "stale" if is_ours else "edited", "updated", change)
 
 
 def plan_block_removal(path: str, agent: str, app: str, body: str) -> InstallStep:
@@ -268,9 +264,10 @@ def plan_block_removal(path: str, agent: str, app: str, body: str) -> InstallSte
     after = _encode(_remove_block(text, found))
     change = FileChange(file_path, before, after if found.start or after else None)
     if not _is_unmodified(found):
-        return InstallStep(path, agent, "edited", "removed", (change,), (change,))
-    state = "current" if _normalize_body(found.body) == _normalize_body(body) else "stale"
-    return InstallStep(path, agent, state, "removed", (change,))
+        state = "edited"
+    else:
+        state = "current" if _normalize_body(found.body) == _normalize_body(body) else "stale"
+    return single_change(path, agent, state, "removed", change)
 
 
 def has_block(path: str, app: str) -> bool:

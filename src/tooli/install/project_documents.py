@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import os
 import re
+from functools import partial
 from itertools import pairwise
 from shlex import quote, split
 from subprocess import DEVNULL, PIPE, TimeoutExpired, run
@@ -16,16 +17,17 @@ from time import gmtime, strftime
 
 from tooli.core.record import Record
 from tooli.describe.agent_documents import (
+    BLOCKS,
     build_skill_files,
     render_agents_md_block,
     render_claude_md_block,
+    render_document,
     render_llms_full,
     render_llms_txt,
     render_skill_md,
     skill_slug,
 )
 from tooli.describe.man import DEFAULT_DATE, build_man_pages
-from tooli.describe.markdown import join_blocks
 from tooli.describe.sections import collect_app_info
 from tooli.errors import NotFoundError, StateError, Suggestion
 from tooli.export import CALLERS, EXPORT_MODES, export, is_unmodified
@@ -38,6 +40,7 @@ from tooli.install.file_changes import (
     plan_and_apply,
     read_file,
     resolve_link,
+    single_change,
 )
 from tooli.install.managed_files import add_markers, find_block, plan_block, plan_skill
 from tooli.install.server_registration import program_argv
@@ -95,24 +98,16 @@ def write_document(
         if document_format == "skill":
             skill_dir = os.path.abspath(os.path.join(folder, skill_slug(name)))
             return [plan_skill(skill_dir, "agents", name, build_skill_files(app_info))]
-        file, body = _document_block(app_info, document_format)
-        return [plan_block(os.path.abspath(os.path.join(folder, file)), "agents", name, body)]
+        file, render_block = BLOCKS[document_format]
+        path = os.path.abspath(os.path.join(folder, file))
+        return [plan_block(path, "agents", name, render_block(app_info))]
 
     return plan_and_apply(plan, force=force, dry_run=dry_run)
 
 
 def render_marked_document(app_info: AppInfo, document_format: str) -> str:
     """Return the document as text, with the markers that `docs check` searches for."""
-    if document_format == "skill":
-        return render_skill_md(app_info)
-    file, body = _document_block(app_info, document_format)
-    return join_blocks(f"# {file}", add_markers(app_info.name, body))
-
-
-def _document_block(app_info: AppInfo, document_format: str) -> tuple[str, str]:
-    if document_format == "agents-md":
-        return "AGENTS.md", render_agents_md_block(app_info)
-    return "CLAUDE.md", render_claude_md_block(app_info)
+    return render_document(app_info, document_format, partial(add_markers, app_info.name))
 
 
 def _plan_file(path: str, text: str, is_hand_edited: bool) -> InstallStep:
@@ -120,16 +115,15 @@ def _plan_file(path: str, text: str, is_hand_edited: bool) -> InstallStep:
     before, after = read_file(file_path), text.encode()
     change = FileChange(file_path, before, after)
     if before is None:
-        return InstallStep(path, "", "absent", "created", (change,))
+        return single_change(path, "", "absent", "created", change)
     if is_same_text(before, after):
         return InstallStep(path, "", "current", "current")
-    if (
+    is_ours = (
         _is_unmodified_export(before)
         if is_hand_edited
         else _first_line(before) == _first_line(after)
-    ):
-        return InstallStep(path, "", "stale", "updated", (change,))
-    return InstallStep(path, "", "edited", "updated", (change,), (change,))
+    )
+    return single_change(path, "", "stale" if is_ours else "edited", "updated", change)
 
 
 def _is_unmodified_export(before: bytes) -> bool:
@@ -277,11 +271,11 @@ class _DocumentFinder:
         block = find_block(text, self.app_info.name, path)
         if block is None:
             return
-        body = _document_block(self.app_info, "agents-md" if name == "AGENTS.md" else "claude-md")[
-            1
-        ]
-        if name == "CLAUDE.md" and "@AGENTS.md" in block.body:
-            body = render_claude_md_block(self.app_info, refer_to_agents_md=True)
+        if name == "AGENTS.md":
+            body = render_agents_md_block(self.app_info)
+        else:
+            refers = "@AGENTS.md" in block.body
+            body = render_claude_md_block(self.app_info, refer_to_agents_md=refers)
         yield ProjectDocument(path, block.body.strip("\n").encode(), body.strip("\n").encode())
 
     def _find_export(self, path: str) -> Iterator[ProjectDocument]:

@@ -21,8 +21,10 @@ from tooli.install.file_changes import (
     InstallStep,
     digest,
     display_path,
+    parent_folders,
     read_file,
     resolve_link,
+    single_change,
     write_atomically,
 )
 from tooli.install.server_formats import JsonServers, MalformedFileError, TomlServers
@@ -189,8 +191,7 @@ def plan_server(
     else:
         is_recorded = recorded is not None and _digest(found) == recorded.digest
         state, action = "stale" if is_recorded else "edited", "updated"
-    edited = (change,) if state == "edited" else ()
-    step = InstallStep(agent_path.path, agent_path.agent, state, action, (change,), edited)
+    step = single_change(agent_path.path, agent_path.agent, state, action, change)
     return ServerPlan(step, file, written)
 
 
@@ -211,19 +212,12 @@ def plan_server_removal(
     removes_file = recorded is not None and recorded.file and file_format.is_empty(after)
     data = None if removes_file else after.encode("utf-8", "surrogateescape")
     change = FileChange(file, before, data)
-    prune: list[str] = []
-    folder = file
-    for _ in range(recorded.folders if recorded and removes_file else 0):
-        folder = os.path.dirname(folder)
-        prune.append(folder)
+    prune = parent_folders(file, recorded.folders if recorded and removes_file else 0)
     if found == _server_entry(agent_path.agent, command):
         state = "current"
     else:
         state = "stale" if is_recorded else "edited"
-    edited = (change,) if state == "edited" else ()
-    step = InstallStep(
-        agent_path.path, agent_path.agent, state, "removed", (change,), edited, tuple(prune)
-    )
+    step = single_change(agent_path.path, agent_path.agent, state, "removed", change, prune)
     return ServerPlan(step, file, None)
 
 

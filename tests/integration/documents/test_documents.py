@@ -17,8 +17,7 @@ from tooli.describe.agent_documents import (
     FULL_FILE_NAME,
     build_llms_files,
     build_skill_files,
-    render_agents_md,
-    render_claude_md,
+    render_document,
     render_llms_txt,
     skill_slug,
 )
@@ -43,8 +42,8 @@ def documents(app_info: AppInfo) -> dict[str, str]:
     """All Markdown about an app, by the places where it stands."""
     folder = f"skills/{skill_slug(app_info.name)}"
     return {
-        "AGENTS.md": render_agents_md(app_info),
-        "CLAUDE.md": render_claude_md(app_info),
+        "AGENTS.md": render_document(app_info, "agents-md"),
+        "CLAUDE.md": render_document(app_info, "claude-md"),
         **{f"docs/{path}": text for path, text in build_llms_files(app_info).items()},
         **{f"{folder}/{path}": text for path, text in build_skill_files(app_info).items()},
     }
