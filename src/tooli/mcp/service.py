@@ -178,11 +178,14 @@ class McpService:
         stateless: bool,
     ) -> JsonObject:
         """Return the result of a list method: one page of items, each as `describe` returns it."""
-        first = _parse_cursor(cursor, len(items))
+        first_indexes = {f"p{index}": index for index in range(PAGE_SIZE, len(items), PAGE_SIZE)}
+        if cursor is not None and cursor not in first_indexes:
+            raise RpcError(INVALID_PARAMS, f"Unknown cursor: {cursor[:80]}")
+        first = 0 if cursor is None else first_indexes[cursor]
         page = items[first : first + PAGE_SIZE]
         result: JsonObject = {key: page if describe is None else [describe(item) for item in page]}
         if first + PAGE_SIZE < len(items):
-            result["nextCursor"] = _make_cursor(first + PAGE_SIZE)
+            result["nextCursor"] = f"p{first + PAGE_SIZE}"
         return self.add_cache_hints(result) if stateless else result
 
     def tool_call_request(self, params: JsonObject, context: RequestContext) -> ToolCallRequest:
@@ -225,25 +228,6 @@ def unknown_name_message(kind: str, name: str, known: Iterable[str]) -> str:
     """Return the message for an unknown name, with the closest name."""
     suggestion = closest_match(name, known)
     return f"Unknown {kind}: {name}" + (f"; did you mean {suggestion}?" if suggestion else "")
-
-
-def _parse_cursor(cursor: str | None, count: int) -> int:
-    """Return the first index of a page; raises an RpcError for an unknown cursor."""
-    if cursor is None:
-        return 0
-    first = (
-        int(cursor[1:])
-        if cursor[:1] == "p" and cursor[1:].isascii() and cursor[1:].isdigit()
-        else 0
-    )
-    if not 0 < first < count or _make_cursor(first) != cursor:
-        raise RpcError(INVALID_PARAMS, f"Unknown cursor: {cursor[:80]}")
-    return first
-
-
-def _make_cursor(first: int) -> str:
-    """Return the cursor of the page that starts at an index."""
-    return f"p{first}"
 
 
 # ------------------------------------------------------------------ requests
