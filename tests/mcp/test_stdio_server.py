@@ -15,6 +15,7 @@ import pytest
 from mcp import Client
 
 from tooli import Tooli
+from tooli.execution import processes
 from tooli.mcp import sdk_server, stdio_server, stdio_transport
 from tooli.mcp.protocol import CAPABILITIES_KEY, STATELESS_VERSIONS, VERSION_KEY
 from tooli.mcp.sdk_server import AppServer
@@ -147,6 +148,7 @@ def test_terminate_children_skips_ended_ones(monkeypatch: pytest.MonkeyPatch) ->
     child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
     ended = subprocess.Popen([sys.executable, "-c", "pass"])
     ended.wait()
-    monkeypatch.setattr(stdio_server, "_find_children", lambda: [ended.pid, child.pid])
+    listed = {pid: processes.Process(os.getpid(), 0, "python") for pid in (ended.pid, child.pid)}
+    monkeypatch.setattr(processes, "list_processes", lambda: listed)
     stdio_server.terminate_children()
     assert child.wait(timeout=300) == -signal.SIGTERM

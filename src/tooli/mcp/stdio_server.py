@@ -393,20 +393,8 @@ def _install_signal_handlers(server: StdioServer) -> Callable[[], None]:
 
 def terminate_children() -> None:
     """Terminate the child processes that calls have started; works on Linux only."""
-    for child in _find_children():
-        try:
-            os.kill(child, signal.SIGTERM)
-        except OSError:  # it has just ended
-            continue
+    from tooli.execution.processes import list_processes, send_signal
 
-
-def _find_children() -> list[int]:
-    """Return the process ids of the children of all threads."""
-    found: list[int] = []
-    for thread in os.listdir("/proc/self/task") if os.path.isdir("/proc/self/task") else ():
-        try:
-            with open(f"/proc/self/task/{thread}/children") as children:
-                found += map(int, children.read().split())
-        except OSError:  # the thread has just ended
-            continue
-    return found
+    for pid, process in list_processes().items():
+        if process.parent == os.getpid():
+            send_signal(pid, signal.SIGTERM)
