@@ -295,14 +295,7 @@ def _build_log_config(access_log: bool) -> JsonObject:
     return {
         "version": 1,
         "disable_existing_loggers": False,
-        "formatters": {"plain": {"format": "%(message)s"}},
-        "handlers": {
-            "stderr": {
-                "class": "logging.StreamHandler",
-                "formatter": "plain",
-                "stream": "ext://sys.stderr",
-            }
-        },
+        "handlers": {"stderr": {"class": "logging.StreamHandler"}},
         "loggers": {
             "uvicorn": {"handlers": ["stderr"], "level": "WARNING", "propagate": False},
             "uvicorn.error": {"level": "ERROR"},
