@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import parse_qs, unquote, urlsplit
 
-from tooli.http.info_pages import describe_options
+from tooli.http.asgi import describe_options
 
 PAGE = Path(__file__).parents[3] / "src/tooli/http/page.html"
 TOKEN = "open sesame"
