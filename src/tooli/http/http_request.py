@@ -295,28 +295,24 @@ def _nesting_depth(value: object) -> int:
 # ------------------------------------------------------------------ errors
 
 
+def _body_error(code: str, message: str, advice: str, *, field: str | None = None) -> HttpError:
+    suggestion = Suggestion("retry_with_modified_input", advice)
+    return HttpError(InputError(message, code=code, field=field, suggestion=suggestion))
+
+
 def _invalid_body_error(problem: str) -> HttpError:
-    advice = Suggestion("retry_with_modified_input", "Send the arguments as one JSON object.")
-    return HttpError(
-        InputError(f"The body {problem}.", code="E1008", field="body", suggestion=advice)
-    )
+    advice = "Send the arguments as one JSON object."
+    return _body_error("E1008", f"The body {problem}.", advice, field="body")
 
 
 def _content_type_error(media_type: str) -> HttpError:
-    advice = Suggestion("retry_with_modified_input", "Send 'Content-Type: application/json'.")
-    return HttpError(
-        InputError(
-            f"The body must be JSON, but its content type is {media_type}.",
-            code="E1415",
-            suggestion=advice,
-        )
-    )
+    message = f"The body must be JSON, but its content type is {media_type}."
+    return _body_error("E1415", message, "Send 'Content-Type: application/json'.")
 
 
 def _body_too_large_error(settings: HttpSettings) -> HttpError:
-    advice = Suggestion("retry_with_modified_input", "Send a smaller body.")
     message = f"The body is larger than {settings.max_body} bytes."
-    return HttpError(InputError(message, code="E1413", suggestion=advice))
+    return _body_error("E1413", message, "Send a smaller body.")
 
 
 def _body_timeout_error() -> HttpError:
