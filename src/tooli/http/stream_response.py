@@ -1,6 +1,6 @@
 """Send the items of a tool one by one, as JSON lines or server-sent events.
 
-tool ──▶ StreamSource ──▶ NdjsonWriter │ SseWriter ──▶ client
+tool ──▶ StreamSource ──▶ NDJSON │ SSE ──▶ client
   ▲           │
   └ free slot ┘       no free slot: the tool waits; client disconnects: the stream is closed
 """
@@ -11,6 +11,7 @@ import asyncio
 from collections import deque
 from threading import Semaphore, Thread
 
+from tooli.core.record import Record
 from tooli.errors import Interrupted
 from tooli.http.http_request import ClientTimeout, wait_with_timeout
 from tooli.pipeline.async_drivers import aclosing
@@ -20,6 +21,7 @@ TYPE_CHECKING = False
 
 if TYPE_CHECKING:
     from asyncio import Future, Task
+    from collections.abc import Callable
 
     from tooli.http.asgi import Headers, HttpSettings
     from tooli.http.http_request import HttpRequest
@@ -52,6 +54,8 @@ class StreamSource:
     It counts as active until both its generator and its response have ended: a stream whose
     client has disconnected may still use a thread.
     """
+
+    _free_slot: Callable[[], None]  # lets the tool yield another item
 
     def __init__(self, prepared: PreparedCall, active_streams: set[StreamSource]) -> None:
         self.prepared = prepared
@@ -102,12 +106,8 @@ class StreamSource:
             return None
         entry = self._ready.popleft()
         if isinstance(entry, bytes):
-            self.make_room()
+            self._free_slot()
         return entry
-
-    def make_room(self) -> None:
-        """Free a slot, so that the tool can yield another item."""
-        raise NotImplementedError
 
     async def stop(self) -> None:
         """Close the generator."""
@@ -124,6 +124,7 @@ class ThreadStreamSource(StreamSource):
     def __init__(self, prepared: PreparedCall, active_streams: set[StreamSource]) -> None:
         super().__init__(prepared, active_streams)
         self._free_slots = Semaphore(MAX_BUFFERED_ITEMS)
+        self._free_slot = self._free_slots.release
         self._is_stopped = False
         try:
             Thread(target=self._run, name="tooli-stream", daemon=True).start()
@@ -155,14 +156,10 @@ class ThreadStreamSource(StreamSource):
         except RuntimeError:  # the loop is closed: the server has ended
             self._is_stopped = True
 
-    def make_room(self) -> None:
-        """Free a slot, so that the tool can yield another item."""
-        self._free_slots.release()
-
     async def stop(self) -> None:
         """Let the thread close the generator when it yields the next item."""
         self._is_stopped = True
-        self._free_slots.release()
+        self._free_slot()
 
 
 class TaskStreamSource(StreamSource):
@@ -171,6 +168,7 @@ class TaskStreamSource(StreamSource):
     def __init__(self, prepared: PreparedCall, active_streams: set[StreamSource]) -> None:
         super().__init__(prepared, active_streams)
         self._free_slots = asyncio.Semaphore(MAX_BUFFERED_ITEMS)
+        self._free_slot = self._free_slots.release
         self._task: Task[None] = self._loop.create_task(self._produce())
         self._task.add_done_callback(lambda _: self.end())
 
@@ -187,10 +185,6 @@ class TaskStreamSource(StreamSource):
             final.append(self.prepared.fail(exc))
         self.put(StreamEnd(final[-1]))
 
-    def make_room(self) -> None:
-        """Free a slot, so that the tool can yield another item."""
-        self._free_slots.release()
-
     async def stop(self) -> None:
         """Cancel the generator, and wait until it has ended."""
         self._task.cancel()
@@ -200,42 +194,33 @@ class TaskStreamSource(StreamSource):
 # ------------------------------------------------------------------ writing to the client
 
 
-class NdjsonWriter:
-    """One JSON value per line. If the stream fails, the last line is the envelope of the error."""
+class StreamFormat(Record):
+    """The chunks of a streamed response. `%b` stands for an item or for the envelope."""
 
-    content_type = b"application/x-ndjson"
-    keepalive = b""  # none: an empty line is not valid NDJSON
-
-    def item(self, value: bytes) -> bytes:
-        """Return the chunk of one item."""
-        return value + b"\n"
-
-    def failure(self, envelope: bytes) -> bytes:
-        """Return the chunk that ends a stream with an error."""
-        return envelope + b"\n"
-
-    def end(self, envelope: bytes) -> bytes:
-        """Return the chunk that ends a successful stream."""
-        return b""
+    content_type: bytes
+    keepalive: bytes  # sent while the tool yields nothing; empty: nothing is sent
+    item: bytes
+    failure: bytes  # ends a stream with an error
+    end: bytes  # ends a successful stream; empty: it has no last chunk
 
 
-class SseWriter(NdjsonWriter):
-    """Server-sent events. The last event, `end` or `error`, contains the envelope."""
+NDJSON = StreamFormat(
+    content_type=b"application/x-ndjson",
+    keepalive=b"",  # an empty line is not valid NDJSON
+    item=b"%b\n",
+    failure=b"%b\n",
+    end=b"",
+)
+"""One JSON value per line. If the stream fails, the last line is the envelope of the error."""
 
-    content_type = b"text/event-stream"
-    keepalive = b": still here\n\n"
-
-    def item(self, value: bytes) -> bytes:
-        """Return the chunk of one item."""
-        return b"data: " + value + b"\n\n"
-
-    def failure(self, envelope: bytes) -> bytes:
-        """Return the chunk that ends a stream with an error."""
-        return b"event: error\ndata: " + envelope + b"\n\n"
-
-    def end(self, envelope: bytes) -> bytes:
-        """Return the chunk that ends a successful stream."""
-        return b"event: end\ndata: " + envelope + b"\n\n"
+SSE = StreamFormat(
+    content_type=b"text/event-stream",
+    keepalive=b": still here\n\n",
+    item=b"data: %b\n\n",
+    failure=b"event: error\ndata: %b\n\n",
+    end=b"event: end\ndata: %b\n\n",
+)
+"""Server-sent events. The last event, `end` or `error`, contains the envelope."""
 
 
 def start_stream(prepared: PreparedCall, active_streams: set[StreamSource]) -> StreamSource:
@@ -248,14 +233,14 @@ async def send_stream(
     request: HttpRequest, source: StreamSource, stream_format: str, settings: HttpSettings
 ) -> None:
     """Send the items of a call as they come, until the client disconnects."""
-    writer = SseWriter() if stream_format == "events" else NdjsonWriter()
+    chunks = SSE if stream_format == "events" else NDJSON
     disconnect_task = asyncio.get_running_loop().create_task(_wait_for_disconnect(request, source))
     try:
-        await _send_items(request, source, writer, settings)
+        await _send_items(request, source, chunks, settings)
     except ClientTimeout:
         pass  # no error can be sent to a client that does not read
     except asyncio.CancelledError:
-        await _send_terminated(request, source.prepared, writer)
+        await _send_terminated(request, source.prepared, chunks)
         raise
     finally:
         disconnect_task.cancel()
@@ -264,13 +249,13 @@ async def send_stream(
 
 
 async def _send_items(
-    request: HttpRequest, source: StreamSource, writer: NdjsonWriter, settings: HttpSettings
+    request: HttpRequest, source: StreamSource, chunks: StreamFormat, settings: HttpSettings
 ) -> None:
     while not isinstance(entry := await source.get(settings.heartbeat), StreamEnd):
-        chunk = writer.keepalive if entry is None else writer.item(entry)
+        chunk = chunks.keepalive if entry is None else chunks.item % entry
         if chunk:
             if not request.is_response_started:
-                await request.start_response(200, (b"content-type", writer.content_type))
+                await request.start_response(200, (b"content-type", chunks.content_type))
             await wait_with_timeout(settings.stall_timeout, request.write(chunk))
     presented = entry.presented
     if presented is None:
@@ -281,9 +266,9 @@ async def _send_items(
         )
         return
     if not request.is_response_started:
-        await request.start_response(200, (b"content-type", writer.content_type))
-    write_end = writer.end if presented.ok else writer.failure
-    await request.write(write_end(presented.envelope_json()), is_last=True)
+        await request.start_response(200, (b"content-type", chunks.content_type))
+    last = chunks.end if presented.ok else chunks.failure
+    await request.write(last and last % presented.envelope_json(), is_last=True)
 
 
 async def _wait_for_disconnect(request: HttpRequest, source: StreamSource) -> None:
@@ -293,11 +278,11 @@ async def _wait_for_disconnect(request: HttpRequest, source: StreamSource) -> No
 
 
 async def _send_terminated(
-    request: HttpRequest, prepared: PreparedCall, writer: NdjsonWriter
+    request: HttpRequest, prepared: PreparedCall, chunks: StreamFormat
 ) -> None:
     presented = prepared.fail(termination_error())
     if request.is_response_started:
-        await request.write(writer.failure(presented.envelope_json()), is_last=True)
+        await request.write(chunks.failure % presented.envelope_json(), is_last=True)
     else:
         await request.respond(presented.http_status, presented.envelope_json())
 
