@@ -97,7 +97,7 @@ def test_invalid_setting_is_explained(text, message: str) -> None:
 
 
 def test_missing_uvicorn_names_the_extra(monkeypatch) -> None:
-    monkeypatch.setattr("tooli.http.http_server.is_installed", lambda name: False)
+    monkeypatch.setattr("tooli.serving.dispatcher.is_installed", lambda name: False)
     with pytest.raises(DependencyError) as caught:
         serve_http(served.app, port=0)
     assert "pip install 'tooli[http]'" in caught.value.suggestion.fix

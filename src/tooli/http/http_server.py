@@ -15,20 +15,21 @@ import os
 import signal
 import socket
 import sys
+from functools import partial
 from ipaddress import ip_address
 from time import monotonic
 from traceback import print_exc
 
 from tooli.config import load_security_settings
-from tooli.errors import DefinitionError, DependencyError, InputError, Suggestion
+from tooli.errors import DefinitionError, InputError, Suggestion
 from tooli.http.access_control import LOOPBACK_HOSTS
-from tooli.serving.dispatcher import GRACE_PERIOD, is_installed
+from tooli.serving.dispatcher import GRACE_PERIOD, require_package
 from tooli.storage.signing import share_key
 
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
+    from collections.abc import Callable
     from typing import Protocol
 
     from typing_extensions import Unpack
@@ -66,7 +67,8 @@ def serve_http(
     that is printed. Raises an InputError if the server cannot be started with these settings, and
     a DependencyError if uvicorn is not installed.
     """
-    require_uvicorn()
+    message = "Serving over HTTP needs uvicorn, which is not installed."
+    require_package("uvicorn", message, "Run: pip install 'tooli[http]'")
     if workers < 1:
         raise cannot_serve_error(f"workers must be 1 or more, not {workers}.", "Use 1 or more.")
     token = take_token(settings.get("token"), token_file)
@@ -93,7 +95,7 @@ def serve_http(
     )
     _freeze_gc()
     with listener:
-        run = _make_runner(api, listener, grace, access_log)
+        run = partial(_run_server, api, listener, grace, access_log)
         if workers == 1 or not _can_fork():
             run(None)
         else:
@@ -114,15 +116,6 @@ def _freeze_gc() -> None:
     gc.freeze()
 
 
-def require_uvicorn() -> None:
-    """Raise a DependencyError if uvicorn is not installed."""
-    if not is_installed("uvicorn"):
-        raise DependencyError(
-            "Serving over HTTP needs uvicorn, which is not installed.",
-            suggestion=Suggestion("fix", "Run: pip install 'tooli[http]'"),
-        )
-
-
 def _can_fork() -> bool:
     if hasattr(os, "fork"):
         return True
@@ -133,36 +126,26 @@ def _can_fork() -> bool:
 # ------------------------------------------------------------------ one server
 
 
-def _make_runner(
-    api: Api, listener: socket.socket, grace: float, access_log: bool
-) -> Callable[[int | None], None]:
-    """Return a function that runs the server until a signal arrives or the parent process ends."""
+def _run_server(
+    api: Api, listener: socket.socket, grace: float, access_log: bool, parent_pipe: int | None
+) -> None:
+    """Run the server until a signal arrives or the parent process ends."""
+    from tooli.serving.uvicorn_server import run_server  # imports uvicorn
 
-    def run(parent_pipe: int | None) -> None:
-        from tooli.serving.uvicorn_server import run_server  # imports uvicorn
-
-        run_server(
-            api,
-            listener,
-            grace,
-            parent_pipe=parent_pipe,
-            access_log=access_log,
-            on_shutdown=_make_shutdown_hook(api),
-        )
-
-    return run
+    run_server(
+        api,
+        listener,
+        grace,
+        parent_pipe=parent_pipe,
+        access_log=access_log,
+        on_shutdown=partial(_close_mounts, api),
+    )
 
 
-def _make_shutdown_hook(api: Api) -> Callable[[float], Awaitable[None]] | None:
-    """Return a function that closes the mounted applications, or None if none can be closed."""
+async def _close_mounts(api: Api, grace: float) -> None:
+    """Close the mounted applications that can be closed."""
     close_hooks = [close for mount in api.mounts if (close := getattr(mount.app, "close", None))]
-    if not close_hooks:
-        return None
-
-    async def end(grace: float) -> None:
-        await asyncio.gather(*[close(grace) for close in close_hooks])
-
-    return end
+    await asyncio.gather(*[close(grace) for close in close_hooks])
 
 
 # ------------------------------------------------------------------ worker processes

@@ -16,14 +16,10 @@ def mcp_endpoint(
 
     Raises a DependencyError if the MCP SDK is not installed.
     """
-    from tooli.errors import DependencyError, Suggestion
-    from tooli.serving.dispatcher import is_installed
+    from tooli.serving.dispatcher import require_package
 
-    if not is_installed("mcp"):
-        raise DependencyError(
-            "MCP over HTTP needs the MCP SDK, which is not installed.",
-            suggestion=Suggestion("fix", "Run: pip install 'tooli[mcp]'"),
-        )
+    message = "MCP over HTTP needs the MCP SDK, which is not installed."
+    require_package("mcp", message, "Run: pip install 'tooli[mcp]'")
     from tooli.mcp.http_transport import McpEndpoint
     from tooli.mcp.sdk_server import AppServer
     from tooli.mcp.service import McpService

@@ -13,7 +13,7 @@ from tooli.core._hot_tables import CALL_OPTIONS
 from tooli.core.call import DEFAULT_OPTIONS, Call, Failed, Options
 from tooli.core.placeholder_call import make_placeholder_call
 from tooli.core.tool import RATE_LIMIT_FORMAT, Tool, is_rate_limit
-from tooli.errors import InputError, Suggestion, TemporaryError
+from tooli.errors import DependencyError, InputError, Suggestion, TemporaryError
 from tooli.pipeline.input_errors import missing_command_error, unknown_command_error
 from tooli.pipeline.prepared_call import PreparedCall
 from tooli.pipeline.present import present
@@ -160,6 +160,12 @@ def is_installed(package: str) -> bool:
     except ImportError:  # an import hook blocks it
         return False
     return False
+
+
+def require_package(package: str, message: str, fix: str) -> None:
+    """Raise a DependencyError with this message and fix if a package is not installed."""
+    if not is_installed(package):
+        raise DependencyError(message, suggestion=Suggestion("fix", fix))
 
 
 def report_invalid_definition(problem: DefinitionError) -> None:

@@ -64,7 +64,7 @@ def run_server(
     *,
     parent_pipe: int | None = None,
     access_log: bool = False,
-    on_shutdown: Callable[[float], Awaitable[None]] | None = None,
+    on_shutdown: Callable[[float], Awaitable[None]],
 ) -> None:
     """Serve an ASGI application until a signal arrives or the parent process ends."""
     config = uvicorn.Config(
@@ -106,7 +106,7 @@ class GracefulServer(uvicorn.Server):
         config: uvicorn.Config,
         parent_pipe: int | None,
         grace: float,
-        on_shutdown: Callable[[float], Awaitable[None]] | None = None,
+        on_shutdown: Callable[[float], Awaitable[None]],
     ) -> None:
         super().__init__(config)
         self._parent_pipe = parent_pipe
@@ -130,7 +130,7 @@ class GracefulServer(uvicorn.Server):
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
         """Start the shutdown, and a timer that ends the process even if a call never returns."""
-        if self._on_shutdown is None or self._loop is None or self._shutdown_task is not None:
+        if self._loop is None or self._shutdown_task is not None:
             super().handle_exit(sig, frame)
         else:
             self._loop.call_soon_threadsafe(self._start_shutdown)
@@ -149,10 +149,7 @@ class GracefulServer(uvicorn.Server):
     def _on_parent_exit(self) -> None:
         assert self._parent_pipe is not None and self._loop is not None
         self._loop.remove_reader(self._parent_pipe)
-        if self._on_shutdown is None:
-            self.should_exit = True
-        else:
-            self._start_shutdown()
+        self._start_shutdown()
 
     def _start_shutdown(self) -> None:
         """Shut down the application first, because the server's shutdown cuts off open streams."""
@@ -163,8 +160,7 @@ class GracefulServer(uvicorn.Server):
         for server in self.servers:
             server.close()
         try:
-            if self._on_shutdown is not None:
-                await self._on_shutdown(self._grace)
+            await self._on_shutdown(self._grace)
         finally:
             self.should_exit = True
 
