@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from tooli.core.call import PYTHON_CALLER, Call
 from tooli.core.result_types import Page
+from tooli.errors import InputError
 from tooli.records.call_options import ResultOptions
 from tooli.records.record_flow import RecordFlow
 from tooli.schema.tool_reader import read_tool
@@ -23,7 +24,6 @@ from tooli.storage.page_window import (
     decode_cursor,
     digest_record,
     encode_cursor,
-    make_page_window,
 )
 from tooli.storage.signing import InvalidToken
 
@@ -82,13 +82,28 @@ BINDING = b"binding"[:6]
 RECORDS = list(range(10))
 
 
+def rows(n: int) -> list[int]:
+    return list(range(n))
+
+
+TOOL = read_tool(rows, app="app", path=("rows",), kwargs={})
+CALL = Call(TOOL, {"n": 9}, PYTHON_CALLER, [])
+
+
+class BoundWindow(PageWindow):
+    """A window with a known binding and key."""
+
+    def _binding_and_key(self) -> tuple[bytes, bytes]:
+        return BINDING, KEY
+
+
 def make_window(
     cursor: str | None = None, limit: int | None = 3, is_streamed: bool = False
 ) -> PageWindow:
     flow = RecordFlow(ResultOptions(limit=limit), {})
     flow.is_streamed = is_streamed
     flow.cursor_position = None if cursor is None else decode_cursor(cursor, KEY)
-    window = PageWindow(flow, BINDING, KEY)
+    window = BoundWindow(CALL, flow)
     flow.processors.append(window)
     return window
 
@@ -114,7 +129,7 @@ def test_pages_cover_all_records_once(is_list: bool, is_streamed: bool) -> None:
 
 
 def test_total_is_known_after_the_last_record() -> None:
-    window = make_window(limit=None)
+    window = make_window(limit=None, is_streamed=True)
     assert read_page(window, RECORDS) == RECORDS
     assert window.flow.total == 10
     window = make_window()
@@ -192,14 +207,15 @@ def test_tool_page() -> None:
 
 
 def test_whole_result() -> None:
-    window = make_window()
-    window.use_whole_result([1, 2, 3])
+    window = make_window(limit=None)
+    assert window.paginate_value([1, 2, 3]) == [1, 2, 3] and window.flow.total is None
     assert window.cursor_after(3) is None
     cursor = window.cursor_after(2)
     assert cursor is not None and read_page(make_window(cursor), [1, 2, 3]) == [3]
-    window = make_window()
-    window.use_whole_result("some text")
-    assert (window.flow.total, window.cursor_after(9)) == (9, None)
+    window = make_window(limit=None)
+    assert window.paginate_value("some text") == "some text"
+    assert (window.cursor_after(9), window.flow.total) == (None, 9)
+    assert window.paginate_value(1) == 1 and window.flow.cursor_after is None
 
 
 def test_text_pages() -> None:
@@ -220,14 +236,13 @@ def test_cursor_of_another_call_is_rejected(
 ) -> None:
     monkeypatch.setenv("TOOLI_STATE_DIR", str(tmp_path))
 
-    def rows(n: int) -> list[int]:
-        return list(range(n))
-
-    tool = read_tool(rows, app="app", path=("rows",), kwargs={})
-    calls = [Call(tool, {"n": n}, PYTHON_CALLER, []) for n in (9, 8)]
+    other_call = CALL.replace(arguments={"n": 8})
     flow = RecordFlow(ResultOptions(limit=2), {})
-    window = make_page_window(calls[0], flow)
-    assert window is not None
-    flow.cursor_position = window._start
-    assert make_page_window(calls[0], flow) is not None
-    assert make_page_window(calls[1], flow) is None
+    window = PageWindow(CALL, flow)
+    window.process_list(RECORDS)
+    key = window._binding_and_key()[1]
+    flow.cursor_position = decode_cursor(window.cursor_after(2) or "", key)
+    assert PageWindow(CALL, flow).process_list(RECORDS) == [2, 3]
+    with pytest.raises(InputError, match="belongs to a call of another command") as caught:
+        PageWindow(other_call, flow)
+    assert (caught.value.code, caught.value.field) == ("E1042", "cursor")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import sys
 
 from tooli.core.call import Ok
-from tooli.errors import InputError, Suggestion
 from tooli.pipeline.present import measure_envelope, measure_value
 from tooli.pipeline.truncate import (
     larger_budget_step,
@@ -14,7 +13,7 @@ from tooli.pipeline.truncate import (
     truncate_result,
 )
 from tooli.records.record_flow import RecordProcessor, as_records
-from tooli.storage.page_window import make_page_window
+from tooli.storage.page_window import PageWindow
 
 TYPE_CHECKING = False
 
@@ -24,7 +23,6 @@ if TYPE_CHECKING:
     from tooli.core.call import Call, Outcome, StageRun
     from tooli.core.protocols import JsonObject
     from tooli.records.record_flow import Push, RecordFlow
-    from tooli.storage.page_window import PageWindow
 
 
 def unwrap_page(call: Call) -> StageRun:
@@ -44,102 +42,34 @@ def paginate(call: Call) -> StageRun:
     flow = call.flow
     if flow is None:
         return (yield call)
-    pager = _Pager(call, flow)
-    flow.processors.append(pager)
-    flow.cursor_after = pager.cursor_after
+    window = PageWindow(call, flow)
+    flow.processors.append(window)
+    flow.cursor_after = window.cursor_after
     outcome = yield call
     if not isinstance(outcome, Ok):
         return outcome
-    outcome = Ok(pager.paginate_value(outcome.value))
-    if pager.is_requested or flow.tool_page is not None:
-        pager.set_meta()
+    outcome = Ok(window.paginate_value(outcome.value))
+    call.warnings.extend(window.warnings)
+    if window.is_requested or flow.tool_page is not None:
+        _set_page_meta(call, flow, window)
     return outcome
 
 
-class _Pager(RecordProcessor):
-    """Pages records with a PageWindow. It is created on demand: most results fit on one page."""
-
-    def __init__(self, call: Call, flow: RecordFlow) -> None:
-        self._call = call
-        self._flow = flow
-        self._unpaged_value: Any = None
-        self._window: PageWindow | None = None
-        self.is_requested = bool(flow.result_options.limit) or flow.cursor_position is not None
-        if flow.cursor_position is not None:
-            self._get_window()
-
-    def _get_window(self) -> PageWindow:
-        window = self._window or make_page_window(self._call, self._flow)
-        if window is None:
-            raise InputError(
-                "The cursor belongs to a call of another command, or with other arguments.",
-                code="E1042",
-                field="cursor" if "cursor" not in self._call.tool.param_names else "tooli_cursor",
-                suggestion=Suggestion(
-                    "retry_with_modified_input",
-                    "Repeat the call that returned it, or start again without a cursor.",
-                ),
-            )
-        self._window = window
-        return window
-
-    def open(self, push: Push) -> Push:
-        """Return a function that passes on one page, or `push` if the records are not paged."""
-        return (
-            self._get_window().open(push) if self.is_requested or self._flow.is_streamed else push
-        )
-
-    def finish(self) -> object:
-        """Pass on the records that the window has held back."""
-        return None if self._window is None else self._window.finish()
-
-    def paginate_value(self, value: object) -> Any:
-        """Return the page of a result that is not a stream."""
-        if self.is_opened and self._window is not None:
-            self._window.end()
-            self._call.warnings.extend(self._window.warnings)
-            return value
-        records = as_records(value)
-        is_text = isinstance(value, str)
-        if records is None and not is_text:
-            self._flow.cursor_after = None
-            return value
-        if not self.is_requested and self._flow.tool_page is None:
-            self._unpaged_value = value if is_text else records
-            return value
-        window = self._get_window()
-        if is_text:
-            value = window.remaining_text(value)
-        elif records is not None:
-            window.set_all_records(records)
-            value = window.process_list(records)
-        self._call.warnings.extend(window.warnings)
-        return value
-
-    def cursor_after(self, count: int) -> str | None:
-        """Return the cursor after `count` records; None at the end."""
-        window = self._get_window()
-        if self._unpaged_value is not None:
-            window.use_whole_result(self._unpaged_value)
-            self._unpaged_value = None
-        return window.cursor_after(count)
-
-    def set_meta(self) -> None:
-        """Add the page and the next step to `meta`."""
-        call, flow = self._call, self._flow
-        page: JsonObject = {}
-        if flow.cursor_after is None:
-            call.warnings.append("The result is not a list, so it has no pages.")
-            return
-        if flow.result_options.limit:
-            page["limit"] = flow.result_options.limit
-        cursor = self.cursor_after(self._get_window().count)
-        if cursor is not None:
-            page["next_cursor"] = cursor
-            flow.add_next_steps(call, [next_page_step(call, cursor)])
-        if flow.total is not None:
-            page["total"] = flow.total
-        flow.set_meta(call, page=page)
+def _set_page_meta(call: Call, flow: RecordFlow, window: PageWindow) -> None:
+    """Add the page and the next step to `meta`."""
+    page: JsonObject = {}
+    if flow.cursor_after is None:
+        call.warnings.append("The result is not a list, so it has no pages.")
+        return
+    if flow.result_options.limit:
+        page["limit"] = flow.result_options.limit
+    cursor = window.cursor_after(window.count)
+    if cursor is not None:
+        page["next_cursor"] = cursor
+        flow.add_next_steps(call, [next_page_step(call, cursor)])
+    if flow.total is not None:
+        page["total"] = flow.total
+    flow.set_meta(call, page=page)
 
 
 # ------------------------------------------------------------------ the size limit

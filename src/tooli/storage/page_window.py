@@ -14,7 +14,8 @@ from __future__ import annotations
 
 from tooli.core.call_fingerprint import canonical_bytes, digest
 from tooli.core.record import Record
-from tooli.records.record_flow import RecordProcessor
+from tooli.errors import InputError, Suggestion
+from tooli.records.record_flow import RecordProcessor, as_records
 from tooli.storage.signing import decode_token, encode_token, get_cursor_key
 from tooli.text.json_encoder import encode
 
@@ -92,28 +93,24 @@ def decode_cursor(text: str, key: bytes) -> CursorPosition:
 # ------------------------------------------------------------------ pages
 
 
-def make_page_window(call: Call, flow: RecordFlow) -> PageWindow | None:
-    """Return the window for a call; None if its cursor belongs to another call."""
-    binding = compute_cursor_binding(
-        call.tool.id, canonical_bytes(call, flow.result_options.filter)
-    )
-    if flow.cursor_position is not None and flow.cursor_position.binding != binding:
-        return None
-    return PageWindow(flow, binding, get_cursor_key(owns_process=call.caller.owns_process))
-
-
 class PageWindow(RecordProcessor):
-    """A processor that passes only the records of one page."""
+    """A processor that passes only the records of one page, or all if no page is requested.
 
-    def __init__(self, flow: RecordFlow, binding: bytes, key: bytes) -> None:
+    Most results fit on one page. So what a cursor needs is computed on demand.
+    """
+
+    def __init__(self, call: Call, flow: RecordFlow) -> None:
         self.flow = flow
         self.count = 0  # records that have passed
         self.warnings: list[str] = []
+        self.is_requested = bool(flow.result_options.limit) or flow.cursor_position is not None
         start: CursorPosition | None = flow.cursor_position
-        self._start = start or CursorPosition(binding, 0)
-        self._key = key
+        self._call = call
+        self._start = start or CursorPosition(b"", 0)
+        self._cursor_secrets: tuple[bytes, bytes] | None = None
         self._offset = self._start.position
         self._limit = flow.result_options.limit or -1
+        self._unpaged_value: Any = None  # a whole result, until a cursor is needed
         self._passed_records: list[Any] = []  # for a stream, only the last few
         self._known_total: int | None = None  # the number of all records, if it is known
         self._seen_count = 0
@@ -121,14 +118,61 @@ class PageWindow(RecordProcessor):
         self._nearby_records: list[Any] = []  # records near the position, until it is found
         self._is_exhausted = False  # the last record has passed
         self._text: str | None = None
+        if start is not None and start.binding != self._binding_and_key()[0]:
+            raise InputError(
+                "The cursor belongs to a call of another command, or with other arguments.",
+                code="E1042",
+                field="cursor" if "cursor" not in call.tool.param_names else "tooli_cursor",
+                suggestion=Suggestion(
+                    "retry_with_modified_input",
+                    "Repeat the call that returned it, or start again without a cursor.",
+                ),
+            )
+
+    def _binding_and_key(self) -> tuple[bytes, bytes]:
+        """Return the binding of the call's cursors and the key that signs them."""
+        if self._cursor_secrets is None:
+            call = self._call
+            canonical = canonical_bytes(call, self.flow.result_options.filter)
+            self._cursor_secrets = (
+                compute_cursor_binding(call.tool.id, canonical),
+                get_cursor_key(owns_process=call.caller.owns_process),
+            )
+        return self._cursor_secrets
 
     def open(self, push: Push) -> Push:
+        """Return a function that passes on one page, or `push` if the records are not paged."""
+        if not self._is_paged:
+            return push
+        self._binding_and_key()  # now, because the function may change its arguments
         self._push = push
         return self._accept if self._is_positioned else self._seek
 
+    @property
+    def _is_paged(self) -> bool:
+        return self.is_requested or self.flow.is_streamed
+
     def finish(self) -> object:
+        """Pass on the records that were held back."""
         self._is_exhausted = True
         return None if self._is_positioned else self._reposition()
+
+    def paginate_value(self, value: Any) -> Any:
+        """Return the page of a result that is not a stream, or a stream that has ended."""
+        if self.is_opened and self._is_paged:
+            self.end()
+            return value
+        records = value if isinstance(value, str) else as_records(value)
+        if records is None:
+            self.flow.cursor_after = None
+        elif not self.is_requested and self.flow.tool_page is None:
+            self._unpaged_value = records
+        elif isinstance(records, str):
+            return self.remaining_text(records)
+        else:
+            self.set_all_records(records)
+            return self.process_list(records)
+        return value
 
     def _accept(self, record: object) -> object:
         self.count += 1
@@ -146,15 +190,6 @@ class PageWindow(RecordProcessor):
         self._known_total = len(records)
         source_page = self.flow.tool_page
         self.flow.total = self._known_total if source_page is None else source_page.total
-
-    def use_whole_result(self, value: Any) -> None:
-        """Use a whole result as the page. Afterwards only `cursor_after` may be called."""
-        if isinstance(value, str):
-            self.remaining_text(value)
-            return
-        self._passed_records = value
-        self.count = len(value)
-        self.set_all_records(value)
 
     def end(self) -> None:
         """End the page. If all records have passed, their number is known."""
@@ -223,6 +258,9 @@ class PageWindow(RecordProcessor):
 
     def cursor_after(self, count: int) -> str | None:
         """Return the cursor after some records of this page; None if no records follow."""
+        if self._unpaged_value is not None:
+            self._use_whole_result(self._unpaged_value)
+            self._unpaged_value = None
         position = self._offset + count
         if self._text is not None:
             if position >= len(self._text):
@@ -239,6 +277,14 @@ class PageWindow(RecordProcessor):
             return None
         return self._make_cursor(position, self._last_digests(count), source_cursor)
 
+    def _use_whole_result(self, value: Any) -> None:
+        if isinstance(value, str):
+            self.remaining_text(value)
+            return
+        self._passed_records = value
+        self.count = len(value)
+        self.set_all_records(value)
+
     def _last_digests(self, count: int) -> tuple[bytes, ...]:
         dropped = self.count - len(self._passed_records)
         returned = self._passed_records[: max(0, count - dropped)][-MAX_RECORD_DIGESTS:]
@@ -250,9 +296,8 @@ class PageWindow(RecordProcessor):
     def _make_cursor(
         self, position: int, digests: tuple[bytes, ...], source_cursor: str | None
     ) -> str:
-        return encode_cursor(
-            CursorPosition(self._start.binding, position, digests, source_cursor), self._key
-        )
+        binding, key = self._binding_and_key()
+        return encode_cursor(CursorPosition(binding, position, digests, source_cursor), key)
 
 
 def _digest_record(record: object) -> bytes:
