@@ -10,9 +10,7 @@ import pytest
 import tooli
 
 SOURCE = pathlib.Path(tooli.__file__).parent
-REDACTION_MODULES = {
-    f"tooli.text.{name}" for name in ("credentials", "injection", "redact", "sanitize")
-}
+REDACTION_MODULES = {f"tooli.text.{name}" for name in ("patterns", "redact", "sanitize")}
 ALLOWED = {
     "pipeline/present.py": "the only exit for the output of a call",
     "storage/outcome_codec.py": "stored outcomes: a replay does not know the secrets of the call",
@@ -54,7 +52,7 @@ def test_module_does_not_redact(name: str) -> None:
     [
         "from tooli.text.redact import Redactor",
         "from tooli.text import sanitize",
-        "def f():\n    import tooli.text.credentials",
+        "def f():\n    import tooli.text.patterns",
     ],
 )
 def test_new_sites_are_found(code: str) -> None:

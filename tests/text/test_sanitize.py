@@ -154,8 +154,7 @@ def test_removed_characters(text: str, clean: str, removed: RemovedCounts) -> No
 SANITIZE_PROGRAM = """
 import sys
 from tooli.text.sanitize import sanitize
-from tooli.text.credentials import redact_credentials
-from tooli.text.injection import find_injection
+from tooli.text.patterns import find_injection, redact_credentials
 
 for piece in eval(sys.argv[1]):
     text = piece * (600_000 // len(piece))

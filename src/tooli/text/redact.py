@@ -92,7 +92,7 @@ class Redactor:
         return text
 
     def _redact_strict(self, text: str, shorten_paths: bool) -> str:
-        from tooli.text.credentials import redact_credentials
+        from tooli.text.patterns import redact_credentials
 
         text, names = redact_credentials(text)
         for name in names:
@@ -178,7 +178,7 @@ class Redactor:
 
     def find_injections(self, value: object) -> None:
         """Record the positions of prompt injections."""
-        from tooli.text.injection import MAX_FINDINGS, find_injections
+        from tooli.text.patterns import MAX_FINDINGS, find_injections
 
         if len(self.injections) < MAX_FINDINGS:
             self.injections += find_injections(value, MAX_FINDINGS - len(self.injections))
