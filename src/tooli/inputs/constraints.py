@@ -64,17 +64,11 @@ class IdentifierConstraint(Record):
                 raise ConversionError(
                     f"it contains a control character, {control_char}", code="E1030"
                 )
-            if ".." in text.replace("\\", "/").split("/"):
-                raise ConversionError(
-                    f"{text!r} is not an identifier: it contains '..'", code="E1030"
-                )
-            for char in ("\\", "?", "#"):
-                if char in text:
-                    raise ConversionError(
-                        f"{text!r} is not an identifier: it contains {char!r}", code="E1030"
-                    )
-            if text.strip("/") != text or not text.strip():
-                raise ConversionError(f"{text!r} is not an identifier", code="E1030")
+            parts = text.replace("\\", "/").split("/")
+            forbidden = ".." if ".." in parts else next((c for c in "\\?#" if c in text), None)
+            if forbidden or text.strip("/") != text or not text.strip():
+                reason = f": it contains {forbidden!r}" if forbidden else ""
+                raise ConversionError(f"{text!r} is not an identifier{reason}", code="E1030")
 
 
 Identifier = IdentifierConstraint()

@@ -306,14 +306,11 @@ def _next_link(
 def _write_line(log: int, data: bytes, size: int) -> None:
     """Write a line with one system call; remove the partial line if that fails."""
     try:
-        written = os.write(log, data)
-        if written == len(data):
-            return
+        if os.write(log, data) != len(data):
+            raise OSError(28, "No space left for a whole line")
     except OSError:
         os.ftruncate(log, size)
         raise
-    os.ftruncate(log, size)
-    raise OSError(28, "No space left for a whole line")
 
 
 def _find_oldest_link(path: str, key: bytes) -> ChainLink:
@@ -331,11 +328,8 @@ def _oldest_link_after_rotation(path: str, first: ChainLink, key: bytes) -> Chai
     oldest, following = list_log_files(path)[:2]
     if not (os.path.exists(oldest) and os.path.exists(following)):
         return first
-    file = os.open(oldest, os.O_RDONLY)
-    try:
-        last, _ = _last_line(file, os.fstat(file).st_size, key)
-    finally:
-        os.close(file)
+    with open(oldest, "rb") as file:
+        last, _ = _last_line(file.fileno(), os.fstat(file.fileno()).st_size, key)
     following_link = _read_first_link(following, key)
     is_contiguous = last is not None and following_link == (last[0] + 1, last[1])
     return following_link if is_contiguous and following_link is not None else first
@@ -345,11 +339,8 @@ def _read_first_link(path: str, key: bytes) -> ChainLink | None:
     """Return the number of a file's first line, and the sum of the line before it."""
     from json import loads  # slow to import, and rarely needed
 
-    file = os.open(path, os.O_RDONLY)
-    try:
-        lines = read_at(file, 2 * MAX_LINE_BYTES, 0).split(b"\n")
-    finally:
-        os.close(file)
+    with open(path, "rb") as file:
+        lines = file.read(2 * MAX_LINE_BYTES).split(b"\n")
     for line in lines:
         found = verify_line(line, key)
         if found is not None:

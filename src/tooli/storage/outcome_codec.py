@@ -8,13 +8,12 @@ outcome is stored, because a replay does not know them.
 
 from __future__ import annotations
 
-import sys
 from binascii import a2b_base64, b2a_base64
 from types import GenericAlias
 
 from tooli.core.call import Failed, Ok
 from tooli.core.record import Record
-from tooli.core.result_types import Content, Next, Page
+from tooli.core.result_types import Content, Next, Page, is_content
 from tooli.core.tool import MISSING
 from tooli.errors import Suggestion, ToolError, error_class_for
 from tooli.schema.tool_reader import return_annotation
@@ -154,7 +153,7 @@ def _encode_value(value: Any, warnings: list[str]) -> tuple[Any, JsonObject]:
             for step in value.steps
         ]
         return value, {"next": {"result": result, "steps": steps}}
-    if _is_content(value):
+    if is_content(value):
         listed = kind in (list, tuple)
         blocks = [_encode_content(item) for item in (value if listed else (value,))]
         return value, {"shown": blocks, "listed": listed}
@@ -188,11 +187,6 @@ def _decode_value(payload: JsonObject) -> Any:
         items = [_decode_content(block) for block in payload["shown"]]
         return items if payload["listed"] else items[0]
     return payload["value"]
-
-
-def _is_content(value: object) -> bool:
-    content_module = sys.modules.get("tooli.core.result_types")
-    return content_module is not None and content_module.is_content(value)
 
 
 def _encode_content(item: object) -> JsonObject:
