@@ -10,6 +10,7 @@ import os
 
 from tooli.core.record import Record
 from tooli.errors import DefinitionError, did_you_mean
+from tooli.text.jsonable import is_list, is_set
 
 TYPE_CHECKING = False
 
@@ -121,7 +122,7 @@ def is_under_any(path: str, roots: tuple[str, ...] | None) -> bool:
 
 def capabilities_problem(value: object) -> str | None:
     """Return what is wrong with a value of `capabilities=`, or None."""
-    if not _is_collection(value):
+    if not (is_list(value) or is_set(value)):
         return "must be a list of capabilities, such as ['fs:read:./data']"
     for capability in value:
         problem = capability_problem(capability)
@@ -132,10 +133,6 @@ def capabilities_problem(value: object) -> str | None:
     if "none" in value and len(value) > 1:
         return "'none' cannot be combined with other capabilities"
     return None
-
-
-def _is_collection(value: object) -> TypeIs[Collection[object]]:
-    return isinstance(value, (list, tuple, set, frozenset))
 
 
 _CAPABILITY_AREAS = {

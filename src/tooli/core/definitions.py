@@ -18,12 +18,12 @@ from tooli.core.tool import (
     is_rate_limit,
 )
 from tooli.errors import DefinitionError, calling_location, check_keywords, did_you_mean
-from tooli.text.jsonable import is_list
+from tooli.text.jsonable import is_list, is_set
 
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Mapping
+    from collections.abc import Callable, Mapping
     from typing import TypeAlias
 
     from typing_extensions import TypeIs
@@ -100,7 +100,7 @@ def text_problem(value: object) -> str | None:
 
 def auth_problem(value: object) -> str | None:
     """Return what is wrong with a value of `auth=`, or None."""
-    if _is_collection(value) and all([isinstance(scope, str) and scope for scope in value]):
+    if (is_list(value) or is_set(value)) and all([isinstance(s, str) and s for s in value]):
         return None
     return "must be a list of scopes, such as ['files:write']"
 
@@ -150,23 +150,19 @@ def _error_codes_problem(value: object) -> str | None:
     return None
 
 
-def _is_collection(value: object) -> TypeIs[Collection[object]]:
-    return isinstance(value, (list, tuple, set, frozenset))
-
-
 def _is_mapping(value: object) -> TypeIs[Mapping[object, object]]:
     return hasattr(value, "keys") and hasattr(value, "__getitem__")
 
 
-def _require(is_valid: Callable[[object], bool], expected: str) -> Validator:
-    """Return a validator for values that have one condition."""
+def require(is_valid: Callable[[object], bool], expected: str) -> Validator:
+    """Return a validator for values that must fulfil one condition."""
     return lambda value: None if is_valid(value) else f"must be {expected}"
 
 
-_bool_problem = _require(lambda value: isinstance(value, bool), "True or False")
+_bool_problem = require(lambda value: isinstance(value, bool), "True or False")
 
 _VALIDATORS: dict[str, Validator] = {
-    "annotations": _require(
+    "annotations": require(
         lambda value: isinstance(value, Behavior),
         "ReadOnly, Idempotent, Destructive, OpenWorld or several joined by `|`",
     ),
@@ -174,21 +170,21 @@ _VALIDATORS: dict[str, Validator] = {
     "auth": auth_problem,
     "requires_approval": _bool_problem,
     "human_in_the_loop": _bool_problem,
-    "danger_level": _require(
+    "danger_level": require(
         lambda value: value in DANGER_LEVELS, f"one of {', '.join(DANGER_LEVELS)}"
     ),
     "agent_auto_confirm": _bool_problem,
-    "isolation": _require(lambda value: value == "required", "'required' or left out"),
-    "timeout": _require(
+    "isolation": require(lambda value: value == "required", "'required' or left out"),
+    "timeout": require(
         lambda value: isinstance(value, (int, float)) and value is not True and value > 0,
         "a number of seconds above 0",
     ),
-    "rate_limit": _require(is_rate_limit, RATE_LIMIT_FORMAT),
-    "paginated": _require(
+    "rate_limit": require(is_rate_limit, RATE_LIMIT_FORMAT),
+    "paginated": require(
         lambda value: isinstance(value, int) and value >= 0,
         "True or the number of records on a page",
     ),
-    "max_tokens": _require(
+    "max_tokens": require(
         lambda value: isinstance(value, int) and value is not True and value >= 1,
         "a whole number of tokens, at least 1",
     ),
@@ -202,8 +198,8 @@ _VALIDATORS: dict[str, Validator] = {
     "always_visible": _bool_problem,
     "version": text_problem,
     "native": _bool_problem,
-    "input_model": _require(lambda value: isinstance(value, type), "a pydantic model class"),
-    "input_schema": _require(_is_mapping, "a JSON Schema in a dict"),
+    "input_model": require(lambda value: isinstance(value, type), "a pydantic model class"),
+    "input_schema": require(_is_mapping, "a JSON Schema in a dict"),
     "resource": text_problem,
 }
 

@@ -16,7 +16,7 @@ they are used.
 from __future__ import annotations
 
 from tooli.core.declared_capabilities import apply_app_permissions
-from tooli.core.definitions import auth_problem, shorten, text_problem
+from tooli.core.definitions import auth_problem, require, shorten, text_problem
 from tooli.core.tool import (
     GUARD_KEYWORDS,
     Behavior,
@@ -278,21 +278,15 @@ def _complete_problem(value: object) -> str | None:
     return None
 
 
-def _size_problem(value: object) -> str | None:
-    is_size = isinstance(value, int) and not isinstance(value, bool) and value >= 0
-    return None if is_size else "must be a number of bytes"
-
-
-def _resource_annotations_problem(value: object) -> str | None:
-    return None if is_object(value) else "must be a dict, such as {'audience': ['user']}"
-
-
 _VALIDATORS: dict[str, Callable[[object], str | None]] = {
     **dict.fromkeys(("title", "description", "name", "mime_type"), text_problem),
     "auth": auth_problem,
     "complete": _complete_problem,
-    "size": _size_problem,
-    "annotations": _resource_annotations_problem,
+    "size": require(
+        lambda value: isinstance(value, int) and not isinstance(value, bool) and value >= 0,
+        "a number of bytes",
+    ),
+    "annotations": require(is_object, "a dict, such as {'audience': ['user']}"),
 }
 
 
