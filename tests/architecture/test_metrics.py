@@ -45,7 +45,7 @@ LAZY = {
     ),
     "calls with a timeout, an approval, a token or a handle": (
         *("execution.monitor.monitored_runner", "execution.process_runner", "execution.worker"),
-        *("execution.sandbox.sandbox_runner", "stages.approval", "stages.auth", "stages.timeout"),
+        *("stages.approval", "stages.auth", "stages.timeout"),
         *("inputs.formats", "inputs.secret", "inputs.source"),
         *("storage.idempotency_sqlite", "storage.outcome_codec", "packaging"),
     ),
