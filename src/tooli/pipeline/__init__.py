@@ -16,6 +16,7 @@ import sys
 from _operator import attrgetter
 
 from tooli.core._hot_tables import AGENT_SESSION_VARIABLES
+from tooli.core.record import Record
 
 TYPE_CHECKING = False
 
@@ -223,33 +224,21 @@ CONFINEMENT_STAGES = ("capabilities", "isolation", "timeout")
 """The stages that confine the function while it runs."""
 
 
-class StageContext:
+class StageContext(Record):
     """The facts about a call that decide which stages apply to it.
 
     `failure_history` is the failure history of the server that received the call. It is None for
     a call that no server received.
     """
 
-    __slots__ = ("approved", "caller", "failure_history", "find_tool", "options", "state", "tool")
+    tool: Tool
+    options: Options
+    state: AppState
+    caller: Caller
+    find_tool: Callable[[str], Tool | None]
+    approved: bool = False
+    failure_history: MemoryFailureHistory | None = None
     is_any_call = True  # the condition of a stage with an empty `when`
-
-    def __init__(
-        self,
-        tool: Tool,
-        options: Options,
-        state: AppState,
-        caller: Caller,
-        find_tool: Callable[[str], Tool | None],
-        approved: bool = False,
-        failure_history: MemoryFailureHistory | None = None,
-    ) -> None:
-        self.tool = tool
-        self.options = options
-        self.state = state
-        self.caller = caller
-        self.find_tool = find_tool
-        self.approved = approved
-        self.failure_history = failure_history
 
     @property
     def is_strict(self) -> bool:
