@@ -132,26 +132,27 @@ def _parse_content(source: Input, annotation: object) -> Any:
     if is_collection and kind != "json":
         if kind == "jsonl" and not _is_jsonl(source):
             try:  # it may be one object on several lines, or one object per line
-                return _parse_json(source)
+                return _parse_json(source, source.read_text())
             except FormatError:
                 pass
         return list(_iter_rows(source, getattr(annotation, "__args__", (dict,))[0]))
-    return _parse_json(source)
+    return _parse_json(source, source.read_text())
 
 
 def _is_jsonl(source: Input) -> bool:
     return source.format == "jsonl" or source.source.lower().endswith((".jsonl", ".ndjson"))
 
 
-def _parse_json(source: Input) -> Any:
+def _parse_json(source: Input, text: str | bytes, line: int | None = None) -> Any:
+    """Parse a JSON text. `line` is its line number, if it is one line of the input."""
     try:
-        return json.loads(source.read_text())
+        return json.loads(text)
     except json.JSONDecodeError as failure:
         raise build_format_error(
-            source, f"not valid JSON: {failure.msg}", failure.lineno, failure.colno
+            source, f"not valid JSON: {failure.msg}", line or failure.lineno, failure.colno
         ) from None
     except RecursionError:
-        raise build_format_error(source, "the JSON is nested too deeply") from None
+        raise build_format_error(source, "the JSON is nested too deeply", line) from None
 
 
 def _parse_yaml(source: Input) -> Any:
@@ -367,22 +368,11 @@ def _optional_fields(item: object) -> frozenset[str]:
 
 
 def _iter_json_lines(source: Input, file: BufferedReader, check: RowValidator) -> Iterator[Any]:
-    first = True
     for number, line in enumerate(file, 1):
-        if first and line[:3] == b"\xef\xbb\xbf":
-            line = line[3:]
-        first = False
-        if line.isspace():
-            continue
-        try:
-            row = json.loads(line)
-        except json.JSONDecodeError as failure:
-            raise build_format_error(
-                source, f"not valid JSON: {failure.msg}", number, failure.colno
-            ) from None
-        except RecursionError:
-            raise build_format_error(source, "the JSON is nested too deeply", number) from None
-        yield check(row, number)
+        if number == 1:
+            line = line.removeprefix(b"\xef\xbb\xbf")
+        if not line.isspace():
+            yield check(_parse_json(source, line, number), number)
 
 
 def _iter_json_array(source: Input, file: BufferedReader, check: RowValidator) -> Iterator[Any]:
@@ -418,7 +408,6 @@ class _JsonArrayReader:
         self._source = source
         self._file = file
         self._decode = json.JSONDecoder().raw_decode
-        self._decode_error = json.JSONDecodeError
         self._line_count = 1
         self._counted = 0  # position up to which lines are counted
         self._size = _CHUNK_BYTES
@@ -458,7 +447,7 @@ class _JsonArrayReader:
                 if end < len(self.text):  # a number may continue in the next chunk
                     self.position = end
                     return value
-            except self._decode_error as error:
+            except json.JSONDecodeError as error:
                 failure, problem = error, error.msg
                 line = self.line_number() + self.text.count("\n", self.position, error.pos)
             except RecursionError:

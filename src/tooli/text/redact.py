@@ -129,27 +129,22 @@ class Redactor:
 
         A suggested command that was changed gets the applicability "has_placeholders".
         """
-        fields_out = self.redact_value(
-            {name: item for name, item in fields.items() if name != "suggestion"}
-        )
-        suggestion: Any = fields.get("suggestion")
-        if not is_object(suggestion):
-            return (
-                fields_out
-                if suggestion is None
-                else {**fields_out, "suggestion": self.redact_value(suggestion)}
-            )
+        return {
+            name: self._redact_suggestion(item)
+            if name == "suggestion" and is_object(item)
+            else self.redact_value(item)
+            for name, item in fields.items()
+            if name != "suggestion" or item is not None
+        }
+
+    def _redact_suggestion(self, suggestion: JsonObject) -> JsonObject:
         redacted = {
             name: self.redact_value(item, shorten_paths=name not in _RUNNABLE_FIELDS)
             for name, item in suggestion.items()
         }
         if redacted.get("argv") != suggestion.get("argv") and "applicability" in redacted:
             redacted["applicability"] = "has_placeholders"
-        return {
-            name: redacted if name == "suggestion" else fields_out[name]
-            for name in fields
-            if name == "suggestion" or name in fields_out
-        }
+        return redacted
 
     def redact_json(self, text: str, part: str, has_injection: bool) -> Any:
         """Parse a JSON text and return the redacted value.
