@@ -54,8 +54,8 @@ class UnreadableConfig(ValueError):  # noqa: N818
 class NeedsYamlLibrary(Exception):  # noqa: N818
     """A file uses YAML syntax that `read_plain_yaml` does not support."""
 
-    def __init__(self, line: int, syntax: str) -> None:
-        super().__init__(syntax)
+    def __init__(self, line: int) -> None:
+        super().__init__(line)
         self.line = line
 
 
@@ -208,7 +208,7 @@ def read_plain_yaml(text: str) -> ConfigSection:
     lines = list(_content_lines(text))
     section, rest = _parse_section(lines, 0, lines[0][1] if lines else 0, 0)
     if rest < len(lines):
-        raise NeedsYamlLibrary(lines[rest][0], "an indentation that matches no section")
+        raise NeedsYamlLibrary(lines[rest][0])
     return section
 
 
@@ -219,7 +219,7 @@ def _content_lines(text: str) -> Iterator[tuple[int, int, str]]:
         if not content or content[0] == "#" or (number == 1 and content == "---"):
             continue
         if not content.isprintable():
-            raise NeedsYamlLibrary(number, "a tab or another control character")
+            raise NeedsYamlLibrary(number)
         yield number, len(line) - len(line.lstrip(" ")), content
 
 
@@ -238,7 +238,7 @@ def _parse_section(
         i += 1
         if i < len(lines) and lines[i][1] > indent:
             if value is not None:
-                raise NeedsYamlLibrary(lines[i][0], "a value of several lines")
+                raise NeedsYamlLibrary(lines[i][0])
             if depth >= _MAX_DEPTH:
                 raise UnreadableConfig(number, "the sections are nested too deeply")
             entries[name], i = _parse_section(lines, i, lines[i][1], depth + 1)
@@ -252,10 +252,9 @@ def _parse_pair(content: str, number: int) -> tuple[str, RawSetting | None]:
     name, colon, rest = content.partition(":")
     bare = name[1:-1] if len(name) > 2 and name[0] == name[-1] and name[0] in "\"'" else name
     simple = bare.replace("-", "").replace("_", "").replace(".", "")
-    if not colon or not (simple.isascii() and simple.isalnum()) or bare[0] in "-.":
-        raise NeedsYamlLibrary(number, f"{content[:40]!r}")
-    if rest and rest[0] != " ":
-        raise NeedsYamlLibrary(number, f"{content[:40]!r}")
+    is_name = simple.isascii() and simple.isalnum() and bare[0] not in "-."
+    if not colon or not is_name or rest[:1] not in ("", " "):
+        raise NeedsYamlLibrary(number)
     rest = rest.strip(" ")
     if not rest or rest[0] == "#":
         return bare, None
@@ -268,7 +267,7 @@ def _parse_value(rest: str, number: int) -> RawSetting:
     text = rest.partition(" #")[0].rstrip(" ")
     has_indicator = text[0] in "[]{},&*!|>%@`?:=<" or (text[0] == "-" and not text[1:2].isdigit())
     if has_indicator or ": " in text or text[-1] == ":":
-        raise NeedsYamlLibrary(number, f"the value {text[:40]!r}")
+        raise NeedsYamlLibrary(number)
     return RawSetting(text, number)
 
 
@@ -277,7 +276,7 @@ def _parse_quoted(rest: str, number: int) -> RawSetting:
     end = rest.find(quote, 1)
     after = rest[end + 1 :]
     if end < 0 or "\\" in rest[:end] or (after and after[:2] != " #" and after.strip(" ")):
-        raise NeedsYamlLibrary(number, f"the value {rest[:40]!r}")
+        raise NeedsYamlLibrary(number)
     return RawSetting(rest[1:end], number, "text")
 
 
