@@ -28,14 +28,7 @@ _KEYWORDS = frozenset(
 """Words that are not strings in some version of YAML, in lower case."""
 _PLAIN = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-./ ")
 """Characters of a string that needs no quotes, if it starts with a letter."""
-_ESCAPES = {
-    '"': '\\"',
-    "\\": "\\\\",
-    "\n": "\\n",
-    "\t": "\\t",
-    "\r": "\\r",
-    "\x00": "\\0",
-}
+_ESCAPES = {'"': '\\"', "\\": "\\\\", "\x00": "\\0"}
 _MAX_SIMPLE_KEY_CHARS = 1000
 """Maximum length of a key before its colon. Readers accept 1024; a longer key needs `? `."""
 
@@ -133,12 +126,7 @@ def _is_printable(text: str) -> bool:
 
 def _escape(char: str) -> str:
     """Return a character as it is if it is printable, otherwise as an escape."""
-    if _is_printable(char):
-        return char
-    code = ord(char)
-    if code < 0x100:
-        return f"\\x{code:02x}"
-    return f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
+    return char if _is_printable(char) else char.encode("unicode_escape").decode()
 
 
 def _float(number: float) -> str:
