@@ -18,6 +18,7 @@ from typing_extensions import NotRequired, TypedDict
 
 from tooli import Detail, NotFoundError, Tooli
 from tooli.cli.tables import HEADER_SAMPLE_SIZE, TableWriter, has_fixed_fields
+from tooli.core.call import Call, Caller
 from tooli.testing import invoke
 
 if TYPE_CHECKING:
@@ -31,11 +32,16 @@ ROWS = st.lists(st.lists(TEXTS, min_size=3, max_size=3), min_size=1, max_size=4)
 MARKDOWN = MarkdownIt("commonmark").enable(["table", "strikethrough"])
 
 
+def call_of(tool: Any) -> Call:
+    return Call(tool, {}, Caller("cli"), [])
+
+
 def write(form: str, value: Any) -> str:
     tool = Tooli("x")
     tool.command("none")(lambda: None)
     end = "\r\n" if form == "csv" else "\n"
-    return "".join([line + end for line in TableWriter(form, tool.find("none"), []).lines(value)])
+    table = TableWriter(form, call_of(tool.find("none")))
+    return "".join([line + end for line in table.lines(value)])
 
 
 def named(rows: list[list[str]]) -> list[dict[str, str]]:
@@ -192,7 +198,7 @@ def tool_of(annotation: Any) -> Any:
 def test_fields_of_a_record_type(item: Any, steady: bool, head: str) -> None:
     tool = tool_of(list[item])
     assert has_fixed_fields(tool) is steady
-    assert list(TableWriter("csv", tool, []).lines([])) == ([head] if head else [])
+    assert list(TableWriter("csv", call_of(tool)).lines([])) == ([head] if head else [])
 
 
 def test_header_of_fixed_fields_needs_one_record() -> None:
@@ -203,19 +209,18 @@ def test_header_of_fixed_fields_needs_one_record() -> None:
             taken.append(i)
             yield {"path": "x", "size": i}
 
-    warnings: list[str] = []
-    lines = TableWriter("csv", tool_of(list[Steady]), warnings).stream(items())
+    lines = TableWriter("csv", call_of(tool_of(list[Steady]))).stream(items())
     assert [next(lines), next(lines), taken] == ["path,size", "x,0", [0]]
     assert [next(lines), taken] == ["x,1", [0, 1]]
 
 
 def test_header_of_other_records_needs_a_sample() -> None:
     items = [{"a": i} for i in range(HEADER_SAMPLE_SIZE - 1)]
-    warnings: list[str] = []
-    table = TableWriter("csv", tool_of(list[dict]), warnings)
+    call = call_of(tool_of(list[dict]))
+    table = TableWriter("csv", call)
     lines = list(table.stream(iter([*items, {"b": 1}, {"a": 1, "c": 2}])))
     assert (lines[0], lines[-2], lines[-1]) == ("a,b", ",1", "1,")
-    assert warnings == ["the table has no column for c"]
+    assert call.warnings == ["the table has no column for c"]
 
 
 # ------------------------------------------------------------------ as an answer

@@ -42,45 +42,37 @@ HEADER_SAMPLE_SIZE = 1000
 """Records of a stream that are read before its header is written."""
 
 
-def csv_writer(call: Call) -> TableLines:
+def csv_writer(call: Call) -> TableWriter:
     """Return the writer of mode `csv` for a call."""
-    return TableLines("csv", call, b"\r")
+    return TableWriter("csv", call)
 
 
-def markdown_writer(call: Call) -> TableLines:
+def markdown_writer(call: Call) -> TableWriter:
     """Return the writer of mode `md` for a call."""
-    return TableLines("md", call, b"")
-
-
-class TableLines:
-    """The redacted lines of a table in bytes, as `core.output_modes` expects them."""
-
-    def __init__(self, form: str, call: Call, end: bytes) -> None:
-        self._call = call
-        self._end = end
-        self._table = TableWriter(form, call.tool, call.warnings, call.options.concise)
-
-    def items(self, items: Iterator[object]) -> Iterator[bytes]:
-        """Return the lines of a stream of records."""
-        redact = ItemPresenter(self._call).value
-        return self._encode(self._table.stream(map(redact, items)))
-
-    def value(self, value: object) -> Iterator[bytes]:
-        """Return the lines of a whole result."""
-        return self._encode(self._table.lines(ItemPresenter(self._call).value(value)))
-
-    def _encode(self, lines: Iterator[str]) -> Iterator[bytes]:
-        return (line.encode() + self._end for line in lines)
+    return TableWriter("md", call)
 
 
 class TableWriter:
-    """Formats records as the lines of a table, in `csv` or `md`."""
+    """Formats the records of a call as the lines of a table, in `csv` or `md`.
 
-    def __init__(self, form: str, tool: Tool, warnings: list[str], concise: bool = False) -> None:
+    `items` and `value` return redacted lines in bytes, as `core.output_modes` expects them.
+    """
+
+    def __init__(self, form: str, call: Call) -> None:
         self._markdown = form == "md"
-        self._tool = tool
-        self._warnings = warnings
-        self._concise = concise
+        self._call = call
+
+    def items(self, items: Iterator[object]) -> Iterator[bytes]:
+        """Return the lines of a stream of records."""
+        return self._encode(self.stream(map(ItemPresenter(self._call).value, items)))
+
+    def value(self, value: object) -> Iterator[bytes]:
+        """Return the lines of a whole result."""
+        return self._encode(self.lines(ItemPresenter(self._call).value(value)))
+
+    def _encode(self, lines: Iterator[str]) -> Iterator[bytes]:
+        end = b"" if self._markdown else b"\r"
+        return (line.encode() + end for line in lines)
 
     def lines(self, value: object) -> Iterator[str]:
         """Return the lines of a value of JSON types."""
@@ -97,8 +89,9 @@ class TableWriter:
     def stream(self, items: Iterator[object]) -> Iterator[str]:
         """Return the lines of a stream; the header is made from its first items."""
         sample: list[object] = []
+        size = 1 if has_fixed_fields(self._call.tool) else HEADER_SAMPLE_SIZE
         try:
-            for item in islice(items, 1 if has_fixed_fields(self._tool) else HEADER_SAMPLE_SIZE):
+            for item in islice(items, size):
                 sample.append(item)  # noqa: PERF402  one by one, so that an interrupt loses none
         except BaseException:  # an interrupt: the items before it are still written
             if sample:
@@ -112,7 +105,8 @@ class TableWriter:
         for record in map(_as_record, sample):
             if not record.keys() <= columns.keys():
                 columns.update(dict.fromkeys(record))
-        head = tuple(columns) if sample else record_fields(self._tool, self._concise)
+        call = self._call
+        head = tuple(columns) if sample else record_fields(call.tool, call.options.concise)
 
         def rows() -> Iterator[list[object]]:
             for record in map(_as_record, chain(sample, rest)):
@@ -137,8 +131,8 @@ class TableWriter:
         return ",".join([_csv_cell(value) for value in values]) or '""'
 
     def _warn(self, text: str) -> None:
-        if text not in self._warnings:
-            self._warnings.append(text)
+        if text not in self._call.warnings:
+            self._call.warnings.append(text)
 
 
 def _as_record(item: object) -> dict[str, object]:
