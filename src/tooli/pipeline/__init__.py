@@ -1,7 +1,7 @@
 """The table of stages, and the choice of those that apply to a call.
 
 Every call passes the stages of `STAGES` that apply to it, outermost first. To add a stage, write
-one file in `tooli/stages` and add one row here. Nothing else decides which stages run: a call
+a function in `tooli/stages` and add one row here. Nothing else decides which stages run: a call
 takes the fast path (`ONLY_BIND`) exactly when no condition in the table holds for it.
 
 The table is in this file because every call loads the package anyway, and one more file would add
