@@ -290,7 +290,7 @@ class CompletionRequest(McpRequest):
 def _make_completion_tool(target_tool: Tool, completer: Completer) -> Tool:
     """Return a tool that completes an argument, with the access rules and limits of its target."""
 
-    def complete(argument: str, value: str, given_arguments: dict[str, str]) -> Any:
+    def complete(argument: str, value: str, given_arguments: dict[str, str]) -> object:
         found = completion_candidates(
             target_tool.param(argument), completer, value, given_arguments
         )
@@ -304,7 +304,9 @@ def _make_completion_tool(target_tool: Tool, completer: Completer) -> Tool:
     async def complete_async(
         argument: str, value: str, given_arguments: dict[str, str]
     ) -> list[str]:
-        return await complete(argument, value, given_arguments)
+        param = target_tool.param(argument)
+        found = completion_candidates(param, completer, value, given_arguments)
+        return await filter_async(found, value)
 
     tool = read_tool(
         complete_async if callable(completer) and is_async(completer) else complete,
