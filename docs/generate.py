@@ -2,7 +2,7 @@
 
 - `src/tooli/core/_hot_tables.py` and the tables between markers in the documents come from tables
   in the source (docs/hot_tables.py, docs/tables.py).
-- The console blocks of the documents in `EXAMPLE_PAGES` are run, and their output is replaced.
+- The commands in console blocks are run, and the output in the blocks is replaced.
 - docs/evasions.md comes from attempts that are made while it is written (Linux only; it takes a
   minute).
 
@@ -23,20 +23,13 @@ from docs.transcript import run_examples
 
 ROOT = Path(__file__).resolve().parent.parent
 HOT_TABLES = ROOT / "src" / "tooli" / "core" / "_hot_tables.py"
-_PAGES_WITH_EXAMPLES = (
-    *(
-        "tutorial.md",
-        "commands.md",
-        "typer.md",
-        "serving.md",
-        "installing.md",
-        "output.md",
-        "inputs.md",
-    ),
-    *("filtering-and-paging.md", "timeouts.md", "plans.md", "auth.md", "stages.md"),
-    *("safety.md", "errors.md", "configuration.md", "callers.md", "idempotency.md"),
-)
-EXAMPLE_PAGES = (ROOT / "README.md", *[ROOT / "docs" / name for name in _PAGES_WITH_EXAMPLES])
+SKIPPED_PAGE = "isolation.md"  # its output depends on the kernel
+EXAMPLE_PAGES = [
+    page
+    for page in (ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")))
+    if "```console" in page.read_text(encoding="utf-8") and page.name != SKIPPED_PAGE
+]
+"""The documents with commands whose output is generated."""
 
 
 def main() -> int:

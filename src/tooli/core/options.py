@@ -322,7 +322,7 @@ OPTIONS: tuple[Option, ...] = (
         "null",
         "flag",
         "input",
-        "Read the values of the last argument from stdin, terminated by NUL",
+        "Read the values of the list argument from stdin, terminated by NUL",
         target="options",
         field="nul",
         page="inputs.md",
