@@ -120,18 +120,18 @@ class Tooli(_TyperPlaceholder):
         framework_help: bool = True,
         defer_loading: bool = False,
         sections: Mapping[str, str] | None = None,
-        **settings: Unpack[AppOptions],
+        **kwargs: Unpack[AppOptions],
     ) -> None:
-        if not settings.keys() <= TYPER_APP_KEYWORDS:
+        if not kwargs.keys() <= TYPER_APP_KEYWORDS:
             own_keywords = Tooli.__init__.__kwdefaults__ or ()
-            _check_keywords("Tooli", settings, TYPER_APP_KEYWORDS.union(own_keywords))
+            _check_keywords("Tooli", kwargs, TYPER_APP_KEYWORDS.union(own_keywords))
         check_choice("security_policy", security_policy, _SECURITY_POLICIES)
         if default_output != "auto":
             from tooli.core.output_modes import OUTPUT_MODES
 
             check_choice("default_output", default_output, OUTPUT_MODES)
         check_choice("mcp_transport", mcp_transport, ("stdio", "http", "sse"))
-        typer_kwargs: TyperKwargs = {**settings}
+        typer_kwargs: TyperKwargs = {**kwargs}
         if description is not None:
             typer_kwargs.setdefault("help", description)
         if name is not None:
@@ -140,7 +140,7 @@ class Tooli(_TyperPlaceholder):
         state = AppState(name or default_app_name(module_globals), typer_kwargs)
         state.module_globals = module_globals
         state.sections = sections or {}
-        state.description = description if description is not None else settings.get("help")
+        state.description = description if description is not None else kwargs.get("help")
         state.version = version
         state.default_output = default_output
         state.mcp_transport = mcp_transport

@@ -1,7 +1,8 @@
-"""Helpers that read a function or one parameter, and types of parameters."""
+"""Helpers that read a function or one parameter, and types for parameters."""
 
 from __future__ import annotations
 
+import dataclasses
 import enum
 from typing import Any
 
@@ -26,6 +27,15 @@ class Size(pydantic.BaseModel):
     width: int
 
 
+class User(pydantic.BaseModel):
+    name: str
+
+
+@dataclasses.dataclass
+class Point:
+    x: int
+
+
 def param(annotation: Any, default: Any = MISSING) -> Param:
     """Return a parameter with an annotation."""
     return read_param("x", annotation, default)
@@ -36,12 +46,13 @@ def value(annotation: Any, given: Any) -> Any:
     return convert_argument(param(annotation), given)
 
 
-def read(fn: Any, **settings: Any) -> Tool:
-    return read_tool(fn, app="app", path=("tool",), kwargs=settings, version="1.0")
+def read(fn: Any, **kwargs: Any) -> Tool:
+    """Return the Tool of a function that is registered with these keywords."""
+    return read_tool(fn, app="app", path=("tool",), kwargs=kwargs, version="1.0")
 
 
 def read_one(annotation: Any = MISSING, default: Any = MISSING) -> Param:
-    """The Param of a function with just this parameter, called `the_name`."""
+    """Return the Param of a function with one parameter, called `the_name`."""
     fn = (lambda the_name: None) if default is MISSING else (lambda the_name=default: None)
     if annotation is not MISSING:
         fn.__annotations__["the_name"] = annotation

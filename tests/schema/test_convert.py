@@ -22,13 +22,13 @@ from tooli.schema.convert import (
 )
 
 
-def words(annotation: Any, *texts: str) -> Any:
+def convert(annotation: Any, *texts: str) -> Any:
     return convert_unambiguous_text(param(annotation), RawText(texts))
 
 
-class TestWords:
+class TestText:
     @pytest.mark.parametrize(
-        ("annotation", "texts", "wanted"),
+        ("annotation", "texts", "expected"),
         [
             (str, ["a"], "a"),
             (str, ["ü"], "ü"),
@@ -56,10 +56,10 @@ class TestWords:
         ],
         ids=shown,
     )
-    def test_clear(self, annotation, texts, wanted) -> None:
-        found = words(annotation, *texts)
-        assert found == wanted
-        assert type(found) is type(wanted)
+    def test_unambiguous_text_is_converted(self, annotation, texts, expected) -> None:
+        found = convert(annotation, *texts)
+        assert found == expected
+        assert type(found) is type(expected)
 
     @pytest.mark.parametrize(
         ("annotation", "text"),
@@ -72,12 +72,12 @@ class TestWords:
             (typer.FileText, "x"),
         ],
     )
-    def test_doubtful(self, annotation, text) -> None:
+    def test_ambiguous_text_needs_a_fallback(self, annotation, text) -> None:
         with pytest.raises(NeedsFallback):
-            words(annotation, text)
+            convert(annotation, text)
 
     @pytest.mark.parametrize(
-        ("annotation", "text", "message", "meant"),
+        ("annotation", "text", "message", "suggested"),
         [
             (int, "abc", "'abc' is not a valid integer", None),
             (float, "abc", "'abc' is not a valid number", None),
@@ -87,40 +87,40 @@ class TestWords:
             (Annotated[int, Argument(max=3)], "5", "more than 3", 3),
         ],
     )
-    def test_wrong(self, annotation, text, message, meant) -> None:
+    def test_invalid_text_is_rejected(self, annotation, text, message, suggested) -> None:
         with pytest.raises(ConversionError, match=message) as caught:
-            words(annotation, text)
-        assert caught.value.suggested_value == meant
+            convert(annotation, text)
+        assert caught.value.suggested_value == suggested
 
-    def test_case_may_not_matter(self) -> None:
+    def test_case_insensitive_choice(self) -> None:
         annotation = Annotated[Colour, Option(case_sensitive=False)]
-        assert words(annotation, "RED") is Colour.RED
+        assert convert(annotation, "RED") is Colour.RED
         with pytest.raises(ConversionError):
-            words(Colour, "RED")
+            convert(Colour, "RED")
 
-    def test_clamped(self) -> None:
+    def test_number_is_clamped(self) -> None:
         annotation = Annotated[int, Argument(min=3, max=9, clamp=True)]
-        assert [words(annotation, text) for text in ("1", "5", "50")] == [3, 5, 9]
+        assert [convert(annotation, text) for text in ("1", "5", "50")] == [3, 5, 9]
 
 
-class Alike(enum.Enum):
+class EqualText(enum.Enum):
     NUMBER = 1
     WORD = "1"
 
 
 def test_enum_values_with_equal_text_need_a_fallback() -> None:
     with pytest.raises(NeedsFallback):
-        words(Alike, "1")
+        convert(EqualText, "1")
 
 
 def test_bound_of_another_type_needs_a_fallback() -> None:
     with pytest.raises(NeedsFallback):
-        words(Annotated[int, Argument(min=1.5)], "2")
+        convert(Annotated[int, Argument(min=1.5)], "2")
 
 
 class TestPaths:
-    def check(self, path, **settings) -> Any:
-        return value(Annotated[pathlib.Path, Option(**settings)], path)
+    def check(self, path, **kwargs) -> Any:
+        return value(Annotated[pathlib.Path, Option(**kwargs)], path)
 
     def test_must_exist(self, tmp_path) -> None:
         assert self.check(tmp_path, exists=True) == tmp_path
@@ -128,7 +128,7 @@ class TestPaths:
             self.check(tmp_path / "no", exists=True)
         assert self.check(tmp_path / "no") == tmp_path / "no"
 
-    def test_a_name_that_cannot_be_one(self) -> None:
+    def test_path_with_nul_does_not_exist(self) -> None:
         with pytest.raises(ConversionError, match="does not exist"):
             self.check("a\0b", exists=True)
 
@@ -164,18 +164,18 @@ class TestPaths:
         assert found == tmp_path.resolve() / "real"
         assert isinstance(found, pathlib.Path)
 
-    def test_settings_hold_for_what_pydantic_made(self, tmp_path) -> None:
+    def test_path_is_checked_after_pydantic(self, tmp_path) -> None:
         below = pydantic.AfterValidator(lambda path: path / "no")
         with pytest.raises(ConversionError, match="does not exist"):
             value(Annotated[pathlib.Path, below, Option(exists=True)], tmp_path)
 
 
-def test_a_misfit_knows_where_and_what() -> None:
-    misfit = ConversionError("wrong", ("a", 0), suggested_value="b", code="E1008")
-    assert (misfit.message, misfit.location, misfit.suggested_value, misfit.code) == (
+def test_attributes_of_a_conversion_error() -> None:
+    error = ConversionError("wrong", ("a", 0), suggested_value="b", code="E1008")
+    assert (error.message, error.location, error.suggested_value, error.code) == (
         "wrong",
         ("a", 0),
         "b",
         "E1008",
     )
-    assert not misfit.other_errors
+    assert not error.other_errors

@@ -27,7 +27,7 @@ class TestRawText:
     """Text of a command line that the fast path does not convert."""
 
     def test_fallback_of_the_surface_converts_ambiguous_text(self) -> None:
-        assert convert_argument(param(int), RawText(["+1"], lambda param, words: 42)) == 42
+        assert convert_argument(param(int), RawText(["+1"], lambda param, raw: 42)) == 42
 
     def test_pydantic_converts_ambiguous_text_without_a_fallback(self) -> None:
         assert convert_argument(param(int), RawText(["+1"])) == 1
@@ -63,7 +63,7 @@ class TestConverted:
 
 class TestValues:
     @pytest.mark.parametrize(
-        ("annotation", "given", "wanted"),
+        ("annotation", "given", "expected"),
         [
             (str, "a", "a"),
             (int, 3, 3),
@@ -90,10 +90,10 @@ class TestValues:
         ],
         ids=shown,
     )
-    def test_valid_value_is_converted(self, annotation, given, wanted) -> None:
+    def test_valid_value_is_converted(self, annotation, given, expected) -> None:
         found = value(annotation, given)
-        assert found == wanted
-        assert type(found) is type(wanted)
+        assert found == expected
+        assert type(found) is type(expected)
 
     @pytest.mark.parametrize(
         ("annotation", "given"),
@@ -133,7 +133,7 @@ class TestValues:
         with pytest.raises(ConversionError, match="less than 2"):
             value(bounded, bad)
 
-    def test_settings_without_bounds(self) -> None:
+    def test_option_without_bounds(self) -> None:
         assert value(Annotated[dt.date, Option(help="x")], "2024-01-02") == dt.date(2024, 1, 2)
 
     def test_parser_converts_text_only(self) -> None:
@@ -148,7 +148,7 @@ class TestValues:
 
 class TestDefaults:
     @pytest.mark.parametrize(
-        ("annotation", "default", "wanted"),
+        ("annotation", "default", "expected"),
         [
             (int, None, None),
             (float, 3, 3.0),
@@ -161,11 +161,11 @@ class TestDefaults:
         ],
         ids=shown,
     )
-    def test_default_is_converted_like_a_value(self, annotation, default, wanted) -> None:
-        assert convert_default(param(annotation, default)) == wanted
+    def test_default_is_converted_like_a_value(self, annotation, default, expected) -> None:
+        assert convert_default(param(annotation, default)) == expected
 
     @pytest.mark.parametrize(
-        ("annotation", "default", "wanted"),
+        ("annotation", "default", "expected"),
         [
             (tuple[Colour, int], ("red", 3), (Colour.RED, 3)),
             (list[int], lambda: [1], [1]),
@@ -174,8 +174,8 @@ class TestDefaults:
         ],
         ids=shown,
     )
-    def test_default_factory(self, annotation, default, wanted) -> None:
-        assert convert_default(param(annotation, default)) == wanted
+    def test_default_factory(self, annotation, default, expected) -> None:
+        assert convert_default(param(annotation, default)) == expected
 
     @pytest.mark.parametrize(
         ("annotation", "default", "needs_typer"),
@@ -209,7 +209,7 @@ class TestDefaults:
 
 
 class TestEnums:
-    class Alike(enum.Enum):
+    class EqualText(enum.Enum):
         NUMBER = 1
         WORD = "1"
 
@@ -221,7 +221,7 @@ class TestEnums:
             return cls.A
 
     def test_text_matches_the_text_member_first(self) -> None:
-        assert value(self.Alike, "1") is self.Alike.WORD
+        assert value(self.EqualText, "1") is self.EqualText.WORD
 
     def test_custom_missing_method_is_called(self) -> None:
         assert value(self.Forgiving, "anything") is self.Forgiving.A

@@ -69,10 +69,10 @@ class TestOptionAndArgument:
         param = read_one(Annotated[bool, library.Option(*decls)], False)
         assert (param.flags, param.negations) == (flags, negations)
 
-    def test_an_option_without_a_word_of_its_own_is_typers(self, library) -> None:
+    def test_option_with_only_a_negation_needs_typer(self, library) -> None:
         assert not read_one(Annotated[bool, library.Option(" /--off")], True).is_fast_path
 
-    def test_an_identifier_among_the_names_is_typers(self, library) -> None:
+    def test_option_with_an_identifier_among_its_names_needs_typer(self, library) -> None:
         param = read_one(Annotated[int, library.Option("--count", "number")], 3)
         assert param.flags == ("--count",)
         assert not param.is_fast_path
@@ -86,16 +86,16 @@ class TestOptionAndArgument:
         param = read_one(Annotated[int, library.Option(default_factory=lambda: 3)])
         assert not param.required
 
-    @pytest.mark.parametrize("setting", [{"callback": print}, {"prompt": True}, {"is_eager": True}])
-    def test_what_only_typer_honours(self, library, setting) -> None:
-        param = read_one(Annotated[str, library.Option(**setting)], "x")
+    @pytest.mark.parametrize("kwargs", [{"callback": print}, {"prompt": True}, {"is_eager": True}])
+    def test_keyword_that_needs_typer(self, library, kwargs) -> None:
+        param = read_one(Annotated[str, library.Option(**kwargs)], "x")
         assert not param.is_fast_path
 
-    def test_text_that_typer_makes_a_path_of(self, library) -> None:
+    def test_bytes_with_a_path_keyword_need_typer(self, library) -> None:
         annotation = Annotated[bytes, library.Option(resolve_path=True)]
         assert read_one(annotation, b"").shape == TyperOnly(bytes)
 
-    def test_whose_it_was(self, library) -> None:
+    def test_has_tooli_info(self, library) -> None:
         param = read_one(Annotated[int, library.Option()], 3)
         assert param.has_tooli_info is (library is tooli)
 
@@ -122,7 +122,7 @@ class TestErrors:
             read_one(Annotated[int, Argument(3)])
 
 
-def test_default_settings_are_left_out() -> None:
+def test_default_values_are_left_out() -> None:
     assert Option(1, help=None, min=2).option_kwargs == {"min": 2}
     assert to_param_info(typer.Option(1, help=None, min=2)).option_kwargs == {"min": 2}
     assert to_param_info("text") is None

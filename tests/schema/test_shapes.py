@@ -2,7 +2,6 @@
 # ruff: noqa: UP007, UP045  both ways to spell an optional are read
 
 import collections.abc as cabc
-import dataclasses
 import datetime as dt
 import decimal
 import enum
@@ -11,10 +10,10 @@ import typing
 import uuid
 from typing import Annotated, Any, Literal, NamedTuple, NewType, Optional, Union
 
-import pydantic
 import pytest
 import typer
 import typing_extensions
+from tests.schema.reading import Colour, Point, User
 from tests.shown import shown
 
 from tooli import AgentContext, Context
@@ -33,26 +32,12 @@ from tooli.core.tool import (
 from tooli.schema.tool_reader import infer_shape
 
 
-class Colour(enum.Enum):
-    RED = "red"
-    BLUE = "blue"
-
-
 class Level(enum.IntEnum):
     LOW = 1
 
 
 class Home(pathlib.PosixPath):
     pass
-
-
-@dataclasses.dataclass
-class Size:
-    width: int
-
-
-class User(pydantic.BaseModel):
-    name: str
 
 
 class Keys(typing.TypedDict):
@@ -119,7 +104,7 @@ STR, INT = Scalar(str), Scalar(int)
         (dict, Structured(dict)),
         (dict[str, int], Structured(dict[str, int])),
         (cabc.Mapping[str, int], Structured(cabc.Mapping[str, int])),
-        *[(t, Structured(t)) for t in (Size, User, Keys, NewKeys, Row)],
+        *[(t, Structured(t)) for t in (Point, User, Keys, NewKeys, Row)],
         (Context, Injected("context")),
         (AgentContext, Injected("context")),
         (typer.Context, Injected("typer")),
@@ -137,5 +122,5 @@ def test_shape(annotation: Any, shape: Any) -> None:
 
 
 @pytest.mark.parametrize("bare", [typing.List, typing.Sequence])  # noqa: UP006
-def test_a_bare_list_is_one_of_text(bare: Any) -> None:
+def test_list_without_an_item_type_has_text_items(bare: Any) -> None:
     assert infer_shape(bare) == ListOf(STR)

@@ -1,18 +1,14 @@
-"""A function becomes a Tool: how annotations, defaults and settings are read."""
+"""Read a function, its annotations, its defaults and its keywords into a Tool."""
 # ruff: noqa: UP045  both ways to spell an optional are read
 
-import dataclasses
-import enum
 import functools
 import pathlib
-import typing
-from typing import Annotated, Any, Literal, NamedTuple, NewType, Optional
+from typing import Annotated, Any, Literal, Optional
 
 import pydantic
 import pytest
 import typer
-import typing_extensions
-from tests.schema.reading import read, read_one
+from tests.schema.reading import Colour, Point, User, read, read_one
 
 import tooli
 from tooli import AgentContext, Argument, Context, Option
@@ -40,46 +36,6 @@ from tooli.schema.tool_reader import (
     return_annotation,
 )
 
-
-class Colour(enum.Enum):
-    RED = "red"
-    BLUE = "blue"
-
-
-class Level(enum.IntEnum):
-    LOW = 1
-
-
-class Home(pathlib.PosixPath):
-    pass
-
-
-@dataclasses.dataclass
-class Size:
-    width: int
-
-
-class User(pydantic.BaseModel):
-    name: str
-
-
-class Keys(typing.TypedDict):
-    a: int
-
-
-class NewKeys(typing_extensions.TypedDict):
-    a: int
-
-
-class Row(NamedTuple):
-    a: int
-
-
-class Plain:
-    pass
-
-
-UserId = NewType("UserId", int)
 STR, INT = Scalar(str), Scalar(int)
 
 
@@ -96,7 +52,7 @@ class TestKinds:
         assert (param.kind, param.required, param.default) == ("option", False, 3)
         assert (param.flags, param.negations) == (("--the-name",), ())
 
-    def test_a_bool_has_two_words(self) -> None:
+    def test_bool_option_has_a_negation(self) -> None:
         param = read_one(bool, False)
         assert (param.flags, param.negations) == (("--the-name",), ("--no-the-name",))
         assert param.is_flag
@@ -110,7 +66,7 @@ class TestKinds:
         ("default", "shape"),
         [(MISSING, STR), (None, STR), (3, INT), ("x", STR), ((1,), TyperOnly(tuple))],
     )
-    def test_without_annotation_the_default_speaks(self, default, shape) -> None:
+    def test_shape_without_annotation_comes_from_the_default(self, default, shape) -> None:
         assert read_one(MISSING, default).shape == shape
 
     def test_keyword_only(self) -> None:
@@ -124,7 +80,7 @@ class TestKinds:
             ("d", "option", False),
         ]
 
-    def test_stars_are_left_out(self) -> None:
+    def test_variadic_parameters_are_left_out(self) -> None:
         def tool(a: int, *args: int, b: int = 1, **kwargs: str): ...
 
         assert [p.name for p in read(tool).params] == ["a", "b"]
@@ -132,15 +88,15 @@ class TestKinds:
     @pytest.mark.parametrize(
         "name", ["json", "output", "limit", "schema", "help", "name", "self", "ctx", "kwargs"]
     )
-    def test_no_name_is_special(self, name: str) -> None:
+    def test_parameter_may_have_any_name(self, name: str) -> None:
         space: dict[str, Any] = {}
         exec(f"def tool({name}: int = 1): ...", space)
         param = read(space["tool"]).params[0]
         assert (param.name, param.flags) == (name, (f"--{name}",))
 
 
-class TestRefining:
-    def test_pydantics_metadata_is_kept(self) -> None:
+class TestMetadataAndDefaults:
+    def test_pydantic_metadata_is_kept(self) -> None:
         field = pydantic.Field(gt=3)
         param = read_one(Annotated[int, field, Option(help="x")], 5)
         assert param.annotation == Annotated[int, field]
@@ -148,7 +104,7 @@ class TestRefining:
         assert param.exact_type is None
         assert not param.has_valid_default
 
-    def test_text_beside_it_means_nothing(self) -> None:
+    def test_text_in_annotated_is_ignored(self) -> None:
         param = read_one(Annotated[int, "a comment"], 5)
         assert param.annotation is int
         assert param.exact_type is int
@@ -168,15 +124,15 @@ class TestRefining:
             (Annotated[int, Option(min=1)], 3, False),
         ],
     )
-    def test_a_default_of_the_right_class_is_valid(self, annotation, default, is_valid) -> None:
+    def test_default_of_the_exact_type_is_valid(self, annotation, default, is_valid) -> None:
         assert read_one(annotation, default).has_valid_default is is_valid
 
-    def test_bounds_forbid_the_short_way(self) -> None:
+    def test_parameter_with_bounds_has_no_exact_type(self) -> None:
         assert read_one(Annotated[int, Option(max=1)], 3).exact_type is None
 
 
-class TestOneModel:
-    def test_its_fields_are_the_parameters(self) -> None:
+class TestInputModel:
+    def test_fields_of_the_model_are_the_parameters(self) -> None:
         def tool(order: User, ctx: Context): ...
 
         made = read(tool, input_model=User)
@@ -184,14 +140,14 @@ class TestOneModel:
         assert made.input_model == ("order", User)
 
     @pytest.mark.parametrize(
-        ("fn", "model"), [(lambda a, b: None, User), (lambda: None, User), (lambda a: None, Size)]
+        ("fn", "model"), [(lambda a, b: None, User), (lambda: None, User), (lambda a: None, Point)]
     )
     def test_needs_one_parameter_and_a_model(self, fn, model) -> None:
         with pytest.raises(tooli.DefinitionError, match="input_model= needs a pydantic model"):
             read(fn, input_model=model)
 
 
-def test_a_default_that_only_sounds_like_an_option() -> None:
+def test_field_info_of_pydantic_is_a_plain_default() -> None:
     field = pydantic.fields.FieldInfo(default=3)
     assert read_one(Any, field).default is field
 
@@ -200,7 +156,7 @@ class TestInjected:
     @pytest.mark.parametrize(
         ("annotation", "fast"), [(Context, True), (AgentContext, True), (typer.Context, False)]
     )
-    def test_is_no_parameter_for_callers(self, annotation, fast) -> None:
+    def test_injected_parameter_is_not_public(self, annotation, fast) -> None:
         def tool(a: int, ctx, b: int = 3): ...
 
         tool.__annotations__["ctx"] = annotation
@@ -234,13 +190,13 @@ class TestCallables:
         assert return_annotation(made) is float
         assert made.fn is around
 
-    def test_signature_of_its_own(self) -> None:
+    def test_custom_signature(self) -> None:
         import inspect
 
         def tool(**kwargs): ...
 
-        word = inspect.Parameter("word", inspect.Parameter.KEYWORD_ONLY, annotation=int)
-        tool.__signature__ = inspect.Signature([word])
+        parameter = inspect.Parameter("word", inspect.Parameter.KEYWORD_ONLY, annotation=int)
+        tool.__signature__ = inspect.Signature([parameter])
         assert [(p.name, p.shape) for p in read(tool).params] == [("word", INT)]
 
     def test_object_with_call(self) -> None:
@@ -288,7 +244,7 @@ class TestTool:
             "file-tools.users.create",
         )
 
-    def test_of_itself_it_says_little(self) -> None:
+    def test_defaults_without_keywords(self) -> None:
         made = read(lambda: None)
         assert made.guard is DEFAULT_GUARD
         assert made.guidance is DEFAULT_GUIDANCE
@@ -307,7 +263,7 @@ class TestTool:
         )
         assert made.guard == Guard(("files:write",), ("fs:read",), True, True, "high")
 
-    def test_auth_for_anyone_is_reported(self) -> None:
+    def test_empty_auth_differs_from_no_auth(self) -> None:
         assert read(lambda: None, auth=[]).guard.scopes == ()
         assert read(lambda: None).guard.scopes is None
 
@@ -341,11 +297,11 @@ class TestTool:
         assert read(lambda: None).version == "1.0"
         assert read(lambda: None, version="2.0").version == "2.0"
 
-    @pytest.mark.parametrize("text", [{"cls": object}, {"context_settings": {"a": 1}}])
-    def test_what_only_typer_knows(self, text) -> None:
-        assert not read(lambda: None, **text).is_fast_path
+    @pytest.mark.parametrize("kwargs", [{"cls": object}, {"context_settings": {"a": 1}}])
+    def test_keywords_that_need_typer(self, kwargs) -> None:
+        assert not read(lambda: None, **kwargs).is_fast_path
 
-    def test_who_asks_typer_for_its_context(self) -> None:
+    def test_function_that_reads_the_context_of_typer_needs_typer(self) -> None:
         def tool():
             typer.get_current_context()
 
@@ -355,7 +311,7 @@ class TestTool:
         ("returns", "prints"),
         [(MISSING, True), (None, True), ("None", True), (int, False), ("int", False)],
     )
-    def test_a_tool_without_a_result_prints(self, returns, prints) -> None:
+    def test_printed_text_is_the_result_without_a_return_annotation(self, returns, prints) -> None:
         def tool(): ...
 
         if returns is not MISSING:
@@ -378,7 +334,7 @@ class TestTool:
             True,
         ]
 
-    def test_help_stands_for_the_docstring_and_keeps_its_parameters(self) -> None:
+    def test_help_replaces_the_docstring_but_not_its_parameters(self) -> None:
         def tool(a: int):
             """Do.
 
@@ -394,13 +350,13 @@ class TestTool:
         assert own.doc.params == {"a": "as you like"}
 
 
-def test_missing_is_nothing() -> None:
+def test_missing_is_falsy() -> None:
     assert not MISSING
     assert repr(MISSING) == "MISSING"
 
 
 @pytest.mark.parametrize(
-    ("annotation", "many", "width"),
+    ("annotation", "is_multiple", "nargs"),
     [
         (int, False, 1),
         (list[int], True, 1),
@@ -408,9 +364,9 @@ def test_missing_is_nothing() -> None:
         (tuple[int, str], False, 2),
     ],
 )
-def test_how_much_a_parameter_takes(annotation, many, width) -> None:
+def test_is_multiple_and_nargs(annotation, is_multiple, nargs) -> None:
     param = read_one(annotation)
-    assert (param.is_multiple, param.nargs) == (many, width)
+    assert (param.is_multiple, param.nargs) == (is_multiple, nargs)
 
 
 def test_hidden_parameters() -> None:
@@ -421,10 +377,10 @@ def test_hidden_parameters() -> None:
 def plain(a: int, b: str = "", *, c: float, d: bool = False) -> None: ...
 
 
-def given(ctx: Context, a: int) -> None: ...
+def with_context(ctx: Context, a: int) -> None: ...
 
 
-def later(a: "NotYet") -> None: ...  # type: ignore[name-defined]  # noqa: F821
+def with_undefined_type(a: "NotYet") -> None: ...  # type: ignore[name-defined]  # noqa: F821
 
 
 class CallableObject:
@@ -442,9 +398,9 @@ def test_missing_required_parameters() -> None:
     assert missing_required_parameters(plain, ()) == ("a", "c")
     assert missing_required_parameters(plain, ("a",)) == ("c",)
     assert missing_required_parameters(plain, ("a", "c")) == ()
-    assert missing_required_parameters(given, ("a",)) == ()
-    assert missing_required_parameters(given, ()) == ("a",)
-    assert missing_required_parameters(later, ()) == ()
+    assert missing_required_parameters(with_context, ("a",)) == ()
+    assert missing_required_parameters(with_context, ()) == ("a",)
+    assert missing_required_parameters(with_undefined_type, ()) == ()
 
 
 def paint(

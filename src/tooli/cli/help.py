@@ -23,7 +23,7 @@ def format_app_help(group: CommandGroup, prog: str, path: tuple[str, ...], width
     rows = [
         (name, registration.short_help((*path, name)))
         for name, registration in group.commands.items()
-        if not registration.settings.get("hidden")
+        if not registration.kwargs.get("hidden")
     ]
     rows += [
         (name, inner.description().partition("\n")[0])

@@ -84,7 +84,7 @@ def initialize_typer(app: App) -> None:
 def register_command(app: App, registration: Registration) -> None:
     """Register one command with the real Typer, as a stub with a command class of tooli."""
     kwargs: dict[str, Any] = {
-        k: v for k, v in registration.settings.items() if k in TYPER_COMMAND_KEYWORDS
+        k: v for k, v in registration.kwargs.items() if k in TYPER_COMMAND_KEYWORDS
     }
     kwargs["cls"] = _tooli_class(app, kwargs.get("cls") or TyperCommand)
     name = registration.name
@@ -150,7 +150,7 @@ def _build_stub(app: App, registration: Registration) -> Callable[..., object]:
     if any(needs_translation(p) for p in tool.params) or is_documented(tool):
         vars(stub)["__signature__"] = typer_signature(tool)
         stub.__annotations__ = {}
-        if is_documented(tool) and not registration.settings.get("help"):
+        if is_documented(tool) and not registration.kwargs.get("help"):
             doc = tool.doc
             vars(stub)["tooli_help"] = f"{doc.summary}\n\n{doc.description}".strip()
     return stub

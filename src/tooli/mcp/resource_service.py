@@ -72,7 +72,7 @@ class ResourceService:
         def skill() -> str:
             return render_skill_md(collect_app_info(app))
 
-        settings: ResourceOptions = {
+        kwargs: ResourceOptions = {
             "name": "skill",
             "title": f"How to use {dispatcher.name}",
             "description": "Instructions for agents that use this app.",
@@ -80,7 +80,7 @@ class ResourceService:
             "auth": (),
         }
         return Resource(
-            app._state, UriTemplate(f"skill://{dispatcher.name}/SKILL.md"), skill, settings
+            app._state, UriTemplate(f"skill://{dispatcher.name}/SKILL.md"), skill, kwargs
         )
 
     # -------------------------------------------------------------- lists
@@ -159,8 +159,8 @@ def _describe_resource(resource: Resource) -> JsonObject:
         "title": resource.title,
         "description": resource.description,
         "mimeType": resource.mime_type,
-        "size": resource.settings.get("size") if is_static else None,
-        "annotations": resource.settings.get("annotations"),
+        "size": resource.kwargs.get("size") if is_static else None,
+        "annotations": resource.kwargs.get("annotations"),
     }
     return _without_none(fields)
 

@@ -202,7 +202,7 @@ def missing_command_error(group: CommandGroup) -> InputError:
 
 def _visible_commands(group: CommandGroup) -> list[str]:
     commands = group.walk()
-    return [".".join(path) for path, command in commands if not command.settings.get("hidden")]
+    return [".".join(path) for path, command in commands if not command.kwargs.get("hidden")]
 
 
 def _typer_order(call: Call) -> Callable[[Problem], tuple[int, int]]:

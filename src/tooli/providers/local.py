@@ -28,14 +28,14 @@ if TYPE_CHECKING:
 class Registration:
     """One command as its author registers it. Its Tool is read when it is first needed."""
 
-    __slots__ = ("_fn", "_state", "_tools", "info", "location", "name", "settings", "target")
+    __slots__ = ("_fn", "_state", "_tools", "info", "kwargs", "location", "name", "target")
 
     def __init__(
         self,
         state: AppState,
         name: str | None,
         fn: Callable[..., object] | None,
-        settings: CommandOptions,
+        kwargs: CommandOptions,
         target: str | None = None,
         location: str | None = None,
     ) -> None:
@@ -43,7 +43,7 @@ class Registration:
         self._fn = fn
         self._tools: dict[tuple[str, bool, tuple[str, ...]], Tool] = {}
         self.name = name
-        self.settings = settings
+        self.kwargs = kwargs
         self.target = target  # "package.module:function" of a lazy command
         self.location = location  # "file:line" of the registration; None: use the function's
         self.info: CommandInfo | None = None  # Typer's record, if a plain Typer registered it
@@ -93,7 +93,7 @@ class Registration:
             self.fn,
             app=root.name,
             path=path,
-            kwargs=self.settings,
+            kwargs=self.kwargs,
             version=root.version,
             cli_path=() if is_only_command else path,
         )
@@ -115,7 +115,7 @@ class Registration:
 
     def short_help(self, path: tuple[str, ...]) -> str:
         """Return the command's one-line help. A lazy command with its own help is not imported."""
-        text = self.settings.get("short_help") or self.settings.get("help")
+        text = self.kwargs.get("short_help") or self.kwargs.get("help")
         if isinstance(text, str) and text.strip():
             return text.strip().partition("\n")[0]
         return self.tool(path).doc.summary
@@ -183,7 +183,7 @@ def add_command(state: AppState, registration: Registration) -> None:
     """Add a command to an app; with `resource=`, as a resource as well."""
     state.commands.append(registration)
     state.invalidate()
-    uri = registration.settings.get("resource")
+    uri = registration.kwargs.get("resource")
     if uri is not None:
         from tooli.providers.resources import expose_command
 
@@ -222,12 +222,12 @@ def _tree_from_registrations(state: AppState) -> CommandGroup:
     group = CommandGroup(state)
     for registration in state.commands:
         group.commands[registration.command_name] = registration
-    for inner_app, settings in state.groups:
-        _attach_group(group, inner_app, settings.get("name"), settings)
-    _apply_help_settings(group, {**state.typer_kwargs, "help": state.description})
+    for inner_app, kwargs in state.groups:
+        _attach_group(group, inner_app, kwargs.get("name"), kwargs)
+    _apply_help_keywords(group, {**state.typer_kwargs, "help": state.description})
     if state.callback is not None:
-        group.callback, callback_settings = state.callback
-        _apply_help_settings(group, callback_settings)
+        group.callback, callback_kwargs = state.callback
+        _apply_help_keywords(group, callback_kwargs)
         group.typer_reason = "the app has a callback"
     if state.typer_kwargs.keys() & {"cls", "context_settings", "callback", "result_callback"}:
         group.callback = group.callback or state.typer_kwargs.get("callback")
@@ -241,7 +241,7 @@ def _tree_from_registrations(state: AppState) -> CommandGroup:
 
 
 def _attach_group(
-    group: CommandGroup, inner_app: TyperApp, name: str | None, settings: Mapping[str, Any]
+    group: CommandGroup, inner_app: TyperApp, name: str | None, kwargs: Mapping[str, Any]
 ) -> None:
     """Add an app's tree as a group, or merge it into the group if it has no name."""
     inner_state: AppState | None = inner_app.__dict__.get("_state")
@@ -255,15 +255,11 @@ def _attach_group(
             inner_state.parent = group.state
         inner = build_command_tree(inner_app)  # pyright: ignore[reportArgumentType]  it is a Tooli
         name = name or inner_state.typer_kwargs.get("name")
-    if (
-        settings.get("callback") is not None
-        or settings.get("cls")
-        or settings.get("context_settings")
-    ):
+    if kwargs.get("callback") is not None or kwargs.get("cls") or kwargs.get("context_settings"):
         inner.typer_reason = "the group has settings that only Typer supports"
-        inner.has_dynamic_commands = bool(settings.get("cls"))
-        inner.callback = inner.callback or settings.get("callback")
-    _apply_help_settings(inner, settings)
+        inner.has_dynamic_commands = bool(kwargs.get("cls"))
+        inner.callback = inner.callback or kwargs.get("callback")
+    _apply_help_keywords(inner, kwargs)
     if name:
         group.groups[name] = inner
     else:
@@ -271,10 +267,10 @@ def _attach_group(
         group.groups.update(inner.groups)
 
 
-def _apply_help_settings(group: CommandGroup, settings: Mapping[str, Any]) -> None:
-    """Set the help and the visibility of a level, if the settings contain them."""
-    group.help = _unwrap_default(settings.get("help")) or group.help
-    group.hidden = bool(_unwrap_default(settings.get("hidden"))) or group.hidden
+def _apply_help_keywords(group: CommandGroup, kwargs: Mapping[str, Any]) -> None:
+    """Set the help and the visibility of a level, if the keywords contain them."""
+    group.help = _unwrap_default(kwargs.get("help")) or group.help
+    group.hidden = bool(_unwrap_default(kwargs.get("hidden"))) or group.hidden
 
 
 def _tree_from_typer(app: TyperApp, state: AppState) -> CommandGroup:
@@ -283,26 +279,24 @@ def _tree_from_typer(app: TyperApp, state: AppState) -> CommandGroup:
     for info in app.registered_commands:
         registration: Registration | None = getattr(info, "tooli", None)
         if registration is None:
-            settings: Any = {
-                k: v for k, v in vars(info).items() if k in TYPER_COMMAND_KEYWORDS and v
-            }
-            if getattr(settings.get("cls"), "__name__", None) == "TyperCommand":
-                del settings["cls"]
-            registration = Registration(state, info.name, info.callback, settings)
+            kwargs: Any = {k: v for k, v in vars(info).items() if k in TYPER_COMMAND_KEYWORDS and v}
+            if getattr(kwargs.get("cls"), "__name__", None) == "TyperCommand":
+                del kwargs["cls"]
+            registration = Registration(state, info.name, info.callback, kwargs)
             registration.info = info
             info.tooli = registration  # pyright: ignore[reportAttributeAccessIssue]
         group.commands[registration.command_name] = registration
     for group_info in app.registered_groups:
-        settings = {k: _unwrap_default(v) for k, v in vars(group_info).items()}
+        kwargs = {k: _unwrap_default(v) for k, v in vars(group_info).items()}
         assert group_info.typer_instance is not None
-        _attach_group(group, group_info.typer_instance, settings.get("name"), settings)
+        _attach_group(group, group_info.typer_instance, kwargs.get("name"), kwargs)
     callback_info = app.registered_callback
     group.callback = (
         callback_info.callback if callback_info is not None else _unwrap_default(app.info.callback)
     )
-    _apply_help_settings(group, vars(app.info))
+    _apply_help_keywords(group, vars(app.info))
     if callback_info is not None:
-        _apply_help_settings(group, vars(callback_info))
+        _apply_help_keywords(group, vars(callback_info))
     if callback_info is not None or group.callback is not None:
         group.typer_reason = "the app has a callback"
     elif _unwrap_default(app.info.context_settings) or _unwrap_default(app.info.result_callback):

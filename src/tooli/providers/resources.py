@@ -84,36 +84,36 @@ _MIME_BY_EXTENSION = {
 class ServedFunction:
     """A function that clients reach as a resource or a prompt."""
 
-    __slots__ = ("_registration", "_state", "_tools", "fn", "settings")
+    __slots__ = ("_registration", "_state", "_tools", "fn", "kwargs")
 
     def __init__(
         self,
         state: AppState,
         fn: Callable[..., object],
-        settings: ResourceOptions,
+        kwargs: ResourceOptions,
         registration: Registration | None = None,
     ) -> None:
         self._state = state
         self._registration = registration  # set if the function is a command as well
         self._tools: dict[str, Tool] = {}
         self.fn = fn
-        self.settings = settings
+        self.kwargs = kwargs
 
     @property
     def name(self) -> str:
         """The name that clients use."""
-        return self.settings.get("name") or getattr(self.fn, "__name__", type(self.fn).__name__)
+        return self.kwargs.get("name") or getattr(self.fn, "__name__", type(self.fn).__name__)
 
     @property
     def title(self) -> str:
         """The name that people see."""
         text = self.name.replace("-", " ").replace("_", " ")
-        return self.settings.get("title") or text[:1].upper() + text[1:]
+        return self.kwargs.get("title") or text[:1].upper() + text[1:]
 
     @property
     def description(self) -> str:
         """The author's description, or the docstring."""
-        declared = self.settings.get("description")
+        declared = self.kwargs.get("description")
         if declared:
             return declared
         doc = self.tool(self._state.root).doc
@@ -122,7 +122,7 @@ class ServedFunction:
     @property
     def complete(self) -> Completions:
         """The author's completions, by parameter."""
-        return self.settings.get("complete") or {}
+        return self.kwargs.get("complete") or {}
 
     def tool(self, root: AppState) -> Tool:
         """Return the Tool. If the function is also a command, the command's guards apply to it."""
@@ -139,9 +139,9 @@ class ServedFunction:
         command = self._registration or _find_command(self._state, self.fn)
         if command is not None:
             for keyword in _INHERITED_KEYWORDS:
-                if keyword in command.settings:
-                    options[keyword] = command.settings[keyword]
-        auth = self.settings.get("auth")
+                if keyword in command.kwargs:
+                    options[keyword] = command.kwargs[keyword]
+        auth = self.kwargs.get("auth")
         if auth is not None:
             options["auth"] = auth
         path = (self.name,)
@@ -166,10 +166,10 @@ class Resource(ServedFunction):
         state: AppState,
         template: UriTemplate,
         fn: Callable[..., object],
-        settings: ResourceOptions,
+        kwargs: ResourceOptions,
         registration: Registration | None = None,
     ) -> None:
-        super().__init__(state, fn, settings, registration)
+        super().__init__(state, fn, kwargs, registration)
         self.template = template
 
     @property
@@ -180,7 +180,7 @@ class Resource(ServedFunction):
     @property
     def mime_type(self) -> str | None:
         """The declared MIME type, or one guessed from the URI or from the return annotation."""
-        declared = self.settings.get("mime_type") or guess_mime_type(self.uri)
+        declared = self.kwargs.get("mime_type") or guess_mime_type(self.uri)
         if declared is not None:
             return declared
         return mime_type_of_annotation(return_annotation(self.tool(self._state.root)))
@@ -195,16 +195,16 @@ class Prompt(ServedFunction):
 # ------------------------------------------------------------------ registering
 
 
-def resource_decorator(state: AppState, uri: str, settings: ResourceOptions) -> Callable[[F], F]:
+def resource_decorator(state: AppState, uri: str, kwargs: ResourceOptions) -> Callable[[F], F]:
     """Return the decorator `@app.resource(…)`."""
-    check_keywords("resource", settings, RESOURCE_KEYWORDS)
+    check_keywords("resource", kwargs, RESOURCE_KEYWORDS)
     if not isinstance(uri, str):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise DefinitionError("write @app.resource('scheme://…'): a resource needs a URI")
     template = UriTemplate(uri)
-    _check_values(f"resource({uri!r})", settings)
+    _check_values(f"resource({uri!r})", kwargs)
 
     def register(fn: F) -> F:
-        _add_resource(state, template, fn, settings)
+        _add_resource(state, template, fn, kwargs)
         return fn
 
     return register
@@ -219,34 +219,30 @@ def _add_resource(
     state: AppState,
     template: UriTemplate,
     fn: Callable[..., object],
-    settings: ResourceOptions,
+    kwargs: ResourceOptions,
     registration: Registration | None = None,
 ) -> None:
     label = f"resource({template.text!r})"
-    _check_parameter_names(label, fn, (*template.names, *(settings.get("complete") or ())))
+    _check_parameter_names(label, fn, (*template.names, *(kwargs.get("complete") or ())))
     missing = missing_required_parameters(fn, template.names)
     if missing:
         raise DefinitionError(f"{label}: the URI has no {{{missing[0]}}} for the parameter")
     _add_or_replace(
-        state.resources, Resource(state, template, fn, settings, registration), lambda r: r.uri
+        state.resources, Resource(state, template, fn, kwargs, registration), lambda r: r.uri
     )
     state.invalidate("resources")
 
 
-def prompt_decorator(
-    state: AppState, name: str | None, settings: PromptOptions
-) -> Callable[[F], F]:
+def prompt_decorator(state: AppState, name: str | None, kwargs: PromptOptions) -> Callable[[F], F]:
     """Return the decorator `@app.prompt(…)`."""
-    check_keywords("prompt", settings, PROMPT_KEYWORDS)
+    check_keywords("prompt", kwargs, PROMPT_KEYWORDS)
     if callable(name):
         raise DefinitionError("write @app.prompt() with parentheses")
-    _check_values("prompt()", settings)
+    _check_values("prompt()", kwargs)
 
     def register(fn: F) -> F:
-        prompt = Prompt(state, fn, {**settings, "name": name})
-        _check_parameter_names(
-            f"prompt({prompt.name!r})", fn, tuple(settings.get("complete") or ())
-        )
+        prompt = Prompt(state, fn, {**kwargs, "name": name})
+        _check_parameter_names(f"prompt({prompt.name!r})", fn, tuple(kwargs.get("complete") or ()))
         _add_or_replace(state.prompts, prompt, lambda p: p.name)
         state.invalidate("prompts")
         return fn
@@ -262,8 +258,8 @@ def _add_or_replace(registered: list[S], new: S, key: Callable[[S], str]) -> Non
     registered.append(new)
 
 
-def _check_values(label: str, settings: Mapping[str, object]) -> None:
-    for keyword, value in settings.items():
+def _check_values(label: str, kwargs: Mapping[str, object]) -> None:
+    for keyword, value in kwargs.items():
         problem = None if value is None else _VALIDATORS[keyword](value)
         if problem is not None:
             raise DefinitionError(f"{label}: {keyword}={shorten(value)} {problem}")

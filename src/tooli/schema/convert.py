@@ -201,7 +201,7 @@ def _convert_str(text: str, param: Param) -> str:
 
 
 def parse_path(shape: PathShape, text: str, param: Param) -> Any:
-    """Return the path that a text names, checked by the settings of the parameter.
+    """Return the path that a text names, checked as `Option(exists=…, …)` says.
 
     Some versions of Typer check the path, others check its text. Raises NeedsFallback if the two
     checks can differ: for an empty text, and for a file with a slash at the end.
@@ -292,12 +292,12 @@ def convert_number(value: Any, param: Param) -> Any:
 
     Raises NeedsFallback where versions of Typer differ.
     """
-    settings = param.option_kwargs
-    if settings and ("min" in settings or "max" in settings):
+    kwargs = param.option_kwargs
+    if kwargs and ("min" in kwargs or "max" in kwargs):
         allowed_types = (
-            (int,) if type(value) is int else (float,) if "clamp" in settings else (int, float)
+            (int,) if type(value) is int else (float,) if "clamp" in kwargs else (int, float)
         )
-        bounds = [b for b in (settings.get("min"), settings.get("max")) if b is not None]
+        bounds = [b for b in (kwargs.get("min"), kwargs.get("max")) if b is not None]
         if value != value or any([type(bound) not in allowed_types for bound in bounds]):
             raise NeedsFallback
         return apply_bounds(value, param)
@@ -327,22 +327,22 @@ def convert_path(path: Any, param: Param) -> Any:
     """Return a path, checked and resolved as Option(exists=…, resolve_path=…, …) says."""
     import os
 
-    setting = param.option_kwargs.get
-    target = os.path.realpath(path) if setting("resolve_path") else path
+    keyword = param.option_kwargs.get
+    target = os.path.realpath(path) if keyword("resolve_path") else path
     result = path.__class__(target) if target is not path else path
     try:
         mode = os.stat(target).st_mode
     except (OSError, ValueError):
-        if setting("exists"):
-            raise ConversionError(f"{str(path)!r} does not exist", code="E1003") from None
+        if keyword("exists"):
+            raise ConversionError(f"{str(path)!r} does not exist") from None
         return result
     kind = mode & 0o170000
-    if kind == 0o100000 and not setting("file_okay", True):
+    if kind == 0o100000 and not keyword("file_okay", True):
         raise ConversionError(f"{str(path)!r} is a file, not a directory")
-    if kind == 0o040000 and not setting("dir_okay", True):
+    if kind == 0o040000 and not keyword("dir_okay", True):
         raise ConversionError(f"{str(path)!r} is a directory, not a file")
-    if setting("readable", True) and not os.access(target, os.R_OK):
+    if keyword("readable", True) and not os.access(target, os.R_OK):
         raise ConversionError(f"{str(path)!r} is not readable")
-    if setting("writable") and not os.access(target, os.W_OK):
+    if keyword("writable") and not os.access(target, os.W_OK):
         raise ConversionError(f"{str(path)!r} is not writable")
     return result

@@ -165,15 +165,15 @@ def _untyped_collection_schema(annotation: Any) -> JsonObject | None:
 
 
 def _add_bounds(schema: JsonObject, param: Param) -> None:
-    settings = param.option_kwargs
-    if settings.get("clamp"):
+    kwargs = param.option_kwargs
+    if kwargs.get("clamp"):
         return
     shape = unwrap_optional(param.shape)
     target = schema["items"] if isinstance(shape, ListOf) and "items" in schema else schema
     target = target["anyOf"][0] if "anyOf" in target else target
     for name, keyword in (("min", "minimum"), ("max", "maximum")):
-        if settings.get(name) is not None and target.get("type") in ("integer", "number"):
-            target[keyword] = settings[name]
+        if kwargs.get(name) is not None and target.get("type") in ("integer", "number"):
+            target[keyword] = kwargs[name]
 
 
 def _json_default(default: object) -> object:

@@ -30,15 +30,15 @@ OPTION_DEFAULTS: dict[str, Any] = {
     **dict.fromkeys(("prompt_required", "allow_from_autoenv"), True),
     **dict.fromkeys(("prompt", "confirmation_prompt", "hide_input", "count"), False),
 }
-"""Every setting of Typer's Option and Argument, with its default."""
+"""Every keyword of Typer's Option and Argument, with its default."""
 
-TYPER_ONLY_SETTINGS = frozenset(
+TYPER_ONLY_KEYWORDS = frozenset(
     (
         *("callback", "parser", "click_type", "prompt", "is_eager", "expose_value"),
         *("allow_dash", "path_type", "is_flag", "flag_value"),
     )
 )
-"""Settings that only Typer supports on a command line."""
+"""Keywords that only Typer supports on a command line."""
 
 
 class ParamInfo:
@@ -51,21 +51,21 @@ class ParamInfo:
         kind: str,
         default: Any,
         decls: tuple[str, ...],
-        settings: dict[str, Any],
+        kwargs: dict[str, Any],
         is_tooli_info: bool = True,
     ) -> None:
         known = OPTION_DEFAULTS if kind == "option" else ARGUMENT_DEFAULTS
-        check_keywords(kind.capitalize(), settings, known)
+        check_keywords(kind.capitalize(), kwargs, known)
         self.kind = kind
         self.default = default
         self.decls = decls
         self.is_tooli_info = is_tooli_info
-        self.option_kwargs = {k: v for k, v in settings.items() if v is not known[k]}
+        self.option_kwargs = {k: v for k, v in kwargs.items() if v is not known[k]}
 
     @property
     def needs_typer(self) -> bool:
-        """True if a setting needs Typer."""
-        return not TYPER_ONLY_SETTINGS.isdisjoint(self.option_kwargs)
+        """True if one of its keywords needs Typer."""
+        return not TYPER_ONLY_KEYWORDS.isdisjoint(self.option_kwargs)
 
     def __repr__(self) -> str:
         return (
@@ -73,14 +73,14 @@ class ParamInfo:
         )
 
 
-def Option(default: Any = ..., *param_decls: str, **settings: Any) -> Any:  # noqa: N802
+def Option(default: Any = ..., *param_decls: str, **kwargs: Any) -> Any:  # noqa: N802
     """Declare a parameter as an option. Takes the arguments of `typer.Option`."""
-    return ParamInfo("option", default, param_decls, settings)
+    return ParamInfo("option", default, param_decls, kwargs)
 
 
-def Argument(default: Any = ..., **settings: Any) -> Any:  # noqa: N802
+def Argument(default: Any = ..., **kwargs: Any) -> Any:  # noqa: N802
     """Declare a parameter as an argument. Takes the arguments of `typer.Argument`."""
-    return ParamInfo("argument", default, (), settings)
+    return ParamInfo("argument", default, (), kwargs)
 
 
 def to_param_info(value: object) -> ParamInfo | None:
@@ -95,14 +95,12 @@ def to_param_info(value: object) -> ParamInfo | None:
 
 def _from_typer(info: Any, kind: str) -> ParamInfo:
     known = OPTION_DEFAULTS if kind == "option" else ARGUMENT_DEFAULTS
-    settings = {
+    kwargs = {
         name: value
         for name, default in known.items()
         if (value := getattr(info, name, default)) is not default
     }
-    return ParamInfo(
-        kind, info.default, tuple(info.param_decls or ()), settings, is_tooli_info=False
-    )
+    return ParamInfo(kind, info.default, tuple(info.param_decls or ()), kwargs, is_tooli_info=False)
 
 
 def _is_constraint(extra: Any) -> bool:

@@ -194,15 +194,15 @@ def iter_model_fields(model: Any) -> Iterator[tuple[str, Any, Any]]:
 
     annotated: Any = Annotated
     for name, field in model.model_fields.items():
-        settings = {"help": field.description} if field.description else {}
-        extras = (*field.metadata, ParamInfo("option", ..., (), settings))
+        kwargs = {"help": field.description} if field.description else {}
+        extras = (*field.metadata, ParamInfo("option", ..., (), kwargs))
         default = MISSING if field.is_required() else field.get_default(call_default_factory=True)
         yield name, annotated[(field.annotation, *extras)], default
 
 
-def parse_text(annotation: Any, text: str, settings: Mapping[str, Any]) -> Any:
+def parse_text(annotation: Any, text: str, option_kwargs: Mapping[str, Any]) -> Any:
     """Parse a date, a UUID, a Decimal, a union or another single value from text."""
-    formats = settings.get("formats")
+    formats = option_kwargs.get("formats")
     if formats:
         from datetime import datetime
 
