@@ -8,7 +8,7 @@ import pytest
 
 from tooli.core.call import PYTHON_CALLER, Call, Caller, Failed, Ok, Options
 from tooli.errors import NotFoundError, StateError, Suggestion
-from tooli.pipeline.present import MAX_WARNINGS, build_meta, limit_warnings, present
+from tooli.pipeline.present import MAX_WARNINGS, Presented, build_meta, limit_warnings
 from tooli.schema.tool_reader import read_tool
 from tooli.text.json_encoder import encode
 
@@ -25,7 +25,7 @@ def call_of(*, version="1.2.0", kwargs=None, **more) -> Call:
 
 
 def envelope(outcome, call: Call, milliseconds: int):
-    return json.loads(present(outcome, call, lambda: milliseconds).envelope_json())
+    return json.loads(Presented(outcome, call, lambda: milliseconds).envelope_json())
 
 
 class TestEnvelope:

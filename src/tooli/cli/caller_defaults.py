@@ -15,7 +15,7 @@ from tooli.detect import (
     sanitize_value,
 )
 from tooli.pipeline.drivers import bind, run
-from tooli.pipeline.present import present, present_text
+from tooli.pipeline.present import Presented, present_text
 
 TYPE_CHECKING = False
 
@@ -180,4 +180,4 @@ def limit_document(invocation: Invocation, outcome: Outcome, call: Call, data: b
     truncated = run(limited_call, (*limits, return_value))
     if not isinstance(truncated, Ok):
         return data
-    return present(truncated, limited_call, invocation.milliseconds).envelope_json()
+    return Presented(truncated, limited_call, invocation.milliseconds).envelope_json()

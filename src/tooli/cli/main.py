@@ -44,7 +44,7 @@ from tooli.core.app_state import BUILTIN_COMMANDS
 from tooli.core.call import CALLER_PROFILES, Call, Caller, Failed, Options
 from tooli.core.record import Record
 from tooli.pipeline.drivers import run
-from tooli.pipeline.present import present
+from tooli.pipeline.present import Presented
 
 TYPE_CHECKING = False
 
@@ -400,7 +400,7 @@ class CommandOutput:
             from tooli.cli.outcome_writer import write_outcome
 
             return write_outcome(self, outcome, call)
-        document = present(outcome, call, invocation.milliseconds).envelope_json()
+        document = Presented(outcome, call, invocation.milliseconds).envelope_json()
         if len(document) > SMALL_DOCUMENT_BYTES and invocation.maybe_agent:
             from tooli.cli.caller_defaults import limit_document
 

@@ -14,7 +14,7 @@ from tooli.cli.process import capture_outcome, write_stderr
 from tooli.core.call import Failed, Ok
 from tooli.core.output_modes import find_mode
 from tooli.pipeline.drivers import stream
-from tooli.pipeline.present import ItemPresenter, outgoing_warnings, present, present_text
+from tooli.pipeline.present import ItemPresenter, Presented, outgoing_warnings, present_text
 from tooli.text.json_encoder import encode
 from tooli.text.jsonable import is_list, is_object, is_set, sort_set
 
@@ -117,7 +117,7 @@ def write_outcome(output: CommandOutput, outcome: Outcome, call: Call) -> int:
         output.emit(render_envelope(mode, outcome, call, invocation.milliseconds))
         return output.exit.code
     if isinstance(outcome, Failed):
-        error = present(outcome, call, invocation.milliseconds).error
+        error = Presented(outcome, call, invocation.milliseconds).error
         _show_warnings(call)
         if error is not None:
             _write_plain_error(error)
@@ -136,7 +136,7 @@ def render_envelope(
     mode: OutputMode, outcome: Outcome, call: Call, milliseconds: Callable[[], int]
 ) -> bytes:
     """Return the envelope of an outcome in the format of a document mode, or else as JSON."""
-    presented = present(outcome, call, milliseconds)
+    presented = Presented(outcome, call, milliseconds)
     if not mode.is_document:
         return presented.envelope_json()
     envelope = presented.envelope()
@@ -195,7 +195,7 @@ def _show_outcome(output: CommandOutput, outcome: Outcome, call: Call) -> int:
                 _show_value(output, outcome.value, call)
         _show_notes(call)
         return 0
-    presented = present(outcome, call, output.invocation.milliseconds)
+    presented = Presented(outcome, call, output.invocation.milliseconds)
     error = presented.error
     assert error is not None
     _show_warnings(call)

@@ -17,9 +17,9 @@ from tooli.core.record import Record
 from tooli.pipeline.drivers import is_async, run, stream
 from tooli.pipeline.present import (
     ItemPresenter,
+    Presented,
     build_meta,
     encode_envelope,
-    present,
     present_error,
 )
 from tooli.pipeline.stdout_capture import StdoutCapture, attach_printed_text
@@ -33,7 +33,6 @@ if TYPE_CHECKING:
     from tooli.core.call import Call, Outcome, Stage
     from tooli.core.protocols import JsonObject
     from tooli.errors import ToolError
-    from tooli.pipeline.present import Presented
 
     T = TypeVar("T")
 
@@ -133,7 +132,7 @@ class PreparedCall:
         return async_drivers.stream(self._call, self._stages, outcomes)
 
     def _present(self, outcome: Outcome) -> Presented:
-        return present(outcome, self._call, self.milliseconds)
+        return Presented(outcome, self._call, self.milliseconds)
 
     def _present_end(self, outcome: Outcome) -> Presented:
         return self._present(outcome if isinstance(outcome, Failed) else Ok(None))

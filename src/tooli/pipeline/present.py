@@ -1,8 +1,8 @@
 """Build all output of a call. Everything that `Presented` returns is redacted.
 
-    Outcome, Call ─▶ present ─▶ Presented ─┬▶ envelope_json(), envelope()
-                                           ├▶ error, warnings(), meta()
-                                           └▶ value(), result_json(), format_with(…)
+    Outcome, Call ─▶ Presented ─┬▶ envelope_json(), envelope()
+                                ├▶ error, warnings(), meta()
+                                └▶ value(), result_json(), format_with(…)
     item of a stream ─▶ ItemPresenter ─▶ encode(item) or value(item)
     log, progress, question, warning ─▶ present_text, present_message, present_questions
 
@@ -40,19 +40,11 @@ MAX_DURATION_MS = 9_999_999
 """Duration in milliseconds that is assumed when an envelope is measured before the call ends."""
 
 
-def present(outcome: Outcome, call: Call, milliseconds: Callable[[], int]) -> Presented:
-    """Return what the caller of a finished call may see.
-
-    Args:
-        outcome: What the pipeline returned.
-        call: The call it belongs to.
-        milliseconds: Returns the duration of the call so far.
-    """
-    return Presented(outcome, call, milliseconds)
-
-
 class Presented:
-    """What the caller of a finished call may see. Every value it returns is redacted."""
+    """What the caller of a finished call may see. Every value it returns is redacted.
+
+    `milliseconds` returns the duration of the call so far.
+    """
 
     __slots__ = ("_call", "_error", "_milliseconds", "_outcome")
 
@@ -154,7 +146,7 @@ class Presented:
     @property
     def kind(self) -> str:
         """The kind of the result: "empty", "text", "content" (MCP content) or "data"."""
-        value = self._outcome.value if isinstance(self._outcome, Ok) else None
+        value = self._result
         if value is None:
             return "empty"
         if isinstance(value, str):
@@ -169,8 +161,7 @@ class Presented:
 
     def value(self, *, secrets_only: bool = False) -> Any:
         """Return the result in JSON types; with `secrets_only`, redact secrets and nothing else."""
-        presenter = ItemPresenter(self._call, secrets_only=secrets_only)
-        return presenter.value(self._result)
+        return ItemPresenter(self._call, secrets_only=secrets_only).value(self._result)
 
     def result_json(self, wrap: bool = False) -> str:
         """Return the result as JSON text; with `wrap`, as `{"result": …}`."""

@@ -16,7 +16,7 @@ from tooli.core.tool import RATE_LIMIT_FORMAT, Tool, is_rate_limit
 from tooli.errors import DependencyError, InputError, Suggestion, TemporaryError
 from tooli.pipeline.input_errors import missing_command_error, unknown_command_error
 from tooli.pipeline.prepared_call import PreparedCall
-from tooli.pipeline.present import present
+from tooli.pipeline.present import Presented
 from tooli.storage.state_files import MemoryFailureHistory
 from tooli.text.jsonable import is_object
 
@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     from tooli.core.peer import Peer
     from tooli.core.protocols import App, JsonObject
     from tooli.errors import DefinitionError, ToolError
-    from tooli.pipeline.present import Presented
     from tooli.policy.token_verifier import TokenVerifier
     from tooli.serving import Scope
 
@@ -222,7 +221,7 @@ def too_busy_error() -> ToolError:
 
 def present_request_error(app: App, caller: Caller, error: ToolError) -> Presented:
     """Return the answer to a request that fails before it reaches a tool."""
-    return present(Failed(error), make_placeholder_call(app._state, caller), lambda: 0)
+    return Presented(Failed(error), make_placeholder_call(app._state, caller), lambda: 0)
 
 
 def split_options(
