@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from tooli.storage import idempotency_sqlite
+from tooli.storage import idempotency_sqlite, idempotency_store
 from tooli.storage.idempotency_postgres import PostgresIdempotencyStore
 from tooli.storage.idempotency_sqlite import (
     SqliteIdempotencyStore,
@@ -192,7 +192,7 @@ def test_thread_lock_times_out(tmp_path: Path) -> None:
 
 
 def test_close_times_out_while_in_use(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(idempotency_sqlite, "STORE_TIMEOUT_SECONDS", 0.01)
+    monkeypatch.setattr(idempotency_store, "STORE_TIMEOUT_SECONDS", 0.01)
     store = SqliteIdempotencyStore(str(tmp_path))
     begin(store)
     with store._lock:

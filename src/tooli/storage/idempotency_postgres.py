@@ -10,14 +10,13 @@ from __future__ import annotations
 import os
 from _thread import allocate_lock
 from threading import Event, Thread
-from time import monotonic
 from urllib.parse import unquote
 
 from tooli.storage.idempotency_store import (
-    STORE_TIMEOUT_SECONDS,
     IdempotencyStore,
     SqlDialect,
     StoreUnavailable,
+    seconds_until,
 )
 
 TYPE_CHECKING = False
@@ -27,10 +26,7 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
     from typing import Any, TypeVar
 
-    from tooli.storage.idempotency_store import (
-        AttemptToken,
-        SqlConnection,
-    )
+    from tooli.storage.idempotency_store import AttemptToken, SqlConnection
 
     T = TypeVar("T")
 
@@ -66,6 +62,7 @@ _DIALECT = SqlDialect(
     epoch="extract(epoch FROM {})::float8",
     interval=_INTERVAL,
     empty_bytes="''::bytea",
+    set_timeout="SET statement_timeout = {}",
     for_update=" FOR UPDATE",
     for_purge=" FOR UPDATE SKIP LOCKED",
 )
@@ -83,13 +80,10 @@ class PostgresIdempotencyStore(IdempotencyStore):
         super().__init__(_DIALECT.replace(lease=lease_end))
         self._url = url
         self._lease = lease
-        self._lock = allocate_lock()
-        self._connection: Any = None
         self._pid = 0
         self._leased_attempts: set[str] = set()
         self._renewal_lock = allocate_lock()  # guards the decision to start or end the thread
         self._renewal_thread: Thread | None = None
-        self._statement_timeout = STORE_TIMEOUT_SECONDS
 
     def _attempt_started(self, token: AttemptToken) -> None:
         """Renew the lease of the attempt until it is finished."""
@@ -115,41 +109,41 @@ class PostgresIdempotencyStore(IdempotencyStore):
 
     def close(self) -> None:
         """Close the connection, unless a call is running."""
-        if not self._leased_attempts and self._lock.acquire(timeout=STORE_TIMEOUT_SECONDS):
-            try:
-                self._disconnect()
-            finally:
-                self._lock.release()
+        if not self._leased_attempts:
+            super().close()
 
     # -------------------------------------------------------------- connection
 
-    def _execute(self, work: Callable[[SqlConnection], T], timeout: float) -> T:
-        """Run some work on the connection. If a reused connection fails, retry with a new one."""
-        psycopg = _load_psycopg()
-        deadline = monotonic() + timeout  # includes waiting for other threads of this process
-        if not self._lock.acquire(timeout=timeout):
-            reason = "The idempotency store is in use by other threads."
-            raise StoreUnavailable(reason, "Try again.", is_busy=True)
+    def _load_driver(self) -> Any:
         try:
-            # In tenths of a second, so that the timeout of the connection rarely changes.
-            remaining = max(0.1, int((deadline - monotonic()) * 10 + 0.99) / 10)
-            was_connected = self._connection is not None and self._pid == os.getpid()
+            import psycopg
+        except ImportError as missing:
+            raise StoreUnavailable(
+                "The idempotency store in Postgres needs psycopg, which cannot be loaded: "
+                f"{missing}.",
+                "Run: pip install 'tooli[postgres]'",
+            ) from missing
+        return psycopg
+
+    def _run(self, driver: Any, work: Callable[[SqlConnection], T], deadline: float) -> T:
+        """Run some work on the connection. If a reused connection fails, retry with a new one."""
+        timeout = seconds_until(deadline)
+        was_connected = self._connection is not None and self._pid == os.getpid()
+        try:
             try:
-                return work(self._connect(psycopg, remaining))
-            except psycopg.OperationalError as failure:
+                return work(self._connect(driver, timeout))
+            except driver.OperationalError as failure:
                 self._disconnect()
-                timed_out = isinstance(failure, psycopg.errors.QueryCanceled)
+                timed_out = isinstance(failure, driver.errors.QueryCanceled)
                 if not was_connected or timed_out:
                     raise
-                return work(self._connect(psycopg, remaining))
-        except psycopg.Error as failure:
+                return work(self._connect(driver, timeout))
+        except driver.Error as failure:
             self._disconnect()
             # Without the cause: its message may contain the password.
             raise self._make_unusable_error(failure) from None
-        finally:
-            self._lock.release()
 
-    def _connect(self, psycopg: Any, timeout: float) -> SqlConnection:
+    def _connect(self, driver: Any, timeout: float) -> SqlConnection:
         if self._connection is not None and self._pid == os.getpid():
             self._set_timeout(self._connection, timeout)
             return self._connection
@@ -158,9 +152,10 @@ class PostgresIdempotencyStore(IdempotencyStore):
             self._renewal_lock = allocate_lock()
         options = {**_CONNECTION_DEFAULTS, "connect_timeout": str(max(2, int(timeout)))}
         options = {name: value for name, value in options.items() if f"{name}=" not in self._url}
-        connection = psycopg.connect(self._url, autocommit=True, **options)
+        connection = driver.connect(self._url, autocommit=True, **options)
         try:
-            self._set_timeout(connection, timeout, is_new=True)
+            self._connection_timeout = None
+            self._set_timeout(connection, timeout)
             if connection.execute("SELECT to_regclass('tooli_keys')").fetchone()[0] is None:
                 with connection.transaction():
                     connection.execute("SELECT pg_advisory_xact_lock(%s)", (_ADVISORY_LOCK_ID,))
@@ -172,20 +167,13 @@ class PostgresIdempotencyStore(IdempotencyStore):
         self._connection, self._pid = connection, os.getpid()
         return connection
 
-    def _set_timeout(
-        self, connection: SqlConnection, timeout: float, *, is_new: bool = False
-    ) -> None:
-        if is_new or self._statement_timeout != timeout:
-            connection.execute(f"SET statement_timeout = {int(timeout * 1000)}")
-            self._statement_timeout = timeout
-
     def _disconnect(self) -> None:
         connection, self._connection = self._connection, None
         if connection is not None and self._pid == os.getpid():
             connection.close()
 
-    def _transaction(self, connection: SqlConnection) -> AbstractContextManager[object]:
-        return self._connection.transaction()
+    def _transaction(self, connection: Any) -> AbstractContextManager[object]:
+        return connection.transaction()
 
     def _make_unusable_error(self, failure: Exception) -> StoreUnavailable:
         message = (str(failure).strip().splitlines() or [type(failure).__name__])[0]
@@ -215,17 +203,6 @@ class PostgresIdempotencyStore(IdempotencyStore):
                 )
             except StoreUnavailable:
                 continue  # the server may come back before the lease expires
-
-
-def _load_psycopg() -> Any:
-    try:
-        import psycopg
-    except ImportError as missing:
-        raise StoreUnavailable(
-            f"The idempotency store in Postgres needs psycopg, which cannot be loaded: {missing}.",
-            "Run: pip install 'tooli[postgres]'",
-        ) from missing
-    return psycopg
 
 
 def redact_password(text: str, url: str) -> str:

@@ -11,26 +11,25 @@ from __future__ import annotations
 
 import atexit
 import os
-from _thread import allocate_lock
 from time import monotonic, sleep, time
 
 from tooli.storage.idempotency_store import (
     RETENTION_SECONDS,
-    STORE_TIMEOUT_SECONDS,
     IdempotencyStore,
     SqlDialect,
     StoreUnavailable,
+    seconds_until,
 )
 from tooli.storage.state_files import FileLock, get_state_dir
 
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
     from sqlite3 import Connection
     from typing import Any, TypeVar
 
-    from tooli.storage.idempotency_store import IdempotencyEntry, SqlConnection
+    from tooli.storage.idempotency_store import SqlConnection
 
     T = TypeVar("T")
 
@@ -51,6 +50,7 @@ _DIALECT = SqlDialect(
     epoch="{}",
     interval="{}",
     empty_bytes="x''",
+    set_timeout="PRAGMA busy_timeout = {}",
 )
 _inherited_connections: list[Connection] = []
 """Connections of a parent process. Closing them would release the locks of the parent."""
@@ -63,81 +63,56 @@ class SqliteIdempotencyStore(IdempotencyStore):
         super().__init__(_DIALECT)
         self._state_dir = state_dir
         self.path = os.path.join(state_dir, DATABASE_NAME)
-        self._lock = allocate_lock()
-        self._connection: Connection | None = None
         self._opened_file: tuple[int, int, int] | None = None  # process, device and inode
         self._durable: bool | None = None
-        self._busy_timeout = STORE_TIMEOUT_SECONDS
         self._quarantined_path: str | None = None
 
-    def entries(
-        self, app: str, limit: int, *, unfinished_only: bool = False
-    ) -> Iterator[IdempotencyEntry]:
-        """Yield the entries of an app; does not create the database."""
-        if not os.path.exists(self.path):
-            return iter(())
-        return super().entries(app, limit, unfinished_only=unfinished_only)
-
-    def forget(
-        self, app: str, key: str, tool: str | None = None, *, include_running: bool = False
-    ) -> int:
-        """Delete the entries of a key; does not create the database."""
-        if not os.path.exists(self.path):
-            return 0
-        return super().forget(app, key, tool, include_running=include_running)
-
-    def close(self) -> None:
-        """Close the database. The next call opens it again."""
-        if self._lock.acquire(timeout=STORE_TIMEOUT_SECONDS):
-            try:
-                self._disconnect()
-            finally:
-                self._lock.release()
+    def _exists(self) -> bool:
+        return os.path.exists(self.path)
 
     # -------------------------------------------------------------- connection
 
-    def _execute(self, work: Callable[[SqlConnection], T], timeout: float) -> T:
-        """Run some work on the database; turn every failure into StoreUnavailable."""
+    def _load_driver(self) -> Any:
         try:
-            sqlite3 = _load_sqlite()
+            return _load_sqlite()
         except ImportError:
             raise StoreUnavailable(
                 "This Python was built without sqlite3.",
                 "Set `store` to a postgresql:// URL.",
             ) from None
-        deadline = monotonic() + timeout  # includes waiting for other threads of this process
-        if not self._lock.acquire(timeout=timeout):
-            raise _make_busy_error(self.path)
+
+    def _run(self, driver: Any, work: Callable[[SqlConnection], T], deadline: float) -> T:
+        """Run some work on the database; turn every failure into StoreUnavailable."""
         try:
-            return self._retry_while_busy(work, deadline)
-        except sqlite3.OperationalError as failure:
+            return self._retry_while_busy(driver, work, deadline)
+        except driver.OperationalError as failure:
             if _is_busy(failure):
                 raise _make_busy_error(self.path) from failure
             self._disconnect()
             raise _make_unusable_error(self.path, failure) from failure
-        except sqlite3.DatabaseError as failure:
+        except driver.DatabaseError as failure:
             self._disconnect()
-            if type(failure) is not sqlite3.DatabaseError:  # a subclass: the file is intact
+            if type(failure) is not driver.DatabaseError:  # a subclass: the file is intact
                 raise _make_unusable_error(self.path, failure) from failure
-            raise _make_damaged_error(_quarantine_database(self.path), failure) from failure
+            path = _quarantine_database(self.path)
+            raise _make_damaged_error(
+                f"The idempotency database is damaged ({failure}) and was moved to {path}.", path
+            ) from failure
         except OSError as failure:
             self._disconnect()
             raise _make_unusable_error(self.path, failure) from failure
-        finally:
-            self._lock.release()
 
-    def _retry_while_busy(self, work: Callable[[SqlConnection], T], deadline: float) -> T:
+    def _retry_while_busy(
+        self, driver: Any, work: Callable[[SqlConnection], T], deadline: float
+    ) -> T:
         """Retry the work until the deadline while the database is locked.
 
         SQLite's own timeout does not cover every lock.
         """
-        sqlite3 = _load_sqlite()
         while True:
-            # In tenths of a second, so that the timeout of the connection rarely changes.
-            remaining = max(0.1, int((deadline - monotonic()) * 10 + 0.99) / 10)
             try:
-                return work(self._connect(remaining))
-            except sqlite3.OperationalError as failure:
+                return work(self._connect(seconds_until(deadline)))
+            except driver.OperationalError as failure:
                 if not _is_busy(failure) or monotonic() > deadline:
                     raise
                 sleep(0.002 + os.urandom(1)[0] / 20_000)  # random, to avoid collisions
@@ -152,7 +127,7 @@ class SqliteIdempotencyStore(IdempotencyStore):
         opened_file = _file_identity(self.path)
         self._connection = _open_database(self.path, timeout)
         self._opened_file, self._durable = opened_file, None
-        self._busy_timeout = timeout
+        self._connection_timeout = timeout
         self._quarantined_path = _find_recent_quarantine(self.path)
         return self._connection
 
@@ -164,11 +139,6 @@ class SqliteIdempotencyStore(IdempotencyStore):
                 connection.close()
             else:
                 _inherited_connections.append(connection)
-
-    def _set_timeout(self, connection: Connection, timeout: float) -> None:
-        if self._busy_timeout != timeout:
-            connection.execute(f"PRAGMA busy_timeout = {int(timeout * 1000)}")
-            self._busy_timeout = timeout
 
     def _transaction(self, connection: Any) -> Connection:
         return _start_transaction(connection)
@@ -182,7 +152,10 @@ class SqliteIdempotencyStore(IdempotencyStore):
         if self._quarantined_path is not None and require_intact:
             self._quarantined_path = _find_recent_quarantine(self.path)
             if self._quarantined_path is not None:
-                raise _make_quarantined_error(self._quarantined_path)
+                path = self._quarantined_path
+                raise _make_damaged_error(
+                    f"The keys in the damaged idempotency database {path} are unknown.", path
+                )
 
 
 def _open_database(path: str, timeout: float) -> Connection:
@@ -317,27 +290,13 @@ def _make_unusable_error(path: str, failure: Exception) -> StoreUnavailable:
     )
 
 
-def _make_damaged_error(quarantined_path: str, failure: Exception) -> StoreUnavailable:
-    return StoreUnavailable(
-        f"The idempotency database is damaged ({failure}) and was moved to {quarantined_path}.",
-        _recovery_hint(quarantined_path),
-        damaged_path=quarantined_path,
-    )
-
-
-def _make_quarantined_error(quarantined_path: str) -> StoreUnavailable:
-    return StoreUnavailable(
-        f"The keys in the damaged idempotency database {quarantined_path} are unknown.",
-        _recovery_hint(quarantined_path),
-        damaged_path=quarantined_path,
-    )
-
-
-def _recovery_hint(quarantined_path: str) -> str:
+def _make_damaged_error(reason: str, quarantined_path: str) -> StoreUnavailable:
     hours = int(RETENTION_SECONDS // 3600)
-    return (
+    return StoreUnavailable(
+        reason,
         f"Check which calls of the last {hours} hours took effect, then delete {quarantined_path}. "
-        "After that, keys are accepted again."
+        "After that, keys are accepted again.",
+        damaged_path=quarantined_path,
     )
 
 

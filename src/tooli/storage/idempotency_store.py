@@ -17,6 +17,8 @@ This module has the statements and the protocol for every database. `idempotency
 from __future__ import annotations
 
 import os
+from _thread import allocate_lock
+from time import monotonic
 
 from tooli.core.record import Record
 from tooli.storage.state_files import read_boot_id, read_proc_file
@@ -274,6 +276,7 @@ class SqlDialect(Record):
     epoch: str  # template: the column `started` → seconds since 1970
     interval: str  # template: number of seconds → a value that can be subtracted from a time
     empty_bytes: str
+    set_timeout: str  # template: milliseconds → statement that sets the timeout of a connection
     lease: str | None = None  # end of a new lease; None if the table has no leases
     for_update: str = ""  # locks selected rows
     for_purge: str = ""  # locks selected rows, and skips locked ones
@@ -355,7 +358,11 @@ class IdempotencyStore:
     """
 
     def __init__(self, dialect: SqlDialect) -> None:
+        self._dialect = dialect
         self._statements = _Statements(dialect)
+        self._lock = allocate_lock()
+        self._connection: Any = None
+        self._connection_timeout: float | None = None  # seconds; None if it is not set
 
     def begin(
         self,
@@ -426,6 +433,8 @@ class IdempotencyStore:
         self, app: str, limit: int, *, unfinished_only: bool = False
     ) -> Iterator[IdempotencyEntry]:
         """Yield the entries of an app without their outcomes, newest first."""
+        if not self._exists():
+            return iter(())
         statements = self._statements
         statement = statements.list_unfinished if unfinished_only else statements.list_all
         rows = self._execute(
@@ -443,6 +452,8 @@ class IdempotencyStore:
             KeyStillRunning: one of the calls is running. Nothing is deleted then, unless
                 `include_running` is True.
         """
+        if not self._exists():
+            return 0
         statements = self._statements
         of_tool = "" if tool is None else statements.of_tool
         values = (*_app_values(app), key, *(() if tool is None else (tool,)))
@@ -462,17 +473,50 @@ class IdempotencyStore:
 
     def close(self) -> None:
         """Close the connection. The next call opens it again."""
-        raise NotImplementedError
-
-    # -------------------------------------------------------------- implemented by subclasses
+        if self._lock.acquire(timeout=STORE_TIMEOUT_SECONDS):
+            try:
+                self._disconnect()
+            finally:
+                self._lock.release()
 
     def _execute(self, work: Callable[[SqlConnection], T], timeout: float) -> T:
         """Call `work` with the connection and return its result, within `timeout` seconds."""
+        driver = self._load_driver()
+        deadline = monotonic() + timeout  # includes waiting for other threads of this process
+        if not self._lock.acquire(timeout=timeout):
+            reason = "The idempotency store is in use by other threads."
+            raise StoreUnavailable(reason, "Try again.", is_busy=True)
+        try:
+            return self._run(driver, work, deadline)
+        finally:
+            self._lock.release()
+
+    def _set_timeout(self, connection: SqlConnection, timeout: float) -> None:
+        if self._connection_timeout != timeout:
+            connection.execute(self._dialect.set_timeout.format(int(timeout * 1000)))
+            self._connection_timeout = timeout
+
+    # -------------------------------------------------------------- implemented by subclasses
+
+    def _load_driver(self) -> Any:
+        """Return the module that connects to the database."""
+        raise NotImplementedError
+
+    def _run(self, driver: Any, work: Callable[[SqlConnection], T], deadline: float) -> T:
+        """Call `work` with the connection while the lock is held; retry it if that can help."""
+        raise NotImplementedError
+
+    def _disconnect(self) -> None:
+        """Close the connection if there is one."""
         raise NotImplementedError
 
     def _transaction(self, connection: SqlConnection) -> AbstractContextManager[object]:
         """Return a context manager that commits at its end and rolls back after an exception."""
         raise NotImplementedError
+
+    def _exists(self) -> bool:
+        """True if the database may exist. Reading does not create it."""
+        return True
 
     def _prepare_write(self, connection: SqlConnection, durable: bool) -> None:
         """Prepare the connection for a statement that writes."""
@@ -482,6 +526,14 @@ class IdempotencyStore:
 
     def _prepare_claim(self, require_intact: bool) -> None:
         """Raise StoreUnavailable if the store must not accept new keys."""
+
+
+def seconds_until(deadline: float) -> float:
+    """Return the seconds until a deadline, rounded up to tenths, at least one tenth.
+
+    Rounding avoids a statement that changes the timeout of the connection before most calls.
+    """
+    return max(0.1, int((deadline - monotonic()) * 10 + 0.99) / 10)
 
 
 def _app_values(app: str) -> tuple[str, int, str]:
