@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from tests.integration.outside import environment
+from tests.integration.app_process import environment
 
 
 def run(*argv: str, folder: Path, stdin: str = "") -> subprocess.CompletedProcess[str]:

@@ -7,7 +7,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.integration.outside import envelope, environment, parse, run, run_on_terminal
+from tests.integration.app_process import (
+    environment,
+    parse_json,
+    read_envelope,
+    run,
+    run_on_terminal,
+)
 
 from tooli import Context, Tooli
 from tooli.annotations import Destructive
@@ -108,12 +114,12 @@ class TestOutput:
     def test_mode_at_a_terminal(self, app: Path, env: dict[str, str], category: str) -> None:
         out = run_on_terminal(app, "stock", "pears", env=terminal(**env)).out
         if CALLER_PROFILES[category].output == "json":
-            assert envelope(out)["result"] == ["pears"]
+            assert read_envelope(out)["result"] == ["pears"]
         else:
             assert out == b"pears\n"
         printed = run_on_terminal(app, "shout", "pears", env=terminal(**env)).out
         if CALLER_PROFILES[category].printed == "result":
-            assert envelope(printed)["ok"]
+            assert read_envelope(printed)["ok"]
         else:
             assert printed == b"pears\n"
 
@@ -184,7 +190,7 @@ class TestConfirming:
     ) -> None:
         done = run(app, "burn", "--json", env=environment(**env))
         assert done.code == 2
-        assert envelope(done.out)["error"]["code"] == "E1010"
+        assert read_envelope(done.out)["error"]["code"] == "E1010"
         assert run(app, "burn", "--json", "--yes", env=environment(**env)).code == 0
 
     @callers
@@ -205,8 +211,11 @@ class TestConfirming:
     def test_question_is_answered_for_agents_only(
         self, app: Path, env: dict[str, str], answer: str
     ) -> None:
-        assert envelope(run(app, "scan", "--json", env=environment(**env)).out)["result"] == answer
-        other = envelope(run(app, "weigh", "--json", env=environment(**env)).out)
+        assert (
+            read_envelope(run(app, "scan", "--json", env=environment(**env)).out)["result"]
+            == answer
+        )
+        other = read_envelope(run(app, "weigh", "--json", env=environment(**env)).out)
         assert other["result"] == "left"
 
     def test_strict_policy_disables_auto_confirm(self) -> None:
@@ -252,7 +261,7 @@ class TestConfirming:
 class TestMeta:
     def test_caller_in_meta(self, app: Path) -> None:
         env = environment(**AGENT, AI_AGENT="claude-code_2-1-325_agent", CLAUDE_CODE_SESSION_ID="s")
-        meta = envelope(run(app, "stock", "x", "--json", env=env).out)["meta"]
+        meta = read_envelope(run(app, "stock", "x", "--json", env=env).out)["meta"]
         assert (meta["caller_id"], meta["caller_version"]) == ("claude-code", "2.1.325")
         assert "session_id" not in meta
         assert "execution_context" not in meta
@@ -260,24 +269,26 @@ class TestMeta:
     def test_detailed_meta(self, app: Path) -> None:
         env = environment(TOOLI_CALLER="me", TOOLI_CALLER_VERSION="2", TOOLI_SESSION_ID="s")
         words = ("stock", "x", "--json", "--response-format", "detailed")
-        meta = envelope(run(app, *words, env=env).out)["meta"]
+        meta = read_envelope(run(app, *words, env=env).out)["meta"]
         found = {name: meta[name] for name in ("caller_id", "caller_version", "session_id")}
         assert found == {"caller_id": "me", "caller_version": "2", "session_id": "s"}
         assert meta["execution_context"] == "ai_agent"
 
     def test_category_without_a_name(self, app: Path) -> None:
         for env, kind in (({"CI": "1"}, "ci_cd"), ({"AGENT": "1"}, "ai_agent")):
-            meta = envelope(run(app, "stock", "x", "--json", env=environment(**env)).out)["meta"]
+            meta = read_envelope(run(app, "stock", "x", "--json", env=environment(**env)).out)[
+                "meta"
+            ]
             assert meta["execution_context"] == kind
             assert "caller_id" not in meta
 
     def test_no_caller(self, app: Path) -> None:
-        meta = envelope(run(app, "stock", "x", "--json").out)["meta"]
+        meta = read_envelope(run(app, "stock", "x", "--json").out)["meta"]
         assert set(meta) == {"tool", "version", "duration_ms"}
 
     def test_escapes_in_a_caller_name_are_removed(self, app: Path) -> None:
         env = environment(TOOLI_CALLER="\x1b[2J" + "x" * 9999, TOOLI_SESSION_ID="a\nb")
-        meta = envelope(run(app, "stock", "x", "--json", env=env).out)["meta"]
+        meta = read_envelope(run(app, "stock", "x", "--json", env=env).out)["meta"]
         assert meta["caller_id"] == ("[2J" + "x" * 9999)[:200]
         assert meta["session_id"] == "ab"
 
@@ -289,7 +300,7 @@ class TestHints:
         told = run(app, "stock", "x", "--json", "-v", env=env)
         assert b"confidence 0.75: AGENT=1" in told.err
         assert b"TOOLI_CALLER" in told.err
-        assert envelope(told.out)["ok"]
+        assert read_envelope(told.out)["ok"]
         assert run(app, "stock", "x", "--json", "-v", "-q", env=env).err == b""
 
     def test_hint_for_two_weak_signals(self, app: Path) -> None:
@@ -314,10 +325,10 @@ class TestSettings:
     def test_settings_apply_to_a_run(self, app: Path, project: Path) -> None:
         self.write_settings(project, "output: plain\nresponse_format: detailed\n")
         assert run(app, "stock", "pears", cwd=project).out == b"pears\n"
-        answer = envelope(run(app, "stock", "pears", "--json", cwd=project).out)
+        answer = read_envelope(run(app, "stock", "pears", "--json", cwd=project).out)
         assert "output_schema" in answer["meta"]
         words = ("--json", "--response-format", "concise")
-        answer = envelope(run(app, "stock", "pears", *words, cwd=project).out)
+        answer = read_envelope(run(app, "stock", "pears", *words, cwd=project).out)
         assert "output_schema" not in answer["meta"]
 
     def test_settings_in_a_subfolder(self, app: Path, project: Path) -> None:
@@ -335,7 +346,7 @@ class TestSettings:
         self.write_settings(project, "output: json\nverbos: 2\nquiet: 7\n")
         done = run(app, "stock", "pears", cwd=project)
         assert done.code == 2
-        error = envelope(done.out)["error"]
+        error = read_envelope(done.out)["error"]
         assert error["code"] == "E1011"
         assert f"{project / '.tooli.yaml'}:2: unknown setting 'verbos'" in error["message"]
         assert len(error["details"]["errors"]) == 2
@@ -362,17 +373,17 @@ class TestSettings:
 
     def test_invalid_variable(self, app: Path) -> None:
         done = run(app, "stock", "x", "--json", env=environment(TOOLI_TIMEOUT="soon"))
-        message = envelope(done.out)["error"]["message"]
+        message = read_envelope(done.out)["error"]["message"]
         assert message == "TOOLI_TIMEOUT: timeout must be a number of seconds above 0, not soon"
         done = run(app, "stock", "x", "--json", env=environment(TOOLI_CONFIG="perhaps"))
-        assert envelope(done.out)["error"]["message"] == "TOOLI_CONFIG: must be on or off"
+        assert read_envelope(done.out)["error"]["message"] == "TOOLI_CONFIG: must be on or off"
 
     def test_security_settings_only_restrict(self, app: Path, project: Path) -> None:
         self.write_settings(project, "security_policy: off\n")
         assert run(app, "burn", "--json", cwd=project).code == 2
         self.write_settings(project, "security_policy: strict\n")
         done = run(app, "stock", "x", "--json", cwd=project)
-        assert (done.code, envelope(done.out)["error"]["code"]) == (30, "E2002")
+        assert (done.code, read_envelope(done.out)["error"]["code"]) == (30, "E2002")
         loose = environment(TOOLI_SECURITY_POLICY="off")
         assert run(app, "stock", "x", "--json", cwd=project, env=loose).code == 30
         alone = environment(TOOLI_SECURITY_POLICY="strict")
@@ -396,12 +407,12 @@ class TestSettings:
     def test_config_off(self, app: Path, project: Path) -> None:
         self.write_settings(project, "output: plain\n")
         env = environment(TOOLI_CONFIG="off")
-        assert envelope(run(app, "stock", "x", cwd=project, env=env).out)["ok"]
+        assert read_envelope(run(app, "stock", "x", cwd=project, env=env).out)["ok"]
 
     def test_settings_of_a_caller(self, app: Path, project: Path) -> None:
         self.write_settings(project, "callers:\n  claude-code:\n    output: plain\n")
         assert run(app, "stock", "x", cwd=project, env=environment(**AGENT)).out == b"x\n"
-        assert envelope(run(app, "stock", "x", cwd=project).out)["ok"]
+        assert read_envelope(run(app, "stock", "x", cwd=project).out)["ok"]
 
 
 class TestOtherInterfaces:
@@ -491,7 +502,7 @@ class TestOtherInterfaces:
 class TestDetectContext:
     def test_json(self, app: Path) -> None:
         env = environment(**AGENT, GITHUB_ACTIONS="true", TOOLI_TIMEOUT="9")
-        shown = envelope(run(app, "detect-context", env=env).out)["result"]
+        shown = read_envelope(run(app, "detect-context", env=env).out)["result"]
         contract = (
             "category agent_name confidence is_agent is_ci is_interactive "
             "identified_via_convention caller_id caller_version session_id platform signals"
@@ -503,10 +514,10 @@ class TestDetectContext:
         assert shown["behavior"]["help"] == "compact"
 
     def test_default_timeout_of_an_agent(self, app: Path) -> None:
-        shown = envelope(run(app, "detect-context", env=environment(**AGENT)).out)["result"]
+        shown = read_envelope(run(app, "detect-context", env=environment(**AGENT)).out)["result"]
         wanted = {"value": 120.0, "origin": "default for ai_agent"}
         assert shown["configuration"]["timeout"] == wanted
-        shown = envelope(run(app, "detect-context").out)["result"]
+        shown = read_envelope(run(app, "detect-context").out)["result"]
         assert "timeout" not in shown["configuration"]
 
     def test_detect_context_as_text(self, app: Path) -> None:
@@ -522,19 +533,19 @@ class TestDetectContext:
         for words in (("detect-context",), ("config", "show")):
             done = run(app, *words, "--json", cwd=tmp_path)
             assert done.code == 0
-            (fault,) = envelope(done.out)["result"]["faults"]
+            (fault,) = read_envelope(done.out)["result"]["faults"]
             assert fault.startswith(".tooli.yaml:1: unknown setting 'verbos'")
 
     def test_deep_detection(self, app: Path) -> None:
-        shown = envelope(run(app, "detect-context", "--deep").out)["result"]
+        shown = read_envelope(run(app, "detect-context", "--deep").out)["result"]
         assert shown["signals"]
 
     def test_config_show(self, app: Path, tmp_path: Path) -> None:
         (tmp_path / ".git").mkdir()
         (tmp_path / ".tooli.yaml").write_text("timeout: 7\noutput: plain\n")
-        shown = parse(run(app, "config", "show", "-o", "jsonl", cwd=tmp_path).out)
+        shown = parse_json(run(app, "config", "show", "-o", "jsonl", cwd=tmp_path).out)
         assert (shown["timeout"], shown["output"]) == (7.0, "jsonl")
-        shown = parse(run(app, "config", "show", "--origin", "--jsonl", cwd=tmp_path).out)
+        shown = parse_json(run(app, "config", "show", "--origin", "--jsonl", cwd=tmp_path).out)
         assert shown["timeout"] == {"value": 7.0, "layer": "project", "origin": ".tooli.yaml:1"}
         assert shown["output"]["overruled"][0] == {
             "value": "plain",

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from tests.detect.make_dumps import compose
-from tests.integration.outside import envelope, environment, run
+from tests.integration.app_process import environment, read_envelope, run
 
 from tooli.detect import detect_execution_context
 
@@ -79,7 +79,7 @@ def test_caller_detected_in_process(app: Path, dump: dict[str, Any]) -> None:
     if "/.pi/" in dump["environment"]["PATH"]:
         path = f"/nowhere/.pi/agent/bin:{path}"
     env = environment(**variables, PATH=path)
-    response = envelope(run(app, "stock", "pears", env=env).out)
+    response = read_envelope(run(app, "stock", "pears", env=env).out)
     assert response["result"] == {"item": "pears"}
     expected = dump["expected"]
     assert response["meta"].get("caller_id") == expected["agent"]
@@ -91,4 +91,4 @@ def test_caller_detected_in_process(app: Path, dump: dict[str, Any]) -> None:
     if expected["agent"] is None:
         assert printed == b"pears\n"
     else:
-        assert envelope(printed)["result"].strip() == "pears"
+        assert read_envelope(printed)["result"].strip() == "pears"

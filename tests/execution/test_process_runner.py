@@ -16,7 +16,7 @@ from types import SimpleNamespace
 from typing import Any, NoReturn
 
 import pytest
-from tests.integration.outside import PATIENCE, environment
+from tests.integration.app_process import PROCESS_TIMEOUT, environment
 
 from tooli import Tooli
 from tooli.core.call import PYTHON_CALLER, Call
@@ -82,7 +82,7 @@ def short_timeouts(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def has_ended(pid: int) -> bool:
     """True if the process ends in time."""
-    until = time.monotonic() + PATIENCE
+    until = time.monotonic() + PROCESS_TIMEOUT
     while time.monotonic() < until:
         try:
             if Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] in "ZX":
@@ -185,7 +185,9 @@ def test_call_cancelled_during_its_start_is_stopped(
         return fork()
 
     monkeypatch.setattr(process_runner, "fork", fork_after_cancel)
-    watchdog = threading.Timer(PATIENCE, lambda: os.kill(child_call.supervisor_pid, signal.SIGKILL))
+    watchdog = threading.Timer(
+        PROCESS_TIMEOUT, lambda: os.kill(child_call.supervisor_pid, signal.SIGKILL)
+    )
     watchdog.start()
     try:
         with pytest.raises(KeyboardInterrupt):  # what the function observes
@@ -208,7 +210,7 @@ def test_cancelled_stream_leaves_no_task() -> None:
             await task
         return asyncio.all_tasks() - before
 
-    assert asyncio.run(asyncio.wait_for(main(), PATIENCE)) == set()
+    assert asyncio.run(asyncio.wait_for(main(), PROCESS_TIMEOUT)) == set()
 
 
 # ------------------------------------------------------------------ threads and descriptors
@@ -244,7 +246,7 @@ def test_calls_in_threads_that_start_together(_: int, tmp_path: Path) -> None:
     """Threads of a new process import the runner at the same time."""
     env = environment(TOOLI_STATE_DIR=str(tmp_path))
     args = [sys.executable, "-c", MANY]
-    done = subprocess.run(args, env=env, capture_output=True, text=True, timeout=PATIENCE)
+    done = subprocess.run(args, env=env, capture_output=True, text=True, timeout=PROCESS_TIMEOUT)
     assert (done.returncode, done.stderr) == (0, "")
 
 
@@ -276,7 +278,7 @@ def test_abandoned_thread_ends_with_its_function(monkeypatch: pytest.MonkeyPatch
 
     @workers.command(timeout=0.1)
     def wait() -> None:
-        held.wait(PATIENCE)
+        held.wait(PROCESS_TIMEOUT)
 
     error = workers.call("wait").error
     assert error is not None
@@ -286,7 +288,7 @@ def test_abandoned_thread_ends_with_its_function(monkeypatch: pytest.MonkeyPatch
     assert len(left) == 1
     held.set()
     for thread in left:
-        thread.join(PATIENCE)
+        thread.join(PROCESS_TIMEOUT)
         assert not thread.is_alive()
 
 

@@ -12,13 +12,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.integration.outside import (
-    Finished,
+from tests.integration.app_process import (
+    ProcessResult,
     environment,
     finish,
     run,
     run_on_terminal,
-    started,
+    start_app,
     wait_for_ready,
 )
 
@@ -43,10 +43,10 @@ class ProcessEnv:
         name, _, value = self.mark.partition("=")
         self.env = environment(**{name: value, "TOOLI_STATE_DIR": str(state)})
 
-    def run(self, *argv: str, **more: str) -> Finished:
+    def run(self, *argv: str, **more: str) -> ProcessResult:
         reading, writing = os.pipe()  # a stdin that never ends
         try:
-            with started(APP, *argv, stdin=reading, env={**self.env, **more}) as process:
+            with start_app(APP, *argv, stdin=reading, env={**self.env, **more}) as process:
                 return finish(process)
         finally:
             os.close(reading)
@@ -70,7 +70,7 @@ def process_env(tmp_path: Path) -> ProcessEnv:
     return ProcessEnv(tmp_path)
 
 
-def error_of(done: Finished) -> dict[str, Any]:
+def error_of(done: ProcessResult) -> dict[str, Any]:
     return json.loads(done.out.splitlines()[-1])["error"]
 
 
@@ -226,7 +226,7 @@ def test_forking_descendants_are_killed(process_env: ProcessEnv) -> None:
 
 
 def test_closed_stdout_ends_the_command(process_env: ProcessEnv) -> None:
-    with started(APP, "rows", "--jsonl", "--timeout", "50", env=process_env.env) as process:
+    with start_app(APP, "rows", "--jsonl", "--timeout", "50", env=process_env.env) as process:
         assert process.stdout is not None
         assert process.stdout.readline() == b"0\n"
         process.stdout.close()
@@ -271,7 +271,7 @@ def test_signal_ends_caller_and_worker(
     process_env: ProcessEnv, number: signal.Signals, code: int, error: str, to_group: bool
 ) -> None:
     line = ("ready-and-sleep", "--json", "--timeout", "50")
-    with started(APP, *line, env=process_env.env, start_new_session=True) as process:
+    with start_app(APP, *line, env=process_env.env, start_new_session=True) as process:
         wait_for_ready(process)
         os.killpg(process.pid, number) if to_group else process.send_signal(number)
         done = finish(process)
@@ -282,7 +282,7 @@ def test_signal_ends_caller_and_worker(
 @pytest.mark.parametrize("to_group", [False, True], ids=["process", "group"])
 def test_function_can_handle_an_interrupt(process_env: ProcessEnv, to_group: bool) -> None:
     line = ("partial", "--json", "--timeout", "50")
-    with started(APP, *line, env=process_env.env, start_new_session=True) as process:
+    with start_app(APP, *line, env=process_env.env, start_new_session=True) as process:
         wait_for_ready(process)
         os.killpg(process.pid, 2) if to_group else process.send_signal(2)
         done = finish(process)
@@ -290,7 +290,7 @@ def test_function_can_handle_an_interrupt(process_env: ProcessEnv, to_group: boo
 
 
 def test_second_interrupt_ends_the_command(process_env: ProcessEnv) -> None:
-    with started(APP, "ignore", "--json", "--timeout", "50", env=process_env.env) as process:
+    with start_app(APP, "ignore", "--json", "--timeout", "50", env=process_env.env) as process:
         wait_for_ready(process)
         process.send_signal(signal.SIGINT)
         wait_for_ready(process)
@@ -311,7 +311,7 @@ def test_ctrl_c_at_a_terminal(process_env: ProcessEnv) -> None:
 @pytest.mark.skipif(not LINUX, reason="a supervisor outlives its caller and ends the worker")
 def test_killed_caller_leaves_no_process(process_env: ProcessEnv) -> None:
     line = ("ready-and-sleep", "--json", "--timeout", "50")
-    with started(APP, *line, env=process_env.env) as process:
+    with start_app(APP, *line, env=process_env.env) as process:
         wait_for_ready(process)
         process.kill()
         assert process.stderr is not None

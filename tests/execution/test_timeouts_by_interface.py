@@ -18,6 +18,7 @@ from typing import Any
 
 import pytest
 from tests.execution.test_timeouts import APP, LINUX, ProcessEnv
+from tests.integration.app_process import PROCESS_TIMEOUT
 from tests.integration.mcp.stdio_client import (
     ELICITATION,
     HANDSHAKE_VERSION,
@@ -26,7 +27,6 @@ from tests.integration.mcp.stdio_client import (
     failure_of,
     serve_command,
 )
-from tests.integration.outside import PATIENCE
 
 from tooli import Context, ToolError, Tooli
 from tooli.core.call import PYTHON_CALLER, Call, Failed, Ok, Options, Runner
@@ -58,7 +58,7 @@ class Served:
             env=process_env.env,
             text=True,
         )
-        self.watchdog = threading.Timer(PATIENCE, self.process.kill)
+        self.watchdog = threading.Timer(PROCESS_TIMEOUT, self.process.kill)
         self.watchdog.start()
         assert self.process.stderr is not None
         found = re.search(r"http://\S+:(\d+)", self.process.stderr.readline())
@@ -67,7 +67,7 @@ class Served:
 
     def post(self, path: str, arguments: Any = None, **headers: str) -> tuple[int, bytes]:
         with contextlib.closing(
-            http.client.HTTPConnection("127.0.0.1", self.port, timeout=PATIENCE)
+            http.client.HTTPConnection("127.0.0.1", self.port, timeout=PROCESS_TIMEOUT)
         ) as connection:
             request_headers = {"content-type": "application/json", **headers}
             connection.request(
@@ -78,7 +78,7 @@ class Served:
 
     def stop(self) -> int:
         self.process.terminate()
-        self.process.communicate(timeout=PATIENCE)
+        self.process.communicate(timeout=PROCESS_TIMEOUT)
         self.watchdog.cancel()
         return self.process.returncode
 
@@ -348,7 +348,7 @@ def test_cancelled_acall_ends_its_process(tmp_path: Path) -> None:
             await asyncio.sleep(0.01)
 
     if LINUX:
-        asyncio.run(asyncio.wait_for(some(), PATIENCE))
+        asyncio.run(asyncio.wait_for(some(), PROCESS_TIMEOUT))
 
 
 def _children() -> set[str]:
@@ -428,7 +428,7 @@ def test_concurrent_calls_in_threads() -> None:
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(PATIENCE)
+        thread.join(PROCESS_TIMEOUT)
     assert [answer.error.code for answer in answers] == ["E4050"] * 4
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.integration.outside import environment
+from tests.integration.app_process import environment
 
 from tooli.install.agent_install import project_root
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from tests.describe.apps import make
-from tests.integration.outside import environment, run
+from tests.integration.app_process import environment, run
 
 from tooli import Tooli
 from tooli.install.project_documents import shorten

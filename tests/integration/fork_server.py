@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import IO, NoReturn
 
 if __name__ != "__main__":
-    from tests.integration.outside import Finished, environment
+    from tests.integration.app_process import ProcessResult, environment
 
 
 class ForkServer:
@@ -29,7 +29,7 @@ class ForkServer:
     def __init__(self, connection: socket.socket) -> None:
         self._connection = connection
 
-    def run(self, app: Path, *argv: str, env: dict[str, str]) -> Finished:
+    def run(self, app: Path, *argv: str, env: dict[str, str]) -> ProcessResult:
         """Run an app with its output in files, and wait for its end."""
         with contextlib.ExitStack() as stack:
             out, err = (stack.enter_context(_temporary_file()) for _ in range(2))
@@ -39,7 +39,7 @@ class ForkServer:
             socket.send_fds(self._connection, [request], files)
             answer = self._connection.recv(16)
             assert answer, "the server has ended"
-            return Finished(int(answer), _read(out), _read(err))
+            return ProcessResult(int(answer), _read(out), _read(err))
 
 
 def _temporary_file() -> IO[bytes]:

@@ -12,15 +12,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from tests.integration.outside import (
-    PATIENCE,
+from tests.integration.app_process import (
+    PROCESS_TIMEOUT,
     command,
-    converse,
-    envelope,
     environment,
     is_clean,
+    read_envelope,
     run,
-    started,
+    run_interactive,
+    start_app,
 )
 
 if TYPE_CHECKING:
@@ -102,7 +102,7 @@ class Place:
         """The envelope that an agent gets."""
         done = run(self.app, *argv, env={**self.env, **AGENT})
         assert is_clean(done.err)
-        return envelope(done.out)
+        return read_envelope(done.out)
 
     def refused(self, *argv: str) -> str:
         """The ID of the request for an agent's call."""
@@ -110,13 +110,13 @@ class Place:
         assert error["code"] == "E2101"
         return error["details"]["approval"]["id"]
 
-    def human(self, *argv: str, says: Any = (), **env: str) -> tuple[int, str]:
-        done = converse(self.app, *argv, says=says, env={**self.env, **env})
+    def human(self, *argv: str, answers: Any = (), **env: str) -> tuple[int, str]:
+        done = run_interactive(self.app, *argv, answers=answers, env={**self.env, **env})
         assert is_clean(done.out)
         return done.code, done.out.decode()
 
     def grant(self, id: str) -> None:
-        code, shown = self.human("approvals", "grant", id, says=[typing_the_code(id)])
+        code, shown = self.human("approvals", "grant", id, answers=[typing_the_code(id)])
         assert code == 0, shown
 
 
@@ -138,16 +138,16 @@ def place(tmp_path: Path) -> Place:
 def test_a_granted_call_runs_once(place: Place) -> None:
     done = run(place.app, "delete", "a", "--yes", env={**place.env, **AGENT})
     assert done.code == 101
-    approval = envelope(done.out)["error"]["details"]["approval"]
+    approval = read_envelope(done.out)["error"]["details"]["approval"]
     assert place.done == []
-    listed = envelope(run(place.app, "approvals", "list", env=place.env).out)["result"]
+    listed = read_envelope(run(place.app, "approvals", "list", env=place.env).out)["result"]
     assert [one["id"] for one in listed] == [approval["id"]]
     assert listed[0]["arguments"] == {"path": "a"}
     assert listed[0]["effects"] == ["destructive"]
     assert listed[0]["caller"] == "claude-code (cli)"
     assert approval["command"].endswith(f"files.py approvals grant {approval['id']}")
     code, shown = place.human(
-        "approvals", "grant", approval["id"], says=[typing_the_code(approval["id"])]
+        "approvals", "grant", approval["id"], answers=[typing_the_code(approval["id"])]
     )
     assert code == 0
     assert 'path: "a"\r\n  effects: destructive' in shown.partition("Type ")[0]
@@ -171,7 +171,7 @@ def test_the_plan_is_displayed_and_bound(place: Place) -> None:
     stock.mkdir()
     (stock / "old").touch()
     id = place.refused("clear", str(stock))
-    code, shown = place.human("approvals", "grant", id, says=[typing_the_code(id)])
+    code, shown = place.human("approvals", "grant", id, answers=[typing_the_code(id)])
     assert code == 0
     assert '- "old"' in shown.partition("Type ")[0]
     (stock / "precious").touch()
@@ -202,9 +202,9 @@ def test_a_person_confirms_a_dangerous_command_by_its_name(place: Place) -> None
     stock.mkdir()
     (stock / "old").touch()
     asked = b"Type clear to run it: "
-    code, shown = place.human("clear", str(stock), says=[(asked, b"y\n")])
+    code, shown = place.human("clear", str(stock), answers=[(asked, b"y\n")])
     assert (code, place.done) == (101, [])
-    code, shown = place.human("clear", str(stock), says=[(asked, b"clear\n")])
+    code, shown = place.human("clear", str(stock), answers=[(asked, b"clear\n")])
     assert (code, place.done) == (0, ["cleared"])
     assert '- "old"' in shown.partition("Type ")[0]
     kept = place.folder / "state" / "approvals"
@@ -220,17 +220,17 @@ def test_the_launcher_grants_for_an_app_with_one_command(place: Place) -> None:
         "    return ' '.join(names)\napp()\n"
     )
     done = run(one, "a", "b", "--json", env=place.env)
-    approval = envelope(done.out)["error"]["details"]["approval"]
+    approval = read_envelope(done.out)["error"]["details"]["approval"]
     assert approval["command"] == f"tooli approvals grant {approval['id']}"
     launcher = place.folder / "launcher.py"
     launcher.write_text("from tooli.launcher import main\nmain()\n")
-    listed = envelope(run(launcher, "approvals", "list", env=place.env).out)["result"]
+    listed = read_envelope(run(launcher, "approvals", "list", env=place.env).out)["result"]
     assert [row["tool"] for row in listed] == ["one.one"]
     id = approval["id"]
     argv = ("approvals", "grant", id)
     assert run(launcher, *argv, env=place.env).code == 101
-    assert converse(launcher, *argv, says=[typing_the_code(id)], env=place.env).code == 0
-    assert envelope(run(one, "a", "b", "--json", env=place.env).out)["result"] == "a b"
+    assert run_interactive(launcher, *argv, answers=[typing_the_code(id)], env=place.env).code == 0
+    assert read_envelope(run(one, "a", "b", "--json", env=place.env).out)["result"] == "a b"
 
 
 @pytest.mark.parametrize("decision", ["grant", "deny"])
@@ -239,7 +239,7 @@ def test_a_decision_is_logged(place: Place, decision: str) -> None:
     place.env["TOOLI_AUDIT_LOG"] = str(log)
     id = place.refused("delete", "a")
     place.human(
-        "approvals", decision, id, says=[typing_the_code(id)] if decision == "grant" else ()
+        "approvals", decision, id, answers=[typing_the_code(id)] if decision == "grant" else ()
     )
     events = [json.loads(line)["event"] for line in log.read_text().splitlines()]
     assert events[0] == "approval_requested"
@@ -263,9 +263,9 @@ def test_a_decision_that_cannot_be_logged(place: Place, policy: str) -> None:
     )
     id = place.refused("delete", "a")
     place.env["TOOLI_AUDIT_LOG"] = str(place.folder)  # no file
-    code, shown = place.human("approvals", "grant", id, says=[typing_the_code(id)])
+    code, shown = place.human("approvals", "grant", id, answers=[typing_the_code(id)])
     assert "audit log cannot be written" in shown
-    waiting = envelope(run(place.app, "approvals", "list", env=place.env).out)["result"]
+    waiting = read_envelope(run(place.app, "approvals", "list", env=place.env).out)["result"]
     assert (code, len(waiting)) == ((0, 0) if policy == "standard" else (75, 1))
 
 
@@ -278,7 +278,7 @@ class TestGranting:
         argv = ("approvals", "grant", id, *flags)
         done = run(place.app, *argv, stdin=f"{id}\ny\nyes\n".encode(), env=place.env)
         assert done.code == 101
-        assert envelope(done.out)["error"]["code"] == "E2102"
+        assert read_envelope(done.out)["error"]["code"] == "E2102"
         assert place.refused("delete", "a") == id
 
     @pytest.mark.parametrize(
@@ -312,7 +312,7 @@ class TestGranting:
             "import subprocess, sys\nsys.exit(subprocess.run(sys.argv[1:]).returncode)\n"
         )
         argv = [str(part) for part in command(place.app, "approvals", "grant", id)]
-        done = converse(script, *argv, env=place.env)
+        done = run_interactive(script, *argv, env=place.env)
         assert done.code == 101
         assert b"an agent was detected" in done.out
 
@@ -320,7 +320,7 @@ class TestGranting:
     def test_not_by_anything_but_the_code(self, place: Place, typed: bytes) -> None:
         id = place.refused("delete", "a")
         asked = f"to grant {id}: ".encode()
-        code, shown = place.human("approvals", "grant", id, "--yes", says=[(asked, typed)])
+        code, shown = place.human("approvals", "grant", id, "--yes", answers=[(asked, typed)])
         assert code == 101
         assert "E2103" in shown
         assert place.refused("delete", "a") == id
@@ -333,7 +333,7 @@ class TestGranting:
         codes = {
             re.findall(
                 r"Type (\w{4}) to grant",
-                place.human("approvals", "grant", id, says=[(asked, b"\n")])[1],
+                place.human("approvals", "grant", id, answers=[(asked, b"\n")])[1],
             )[0]
             for _ in range(4)
         }
@@ -351,8 +351,8 @@ class TestGranting:
         other = place.folder / "other.py"
         other.write_text(APP.replace('"files"', '"other"'))
         done = run(other, "approvals", "list", env=place.env)
-        assert envelope(done.out).get("result", []) == []
-        assert envelope(run(other, "approvals", "deny", id, env=place.env).out)["error"][
+        assert read_envelope(done.out).get("result", []) == []
+        assert read_envelope(run(other, "approvals", "deny", id, env=place.env).out)["error"][
             "code"
         ] == ("E3010")
 
@@ -369,7 +369,7 @@ class TestGranting:
     )
     def test_no_variable_runs_the_call(self, place: Place, env: dict[str, str]) -> None:
         done = run(place.app, "delete", "a", "--yes", "--json", env={**place.env, **env})
-        assert envelope(done.out)["ok"] is False
+        assert read_envelope(done.out)["ok"] is False
         assert place.done == []
 
 
@@ -385,7 +385,10 @@ class TestRunning:
                 subprocess.Popen(argv, env={**place.env, **AGENT}, stdout=subprocess.PIPE)
                 for _ in range(count)
             ]
-            found = [envelope(process.communicate(timeout=PATIENCE)[0]) for process in processes]
+            found = [
+                read_envelope(process.communicate(timeout=PROCESS_TIMEOUT)[0])
+                for process in processes
+            ]
             assert [one["ok"] for one in found].count(True) == 1
             assert {one["error"]["code"] for one in found if not one["ok"]} == {"E2101"}
             assert place.done == [f"f{turn}"]
@@ -396,16 +399,18 @@ class TestRunning:
             subprocess.Popen(argv, env={**place.env, **AGENT}, stdout=subprocess.PIPE)
             for _ in range(6)
         ]
-        found = [envelope(process.communicate(timeout=PATIENCE)[0]) for process in processes]
+        found = [
+            read_envelope(process.communicate(timeout=PROCESS_TIMEOUT)[0]) for process in processes
+        ]
         requested = {one["error"]["details"]["approval"]["id"] for one in found}
-        listed = envelope(run(place.app, "approvals", "list", env=place.env).out)["result"]
+        listed = read_envelope(run(place.app, "approvals", "list", env=place.env).out)["result"]
         assert requested == {one["id"] for one in listed}
 
     def test_another_caller_does_not_use_it(self, place: Place) -> None:
         place.grant(place.refused("delete", "a"))
         for env in ({}, {"GEMINI_CLI": "1"}, {"TOOLI_CALLER": "codex"}):
             done = run(place.app, "delete", "a", "--json", env={**place.env, **env})
-            assert envelope(done.out)["error"]["code"] == "E2101"
+            assert read_envelope(done.out)["error"]["code"] == "E2101"
         assert place.done == []
 
     def test_fast_path_and_typer_path(self, place: Place) -> None:
@@ -414,7 +419,7 @@ class TestRunning:
         typer_first.write_text("import typer\n" + APP)
         place.grant(place.refused("delete", "a"))
         done = run(typer_first, "delete", "a", "--json", env={**place.env, **AGENT})
-        assert envelope(done.out)["result"] == "deleted a"
+        assert read_envelope(done.out)["result"] == "deleted a"
 
     @pytest.mark.parametrize("mode", ["--json", "--jsonl", "--text", "--plain"])
     def test_every_mode(self, place: Place, mode: str) -> None:
@@ -444,7 +449,7 @@ def post(port: int, path: str, body: bytes) -> tuple[int, dict[str, Any]]:
     import http.client
     import json
 
-    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=PATIENCE)
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=PROCESS_TIMEOUT)
     try:
         connection.request("POST", path, body, {"content-type": "application/json"})
         answer = connection.getresponse()
@@ -454,7 +459,7 @@ def post(port: int, path: str, body: bytes) -> tuple[int, dict[str, Any]]:
 
 
 def test_over_http(place: Place) -> None:
-    with started(place.app, "api", "serve", "--port", "0", env=place.env) as server:
+    with start_app(place.app, "api", "serve", "--port", "0", env=place.env) as server:
         port = _port(server)
         status, found = post(port, "/tools/delete?yes=true", b'{"path": "a"}')
         assert (status, found["error"]["code"]) == (428, "E2101")

@@ -10,15 +10,15 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from tests.integration.outside import (
+from tests.integration.app_process import (
     APPS,
     command,
-    envelope,
     environment,
     finish,
     is_clean,
+    read_envelope,
     run,
-    started,
+    start_app,
     wait_for_ready,
 )
 
@@ -44,7 +44,7 @@ def file(tmp_path: Path) -> Path:
 
 
 def verify(env: dict[str, str]) -> dict:
-    return envelope(run(SHREDDER, "audit", "verify", "--json", env=env).out)
+    return read_envelope(run(SHREDDER, "audit", "verify", "--json", env=env).out)
 
 
 def writing(log: Path, name: str, count: int, env: dict[str, str]) -> subprocess.Popen[bytes]:
@@ -80,7 +80,7 @@ def test_killed_writers(log: Path, env: dict[str, str]) -> None:
 
 
 def test_a_killed_run_is_logged(log: Path, env: dict[str, str]) -> None:
-    with started(SHREDDER, "hang", "--yes", "--json", env=env) as process:
+    with start_app(SHREDDER, "hang", "--yes", "--json", env=env) as process:
         wait_for_ready(process)
         process.send_signal(signal.SIGKILL)
         finish(process)
@@ -93,7 +93,7 @@ def test_a_killed_run_is_logged(log: Path, env: dict[str, str]) -> None:
 
 def test_following_a_log(env: dict[str, str], file: Path, log: Path) -> None:
     run(SHREDDER, "delete", str(file), env=env)
-    with started(SHREDDER, "audit", "tail", "-n", "1", "--follow", "--jsonl", env=env) as process:
+    with start_app(SHREDDER, "audit", "tail", "-n", "1", "--follow", "--jsonl", env=env) as process:
         assert process.stdout is not None
         first = json.loads(process.stdout.readline())
         assert first["code"] == "E1010"
@@ -106,7 +106,7 @@ def test_following_a_log(env: dict[str, str], file: Path, log: Path) -> None:
 
 def test_logging_prints_nothing(env: dict[str, str], file: Path) -> None:
     found = run(SHREDDER, "delete", str(file), "--yes", "--json", env=env)
-    assert "warnings" not in envelope(found.out)["meta"]
+    assert "warnings" not in read_envelope(found.out)["meta"]
     assert found.err == b""
 
 
@@ -131,11 +131,11 @@ def foreign_folder(tmp_path: Path) -> dict[str, str]:
 def test_unwritable_paths(make_unwritable, tmp_path: Path, env: dict[str, str], file: Path) -> None:
     env = {**env, **make_unwritable(tmp_path)}
     strict = run(SHREDDER, "delete", str(file), "--yes", env={**env, "POLICY": "strict"})
-    assert (strict.code, envelope(strict.out)["error"]["code"]) == (75, "E4061")
+    assert (strict.code, read_envelope(strict.out)["error"]["code"]) == (75, "E4061")
     assert file.exists()
     assert is_clean(strict.err)
     standard = run(SHREDDER, "delete", str(file), "--yes", env=env)
-    answer = envelope(standard.out)
+    answer = read_envelope(standard.out)
     assert standard.code == 0
     assert any("audit log" in warning for warning in answer["meta"]["warnings"])
     assert not file.exists()
@@ -158,7 +158,7 @@ def test_a_full_disk(tmp_path: Path, env: dict[str, str], file: Path, log: Path)
         env={**env, "POLICY": "strict", "PYTHONDONTWRITEBYTECODE": "1"},
         preexec_fn=limited,
     )
-    assert (strict.code, envelope(strict.out)["error"]["code"]) == (75, "E4061")
+    assert (strict.code, read_envelope(strict.out)["error"]["code"]) == (75, "E4061")
     assert file.exists()
     assert log.read_bytes() == before
     assert verify(env)["ok"]

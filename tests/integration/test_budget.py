@@ -9,7 +9,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.integration.outside import APPS, PATIENCE, Finished, envelope, environment, run
+from tests.integration.app_process import (
+    APPS,
+    PROCESS_TIMEOUT,
+    ProcessResult,
+    environment,
+    read_envelope,
+    run,
+)
 
 LARGE = APPS / "large.py"
 
@@ -19,11 +26,11 @@ def env(tmp_path: Path) -> dict[str, str]:
     return environment(TOOLI_STATE_DIR=str(tmp_path / "state"))
 
 
-def again(argv: list[str], env: dict[str, str]) -> Finished:
+def again(argv: list[str], env: dict[str, str]) -> ProcessResult:
     """Run a command line as it is written, with this interpreter as `python`."""
     words = [sys.executable if word == "python" else word for word in argv]
-    done = subprocess.run(words, capture_output=True, env=env, timeout=PATIENCE)
-    return Finished(done.returncode, done.stdout, done.stderr)
+    done = subprocess.run(words, capture_output=True, env=env, timeout=PROCESS_TIMEOUT)
+    return ProcessResult(done.returncode, done.stdout, done.stderr)
 
 
 def follow(env: dict[str, str], *words: str) -> list[dict[str, Any]]:
@@ -31,7 +38,7 @@ def follow(env: dict[str, str], *words: str) -> list[dict[str, Any]]:
     answers = []
     while True:
         assert done.code == 0, done
-        answer = envelope(done.out)
+        answer = read_envelope(done.out)
         answers.append({**answer, "size": len(done.out)})
         steps = answer["meta"].get("next")
         if not steps:
@@ -66,7 +73,7 @@ def test_ten_of_a_million(env: dict[str, str], tool: str, mode: str) -> None:
     assert done.code == 0
     assert done.err.startswith(b"closed\n")
     if mode == "--json":
-        assert len(envelope(done.out)["result"]) == 10
+        assert len(read_envelope(done.out)["result"]) == 10
     else:
         assert done.out.count(b"\n") == 10
         assert b"For the rest: python " in done.err
@@ -79,17 +86,17 @@ def test_an_eleventh_is_never_made(env: dict[str, str]) -> None:
 
 
 def test_a_cursor_that_was_changed(env: dict[str, str]) -> None:
-    page = envelope(run(LARGE, "rows", "9", "--limit", "2", env=env).out)["meta"]["page"]
+    page = read_envelope(run(LARGE, "rows", "9", "--limit", "2", env=env).out)["meta"]["page"]
     cursor = page["next_cursor"]
     wrong = cursor[:-1] + ("A" if cursor[-1] != "A" else "B")
     done = run(LARGE, "rows", "9", "--limit", "2", "--cursor", wrong, env=env)
     assert done.code == 2
-    assert envelope(done.out)["error"]["code"] == "E1042"
+    assert read_envelope(done.out)["error"]["code"] == "E1042"
     done = run(LARGE, "rows", "8", "--limit", "2", "--cursor", cursor, env=env)
-    assert envelope(done.out)["error"]["code"] == "E1042"
+    assert read_envelope(done.out)["error"]["code"] == "E1042"
     other = {**env, "TOOLI_STATE_DIR": env["TOOLI_STATE_DIR"] + "2"}
     done = run(LARGE, "rows", "9", "--limit", "2", "--cursor", cursor, env=other)
-    assert envelope(done.out)["error"]["code"] == "E1042"
+    assert read_envelope(done.out)["error"]["code"] == "E1042"
 
 
 def test_nothing_can_be_kept(env: dict[str, str], tmp_path: Path) -> None:
@@ -104,7 +111,7 @@ def test_nothing_can_be_kept(env: dict[str, str], tmp_path: Path) -> None:
 def test_the_whole_is_kept_for_its_user(env: dict[str, str]) -> None:
     done = run(LARGE, "rows", "2000", "--json", env={**env, "CODEX_SANDBOX": "seatbelt"})
     assert len(done.out) <= 10240
-    truncated = envelope(done.out)["meta"]["truncated"]
+    truncated = read_envelope(done.out)["meta"]["truncated"]
     assert os.stat(truncated["full"]).st_mode & 0o777 == 0o600
     with open(truncated["full"], "rb") as file:
         assert file.read().count(b'"n":') == 2000
@@ -130,18 +137,18 @@ def test_people_get_tables_with_a_word_about_the_rest(env: dict[str, str]) -> No
 
 
 def test_a_parameter_of_the_same_name_wins(env: dict[str, str]) -> None:
-    done = envelope(run(LARGE, "limited", "--limit", "5", "--tooli-limit", "3", env=env).out)
+    done = read_envelope(run(LARGE, "limited", "--limit", "5", "--tooli-limit", "3", env=env).out)
     assert done["result"] == [0, 1, 2]
-    again_ = envelope(again(done["meta"]["next"][0]["argv"], env).out)
+    again_ = read_envelope(again(done["meta"]["next"][0]["argv"], env).out)
     assert again_["result"] == [3, 4]
 
 
 def test_what_is_printed_is_within_the_budget_too(env: dict[str, str]) -> None:
     done = run(LARGE, "talk", "--json", "--max-bytes", "2000", env=env)
     assert len(done.out) <= 2000
-    answer = envelope(done.out)
+    answer = read_envelope(done.out)
     assert answer["result"].startswith("line 0\n")
     with open(answer["meta"]["truncated"]["full"]) as file:
         assert "line 999" in file.read()
     whole = again(answer["meta"]["next"][0]["argv"], env)
-    assert "line 999" in envelope(whole.out)["result"]
+    assert "line 999" in read_envelope(whole.out)["result"]

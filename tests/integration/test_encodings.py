@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
-from tests.integration.outside import environment, is_clean, parse, run
+from tests.integration.app_process import environment, is_clean, parse_json, run
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -69,7 +69,7 @@ def test_every_encoding(app: Path, mode: str, settings: dict[str, str]) -> None:
         assert done.code == 0, (line, done)
         assert done.err == b"", line
         if mode == "--json":
-            parse(done.out)
+            parse_json(done.out)
     if mode != "--text":
         done = run(app, "fail", mode, env=env)
         assert done.code == 70

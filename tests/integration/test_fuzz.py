@@ -12,8 +12,16 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from tests.example_count import example_count
-from tests.integration.hostile import lines
-from tests.integration.outside import APPS, DOCUMENTED, Finished, check, environment, parse, run
+from tests.integration.app_process import (
+    APPS,
+    DOCUMENTED_EXIT_CODES,
+    ProcessResult,
+    check_envelope,
+    environment,
+    parse_json,
+    run,
+)
+from tests.integration.random_command_lines import command_lines
 
 from tooli.cli.main import CommandOutput, read_invocation, run_and_exit
 
@@ -47,7 +55,7 @@ def test_in_process(app: Any, share: int, tmp_path: Path, monkeypatch: pytest.Mo
     monkeypatch.setattr(sys, "argv", ["demo"])
     troubles: list[str] = []
     with hung_after(600):
-        for argv in lines(share, IN_PROCESS // SHARES, tmp_path):
+        for argv in command_lines(share, IN_PROCESS // SHARES, tmp_path):
             trouble = judge(app, argv, monkeypatch)
             if trouble:
                 troubles.append(trouble)
@@ -86,21 +94,21 @@ def judge(app: Any, argv: list[str], monkeypatch: pytest.MonkeyPatch) -> str | N
 
 def inspect(mode: str, code: Any, out: str, err: str, raw: bool) -> None:
     """Check an answer against the contract; raises AssertionError."""
-    assert code in DOCUMENTED, code
+    assert code in DOCUMENTED_EXIT_CODES, code
     assert "Traceback (most recent" not in err
     if mode == "json":
         assert out.endswith("\n")
         assert out.count("\n") == 1
-        found = parse(out)
+        found = parse_json(out)
         if raw and "ok" not in found:
             assert code == 0
         else:
-            assert check(found)["ok"] is (code == 0)
+            assert check_envelope(found)["ok"] is (code == 0)
             assert code != 70 or "failed at" in found["error"]["message"]
     elif mode == "jsonl":
-        found = [parse(line) for line in out.split("\n")[:-1]]
+        found = [parse_json(line) for line in out.split("\n")[:-1]]
         if code:
-            assert check(found[-1])["ok"] is False
+            assert check_envelope(found[-1])["ok"] is False
             assert code != 70 or "failed at" in found[-1]["error"]["message"]
     elif code and code != 70:
         assert err.strip()
@@ -133,12 +141,12 @@ class hung_after:
 def test_real_process(share: int, tmp_path: Path) -> None:
     chosen = [
         line
-        for line in lines(1000 + share, IN_PROCESSES // 2, tmp_path)
+        for line in command_lines(1000 + share, IN_PROCESSES // 2, tmp_path)
         if "\0" not in "".join(line)
     ]
     env = environment(TOOLI_OUTPUT="json")
 
-    def answered(argv: list[str]) -> Finished:
+    def answered(argv: list[str]) -> ProcessResult:
         words = [word.encode("utf-8", "surrogateescape")[:LONGEST] for word in argv]
         return run(APPS / "demo.py", *words, stdin=b'{"word":"x","a":1}', env=env)
 
@@ -152,7 +160,7 @@ def test_real_process(share: int, tmp_path: Path) -> None:
     assert not troubles, f"{len(troubles)} lines:\n" + "\n".join(troubles[:20])
 
 
-def judge_process(argv: list[str], done: Finished) -> str | None:
+def judge_process(argv: list[str], done: ProcessResult) -> str | None:
     """The same for a process, whose mode can only be guessed from its answer."""
     out, err = done.out.decode("utf-8", "replace"), done.err.decode("utf-8", "replace")
     asked = " ".join(argv)
@@ -170,7 +178,7 @@ def judge_process(argv: list[str], done: Finished) -> str | None:
     return None
 
 
-def test_a_count_beyond_counting(app: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_huge_value_of_a_counting_option(app: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "environ", {**environment(), "TOOLI_OUTPUT": "json"})
     for count in (10**30, 10**6):
         argv = ["short", "--input", f'{{"verbose": {count}}}']
@@ -180,6 +188,6 @@ def test_a_count_beyond_counting(app: Any, monkeypatch: pytest.MonkeyPatch) -> N
 
 def test_bytes_that_are_no_text() -> None:
     done = run(APPS / "demo.py", "plain", b"\xff\xfe", b"--path=\x80", "--json")
-    found = check(parse(done.out))
+    found = check_envelope(parse_json(done.out))
     assert done.code == 0 or found["error"]["code"] == "E1003"
     assert done.err == b""

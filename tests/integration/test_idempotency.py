@@ -19,8 +19,8 @@ from typing import Any
 
 import pytest
 from tests.example_count import example_count
+from tests.integration.app_process import APPS, PROCESS_TIMEOUT, finish, start_app, wait_for_ready
 from tests.integration.mcp.stdio_client import HANDSHAKE_VERSION, STATELESS_VERSION, connect
-from tests.integration.outside import APPS, PATIENCE, finish, started, wait_for_ready
 
 SHOP = APPS / "idempotent_shop.py"
 PROCESSES, KEYS = 32, example_count(2000)
@@ -166,7 +166,7 @@ def test_a_redacted_secret_is_redacted_in_the_replay(
     env: dict[str, str], command: str, mode: str
 ) -> None:
     """The stored outcome does not contain the secret."""
-    command_line = [sys.executable, str(APPS / "canaries.py"), command, "env:PW", "-o", mode, *KEY]
+    command_line = [sys.executable, str(APPS / "redaction.py"), command, "env:PW", "-o", mode, *KEY]
     env = {**env, "PW": "hunter2hunter2"}
     first, again = [subprocess.run(command_line, env=env, capture_output=True) for _ in range(2)]
     stored = [path.read_bytes() for path in Path(env["TOOLI_STATE_DIR"]).glob("idempotency.db*")]
@@ -228,7 +228,7 @@ def test_an_idempotent_call_runs_again_after_it_was_killed(env: dict[str, str]) 
 
 @pytest.mark.parametrize("stop", [signal.SIGINT, signal.SIGTERM])
 def test_an_interrupted_call_is_indeterminate(env: dict[str, str], stop: signal.Signals) -> None:
-    with started(SHOP, "wait", "o1", *KEY, "--json", env=env) as process:
+    with start_app(SHOP, "wait", "o1", *KEY, "--json", env=env) as process:
         wait_for_ready(process)
         code, answer = _run(env, "wait", "o1", *KEY)
         assert (code, answer["error"]["code"]) == (75, "E3051")
@@ -320,12 +320,12 @@ def test_nothing_runs_if_the_store_is_unreachable(env: dict[str, str]) -> None:
 @contextlib.contextmanager
 def _http(env: dict[str, str]) -> Iterator[Any]:
     """A real server; yields a function that calls it."""
-    with started(SHOP, "api", "serve", "--port", "0", env=env) as process:
+    with start_app(SHOP, "api", "serve", "--port", "0", env=env) as process:
         line = process.stderr.readline().decode()
         port = int(line.rpartition(":")[2])
 
         def pay(order: str) -> Any:
-            connection = http.client.HTTPConnection("127.0.0.1", port, timeout=PATIENCE)
+            connection = http.client.HTTPConnection("127.0.0.1", port, timeout=PROCESS_TIMEOUT)
             head = {"content-type": "application/json", "Idempotency-Key": "k"}
             connection.request("POST", "/tools/pay", json.dumps({"order": order}), head)
             response = json.loads(connection.getresponse().read())

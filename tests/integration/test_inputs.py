@@ -18,16 +18,16 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from tests.inputs.served import site
-from tests.integration.outside import (
+from tests.integration.app_process import (
     APPS,
-    PATIENCE,
-    Finished,
+    PROCESS_TIMEOUT,
+    ProcessResult,
     command,
-    envelope,
     environment,
     finish,
+    read_envelope,
     run,
-    started,
+    start_app,
     wait_for_ready,
 )
 
@@ -41,7 +41,7 @@ BIG = int(os.environ.get("TOOLI_BIG_INPUT", 150 * 2**20))
 
 
 def timeless(out: bytes) -> Any:
-    found = envelope(out)
+    found = read_envelope(out)
     del found["meta"]["duration_ms"]
     return found
 
@@ -67,7 +67,7 @@ def test_a_path_a_pipe_and_a_url_give_the_same_envelope(tmp_path: Path) -> None:
     found = [timeless(answer.out) for answer in answers]
     assert found[0]["result"] == {"rows": rows, "total": rows * (rows - 1) // 2}
     assert all(other == found[0] for other in found)
-    assert envelope(refused.out)["error"]["code"] == "E1033"
+    assert read_envelope(refused.out)["error"]["code"] == "E1033"
 
 
 @pytest.mark.parametrize("form", ["csv", "jsonl", "array"])
@@ -90,7 +90,7 @@ def weigh(row: bytes, head: bytes, tail: bytes, size: int) -> dict[str, int]:
     """Send rows through a pipe without ever having all of them."""
     count = size // len(row)
     batch = row * 500
-    with started(APP, "weigh", "-", stdin=subprocess.PIPE) as process:
+    with start_app(APP, "weigh", "-", stdin=subprocess.PIPE) as process:
         assert process.stdin is not None
         process.stdin.write(head)
         for _ in range(count // 500 + 1):
@@ -98,7 +98,7 @@ def weigh(row: bytes, head: bytes, tail: bytes, size: int) -> dict[str, int]:
         process.stdin.write(tail)
         process.stdin.close()
         assert process.stdout is not None
-        found = envelope(process.stdout.read())
+        found = read_envelope(process.stdout.read())
     assert found["ok"], found
     assert found["result"]["rows"] == (count // 500 + 1) * 500 + bool(tail)
     return found["result"]
@@ -114,7 +114,7 @@ def weigh(row: bytes, head: bytes, tail: bytes, size: int) -> dict[str, int]:
 )
 def test_rows_are_there_as_soon_as_they_come(parts: list[bytes], items: list[Any]) -> None:
     """The answer to the first row is read before the second one is written."""
-    with started(APP, "rows", "-", "--jsonl", stdin=subprocess.PIPE) as process:
+    with start_app(APP, "rows", "-", "--jsonl", stdin=subprocess.PIPE) as process:
         assert process.stdin is not None
         assert process.stdout is not None
         for part, item in zip(parts, items, strict=True):
@@ -136,7 +136,7 @@ _OWN_TERMINAL = (
 
 def with_terminal(
     *argv: str, stdin: bytes, typed: dict[bytes, bytes], shows: str = "12"
-) -> Finished:
+) -> ProcessResult:
     """Run the app with a terminal of its own, and data on stdin.
 
     What is typed is typed when the terminal shows what it answers.
@@ -155,7 +155,7 @@ def with_terminal(
     assert process.stdin is not None
     process.stdin.write(stdin)
     process.stdin.close()
-    watchdog = threading.Timer(PATIENCE, process.kill)
+    watchdog = threading.Timer(PROCESS_TIMEOUT, process.kill)
     watchdog.start()
     screen = bytearray()
     waiting = dict(typed)
@@ -166,7 +166,7 @@ def with_terminal(
                 if question in screen:
                     del waiting[question]
                     os.write(person, answer)
-    code = process.wait(PATIENCE)
+    code = process.wait(PROCESS_TIMEOUT)
     watchdog.cancel()
     os.close(person)
     rest = process.stdout.read() if process.stdout is not None else b""
@@ -174,7 +174,7 @@ def with_terminal(
         if stream is not None:
             stream.close()
     assert not waiting, f"never asked: {waiting}, {bytes(screen)!r}"
-    return Finished(code, rest, bytes(screen))
+    return ProcessResult(code, rest, bytes(screen))
 
 
 def test_a_prompt_does_not_eat_the_data() -> None:
@@ -259,7 +259,7 @@ def test_without_a_terminal_nothing_waits(words: tuple[str, ...], flag: str, mod
             capture_output=True,
             env=environment(),
             start_new_session=True,
-            timeout=PATIENCE,
+            timeout=PROCESS_TIMEOUT,
         )
     assert done.returncode == 2, done
     assert flag.encode() in done.stdout + done.stderr
@@ -273,7 +273,7 @@ def test_a_running_tool_gets_the_default() -> None:
             capture_output=True,
             env=environment(),
             start_new_session=True,
-            timeout=PATIENCE,
+            timeout=PROCESS_TIMEOUT,
         )
     assert done.stdout.startswith(b"False")
 
@@ -285,7 +285,7 @@ def test_neither_a_word_nor_a_pipe() -> None:
             stdin=subprocess.DEVNULL,
             capture_output=True,
             env=environment(),
-            timeout=PATIENCE,
+            timeout=PROCESS_TIMEOUT,
         )
         assert done.returncode == 2
         assert b"a path, a URL, - for stdin, or data through a pipe" in done.stdout + done.stderr
@@ -297,10 +297,10 @@ def test_stdin_may_be_closed() -> None:
             ["sh", "-c", 'exec "$@" <&-', "sh", *map(str, command(APP, *words, "--json"))],
             capture_output=True,
             env=environment(),
-            timeout=PATIENCE,
+            timeout=PROCESS_TIMEOUT,
         )
         assert done.returncode == 2, done
-        assert envelope(done.stdout)["error"]["code"] in ("E1002", "E1035")
+        assert read_envelope(done.stdout)["error"]["code"] in ("E1002", "E1035")
 
 
 # ------------------------------------------------------------------ secrets
@@ -347,11 +347,11 @@ def test_null(tmp_path: Path) -> None:
         ["find", ".", "-type", "f", "-print0"], cwd=tmp_path, capture_output=True, check=True
     )
     done = run(APP, "names", "--null", stdin=found.stdout)
-    assert sorted(envelope(done.out)["result"]) == ["./a", "./b c", "./d\ne"]
+    assert sorted(read_envelope(done.out)["result"]) == ["./a", "./b c", "./d\ne"]
     done = run(APP, "names", "--null", "first", "--print0", stdin=b"a\nb\0c")
     assert done.out == b"first\0a\nb\0c\0"
-    assert envelope(run(APP, "names", "--null", stdin=b"").out)["error"]["code"] == "E1002"
-    assert envelope(run(APP, "crash", "--null").out)["error"]["code"] in ("E1002", "E1007")
+    assert read_envelope(run(APP, "names", "--null", stdin=b"").out)["error"]["code"] == "E1002"
+    assert read_envelope(run(APP, "crash", "--null").out)["error"]["code"] in ("E1002", "E1007")
 
 
 # ------------------------------------------------------------------ outputs
@@ -361,12 +361,12 @@ def test_null(tmp_path: Path) -> None:
 def test_a_stopped_tool_leaves_the_old_file(tmp_path: Path, stop: int) -> None:
     target = tmp_path / "a"
     target.write_text("old")
-    with started(APP, "slow", "--out", str(target), "--json") as process:
+    with start_app(APP, "slow", "--out", str(target), "--json") as process:
         wait_for_ready(process)
         assert len(os.listdir(tmp_path)) == 2
         process.send_signal(stop)
         done = finish(process)
-    assert envelope(done.out)["ok"] is False
+    assert read_envelope(done.out)["ok"] is False
     assert os.listdir(tmp_path) == ["a"]
     assert target.read_text() == "old"
 
@@ -374,7 +374,7 @@ def test_a_stopped_tool_leaves_the_old_file(tmp_path: Path, stop: int) -> None:
 def test_a_killed_tool_leaves_the_old_file(tmp_path: Path) -> None:
     target = tmp_path / "a"
     target.write_text("old")
-    with started(APP, "slow", "--out", str(target), "--json") as process:
+    with start_app(APP, "slow", "--out", str(target), "--json") as process:
         wait_for_ready(process)
         process.kill()
     assert target.read_text() == "old"

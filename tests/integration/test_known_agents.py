@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from tests.integration.outside import APPS, converse, envelope, environment, run
+from tests.integration.app_process import APPS, environment, read_envelope, run, run_interactive
 
 from tooli.core.call import Call, Caller, Failed, Options
 from tooli.detect import (
@@ -153,8 +153,8 @@ def test_as_a_process(agent: str, precious: Path, tmp_path: Path) -> None:
             env.update(_environment_of(marker))
     app = EXAMPLES / "file_tools" / "app.py"
     done = run(app, "delete", str(precious), env=env)
-    assert (done.code, envelope(done.out)["error"]["code"]) == (2, "E1010")
-    done = converse(app, "delete", str(precious), "--text", env=env)
+    assert (done.code, read_envelope(done.out)["error"]["code"]) == (2, "E1010")
+    done = run_interactive(app, "delete", str(precious), "--text", env=env)
     assert done.code == 2
     assert b"Run it?" not in done.out
     assert precious.read_text() == "precious"

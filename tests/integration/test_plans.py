@@ -6,12 +6,12 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from tests.integration.outside import (
+from tests.integration.app_process import (
     APPS,
     command,
-    envelope,
     environment,
     is_clean,
+    read_envelope,
     run,
     run_on_terminal,
 )
@@ -36,7 +36,7 @@ def test_planned_here_applied_there(tool: str, file: Path, env: dict[str, str]) 
     planned = run(SHREDDER, tool, str(file), "--yes", "--dry-run", env=env)
     assert planned.code == 0
     assert file.exists()
-    token = envelope(planned.out)["result"]["token"]
+    token = read_envelope(planned.out)["result"]["token"]
     refused = run(SHREDDER, tool, str(file), "--apply", token, env=env)
     assert refused.code == 2
     done = run(SHREDDER, tool, str(file), "--apply", token, "--yes", env=env)
@@ -44,31 +44,33 @@ def test_planned_here_applied_there(tool: str, file: Path, env: dict[str, str]) 
     assert not file.exists()
     file.write_text("old")
     again = run(SHREDDER, tool, str(file), "--apply", token, "--yes", env=env)
-    assert (again.code, envelope(again.out)["error"]["code"]) == (2, "E1051")
+    assert (again.code, read_envelope(again.out)["error"]["code"]) == (2, "E1051")
     assert file.exists()
 
 
 def test_what_moved_meanwhile(file: Path, env: dict[str, str]) -> None:
-    token = envelope(run(SHREDDER, "delete", str(file), "--dry-run", env=env).out)["result"][
+    token = read_envelope(run(SHREDDER, "delete", str(file), "--dry-run", env=env).out)["result"][
         "token"
     ]
     file.write_text("new")
     found = run(SHREDDER, "delete", str(file), "--yes", "--apply", token, env=env)
     assert found.code == 20
-    error = envelope(found.out)["error"]
+    error = read_envelope(found.out)["error"]
     assert error["code"] == "E3053"
     assert error["details"]["changed"][0]["target"] == str(file)
     assert file.read_text() == "new"
 
 
 def test_of_many_that_bring_one_token_one_acts(file: Path, env: dict[str, str]) -> None:
-    token = envelope(run(SHREDDER, "wipe", str(file), "--dry-run", env=env).out)["result"]["token"]
+    token = read_envelope(run(SHREDDER, "wipe", str(file), "--dry-run", env=env).out)["result"][
+        "token"
+    ]
     words = command(SHREDDER, "wipe", str(file), "--yes", "--json", "--apply", token)
     racing = [
         subprocess.Popen(words, env=env, stdout=subprocess.PIPE, stdin=subprocess.DEVNULL)
         for _ in range(6)
     ]
-    answers = [envelope(process.communicate(timeout=60)[0]) for process in racing]
+    answers = [read_envelope(process.communicate(timeout=60)[0]) for process in racing]
     assert sum(answer["ok"] for answer in answers) == 1
     codes = {answer["error"]["code"] for answer in answers if not answer["ok"]}
     assert codes <= {"E1051", "E1003", "E3010"}, "used, or the file is gone already"
@@ -111,7 +113,7 @@ def test_a_state_folder_that_cannot_be_made(file: Path, tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     env = environment(TOOLI_STATE_DIR=str(tmp_path / "file" / "state"))
     found = run(SHREDDER, "delete", str(file), "--dry-run", env=env)
-    told = envelope(found.out)
+    told = read_envelope(found.out)
     assert found.code == 0
     assert "token" not in told["result"]
     assert told["meta"]["warnings"]
@@ -123,13 +125,13 @@ def test_what_comes_through_a_pipe_is_read_once_and_used_twice(
 ) -> None:
     words = ("load", "-", "--json")
     plan = run(SHREDDER, *words, "--dry-run", stdin=b"a\nb\n", env=env, cwd=tmp_path)
-    token = envelope(plan.out)["result"]["token"]
+    token = read_envelope(plan.out)["result"]["token"]
     assert not (tmp_path / "a").exists()
     other = run(SHREDDER, *words, "--apply", token, stdin=b"a\nc\n", env=env, cwd=tmp_path)
-    assert (other.code, envelope(other.out)["error"]["code"]) == (20, "E3053")
+    assert (other.code, read_envelope(other.out)["error"]["code"]) == (20, "E3053")
     assert not (tmp_path / "a").exists()
     plan = run(SHREDDER, *words, "--dry-run", stdin=b"a\nb\n", env=env, cwd=tmp_path)
-    token = envelope(plan.out)["result"]["token"]
+    token = read_envelope(plan.out)["result"]["token"]
     done = run(SHREDDER, *words, "--apply", token, stdin=b"a\nb\n", env=env, cwd=tmp_path)
-    assert envelope(done.out)["result"] == ["a", "b"]
+    assert read_envelope(done.out)["result"] == ["a", "b"]
     assert (tmp_path / "a").exists()

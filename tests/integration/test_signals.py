@@ -6,14 +6,14 @@ import signal
 from pathlib import Path
 
 import pytest
-from tests.integration.outside import (
-    EVERY,
-    envelope,
-    failing_stream,
+from tests.integration.app_process import (
+    OUTCOMES_APP,
     finish,
     is_clean,
+    read_envelope,
+    read_failed_stream,
     run_on_terminal,
-    started,
+    start_app,
     wait_for_ready,
 )
 
@@ -25,26 +25,26 @@ STREAMS = ("stream-then-sleep", "stream-async-then-sleep")
 @pytest.mark.parametrize("number", SIGNALS, ids=lambda n: n.name)
 @pytest.mark.parametrize("line", [*WAITING, "stream-async-then-sleep"])
 def test_json(line: str, number: signal.Signals) -> None:
-    with started(EVERY, line, "--json") as process:
+    with start_app(OUTCOMES_APP, line, "--json") as process:
         wait_for_ready(process)
         process.send_signal(number)
         done = finish(process)
     code, error = SIGNALS[number]
     assert done.code == code
-    found = envelope(done.out)
+    found = read_envelope(done.out)
     assert found["error"]["code"] == error
-    assert found["meta"]["tool"] == f"every.{line}"
+    assert found["meta"]["tool"] == f"outcomes.{line}"
     assert done.err == b""
 
 
 @pytest.mark.parametrize("number", SIGNALS, ids=lambda n: n.name)
 @pytest.mark.parametrize("line", STREAMS)
 def test_jsonl(line: str, number: signal.Signals) -> None:
-    with started(EVERY, line, "--jsonl") as process:
+    with start_app(OUTCOMES_APP, line, "--jsonl") as process:
         wait_for_ready(process)
         process.send_signal(number)
         done = finish(process)
-    items, last = failing_stream(done.out)
+    items, last = read_failed_stream(done.out)
     assert (done.code, last["error"]["code"]) == SIGNALS[number]
     assert items == [{"i": 0}, {"i": 1}, {"i": 2}]
     assert done.err == b""
@@ -54,7 +54,7 @@ def test_jsonl(line: str, number: signal.Signals) -> None:
 @pytest.mark.parametrize("line", STREAMS)
 def test_csv(line: str, number: signal.Signals) -> None:
     """The rows that came are there, though more were awaited before the first was written."""
-    with started(EVERY, line, "-ocsv") as process:
+    with start_app(OUTCOMES_APP, line, "-ocsv") as process:
         wait_for_ready(process)
         process.send_signal(number)
         done = finish(process)
@@ -66,7 +66,7 @@ def test_csv(line: str, number: signal.Signals) -> None:
 @pytest.mark.parametrize("number", SIGNALS, ids=lambda n: n.name)
 @pytest.mark.parametrize("line", ["sleep", "stream-then-sleep"])
 def test_toon(line: str, number: signal.Signals) -> None:
-    with started(EVERY, line, "-otoon") as process:
+    with start_app(OUTCOMES_APP, line, "-otoon") as process:
         wait_for_ready(process)
         process.send_signal(number)
         done = finish(process)
@@ -79,7 +79,7 @@ def test_toon(line: str, number: signal.Signals) -> None:
 @pytest.mark.parametrize("mode", ["--plain", "--text"])
 @pytest.mark.parametrize("line", [*WAITING, "stream-async-then-sleep"])
 def test_people(line: str, mode: str) -> None:
-    with started(EVERY, line, mode) as process:
+    with start_app(OUTCOMES_APP, line, mode) as process:
         wait_for_ready(process)
         process.send_signal(signal.SIGINT)
         done = finish(process)
@@ -90,7 +90,7 @@ def test_people(line: str, mode: str) -> None:
 
 @pytest.mark.parametrize("mode", ["--plain", "--text"])
 def test_sigterm_ends_a_persons_run_as_it_ends_any_program(mode: str) -> None:
-    with started(EVERY, "sleep", mode) as process:
+    with start_app(OUTCOMES_APP, "sleep", mode) as process:
         wait_for_ready(process)
         process.terminate()
         done = finish(process)
@@ -100,20 +100,20 @@ def test_sigterm_ends_a_persons_run_as_it_ends_any_program(mode: str) -> None:
 
 @pytest.mark.parametrize("terminals", ["1", "02", "012"])
 def test_at_a_terminal(terminals: str) -> None:
-    done = run_on_terminal(EVERY, "sleep", "--json", terminals=terminals, interrupt=True)
+    done = run_on_terminal(OUTCOMES_APP, "sleep", "--json", terminals=terminals, interrupt=True)
     assert done.code == 130
-    assert envelope(done.out)["error"]["code"] == "E4130"
+    assert read_envelope(done.out)["error"]["code"] == "E4130"
     assert done.err == b"ready\n"
 
 
 @pytest.mark.parametrize("number", SIGNALS, ids=lambda n: n.name)
 def test_the_command_may_tidy_up(number: signal.Signals, tmp_path: Path) -> None:
-    with started(EVERY, "tidy-sleep", str(tmp_path / "log"), "--json") as process:
+    with start_app(OUTCOMES_APP, "sleep-with-cleanup", str(tmp_path / "log"), "--json") as process:
         wait_for_ready(process)
         process.send_signal(number)
         done = finish(process)
     assert done.code == SIGNALS[number][0]
-    assert (tmp_path / "log").read_text() == "tidied"
+    assert (tmp_path / "log").read_text() == "cleaned up"
 
 
 @pytest.mark.parametrize("number", SIGNALS, ids=lambda n: n.name)
@@ -122,12 +122,12 @@ def test_while_the_input_is_awaited(number: signal.Signals, tmp_path: Path) -> N
     app.write_text(WAITS_FOR_INPUT)
     import subprocess
 
-    with started(app, "echo", "--input", "-", "--json", stdin=subprocess.PIPE) as process:
+    with start_app(app, "echo", "--input", "-", "--json", stdin=subprocess.PIPE) as process:
         wait_for_ready(process)
         process.send_signal(number)
         done = finish(process)
     assert done.code == SIGNALS[number][0]
-    assert envelope(done.out)["error"]["code"] == SIGNALS[number][1]
+    assert read_envelope(done.out)["error"]["code"] == SIGNALS[number][1]
     assert done.err == b""
 
 
@@ -157,7 +157,7 @@ app()
 @pytest.mark.parametrize("number", SIGNALS, ids=lambda n: n.name)
 def test_while_nobody_reads(number: signal.Signals) -> None:
     """A result that fills the pipe: the process still ends, quietly."""
-    with started(EVERY, "big", "1000000", "--json") as process:
+    with start_app(OUTCOMES_APP, "big", "1000000", "--json") as process:
         wait_for_ready(process)
         assert process.stdout is not None
         assert process.stdout.read(1) == b"{"  # it is writing, and will soon be stuck
@@ -166,18 +166,18 @@ def test_while_nobody_reads(number: signal.Signals) -> None:
         assert is_clean(process.stderr.read())
         rest = process.stdout.read()
     if process.returncode == 0:  # all of it was out before the signal came
-        envelope(b"{" + rest)
+        read_envelope(b"{" + rest)
     else:
         assert process.returncode in (SIGNALS[number][0], -number)
 
 
 def test_sigterm_after_the_answer() -> None:
-    with started(EVERY, "linger", "--json") as process:
+    with start_app(OUTCOMES_APP, "linger", "--json") as process:
         wait_for_ready(process)
         process.terminate()
         done = finish(process)
     assert done.code == -signal.SIGTERM  # 143 to a shell
-    assert envelope(done.out)["result"] == 1
+    assert read_envelope(done.out)["result"] == 1
     assert done.err == b""
 
 
@@ -185,10 +185,10 @@ def test_below_typer() -> None:
     """Typer handles Ctrl-C itself on the Typer path; the exit code is ours."""
     app = Path(__file__).parent / "apps" / "typer_path.py"
     for number, (code, error) in SIGNALS.items():
-        with started(app, "sleep", "--json") as process:
+        with start_app(app, "sleep", "--json") as process:
             wait_for_ready(process)
             process.send_signal(number)
             done = finish(process)
         assert done.code == code
-        assert envelope(done.out)["error"]["code"] == error
+        assert read_envelope(done.out)["error"]["code"] == error
         assert done.err.strip() == b""

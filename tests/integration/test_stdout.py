@@ -11,17 +11,17 @@ import sys
 from typing import TYPE_CHECKING
 
 import pytest
-from tests.integration.outside import (
+from tests.integration.app_process import (
     APPS,
-    EVERY,
-    PATIENCE,
+    OUTCOMES_APP,
+    PROCESS_TIMEOUT,
     command,
-    envelope,
     environment,
     is_clean,
-    parse,
+    parse_json,
+    read_envelope,
     run,
-    started,
+    start_app,
 )
 
 from tooli.core.output_modes import OUTPUT_MODES, find_mode
@@ -34,7 +34,7 @@ MODES = tuple(f"-o{name}" for name in OUTPUT_MODES if name != "auto")
 
 def shell(script: str, **more: str) -> subprocess.CompletedProcess[bytes]:
     """Run a line of bash in which $APP is the app; nothing of it outlives the call."""
-    env = environment(APP=f"{sys.executable} {EVERY}", **more)
+    env = environment(APP=f"{sys.executable} {OUTCOMES_APP}", **more)
     with subprocess.Popen(
         ["bash", "-c", script],
         env=env,
@@ -44,7 +44,7 @@ def shell(script: str, **more: str) -> subprocess.CompletedProcess[bytes]:
         start_new_session=True,
     ) as process:
         try:
-            out, err = process.communicate(timeout=PATIENCE)
+            out, err = process.communicate(timeout=PROCESS_TIMEOUT)
         finally:
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(process.pid, signal.SIGKILL)
@@ -69,7 +69,7 @@ def test_nobody_reads(line: str, mode: str) -> None:
     """The reader has left before the first byte."""
     reading, writing = os.pipe()
     os.close(reading)
-    with started(EVERY, *line.split(), mode, stdout=writing) as process:
+    with start_app(OUTCOMES_APP, *line.split(), mode, stdout=writing) as process:
         os.close(writing)
         assert process.stderr is not None
         err = process.stderr.read().replace(b"ready\n", b"")
@@ -84,7 +84,7 @@ def test_a_failing_command_whose_reader_has_left_keeps_its_code() -> None:
 
 
 def test_a_connection_that_breaks_is_not_a_reader_who_left() -> None:
-    done = run(EVERY, "broken-socket", "--plain")
+    done = run(OUTCOMES_APP, "broken-socket", "--plain")
     assert done.code == 40
     assert done.err.startswith(b"error: ")
 
@@ -135,7 +135,7 @@ def test_nothing_at_all(streams: str, mode: str) -> None:
 @pytest.mark.parametrize("kind", ["print", "write", "child", "shell", "unflushed", "stderr"])
 def test_without_stderr_the_answer_is_still_alone(kind: str, streams: str) -> None:
     done = shell(f"$APP noise {kind} --json {streams}")
-    assert envelope(done.stdout)["result"] == {"answer": 42}
+    assert read_envelope(done.stdout)["result"] == {"answer": 42}
     assert done.returncode == 0
 
 
@@ -143,7 +143,7 @@ def test_without_stderr_the_answer_is_still_alone(kind: str, streams: str) -> No
 def test_failures_without_stderr(streams: str) -> None:
     for line, code in (("crash", 70), ("add", 2), ("say-and-return", 0), ("add 1 2", 0)):
         done = shell(f"$APP {line} --json {streams}")
-        envelope(done.stdout)
+        read_envelope(done.stdout)
         assert done.returncode == code
     assert shell(f"$APP crash --plain {streams}").returncode == 70
 
@@ -151,19 +151,19 @@ def test_failures_without_stderr(streams: str) -> None:
 def test_input_from_a_closed_stdin() -> None:
     done = shell("$APP add --input - --json <&-")
     assert done.returncode == 2
-    assert envelope(done.stdout)["error"]["code"] == "E1008"
+    assert read_envelope(done.stdout)["error"]["code"] == "E1008"
 
 
 def test_a_pipe_that_somebody_made_non_blocking() -> None:
     reading, writing = os.pipe()
     os.set_blocking(writing, False)
-    with started(EVERY, "big", "1000000", "--json", stdout=writing) as process:
+    with start_app(OUTCOMES_APP, "big", "1000000", "--json", stdout=writing) as process:
         os.close(writing)
         with open(reading, "rb") as file:
             out = file.read()
-        process.wait(PATIENCE)
+        process.wait(PROCESS_TIMEOUT)
     assert process.returncode == 0
-    assert envelope(out)["result"] == "x" * 1000000
+    assert read_envelope(out)["result"] == "x" * 1000000
 
 
 # ------------------------------------------------------------------ noise
@@ -177,8 +177,8 @@ NOISE = (
 @pytest.mark.parametrize("kind", NOISE)
 @pytest.mark.parametrize("command", ["noise", "noisy-async"])
 def test_noise_does_not_reach_the_envelope(command: str, kind: str) -> None:
-    done = run(EVERY, command, kind, "--json")
-    assert envelope(done.out)["result"] == {"answer": 42}
+    done = run(OUTCOMES_APP, command, kind, "--json")
+    assert read_envelope(done.out)["result"] == {"answer": 42}
     assert done.code == 0
     assert is_clean(done.err)
     assert (b"NOISE" in done.err) == (kind != "fork")
@@ -186,48 +186,48 @@ def test_noise_does_not_reach_the_envelope(command: str, kind: str) -> None:
 
 @pytest.mark.parametrize("kind", ["print", "unflushed", "write", "child", "c", "atexit"])
 def test_noise_does_not_reach_a_stream(kind: str) -> None:
-    done = run(EVERY, "noisy-stream", kind, "--jsonl")
+    done = run(OUTCOMES_APP, "noisy-stream", kind, "--jsonl")
     assert done.out == b"0\n1\n2\n"
     assert done.err.count(b"NOISE") >= 3
     assert done.code == 0
 
 
 def test_a_command_that_closes_stdout_still_answers() -> None:
-    done = run(EVERY, "noise", "close", "--json")
-    assert envelope(done.out)["result"] == {"answer": 42}
+    done = run(OUTCOMES_APP, "noise", "close", "--json")
+    assert read_envelope(done.out)["result"] == {"answer": 42}
     assert done.code == 0
     assert is_clean(done.err)
 
 
 def test_what_a_command_prints_is_its_result() -> None:
-    assert envelope(run(EVERY, "say", "--json").out)["result"] == "hello"
-    done = run(EVERY, "say", "--child", "--json")
-    assert envelope(done.out)["result"] == "hello\nfrom a child\nfrom below"
+    assert read_envelope(run(OUTCOMES_APP, "say", "--json").out)["result"] == "hello"
+    done = run(OUTCOMES_APP, "say", "--child", "--json")
+    assert read_envelope(done.out)["result"] == "hello\nfrom a child\nfrom os.write"
     assert done.err == b""
-    assert run(EVERY, "say", "--child").out == b"hello\nfrom a child\nfrom below\n"
-    assert run(EVERY, "say", "--jsonl").out == b'"hello"\n'
-    agent = run(EVERY, "say", env=environment(TOOLI_CALLER="somebody"))
-    assert envelope(agent.out)["result"] == "hello"
+    assert run(OUTCOMES_APP, "say", "--child").out == b"hello\nfrom a child\nfrom os.write\n"
+    assert run(OUTCOMES_APP, "say", "--jsonl").out == b'"hello"\n'
+    agent = run(OUTCOMES_APP, "say", env=environment(TOOLI_CALLER="somebody"))
+    assert read_envelope(agent.out)["result"] == "hello"
 
 
 def test_what_was_printed_before_a_failure_is_told() -> None:
-    found = envelope(run(EVERY, "say-and-fail", "--json").out)
+    found = read_envelope(run(OUTCOMES_APP, "say-and-fail", "--json").out)
     assert found["error"]["details"]["printed"] == "so far"
 
 
 def test_a_result_wins_over_what_was_printed() -> None:
-    done = run(EVERY, "say-and-return", "--json")
-    assert envelope(done.out)["result"] == {"returned": 1}
-    assert done.err == b"spoken\n"
+    done = run(OUTCOMES_APP, "say-and-return", "--json")
+    assert read_envelope(done.out)["result"] == {"returned": 1}
+    assert done.err == b"printed\n"
 
 
 def test_printed_bytes_that_are_no_text() -> None:
-    assert envelope(run(EVERY, "say-raw", "--json").out)["result"] == "\ufffd\ufffd raw"
+    assert read_envelope(run(OUTCOMES_APP, "say-raw", "--json").out)["result"] == "\ufffd\ufffd raw"
 
 
 def test_much_print_is_cut() -> None:
-    done = run(EVERY, "say-much", "50", "--json")
-    found = envelope(done.out)
+    done = run(OUTCOMES_APP, "say-much", "50", "--json")
+    found = read_envelope(done.out)
     assert len(found["result"]) == 1 << 20
     assert "cut" in found["meta"]["warnings"][0]
     assert done.err == b""
@@ -235,7 +235,9 @@ def test_much_print_is_cut() -> None:
 
 def test_typer_path_keeps_stdout_clean() -> None:
     app = APPS / "typer_path.py"
-    assert envelope(run(app, "say", "--child", "--json").out)["result"] == "spoken\nfrom a child"
+    assert (
+        read_envelope(run(app, "say", "--child", "--json").out)["result"] == "spoken\nfrom a child"
+    )
     for line, code, error in (
         (["leave", "3"], 3, "E4001"),
         (["abort"], 1, "E4001"),
@@ -249,13 +251,13 @@ def test_typer_path_keeps_stdout_clean() -> None:
     ):
         done = run(app, *line, "--json")
         assert done.code == code, line
-        assert envelope(done.out)["error"]["code"] == error, line
+        assert read_envelope(done.out)["error"]["code"] == error, line
         assert done.err == b"", line
     for line in (["leave", "0"], ["--leave-with", "0", "say"]):
         done = run(app, *line, "--json")
-        assert (done.code, envelope(done.out)["ok"]) == (0, True)
+        assert (done.code, read_envelope(done.out)["ok"]) == (0, True)
     done = run(app, "--leave-with", "4", "say", "--json")
-    assert (done.code, envelope(done.out)["error"]["code"]) == (4, "E4001")
+    assert (done.code, read_envelope(done.out)["error"]["code"]) == (4, "E4001")
 
 
 # ------------------------------------------------------------------ in one process
@@ -263,7 +265,7 @@ def test_typer_path_keeps_stdout_clean() -> None:
 TWICE = """
 import os, sys
 sys.path.insert(0, {apps!r})
-from every import app
+from outcomes import app
 
 def ran(*argv, **more):
     try:
@@ -298,9 +300,9 @@ def test_an_app_runs_again_and_again(tmp_path: Path) -> None:
     script.write_text(TWICE.format(apps=str(APPS)))
     done = run(script)
     lines = done.out.splitlines()
-    assert [parse(line)["ok"] for line in lines[:3]] == [True, False, True]
+    assert [parse_json(line)["ok"] for line in lines[:3]] == [True, False, True]
     assert lines[3] == b"five"
-    assert [parse(line)["ok"] for line in lines[4:6]] == [True, False]
+    assert [parse_json(line)["ok"] for line in lines[4:6]] == [True, False]
     assert lines[6:] == [b"after", b"and below"]
     assert json.loads(done.err) == [0, 70, 0, 0, 7, 2]
     assert done.code == 0
@@ -309,7 +311,7 @@ def test_an_app_runs_again_and_again(tmp_path: Path) -> None:
 def test_many_at_once() -> None:
     many = [
         subprocess.Popen(
-            command(EVERY, "add", str(i), "1", "--json"),
+            command(OUTCOMES_APP, "add", str(i), "1", "--json"),
             env=environment(),
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
@@ -318,8 +320,8 @@ def test_many_at_once() -> None:
         for i in range(24)
     ]
     for i, process in enumerate(many):
-        out, err = process.communicate(timeout=PATIENCE)
-        assert envelope(out)["result"] == i + 1
+        out, err = process.communicate(timeout=PROCESS_TIMEOUT)
+        assert read_envelope(out)["result"] == i + 1
         assert err == b""
         assert process.returncode == 0
 
@@ -327,5 +329,5 @@ def test_many_at_once() -> None:
 def test_many_into_one_pipe() -> None:
     """Envelopes of many processes that share a pipe stay whole lines."""
     done = shell("for i in $(seq 20); do $APP add $i 0 --json & done; wait")
-    results = sorted(parse(line)["result"] for line in done.stdout.splitlines())
+    results = sorted(parse_json(line)["result"] for line in done.stdout.splitlines())
     assert results == list(range(1, 21))

@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 from joserfc import jwt
 from joserfc.jwk import ECKey
-from tests.integration.outside import APPS, environment, run, run_on_terminal
+from tests.integration.app_process import APPS, environment, run, run_on_terminal
 
-APP = APPS / "tokened.py"
+APP = APPS / "token_auth.py"
 KEY = ECKey.generate_key("P-256")
 
 
@@ -242,7 +242,9 @@ def test_who_corrects_the_input_does_not_repeat_himself(home: Path) -> None:
     assert codes(home, 6, "read", "-", **env) == ["E3010"] * 6  # nobody knows what was piped
 
 
-@pytest.mark.parametrize("content", [b"", b"{", b"[]", b'{"tokened.find": 1}', b"\xff" * 99, None])
+@pytest.mark.parametrize(
+    "content", [b"", b"{", b"[]", b'{"token-auth.find": 1}', b"\xff" * 99, None]
+)
 def test_a_memory_that_cannot_be_read(home: Path, content: bytes | None) -> None:
     room = home / "state" / "loops"
     room.mkdir(parents=True)

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.integration.app_process import OUTCOMES_APP, run
 from tests.integration.node import TOON, install, node
-from tests.integration.outside import EVERY, run
 
 from tooli.cli.toon import encode
 
@@ -112,8 +112,8 @@ def test_any_key_is_read_back(reference: Reference, value: Any) -> None:
 @pytest.mark.parametrize("line", ["add 1 2", "noise child", "crash", "conflict", "nope", "add x"])
 def test_real_answers_can_be_read(reference: Reference, line: str) -> None:
     """A strict reader of TOON finds the document that `--json` gives."""
-    mine = run(EVERY, *line.split(), "-o", "toon")
-    theirs = run(EVERY, *line.split(), "--json")
+    mine = run(OUTCOMES_APP, *line.split(), "-o", "toon")
+    theirs = run(OUTCOMES_APP, *line.split(), "--json")
     told = reference.ask(text=mine.out.decode())["read"]
     wanted = json.loads(theirs.out)
     for document in (told, wanted):

@@ -8,7 +8,7 @@ import zipfile
 from pathlib import Path
 
 import pytest
-from tests.integration.outside import environment
+from tests.integration.app_process import environment
 
 from tooli.describe.agent_documents import build_skill_files
 from tooli.describe.sections import collect_app_info

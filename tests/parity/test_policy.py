@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.integration.outside import converse, environment
-from tests.integration.outside import envelope as only_envelope
-from tests.integration.outside import run as run_outside
+from tests.integration.app_process import environment, run_interactive
+from tests.integration.app_process import read_envelope as only_envelope
+from tests.integration.app_process import run as run_outside
 from tests.parity.policed import CASES, COMMANDS, ESCAPES, make
 
 from tooli.mcp.protocol import (
@@ -155,11 +155,11 @@ def question_of(case: Case) -> tuple[bytes, bytes]:
 @every_cell
 def test_verdict_at_a_terminal(policy: str, case: Case, verdict: Verdict, tmp_path: Path) -> None:
     process = AppProcess(tmp_path, policy)
-    says = [question_of(case)] if verdict.asks_human else []
-    done = converse(APP, *words(case), says=says, env=process.env)
+    answers = [question_of(case)] if verdict.asks_human else []
+    done = run_interactive(APP, *words(case), answers=answers, env=process.env)
     assert process.ran is (verdict.code is None or verdict.asks_human)
     if verdict.asks_human:
-        assert f"policed.{case.tool}".encode() in done.out.partition(says[0][0])[0]
+        assert f"policed.{case.tool}".encode() in done.out.partition(answers[0][0])[0]
     else:
         assert QUESTION not in done.out
         assert TYPED_QUESTION not in done.out
@@ -185,7 +185,7 @@ def test_user_declines_at_a_terminal(
     tool: str, awaited: bytes, answer: bytes, code: bytes, exit_code: int, tmp_path: Path
 ) -> None:
     process = AppProcess(tmp_path, "standard")
-    done = converse(APP, tool, says=[(awaited, answer)], env=process.env)
+    done = run_interactive(APP, tool, answers=[(awaited, answer)], env=process.env)
     assert (done.code, process.ran) == (exit_code, False)
     assert code in done.out
 
@@ -207,7 +207,7 @@ def test_no_question_at_a_terminal(
     tool: str, flags: list[str], env: dict[str, str], tmp_path: Path
 ) -> None:
     process = AppProcess(tmp_path, "standard")
-    done = converse(APP, tool, *flags, env={**process.env, **env})
+    done = run_interactive(APP, tool, *flags, env={**process.env, **env})
     assert not process.ran
     assert (b"E1010" if tool in ("delete", "grave") else b"E2101") in done.out
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.integration.outside import APPS, environment, run
+from tests.integration.app_process import APPS, environment, run
 from tests.stages.stage_calls import make_call, pass_through
 
 from tooli import InputError, SecretInput, StateError, ToolError, Tooli
@@ -194,7 +194,7 @@ def test_failure_file_contains_no_secret(tmp_path: Path) -> None:
     env = environment(
         TOOLI_STATE_DIR=str(tmp_path), TOOLI_SESSION_ID="s", PW="hunter2hunter2", TOOLI_CONFIG="off"
     )
-    words = [APPS / "canaries.py", "login-fails", "env:PW", "--json"]
+    words = [APPS / "redaction.py", "login-fails", "env:PW", "--json"]
     answers = [run(*words, env=env) for _ in range(5)]
     codes = [json.loads(one.out)["error"]["code"] for one in answers]
     assert codes == ["E3020"] * 4 + ["E4031"]

@@ -12,7 +12,7 @@ from time import time
 from typing import Any
 
 import pytest
-from tests.integration.outside import environment
+from tests.integration.app_process import environment
 
 from tooli.storage import state_files
 from tooli.storage.state_files import (

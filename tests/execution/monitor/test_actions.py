@@ -14,7 +14,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from tests.integration.outside import environment
+from tests.integration.app_process import environment
 
 from tooli.execution.monitor import actions
 from tooli.execution.monitor.actions import EVENTS, DirFdPath

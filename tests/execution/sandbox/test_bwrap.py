@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 import pytest
-from tests.integration.outside import environment
+from tests.integration.app_process import environment
 
 from tooli import StdinOr, Tooli
 from tooli.core.call import Call, Caller, Ok, Options

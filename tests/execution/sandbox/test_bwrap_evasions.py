@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from tests.execution.sandbox.test_bwrap import HERE, LANDLOCK, SUPPORT, working_bubblewrap
 from tests.execution.sandbox.test_isolation_evasions import ALL_ATTEMPTS
-from tests.integration.outside import environment
+from tests.integration.app_process import environment
 
 evasions = importlib.import_module("evasions")
 pytestmark = [

@@ -15,7 +15,7 @@ from typing import Any
 
 import pydantic
 import pytest
-from tests.integration.outside import environment
+from tests.integration.app_process import environment
 
 from tooli import Context, NotFoundError, Output, StdinOr, Tooli
 from tooli.execution.sandbox.sandbox_runner import detect_sandbox_support

@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 from tests.execution.test_evasions import measure
-from tests.integration.outside import environment
+from tests.integration.app_process import environment
 
 from tooli.execution.sandbox.sandbox_runner import detect_sandbox_support
 

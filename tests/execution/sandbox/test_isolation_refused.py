@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.integration.outside import environment
+from tests.integration.app_process import environment
 
 from tooli import Tooli
 from tooli.execution.sandbox import bwrap, landlock, sandbox_runner, syscalls

@@ -12,13 +12,13 @@ import pytest
 from mcp import Client, StdioServerParameters
 from mcp.client.stdio import stdio_client
 from mcp.shared.exceptions import MCPError
+from tests.integration.app_process import environment
 from tests.integration.mcp.stdio_client import (
     HANDSHAKE_VERSION,
     SERVED,
     STATELESS_VERSION,
     failure_of,
 )
-from tests.integration.outside import environment
 
 
 class Human:

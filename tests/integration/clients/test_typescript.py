@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.integration.app_process import PROCESS_TIMEOUT
 from tests.integration.mcp.stdio_client import SERVED, STATELESS_VERSION, failure_of, serve_command
 from tests.integration.node import INSPECTOR, SDK_1, SDK_2, environment_for_node, install, node
-from tests.integration.outside import PATIENCE
 
 LOOK = Path(__file__).parent / "look.mjs"
 
@@ -26,7 +26,7 @@ def seen(request: pytest.FixtureRequest) -> dict[str, Any]:
     done = subprocess.run(
         [node(), LOOK, install(package), era, *serve_command(SERVED)],
         capture_output=True,
-        timeout=PATIENCE,
+        timeout=PROCESS_TIMEOUT,
         env=environment_for_node(),
     )
     assert done.returncode == 0, done.stderr.decode()
@@ -88,7 +88,7 @@ def inspect(tmp_path: Path, method: str, *more: str) -> subprocess.CompletedProc
     return subprocess.run(
         [*start, "--transport", "stdio", command, *words, "--method", method, *more],
         capture_output=True,
-        timeout=PATIENCE,
+        timeout=PROCESS_TIMEOUT,
         env={**environment_for_node(), "HOME": str(tmp_path)},
     )
 

@@ -11,7 +11,7 @@ import threading
 from pathlib import Path
 from typing import Any
 
-from tests.integration.outside import APPS, PATIENCE, environment, parse
+from tests.integration.app_process import APPS, PROCESS_TIMEOUT, environment, parse_json
 
 SERVED = APPS / "served.py"
 HANDSHAKE_VERSION, STATELESS_VERSION = "2025-11-25", "2026-07-28"
@@ -83,11 +83,11 @@ class StdioClient:
 
     def read(self) -> dict[str, Any] | None:
         """Return the next message, or None after the last one."""
-        line = self._lines.get(timeout=PATIENCE)
+        line = self._lines.get(timeout=PROCESS_TIMEOUT)
         if line is None:
             return None
         assert line.endswith(b"\n"), line[-200:]
-        message = parse(line)
+        message = parse_json(line)
         assert type(message) is dict, line[:200]
         assert message.get("jsonrpc") == "2.0", line[:200]
         assert ("method" in message) != ("result" in message or "error" in message), line[:200]
@@ -215,14 +215,14 @@ class StdioClient:
     def wait_for_stderr(self, text: bytes) -> None:
         """Block until the server has written a text to stderr."""
         with self._stderr_changed:
-            assert self._stderr_changed.wait_for(lambda: text in self.stderr, PATIENCE), bytes(
-                self.stderr
+            assert self._stderr_changed.wait_for(lambda: text in self.stderr, PROCESS_TIMEOUT), (
+                bytes(self.stderr)
             )
 
     def shut_down(self) -> int:
         """Close stdin, wait for the server to exit, and return its exit code."""
         self.remaining_messages()
-        return self.process.wait(PATIENCE)
+        return self.process.wait(PROCESS_TIMEOUT)
 
     def close(self) -> None:
         """Kill the server and close its streams."""
@@ -230,7 +230,7 @@ class StdioClient:
         with contextlib.suppress(OSError):
             self.process.stdin.close()
         self.process.kill()
-        self.process.wait(PATIENCE)
+        self.process.wait(PROCESS_TIMEOUT)
         for reader in self._readers:
             reader.join()
         for stream in (self.process.stdout, self.process.stderr):
@@ -243,7 +243,7 @@ def failure_of(result: dict[str, Any]) -> dict[str, Any]:
     assert result["isError"] is True, result
     assert "structuredContent" not in result
     (block,) = result["content"]
-    envelope = parse(block["text"])
+    envelope = parse_json(block["text"])
     assert result["_meta"]["io.tooli/envelope"] == envelope
     assert envelope["ok"] is False
     return envelope["error"]

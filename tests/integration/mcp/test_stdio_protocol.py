@@ -9,6 +9,7 @@ from typing import Any
 
 import jsonschema
 import pytest
+from tests.integration.app_process import environment, parse_json, run
 from tests.integration.mcp.stdio_client import (
     CLIENT,
     ELICITATION,
@@ -22,7 +23,6 @@ from tests.integration.mcp.stdio_client import (
     failure_of,
     launcher_command,
 )
-from tests.integration.outside import environment, parse, run
 
 VERSIONS = [HANDSHAKE_VERSION, STATELESS_VERSION]
 SERVER = {"name": "served", "version": "2.1", "description": "Tools to be called by clients."}
@@ -227,7 +227,7 @@ def test_handshake_versions_wrap_results_that_are_not_objects(
     structured = expected if client.stateless else {"result": expected}
     assert result["structuredContent"] == structured
     assert [block["type"] for block in result["content"]] == ["text"]
-    assert parse(result["content"][0]["text"]) == structured
+    assert parse_json(result["content"][0]["text"]) == structured
     assert result["isError"] is False
     assert result.get("resultType") == ("complete" if client.stateless else None)
 

@@ -13,6 +13,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from tests.integration.app_process import PROCESS_TIMEOUT, environment
 from tests.integration.mcp.stdio_client import (
     HANDSHAKE_VERSION,
     SERVED,
@@ -20,14 +21,13 @@ from tests.integration.mcp.stdio_client import (
     connect,
     serve_command,
 )
-from tests.integration.outside import PATIENCE, environment
 
 from tooli.mcp.stdio_transport import StdioTransport
 
 VERSIONS = [HANDSHAKE_VERSION, STATELESS_VERSION]
 
 
-def wait_for_exit(pid: int, timeout: float = PATIENCE) -> None:
+def wait_for_exit(pid: int, timeout: float = PROCESS_TIMEOUT) -> None:
     """Block until a process has ended. It may still be a zombie."""
     deadline = time.monotonic() + timeout
     while time.monotonic() < deadline:
@@ -62,7 +62,7 @@ def test_pending_calls_are_answered_after_stdin_is_closed(version: str, uses_sdk
         answers = client.remaining_messages()
         assert sorted(answer["id"] for answer in answers) == request_ids
         assert not any(answer["result"]["isError"] for answer in answers)
-        assert client.process.wait(PATIENCE) == 0
+        assert client.process.wait(PROCESS_TIMEOUT) == 0
 
 
 def test_server_exits_without_any_message() -> None:
@@ -75,7 +75,7 @@ def test_last_line_without_newline_is_answered() -> None:
     with connect(initialize=False) as client:
         client.write(b'{"jsonrpc":"2.0","id":1,"method":"ping"}')
         assert client.remaining_messages() == [{"jsonrpc": "2.0", "id": 1, "result": {}}]
-        assert client.process.wait(PATIENCE) == 0
+        assert client.process.wait(PROCESS_TIMEOUT) == 0
 
 
 CLIENT = """
@@ -131,7 +131,7 @@ def test_signal_ends_an_idle_server(sig: signal.Signals, uses_sdk: bool) -> None
         if uses_sdk:
             client.result("resources/list")
         client.process.send_signal(sig)
-        assert client.process.wait(PATIENCE) == 0
+        assert client.process.wait(PROCESS_TIMEOUT) == 0
         assert b"Traceback" not in client.stderr
 
 
@@ -145,7 +145,7 @@ def test_calls_finish_after_a_signal(sig: signal.Signals, uses_sdk: bool) -> Non
         client.wait_for_stderr(b"ready\n")
         client.process.send_signal(sig)
         assert client.response_to(request_id)["result"]["isError"] is False
-        assert client.process.wait(PATIENCE) == 0
+        assert client.process.wait(PROCESS_TIMEOUT) == 0
         assert b"Traceback" not in client.stderr
 
 
@@ -156,7 +156,7 @@ def test_signal_ends_a_server_with_an_endless_call() -> None:
         client.wait_for_stderr(b"ready\n")
         child = int(bytes(client.stderr).partition(b"child ")[2].split()[0])
         client.process.send_signal(signal.SIGTERM)
-        assert client.process.wait(PATIENCE) == 0
+        assert client.process.wait(PROCESS_TIMEOUT) == 0
         wait_for_exit(child)
 
 
@@ -174,7 +174,7 @@ def test_server_ends_when_stdout_is_closed(uses_sdk: bool) -> None:
                 client.start_call("add", {"a": 1})
         except BrokenPipeError:  # the server has already ended
             pass
-        assert client.process.wait(PATIENCE) == 0
+        assert client.process.wait(PROCESS_TIMEOUT) == 0
         assert client.stderr.count(b"\n") < 5
         assert b"Traceback" not in client.stderr
 
@@ -207,7 +207,7 @@ app()
 
 
 def wait_until(condition: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + PATIENCE
+    deadline = time.monotonic() + PROCESS_TIMEOUT
     while not condition():
         assert time.monotonic() < deadline
         time.sleep(0.01)
@@ -269,11 +269,11 @@ def test_signal_ends_a_server_whose_client_does_not_read(
             assert server.stderr.readline() == b"done\n"
             wait_until(lambda: all_threads_sleep(server.pid))
             server.send_signal(signal.SIGTERM)
-            deadline = time.monotonic() + PATIENCE
+            deadline = time.monotonic() + PROCESS_TIMEOUT
             while repeat and server.poll() is None and time.monotonic() < deadline:
                 server.send_signal(signal.SIGTERM)  # signals that arrive together count as one
                 time.sleep(0.05)
-            assert server.wait(PATIENCE) == 0
+            assert server.wait(PROCESS_TIMEOUT) == 0
         finally:
             server.kill()
 
@@ -285,7 +285,7 @@ def test_missing_stdin_or_stdout_is_reported(closed: int) -> None:
         [sys.executable, "-c", close, *serve_command(SERVED)],
         stdin=subprocess.DEVNULL,
         capture_output=True,
-        timeout=PATIENCE,
+        timeout=PROCESS_TIMEOUT,
         env=environment(),
     )
     assert done.returncode == 20

@@ -6,9 +6,16 @@ import json
 import re
 
 import pytest
-from tests.integration.outside import APPS, environment, is_clean, parse, run, run_on_terminal
+from tests.integration.app_process import (
+    APPS,
+    environment,
+    is_clean,
+    parse_json,
+    run,
+    run_on_terminal,
+)
 
-LOOKS = APPS / "looks.py"
+APP = APPS / "text_layout.py"
 COMMANDS = ("percent", "hebrew", "long", "odd-value", "café-%s")
 WIDTHS = (40, 80, 300)
 
@@ -23,7 +30,7 @@ def cells(line: str) -> int:
 @pytest.mark.parametrize("width", [40, 80, 300])
 @pytest.mark.parametrize("command", ["", *COMMANDS])
 def test_plain_help(command: str, width: int) -> None:
-    done = run(LOOKS, *command.split(), "--help", "--plain", env=environment(COLUMNS=str(width)))
+    done = run(APP, *command.split(), "--help", "--plain", env=environment(COLUMNS=str(width)))
     assert done.code == 0
     assert done.err == b""
     text = done.out.decode()
@@ -43,7 +50,7 @@ def test_plain_help(command: str, width: int) -> None:
 @pytest.mark.parametrize("command", ["", *COMMANDS])
 def test_typers_help_at_a_terminal(command: str, width: int) -> None:
     env = environment(TERM="xterm-256color", COLUMNS=str(width))
-    done = run_on_terminal(LOOKS, *command.split(), "--help", size=(24, width), env=env)
+    done = run_on_terminal(APP, *command.split(), "--help", size=(24, width), env=env)
     assert done.code == 0
     assert done.err == b""
     text = done.out.decode()
@@ -56,7 +63,7 @@ def test_typers_help_at_a_terminal(command: str, width: int) -> None:
 @pytest.mark.parametrize("line", ["long", "hebrew", "percent 100%", "odd-value --value a%b"])
 def test_results_at_a_terminal(line: str, width: int) -> None:
     env = environment(TERM="xterm-256color", COLUMNS=str(width))
-    done = run_on_terminal(LOOKS, *line.split(), size=(24, width), env=env)
+    done = run_on_terminal(APP, *line.split(), size=(24, width), env=env)
     assert done.code == 0
     assert done.err == b""
     for shown in done.out.decode().splitlines():
@@ -67,7 +74,7 @@ def test_results_at_a_terminal(line: str, width: int) -> None:
 def test_errors_at_a_terminal(width: int) -> None:
     env = environment(TERM="xterm-256color", COLUMNS=str(width))
     for line in (["percen", "%s"], ["long", "--wrod=%d"], ["percent"], ["x" * 500], ["%s%n"]):
-        done = run_on_terminal(LOOKS, *line, size=(24, width), env=env)
+        done = run_on_terminal(APP, *line, size=(24, width), env=env)
         assert done.code == 2
         assert done.out == b""
         assert is_clean(done.err)
@@ -82,37 +89,37 @@ VALUES = (
 @pytest.mark.parametrize("value", VALUES, ids=[repr(v)[:20] for v in VALUES])
 def test_values(value: str) -> None:
     shown = value.replace("\u202e", "").replace("\x1b[31m", "")
-    done = run(LOOKS, "odd-value", f"--value={value}", "--json")
-    assert parse(done.out)["result"] == {"value": shown, "list": [shown, shown]}
-    done = run(LOOKS, "odd-value", f"--value={value}", "--jsonl")
+    done = run(APP, "odd-value", f"--value={value}", "--json")
+    assert parse_json(done.out)["result"] == {"value": shown, "list": [shown, shown]}
+    done = run(APP, "odd-value", f"--value={value}", "--jsonl")
     assert json.loads(done.out)["value"] == shown
     for mode in ("--plain", "--text"):
-        done = run(LOOKS, "odd-value", f"--value={value}", mode)
+        done = run(APP, "odd-value", f"--value={value}", mode)
         assert (done.code, done.err.startswith(b"Warning: 3 ")) == (0, shown != value)
         assert shown != value or done.err == b""
         assert b"\x1b" not in done.out
-    done = run(LOOKS, "percent", f"--{value}x", "--json")
+    done = run(APP, "percent", f"--{value}x", "--json")
     assert done.code == 2
-    assert parse(done.out)["ok"] is False
+    assert parse_json(done.out)["ok"] is False
 
 
 def test_plain_keeps_one_record_per_line() -> None:
-    out = run(LOOKS, "odd-value", "--value", "a\nb\tc\rd", "--plain").out
+    out = run(APP, "odd-value", "--value", "a\nb\tc\rd", "--plain").out
     assert out.splitlines()[0] == b"value\ta\\nb\\tc\\rd"
     assert out.count(b"\n") == 2
 
 
 def test_names_that_are_not_ascii() -> None:
-    done = run(LOOKS, "café-%s", "--naïve", "3", "--größe=ö", "--json")
-    found = parse(done.out)
+    done = run(APP, "café-%s", "--naïve", "3", "--größe=ö", "--json")
+    found = parse_json(done.out)
     assert found["result"] == {"naïve": 3, "größe": "ö"}
-    assert found["meta"]["tool"] == "looks.café-%s"
-    assert run(LOOKS, "café-%s", "--naive", "3", "--json").code == 2
+    assert found["meta"]["tool"] == "text-layout.café-%s"
+    assert run(APP, "café-%s", "--naive", "3", "--json").code == 2
 
 
 @pytest.mark.parametrize("command", ["", *COMMANDS])
 def test_help_for_agents_and_schema(command: str) -> None:
-    assert run(LOOKS, *command.split(), "--help-agent").code == 0
-    done = run(LOOKS, *command.split(), "--schema")
+    assert run(APP, *command.split(), "--help-agent").code == 0
+    done = run(APP, *command.split(), "--schema")
     assert done.code == 0
-    parse(done.out)
+    parse_json(done.out)

@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
-from tests.integration.outside import (
-    EVERY,
-    envelope,
+from tests.integration.app_process import (
+    OUTCOMES_APP,
     environment,
-    failing_stream,
     is_clean,
+    read_envelope,
+    read_failed_stream,
     run,
     run_on_terminal,
 )
@@ -66,9 +66,9 @@ TERMINALS = ("", "1", "02", "012")
 @pytest.mark.parametrize("line", ENDS)
 @pytest.mark.parametrize("terminals", TERMINALS, ids=lambda t: f"terminals-{t or 'none'}")
 def test_json_is_one_envelope(line: str, terminals: str) -> None:
-    done = run_on_terminal(EVERY, *with_flag(line, "--json"), terminals=terminals)
+    done = run_on_terminal(OUTCOMES_APP, *with_flag(line, "--json"), terminals=terminals)
     assert done.code == ENDS[line][0]
-    found = envelope(done.out)
+    found = read_envelope(done.out)
     assert found["ok"] is False
     assert found["error"]["code"] == ENDS[line][1]
     assert done.err == b""
@@ -76,21 +76,21 @@ def test_json_is_one_envelope(line: str, terminals: str) -> None:
 
 @pytest.mark.parametrize("line", ENDS)
 def test_a_pipe_gets_json_unasked(line: str) -> None:
-    done = run(EVERY, *line.split())
+    done = run(OUTCOMES_APP, *line.split())
     if line == "say-and-fail":  # a printing command stays as it is, on a pipe, too
         assert done.out == b"so far\n"
         return
     assert done.code == ENDS[line][0]
-    assert envelope(done.out)["error"]["code"] == ENDS[line][1]
+    assert read_envelope(done.out)["error"]["code"] == ENDS[line][1]
     assert done.err == b""
 
 
 @pytest.mark.parametrize("line", ENDS)
 @pytest.mark.parametrize("terminals", ["", "012"], ids=["pipes", "terminals"])
 def test_jsonl_ends_with_the_envelope(line: str, terminals: str) -> None:
-    done = run_on_terminal(EVERY, *with_flag(line, "--jsonl"), terminals=terminals)
+    done = run_on_terminal(OUTCOMES_APP, *with_flag(line, "--jsonl"), terminals=terminals)
     assert done.code == ENDS[line][0]
-    items, last = failing_stream(done.out)
+    items, last = read_failed_stream(done.out)
     assert items == ([{"i": i} for i in range(10)] if "late" in line else [])
     assert last["error"]["code"] == ENDS[line][1]
     assert last["error"].get("details", {}).get("items_before_failure", 0) == len(items)
@@ -100,7 +100,7 @@ def test_jsonl_ends_with_the_envelope(line: str, terminals: str) -> None:
 @pytest.mark.parametrize("line", ENDS)
 @pytest.mark.parametrize("terminals", ["", "012"], ids=["pipes", "terminals"])
 def test_plain_complains_on_stderr(line: str, terminals: str) -> None:
-    done = run_on_terminal(EVERY, *with_flag(line, "--plain"), terminals=terminals)
+    done = run_on_terminal(OUTCOMES_APP, *with_flag(line, "--plain"), terminals=terminals)
     assert done.code == ENDS[line][0]
     expected = b"so far\n" if line == "say-and-fail" else b""
     assert done.out == (b"".join(b"%d\n" % i for i in range(10)) if "late" in line else expected)
@@ -112,7 +112,7 @@ def test_plain_complains_on_stderr(line: str, terminals: str) -> None:
 @pytest.mark.parametrize("line", INPUT)
 @pytest.mark.parametrize("terminals", ["", "012"], ids=["pipes", "terminals"])
 def test_text_complains_on_stderr(line: str, terminals: str) -> None:
-    done = run_on_terminal(EVERY, *with_flag(line, "--text"), terminals=terminals)
+    done = run_on_terminal(OUTCOMES_APP, *with_flag(line, "--text"), terminals=terminals)
     assert done.code == 2
     assert done.out == b""
     assert done.err.strip()
@@ -121,7 +121,7 @@ def test_text_complains_on_stderr(line: str, terminals: str) -> None:
 
 @pytest.mark.parametrize("line", ["conflict", "own-code", "temporary", "leave 3", "leave bye"])
 def test_text_shows_what_was_meant_to_be_an_error_without_a_traceback(line: str) -> None:
-    done = run(EVERY, *with_flag(line, "--text"))
+    done = run(OUTCOMES_APP, *with_flag(line, "--text"))
     assert done.code == RUNNING[line][0]
     assert done.out == b""
     assert is_clean(done.err)
@@ -129,7 +129,7 @@ def test_text_shows_what_was_meant_to_be_an_error_without_a_traceback(line: str)
 
 @pytest.mark.parametrize("line", ["crash", "crash-async", "crash-bare", "broken-socket"])
 def test_text_shows_a_crash_as_typer_does(line: str) -> None:
-    done = run(EVERY, line, "--text")
+    done = run(OUTCOMES_APP, line, "--text")
     assert done.code == 1
     assert done.out == b""
     assert b"Traceback" in done.err
@@ -137,18 +137,18 @@ def test_text_shows_a_crash_as_typer_does(line: str) -> None:
 
 
 def test_an_error_in_the_environment_is_an_envelope_too() -> None:
-    done = run(EVERY, "add", "1", "2", env=environment(TOOLI_OUTPUT="xml"))
+    done = run(OUTCOMES_APP, "add", "1", "2", env=environment(TOOLI_OUTPUT="xml"))
     assert done.code == 2
-    assert envelope(done.out)["error"]["code"] == "E1007"
+    assert read_envelope(done.out)["error"]["code"] == "E1007"
 
 
 @pytest.mark.parametrize(
     "where", ["--json add 1 x", "add --json 1 x", "add 1 x --json", "add 1 x -ojson"]
 )
 def test_the_flag_works_anywhere(where: str) -> None:
-    done = run_on_terminal(EVERY, *where.split())
+    done = run_on_terminal(OUTCOMES_APP, *where.split())
     assert done.code == 2
-    assert envelope(done.out)["error"]["field"] == "b"
+    assert read_envelope(done.out)["error"]["field"] == "b"
 
 
 def with_flag(line: str, flag: str) -> list[str]:
@@ -180,7 +180,7 @@ def test_a_developers_mistake_is_an_envelope_too(line: str, tmp_path: Path) -> N
     for mode in (["--json"], ["-o", "json"], ["--output=json"], []):
         done = run(app, *line.split(), *mode)
         assert done.code == 70
-        assert "DefinitionError" in envelope(done.out)["error"]["message"]
+        assert "DefinitionError" in read_envelope(done.out)["error"]["message"]
         assert done.err == b""
     assert run(app, "fine", "--json").code == 0
 

@@ -1,11 +1,11 @@
-"""Text that breaks careless formatting: in docstrings, names and values."""
+"""An app with text that breaks careless formatting, in docstrings, names and values."""
 
 from typing import Annotated
 
 from tooli import Argument, Option, Tooli
 
 app = Tooli(
-    "looks", version="1", description="100 % \"quotes\", 'more' [bold]{x}[/bold] $HOME `id`"
+    "text-layout", version="1", description="100 % \"quotes\", 'more' [bold]{x}[/bold] $HOME `id`"
 )
 LONG = "averylongword" * 30
 WIDE = " ".join(["wörter"] * 80)
@@ -41,7 +41,7 @@ long.__doc__ = f"{LONG} {WIDE}\n\n{WIDE}\n\n    {LONG}\n"
 
 @app.command()
 def odd_value(value: str = "") -> dict:
-    """Give a value back."""
+    """Return the value."""
     return {"value": value, "list": [value, value]}
 
 

@@ -1,4 +1,4 @@
-"""An app with a command for every way to fail, to print, to wait and to answer."""
+"""An app whose commands return, fail, print or wait in every possible way."""
 
 import os
 import sys
@@ -8,15 +8,15 @@ from collections.abc import AsyncIterator, Iterator
 from tooli import Tooli
 from tooli.errors import ConflictError, StateError, TemporaryError
 
-app = Tooli("every", version="1.2.3", description="Every way to end.")
+app = Tooli("outcomes", version="1.2.3", description="Commands with every kind of outcome.")
 
 
 def ready() -> None:
-    """Tell the test, on stderr, that the waiting begins."""
+    """Report on stderr that the command is about to wait."""
     os.write(2, b"ready\n")
 
 
-# ------------------------------------------------------------------ ends
+# ------------------------------------------------------------------ results and failures
 
 
 @app.command()
@@ -27,36 +27,36 @@ def add(a: int, b: int, times: int = 1) -> int:
 
 @app.command()
 def crash() -> int:
-    """Raise what nobody expected."""
+    """Raise an unexpected exception."""
     raise ZeroDivisionError("by \N{SNOWMAN}")
 
 
 @app.command()
 def crash_bare() -> int:
-    """Raise an exception that cannot be written."""
+    """Raise an exception that has no text."""
 
-    class Mute(Exception):
+    class UnprintableError(Exception):
         def __str__(self) -> str:
-            raise RuntimeError("no words")
+            raise RuntimeError("no text")
 
         __repr__ = __str__
 
-    raise Mute
+    raise UnprintableError
 
 
 @app.command()
 def crash_base() -> int:
-    """Raise what is no Exception."""
+    """Raise a BaseException."""
 
-    class Beyond(BaseException):
+    class CustomBaseException(BaseException):
         pass
 
-    raise Beyond("beyond")
+    raise CustomBaseException("custom")
 
 
 @app.command()
 def crash_late() -> Iterator[dict]:
-    """Ten items, then an exception."""
+    """Yield ten items, then fail."""
     for i in range(10):
         yield {"i": i}
     raise ValueError("after ten")
@@ -73,7 +73,7 @@ async def crash_async() -> int:
 
 @app.command()
 async def cancelled() -> int:
-    """A coroutine that cancels itself."""
+    """Raise CancelledError in a coroutine."""
     import asyncio
 
     raise asyncio.CancelledError
@@ -81,7 +81,7 @@ async def cancelled() -> int:
 
 @app.command()
 async def crash_async_late() -> AsyncIterator[dict]:
-    """Ten items, then an exception."""
+    """Yield ten items, then fail."""
     for i in range(10):
         yield {"i": i}
     raise ValueError("after ten")
@@ -89,7 +89,7 @@ async def crash_async_late() -> AsyncIterator[dict]:
 
 @app.command()
 def endless() -> Iterator[dict]:
-    """Items without an end."""
+    """Yield items forever."""
     i = 0
     while True:
         yield {"i": i, "text": "x" * 100}
@@ -98,26 +98,26 @@ def endless() -> Iterator[dict]:
 
 @app.command()
 def missing_file() -> str:
-    """Read what does not exist."""
+    """Read a file that does not exist."""
     with open("/nowhere/at/all") as file:
         return file.read()
 
 
 @app.command()
 def conflict() -> str:
-    """Fail with an error of the tree."""
+    """Fail with a ConflictError."""
     raise ConflictError("it moved", details={"was": {1, 2}, "at": b"\xff"})
 
 
 @app.command()
 def own_code() -> str:
-    """Fail with a code of the app's own."""
+    """Fail with an error code that the app defines."""
     raise StateError("no files", code="E3001", field="pattern")
 
 
 @app.command()
 def temporary() -> str:
-    """Fail for now."""
+    """Fail with a TemporaryError."""
     raise TemporaryError("later")
 
 
@@ -129,30 +129,30 @@ def leave(code: str) -> int:
 
 @app.command()
 def broken_socket() -> str:
-    """Lose a connection that has nothing to do with stdout."""
+    """Fail with a BrokenPipeError that has nothing to do with stdout."""
     raise BrokenPipeError(32, "Broken pipe")
 
 
 @app.command()
 def big(size: int) -> str:
-    """A large result."""
+    """Return a large result."""
     ready()
     return "x" * size
 
 
-# ------------------------------------------------------------------ noise
+# ------------------------------------------------------------------ printing
 
 
 @app.command()
 def noise(kind: str) -> dict:
-    """Make noise on stdout in one way or another, and answer."""
+    """Write to stdout in the given way, and return a result."""
     make_noise(kind)
     return {"answer": 42}
 
 
 @app.command()
 def noisy_stream(kind: str) -> Iterator[int]:
-    """Make noise between items."""
+    """Write to stdout between items."""
     for i in range(3):
         make_noise(kind)
         yield i
@@ -160,13 +160,13 @@ def noisy_stream(kind: str) -> Iterator[int]:
 
 @app.command()
 async def noisy_async(kind: str) -> dict:
-    """Make noise on a loop."""
+    """Write to stdout in a coroutine."""
     make_noise(kind)
     return {"answer": 42}
 
 
 def make_noise(kind: str) -> None:
-    """Write to stdout: from Python, from below Python, from a child, late."""
+    """Write to stdout: from Python, from C, from a child process, or at exit."""
     import subprocess
     import threading
 
@@ -223,18 +223,18 @@ def make_noise(kind: str) -> None:
 
 @app.command()
 def say(word: str = "hello", child: bool = False):
-    """Print, as every Typer command does."""
+    """Print, as a Typer command does."""
     print(word, flush=True)
     if child:
         os.system("echo from a child")
-        os.write(1, b"from below\n")
+        os.write(1, b"from os.write\n")
 
 
 @app.command()
 def say_and_fail():
     """Print, then fail."""
     print("so far")
-    raise ValueError("no further")
+    raise ValueError("failed")
 
 
 @app.command()
@@ -247,21 +247,21 @@ def say_much(megabytes: int):
 
 @app.command()
 def say_little():
-    """Print so little that it waits in a buffer until the end."""
+    """Print a text that stays in the buffer until the end."""
     print("hello")
 
 
 @app.command()
 def say_raw():
-    """Print what is not UTF-8."""
+    """Print bytes that are not UTF-8."""
     sys.stdout.flush()
     os.write(1, b"\xff\xfe raw\n")
 
 
 @app.command()
 def say_and_return():
-    """Print and return, undeclared."""
-    print("spoken")
+    """Print, and return a value without an annotation."""
+    print("printed")
     return {"returned": 1}
 
 
@@ -286,7 +286,7 @@ def say_and_sleep():
 
 @app.command()
 def spin() -> int:
-    """Wait in Python."""
+    """Wait in a busy loop."""
     ready()
     while True:
         pass
@@ -294,7 +294,7 @@ def spin() -> int:
 
 @app.command()
 async def sleep_async() -> int:
-    """Wait on a loop."""
+    """Wait in a coroutine."""
     import asyncio
 
     ready()
@@ -304,7 +304,7 @@ async def sleep_async() -> int:
 
 @app.command()
 async def spin_async() -> int:
-    """Be busy on a loop, in callbacks."""
+    """Keep the event loop busy with callbacks."""
     import asyncio
 
     loop = asyncio.get_running_loop()
@@ -320,7 +320,7 @@ async def spin_async() -> int:
 
 @app.command()
 def stream_then_sleep() -> Iterator[dict]:
-    """Three items, then a wait."""
+    """Yield three items, then wait."""
     for i in range(3):
         yield {"i": i}
     ready()
@@ -329,7 +329,7 @@ def stream_then_sleep() -> Iterator[dict]:
 
 @app.command()
 async def stream_async_then_sleep() -> AsyncIterator[dict]:
-    """Three items, then a wait on a loop."""
+    """Yield three items, then wait in a coroutine."""
     import asyncio
 
     for i in range(3):
@@ -339,20 +339,20 @@ async def stream_async_then_sleep() -> AsyncIterator[dict]:
 
 
 @app.command()
-def tidy_sleep(log: str) -> int:
-    """Wait, and tidy up however it ends."""
+def sleep_with_cleanup(log: str) -> int:
+    """Wait, and write a file in a `finally` block."""
     try:
         ready()
         time.sleep(600)
     finally:
         with open(log, "w") as file:
-            file.write("tidied")
+            file.write("cleaned up")
     return 0
 
 
 @app.command()
 def linger() -> int:
-    """Answer at once, then wait while the process ends."""
+    """Return at once, then wait in an exit handler."""
     import atexit
 
     def wait() -> None:

@@ -11,16 +11,16 @@ from typing import Any
 from urllib.parse import quote
 
 import pytest
-from tests.integration.apps.canaries import DIRTY, KINDLY, make
+from tests.integration.app_process import APPS, environment, run, run_on_terminal
+from tests.integration.apps.redaction import ALLOWED, UNSAFE, make
 from tests.integration.fork_server import ForkServer, fork_server
-from tests.integration.outside import APPS, environment, run, run_on_terminal
 
 from tooli import SecretInput, Tooli
 from tooli.core.output_modes import OUTPUT_MODES
 from tooli.testing import Case, assert_parity
 from tooli.testing.app_interfaces import interfaces
 
-APP = APPS / "canaries.py"
+APP = APPS / "redaction.py"
 FORBIDDEN = re.compile(
     "[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\xad\u061c\u180e\u200b\u200e\u200f\u202a-\u202e"
     "\u2060-\u206f\ufeff\ufff9-\ufffb\U000e0000-\U000e0fff]"
@@ -32,7 +32,7 @@ WRITTEN = (SECRET.replace('"', '""'), SECRET.replace('"', '\\"'))  # in CSV, in 
 MODES = OUTPUT_MODES[1:]
 LEVELS = ("off", "standard", "strict")
 PYTHON_STREAMS = {"stream": "Python objects stay as they are", "astream": "the same"}
-DIRTY_ONES = (
+UNSAFE_COMMANDS = (
     *("value", "rows", "text", "items", "aitems", "fail", "crash", "break-off", "warn", "picture"),
 )
 
@@ -58,7 +58,7 @@ def read(data: bytes) -> str:
 
 
 def with_policy(level: str, **more: str) -> dict[str, str]:
-    return environment(CANARIES=level, **more)
+    return environment(SECURITY_POLICY=level, **more)
 
 
 @pytest.fixture(scope="module")
@@ -72,7 +72,7 @@ def server() -> Iterator[ForkServer]:
 @pytest.mark.parametrize("mode", MODES)
 def test_command_lines(server: ForkServer, mode: str, level: str) -> None:
     """Every command in every mode, as a process; off changes nothing."""
-    for name in DIRTY_ONES:
+    for name in UNSAFE_COMMANDS:
         done = server.run(APP, name, "-o", mode, env=with_policy(level))
         shown = read(done.out + b"\n" + done.err)
         found = FORBIDDEN.search(shown)
@@ -84,7 +84,7 @@ def test_command_lines(server: ForkServer, mode: str, level: str) -> None:
         if level == "strict":
             assert JOINED.search(shown) is None, name
         elif name == "value":
-            assert KINDLY in shown
+            assert ALLOWED in shown
 
 
 @pytest.mark.parametrize("name", ["value", "rows", "text", "items", "fail", "crash", "warn"])
@@ -97,7 +97,7 @@ def test_a_person_at_a_terminal(name: str) -> None:
 
 def test_printing_commands() -> None:
     """For people what is printed passes through; as a result it is one like any other."""
-    assert run(APP, "prints", env=with_policy("standard")).out.decode() == f"printed {DIRTY}\n"
+    assert run(APP, "prints", env=with_policy("standard")).out.decode() == f"printed {UNSAFE}\n"
     done = run(APP, "prints", "--json", env=with_policy("standard"))
     assert FORBIDDEN.search(read(done.out)) is None
     assert json.loads(done.out)["result"].startswith("printed red link")
@@ -105,13 +105,13 @@ def test_printing_commands() -> None:
 
 def test_print0_is_exact() -> None:
     done = run(APP, "text", "--print0", env=with_policy("standard"))
-    assert done.out.decode() == f"{DIRTY}\nsecond {KINDLY}\n".replace("\0", "\\x00") + "\0"
+    assert done.out.decode() == f"{UNSAFE}\nsecond {ALLOWED}\n".replace("\0", "\\x00") + "\0"
     done = run(APP, "login", "env:K", "--print0", env=with_policy("standard", K=SECRET))
     assert not any([trace in done.out.decode() for trace in TRACES])
 
 
 @pytest.mark.parametrize("level", LEVELS)
-@pytest.mark.parametrize("name", [*DIRTY_ONES, "prints"])
+@pytest.mark.parametrize("name", [*UNSAFE_COMMANDS, "prints"])
 def test_every_interface(name: str, level: str) -> None:
     """The same envelope through all of them, with the same counts."""
     app = make(level)
@@ -135,13 +135,13 @@ def test_every_interface(name: str, level: str) -> None:
 def test_the_object_itself_stays() -> None:
     app = make("standard")
     result = app.call("value")
-    assert result.unwrap()[DIRTY] == 1
-    assert list(app.stream("aitems")) == [f"{n} {DIRTY}" for n in range(3)]
+    assert result.unwrap()[UNSAFE] == 1
+    assert list(app.stream("aitems")) == [f"{n} {UNSAFE}" for n in range(3)]
     failed = app.call("fail")
     assert FORBIDDEN.search("\n".join(texts(failed.error.to_dict()))) is None
     with pytest.raises(Exception, match="moved") as raised:
         failed.unwrap()
-    assert DIRTY in str(raised.value)
+    assert UNSAFE in str(raised.value)
     assert failed.error.suggestion["applicability"] == "has_placeholders"
 
 

@@ -20,11 +20,11 @@ from joserfc import jwt
 from joserfc.jwk import ECKey, RSAKey
 from mcp import Client
 from mcp.client.streamable_http import streamable_http_client
+from tests.integration.app_process import APPS, environment
 from tests.integration.mcp.stdio_client import HANDSHAKE_VERSION, STATELESS_VERSION, connect
 from tests.integration.mcp_http.http_process import Server, served
-from tests.integration.outside import APPS, environment
 
-APP = APPS / "tokened.py"
+APP = APPS / "token_auth.py"
 KEY = RSAKey.generate_key(2048)
 ENVELOPE = "io.tooli/envelope"
 pytestmark = pytest.mark.xdist_group("tokens")

@@ -1,4 +1,4 @@
-"""Command lines that nobody should have to answer: random, broken, hostile."""
+"""Generate random, broken and hostile command lines for `apps/demo.py`."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 COMMANDS: dict[str, tuple[list[str], list[str]]] = {
-    # command: (flags of its own, words that may stand alone)
+    # command: (its flags, its positional arguments)
     "plain": (
         [
             *("--count", "--ratio", "--loud", "--no-loud", "--path", "--colour", "--level"),
@@ -50,7 +50,7 @@ COMMANDS: dict[str, tuple[list[str], list[str]]] = {
     "group one": (["--b"], ["1"]),
     "group inner two": (["--user", "--user.name"], ["x"]),
 }
-FRAMEWORK = [
+FRAMEWORK_FLAGS = [
     *("--json", "--json", "--json", "--jsonl", "--text", "--plain", "-q", "--quiet", "-v"),
     *("-vvv", "--no-color", "--dry-run", "--yes", "--no-input", "--print0", "--schema"),
     *("--schema=mcp", "--schema=", "--schema=x", "--help-agent", "--help", "--version", "-qv"),
@@ -78,33 +78,33 @@ WORDS = [
 ]
 
 
-def lines(seed: int, count: int, files: Path) -> list[list[str]]:
-    """As many command lines as asked for, the same ones every time."""
+def command_lines(seed: int, count: int, folder: Path) -> list[list[str]]:
+    """Return random, broken and hostile command lines; a seed always gives the same ones."""
     random = Random(seed)
-    words = [*WORDS, *(f"@{path}" for path in _files(files))]
-    makers: list[Callable[[Random, list[str]], list[str]]] = [
-        _likely,
-        _likely,
-        _likely,
-        _shuffled,
-        _mangled,
-        _anything,
-        _payload,
-        _payload,
+    words = [*WORDS, *(f"@{path}" for path in _create_files(folder))]
+    generators: list[Callable[[Random, list[str]], list[str]]] = [
+        _plausible_line,
+        _plausible_line,
+        _plausible_line,
+        _shuffled_line,
+        _mutated_line,
+        _random_line,
+        _payload_line,
+        _payload_line,
     ]
-    made = [random.choice(makers)(random, words) for _ in range(count)]
-    for i, line in enumerate(_giants()):
-        made[(i + 1) * count // 20] = line
-    return made
+    generated = [random.choice(generators)(random, words) for _ in range(count)]
+    for i, line in enumerate(_oversized_lines()):
+        generated[(i + 1) * count // 20] = line
+    return generated
 
 
-def _files(home: Path) -> list[str]:
-    (home / "binary").write_bytes(bytes(range(256)))
-    (home / "empty").write_bytes(b"")
-    (home / "user.json").write_text('{"name":"x","age":3}')
-    (home / "deep.json").write_text("[" * 100_000)
-    return [str(home), str(home / "missing")] + [
-        str(home / name) for name in ("binary", "empty", "user.json", "deep.json")
+def _create_files(folder: Path) -> list[str]:
+    (folder / "binary").write_bytes(bytes(range(256)))
+    (folder / "empty").write_bytes(b"")
+    (folder / "user.json").write_text('{"name":"x","age":3}')
+    (folder / "deep.json").write_text("[" * 100_000)
+    return [str(folder), str(folder / "missing")] + [
+        str(folder / name) for name in ("binary", "empty", "user.json", "deep.json")
     ]
 
 
@@ -117,34 +117,34 @@ def _value(random: Random, words: list[str]) -> str:
     return random.choice(words)
 
 
-def _likely(random: Random, words: list[str]) -> list[str]:
-    """A command with flags that it has, and values that may or may not fit."""
+def _plausible_line(random: Random, words: list[str]) -> list[str]:
+    """Return a command with its own flags, and values that may be invalid."""
     name = random.choice(list(COMMANDS))
-    own, bare = COMMANDS[name]
-    line = [random.choice(FRAMEWORK)] if random.random() < 0.3 else []
+    flags, arguments = COMMANDS[name]
+    line = [random.choice(FRAMEWORK_FLAGS)] if random.random() < 0.3 else []
     line += name.split()
     if random.random() < 0.8:
-        line += bare
+        line += arguments
     for _ in range(random.randrange(4)):
-        flag = random.choice([*own, *FRAMEWORK[:8]])
+        flag = random.choice([*flags, *FRAMEWORK_FLAGS[:8]])
         value = _value(random, words)
         line += random.choice(([flag], [flag, value], [f"{flag}={value}"]))
     return line
 
 
-def _shuffled(random: Random, words: list[str]) -> list[str]:
-    line = _likely(random, words)
+def _shuffled_line(random: Random, words: list[str]) -> list[str]:
+    line = _plausible_line(random, words)
     random.shuffle(line)
     return line
 
 
-def _mangled(random: Random, words: list[str]) -> list[str]:
-    line = _likely(random, words)
+def _mutated_line(random: Random, words: list[str]) -> list[str]:
+    line = _plausible_line(random, words)
     for _ in range(random.randrange(1, 4)):
         i = random.randrange(len(line) + 1)
         match random.randrange(4):
             case 0:
-                line.insert(i, random.choice([*FRAMEWORK, *words]))
+                line.insert(i, random.choice([*FRAMEWORK_FLAGS, *words]))
             case 1 if line:
                 line.pop(i - 1)
             case 2 if line:
@@ -156,17 +156,19 @@ def _mangled(random: Random, words: list[str]) -> list[str]:
     return line
 
 
-def _anything(random: Random, words: list[str]) -> list[str]:
-    pool = [*FRAMEWORK, *words, *COMMANDS]
+def _random_line(random: Random, words: list[str]) -> list[str]:
+    pool = [*FRAMEWORK_FLAGS, *words, *COMMANDS]
     return [random.choice(pool) for _ in range(random.randrange(7))]
 
 
-def _payload(random: Random, words: list[str]) -> list[str]:
-    """A command with `--input`, as text, from a file, or from stdin."""
+def _payload_line(random: Random, words: list[str]) -> list[str]:
+    """Return a command with `--input` as text, from a file, or from stdin."""
     name = random.choice(list(COMMANDS))
     keys = [flag.lstrip("-").partition(".")[0].replace("-", "_") for flag in COMMANDS[name][0]]
     keys += ["word", "files", "name", "user", "users", "path", "a", "self", "ctx", "nosuch", ""]
-    keys = [key for key in keys if key not in ("v", "vvf")]  # see test_a_count_beyond_counting
+    keys = [
+        key for key in keys if key not in ("v", "vvf")
+    ]  # see test_huge_value_of_a_counting_option
     values = [1, -1, 1.5, None, True, "x", [], {}, [1], {"name": "x"}, [{"name": "x"}], 10**30]
     values += ["\ud800", "9" * 100, {"a": {"b": [None]}}, 1e300, ["x", 1, None]]
     payload = {random.choice(keys): random.choice(values) for _ in range(random.randrange(5))}
@@ -178,8 +180,8 @@ def _payload(random: Random, words: list[str]) -> list[str]:
     return line if random.random() < 0.9 else [line[-1], *line[:-1]]
 
 
-def _giants() -> list[list[str]]:
-    """Lines of an unusual size."""
+def _oversized_lines() -> list[list[str]]:
+    """Return very long command lines."""
     long = "x" * 100_000
     return [
         ["plain", long],

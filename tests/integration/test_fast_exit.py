@@ -7,7 +7,7 @@ import sys
 from typing import TYPE_CHECKING
 
 import pytest
-from tests.integration.outside import environment, run
+from tests.integration.app_process import environment, run
 
 if TYPE_CHECKING:
     from pathlib import Path

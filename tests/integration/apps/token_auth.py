@@ -1,4 +1,4 @@
-"""An app whose commands ask for scopes, and fail on demand."""
+"""An app whose commands require scopes, fail or have a rate limit."""
 
 from __future__ import annotations
 
@@ -6,31 +6,31 @@ import os
 
 from tooli import Context, NotFoundError, StdinOr, TemporaryError, Tooli
 
-app = Tooli("tokened", version="1.0", description="For tests.")
+app = Tooli("token-auth", version="1.0", description="For tests.")
 
 
 @app.command(auth=["files:read"])
 def whoami(ctx: Context) -> dict[str, object]:
-    """Who calls, as their token says."""
+    """Return the principal and the scopes of the token."""
     caller = ctx.caller
     return {"principal": caller.principal, "scopes": sorted(caller.scopes)}
 
 
 @app.command(auth=["files:write"])
 def write() -> str:
-    """Needs another scope."""
+    """Require another scope."""
     return "written"
 
 
 @app.command(auth=[])
 def anyone() -> str:
-    """Needs none."""
+    """Require no scope."""
     return "anyone"
 
 
 @app.command(auth=[])
 def find(name: str) -> str:
-    """Finds nothing, but what is called 'there'."""
+    """Fail for every name except `there`."""
     if "RAN" in os.environ:
         with open(os.environ["RAN"], "a") as file:
             file.write(".")
@@ -41,19 +41,19 @@ def find(name: str) -> str:
 
 @app.command(auth=[])
 def busy() -> str:
-    """Never works now."""
+    """Fail with a temporary error."""
     raise TemporaryError("Not now.")
 
 
 @app.command(auth=[])
 def read(source: StdinOr[str]) -> str:
-    """Reads what it is given, and finds it wanting."""
+    """Read the input, and fail."""
     raise NotFoundError("Nothing in it.")
 
 
 @app.command(auth=[], rate_limit="2/hour")
 def rare(word: str = "") -> str:
-    """Twice an hour."""
+    """Allow two calls per hour."""
     return word
 
 
