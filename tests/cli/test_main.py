@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import gc
 import itertools
 import os
 from pathlib import Path
@@ -88,6 +89,19 @@ def test_mode(
 ) -> None:
     invocation = read_invocation(app, argv, "desk")
     assert (invocation.mode, invocation.has_explicit_mode) == (mode, has_explicit_mode)
+
+
+def test_garbage_collector_is_on_after_an_exit_while_a_command_is_loaded(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    (tmp_path / "exits_on_import.py").write_text("raise SystemExit(3)\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    app = tooli.Tooli("desk")
+    app.lazy_command("exits_on_import:go", name="go")
+    with pytest.raises(SystemExit) as raised:
+        app(["go"])
+    assert raised.value.code == 3
+    assert gc.isenabled()
 
 
 # ------------------------------------------------------------------ who is calling
