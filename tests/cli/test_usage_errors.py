@@ -56,6 +56,28 @@ def test_unknown_option_before_the_command_is_corrected(answer: Answer) -> None:
     assert error["suggestion"]["argv"][-4:] == ["--json", "price", "pear", "--json"]
 
 
+def test_only_the_unknown_option_is_corrected(answer: Answer) -> None:
+    app, group = Tooli("shop"), Tooli("option")
+
+    @group.command()
+    def show() -> None: ...
+
+    @group.command()
+    def hide() -> None: ...
+
+    app.add_typer(group, name="option")  # the word occurs in the message as well
+    code, out, _ = answer("option", "--jsno", "show", "--json", app=app)
+    assert code == 2
+    argv = json.loads(out)["error"]["suggestion"]["argv"]
+    assert argv[-4:] == ["option", "--json", "show", "--json"]
+
+
+def test_unknown_output_mode_does_not_replace_another_argument(answer: Answer) -> None:
+    error = error_of(answer, "-o", "jsn", "csv")
+    assert error["suggestion"]["fix"] == "Use json as 'output'."
+    assert "argv" not in error["suggestion"]
+
+
 @pytest.mark.parametrize(
     ("argv", "code", "message"),
     [
@@ -96,12 +118,22 @@ def test_internal_error_is_an_envelope(answer: Answer, monkeypatch: pytest.Monke
     assert json.loads(out)["error"]["message"] == "RuntimeError: no stages"
 
 
-def test_app_that_cannot_be_loaded_answers_in_the_requested_mode(answer: Answer) -> None:
+@pytest.mark.parametrize("flags", [["-o", "yaml"], ["--output=yaml"], ["--tooli-output", "yaml"]])
+def test_app_that_cannot_be_loaded_answers_in_the_requested_mode(
+    answer: Answer, flags: list[str]
+) -> None:
     app = Tooli("broken")
     app.lazy_command("no.such.module:fn", name="go")
-    code, out, _ = answer("go", "-o", "yaml", app=app)
+    code, out, _ = answer("go", *flags, app=app)
     assert code
     assert out.startswith("ok: false\n")
+
+
+def test_output_mode_after_two_dashes_is_an_argument(answer: Answer) -> None:
+    app = Tooli("broken")
+    app.lazy_command("no.such.module:fn", name="go")
+    _, out, _ = answer("go", "--json", "--", "-o", "yaml", app=app)
+    assert json.loads(out)["ok"] is False
 
 
 def test_name_of_a_builtin_command_is_an_argument_of_a_single_command(answer: Answer) -> None:

@@ -106,7 +106,7 @@ def parse_command_line(root: CommandGroup, argv: Sequence[str]) -> CommandLine:
     else:
         line.path = (registration.command_name,)
     if registration is None:
-        _read_trailing_mode(line, rargs)
+        read_output_mode(line, rargs[::-1])
         line.typer_argv.extend(reversed(rargs))
         return line
     tool = registration.tool(line.path, root.state)
@@ -118,19 +118,18 @@ def parse_command_line(root: CommandGroup, argv: Sequence[str]) -> CommandLine:
     return line
 
 
-def _read_trailing_mode(line: CommandLine, rargs: list[str]) -> None:
-    """Read the output mode after an unknown command, such as `--json`."""
+def read_output_mode(line: CommandLine, args: Sequence[str]) -> None:
+    """Read only the output mode, such as `--json`, from arguments that cannot be parsed."""
     modes = _allowed_values("output") or ()
-    remaining = rargs[::-1]
-    for i, arg in enumerate(remaining):
+    for i, arg in enumerate(args):
         if arg == "--":
             return
         name, equals, value = arg.partition("=")
         flag = framework_flag(name, line.parent_flags)
-        if flag is None or flag not in FLAGS or FLAGS[flag][0] != "output":
+        if flag is None or FLAGS[flag][0] != "output":
             continue
         if FLAGS[flag][1] == 1:
-            mode = value if equals else "".join(remaining[i + 1 : i + 2])
+            mode = value if equals else "".join(args[i + 1 : i + 2])
         else:
             mode = FLAGS[flag][2]
         if mode in modes:

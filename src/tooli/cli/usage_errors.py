@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from tooli.cli.argv import CommandLine, parse_command_line
+from tooli.cli.argv import CommandLine, parse_command_line, read_output_mode
 from tooli.cli.process import StdoutClosed
-from tooli.core._hot_tables import FLAGS
 from tooli.core.app_state import BUILTIN_COMMANDS
 from tooli.core.call import Failed
 from tooli.core.placeholder_call import make_placeholder_call
@@ -39,9 +38,8 @@ def write_internal_error(output: CommandOutput, exc: BaseException) -> int:
     """Write the error for an unexpected exception, unless an answer is already written."""
     error = as_tool_error(exc)
     if not isinstance(exc, (KeyboardInterrupt, TimeoutExceeded)):
-        error = InternalError(
-            error.message
-        )  # the details are dropped, because they may be the cause of the error
+        # The details are dropped, because encoding them may have caused the exception.
+        error = InternalError(error.message)
     guard = output.guard
     if guard is not None and guard.has_written and output.invocation.is_document_mode:
         return output.exit.code or error.exit_code
@@ -100,10 +98,10 @@ def _describe_fix(problem: Problem) -> str:
 def _corrected_argv(
     argv: Sequence[str], prog: tuple[str, ...], message: str, suggested_flag: str
 ) -> list[str] | None:
-    """Return the line with the wrong flag replaced by the suggested one."""
+    """Return the line with the unknown flag in the message replaced by the suggested one."""
     for i, arg in enumerate(argv):
         name, equals, value = arg.partition("=")
-        if name and f" {name}" in message:
+        if name[:1] == "-" and f" {name};" in message:
             corrected = f"{suggested_flag}={value}" if equals else suggested_flag
             return [*prog, *argv[:i], corrected, *argv[i + 1 :]]
     return None
@@ -147,7 +145,9 @@ def parse_again(
             return (*_parse_builtin_command(app, argv, line), None)
     except Exception as error:
         parse_error = error
-    return app, _parse_output_mode(app, argv), parse_error
+    line = CommandLine(CommandGroup(app._state))
+    read_output_mode(line, argv)
+    return app, line, parse_error
 
 
 def _parse_builtin_command(
@@ -167,15 +167,3 @@ def _parse_builtin_command(
             return app, line
     builtins = app.builtins(name)
     return builtins, parse_command_line(builtins.tree(), argv)
-
-
-def _parse_output_mode(app: App, argv: Sequence[str]) -> CommandLine:
-    """Parse only the output mode of a line, for an app that cannot be loaded."""
-    line = CommandLine(CommandGroup(app._state))
-    for text, following in zip(argv, (*argv[1:], ""), strict=True):
-        name, equals, value = text.partition("=")
-        option, arity, _ = FLAGS.get(name, ("", 0, None))
-        if option == "output":
-            line.set_option(name, (value if equals else following) if arity else None)
-    line.problems.clear()
-    return line
