@@ -75,6 +75,27 @@ def test_null_adds_items_of_stdin(answer: Answer, monkeypatch: pytest.MonkeyPatc
     assert result_of(answer, "names", "a", "--null") == ["a", "b\nb", "ç"]
 
 
+def test_null_adds_items_to_a_list_of_strings_in_the_payload(
+    answer: Answer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sys.stdin", Stdin(b"b\0"))
+    assert result_of(answer, "names", "--null", "--input", '{"items": ["a"]}') == ["a", "b"]
+    monkeypatch.setattr("sys.stdin", Stdin(b"b\0"))
+    assert result_of(answer, "names", "--null", "--input", '{"items": null}') == ["b"]
+
+
+@pytest.mark.parametrize("items", ["5", '"ab"', "[1, 2]", "0"])
+def test_null_cannot_add_items_to_other_values_in_the_payload(
+    answer: Answer, monkeypatch: pytest.MonkeyPatch, items: str
+) -> None:
+    monkeypatch.setattr("sys.stdin", Stdin(b"b\0"))
+    payload = f'{{"items": {items}}}'
+    code, out, _ = answer("names", "--null", "--json", "--input", payload)
+    assert code == 2
+    first = json.loads(out)["error"]["details"]["errors"][0]
+    assert first["message"] == "--null: 'items' in --input must be a list of strings"
+
+
 @pytest.mark.parametrize(
     ("argv", "message"),
     [

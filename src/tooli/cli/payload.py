@@ -15,6 +15,7 @@ from tooli.cli.argv import convert_with_typer
 from tooli.core.call import Problem
 from tooli.core.tool import Handle
 from tooli.schema.convert import RawText
+from tooli.text.jsonable import is_list
 
 TYPE_CHECKING = False
 
@@ -43,13 +44,13 @@ def add_external_arguments(
         argument_params = [p for p in tool.public_params if p.kind == "argument"]
         list_param = next((p for p in argument_params if p.is_multiple), None)
         if list_param is not None:
-            items, problem = _read_stdin_items(line)
+            name = list_param.name
+            texts, problem = _append_stdin_items(line, name, arguments.get(name))
             has_read_stdin = problem is None
-            all_problems += [] if problem is None else [problem]
-            given = arguments.get(list_param.name)
-            texts = [*(given.texts if isinstance(given, RawText) else given or ()), *items]
-            if texts and problem is None:
-                arguments = {**arguments, list_param.name: RawText(texts, convert_with_typer)}
+            if problem is not None:
+                all_problems.append(problem)
+            elif texts:
+                arguments = {**arguments, name: RawText(texts, convert_with_typer)}
         elif not tool.has_handles:  # an input handle reads NUL-separated items itself
             all_problems.append(_null_problem("the command takes no list of values"))
     return arguments, all_problems, has_read_stdin
@@ -69,6 +70,17 @@ def _secrets_as_raw_text(tool: Tool, source: str, payload: dict[str, Any]) -> di
 def secret_params(tool: Tool) -> set[str]:
     """Return the names of the parameters that are secrets."""
     return {p.name for p in tool.public_params if isinstance(p.shape, Handle) and p.shape.is_secret}
+
+
+def _append_stdin_items(
+    line: CommandLine, name: str, given: object
+) -> tuple[list[str], Problem | None]:
+    """Return the values of the list argument from the line or `--input`, then those on stdin."""
+    texts = given.texts if isinstance(given, RawText) else [] if given is None else given
+    if not is_list(texts) or not all(isinstance(text, str) for text in texts):
+        return [], _null_problem(f"{name!r} in --input must be a list of strings")
+    items, problem = _read_stdin_items(line)
+    return [*texts, *items], problem
 
 
 def _read_stdin_items(line: CommandLine) -> tuple[list[str], Problem | None]:
