@@ -252,6 +252,24 @@ class TestFiles:
             "TOOLI_VERBOSE": ("2", 4, "any"),
         }
 
+    @pytest.mark.parametrize(
+        ("value", "expected"),
+        [
+            ('"json" # quoted', "json"),
+            ("'json'# quoted", "json"),
+            ('"a # b" # c', "a # b"),
+            ('"it\'s"', "it's"),
+            ('""', ""),
+            ('"open', '"open'),
+            ('"a" b # c', '"a" b'),
+            ("a#b # c", "a#b"),
+        ],
+    )
+    def test_dotenv_quotes_and_comments(self, tmp_path: Path, value: str, expected: str) -> None:
+        file = tmp_path / ".env"
+        file.write_text(f"TOOLI_OUTPUT={value}\n")
+        assert by_name(read_config_file(str(file))) == {"TOOLI_OUTPUT": (expected, 1, "any")}
+
 
 class TestToml:
     def test_toml_types_and_lines(self) -> None:
@@ -272,6 +290,7 @@ class TestToml:
             "tool.tooli.output = 'json'\n",
             "[tool]\ntooli = {output = 'json'}\n",
             "[ tool . 'tooli' ]\noutput = 'json'\n",
+            "[tool.tooli] # settings\noutput = 'json' # format\n",
             "tool = {tooli = {output = 'json'}}\n",
         ],
     )

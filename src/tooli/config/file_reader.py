@@ -338,7 +338,7 @@ def _find_line(text: str, path: tuple[str, ...]) -> int:
     best, depth = 0, 0
     table: tuple[str, ...] = ()
     for number, line in enumerate(text.split("\n"), 1):
-        content = line.strip()
+        content = line.partition("#")[0].strip()
         if content[:1] == "[":
             table = _split_key(content.strip("[] "))
             current = table
@@ -352,7 +352,7 @@ def _find_line(text: str, path: tuple[str, ...]) -> int:
 
 
 def _split_key(dotted: str) -> tuple[str, ...]:
-    return tuple([name.strip().strip("\"'") for name in dotted.partition("#")[0].split(".")])
+    return tuple([name.strip().strip("\"'") for name in dotted.split(".")])
 
 
 def _line_from_message(message: str) -> int:
@@ -372,9 +372,13 @@ def _parse_dotenv(text: str) -> Iterator[tuple[str, RawSetting]]:
         name = name.strip()
         if not equals or not name.startswith("TOOLI_"):
             continue
-        value = value.strip()
-        if value[:1] in ("'", '"') and value[-1:] == value[:1] and len(value) > 1:
-            value = value[1:-1]
-        else:
-            value = value.partition(" #")[0].rstrip()
-        yield name, RawSetting(value, number)
+        yield name, RawSetting(_unquote(value.strip()), number)
+
+
+def _unquote(value: str) -> str:
+    """Return the value of a variable without its quotes and without a comment after it."""
+    if value[:1] in ("'", '"'):
+        text, end_quote, rest = value[1:].partition(value[0])
+        if end_quote and rest.lstrip()[:1] in ("", "#"):
+            return text
+    return value.partition(" #")[0].rstrip()
