@@ -82,11 +82,13 @@ def main(app: App, args: Sequence[str] | None = None, **settings: Any) -> Any:
         )
     gc_was_on = gc.isenabled()
     gc.disable()  # parsing a command line creates no garbage, so a collection would be wasted
-    invocation = read_invocation(app, argv, prog_name, standalone)
-    if standalone:
-        freeze_gc()
-    if gc_was_on:
-        gc.enable()
+    try:
+        invocation = read_invocation(app, argv, prog_name, standalone)
+        if standalone:
+            freeze_gc()
+    finally:
+        if gc_was_on:
+            gc.enable()
     output = CommandOutput(invocation)
     if standalone and invocation.has_time_limit:
         return _run_with_deadline(output)
@@ -243,7 +245,7 @@ def read_invocation(
     """Read a command line, the settings and the environment."""
     started = perf_counter()
     StdoutGuard.restore_stdout()
-    started_app, line, parse_error = app, None, None
+    user_app, line, parse_error = app, None, None
     try:
         line = parse_command_line(app.tree(), argv)
     except Exception as error:
@@ -255,7 +257,7 @@ def read_invocation(
     maybe_agent, agent, has_settings = sniff_environment()
     prog = (prog_name,) if prog_name else program_argv()
     caller, category = _identify_caller(argv, prog, maybe_agent, agent)
-    state, setting_errors = started_app._state, ()
+    state, setting_errors = user_app._state, ()
     # A command that inspects the settings runs even if some are invalid, and reports them itself.
     inspects = line.tool is not None and hasattr(line.tool.fn, "tooli_runs_with_invalid_settings")
     if has_settings or inspects or state.policy != state.declared_policy:
@@ -271,7 +273,7 @@ def read_invocation(
         caller,
         prog_name=prog_name,
         standalone=standalone,
-        command=command if app is started_app else None,
+        command=command if app is user_app else None,
         maybe_agent=maybe_agent,
         category=category,
         setting_errors=setting_errors,

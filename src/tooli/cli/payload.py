@@ -76,7 +76,7 @@ def _append_stdin_items(
     line: CommandLine, name: str, given: object
 ) -> tuple[list[str], Problem | None]:
     """Return the values of the list argument from the line or `--input`, then those on stdin."""
-    texts = given.texts if isinstance(given, RawText) else [] if given is None else given
+    texts: object = given.texts if isinstance(given, RawText) else () if given is None else given
     if not is_list(texts) or not all(isinstance(text, str) for text in texts):
         return [], _null_problem(f"{name!r} in --input must be a list of strings")
     items, problem = _read_stdin_items(line)
