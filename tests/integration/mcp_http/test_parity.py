@@ -27,38 +27,25 @@ class EndpointThread:
 
     def __init__(self, endpoint: McpEndpoint) -> None:
         self._endpoint = endpoint
-        self.loop = asyncio.new_event_loop()
-        self._thread = threading.Thread(target=self.loop.run_forever)
+        self._started = threading.Event()
+        # `asyncio.run` also cancels the tasks that sse_starlette leaves on the loop
+        self._thread = threading.Thread(target=lambda: asyncio.run(self._serve()))
         self._thread.start()
-        self._task = self.run(self._start())
+        assert self._started.wait(60)
 
-    def run(self, work: Any) -> Any:
-        return asyncio.run_coroutine_threadsafe(work, self.loop).result(60)
-
-    async def _start(self) -> Any:
-        self._stop, started = asyncio.Event(), asyncio.Event()
-
-        async def serve() -> None:
-            async with self._endpoint.running():
-                started.set()
-                await self._stop.wait()
-
-        task = self.loop.create_task(serve())
-        await started.wait()
-        return task
-
-    async def _end(self) -> None:
-        self._stop.set()
-        await self._task
+    async def _serve(self) -> None:
+        self._loop, self._stop = asyncio.get_running_loop(), asyncio.Event()
+        async with self._endpoint.running():
+            self._started.set()
+            await self._stop.wait()
 
     def close(self) -> None:
-        self.run(self._end())
-        self.loop.call_soon_threadsafe(self.loop.stop)
+        self._loop.call_soon_threadsafe(self._stop.set)
         self._thread.join(60)
-        self.loop.close()
 
     def post(self, message: dict[str, Any], **headers: str) -> tuple[dict[bytes, bytes], bytes]:
-        return self.run(self._post(to_json(message), headers))
+        posted = self._post(to_json(message), headers)
+        return asyncio.run_coroutine_threadsafe(posted, self._loop).result(60)
 
     async def _post(self, body: bytes, headers: dict[str, str]) -> tuple[dict[bytes, bytes], bytes]:
         payload = {
