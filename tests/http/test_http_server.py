@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import os
 import socket
+from typing import Any
 
 import pytest
-from tests.integration.http import served
+from tests.integration.http.served_app import app
 
 from tooli import DependencyError, InputError
 from tooli.http.http_server import (
@@ -63,7 +64,7 @@ def test_port_in_use_suggests_another() -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         with pytest.raises(InputError, match=f"Port {port} on 127.0.0.1 is in use") as caught:
-            serve_http(served.app, port=port)
+            serve_http(app, port=port)
     assert (caught.value.code, caught.value.exit_code) == ("E1020", 2)
     assert "--port 0" in caught.value.suggestion.fix
 
@@ -72,12 +73,12 @@ def test_port_in_use_suggests_another() -> None:
 def test_reachable_address_needs_a_token(host: str, monkeypatch) -> None:
     monkeypatch.delenv("TOOLI_TOKEN", raising=False)
     with pytest.raises(InputError, match="no token is set") as caught:
-        serve_http(served.app, host, 0)
+        serve_http(app, host, 0)
     assert caught.value.exit_code == 2
 
 
 @pytest.mark.parametrize(
-    ("text", "message"),
+    ("settings", "message"),
     [
         ({"port": 70000}, "is not a port"),
         ({"port": -1}, "is not a port"),
@@ -90,27 +91,27 @@ def test_reachable_address_needs_a_token(host: str, monkeypatch) -> None:
         ({"port": 0, "token_file": "/nowhere/at/all"}, "The token file cannot be read"),
     ],
 )
-def test_invalid_setting_is_explained(text, message: str) -> None:
+def test_invalid_setting_is_explained(settings: dict[str, Any], message: str) -> None:
     with pytest.raises(InputError, match=message) as caught:
-        serve_http(served.app, **text)
+        serve_http(app, **settings)
     assert (caught.value.code, caught.value.exit_code) == ("E1020", 2)
 
 
 def test_missing_uvicorn_names_the_extra(monkeypatch) -> None:
     monkeypatch.setattr("tooli.serving.dispatcher.is_installed", lambda name: False)
     with pytest.raises(DependencyError) as caught:
-        serve_http(served.app, port=0)
+        serve_http(app, port=0)
     assert "pip install 'tooli[http]'" in caught.value.suggestion.fix
 
 
 def test_token_from_argument_file_or_environment(tmp_path, monkeypatch) -> None:
     file = tmp_path / "token"
-    file.write_text("filed\n")
-    monkeypatch.setenv("TOOLI_TOKEN", "noted")
-    assert take_token(None, None) == "noted"
+    file.write_text("from-file\n")
+    monkeypatch.setenv("TOOLI_TOKEN", "from-env")
+    assert take_token(None, None) == "from-env"
     assert "TOOLI_TOKEN" not in os.environ
     assert take_token(None, None) is None
-    monkeypatch.setenv("TOOLI_TOKEN", "noted")
-    assert take_token(None, str(file)) == "filed"
-    monkeypatch.setenv("TOOLI_TOKEN", "noted")
-    assert take_token("given", str(file)) == "given"
+    monkeypatch.setenv("TOOLI_TOKEN", "from-env")
+    assert take_token(None, str(file)) == "from-file"
+    monkeypatch.setenv("TOOLI_TOKEN", "from-env")
+    assert take_token("from-argument", str(file)) == "from-argument"

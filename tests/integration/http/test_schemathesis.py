@@ -1,4 +1,4 @@
-"""schemathesis asks what the OpenAPI document promises, with all of its checks."""
+"""schemathesis tests the HTTP API against its OpenAPI document, with all checks."""
 
 from __future__ import annotations
 
@@ -13,64 +13,65 @@ import pytest
 pytest.importorskip("schemathesis")
 pytest.importorskip("uvicorn")
 
-ROOM = Path(__file__).parent
-REPOSITORY = ROOM.parents[2]
-TAKEN: list[str | int] = ["2xx"]
+REPOSITORY = Path(__file__).parents[3]
 
 
-def settings(default: list[str | int], expected: dict[str, list[int]]) -> str:
-    """schemathesis' settings: what else a valid request of an operation may be answered with."""
+def make_config(default: list[str | int], additional: dict[str, list[int]]) -> str:
+    """Return a configuration file: the statuses that valid requests may get.
+
+    `additional` has more statuses by operation.
+    """
     lines = [f"checks.positive_data_acceptance.expected-statuses = {default}"]
-    for name, statuses in expected.items():
-        broken = [status for status in statuses if status >= 500]
+    for name, statuses in additional.items():
+        server_errors = [status for status in statuses if status >= 500]
         lines += [
             f"[[operations]]\ninclude-path = '/tools/{name}'",
             f"checks.positive_data_acceptance.expected-statuses = {[*default, *statuses]}",
-            f"checks.not_a_server_error.expected-statuses = {['2xx', '4xx', *broken]}",
+            f"checks.not_a_server_error.expected-statuses = {['2xx', '4xx', *server_errors]}",
         ]
     return "\n".join(lines)
 
 
-ZOO = settings(
-    TAKEN,
+ZOO_CONFIG = make_config(
+    ["2xx"],
     {
-        # what no schema can say: what the author's own parser and callback want
+        # their own parser and callback reject values that the schema allows
         **{name: [422] for name in ("parsed", "checked")},
-        # a human is needed, and over HTTP there is none
+        # it needs the approval of a human, who cannot be asked over HTTP
         "launch": [428],
-        # they fail on purpose: with a status that the document has, and an envelope that fits it
+        # they fail on purpose; the status and the envelope must match the document
         **{name: [403, 404, 409, 422, 428, 500, 502, 503, 504] for name in ("fail", "afail")},
         **{name: [404] for name in ("count", "acount")},
         "breaking": [500],
         "interrupted": [503],
-        "say": [500],  # it ends itself with an exit code
+        "say": [500],  # it exits with a code
     },
 )
-FILES = settings([*TAKEN, 403, 404, 422], {})  # no schema can say which paths exist, and whose
+# the schema allows paths that do not exist or that the server may not read
+FILES_CONFIG = make_config(["2xx", 403, 404, 422], {})
 
 
 @pytest.mark.parametrize(
-    ("app", "text", "examples", "more"),
+    ("app", "config", "max_examples", "flags"),
     [
-        ("zoo", ZOO, 3, ()),
-        ("files", FILES, 15, ("--header", "Authorization: Bearer secret")),
+        ("zoo", ZOO_CONFIG, 3, ()),
+        ("files", FILES_CONFIG, 15, ("--header", "Authorization: Bearer secret")),
     ],
     ids=["zoo", "files"],
 )
-def test_the_api_keeps_its_promises(
-    tmp_path: Path, app: str, text: str, examples: int, more
+def test_api_matches_its_openapi_document(
+    tmp_path: Path, app: str, config: str, max_examples: int, flags: tuple[str, ...]
 ) -> None:
     (tmp_path / "a.txt").write_text("TODO\n")
-    (tmp_path / "settings.toml").write_text(text)
-    paths = os.pathsep.join([str(REPOSITORY), str(REPOSITORY / "src")])
+    (tmp_path / "schemathesis.toml").write_text(config)
     environment = {
         **os.environ,
-        "PYTHONPATH": paths,
-        "SCHEMATHESIS_HOOKS": "tests.integration.http.hooks",
+        "PYTHONPATH": os.pathsep.join([str(REPOSITORY), str(REPOSITORY / "src")]),
+        "SCHEMATHESIS_HOOKS": "tests.integration.http.schemathesis_hooks",
         "TOOLI_STATE_DIR": str(tmp_path),
     }
     server = subprocess.Popen(
-        [sys.executable, "-m", "tests.integration.http.checked", app],
+        [sys.executable, "-m", "tests.integration.http.schemathesis_apps", app],
         stderr=subprocess.PIPE,
         text=True,
         cwd=tmp_path,
@@ -83,10 +84,10 @@ def test_the_api_keeps_its_promises(
         assert found, line
         done = subprocess.run(
             [
-                *(sys.executable, "-m", "schemathesis.cli", "--config-file", "settings.toml"),
+                *(sys.executable, "-m", "schemathesis.cli", "--config-file", "schemathesis.toml"),
                 *("run", f"{found.group()}/openapi.json", "--checks", "all"),
-                *("--header", "Prefer: handling=strict", "--max-examples", str(examples)),
-                *("--seed", "1", "--generation-database", "none", "--no-color", *more),
+                *("--header", "Prefer: handling=strict", "--max-examples", str(max_examples)),
+                *("--seed", "1", "--generation-database", "none", "--no-color", *flags),
             ],
             cwd=tmp_path,
             env=environment,

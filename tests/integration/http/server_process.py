@@ -1,4 +1,4 @@
-"""HTTP servers in processes of their own."""
+"""ServerProcess: an HTTP server in another process."""
 
 from __future__ import annotations
 
@@ -11,13 +11,12 @@ import socket
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from typing import Any
 
-import pytest
 
-
-class Served:
-    """A server process on a free port."""
+class ServerProcess:
+    """A server process on a free port. `settings` are keywords of `serve_http`."""
 
     def __init__(self, **settings: Any) -> None:
         environment = {**os.environ, **settings.pop("environment", {})}
@@ -25,7 +24,7 @@ class Served:
             [
                 sys.executable,
                 "-m",
-                "tests.integration.http.served",
+                "tests.integration.http.served_app",
                 json.dumps({"port": 0, **settings}),
             ],
             stdout=subprocess.PIPE,
@@ -34,23 +33,25 @@ class Served:
             env=environment,
         )
         assert self.process.stderr is not None
-        self.line = self.process.stderr.readline()
-        found = re.search(r"http://\S+:(\d+)", self.line)
+        self.first_line = self.process.stderr.readline()
+        found = re.search(r"http://\S+:(\d+)", self.first_line)
         self.port = int(found.group(1)) if found else 0
 
     def connect(self) -> http.client.HTTPConnection:
         return http.client.HTTPConnection("127.0.0.1", self.port, timeout=120)
 
-    def raw(self) -> socket.socket:
+    def open_socket(self) -> socket.socket:
         return socket.create_connection(("127.0.0.1", self.port), timeout=120)
 
     def post(self, tool: str, arguments: Any = None, **headers: str) -> tuple[int, Any]:
+        """Call a tool; return the status and the envelope."""
         connection = self.connect()
         try:
-            payload = {"content-type": "application/json", **headers}
-            connection.request("POST", f"/tools/{tool}", json.dumps(arguments or {}), payload)
-            answer = connection.getresponse()
-            return answer.status, json.loads(answer.read())
+            all_headers = {"content-type": "application/json", **headers}
+            body = json.dumps(arguments or {})
+            connection.request("POST", f"/tools/{tool}", body, all_headers)
+            response = connection.getresponse()
+            return response.status, json.loads(response.read())
         finally:
             connection.close()
 
@@ -62,27 +63,18 @@ class Served:
         return self.process.returncode, out, err
 
 
-@pytest.fixture
-def serve():
-    running: list[Served] = []
-
-    def start(**settings: Any) -> Served:
-        running.append(Served(**settings))
-        return running[-1]
-
-    yield start
-    for server in running:
-        server.stop()
-
-
-def until(truth: Any) -> None:
-    """Wait until a condition is true; another process makes it true."""
-    end = time.monotonic() + 20
-    while not truth():
-        assert time.monotonic() < end, "it never happened"
+def wait_until(condition: Callable[[], bool]) -> None:
+    """Block until a condition is true."""
+    deadline = time.monotonic() + 20
+    while not condition():
+        assert time.monotonic() < deadline, "the condition did not become true"
         time.sleep(0.01)
 
 
-@pytest.fixture(name="until")
-def _until():
-    return until
+def is_running(pid: int) -> bool:
+    """True if a process exists and is not a zombie."""
+    try:
+        with open(f"/proc/{pid}/stat") as file:
+            return file.read().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
