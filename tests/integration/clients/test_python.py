@@ -1,9 +1,8 @@
-"""The Python SDK as a client, over stdio, in both eras: what it sees."""
+"""The Python SDK as a client, over stdio, in handshake and stateless versions."""
 
 from __future__ import annotations
 
 import sys
-from pathlib import Path
 from typing import Any
 
 import anyio
@@ -21,59 +20,46 @@ from tests.integration.mcp.stdio_client import (
 )
 
 
-class Human:
-    """The user of the client, and its model."""
+class Callbacks:
+    """Answers the questions of the server as a user and a model would."""
 
     def __init__(self) -> None:
-        self.asked: list[str] = []
-        self.heard: list[Any] = []
+        self.questions: list[str] = []
 
-    async def fill_in(self, ctx: Any, params: Any) -> types.ElicitResult:
-        self.asked.append(params.message)
+    async def elicit(self, ctx: Any, params: Any) -> types.ElicitResult:
+        self.questions.append(params.message)
         return types.ElicitResult(action="accept", content={"yes": True, "name": "Ada"})
 
-    async def think(self, ctx: Any, params: Any) -> types.CreateMessageResult:
+    async def sample(self, ctx: Any, params: Any) -> types.CreateMessageResult:
         text = types.TextContent(type="text", text="42")
         return types.CreateMessageResult(role="assistant", content=text, model="m")
 
-    async def listen(self, params: Any) -> None:
-        self.heard.append((params.level, params.data))
+
+def client_for(version: str, **callbacks: Any) -> Client:
+    """Return a client that starts the server itself."""
+    args = [str(SERVED), "mcp", "serve"]
+    server = StdioServerParameters(command=sys.executable, args=args, env=environment())
+    mode: Any = "legacy" if version == HANDSHAKE_VERSION else "auto"  # "auto" sends server/discover
+    client_info = types.Implementation(name="python", version="2")
+    return Client(stdio_client(server), mode=mode, client_info=client_info, **callbacks)
 
 
-def client_for(version: str, human: Human | None = None, app: Path = SERVED) -> Client:
-    """A client that starts the app itself."""
-    words = [str(app), "mcp", "serve"]
-    start = StdioServerParameters(command=sys.executable, args=words, env=environment())
-    mode: Any = (
-        "legacy" if version == HANDSHAKE_VERSION else "auto"
-    )  # which asks what the server can do
-    who = types.Implementation(name="python", version="2")
-    if human is None:
-        return Client(stdio_client(start), mode=mode, client_info=who)
-    return Client(
-        stdio_client(start),
-        mode=mode,
-        client_info=who,
-        elicitation_callback=human.fill_in,
-        sampling_callback=human.think,
-        logging_callback=human.listen,
-    )
-
-
-def shown(result: Any) -> dict[str, Any]:
-    """A result as the wire had it."""
+def as_json(result: Any) -> dict[str, Any]:
+    """Return a result in the format of the protocol."""
     return result.model_dump(by_alias=True, exclude_none=True, mode="json")
 
 
 @pytest.mark.parametrize("version", [HANDSHAKE_VERSION, STATELESS_VERSION])
-async def test_the_python_client_sees_everything(version: str) -> None:
+async def test_tools_questions_and_progress(version: str) -> None:
     stateless = version == STATELESS_VERSION
 
     def structured(value: Any) -> Any:
         return value if stateless else {"result": value}
 
-    human = Human()
-    async with client_for(version, human) as client:
+    callbacks = Callbacks()
+    async with client_for(
+        version, elicitation_callback=callbacks.elicit, sampling_callback=callbacks.sample
+    ) as client:
         assert client.server_info.name == "served"
         assert client.protocol_version == version
         tools = {tool.name: tool for tool in (await client.list_tools()).tools}
@@ -88,7 +74,7 @@ async def test_the_python_client_sees_everything(version: str) -> None:
         assert pet.structured_content == {"name": "Rex", "age": 1}
         whoami = await client.call_tool("whoami", {})
         assert whoami.structured_content == {"surface": "mcp", "name": "python", "version": "2"}
-        assert failure_of(shown(await client.call_tool("add", {"a": "x"})))["code"] == "E1003"
+        assert failure_of(as_json(await client.call_tool("add", {"a": "x"})))["code"] == "E1003"
         with pytest.raises(MCPError, match="Unknown tool"):
             await client.call_tool("nope", {})
 
@@ -98,7 +84,7 @@ async def test_the_python_client_sees_everything(version: str) -> None:
         assert launched.structured_content == structured("launched /x")
         named = await client.call_tool("ask_name", {})
         assert named.structured_content == structured("accept: Ada")
-        assert len(human.asked) == 3
+        assert len(callbacks.questions) == 3
         thought = await client.call_tool("think", {"prompt": "6 x 7"})
         assert thought.structured_content == structured("42")
 
@@ -115,7 +101,7 @@ async def test_the_python_client_sees_everything(version: str) -> None:
 
 
 @pytest.mark.parametrize("version", [HANDSHAKE_VERSION, STATELESS_VERSION])
-async def test_the_python_client_gives_up(version: str) -> None:
+async def test_cancelled_call(version: str) -> None:
     async with client_for(version) as client, anyio.create_task_group() as tasks:
         scope = anyio.CancelScope()
 
@@ -127,14 +113,16 @@ async def test_the_python_client_gives_up(version: str) -> None:
         started = await client.call_tool("happened", {"event": "wait k"})
         assert not started.is_error
         scope.cancel()
-        gone = await client.call_tool("happened", {"event": "cancelled k"})
-        assert gone.content[0].text == ("1" if version == STATELESS_VERSION else '{"result":1}')
+        cancelled = await client.call_tool("happened", {"event": "cancelled k"})
+        assert cancelled.content[0].text == (
+            "1" if version == STATELESS_VERSION else '{"result":1}'
+        )
 
 
 @pytest.mark.parametrize("version", [HANDSHAKE_VERSION, STATELESS_VERSION])
-async def test_the_python_client_reads_the_shelves(version: str) -> None:
+async def test_resources_and_prompts(version: str) -> None:
     async with client_for(version) as client:
-        assert not (await client.call_tool("add", {"a": 1})).is_error  # the front
+        assert not (await client.call_tool("add", {"a": 1})).is_error  # answered by StdioServer
         resources = (await client.list_resources()).resources
         assert "fact://one" in [str(resource.uri) for resource in resources]
         (read,) = (await client.read_resource("note://hello")).contents
@@ -143,6 +131,6 @@ async def test_the_python_client_reads_the_shelves(version: str) -> None:
         (prompt,) = (await client.list_prompts()).prompts
         assert prompt.name == "review"
         got = await client.get_prompt("review", {"code": "x"})
-        assert shown(got.messages[0])["content"]["text"] == "Review x"
-        added = await client.call_tool("add", {"a": 1})  # the SDK, from now on
+        assert as_json(got.messages[0])["content"]["text"] == "Review x"
+        added = await client.call_tool("add", {"a": 1})  # answered by the SDK
         assert added.structured_content == (2 if version == STATELESS_VERSION else {"result": 2})

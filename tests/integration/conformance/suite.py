@@ -1,6 +1,6 @@
-"""The official conformance suite: its two versions, installed once, with a Node from PyPI.
+"""Install and run the official MCP conformance suite, with the Node of a PyPI package.
 
-python -m tests.integration.conformance.suite     installs what is missing
+python -m tests.integration.conformance.suite     installs both versions
 """
 
 from __future__ import annotations
@@ -14,33 +14,34 @@ from typing import Any
 from tests.integration import node as npm
 
 PACKAGE = "@modelcontextprotocol/conformance"
-OLD, NEW = "0.1.16", "0.2.0-alpha.12"
+STABLE, PRERELEASE = "0.1.16", "0.2.0-alpha.12"
 
 
 def install(version: str) -> pathlib.Path:
-    """The suite's program in a version, installed if it is not there yet."""
-    room = npm.install(f"{PACKAGE}@{version}")
-    return room / "node_modules" / PACKAGE / "dist" / "index.js"
+    """Install a version of the suite if it is missing; return its program."""
+    folder = npm.install(f"{PACKAGE}@{version}")
+    return folder / "node_modules" / PACKAGE / "dist" / "index.js"
 
 
 class Report:
-    """What a run of the suite found."""
+    """The result of a run of the suite. `problems` are checks that failed or warned."""
 
     def __init__(self, output: str, checks: list[dict[str, Any]]) -> None:
         total = re.search(r"Total: (\d+) passed, (\d+) failed", output)
         assert total is not None, output
         self.passed, self.failed = int(total[1]), int(total[2])
-        self.wrong = [check for check in checks if check["status"] in ("FAILURE", "WARNING")]
+        self.problems = [check for check in checks if check["status"] in ("FAILURE", "WARNING")]
 
     def __str__(self) -> str:
         lines = [
-            f"{check['status']} {check['id']}: {check.get('errorMessage')}" for check in self.wrong
+            f"{check['status']} {check['id']}: {check.get('errorMessage')}"
+            for check in self.problems
         ]
         return "\n".join([f"{self.passed} passed, {self.failed} failed", *lines])
 
 
 def run(version: str, url: str, results: pathlib.Path, *flags: str) -> Report:
-    """Run all of the suite against a server."""
+    """Run all scenarios of the suite against a server. It writes its results to a folder."""
     program = [npm.node(), install(version), "server", "--url", url, "--suite", "all", *flags]
     done = subprocess.run(
         [*program, "-o", results], capture_output=True, text=True, timeout=300, check=False
@@ -50,5 +51,5 @@ def run(version: str, url: str, results: pathlib.Path, *flags: str) -> Report:
 
 
 if __name__ == "__main__":
-    for each in (OLD, NEW):
-        print(install(each))
+    for version in (STABLE, PRERELEASE):
+        print(install(version))

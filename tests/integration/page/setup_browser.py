@@ -1,8 +1,6 @@
-"""The browser that the page is tried in: Debian's chromium, driven by playwright.
+"""Install the browser for the tests of the page: Debian's chromium, which playwright controls.
 
-    python tests/integration/page/setup_browser.py     installs what is missing
-
-It is fetched when it is missing, once; where that cannot be done, it says why.
+python tests/integration/page/setup_browser.py     installs chromium if it is missing
 """
 
 from __future__ import annotations
@@ -21,14 +19,14 @@ ARGS = (
 )
 
 
-def lacking() -> str | None:
-    """Make the browser ready; the reason why it cannot be had, or None."""
+def install_browser() -> str | None:
+    """Install the browser if it is missing; return an error message, or None on success."""
     with (Path(tempfile.gettempdir()) / "tooli-browser.lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)  # the test's other process waits here
-        return _lacking_chromium()
+        fcntl.flock(lock, fcntl.LOCK_EX)  # another test process waits here
+        return _install_chromium()
 
 
-def _lacking_chromium() -> str | None:
+def _install_chromium() -> str | None:
     if os.access(CHROMIUM, os.X_OK):
         return None
     apt = shutil.which("apt-get")
@@ -38,12 +36,12 @@ def _lacking_chromium() -> str | None:
         return f"{CHROMIUM} is missing, and only root can install it (apt-get install chromium)"
     env = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
     install = [apt, "install", "-y", "-qq", "--no-install-recommends", "chromium"]
-    for words in (install, [apt, "update", "-qq"], install):
-        done = subprocess.run(words, env=env, capture_output=True, text=True, timeout=600)
+    for command in (install, [apt, "update", "-qq"], install):
+        done = subprocess.run(command, env=env, capture_output=True, text=True, timeout=600)
         if os.access(CHROMIUM, os.X_OK):
             return None
     return f"apt-get could not install chromium: {done.stderr.strip()[-300:]}"
 
 
 if __name__ == "__main__":
-    print(lacking() or f"{CHROMIUM} is ready")
+    print(install_browser() or f"{CHROMIUM} is ready")

@@ -1,4 +1,4 @@
-"""The page of the HTTP API, in a real browser, against a server that has everything."""
+"""The page of the HTTP API in a real browser, with a mock server."""
 
 from __future__ import annotations
 
@@ -13,25 +13,27 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from tests.integration.page import setup_browser
-from tests.integration.page.mock import HOSTILE, PAGE, TOKEN, Mock, Request
+from tests.integration.page.mock_server import HOSTILE, PAGE, TOKEN, MockServer, Request
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
 
-# One process, one browser: starting it is what costs.
+    OpenPage = Callable[..., Page]
+
+# all tests run in one process and share a browser, because its start is slow
 pytestmark = pytest.mark.xdist_group("page")
-PATIENCE = 5_000
+TIMEOUT_MS = 5_000
 
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
-    reason = setup_browser.lacking()
-    if reason:
-        pytest.skip(reason)
+    error = setup_browser.install_browser()
+    if error:
+        pytest.skip(error)
     from playwright.sync_api import sync_playwright
 
-    with sync_playwright() as play:
-        started = play.chromium.launch(
+    with sync_playwright() as playwright:
+        started = playwright.chromium.launch(
             executable_path=setup_browser.CHROMIUM, args=list(setup_browser.ARGS)
         )
         yield started
@@ -39,38 +41,43 @@ def browser() -> Iterator[Browser]:
 
 
 @pytest.fixture(scope="module")
-def mock() -> Iterator[Mock]:
-    server = Mock().start()
+def mock() -> Iterator[MockServer]:
+    server = MockServer().start()
     yield server
     server.shutdown()
     server.server_close()
 
 
 @pytest.fixture
-def opened(browser: Browser, mock: Mock) -> Iterator[Callable[..., Page]]:
-    """Opens the page; afterwards nothing may have gone wrong that the page did not say."""
-    mock.calm()
-    wrong: list[str] = []
+def open_page(browser: Browser, mock: MockServer) -> Iterator[OpenPage]:
+    """Return a function that opens the page.
+
+    After the test, asserts that the browser has reported no error or policy violation, that the
+    page has sent no request to another server, and that no hostile script has run.
+    """
+    mock.reset()
+    problems: list[str] = []
     contexts: list[Any] = []
 
-    def note(message: Any) -> None:
-        # Chromium reports every answer of 400 and above; those are meant.
+    def on_console(message: Any) -> None:
+        # Chromium also reports every status of 400 and above, which tests expect
         if message.type in ("error", "warning") and "Failed to load resource" not in message.text:
-            wrong.append(f"{message.type}: {message.text}")
+            problems.append(f"{message.type}: {message.text}")
 
-    def seen(request: Any) -> None:
+    def on_request(request: Any) -> None:
         if not request.url.startswith((mock.url, "data:")):
-            wrong.append(f"request to {request.url}")
+            problems.append(f"request to {request.url}")
 
-    def open_page(path: str = "", width: int = 1440, height: int = 900, **more: Any) -> Page:
-        script = more.pop("script", "")
-        context = browser.new_context(viewport={"width": width, "height": height}, **more)
-        context.set_default_timeout(PATIENCE)
+    def open_page(
+        path: str = "", width: int = 1440, height: int = 900, script: str = "", **options: Any
+    ) -> Page:
+        context = browser.new_context(viewport={"width": width, "height": height}, **options)
+        context.set_default_timeout(TIMEOUT_MS)
         contexts.append(context)
         page = context.new_page()
-        page.on("console", note)
-        page.on("pageerror", lambda error: wrong.append(f"uncaught: {error}"))
-        page.on("request", seen)
+        page.on("console", on_console)
+        page.on("pageerror", lambda error: problems.append(f"uncaught: {error}"))
+        page.on("request", on_request)
         page.add_init_script(
             "addEventListener('securitypolicyviolation', e =>"
             " console.error('policy: ' + e.violatedDirective + ' ' + e.blockedURI));" + script
@@ -80,81 +87,83 @@ def opened(browser: Browser, mock: Mock) -> Iterator[Callable[..., Page]]:
         return page
 
     yield open_page
-    hacked = [page.evaluate("window.hacked") for c in contexts for page in c.pages]
+    hacked = [page.evaluate("window.hacked") for context in contexts for page in context.pages]
     for context in contexts:
         context.close()
-    assert wrong == []
+    assert problems == []
     assert set(hacked) <= {None}
 
 
-def run(page: Page) -> None:
-    """Run the command, and wait for its answer."""
+def run_command(page: Page) -> None:
+    """Run the command and wait for its answer."""
     page.keyboard.press("Control+Enter")
     page.wait_for_selector(".answer .pill:visible")
     page.wait_for_selector(".answer:not([aria-busy])")
 
 
-def last(mock: Mock) -> Request:
+def last_request(mock: MockServer) -> Request:
     return mock.requests[-1]
 
 
-def names(page: Page) -> list[str]:
+def listed_commands(page: Page) -> list[str]:
+    """Return the names in the list of commands."""
     return [" ".join(text.split()) for text in page.locator("nav a .name").all_inner_texts()]
 
 
-def copied(page: Page, language: str) -> str:
-    """What the Copy button puts on the clipboard."""
+def copy_call(page: Page, language: str) -> str:
+    """Click the Copy button; return the text on the clipboard."""
     page.get_by_role("tab", name=language, exact=True).click()
     page.get_by_role("button", name="Copy the call").click()
     page.get_by_text("Copied", exact=True).first.wait_for()
-    return page.evaluate("window.clip")
+    return page.evaluate("window.copiedText")
 
 
-CLIP = """Object.defineProperty(
-  navigator, 'clipboard', {value: {writeText: async (text) => { window.clip = text; }}});"""
+FAKE_CLIPBOARD = """Object.defineProperty(
+  navigator, 'clipboard', {value: {writeText: async (text) => { window.copiedText = text; }}});"""
 
 
 def field(page: Page, label: str) -> Any:
+    """Return the input of a parameter."""
     return page.locator(".left").get_by_label(label, exact=True)
 
 
-def whole(page: Page, label: str) -> Any:
-    """A field with its head and its buttons."""
+def field_block(page: Page, label: str) -> Any:
+    """Return the input of a parameter with its label and its buttons."""
     return page.locator(".left .field", has=page.get_by_label(label, exact=True)).last
 
 
-# ------------------------------------------------------------------ the list
+# ------------------------------------------------------------------ list of commands
 
 
-def test_the_list_has_every_command_by_group(opened: Callable[..., Page], mock: Mock) -> None:
-    page = opened()
+def test_commands_are_listed_by_group(open_page: OpenPage, mock: MockServer) -> None:
+    page = open_page()
     assert page.title() == "file-tools"
-    assert page.locator("nav a").count() == len(mock.catalogue["commands"])
+    assert page.locator("nav a").count() == len(mock.tools_document["commands"])
     assert page.locator("nav h2").all_inner_texts() == ["users"]
-    assert names(page)[-3:] == ["list", "create", "remove (destructive)"]
+    assert listed_commands(page)[-3:] == ["list", "create", "remove (destructive)"]
     assert "20 commands, 2 of them destructive" in page.locator("main").inner_text()
 
 
-def test_words_and_kinds_narrow_the_list(opened: Callable[..., Page]) -> None:
-    page = opened()
+def test_list_is_filtered_by_words_and_kinds(open_page: OpenPage) -> None:
+    page = open_page()
     page.keyboard.press("/")
     page.keyboard.type("user cre")
-    assert names(page) == ["users create"]
+    assert listed_commands(page) == ["users create"]
     assert page.locator("nav mark").all_inner_texts()[:2] == ["user", "cre"]
     assert page.locator("#count").inner_text() == "1 of 20 commands"
     page.keyboard.press("Escape")
     assert page.locator("nav a").count() == 20
     page.keyboard.type("max_depth")  # a parameter's name
-    assert names(page) == ["find-files"]
+    assert listed_commands(page) == ["find-files"]
     page.keyboard.press("Escape")
     page.get_by_role("button", name="destructive", exact=True).click()
-    assert names(page) == ["delete (destructive)", "remove (destructive)"]
+    assert listed_commands(page) == ["delete (destructive)", "remove (destructive)"]
     page.locator("#find").fill("zzz")
     assert "No matches" in page.locator("nav").inner_text()
 
 
-def test_a_link_leads_to_a_command(opened: Callable[..., Page]) -> None:
-    page = opened("users/create")
+def test_link_to_a_command(open_page: OpenPage) -> None:
+    page = open_page("users/create")
     assert page.locator("main h1").inner_text() == "users create"
     assert page.locator("nav [aria-current=page]").get_attribute("href") == "#/users/create"
     page.evaluate("location.hash = '#/no/such'")
@@ -163,13 +172,11 @@ def test_a_link_leads_to_a_command(opened: Callable[..., Page]) -> None:
     page.locator("main h1", has_text="users create").wait_for()
 
 
-# ------------------------------------------------------------------ the form
+# ------------------------------------------------------------------ form
 
 
-def test_every_type_of_parameter_is_sent_as_it_should(
-    opened: Callable[..., Page], mock: Mock, tmp_path: Any
-) -> None:
-    page = opened("every")
+def test_parameters_of_every_type(open_page: OpenPage, mock: MockServer, tmp_path: Any) -> None:
+    page = open_page("every")
 
     def group(name: str) -> Any:
         return page.locator(".left").get_by_role("group", name=name, exact=True)
@@ -194,7 +201,7 @@ def test_every_type_of_parameter_is_sent_as_it_should(
     page.keyboard.press("Enter")
     page.keyboard.type("x")
     page.keyboard.press("Backspace")
-    page.keyboard.press("Backspace")  # an empty row goes
+    page.keyboard.press("Backspace")  # removes the empty row
     page.get_by_role("button", name="Add to numbers").click()
     page.keyboard.type("3")
     page.get_by_role("button", name="Add point").click()
@@ -211,8 +218,8 @@ def test_every_type_of_parameter_is_sent_as_it_should(
     field(page, "bytes").fill("ü")
     blob = tmp_path / "blob"
     blob.write_bytes(b"\x00\xffhello")
-    whole(page, "blob").locator("input[type=file]").set_input_files(blob)
-    whole(page, "limit").get_by_role("button", name="null").click()
+    field_block(page, "blob").locator("input[type=file]").set_input_files(blob)
+    field_block(page, "limit").get_by_role("button", name="null").click()
     group("when").get_by_label("date").check()
     page.locator(".left").get_by_label("when", exact=True).last.fill("2026-03-01")
     group("pet").get_by_label("dog").check()
@@ -236,8 +243,8 @@ def test_every_type_of_parameter_is_sent_as_it_should(
     field(page, "anything").fill("[1, null]")
     field(page, "free").fill('{"a": {"b": 1}}')
     field(page, "__proto__").fill("own")
-    run(page)
-    body = last(mock).body
+    run_command(page)
+    body = last_request(mock).body
     assert re.fullmatch(
         r"[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}", body.pop("key")
     )
@@ -278,58 +285,56 @@ def test_every_type_of_parameter_is_sent_as_it_should(
         "__proto__": "own",
     }
 
-    # The same object comes out of the JSON tab, and goes in again.
+    # the JSON tab contains the same object, and accepts it
     page.get_by_role("tab", name="JSON").click()
     area = page.get_by_label("The request as JSON")
     request = json.loads(area.input_value())
     area.fill("{}")
     area.fill(json.dumps(request))
     page.get_by_role("tab", name="Form").click()
-    run(page)
-    again = last(mock).body
-    assert again.pop("key")
-    assert again == body
+    run_command(page)
+    second_body = last_request(mock).body
+    assert second_body.pop("key")
+    assert second_body == body
 
 
-def test_what_is_not_filled_in_is_left_out(opened: Callable[..., Page], mock: Mock) -> None:
-    page = opened("find-files")
+def test_empty_fields_are_not_sent(open_page: OpenPage, mock: MockServer) -> None:
+    page = open_page("find-files")
     assert field(page, "root").get_attribute("placeholder") == "."
     assert page.get_by_text("off, by default").is_visible()
     field(page, "pattern").fill("x")
     page.get_by_role("switch").click()
     page.get_by_role("switch").click()
-    run(page)
-    assert last(mock) == Request(
+    run_command(page)
+    assert last_request(mock) == Request(
         "find-files", {}, {"pattern": "x", "include_hidden": False}, "application/json"
     )
-    whole(page, "include_hidden").get_by_role("button", name="reset").click()
-    run(page)
-    assert last(mock).body == {"pattern": "x"}
+    field_block(page, "include_hidden").get_by_role("button", name="reset").click()
+    run_command(page)
+    assert last_request(mock).body == {"pattern": "x"}
 
 
-def test_an_empty_text_and_an_empty_list_can_be_meant(
-    opened: Callable[..., Page], mock: Mock
-) -> None:
-    page = opened("every")
-    whole(page, "text").get_by_title("Send an empty text").click()
-    whole(page, "Add to tags").get_by_title("Send an empty list").click()
-    run(page)
-    assert last(mock).body == {"text": "", "tags": [], "rule": {}}
+def test_empty_text_and_empty_list_can_be_sent(open_page: OpenPage, mock: MockServer) -> None:
+    page = open_page("every")
+    field_block(page, "text").get_by_title("Send an empty text").click()
+    field_block(page, "Add to tags").get_by_title("Send an empty list").click()
+    run_command(page)
+    assert last_request(mock).body == {"text": "", "tags": [], "rule": {}}
 
 
-def test_the_form_doubts_and_the_server_decides(opened: Callable[..., Page], mock: Mock) -> None:
-    page = opened("every")
+def test_invalid_values_show_a_hint_and_are_sent(open_page: OpenPage, mock: MockServer) -> None:
+    page = open_page("every")
     field(page, "count").fill("200")
     field(page, "mail").fill("nobody")
     field(page, "huge").fill("1e999")
     hints = page.locator(".left .hint:visible").all_inner_texts()
     assert hints == ["Outside 1–100", "Not a number", "Expected email, as in name@example.org"]
-    run(page)
-    assert last(mock).body == {"count": 200, "mail": "nobody", "huge": "1e999", "rule": {}}
+    run_command(page)
+    assert last_request(mock).body == {"count": 200, "mail": "nobody", "huge": "1e999", "rule": {}}
 
 
-def test_json_that_does_not_fit_the_form_is_kept(opened: Callable[..., Page], mock: Mock) -> None:
-    page = opened("find-files")
+def test_json_that_the_form_cannot_show_is_kept(open_page: OpenPage, mock: MockServer) -> None:
+    page = open_page("find-files")
     page.get_by_role("tab", name="JSON").click()
     area = page.get_by_label("The request as JSON")
     area.fill(
@@ -338,8 +343,8 @@ def test_json_that_does_not_fit_the_form_is_kept(opened: Callable[..., Page], mo
     page.get_by_role("tab", name="Form").click()
     assert page.get_by_text("The form cannot show this value").first.is_visible()
     assert page.get_by_text("not in the schema").is_visible()
-    run(page)
-    assert last(mock).body == {
+    run_command(page)
+    assert last_request(mock).body == {
         "pattern": ["a"],
         "max_depth": "5",
         "unknown": {"a": 1},
@@ -353,27 +358,27 @@ def test_json_that_does_not_fit_the_form_is_kept(opened: Callable[..., Page], mo
     assert len(mock.requests) == count
 
 
-def test_an_example_fills_the_form(opened: Callable[..., Page], mock: Mock) -> None:
-    page = opened("find-files")
+def test_example_fills_the_form(open_page: OpenPage, mock: MockServer) -> None:
+    page = open_page("find-files")
     page.get_by_role("group", name="Examples").get_by_role("button").click()
-    run(page)
-    assert last(mock).body == {"pattern": "*.py", "root": "src", "include_hidden": True}
+    run_command(page)
+    assert last_request(mock).body == {"pattern": "*.py", "root": "src", "include_hidden": True}
     page.evaluate("location.hash = '#/rename'")
     page.locator("main h1", has_text="rename").wait_for()
     first, second = page.get_by_role("group", name="Examples").get_by_role("button").all()
     assert second.is_disabled()  # it reads a file
     first.click()
-    run(page)
-    assert last(mock).body == {"rule": {"match": "*.txt", "ending": ".md"}}
+    run_command(page)
+    assert last_request(mock).body == {"rule": {"match": "*.txt", "ending": ".md"}}
 
 
 # ------------------------------------------------------------------ answers
 
 
-def test_records_are_a_table(opened: Callable[..., Page]) -> None:
-    page = opened("find-files")
+def test_records_are_shown_as_a_table(open_page: OpenPage) -> None:
+    page = open_page("find-files")
     field(page, "pattern").fill("*.py")
-    run(page)
+    run_command(page)
     grid = page.get_by_role("grid")
     assert grid.locator("th").all_inner_texts() == ["path", "size", "changed"]
     assert grid.locator("tbody tr:not(.pad-row)").count() == 5
@@ -390,11 +395,11 @@ def test_records_are_a_table(opened: Callable[..., Page]) -> None:
     assert '"duration_ms": 12' in page.locator(".raw").inner_text()
 
 
-def test_ten_thousand_rows_do_not_freeze_the_page(opened: Callable[..., Page]) -> None:
-    page = opened("big")
-    began = time.monotonic()
-    run(page)
-    assert time.monotonic() - began < 5
+def test_ten_thousand_rows_do_not_freeze_the_page(open_page: OpenPage) -> None:
+    page = open_page("big")
+    started = time.monotonic()
+    run_command(page)
+    assert time.monotonic() - started < 5
     rows = page.locator("tbody tr:not(.pad-row)")
     assert 20 < rows.count() < 120
     page.locator(".grid").evaluate("e => { e.scrollTop = e.scrollHeight; }")
@@ -408,21 +413,21 @@ def test_ten_thousand_rows_do_not_freeze_the_page(opened: Callable[..., Page]) -
     assert page.locator(".raw pre").inner_text().count("\n") < 150
 
 
-def test_other_answers(opened: Callable[..., Page]) -> None:
-    page = opened("users/create")
+def test_other_answers(open_page: OpenPage) -> None:
+    page = open_page("users/create")
     field(page, "name").fill("Ada")
     field(page, "mail").fill("ada@example.org")
-    run(page)
+    run_command(page)
     assert page.locator(".card dt").all_inner_texts() == ["name", "mail", "id", "groups", "quota"]
 
     def answer(path: str) -> str:
         page.evaluate(f"location.hash = '#/{path}'")
         page.locator("main h1", has_text=path.replace("/", " ")).wait_for()
-        run(page)
+        run_command(page)
         return page.locator(".answer .body").first.inner_text()
 
-    assert "9007199254740993" in answer("count")  # every digit of it
-    assert "It is more than usual." in page.locator(".note").inner_text()
+    assert "9007199254740993" in answer("count")  # without loss of digits
+    assert "The number is large." in page.locator(".note").inner_text()
     assert "The command returned nothing." in answer("nothing")
     page.get_by_role("switch").click()
     assert "No results" in answer("nothing")
@@ -433,7 +438,7 @@ def test_other_answers(opened: Callable[..., Page]) -> None:
     assert page.locator(".tree .leaf").count() >= 200
     assert "without an envelope" in answer("broken")
     assert page.locator(".answer .body h1").count() == 0
-    assert "cannot be reached" in answer("unplug")
+    assert "cannot be reached" in answer("disconnect")
     assert "a human's approval" in answer("deploy")
     assert page.locator(".fix pre").inner_text() == "file-tools deploy"
     assert "use find-files" in (answer("old") and page.locator(".left .note").inner_text())
@@ -442,78 +447,81 @@ def test_other_answers(opened: Callable[..., Page]) -> None:
 # ------------------------------------------------------------------ errors
 
 
-def test_an_error_stands_at_its_field_and_can_be_mended(
-    opened: Callable[..., Page], mock: Mock
+def test_error_is_shown_at_its_field_and_its_fix_can_be_applied(
+    open_page: OpenPage, mock: MockServer
 ) -> None:
-    page = opened("find-files")
+    page = open_page("find-files")
     field(page, "max_depth").fill("900")
-    run(page)
-    assert last(mock).body == {"max_depth": 900}
+    run_command(page)
+    assert last_request(mock).body == {"max_depth": 900}
     errors = page.locator(".left .err:visible").all_inner_texts()
     assert errors == ["'pattern' is required", "'max_depth': 900 is not 1–100"]
     assert page.evaluate("document.activeElement.labels[0].textContent") == "pattern"
     assert field(page, "pattern").get_attribute("aria-invalid") == "true"
     assert page.locator(".fault li").count() == 2
-    # A line with a gap in it cannot be applied, only copied.
+    # a suggestion with a placeholder cannot be applied, only copied
     assert page.get_by_role("button", name="Apply").count() == 0
     assert "'<pattern>'" in page.locator(".fix pre").inner_text()
     page.keyboard.type("*.py")
     assert page.locator(".left .err:visible").count() == 1
-    run(page)
+    run_command(page)
     assert "E1003" in page.locator(".sum").inner_text()
     page.get_by_role("button", name="Apply").click()
     assert field(page, "max_depth").input_value() == "100"
     page.get_by_role("button", name="Run", exact=True).click()
     page.get_by_role("grid").wait_for()
-    assert last(mock).body == {"pattern": "*.py", "max_depth": 100}
+    assert last_request(mock).body == {"pattern": "*.py", "max_depth": 100}
     assert page.locator(".left .err:visible").count() == 0
 
 
-def test_errors_find_fields_inside_others(opened: Callable[..., Page]) -> None:
-    page = opened("rename")
-    run(page)
+def test_errors_are_shown_at_nested_fields(open_page: OpenPage) -> None:
+    page = open_page("rename")
+    run_command(page)
     errors = page.locator(".left .err:visible").all_inner_texts()
-    assert errors == ["'rule.match' is required", "too short"]  # the second one had to be opened
+    assert errors == [
+        "'rule.match' is required",
+        "too short",
+    ]  # the page opens the group of the second one
     page.evaluate("location.hash = '#/checksum'")
     page.get_by_role("button", name="Add to files").click()
     page.keyboard.type("a.txt")
     page.keyboard.press("Enter")
     page.keyboard.type("b.txt")
-    run(page)
+    run_command(page)
     assert "no file 'b.txt'" in page.locator(".item").nth(1).inner_text()
     assert page.evaluate("document.activeElement.value") == "b.txt"
 
 
-def test_a_destructive_command_is_marked_tried_and_confirmed(
-    opened: Callable[..., Page], mock: Mock
+def test_destructive_command_has_a_dry_run_and_a_confirmation(
+    open_page: OpenPage, mock: MockServer
 ) -> None:
-    page = opened("delete")
+    page = open_page("delete")
     assert page.locator(".badge.bad").inner_text() == "destructive"
     page.get_by_role("group", name="Examples").get_by_role("button").click()
-    run(page)
-    assert last(mock) == Request(
+    run_command(page)
+    assert last_request(mock) == Request(
         "delete", {}, {"files": ["old.log"]}, "application/json"
-    )  # its --yes is not ours
+    )  # the --yes of the example is not sent
     page.locator(".item textarea").fill("a b.log")
     page.get_by_role("button", name="Dry run", exact=True).click()
     page.get_by_text("Dry run: nothing ran", exact=True).wait_for()
-    assert last(mock).query == {"dry_run": "true"}
-    run(page)
-    assert last(mock).query == {}
+    assert last_request(mock).query == {"dry_run": "true"}
+    run_command(page)
+    assert last_request(mock).query == {}
     assert "needs a confirmation" in page.locator(".fault").inner_text()
-    page.locator(".item textarea").fill("other.log")  # what was confirmed is not this
+    page.locator(".item textarea").fill("other.log")  # other arguments need another confirmation
     assert page.get_by_role("button", name="Confirm and run").is_disabled()
     page.locator(".item textarea").fill("a b.log")
     page.get_by_role("button", name="Confirm and run").click()
     page.get_by_role("grid").wait_for()
-    assert last(mock) == Request(
+    assert last_request(mock) == Request(
         "delete", {"yes": "true"}, {"files": ["a b.log"]}, "application/json"
     )
 
 
-def test_a_token_is_asked_for_and_used(opened: Callable[..., Page], mock: Mock) -> None:
-    page = opened("guarded", script=CLIP)
-    run(page)
+def test_page_asks_for_a_token(open_page: OpenPage, mock: MockServer) -> None:
+    page = open_page("guarded", script=FAKE_CLIPBOARD)
+    run_command(page)
     page.get_by_label("Bearer token").fill("wrong")
     page.keyboard.press("Enter")
     page.get_by_text("rejected this token").wait_for()
@@ -521,31 +529,31 @@ def test_a_token_is_asked_for_and_used(opened: Callable[..., Page], mock: Mock) 
     page.keyboard.press("Enter")
     page.locator(".card").wait_for()
     assert page.evaluate("Object.keys(localStorage).join()").find("token") < 0
-    text = copied(page, "curl")
+    text = copy_call(page, "curl")
     assert TOKEN not in text
     assert "Authorization: Bearer $TOKEN" in text
 
     mock.tools_status = 401
-    page = opened()
+    page = open_page()
     page.get_by_label("Bearer token").fill(TOKEN)
     page.get_by_role("button", name="Use it").click()
     page.locator("nav a").first.wait_for()
 
 
-def test_when_the_commands_cannot_be_read(opened: Callable[..., Page], mock: Mock) -> None:
+def test_commands_cannot_be_loaded(open_page: OpenPage, mock: MockServer) -> None:
     mock.tools_status = 500
-    page = opened(width=390)
+    page = open_page(width=390)
     assert "answered 500" in page.locator("main").inner_text()
-    mock.tools_status, mock.catalogue = 200, {"no": "commands"}
+    mock.tools_status, mock.tools_document = 200, {"no": "commands"}
     page.get_by_role("button", name="Try again").click()
     page.get_by_text("GET /tools is invalid").wait_for()
-    mock.catalogue = {"app": "empty", "commands": []}
+    mock.tools_document = {"app": "empty", "commands": []}
     page.get_by_role("button", name="Try again").click()
     page.get_by_text("No commands yet").first.wait_for()
-    mock.calm()
-    page = opened("count")
+    mock.reset()
+    page = open_page("count")
     page.context.set_offline(True)
-    run(page)
+    run_command(page)
     assert "The server cannot be reached" in page.locator(".answer").inner_text()
     page.context.set_offline(False)
     page.get_by_role("button", name="Try again").click()
@@ -555,8 +563,8 @@ def test_when_the_commands_cannot_be_read(opened: Callable[..., Page], mock: Moc
 # ------------------------------------------------------------------ streams
 
 
-def test_rows_come_as_they_are_made(opened: Callable[..., Page], mock: Mock) -> None:
-    page = opened("search")
+def test_rows_are_shown_as_they_arrive(open_page: OpenPage, mock: MockServer) -> None:
+    page = open_page("search")
     field(page, "text").fill("TODO")
     field(page, "rows").fill("4")
     field(page, "delay").fill("0.2")
@@ -566,17 +574,17 @@ def test_rows_come_as_they_are_made(opened: Callable[..., Page], mock: Mock) -> 
     assert page.get_by_text("src/file_3.py").count() == 0
     page.locator(".sum", has_text="Done").wait_for()
     assert page.locator("tbody tr:not(.pad-row)").count() == 4
-    assert last(mock).accept.startswith("application/x-ndjson")
+    assert last_request(mock).accept.startswith("application/x-ndjson")
     field(page, "delay").fill("0")
     page.get_by_role("switch", name="fail").click()
-    run(page)
-    page.get_by_role("heading", name="The disk went away.").wait_for()
+    run_command(page)
+    page.get_by_role("heading", name="The disk failed.").wait_for()
     assert "4 rows arrived before the failure" in page.locator(".answer").inner_text()
     assert page.locator("tbody tr:not(.pad-row)").count() == 4
 
 
-def test_one_call_at_a_time(opened: Callable[..., Page], mock: Mock) -> None:
-    page = opened("slow")
+def test_one_call_at_a_time(open_page: OpenPage, mock: MockServer) -> None:
+    page = open_page("slow")
     for _ in range(3):
         page.keyboard.press("Control+Enter")
     page.get_by_text("Running…").wait_for()
@@ -585,8 +593,8 @@ def test_one_call_at_a_time(opened: Callable[..., Page], mock: Mock) -> None:
     assert [request.path for request in mock.requests] == ["slow"]
 
 
-def test_a_stream_can_be_stopped(opened: Callable[..., Page], mock: Mock) -> None:
-    page = opened("search")
+def test_stream_can_be_stopped(open_page: OpenPage, mock: MockServer) -> None:
+    page = open_page("search")
     field(page, "text").fill("x")
     field(page, "rows").fill("100000")
     field(page, "delay").fill("0.01")
@@ -595,94 +603,95 @@ def test_a_stream_can_be_stopped(opened: Callable[..., Page], mock: Mock) -> Non
     page.get_by_role("button", name="Stop").click()
     page.locator(".sum", has_text="Stopped").wait_for()
     assert page.locator("tbody tr:not(.pad-row)").count() >= 10
-    until = time.monotonic() + 5
-    while not mock.stopped_streams and time.monotonic() < until:
+    deadline = time.monotonic() + 5
+    while not mock.stopped_streams and time.monotonic() < deadline:
         time.sleep(0.02)
     assert mock.stopped_streams == 1
     assert page.get_by_role("button", name="Run", exact=True).is_visible()
 
 
-# ------------------------------------------------------------------ the same call elsewhere
+# ------------------------------------------------------------------ copying a call
 
-AWKWARD = 'it\'s $HOME `x` "q" \\ ü\n!é'
+TEXT_WITH_QUOTES = 'it\'s $HOME `x` "q" \\ ü\n!é'
 
 
-def test_the_call_is_copied_in_four_languages(opened: Callable[..., Page], mock: Mock) -> None:
-    page = opened("find-files", script=CLIP)
-    field(page, "pattern").fill(AWKWARD)
+def test_call_is_copied_in_four_languages(open_page: OpenPage, mock: MockServer) -> None:
+    page = open_page("find-files", script=FAKE_CLIPBOARD)
+    field(page, "pattern").fill(TEXT_WITH_QUOTES)
     field(page, "root").fill("-x")
     page.get_by_role("switch").click()
     page.get_by_role("switch").click()
     page.get_by_role("button", name="detailed").click()
-    words = ["file-tools", "find-files", AWKWARD, "--root=-x", "--no-include-hidden"]
-    words += ["--response-format", "detailed"]
-    cli = copied(page, "CLI")
-    assert shlex.split(cli) == words
-    body = {"pattern": AWKWARD, "root": "-x", "include_hidden": False}
-    curl = copied(page, "curl")
-    one_line = shlex.split(curl.replace("\\\n", " "))
+    argv = ["file-tools", "find-files", TEXT_WITH_QUOTES, "--root=-x", "--no-include-hidden"]
+    argv += ["--response-format", "detailed"]
+    cli = copy_call(page, "CLI")
+    assert shlex.split(cli) == argv
+    body = {"pattern": TEXT_WITH_QUOTES, "root": "-x", "include_hidden": False}
+    curl = copy_call(page, "curl")
+    curl_argv = shlex.split(curl.replace("\\\n", " "))
     url = mock.url + "tools/find-files?response_format=detailed"
-    assert one_line[:4] == ["curl", "-X", "POST", url]
-    assert one_line[4:7] == ["-H", "Content-Type: application/json", "-d"]
-    assert json.loads(one_line[7]) == body
+    assert curl_argv[:4] == ["curl", "-X", "POST", url]
+    assert curl_argv[4:7] == ["-H", "Content-Type: application/json", "-d"]
+    assert json.loads(curl_argv[7]) == body
 
-    def by_shell(text: str) -> list[str]:
+    def shell_arguments(text: str) -> list[str]:
+        """Return the arguments as a shell splits them."""
         script = "show() { printf '%s\\0' \"$@\"; }\n" + re.sub(r"^\S+", "show", text)
         done = subprocess.run(["sh", "-c", script], capture_output=True, check=True)
         return done.stdout.decode().split("\0")[:-1]
 
-    assert by_shell(cli) == words[1:]
-    assert by_shell(curl) == one_line[1:]
-    call = ast.parse(copied(page, "Python"), mode="eval").body
+    assert shell_arguments(cli) == argv[1:]
+    assert shell_arguments(curl) == curl_argv[1:]
+    call = ast.parse(copy_call(page, "Python"), mode="eval").body
     assert isinstance(call, ast.Call)
     assert ast.unparse(call.func) == "app.call"
     assert [ast.literal_eval(part) for part in call.args] == ["find-files"]
-    output = {part.arg: ast.literal_eval(part.value) for part in call.keywords}
-    assert output == {**body, "detailed": True}
-    message = json.loads(copied(page, "MCP"))
+    keywords = {part.arg: ast.literal_eval(part.value) for part in call.keywords}
+    assert keywords == {**body, "detailed": True}
+    message = json.loads(copy_call(page, "MCP"))
     assert message["method"] == "tools/call"
     options = {"io.tooli/options": {"detailed": True}}
     assert message["params"] == {"name": "find_files", "arguments": body, "_meta": options}
 
 
-def test_what_words_cannot_say_goes_in_as_json(opened: Callable[..., Page]) -> None:
-    page = opened("every", script=CLIP)
+def test_command_line_uses_json_for_values_without_a_flag(open_page: OpenPage) -> None:
+    page = open_page("every", script=FAKE_CLIPBOARD)
     page.get_by_role("tab", name="JSON").click()
     area = page.get_by_label("The request as JSON")
 
     def cli(values: dict[str, Any]) -> list[str]:
         area.fill(json.dumps(values))
-        return shlex.split(copied(page, "CLI"))[2:]
+        return shlex.split(copy_call(page, "CLI"))[2:]
 
     rule = {"match": "*"}
     assert cli({"text": "-t", "tags": ["a", "-b"], "point": [1, "x"], "rule": rule}) == [
         *("--tags", "a", "--tags=-b", "--point", "1", "x", "--rule", '{"match":"*"}', "--", "-t")
     ]
-    given = {"text": "t", "limit": None, "rule": rule}
-    words = cli(given)
-    assert words[0] == "--input"
-    assert json.loads(words[1]) == given
-    python = copied(page, "Python")
+    values = {"text": "t", "limit": None, "rule": rule}
+    argv = cli(values)
+    assert argv[0] == "--input"
+    assert json.loads(argv[1]) == values
+    python = copy_call(page, "Python")
     assert 'limit=None, rule={"match": "*"}' in python
 
 
-def test_copying_without_a_clipboard(opened: Callable[..., Page]) -> None:
-    none = "Object.defineProperty(navigator, 'clipboard', {value: undefined});"
-    heard = """document.addEventListener('copy', () => {
-      window.clip = String(getSelection()) || document.activeElement.value; });"""
-    page = opened("users/list", script=none + heard)
-    assert copied(page, "CLI") == "file-tools users list"
+def test_copying_without_a_clipboard(open_page: OpenPage) -> None:
+    no_clipboard = "Object.defineProperty(navigator, 'clipboard', {value: undefined});"
+    on_copy = """document.addEventListener('copy', () => {
+      window.copiedText = String(getSelection()) || document.activeElement.value; });"""
+    page = open_page("users/list", script=no_clipboard + on_copy)
+    assert copy_call(page, "CLI") == "file-tools users list"
 
 
-# ------------------------------------------------------------------ looks, keys, hostile text
+# ------------------------------------------------------------------ appearance and safety
 
 
-def test_light_dark_and_a_choice_that_is_remembered(opened: Callable[..., Page]) -> None:
-    page = opened(color_scheme="dark")
+def test_light_and_dark_theme(open_page: OpenPage) -> None:
+    page = open_page(color_scheme="dark")
 
     def lightness() -> float:
-        colour = page.evaluate("getComputedStyle(document.body).backgroundColor")
-        return sum(map(int, re.findall(r"\d+", colour)[:3])) / 3
+        color = page.evaluate("getComputedStyle(document.body).backgroundColor")
+        return sum(map(int, re.findall(r"\d+", color)[:3])) / 3
 
     assert lightness() < 60
     page.locator("#theme").click()
@@ -692,8 +701,10 @@ def test_light_dark_and_a_choice_that_is_remembered(opened: Callable[..., Page])
     assert lightness() > 200
     page.locator("#theme").click()
     assert lightness() < 60
-    refuses = "Object.defineProperty(window, 'localStorage', {get() { throw new Error('no'); }});"
-    page = opened(color_scheme="light", script=refuses)
+    no_storage = (
+        "Object.defineProperty(window, 'localStorage', {get() { throw new Error('no'); }});"
+    )
+    page = open_page(color_scheme="light", script=no_storage)
     assert lightness() > 200
     page.locator("#theme").click()
     page.locator("#theme").click()
@@ -701,47 +712,46 @@ def test_light_dark_and_a_choice_that_is_remembered(opened: Callable[..., Page])
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_text_has_enough_contrast(opened: Callable[..., Page], scheme: str) -> None:
-    page = opened("delete", color_scheme=scheme)
-    run(page)
-    poor = page.evaluate(CONTRAST)
-    assert poor == []
+def test_text_has_enough_contrast(open_page: OpenPage, scheme: str) -> None:
+    page = open_page("delete", color_scheme=scheme)
+    run_command(page)
+    assert page.evaluate(LOW_CONTRAST) == []
     page.evaluate("location.hash = '#/every'")
     page.locator("main h1", has_text="every").wait_for()
-    assert page.evaluate(CONTRAST) == []
+    assert page.evaluate(LOW_CONTRAST) == []
 
 
-CONTRAST = """() => {
-  const shade = (colour) => {
-    const pen = document.createElement('canvas').getContext('2d');
-    pen.fillStyle = colour; pen.fillRect(0, 0, 1, 1);
-    return [...pen.getImageData(0, 0, 1, 1).data];
+LOW_CONTRAST = """() => {
+  const rgba = (color) => {
+    const canvas = document.createElement('canvas').getContext('2d');
+    canvas.fillStyle = color; canvas.fillRect(0, 0, 1, 1);
+    return [...canvas.getImageData(0, 0, 1, 1).data];
   };
   const linear = (v) => v <= .04045 ? v / 12.92 : ((v + .055) / 1.055) ** 2.4;
-  const light = (colour) => {
-    const [r, g, b] = colour.map((v) => linear(v / 255));
+  const luminance = (color) => {
+    const [r, g, b] = color.map((v) => linear(v / 255));
     return .2126 * r + .7152 * g + .0722 * b;
   };
-  const poor = new Set();
+  const found = new Set();
   for (const el of document.querySelectorAll('body *')) {
     if (el.closest('.sr, [disabled], script, noscript')) continue;
     if (!el.checkVisibility({opacityProperty: true})) continue;
-    const words = [...el.childNodes].some((n) => n.nodeType === 3 && n.data.trim());
-    if (!words && !el.placeholder) continue;
-    let back = el, ground = [0, 0, 0, 0];
-    for (; back && ground[3] < 255; back = back.parentElement)
-      ground = shade(getComputedStyle(back).backgroundColor);
-    const ink = getComputedStyle(el, el.placeholder ? '::placeholder' : null).color;
-    const [a, b] = [light(shade(ink)), light(ground)].sort((x, y) => y - x);
+    const hasText = [...el.childNodes].some((n) => n.nodeType === 3 && n.data.trim());
+    if (!hasText && !el.placeholder) continue;
+    let behind = el, background = [0, 0, 0, 0];
+    for (; behind && background[3] < 255; behind = behind.parentElement)
+      background = rgba(getComputedStyle(behind).backgroundColor);
+    const color = getComputedStyle(el, el.placeholder ? '::placeholder' : null).color;
+    const [a, b] = [luminance(rgba(color)), luminance(background)].sort((x, y) => y - x);
     const ratio = (a + .05) / (b + .05);
-    if (ratio < 4.5) poor.add(`${el.tagName}.${el.className} ${ratio.toFixed(2)}`);
+    if (ratio < 4.5) found.add(`${el.tagName}.${el.className} ${ratio.toFixed(2)}`);
   }
-  return [...poor];
+  return [...found];
 }"""
 
 
-def test_a_phone(opened: Callable[..., Page]) -> None:
-    page = opened(width=360, height=740, has_touch=True, is_mobile=True)
+def test_mobile_layout(open_page: OpenPage) -> None:
+    page = open_page(width=360, height=740, has_touch=True, is_mobile=True)
 
     def overflow() -> int:
         return page.evaluate("document.documentElement.scrollWidth - innerWidth")
@@ -770,8 +780,8 @@ def test_a_phone(opened: Callable[..., Page]) -> None:
         assert overflow() <= 0, path
 
 
-def test_a_journey_without_a_mouse(opened: Callable[..., Page], mock: Mock) -> None:
-    page = opened(reduced_motion="reduce")
+def test_keyboard_only(open_page: OpenPage, mock: MockServer) -> None:
+    page = open_page(reduced_motion="reduce")
     page.keyboard.press("Tab")
     assert page.evaluate("document.activeElement.textContent") == "Skip to the command"
     assert page.evaluate("document.activeElement.getBoundingClientRect().top") >= 0
@@ -788,7 +798,7 @@ def test_a_journey_without_a_mouse(opened: Callable[..., Page], mock: Mock) -> N
     page.keyboard.press("Enter")
     page.locator("main h1", has_text="users create").wait_for()
     page.keyboard.type("Ada")  # the first field has the focus
-    page.keyboard.press("Tab")  # past "reset", which the head of the field holds
+    page.keyboard.press("Tab")  # skips "reset", which comes before the next field
     while page.evaluate("document.activeElement.tagName") != "TEXTAREA":
         page.keyboard.press("Tab")
     page.keyboard.type("ada@example.org")
@@ -796,8 +806,8 @@ def test_a_journey_without_a_mouse(opened: Callable[..., Page], mock: Mock) -> N
         page.keyboard.press("Tab")
     page.keyboard.press("Space")
     page.keyboard.press("ArrowRight")
-    run(page)
-    assert last(mock).body == {"name": "Ada", "mail": "ada@example.org", "role": "writer"}
+    run_command(page)
+    assert last_request(mock).body == {"name": "Ada", "mail": "ada@example.org", "role": "writer"}
     page.locator("#live", has_text="Succeeded").wait_for(state="attached")
     page.keyboard.press("Escape")
     assert page.evaluate("document.activeElement.getAttribute('href')") == "#/users/create"
@@ -809,8 +819,8 @@ def test_a_journey_without_a_mouse(opened: Callable[..., Page], mock: Mock) -> N
     )
 
 
-def test_every_control_has_a_name(opened: Callable[..., Page]) -> None:
-    page = opened("every")
+def test_every_control_has_an_accessible_name(open_page: OpenPage) -> None:
+    page = open_page("every")
     for name in ("Add to tags", "Add to pets", "Add to labels", "Add point"):
         page.get_by_role("button", name=name).click()
     nameless = page.evaluate(
@@ -828,23 +838,23 @@ def test_every_control_has_a_name(opened: Callable[..., Page]) -> None:
     assert set(controlled) == {1}
 
 
-def test_hostile_text_is_only_text(opened: Callable[..., Page], mock: Mock) -> None:
-    page = opened()
+def test_hostile_text_is_shown_as_text(open_page: OpenPage, mock: MockServer) -> None:
+    page = open_page()
     page.locator("nav a", has_text="onerror").click()
     page.locator("main h1").wait_for()
     assert page.locator("main h1").inner_text() == HOSTILE.replace(" ", "_")
     page.locator("details summary").first.click()
     page.locator("#find").fill("<img")
     page.get_by_role("group", name="Examples").get_by_role("button").click()
-    run(page)
-    assert last(mock).body == {"p" + HOSTILE: HOSTILE}
+    run_command(page)
+    assert last_request(mock).body == {"p" + HOSTILE: HOSTILE}
     assert page.locator(".fault h3").inner_text() == HOSTILE
     for language in ("CLI", "curl", "Python", "MCP"):
         page.get_by_role("tab", name=language).click()
     page.get_by_role("tab", name="Envelope").click()
     page.evaluate("location.hash = '#/users/list'")
     page.locator("main h1", has_text="users list").wait_for()
-    run(page)
+    run_command(page)
     page.get_by_role("gridcell", name=HOSTILE).first.click()
     page.evaluate(
         "location.hash = '#/' + encodeURIComponent('<img src=x onerror=window.hacked=1>')"
@@ -854,7 +864,7 @@ def test_hostile_text_is_only_text(opened: Callable[..., Page], mock: Mock) -> N
     assert page.evaluate("window.hacked") is None
 
 
-def test_the_page_stands_alone() -> None:
+def test_page_is_self_contained() -> None:
     text = PAGE.read_text("utf-8")
     assert text.count('nonce="__NONCE__"') == text.count("__NONCE__") == 2
     assert not re.search(r"\.innerHTML|outerHTML|insertAdjacentHTML|document\.write|\beval\(", text)

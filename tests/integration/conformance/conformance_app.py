@@ -1,4 +1,4 @@
-"""The app that the conformance suite is run against: its fixtures, as a user writes them."""
+"""The app for the conformance suite: the tools, resources and prompts that the suite expects."""
 
 from __future__ import annotations
 
@@ -20,7 +20,9 @@ from tooli import (
     ToolRuntimeError,
 )
 
-app = Tooli("conformance", description="What the conformance suite wants to see.", version="1.0.0")
+app = Tooli(
+    "conformance", description="The fixtures of the MCP conformance suite.", version="1.0.0"
+)
 
 PNG = base64.b64decode(
     "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mP8z8DwHwAFBQIAX8jx0gAAAABJRU5ErkJggg=="
@@ -32,32 +34,32 @@ WAV = b"RIFF$\0\0\0WAVEfmt \x10\0\0\0\1\0\1\0@\x1f\0\0@\x1f\0\0\1\0\x08\0data\0\
 
 @app.command()
 def test_simple_text() -> str:
-    """Give a simple text."""
+    """Return a text."""
     return "This is a simple text response for testing."
 
 
 @app.command()
 def test_image_content() -> Image:
-    """Give a picture."""
+    """Return an image."""
     return Image(PNG)
 
 
 @app.command()
 def test_audio_content() -> Audio:
-    """Give a sound."""
+    """Return audio."""
     return Audio(WAV)
 
 
 @app.command()
 def test_embedded_resource() -> Embedded:
-    """Give a document."""
+    """Return an embedded resource."""
     text = "This is an embedded resource content."
     return Embedded("test://embedded-resource", text, "text/plain")
 
 
 @app.command()
 def test_multiple_content_types() -> list[str | Image | Embedded]:
-    """Give a text, a picture and a document."""
+    """Return a text, an image and an embedded resource."""
     data = json.dumps({"test": "data", "value": 123})
     document = Embedded("test://mixed-content-resource", data, "application/json")
     return ["Multiple content types test:", Image(PNG), document]
@@ -65,7 +67,7 @@ def test_multiple_content_types() -> list[str | Image | Embedded]:
 
 @app.command()
 async def test_tool_with_logging(ctx: Context) -> str:
-    """Say what is going on, three times."""
+    """Send three log messages."""
     ctx.log("Tool execution started", level="info")
     await asyncio.sleep(0.05)
     ctx.log("Tool processing data", level="info")
@@ -76,20 +78,20 @@ async def test_tool_with_logging(ctx: Context) -> str:
 
 @app.command()
 def test_logging_tool(ctx: Context) -> str:
-    """Say what is going on, for those who listen."""
-    ctx.log("Nobody asked for this", level="info")
+    """Send one log message."""
+    ctx.log("Tool executed", level="info")
     return "Logged"
 
 
 @app.command()
 def test_error_handling() -> str:
-    """Fail, always."""
+    """Always fail."""
     raise ToolRuntimeError("This tool intentionally returns an error for testing")
 
 
 @app.command()
 async def test_tool_with_progress(ctx: Context) -> str:
-    """Tell how far it has come."""
+    """Report progress three times."""
     for done in (0, 50, 100):
         ctx.report(done, 100)
         await asyncio.sleep(0.05)
@@ -98,13 +100,13 @@ async def test_tool_with_progress(ctx: Context) -> str:
 
 @app.command()
 def test_sampling(prompt: str, ctx: Context) -> str:
-    """Let the client's model answer."""
+    """Ask the client's model."""
     return f"LLM response: {ctx.sample(prompt, max_tokens=100)}"
 
 
 @app.command()
 def test_elicitation(message: str, ctx: Context) -> str:
-    """Let the client's person fill in a form."""
+    """Ask the client's user to fill in a form."""
     fields = {
         "username": {"type": "string", "description": "User's response"},
         "email": {"type": "string", "description": "User's email address"},
@@ -116,7 +118,7 @@ def test_elicitation(message: str, ctx: Context) -> str:
 
 @app.command()
 def test_elicitation_sep1034_defaults(ctx: Context) -> str:
-    """Ask with a form that is filled in already."""
+    """Ask with a form whose fields have defaults."""
     fields = {
         "name": {"type": "string", "default": "John Doe"},
         "age": {"type": "integer", "default": 30},
@@ -128,12 +130,12 @@ def test_elicitation_sep1034_defaults(ctx: Context) -> str:
         },
         "verified": {"type": "boolean", "default": True},
     }
-    return completed(ctx, "Review the values", fields)
+    return elicit_fields(ctx, "Review the values", fields)
 
 
 @app.command()
 def test_elicitation_sep1330_enums(ctx: Context) -> str:
-    """Ask for choices of every kind."""
+    """Ask with a form that has every kind of enum."""
     titled = [{"const": f"value{i}", "title": f"Option {i}"} for i in (1, 2, 3)]
     plain = ["option1", "option2", "option3"]
     fields: dict[str, Any] = {
@@ -147,10 +149,10 @@ def test_elicitation_sep1330_enums(ctx: Context) -> str:
         "untitledMulti": {"type": "array", "items": {"type": "string", "enum": plain}},
         "titledMulti": {"type": "array", "items": {"anyOf": titled}},
     }
-    return completed(ctx, "Choose", fields)
+    return elicit_fields(ctx, "Choose", fields)
 
 
-def completed(ctx: Context, message: str, fields: dict[str, Any]) -> str:
+def elicit_fields(ctx: Context, message: str, fields: dict[str, Any]) -> str:
     reply = ctx.elicit(message, {"type": "object", "properties": fields})
     content = json.dumps(dict(reply.content))
     return f"Elicitation completed: action={reply.action}, content={content}"
@@ -202,13 +204,13 @@ HEADER_SCHEMA: dict[str, Any] = {
 
 @app.command(input_schema=HEADER_SCHEMA)
 def test_custom_header(region: str) -> str:
-    """Take an argument that stands in a header, too."""
+    """Take an argument that clients also send as a header."""
     return f"Region: {region}"
 
 
 @app.command()
 async def test_reconnection(ctx: Context) -> str:
-    """Let the client go, and have the answer when it is back."""
+    """Close the client's stream; the client reconnects for the answer."""
     ctx.disconnect_client()
     await asyncio.sleep(0.1)
     return "Reconnection test completed successfully"
@@ -222,7 +224,7 @@ def test_missing_capability(ctx: Context) -> str:
 
 @app.command()
 def test_streaming_elicitation(ctx: Context) -> str:
-    """Tell something, then ask."""
+    """Report progress, then ask a question."""
     ctx.report(1, 2)
     return f"{ctx.elicit('Go on?', NAME).action}"
 
@@ -237,11 +239,13 @@ def test_trigger_tool_change() -> str:
 @app.command()
 def test_trigger_prompt_change() -> str:
     """Register a prompt while the server runs."""
-    app.prompt("test_late_prompt", description="A prompt that came later.")(test_simple_text)
+    app.prompt("test_late_prompt", description="Registered while the server runs.")(
+        test_simple_text
+    )
     return "changed"
 
 
-# ------------------------------------------------------------------ tools that ask in rounds
+# ------------------------------------------------------------------ tools that need input
 
 NAME = {"type": "object", "properties": {"name": {"type": "string"}}, "required": ["name"]}
 COLOR = {"type": "object", "properties": {"color": {"type": "string"}}, "required": ["color"]}
@@ -268,21 +272,21 @@ def test_input_required_result_sampling(ctx: Context) -> str:
 
 @app.command()
 def test_input_required_result_list_roots(ctx: Context) -> str:
-    """Ask which folders are open."""
+    """Ask for the client's roots."""
     roots = ctx.ask({"client_roots": Roots()})["client_roots"]["roots"]
     return ", ".join([root["uri"] for root in roots])
 
 
 @app.command()
 def test_input_required_result_request_state(ctx: Context) -> str:
-    """Ask, and know by the state that it was asked."""
+    """Ask for a confirmation. The request state records that it was asked."""
     ctx.ask({"confirm": Elicit("Please confirm", CONFIRM)})
     return "state-ok"
 
 
 @app.command()
 def test_input_required_result_multiple_inputs(ctx: Context) -> str:
-    """Ask three things at once."""
+    """Ask three questions at once."""
     answers = ctx.ask(
         {
             "user_name": Elicit("What is your name?", NAME),
@@ -295,7 +299,7 @@ def test_input_required_result_multiple_inputs(ctx: Context) -> str:
 
 @app.command()
 def test_input_required_result_multi_round(ctx: Context) -> str:
-    """Ask one thing after the other."""
+    """Ask two questions, one after the other."""
     name = ctx.ask({"step1": Elicit("Step 1: What is your name?", NAME)})["step1"]
     color = ctx.ask({"step2": Elicit("Step 2: What is your favorite color?", COLOR)})["step2"]
     return f"{name['content']['name']} likes {color['content']['color']}"
@@ -303,19 +307,21 @@ def test_input_required_result_multi_round(ctx: Context) -> str:
 
 @app.command()
 def test_input_required_result_tampered_state(ctx: Context) -> str:
-    """Ask, with a state that nobody else can write."""
+    """Ask for a confirmation. A request state that was changed is rejected."""
     ctx.ask({"confirm": Elicit("Please confirm", CONFIRM)})
     return "confirmed"
 
 
 @app.command()
 def test_input_required_result_capabilities(ctx: Context) -> str:
-    """Ask only what the client can answer."""
-    possible = {
+    """Ask the questions that the client supports."""
+    questions = {
         "user_name": Elicit("What is your name?", NAME),
         "greeting": Sample(user_message("Generate a greeting"), 50),
     }
-    answers = ctx.ask({key: one for key, one in possible.items() if ctx.can_ask(one)})
+    answers = ctx.ask(
+        {key: question for key, question in questions.items() if ctx.can_ask(question)}
+    )
     return json.dumps(dict(answers))
 
 
@@ -328,21 +334,21 @@ def static_text() -> str:
     return "This is the content of the static text resource."
 
 
-@app.resource("test://static-binary", name="Static picture", mime_type="image/png")
+@app.resource("test://static-binary", name="Static image", mime_type="image/png")
 def static_binary() -> bytes:
-    """A picture that never changes."""
+    """An image that never changes."""
     return PNG
 
 
 @app.resource("test://template/{id}/data", name="Data by id", complete={"id": ["123", "124"]})
 def template_data(id: str) -> dict[str, Any]:
-    """The data of an id."""
+    """The data for an id."""
     return {"id": id, "templateTest": True, "data": f"Data for ID: {id}"}
 
 
-@app.resource("test://watched-resource", name="Watched text", mime_type="text/plain")
+@app.resource("test://watched-resource", name="Subscribed text", mime_type="text/plain")
 def watched_resource() -> str:
-    """A text that clients watch."""
+    """A text that clients subscribe to."""
     return "Watched resource content"
 
 
@@ -368,7 +374,7 @@ def test_prompt_with_arguments(arg1: str, arg2: str) -> str:
 
 @app.prompt()
 def test_prompt_with_embedded_resource(resourceUri: str) -> list[Message]:
-    """A prompt with a document in it."""
+    """A prompt with an embedded resource."""
     text = "Embedded resource content for testing."
     document = Embedded(resourceUri, text, "text/plain")
     return [Message(document), Message("Please process the embedded resource above.")]
@@ -376,13 +382,13 @@ def test_prompt_with_embedded_resource(resourceUri: str) -> list[Message]:
 
 @app.prompt()
 def test_prompt_with_image() -> list[Message]:
-    """A prompt with a picture in it."""
+    """A prompt with an image."""
     return [Message(Image(PNG)), Message("Please analyze the image above.")]
 
 
 @app.prompt()
 def test_input_required_result_prompt(ctx: Context) -> str:
-    """A prompt that has to ask first."""
+    """A prompt that asks a question first."""
     schema = {"type": "object", "properties": {"context": {"type": "string"}}}
     answers = ctx.ask({"user_context": Elicit("What context should the prompt use?", schema)})
     return f"Use this context: {answers['user_context']['content']['context']}"

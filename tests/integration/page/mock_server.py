@@ -1,6 +1,6 @@
-"""A server that answers as the HTTP API does, with a catalogue that has everything in it.
+"""MockServer: answers as the HTTP API does, for commands with every kind of parameter and answer.
 
-python tests/integration/page/mock.py     serves the page on 127.0.0.1:8377, to look at
+python tests/integration/page/mock_server.py     serves the page at http://127.0.0.1:8377/
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ PAGE = Path(__file__).parents[3] / "src/tooli/http/page.html"
 TOKEN = "open sesame"
 HOSTILE = '<img src=x onerror="window.hacked=1"><script>window.hacked=1</script>\'"&amp;'
 
-# Stricter than the server has to be: with trusted types, a page that writes HTML fails at once.
+# the policy of the real server; with trusted types, a page that writes HTML fails
 POLICY = (
     "default-src 'none'; script-src 'nonce-{0}'; style-src 'nonce-{0}'; connect-src 'self'; "
     "img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; "
@@ -30,7 +30,7 @@ POLICY = (
 
 
 class Request(NamedTuple):
-    """One call as it arrived."""
+    """One received call."""
 
     path: str
     query: dict[str, str]
@@ -38,17 +38,18 @@ class Request(NamedTuple):
     accept: str
 
 
-# ------------------------------------------------------------------ the catalogue
+# ------------------------------------------------------------------ commands
 
 
 def command(
-    name: str, properties: dict[str, Any], required: str = "", **more: Any
+    name: str, properties: dict[str, Any], positional: str = "", **more: Any
 ) -> dict[str, Any]:
-    """One entry of GET /tools; required parameters are positional, as in tooli."""
+    """Return an entry of GET /tools. The names in `positional` are also required."""
     path = name.split(" ")
-    needed = required.split()
-    flags = {key: "--" + key.replace("_", "-") for key in properties if key not in needed}
-    plain = {key for key in flags if _is_flag(properties[key])}
+    arguments = positional.split()
+    required = more.pop("required", arguments)
+    flags = {key: "--" + key.replace("_", "-") for key in properties if key not in arguments}
+    switches = {key for key in flags if _is_boolean(properties[key])}
     entry: dict[str, Any] = {
         "name": name,
         "tool": "file-tools." + ".".join(path),
@@ -56,33 +57,37 @@ def command(
         "mcp_name": "_".join(path).replace("-", "_"),
         "description": more.pop("description", name.capitalize() + "."),
         "input_schema": {"type": "object", "properties": properties},
-        "positional": needed,
+        "positional": arguments,
         "flags": flags,
-        "negations": {key: "--no-" + key.replace("_", "-") for key in sorted(plain)},
+        "negations": {key: "--no-" + key.replace("_", "-") for key in sorted(switches)},
     }
-    if needed:
-        entry["input_schema"]["required"] = needed
+    if required:
+        entry["input_schema"]["required"] = required
     entry["input_schema"]["additionalProperties"] = False
     if "defs" in more:
         entry["input_schema"]["$defs"] = more.pop("defs")
     return {**entry, **more}
 
 
-def _is_flag(schema: dict[str, Any]) -> bool:
-    kinds = [schema, *schema.get("anyOf", ())]
-    return any(kind.get("type") == "boolean" for kind in kinds)
+def _is_boolean(schema: dict[str, Any]) -> bool:
+    alternatives = [schema, *schema.get("anyOf", ())]
+    return any(alternative.get("type") == "boolean" for alternative in alternatives)
 
 
-def maybe(schema: dict[str, Any], **more: Any) -> dict[str, Any]:
-    """The schema of `T | None = None`."""
+def optional(schema: dict[str, Any], **more: Any) -> dict[str, Any]:
+    """Return the schema of `T | None = None`."""
     return {"anyOf": [schema, {"type": "null"}], "default": None, **more}
 
 
 TEXT = {"type": "string"}
-WHOLE = {"type": "integer"}
+INTEGER = {"type": "integer"}
 PATH = {"type": "string", "format": "path"}
 PATHS = {"type": "array", "items": PATH}
-ROW = {"type": "object", "properties": {"path": TEXT, "size": WHOLE}, "required": ["path", "size"]}
+ROW = {
+    "type": "object",
+    "properties": {"path": TEXT, "size": INTEGER},
+    "required": ["path", "size"],
+}
 REPLACE = {
     "type": "object",
     "properties": {"old": {"type": "string", "minLength": 1}, "new": {**TEXT, "default": ""}},
@@ -95,14 +100,14 @@ RULE = {
     "properties": {
         "match": {**TEXT, "description": "Glob for the names to change, such as 'IMG_*.jpg'."},
         "prefix": {**TEXT, "default": "", "description": "Written in front of the name."},
-        "ending": maybe(TEXT, description="The new ending, such as '.md'."),
-        "replace": maybe(REPLACE, description="A text to exchange."),
+        "ending": optional(TEXT, description="The new ending, such as '.md'."),
+        "replace": optional(REPLACE, description="A text to exchange."),
     },
     "required": ["match"],
 }
 CAT = {
     "type": "object",
-    "properties": {"kind": {"const": "cat", "type": "string"}, "lives": {**WHOLE, "default": 9}},
+    "properties": {"kind": {"const": "cat", "type": "string"}, "lives": {**INTEGER, "default": 9}},
     "required": ["kind"],
 }
 DOG = {
@@ -119,7 +124,7 @@ DEEP = {
                 "two": {
                     "type": "object",
                     "properties": {
-                        "three": {"type": "object", "properties": {"four": WHOLE}},
+                        "three": {"type": "object", "properties": {"four": INTEGER}},
                     },
                 }
             },
@@ -129,28 +134,28 @@ DEEP = {
 NODE = {
     "type": "object",
     "properties": {
-        "v": WHOLE,
+        "v": INTEGER,
         "kids": {"type": "array", "items": {"$ref": "#/$defs/Node"}, "default": []},
     },
     "required": ["v"],
 }
 SIZES = ["xs", "s", "m", "l", "xl", "xxl", "one size fits all of them", "made to measure"]
 
-EVERYTHING: dict[str, dict[str, Any]] = {
+EVERY_TYPE: dict[str, dict[str, Any]] = {
     "text": {**TEXT, "description": "Any text; Shift+Enter makes a new line."},
     "greeting": {**TEXT, "default": "hello"},
-    "count": {**WHOLE, "minimum": 1, "maximum": 100, "default": 10},
+    "count": {**INTEGER, "minimum": 1, "maximum": 100, "default": 10},
     "ratio": {"type": "number", "exclusiveMinimum": 0, "maximum": 1, "multipleOf": 0.25},
-    "huge": WHOLE,
-    "verbose": {"type": "boolean", "default": False, "description": "Say more."},
+    "huge": INTEGER,
+    "verbose": {"type": "boolean", "default": False, "description": "Print more."},
     "colour": {"type": "boolean", "default": True},
-    "agreed": {"type": "boolean", "description": "Required, so it has no state of its own."},
-    "perhaps": maybe({"type": "boolean"}),
+    "agreed": {"type": "boolean", "description": "Required, so it has no default state."},
+    "perhaps": optional({"type": "boolean"}),
     "level": {"enum": ["low", "mid", "high"], "type": "string", "default": "mid"},
     "size": {"enum": SIZES, "type": "string", "default": "m"},
     "mixed": {"enum": [1, "1", True]},
     "tags": {"type": "array", "items": TEXT, "description": "Enter adds one, Alt+↑ moves it."},
-    "numbers": {"type": "array", "items": WHOLE, "uniqueItems": True, "default": []},
+    "numbers": {"type": "array", "items": INTEGER, "uniqueItems": True, "default": []},
     "point": {
         "type": "array",
         "prefixItems": [{"type": "number"}, TEXT],
@@ -167,25 +172,26 @@ EVERYTHING: dict[str, dict[str, Any]] = {
     "secret": {**TEXT, "format": "password"},
     "bytes": {**TEXT, "format": "binary"},
     "blob": {**TEXT, "format": "base64"},
-    "limit": maybe(WHOLE),
-    "when": maybe(
-        {"anyOf": [WHOLE, {**TEXT, "format": "date"}]}, description="A number of days, or a day."
-    ),
+    "limit": optional(INTEGER),
+    "when": {
+        "anyOf": [INTEGER, {**TEXT, "format": "date"}, {"type": "null"}],
+        "default": None,
+        "description": "A number of days, or a date.",
+    },
     "pet": {"anyOf": [CAT, DOG]},
     "pets": {"type": "array", "items": CAT},
-    "labels": {"type": "object", "additionalProperties": WHOLE},
+    "labels": {"type": "object", "additionalProperties": INTEGER},
     "rule": RULE,
     "deep": DEEP,
     "node": {"$ref": "#/$defs/Node"},
     "anything": {},
     "free": {"type": "object", "additionalProperties": True},
-    "__proto__": {**TEXT, "description": "A name that trips up careless JavaScript."},
+    "__proto__": {**TEXT, "description": "A name with a special meaning in JavaScript."},
 }
-EVERYTHING["when"]["anyOf"] = [WHOLE, {**TEXT, "format": "date"}, {"type": "null"}]
 
 
-def catalogue() -> dict[str, Any]:
-    """All commands of the made-up app."""
+def make_tools_document() -> dict[str, Any]:
+    """Return the answer to GET /tools."""
     create = {
         "name": TEXT,
         "mail": {**TEXT, "format": "email"},
@@ -198,7 +204,7 @@ def catalogue() -> dict[str, Any]:
                 "pattern": {**TEXT, "description": "Glob for the file's name, such as '*.py'."},
                 "root": {**PATH, "default": ".", "description": "Folder to start in."},
                 "max_depth": {
-                    **WHOLE,
+                    **INTEGER,
                     "minimum": 1,
                     "maximum": 100,
                     "default": 10,
@@ -228,7 +234,7 @@ def catalogue() -> dict[str, Any]:
             "search",
             {
                 "text": {**TEXT, "description": "What to look for."},
-                "rows": {**WHOLE, "default": 5},
+                "rows": {**INTEGER, "default": 5},
                 "delay": {"type": "number", "default": 0},
                 "fail": {"type": "boolean", "default": False},
             },
@@ -249,60 +255,60 @@ def catalogue() -> dict[str, Any]:
             annotations=["read-only", "idempotent"],
             examples=[{"args": ["app.py", "data.csv"], "description": "Two files"}],
         ),
-        {
-            **command(
-                "rename",
-                {"rule": RULE, "root": {**PATH, "default": "."}},
-                description="Rename the files of one folder by a rule; nothing is overwritten.",
-                examples=[
-                    {
-                        "args": ["--rule.match", "*.txt", "--rule.ending", ".md"],
-                        "description": "Turn .txt files into .md files",
-                    },
-                    {"args": ["--rule", "@rule.json"], "description": "Take the rule from a file"},
-                ],
-            ),
-        },
+        command(
+            "rename",
+            {"rule": RULE, "root": {**PATH, "default": "."}},
+            description="Rename the files of one folder by a rule; nothing is overwritten.",
+            required=["rule"],
+            examples=[
+                {
+                    "args": ["--rule.match", "*.txt", "--rule.ending", ".md"],
+                    "description": "Turn .txt files into .md files",
+                },
+                {"args": ["--rule", "@rule.json"], "description": "Take the rule from a file"},
+            ],
+        ),
         command(
             "delete",
             {"files": {**PATHS, "description": "If one of them is missing, all of them stay."}},
             "files",
-            description="Delete files, and say what was deleted.",
+            description="Delete files, and return what was deleted.",
             annotations=["destructive"],
             output_schema={"type": "array", "items": ROW},
             examples=[{"args": ["old.log", "--yes"], "description": "Delete one file"}],
         ),
         command(
             "every",
-            EVERYTHING,
+            EVERY_TYPE,
             "text",
-            description="Take a parameter of every type, and say what came.",
+            description="Take a parameter of every type, and return what was received.",
+            required=["text", "agreed", "rule"],
             defs={"Node": NODE},
         ),
         command(
-            "big", {"rows": {**WHOLE, "default": 10000}}, description="A very long answer."
+            "big", {"rows": {**INTEGER, "default": 10000}}, description="Return many rows."
         ),
-        command("nested", {}, description="An answer with depth."),
+        command("nested", {}, description="Return nested values."),
         command("nothing", {"empty_list": {"type": "boolean", "default": False}}),
-        command("count", {}, description="One number.", output_schema=WHOLE),
-        command("slow", {}, description="It takes its time."),
-        command("broken", {}, description="Answers with what is no envelope."),
-        command("unplug", {}, description="Hangs up without an answer."),
-        command("guarded", {}, description="Wants a token.", auth=["files:write"]),
+        command("count", {}, description="Return a number.", output_schema=INTEGER),
+        command("slow", {}, description="Take three seconds."),
+        command("broken", {}, description="Answer without an envelope."),
+        command("disconnect", {}, description="Close the connection without an answer."),
+        command("guarded", {}, description="Needs a token.", auth=["files:write"]),
         command(
             "deploy",
             {"target": {"enum": ["staging", "production"]}},
-            description="Put a version online.",
+            description="Deploy a version.",
             requires_approval=True,
             danger_level="high",
             annotations=["open-world"],
         ),
-        command("old", {}, description="What was used before.", deprecated="use find-files"),
-        command("users list", {}, description="Everybody.", annotations=["read-only"]),
-        command("users create", create, "name mail", description="Make a user."),
+        command("old", {}, description="A deprecated command.", deprecated="use find-files"),
+        command("users list", {}, description="List the users.", annotations=["read-only"]),
+        command("users create", create, "name mail", description="Create a user."),
         command(
             "users remove", {"name": TEXT}, "name", annotations=["destructive"],
-            description="Remove a user for good.",
+            description="Remove a user.",
         ),
         command(
             HOSTILE.replace(" ", "_"),
@@ -313,10 +319,6 @@ def catalogue() -> dict[str, Any]:
             examples=[{"args": ["--p" + HOSTILE, HOSTILE], "description": HOSTILE}],
         ),
     ]  # fmt: skip
-    rename = next(entry for entry in commands if entry["name"] == "rename")
-    rename["input_schema"]["required"] = ["rule"]
-    every = next(entry for entry in commands if entry["name"] == "every")
-    every["input_schema"]["required"] = ["text", "agreed", "rule"]
     return {
         "app": "file-tools",
         "version": "1.2.0",
@@ -330,22 +332,22 @@ def catalogue() -> dict[str, Any]:
 # ------------------------------------------------------------------ answers
 
 
-def good(tool: str, result: Any = None, **meta: Any) -> dict[str, Any]:
-    """A success envelope."""
+def success(tool: str, result: Any = None, **meta: Any) -> dict[str, Any]:
+    """Return the envelope of a success."""
     head = {"ok": True} if result is None else {"ok": True, "result": result}
     return {**head, "meta": {"tool": tool, "duration_ms": 12, **meta}}
 
 
-def bad(tool: str, code: str, message: str, **more: Any) -> dict[str, Any]:
-    """A failure envelope."""
+def failure(tool: str, code: str, message: str, **more: Any) -> dict[str, Any]:
+    """Return the envelope of a failure."""
     category = {"1": "input", "2": "auth", "3": "state", "4": "runtime"}.get(code[1], "internal")
     error = {"code": code, "category": category, "message": message, **more}
     error.setdefault("is_retryable", category == "input")
     return {"ok": False, "error": error, "meta": {"tool": tool, "duration_ms": 3}}
 
 
-def found(pattern: str) -> list[dict[str, Any]]:
-    """Files that might be there."""
+def matching_files(pattern: str) -> list[dict[str, Any]]:
+    """Return made-up files that match a pattern."""
     ending = pattern.lstrip("*")
     names = ("src/tooli/app", "src/tooli/call/pipeline", "tests/surfaces/test_render", "setup")
     long = "docs/" + "a-very-long-folder-name/" * 6 + "page"
@@ -356,41 +358,41 @@ def found(pattern: str) -> list[dict[str, Any]]:
 
 
 def answer(name: str, body: Any, options: dict[str, str]) -> tuple[int, Any]:
-    """Status and envelope of a call that does not stream."""
+    """Return the status and the envelope of a call that does not stream."""
     tool = "file-tools." + name.replace("/", ".")
     if not isinstance(body, dict):
-        return 400, bad(tool, "E1008", "The body must be a JSON object.")
+        return 400, failure(tool, "E1008", "The body must be a JSON object.")
     if name in ("delete", "users/remove"):
         if options.get("dry_run") == "true":
             plan = {"tool": tool, "arguments": body, "effects": ["destructive"]}
-            return 200, good(tool, plan, dry_run=True)
+            return 200, success(tool, plan, dry_run=True)
         if options.get("yes") != "true":
-            words = ["file-tools", *name.split("/"), *map(str, body.get("files", [])), "--yes"]
-            return 428, bad(
+            argv = ["file-tools", *name.split("/"), *map(str, body.get("files", [])), "--yes"]
+            return 428, failure(
                 tool,
                 "E1010",
                 f"{name} may destroy data and needs a confirmation.",
                 suggestion={
                     "action": "ask_human",
                     "fix": "Look with --dry-run first; when it is wanted, repeat it with --yes.",
-                    "argv": words,
-                    "example": " ".join(words),
+                    "argv": argv,
+                    "example": " ".join(argv),
                     "applicability": "maybe_incorrect",
                 },
             )
-        return 200, good(tool, [{"path": path, "size": 10} for path in body.get("files", [])])
+        return 200, success(tool, [{"path": path, "size": 10} for path in body.get("files", [])])
     match name:
         case "find-files":
             return _find(tool, body)
         case "every":
-            return 200, good(tool, {"received": body})
+            return 200, success(tool, {"received": body})
         case "rename":
             return _rename(tool, body)
         case "checksum":
-            return 404, bad(tool, "E3010", "There is no file 'b.txt'.", field="files.1")
+            return 404, failure(tool, "E3010", "There is no file 'b.txt'.", field="files.1")
         case "big":
             count = body.get("rows", 10000)
-            return 200, good(
+            return 200, success(
                 tool,
                 [
                     {"id": n, "name": f"row {n}", "share": n / 7, "note": None, "tags": ["a", "b"]}
@@ -399,28 +401,28 @@ def answer(name: str, body: Any, options: dict[str, str]) -> tuple[int, Any]:
             )
         case "nested":
             rest = {"list": list(range(250)), "deep": {"er": {"still": True}}}
-            return 200, good(tool, [{"name": "a", "inner": rest}, {"name": "b", "inner": rest}])
+            return 200, success(tool, [{"name": "a", "inner": rest}, {"name": "b", "inner": rest}])
         case "nothing":
-            return 200, good(tool, [] if body.get("empty_list") else None)
+            return 200, success(tool, [] if body.get("empty_list") else None)
         case "count":
-            return 200, good(tool, 9007199254740993, warnings=["It is more than usual."])
+            return 200, success(tool, 9007199254740993, warnings=["The number is large."])
         case "slow":
             time.sleep(3)
-            return 200, good(tool, "at last")
+            return 200, success(tool, "at last")
         case "deploy":
-            return 428, bad(
+            return 428, failure(
                 tool,
                 "E2101",
                 "deploy needs a human's approval.",
                 suggestion={"action": "ask_human", "fix": "Ask a human to run it at a terminal."},
             )
         case "users/list":
-            people = [{"name": "Ada", "role": "admin"}, {"name": HOSTILE, "role": HOSTILE}]
-            return 200, good(tool, people)
+            users = [{"name": "Ada", "role": "admin"}, {"name": HOSTILE, "role": HOSTILE}]
+            return 200, success(tool, users)
         case "users/create":
-            return 200, good(tool, {**body, "id": 7, "groups": ["a", "b"], "quota": None})
+            return 200, success(tool, {**body, "id": 7, "groups": ["a", "b"], "quota": None})
         case _ if name.startswith("<img"):
-            return 422, bad(
+            return 422, failure(
                 tool,
                 "E1003",
                 HOSTILE,
@@ -428,7 +430,7 @@ def answer(name: str, body: Any, options: dict[str, str]) -> tuple[int, Any]:
                 suggestion={"action": "fix", "fix": HOSTILE, "argv": [HOSTILE, "--x"]},
             )
         case _:
-            return 200, good(tool, {"received": body})
+            return 200, success(tool, {"received": body})
 
 
 def _find(tool: str, body: dict[str, Any]) -> tuple[int, Any]:
@@ -443,9 +445,9 @@ def _find(tool: str, body: dict[str, Any]) -> tuple[int, Any]:
     for name in body.keys() - {"pattern", "root", "max_depth", "include_hidden"}:
         errors.append({"field": name, "code": "E1004", "message": f"no parameter {name!r}"})
     if not errors:
-        return 200, good(tool, found(pattern))
-    words = ["python", "app.py", "find-files", str(pattern or "<pattern>"), "--max-depth", "100"]
-    return 422, bad(
+        return 200, success(tool, matching_files(pattern))
+    argv = ["python", "app.py", "find-files", str(pattern or "<pattern>"), "--max-depth", "100"]
+    return 422, failure(
         tool,
         errors[0]["code"],
         errors[0]["message"],
@@ -453,8 +455,8 @@ def _find(tool: str, body: dict[str, Any]) -> tuple[int, Any]:
         suggestion={
             "action": "retry_with_modified_input",
             "fix": "Give 'max_depth' a whole number from 1 to 100.",
-            "argv": words,
-            "example": " ".join(words),
+            "argv": argv,
+            "example": " ".join(argv),
             "applicability": "has_placeholders" if pattern is None else "maybe_incorrect",
         },
         details={"errors": errors},
@@ -464,10 +466,10 @@ def _find(tool: str, body: dict[str, Any]) -> tuple[int, Any]:
 def _rename(tool: str, body: dict[str, Any]) -> tuple[int, Any]:
     rule = body.get("rule") or {}
     if "match" in rule:
-        return 200, good(tool, [{"old": "a.txt", "new": "a.md"}])
+        return 200, success(tool, [{"old": "a.txt", "new": "a.md"}])
     problem = {"code": "E1002", "field": "rule.match", "message": "'rule.match' is required"}
     deep = {"code": "E1003", "field": "rule.replace.old", "message": "too short"}
-    return 422, bad(
+    return 422, failure(
         tool, "E1002", problem["message"], field="rule.match", details={"errors": [problem, deep]}
     )
 
@@ -475,40 +477,41 @@ def _rename(tool: str, body: dict[str, Any]) -> tuple[int, Any]:
 # ------------------------------------------------------------------ the server
 
 
-class Mock(ThreadingHTTPServer):
-    """The server, what it was asked, and what it shall do wrong."""
+class MockServer(ThreadingHTTPServer):
+    """The server. It records the calls; tests set the answer to GET /tools."""
 
     daemon_threads = True
 
     def __init__(self, port: int = 0) -> None:
         super().__init__(("127.0.0.1", port), Handler)
         self.requests: list[Request] = []
-        self.catalogue: Any = catalogue()
+        self.tools_document: Any = make_tools_document()
         self.tools_status = 200
         self.stopped_streams = 0
         self.url = f"http://127.0.0.1:{self.server_address[1]}/"
 
-    def start(self) -> Mock:
+    def start(self) -> MockServer:
         threading.Thread(target=self.serve_forever, daemon=True).start()
         return self
 
-    def calm(self) -> None:
-        """Forget everything: the next test begins."""
+    def reset(self) -> None:
+        """Restore the initial state, before each test."""
         self.requests.clear()
-        self.catalogue, self.tools_status, self.stopped_streams = catalogue(), 200, 0
+        self.tools_document, self.tools_status = make_tools_document(), 200
+        self.stopped_streams = 0
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """A browser that hangs up is no error."""
+        """Ignore browsers that disconnect."""
 
 
 class Handler(BaseHTTPRequestHandler):
-    """One request."""
+    """Answers one request."""
 
-    server: Mock
+    server: MockServer
     protocol_version = "HTTP/1.1"
 
     def log_message(self, format: str, *args: Any) -> None:
-        """Be silent."""
+        """Log nothing."""
 
     def do_GET(self) -> None:
         if self.path == "/":
@@ -518,11 +521,11 @@ class Handler(BaseHTTPRequestHandler):
             self._send(200, page, "text/html; charset=utf-8", policy)
         elif self.path == "/tools":
             status = self.server.tools_status
-            if status == 401 and self._knows_token():
+            if status == 401 and self._has_token():
                 status = 200
-            self._json(status, self.server.catalogue if status == 200 else {"ok": False})
+            self._json(status, self.server.tools_document if status == 200 else {"ok": False})
         else:
-            self._json(404, bad("file-tools", "E1001", "There is no such page."))
+            self._json(404, failure("file-tools", "E1001", "There is no such page."))
 
     def do_POST(self) -> None:
         parts = urlsplit(self.path)
@@ -534,17 +537,17 @@ class Handler(BaseHTTPRequestHandler):
         self.server.requests.append(Request(name, options, body, accept))
         if name == "broken":
             self._send(502, b"<h1>Bad gateway</h1>", "text/html")
-        elif name == "unplug":
+        elif name == "disconnect":
             self.close_connection = True
             self.connection.close()
-        elif name == "guarded" and not self._knows_token():
-            self._json(401, bad("file-tools.guarded", "E2000", "Who are you?"))
+        elif name == "guarded" and not self._has_token():
+            self._json(401, failure("file-tools.guarded", "E2000", "A token is required."))
         elif name == "search" and "ndjson" in accept:
             self._stream(body)
         else:
             self._json(*answer(name, body, options))
 
-    def _knows_token(self) -> bool:
+    def _has_token(self) -> bool:
         return self.headers.get("Authorization") == f"Bearer {TOKEN}"
 
     def _stream(self, body: dict[str, Any]) -> None:
@@ -559,7 +562,7 @@ class Handler(BaseHTTPRequestHandler):
                 )
                 time.sleep(body.get("delay", 0))
             if body.get("fail"):
-                self._line(bad("file-tools.search", "E4040", "The disk went away."))
+                self._line(failure("file-tools.search", "E4040", "The disk failed."))
             self.wfile.write(b"0\r\n\r\n")
         except OSError:
             self.server.stopped_streams += 1
@@ -572,11 +575,13 @@ class Handler(BaseHTTPRequestHandler):
     def _json(self, status: int, value: Any) -> None:
         self._send(status, json.dumps(value).encode(), "application/json")
 
-    def _send(self, status: int, content: bytes, kind: str, *more: tuple[str, str]) -> None:
+    def _send(
+        self, status: int, content: bytes, content_type: str, *headers: tuple[str, str]
+    ) -> None:
         self.send_response(status)
-        self.send_header("Content-Type", kind)
+        self.send_header("Content-Type", content_type)
         self.send_header("Content-Length", str(len(content)))
-        for name, value in more:
+        for name, value in headers:
             self.send_header(name, value)
         self.end_headers()
         with contextlib.suppress(OSError):
@@ -585,4 +590,4 @@ class Handler(BaseHTTPRequestHandler):
 
 if __name__ == "__main__":
     print("http://127.0.0.1:8377/", flush=True)
-    Mock(8377).serve_forever()
+    MockServer(8377).serve_forever()
