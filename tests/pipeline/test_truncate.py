@@ -112,3 +112,10 @@ class TestRetryCommand:
             "argv": ["a", "go", "--max-bytes", "900"],
             "why": "The whole result needs --max-bytes 900.",
         }
+
+    def test_step_with_the_budget_of_a_part(self) -> None:
+        step = larger_budget_step(make_call(), "max-tokens", 9, "The first record")
+        assert step == {
+            "argv": ["a", "go", "--max-tokens", "9"],
+            "why": "The first record needs --max-tokens 9.",
+        }

@@ -433,7 +433,9 @@ def test_single_record_that_is_too_large_has_a_preview() -> None:
     assert truncated["preview"]["n"] == 2
     assert truncated["preview"]["text"].endswith("…")
     assert len(second.stdout) <= 800
-    whole, skipped = [step["argv"] for step in second.envelope["meta"]["next"]]
+    steps = second.envelope["meta"]["next"]
+    assert steps[0]["why"] == f"The first record needs --max-bytes {truncated['needs']}."
+    whole, skipped = [step["argv"] for step in steps]
     assert invoke(app, *whole[1:]).result == rows[1:]
     assert invoke(app, *skipped[1:]).result == rows[2:]
 
@@ -459,6 +461,36 @@ def test_limit_below_the_smallest_envelope(result: Any, most: int) -> None:
     assert len(done.stdout) < SMALLEST
     assert not done.result
     assert done.envelope["meta"]["truncated"]["shown"] == 0
+
+
+@pytest.mark.parametrize("tool", ["tool", "stream"])
+def test_empty_list_above_the_limit(tool: str) -> None:
+    """Nothing can be cut from an empty list, so it is not marked as truncated."""
+    done = invoke(make_sized([]), tool, "--max-bytes", "20", "--json")
+    assert done.ok
+    assert done.result == []
+    assert "truncated" not in done.envelope["meta"]
+    assert "next" not in done.envelope["meta"]
+
+
+@pytest.mark.parametrize("tool", ["tool", "stream"])
+@pytest.mark.parametrize(("unit", "needed"), [("bytes", 303), ("tokens", 101)])
+def test_lines_suggest_the_budget_of_the_first_record(tool: str, unit: str, needed: int) -> None:
+    app = make_sized(["x" * 300, "y"])
+    words = ["--jsonl", f"--max-{unit}"]
+    done = invoke(app, tool, *words, "60")
+    assert done.lines == []
+    assert f"For the rest: app {tool} --jsonl --max-{unit} {needed}\n" in done.stderr
+    assert invoke(app, tool, *words, str(needed)).lines == ["x" * 300]
+    assert invoke(app, tool, *words, str(needed - 1)).lines == []
+
+
+def test_text_of_which_no_character_fits() -> None:
+    done = invoke(make_sized("x" * 500), "tool", "--max-bytes", "400", "--json")
+    meta = done.envelope["meta"]
+    assert meta["truncated"]["shown"] == 0
+    assert meta["next"][0]["why"].startswith("The first character needs --max-bytes ")
+    assert invoke(make_sized("x" * 500), *meta["next"][0]["argv"][1:]).result.startswith("x")
 
 
 def test_result_that_fits_is_not_changed() -> None:

@@ -35,12 +35,14 @@ if TYPE_CHECKING:
 
 BUDGET_MARGIN_BYTES = 40
 """Bytes added to a suggested budget, for its own digits and a longer cursor."""
+NO_LIMIT = 1 << 60
+"""A number of bytes or records that no result reaches."""
 _ELLIPSIS = "…"
 
 
 def truncate_result(call: Call, flow: RecordFlow, value: object) -> Outcome:
     """Return as much of a result as fits. The complete result may be saved in a file."""
-    return _Truncation(call, flow, value).outcome()
+    return _Truncation(call, flow).truncate(value)
 
 
 def truncate_printed_text(outcome: Ok, call: Call) -> Outcome:
@@ -54,49 +56,50 @@ def truncate_printed_text(outcome: Ok, call: Call) -> Outcome:
 
 
 class _Truncation:
-    def __init__(self, call: Call, flow: RecordFlow, value: object) -> None:
+    def __init__(self, call: Call, flow: RecordFlow) -> None:
         self.call = call
         self.flow = flow
-        self.value = value
-        self.byte_budget, self.limit_name = flow.result_options.byte_budget or (None, "max-items")
+        self.byte_budget, self.limit_name = flow.result_options.byte_budget or (
+            NO_LIMIT,
+            "max-items",
+        )
         self.overflow_path: str | None = None
-        if flow.result_options.can_save_overflow and flow.cursor_position is None:
-            self.overflow_path = write_overflow(call.tool.id, _encode_lines(value, call))
 
-    def outcome(self) -> Outcome:
-        records = as_records(self.value)
+    def truncate(self, value: object) -> Outcome:
+        records = as_records(value)
+        if records is not None and not records:  # only `meta` can be shortened
+            self._trim_meta(Ok(records))
+            return Ok(records)
+        if self.flow.result_options.can_save_overflow and self.flow.cursor_position is None:
+            self.overflow_path = write_overflow(self.call.tool.id, _encode_lines(value, self.call))
         if records is not None:
             return self._truncate_records(records)
-        if isinstance(self.value, str):
-            return self._truncate_text(self.value)
-        return self._truncate_object()
+        return (
+            self._truncate_text(value) if isinstance(value, str) else self._truncate_object(value)
+        )
 
-    def _fits(self, outcome: Outcome) -> bool:
-        return self.byte_budget is None or measure_envelope(outcome, self.call) <= self.byte_budget
+    def _excess_bytes(self, outcome: Outcome) -> int:
+        """Return by how many bytes the envelope exceeds the budget; 0 or less if it fits."""
+        return measure_envelope(outcome, self.call) - self.byte_budget
 
     # -------------------------------------------------------------- lists
 
     def _truncate_records(self, records: list[Any]) -> Outcome:
         max_items = self.flow.result_options.max_items or len(records)
-        count = min(len(records), max_items)
-        if self.byte_budget is not None:
-            count = min(count, self._estimate_count(records[:count]))
+        count = self._estimate_count(records[:max_items])
         limit_name = "max-items" if count == max_items < len(records) else self.limit_name
         while count > 0:
-            self._set_meta(count, limit_name, len(records))
+            self._set_meta(count, len(records), limit_name)
             outcome = Ok(records[:count])
-            if (
-                self.byte_budget is None
-                or (size := measure_envelope(outcome, self.call)) <= self.byte_budget
-            ):
+            excess = self._excess_bytes(outcome)
+            if excess <= 0:
                 return outcome
             limit_name = self.limit_name
-            count = self._reduce_count(records, count, size - self.byte_budget)
+            count = self._reduce_count(records, count, excess)
         return self._preview_first_record(records)
 
     def _estimate_count(self, records: list[Any]) -> int:
         """Return how many records fit if the rest of the document is not counted."""
-        assert self.byte_budget is not None
         encode_item, used = ItemPresenter(self.call, []).encode, 0
         for count, record in enumerate(records):
             used += len(encode_item(record)) + 1
@@ -114,31 +117,25 @@ class _Truncation:
 
     def _preview_first_record(self, records: list[Any]) -> Outcome:
         """Return no records, but a preview of the first one and the budget that it needs."""
-        self._set_meta(1, self.limit_name, len(records))
-        assert self.byte_budget is not None
+        self._set_meta(1, len(records), self.limit_name)
         required_budget = self._required_budget(Ok(records[:1]))
-        self._set_meta(0, self.limit_name, len(records), required_budget)
-        return self._build_empty_result(records[0])
-
-    def _required_budget(self, outcome: Outcome) -> int:
-        """Return the budget that an outcome needs, in the unit of the limit."""
-        size = measure_envelope(outcome, self.call) + BUDGET_MARGIN_BYTES
-        return -(-size // BYTES_PER_TOKEN) if self.limit_name == "max-tokens" else size
-
-    def _build_empty_result(self, record: object) -> Outcome:
-        """Return an empty list, with a preview of the record if it fits."""
+        self._set_meta(0, len(records), self.limit_name, required_budget, "The first record")
         meta, empty = self.call.meta, Ok([])
         assert meta is not None
-        assert self.byte_budget is not None
-        spare_bytes = self.byte_budget - measure_envelope(empty, self.call)
+        spare_bytes = -self._excess_bytes(empty)
         if spare_bytes > 60:
             preview = shorten_value(
-                self._present(record), spare_bytes - len(',"preview":'), self.call.warnings
+                self._present(records[0]), spare_bytes - len(',"preview":'), self.call.warnings
             )
             if preview is not None:
                 meta["truncated"]["preview"] = preview
         self._trim_meta(empty)
         return empty
+
+    def _required_budget(self, outcome: Outcome) -> int:
+        """Return the budget that an outcome needs, in the unit of the limit."""
+        size = measure_envelope(outcome, self.call) + BUDGET_MARGIN_BYTES
+        return to_limit_unit(size, self.limit_name)
 
     def _trim_meta(self, outcome: Outcome) -> None:
         """Remove entries of `meta`, the least important first, until the document fits."""
@@ -147,10 +144,10 @@ class _Truncation:
             lambda: meta.pop("output_schema", None),
             lambda: self.flow.set_meta(self.call, next=self.flow.next_steps),
             lambda: [step.pop("why", None) for step in self.flow.next_steps],
-            lambda: meta["truncated"].pop("full", None),
+            lambda: meta.get("truncated", {}).pop("full", None),
             lambda: meta.pop("page" if self.call.caller.owns_process else "next", None),
         ):
-            if self._fits(outcome):
+            if self._excess_bytes(outcome) <= 0:
                 return
             drop()
 
@@ -158,54 +155,55 @@ class _Truncation:
 
     def _truncate_text(self, text: str) -> Outcome:
         """Return the beginning of a text, up to the end of a line if one is near."""
-        assert self.byte_budget is not None
         full_budget = (
             None if self.flow.cursor_after is not None else self._required_budget(Ok(text))
         )
         low, high = 0, min(len(text), self.byte_budget)
         while low < high:
             middle = (low + high + 1) // 2
-            self._set_text_meta(middle, len(text), full_budget)
-            if self._fits(Ok(text[:middle])):
+            self._set_text_meta(middle, text, full_budget)
+            if self._excess_bytes(Ok(text[:middle])) <= 0:
                 low = middle
             else:
                 high = middle - 1
         shown_chars = text.rfind("\n", low // 2, low) + 1 or low
         shown_chars = find_cut(text, shown_chars, self.call)
         if shown_chars:
-            self._set_text_meta(shown_chars, len(text), full_budget)
+            self._set_text_meta(shown_chars, text, full_budget)
             return Ok(text[:shown_chars])
-        self._set_text_meta(1, len(text))
-        required_budget = self._required_budget(Ok(text[:1]))
+        self._set_text_meta(1, text)
+        first_budget = self._required_budget(Ok(text[:1]))
+        part = "The whole result" if full_budget is not None else "The first character"
         self.flow.cursor_after = None  # nothing is shown, so a cursor would skip text
-        self._set_text_meta(0, len(text), full_budget or required_budget)
+        self._set_text_meta(0, text, full_budget or first_budget, part)
         self._trim_meta(Ok(""))
         return Ok("")
 
     def _set_text_meta(
-        self, shown_count: int, length: int, required_budget: int | None = None
+        self,
+        shown_count: int,
+        text: str,
+        required_budget: int | None = None,
+        part: str = "The whole result",
     ) -> None:
-        self._set_meta(shown_count, self.limit_name, length, required_budget)
-        assert self.call.meta is not None
-        self.call.meta["truncated"]["unit"] = "characters"
+        self._set_meta(
+            shown_count, len(text), self.limit_name, required_budget, part, unit="characters"
+        )
 
     # -------------------------------------------------------------- objects
 
-    def _truncate_object(self) -> Outcome:
+    def _truncate_object(self, whole_value: object) -> Outcome:
         """Return a shortened value, and add a next step with the budget for the whole value."""
-        assert self.byte_budget is not None
         call = self.call
-        value = self._present(self.value)
+        value = self._present(whole_value)
         total = len(encode(value, call.warnings))
-        required_budget = self._required_budget(Ok(self.value))
+        required_budget = self._required_budget(Ok(whole_value))
         truncated = {"shown": total, "total": total, "unit": "bytes", "by": self.limit_name}
         if self.overflow_path is not None:
             truncated["full"] = self.overflow_path
         self.flow.set_meta(call, truncated=truncated)
-        self.flow.add_next_steps(
-            call, [larger_budget_step(self.call, self.limit_name, required_budget)]
-        )
-        spare_bytes = self.byte_budget - measure_envelope(Ok(None), call) - len(',"result":')
+        self.flow.add_next_steps(call, [larger_budget_step(call, self.limit_name, required_budget)])
+        spare_bytes = -self._excess_bytes(Ok(None)) - len(',"result":')
         shortened = shorten_value(value, spare_bytes, call.warnings)
         truncated["shown"] = 0 if shortened is None else len(encode(shortened, []))
         outcome = Ok(shortened)
@@ -219,20 +217,20 @@ class _Truncation:
     # -------------------------------------------------------------- meta
 
     def _set_meta(
-        self, shown_count: int, limit_name: str, length: int, required_budget: int | None = None
+        self,
+        shown_count: int,
+        length: int,
+        limit_name: str,
+        required_budget: int | None = None,
+        part: str = "The whole result",
+        unit: str | None = None,
     ) -> None:
-        set_truncated_meta(
-            self.call, self.flow, shown_count, limit_name, length, self.overflow_path
-        )
-        if required_budget is not None and self.call.meta is not None:
-            self.call.meta["truncated"]["needs"] = required_budget
-            self.flow.add_next_steps(
-                self.call,
-                [
-                    larger_budget_step(self.call, self.limit_name, required_budget),
-                    *self.flow.next_steps,
-                ],
-            )
+        """Set `meta.truncated`. `part` is the part of the result that needs `required_budget`."""
+        steps: list[JsonObject] = []
+        if required_budget is not None:
+            steps.append(larger_budget_step(self.call, self.limit_name, required_budget, part))
+        details = {"full": self.overflow_path, "needs": required_budget, "unit": unit}
+        set_truncated_meta(self.call, self.flow, shown_count, limit_name, length, steps, **details)
 
 
 def set_truncated_meta(
@@ -241,19 +239,18 @@ def set_truncated_meta(
     shown_count: int,
     limit_name: str,
     length: int | None,
-    overflow_path: str | None = None,
+    first_steps: Sequence[JsonObject] = (),
+    **details: object,
 ) -> None:
     """Set `meta.truncated`, `meta.page` and `meta.next` of a truncated result.
 
     `length` is the number of records or characters before the truncation, or None if unknown.
+    `first_steps` precede the next page in `meta.next`. `details` are more fields of
+    `meta.truncated`; those that are None are left out.
     """
     total = flow.total if flow.total is not None else length
-    truncated: JsonObject = {"shown": shown_count}
-    if total is not None:
-        truncated["total"] = total
-    truncated["by"] = limit_name
-    if overflow_path is not None:
-        truncated["full"] = overflow_path
+    fields = {"shown": shown_count, "total": total, "by": limit_name, **details}
+    truncated = {name: value for name, value in fields.items() if value is not None}
     flow.set_meta(call, truncated=truncated)
     # If no record is shown, the cursor skips the first one, which does not fit.
     cursor = flow.cursor_after(shown_count or 1) if flow.cursor_after is not None else None
@@ -264,14 +261,21 @@ def set_truncated_meta(
         if flow.total is not None:
             page["total"] = flow.total
     flow.set_meta(call, page=page)
-    steps = [] if cursor is None else [next_page_step(call, cursor)]
-    flow.add_next_steps(call, steps)
+    next_pages = [] if cursor is None else [next_page_step(call, cursor)]
+    flow.add_next_steps(call, [*first_steps, *next_pages])
 
 
-def larger_budget_step(call: Call, limit_name: str, required_budget: int) -> JsonObject:
-    """Return the next step that repeats the call with a sufficient budget."""
+def to_limit_unit(size: int, limit_name: str) -> int:
+    """Return a number of bytes as a value of `--max-bytes` or `--max-tokens`."""
+    return -(-size // BYTES_PER_TOKEN) if limit_name == "max-tokens" else size
+
+
+def larger_budget_step(
+    call: Call, limit_name: str, required_budget: int, part: str = "The whole result"
+) -> JsonObject:
+    """Return the next step that repeats the call with the budget that a part of it needs."""
     argv = build_retry_argv(call, **{limit_name.replace("-", "_"): required_budget})
-    return {"argv": argv, "why": f"The whole result needs --{limit_name} {required_budget}."}
+    return {"argv": argv, "why": f"{part} needs --{limit_name} {required_budget}."}
 
 
 def next_page_step(call: Call, cursor: str) -> JsonObject:

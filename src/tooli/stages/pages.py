@@ -7,9 +7,11 @@ import sys
 from tooli.core.call import Ok
 from tooli.pipeline.present import measure_envelope, measure_value
 from tooli.pipeline.truncate import (
+    NO_LIMIT,
     larger_budget_step,
     next_page_step,
     set_truncated_meta,
+    to_limit_unit,
     truncate_result,
 )
 from tooli.records.record_flow import RecordProcessor, as_records
@@ -90,34 +92,27 @@ def limit_size(call: Call) -> StageRun:
         if records is not None:
             outcome = Ok(processor.process_list(records))
         if processor.limit_name is not None:
-            set_truncated_meta(call, flow, processor.shown_count, processor.limit_name, None)
-            if not processor.shown_count:
-                flow.add_next_steps(
-                    call,
-                    [
-                        larger_budget_step(call, processor.limit_name, processor.bytes_used),
-                        *flow.next_steps,
-                    ],
-                )
+            shown_count, limit_name = processor.shown_count, processor.limit_name
+            steps: list[JsonObject] = []
+            if not shown_count:
+                budget = to_limit_unit(processor.bytes_used, limit_name)
+                steps.append(larger_budget_step(call, limit_name, budget, "The first record"))
+            set_truncated_meta(call, flow, shown_count, limit_name, None, steps)
         return outcome
     return _limit_document(call, flow, outcome)
 
 
 def _limit_document(call: Call, flow: RecordFlow, outcome: Ok) -> Outcome:
     max_items, byte_budget = flow.result_options.max_items, flow.result_options.byte_budget
-    value: Any = outcome.value
-    records = as_records(value) if max_items else None
-    is_count_ok = records is None or len(records) <= (max_items or 0)
-    if is_count_ok and byte_budget is None:
+    records = as_records(outcome.value) if max_items else None
+    has_too_many = records is not None and len(records) > (max_items or 0)
+    if not has_too_many and byte_budget is None:
         return outcome
-    size, value, is_clean = measure_value(value, call.warnings, call)
-    outcome = Ok(value)
-    if is_count_ok and (
-        byte_budget is None
-        or _document_size(outcome, call, size if is_clean else None) <= byte_budget[0]
-    ):
-        return outcome
-
+    size, value, is_clean = measure_value(outcome.value, call.warnings, call)
+    if not has_too_many and byte_budget is not None:
+        outcome = Ok(value)
+        if _document_size(outcome, call, size if is_clean else None) <= byte_budget[0]:
+            return outcome
     return truncate_result(call, flow, value)
 
 
@@ -144,11 +139,11 @@ class _StreamLimit(RecordProcessor):
         result_options = self._flow.result_options
         max_count, by_count = min(
             [
-                (result_options.max_items or 1 << 60, "max-items"),
-                (result_options.max_lines or 1 << 60, "max-lines"),
+                (result_options.max_items or NO_LIMIT, "max-items"),
+                (result_options.max_lines or NO_LIMIT, "max-lines"),
             ]
         )
-        byte_budget, by_size = result_options.byte_budget or (1 << 60, "max-bytes")
+        byte_budget, by_size = result_options.byte_budget or (NO_LIMIT, "max-bytes")
 
         def count(record: object) -> object:
             if self.shown_count >= max_count:
