@@ -5,11 +5,18 @@ from __future__ import annotations
 from typing import Annotated
 
 import pytest
+from pydantic import BaseModel
 from tests.stages.stage_calls import Files
 
 from tooli import ApprovalRequired, Argument, InputError
 from tooli.annotations import Destructive, Idempotent
 from tooli.core.call import Caller, Ok, Options
+
+
+class Target(BaseModel):
+    path: str
+    depth: int = 1
+    notes: str = ""
 
 
 class TestApproval:
@@ -72,6 +79,15 @@ class TestApproval:
         found = app.call("delete", path="-a b", more="y", force=True).error.suggestion
         assert found["argv"] == ["files", "delete", "--force", "--yes", "--", "-a b", "y"]
         assert found["example"] == "files delete --force --yes -- '-a b' y"
+
+    def test_suggested_command_has_the_fields_of_a_model(self) -> None:
+        app = Files().app
+
+        @app.command(annotations=Destructive, input_model=Target)
+        def delete(target: Target): ...
+
+        found = app.call("delete", path="-a b", depth=7).error.suggestion
+        assert found["argv"] == ["files", "delete", "--path=-a b", "--depth", "7", "--yes"]
 
     def test_command_with_its_own_yes_flag(self) -> None:
         app = Files().app

@@ -11,7 +11,7 @@ from tooli.policy.rules import find_verdict
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from tooli.core.call import Call, Stage, StageRun
     from tooli.pipeline import StageContext
@@ -96,7 +96,7 @@ def confirmation_required_error(call: Call) -> InputError:
     argv = [
         *(call.caller.prog or (tool.app,)),
         *tool.cli_path,
-        *build_argv(tool, call.arguments, yes_flag),
+        *build_argv(tool, _arguments_by_param(call), yes_flag),
     ]
     return InputError(
         f"{tool.name} may destroy data and needs a confirmation.",
@@ -107,3 +107,12 @@ def confirmation_required_error(call: Call) -> InputError:
             argv=argv,
         ),
     )
+
+
+def _arguments_by_param(call: Call) -> Mapping[str, object]:
+    """Return the bound arguments by parameter: for a model, the values of its fields."""
+    tool = call.tool
+    if tool.input_model is None:
+        return call.arguments
+    model = call.arguments[tool.input_model[0]]
+    return {param.name: getattr(model, param.name) for param in tool.public_params}
