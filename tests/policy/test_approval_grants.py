@@ -261,6 +261,19 @@ class TestRequest:
         assert request.arguments["paths"] == ["\\x1b]0;owned\\x07", "a\\u202eb\\n"]
         assert request.caller.isprintable()
 
+    def test_invisible_characters_are_escaped(self, desk: Desk) -> None:
+        """Some invisible characters count as printable, such as variation selectors."""
+        hidden = ["\u034f", "\u3164", "\ufe0f", "\U000e0100", "\u200d", "\U000e0041"]
+        desk.call("wipe", paths=[f"a{char}b" for char in hidden])
+        (request,) = ApprovalStore().list_pending("desk")
+        escapes = ["\\u034f", "\\u3164", "\\ufe0f", "\\U000e0100", "\\u200d", "\\U000e0041"]
+        assert request.arguments["paths"] == [f"a{text}b" for text in escapes]
+
+    def test_caller_without_a_name(self, desk: Desk) -> None:
+        desk.call("clear", Caller("http"))
+        (request,) = ApprovalStore().list_pending("desk")
+        assert request.caller == "an unnamed caller (http)"
+
     def test_name_that_claims_to_be_verified_is_quoted(self, desk: Desk) -> None:
         desk.call("clear", Caller("http", "ann (http, verified)"))
         desk.call("clear", Caller("http", "x", principal="ann"))

@@ -28,7 +28,7 @@ FACTS: dict[str, Any] = {
     "arguments": {"path": "a"},
     "plan": None,
     "effects": ["destructive"],
-    "caller": "somebody (cli)",
+    "caller": "an unnamed caller (cli)",
     "danger": None,
 }
 

@@ -100,7 +100,7 @@ def _record_decision(
     """Write the decision to the audit log, then apply it."""
     _write_audit_entry(request, state, app, ctx)
     if not store.decide(request, state):
-        raise ConflictError(f"{request.id} was decided by somebody else in the meantime.")
+        raise ConflictError(f"{request.id} was decided by another person in the meantime.")
     return {"id": request.id, "tool": request.tool, "state": state}
 
 

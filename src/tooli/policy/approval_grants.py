@@ -6,6 +6,8 @@ characters are omitted. Invisible characters are escaped.
 
 from __future__ import annotations
 
+import re
+
 from tooli.core.call_fingerprint import caller_arguments, fingerprint, to_stable_json
 from tooli.core.event_loop import is_in_event_loop
 from tooli.errors import ApprovalRequired, Suggestion, shell_quote
@@ -165,7 +167,9 @@ def _describe_caller(caller: Caller) -> str:
     """Return a description of a caller for humans. It says "verified" only with a valid token."""
     if caller.principal is not None:
         return f"{caller.principal} ({caller.surface}, verified)"
-    name = caller.name or "somebody"
+    name = caller.name
+    if not name:
+        return f"an unnamed caller ({caller.surface})"
     is_plain = name.isascii() and name.replace("-", "").replace("_", "").isalnum()
     return f"{name if is_plain else repr(name)} ({caller.surface})"
 
@@ -293,8 +297,19 @@ def escape_value(value: object) -> Any:
     return [escape_value(item) for item in value] if is_list(value) else value
 
 
+_PRINTABLE_INVISIBLE = re.compile(
+    "[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180d\u180f\u3164\ufe00-\ufe0f\uffa0\U000e0100-\U000e01ef]"
+)
+"""Invisible characters that `str.isprintable` accepts, such as variation selectors."""
+
+
 def escape_text(text: str) -> str:
     """Return a text in which control and invisible characters are escaped."""
-    if text.isprintable():
+    if text.isascii() and text.isprintable():
         return text
-    return "".join([c if c.isprintable() else c.encode("unicode_escape").decode() for c in text])
+    text = "".join([c if c.isprintable() else _escape(c) for c in text])
+    return _PRINTABLE_INVISIBLE.sub(lambda match: _escape(match[0]), text)
+
+
+def _escape(char: str) -> str:
+    return char.encode("unicode_escape").decode()
