@@ -10,7 +10,6 @@ started, runs the exit handlers that it registered, and ends.
 from __future__ import annotations
 
 import atexit
-import io
 import os
 import sys
 from _thread import allocate_lock
@@ -28,6 +27,7 @@ from tooli.execution.processes import (
 )
 from tooli.inputs.output import find_outputs
 from tooli.pipeline.drivers import close_stream, invoke, is_stream
+from tooli.pipeline.stdout_capture import TextSink
 
 TYPE_CHECKING = False
 
@@ -35,15 +35,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
     from typing import Any, NoReturn
 
-    from typing_extensions import Buffer
-
     from tooli.core.call import Call, Runner
     from tooli.core.peer import Question
     from tooli.execution.processes import SignalHandler
-
-    StringList, MetaDict = list[str], dict[str, object]
-else:
-    StringList, MetaDict = list, dict
 
 
 class StopRequested(KeyboardInterrupt):
@@ -175,16 +169,14 @@ class Worker:
     def _send_items(self, items: Iterator[Any]) -> None:
         """Send each item when the caller requests it."""
         self.send("stream")
-        is_wanted = self._wants_next()
         try:
-            while is_wanted:
+            while self._wants_next():
                 try:
                     item = next(items)
                 except StopIteration:
                     break
                 self._send_packed("item", item)
                 del item
-                is_wanted = self._wants_next()
         finally:
             close_stream(items)
         self.send("done")
@@ -281,7 +273,7 @@ def _inspect_socket(descriptor: int) -> tuple[bool, object]:
 # ------------------------------------------------------------------ messages to the caller
 
 
-class ForwardedWarnings(StringList):
+class ForwardedWarnings(list[str]):
     """List of warnings that also sends each new warning to the caller."""
 
     def __init__(self, initial: list[str], send: Callable[[str, object], None]) -> None:
@@ -299,7 +291,7 @@ class ForwardedWarnings(StringList):
             self.append(text)
 
 
-class ForwardedMeta(MetaDict):
+class ForwardedMeta(dict[str, object]):
     """Metadata of the call that also sends each change to the caller."""
 
     def __init__(self, initial: Mapping[str, object], worker: Worker) -> None:
@@ -350,44 +342,16 @@ class RemotePeer(Peer):
         self._worker.send("disconnect")
 
 
-class ForwardedStream(io.TextIOBase):
+class ForwardedStream(TextSink):
     """Replaces sys.stdout or sys.stderr and sends text to the caller.
 
     It is used if the caller has replaced the stream by an object that is not a file.
     """
 
-    encoding = "utf-8"
-    errors = "backslashreplace"
-
     def __init__(self, name: str, send: Callable[[str, object], None]) -> None:
         self._name = name
         self._send = send
 
-    def writable(self) -> bool:
-        """Return True."""
-        return True
-
-    def write(self, s: str, /) -> int:
+    def emit(self, text: str) -> None:
         """Send a text to the caller, which writes it to its own stream."""
-        if not isinstance(s, str):  # pyright: ignore[reportUnnecessaryIsInstance]
-            raise TypeError(f"write() takes str, not {type(s).__name__}")
-        self._send("text", (self._name, s))
-        return len(s)
-
-    @property
-    def buffer(self) -> _ForwardedBytes:
-        """A binary stream that decodes UTF-8 and sends the text to the caller."""
-        return _ForwardedBytes(self)
-
-
-class _ForwardedBytes(io.RawIOBase):
-    def __init__(self, stream: ForwardedStream) -> None:
-        self._stream = stream
-
-    def writable(self) -> bool:
-        return True
-
-    def write(self, b: Buffer, /) -> int:
-        data = bytes(b)
-        self._stream.write(data.decode("utf-8", "replace"))
-        return len(data)
+        self._send("text", (self._name, text))

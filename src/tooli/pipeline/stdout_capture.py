@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
     from typing import Any, TextIO
 
+    from typing_extensions import Buffer
+
     from tooli.core.call import Call, Outcome
 
 _active_capture: ContextVar[StdoutCapture | None] = ContextVar("tooli_printed", default=None)
@@ -55,21 +57,25 @@ class StdoutCapture:
         _active_capture.reset(self._token)
 
 
-class StdoutRouter(io.TextIOBase):
-    """The `sys.stdout` of a server."""
+class TextSink(io.TextIOBase):
+    """Base class of streams that replace sys.stdout or sys.stderr and pass text to emit()."""
 
     encoding = "utf-8"
     errors = "backslashreplace"
 
+    def emit(self, text: str) -> None:
+        """Handle written text."""
+        raise NotImplementedError
+
+    def writable(self) -> bool:
+        """Return True."""
+        return True
+
     def write(self, s: str, /) -> int:
-        """Add text to the active capture, or write it to stderr if there is none."""
+        """Pass text to emit()."""
         if not isinstance(s, str):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise TypeError(f"write() takes str, not {type(s).__name__}")  # click tests with b""
-        capture = _active_capture.get()
-        if capture is not None:
-            capture.write(s)
-        elif sys.stderr is not None:
-            sys.stderr.write(s)
+        self.emit(s)
         return len(s)
 
     def flush(self) -> None:
@@ -80,21 +86,34 @@ class StdoutRouter(io.TextIOBase):
         return False
 
     @property
-    def buffer(self) -> _ByteStream:
-        """The stream for bytes."""
-        return _ByteStream(self)
+    def buffer(self) -> _ByteSink:
+        """A binary stream that decodes UTF-8 and writes the text to this stream."""
+        return _ByteSink(self)
 
 
-class _ByteStream(io.RawIOBase):
-    def __init__(self, router: StdoutRouter) -> None:
-        self._router = router
+class _ByteSink(io.RawIOBase):
+    def __init__(self, text_sink: TextSink) -> None:
+        self._text_sink = text_sink
 
     def writable(self) -> bool:
         return True
 
-    def write(self, b: bytes, /) -> int:  # type: ignore[override]
-        self._router.write(bytes(b).decode("utf-8", "replace"))
-        return len(b)
+    def write(self, b: Buffer, /) -> int:
+        data = bytes(b)
+        self._text_sink.write(data.decode("utf-8", "replace"))
+        return len(data)
+
+
+class StdoutRouter(TextSink):
+    """The `sys.stdout` of a server."""
+
+    def emit(self, text: str) -> None:
+        """Add text to the active capture, or write it to stderr if there is none."""
+        capture = _active_capture.get()
+        if capture is not None:
+            capture.write(text)
+        elif sys.stderr is not None:
+            sys.stderr.write(text)
 
 
 def route_stdout() -> Callable[[], None]:
