@@ -9,29 +9,17 @@ import re
 import struct
 import sys
 from collections import namedtuple
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.execution.forked import run_in_child
 
 from tooli.core.declared_capabilities import AllowedAccess
 from tooli.execution.sandbox import syscalls
 from tooli.execution.sandbox.syscalls import ArgumentCheck, SandboxUnavailable, SeccompRules
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="needs Linux")
-
-
-def run_in_child(work: Callable[[], None]) -> int:
-    """Run a function in a forked process; return 0, or 1 if it raised."""
-    pid = os.fork()
-    if pid == 0:
-        try:
-            work()
-        except BaseException:
-            os._exit(1)
-        os._exit(0)
-    return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
 
 
 def test_other_systems_and_processors(monkeypatch: pytest.MonkeyPatch) -> None:
