@@ -24,13 +24,14 @@ if TYPE_CHECKING:
 
     from evasions import Attempt, Workspace
 
-    Enforcement = Callable[[Attempt, Workspace], dict[str, Any]]
+    # Gets the attempt, its files, and the descriptor that reports the result.
+    Enforcement = Callable[[Attempt, Workspace, int], dict[str, Any]]
 
 ATTEMPT_TIMEOUT = 60
 """Seconds after which an attempt counts as hung and is killed."""
 
 
-def free(attempt: Attempt, workspace: Workspace) -> dict[str, Any]:
+def free(attempt: Attempt, workspace: Workspace, report: int) -> dict[str, Any]:
     """Run the attempt without enforcement. An attempt that fails here is not a valid test."""
     return {"evidence": attempt.run(workspace)}
 
@@ -38,7 +39,7 @@ def free(attempt: Attempt, workspace: Workspace) -> dict[str, Any]:
 def by_policy(policy: str, **more: Any) -> Enforcement:
     """Return a level that runs the attempt in a command that declares only the inner folder."""
 
-    def enforce(attempt: Attempt, workspace: Workspace) -> dict[str, Any]:
+    def enforce(attempt: Attempt, workspace: Workspace, report: int) -> dict[str, Any]:
         from tooli import Tooli
         from tooli.core.call import Call, Caller, Options
         from tooli.pipeline.drivers import run
@@ -106,7 +107,7 @@ def _run_in_child(
     for fd in (0, 1, 2):
         os.dup2(null, fd)
     try:
-        found = enforce(attempt, workspace)
+        found = enforce(attempt, workspace, report)
     except BaseException as failure:
         found = {"evidence": None, "failure": f"{type(failure).__name__}: {failure}"}
     found["evidence"] = str(found["evidence"]) if found.get("evidence") else None
@@ -145,8 +146,13 @@ def try_all(level: str, names: list[str] | None = None) -> dict[str, dict[str, A
     return {attempt.name: try_one(attempt, enforce) for attempt in chosen}
 
 
-if __name__ == "__main__":
-    if evasions.VARIABLE not in os.environ:  # from the start, as a process inherits it
+def restart_with_token() -> None:
+    """Start this program again with the token in its initial environment, if it is not there."""
+    if os.environ.get(evasions.VARIABLE) != evasions.TOKEN:
         os.environ[evasions.VARIABLE] = evasions.TOKEN
         os.execv(sys.executable, [sys.executable, *sys.argv])
+
+
+if __name__ == "__main__":
+    restart_with_token()
     json.dump(try_all(sys.argv[1], sys.argv[2:]), sys.stdout)
