@@ -54,12 +54,9 @@ if TYPE_CHECKING:
         call: bytes  # arguments, caller, options, policy and approval
         context_parameters: list[str]
         meta: JsonObject | None
-        client_methods: list[str] | None  # the requests that the client supports; None: no client
+        peer: Peer | None
         forwarded_streams: list[str]  # "stdout" and "stderr", if the caller has replaced them
-        kept_fds: tuple[int, ...]
-        temp_dir: str
-        access: AllowedAccess
-        uses_seccomp: bool
+        runner: InnerSandboxRunner
 
 
 BWRAP_DIRS = (
@@ -200,7 +197,8 @@ class BubblewrapRunner(Runner):
             raise SandboxUnavailable(
                 f"the arguments cannot be passed to bubblewrap: {failure}"
             ) from None
-        peer, questions = call.peer, (Elicit, Sample, Roots)
+        runner = InnerSandboxRunner(self.access, self.temp_dir, self.uses_seccomp)
+        runner.kept_fds = self.kept_fds
         payload: Payload = {
             "sys_path": [os.path.abspath(entry) for entry in sys.path],
             "app": self.location,
@@ -208,18 +206,13 @@ class BubblewrapRunner(Runner):
             "call": call_data,
             "context_parameters": context_names,
             "meta": None if call.meta is None else dict(call.meta),
-            "client_methods": (
-                None if peer is None else [q.method for q in questions if peer.supports(q.method)]
-            ),
+            "peer": None if call.peer is None else _PassedPeer(call.peer),
             "forwarded_streams": [
                 name
                 for name in ("stdout", "stderr")
                 if isinstance(getattr(sys, name), ForwardedStream)
             ],
-            "kept_fds": self.kept_fds,
-            "temp_dir": self.temp_dir,
-            "access": self.access,
-            "uses_seccomp": self.uses_seccomp,
+            "runner": runner,
         }
         payload_fd = os.memfd_create("tooli")
         os.write(payload_fd, dumps(payload))
@@ -281,13 +274,7 @@ def _interpreter_paths(location: AppEntryPoint) -> Iterable[str]:
         if not os.path.islink(path):
             break
         path = os.path.normpath(os.path.join(os.path.dirname(path), os.readlink(path)))
-    lib_dir = os.path.join(sys.base_prefix, "lib")
-    try:
-        for name in os.listdir(lib_dir):
-            if name.startswith("libpython"):
-                yield os.path.join(lib_dir, name)
-    except OSError:
-        pass
+    yield from runtime_paths.find_libpython()
     if location.file is not None:
         yield location.file
 
@@ -321,8 +308,9 @@ class InnerSandboxRunner(Runner):
 class _PassedPeer(Peer):
     """The client of the call, of which only the supported requests are known here."""
 
-    def __init__(self, methods: Iterable[str]) -> None:
-        self._methods = methods
+    def __init__(self, peer: Peer) -> None:
+        methods = [question.method for question in (Elicit, Sample, Roots)]
+        self._methods = [method for method in methods if peer.supports(method)]
 
     def supports(self, method: str) -> bool:
         return method in self._methods
@@ -333,8 +321,8 @@ def main() -> None:
     with os.fdopen(int(sys.argv[1]), "rb") as file:
         payload: Payload = loads(file.read())
     sys.path[:] = payload["sys_path"]
-    data_fd, answer_fd, cancel_fd = payload["kept_fds"]
-    runner = InnerSandboxRunner(payload["access"], payload["temp_dir"], payload["uses_seccomp"])
+    runner = payload["runner"]
+    data_fd, answer_fd, cancel_fd = runner.kept_fds
     try:
         worker = Worker(_build_call(payload), runner, data_fd, answer_fd, cancel_fd)
         for name in payload["forwarded_streams"]:
@@ -357,7 +345,6 @@ def _build_call(payload: Payload) -> Call:
     except Exception as failure:
         reason = f"the arguments cannot be unpacked in bubblewrap: {failure}"
         raise isolation_error(tool.name, (reason,)) from None
-    methods = payload["client_methods"]
     call = Call(
         tool,
         arguments,
@@ -367,7 +354,7 @@ def _build_call(payload: Payload) -> Call:
         policy,
         approved,
         meta=payload["meta"],
-        peer=None if methods is None else _PassedPeer(methods),
+        peer=payload["peer"],
     )
     for name in payload["context_parameters"]:
         arguments[name] = Context(call)

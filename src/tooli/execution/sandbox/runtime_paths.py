@@ -35,8 +35,6 @@ PROGRAM_DIRS = (
     *("/bin", "/sbin", "/usr/bin", "/usr/sbin", "/usr/local/bin", "/usr/local/sbin"),
     *("/usr/libexec", "/usr/share", "/etc/alternatives"),
 )
-_PYTHON_LIB_DIR = os.path.dirname(os.path.realpath(os.path.dirname(os.__file__)))
-"""The folder of libpython, which a new Python process needs."""
 _INSTALL_DIR_NAMES = ("site-packages", "dist-packages", "lib-dynload")
 _EXECUTABLE_MAGIC = (b"\x7fELF", b"#!")  # first bytes of programs and scripts
 _WINDOWS_SUFFIXES = (".dll", ".exe")  # WSL has thousands of them in PATH
@@ -61,16 +59,24 @@ def find_programs() -> Iterator[str]:
     base = os.path.join(sys.base_prefix, "bin")
     system_dirs = dict.fromkeys((*PROGRAM_DIRS, *LIBRARY_DIRS, base))
     yield from system_dirs
-    yield from [
-        entry.path
-        for entry in _scan_directory(_PYTHON_LIB_DIR)
-        if entry.name.startswith("libpython")
-    ]
+    yield from find_libpython()
     known_dirs = tuple([os.path.realpath(entry) for entry in system_dirs])
     path_entries = os.environ.get("PATH", "").split(os.pathsep)
     for folder in dict.fromkeys((os.path.join(sys.prefix, "bin"), *filter(None, path_entries))):
         if not is_under_any(os.path.realpath(folder), known_dirs):
             yield from [entry.path for entry in _scan_directory(folder) if _is_program(entry)]
+
+
+def find_libpython() -> list[str]:
+    """Return the files of libpython, which a new Python process needs."""
+    library = os.path.realpath(os.path.dirname(os.__file__))
+    folders = dict.fromkeys((os.path.dirname(library), os.path.join(sys.base_prefix, "lib")))
+    return [
+        entry.path
+        for folder in folders
+        for entry in _scan_directory(folder)
+        if entry.name.startswith("libpython")
+    ]
 
 
 def _is_program(entry: os.DirEntry[str]) -> bool:

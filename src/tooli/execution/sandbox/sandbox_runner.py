@@ -78,18 +78,18 @@ class SandboxSupport(Record):
 
 def detect_sandbox_support() -> SandboxSupport:
     """Return the sandbox features of this machine."""
-    missing: list[str] = []
     try:
         detect_architecture()
     except SandboxUnavailable as reason:
         return SandboxSupport(missing=(str(reason),))
-    abi, has_seccomp = 0, True
+    abi = 0
+    missing: list[str] = []
     try:
         abi = landlock.detect_abi()
     except SandboxUnavailable as reason:
         missing.append(str(reason))
-    if not is_seccomp_available():
-        has_seccomp = False
+    has_seccomp = is_seccomp_available()
+    if not has_seccomp:
         missing.append("seccomp filters are missing or blocked")
     if not hasattr(os, "fork"):
         missing.append("this system cannot fork processes")
