@@ -107,12 +107,11 @@ class ChildCall:
             from tooli.execution.safe_codec import UntrustedMessages as messages_class  # noqa: N813
         self._messages = messages_class(call, self._codec, self._write)
         self._pending_frames: list[tuple[str, Any]] = []  # received but not requested yet
-        self._pipe_ends: list[int] = []  # the descriptors of this process
+        self._pipe_ends: tuple[int, ...] = ()  # the descriptors of this process
         self._end_lock = allocate_lock()  # held while the end of the call is decided
         self._interrupt_count = 0
         self._is_running = self._is_cancelled = False
         self._has_sent_cancel = False  # the worker knows that the client has cancelled the call
-        self._is_data_closed = False  # the worker has closed its end
         self._report_deadline: float | None = None  # after this the supervisor's report is overdue
 
     # -------------------------------------------------------------- start
@@ -157,18 +156,13 @@ class ChildCall:
     def _fork_supervisor(self, interrupt_handler: SignalHandler, deadline: float | None) -> int:
         """Open the pipes and fork the supervisor; return the descriptor to read frames from."""
         try:
-            pipes = open_pipes()
+            self._pipe_ends, child_ends = open_pipes()
         except OSError as failure:
             raise _fork_failed_error(failure) from None
-        data_out, answer_in, cancel_in, report_out, control_in = (
-            *(pipes[1], pipes[2], pipes[4], pipes[7], pipes[8]),
-        )
         data_in, self._answer_fd, self._cancel_fd, self._report_fd, self._control_fd = (
-            *(pipes[0], pipes[3], pipes[5], pipes[6], pipes[9]),
+            self._pipe_ends
         )
-        self._pipe_ends = [
-            *(data_in, self._answer_fd, self._cancel_fd, self._report_fd, self._control_fd)
-        ]
+        data_out, answer_in, cancel_in, report_out, control_in = child_ends
         caller_pid = os.getpid()
         signal_mask = signals.pthread_sigmask(signals.SIG_BLOCK, (1, 2, 3, 15))
         try:
@@ -193,8 +187,8 @@ class ChildCall:
             raise _fork_failed_error(failure) from None
         finally:
             signals.pthread_sigmask(signals.SIG_SETMASK, signal_mask)
-            for other_end in (data_out, answer_in, cancel_in, report_out, control_in):
-                os.close(other_end)
+            for child_end in child_ends:
+                os.close(child_end)
         return data_in
 
     # -------------------------------------------------------------- wait
@@ -273,11 +267,9 @@ class ChildCall:
     def _receive(self, timeout: float | None = None) -> None:
         """Wait for frames or for the report of the supervisor, and handle them."""
         peer, report_deadline = self.call.peer, self._report_deadline
-        timeouts = [
-            s
-            for s in (timeout, CANCEL_POLL_INTERVAL if peer is not None else None)
-            if s is not None
-        ]
+        timeouts = [] if timeout is None else [timeout]
+        if peer is not None:
+            timeouts.append(CANCEL_POLL_INTERVAL)
         if report_deadline is not None:
             timeouts.append(max(0.0, report_deadline - monotonic()))
         events = self._poller.poll(min(timeouts) * 1000 if timeouts else None)
@@ -288,12 +280,12 @@ class ChildCall:
             self.report = self._read_report()
         elif report_deadline is not None and monotonic() >= report_deadline:
             self._await_final_report()
+        was_closed = self._receiver.is_closed
         for kind, payload in self._receiver.read_frames():
             if not self._messages.handle(kind, payload):
                 self._queue_frame(kind, payload)
-        # Every poll() would return at once for a closed pipe.
-        if self._receiver.is_closed and not self._is_data_closed:
-            self._is_data_closed = True
+        if self._receiver.is_closed and not was_closed:
+            # Every poll() would return at once for a closed pipe.
             self._poller.unregister(self._receiver.fd)
 
     def _queue_frame(self, kind: str, payload: Any) -> None:
@@ -361,7 +353,7 @@ class ChildCall:
         open_pipe_ends.difference_update(self._pipe_ends)
         for fd in self._pipe_ends:
             os.close(fd)
-        self._pipe_ends = []
+        self._pipe_ends = ()
         try:
             os.waitpid(self.supervisor_pid, 0)
         except OSError:  # other code of the app has reaped it

@@ -245,10 +245,11 @@ def fork() -> int:
         return os.fork()
 
 
-def open_pipes() -> list[int]:
-    """Open five pipes and return their ends, each read end before its write end.
+def open_pipes() -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """Open five pipes and return the ends of the caller, and those of the child processes.
 
-    All descriptors are 3 or higher, so none is taken for a standard stream.
+    Both are in the order data, answer, cancel, report, control. All descriptors are 3 or higher, so
+    none is taken for a standard stream.
     """
     ends: list[int] = []
     try:
@@ -264,7 +265,10 @@ def open_pipes() -> list[int]:
         for opened in ends:
             os.close(opened)
         raise
-    return ends
+    data, answer, cancel, report, control = zip(ends[::2], ends[1::2], strict=True)
+    caller_ends = (data[0], answer[1], cancel[1], report[0], control[1])
+    child_ends = (data[1], answer[0], cancel[0], report[1], control[0])
+    return caller_ends, child_ends
 
 
 def reset_after_fork(pipe_ends: Sequence[int]) -> None:
