@@ -80,12 +80,12 @@ def method_of_a_class(place: str) -> list[bytes]:
 def source_of_a_record(place: str) -> list[bytes]:
     """Make a Record compile an __init__ from fields that are code."""
     code = f"a=__import__('os').mkdir({place!r})"
-    path, step = named("pathlib", "PosixPath"), named("tooli.core.result_types", "Step")
+    path, step = named("pathlib", "PosixPath"), named("tooli.core.result_types", "NextStep")
     fields = {
         code: path,
         "__match_args__": short(code) + b"\x85",
         "_defaults": b"}",
-        "_made": b"Kc",
+        "_instance_count": b"Kc",
     }
     setting = set_on(path, __set__=named("builtins", "complex")) + set_on(step, **fields)
     return pickled("value", b"\x80\x04" + setting + step + b")R.")
@@ -168,6 +168,7 @@ FORGERIES.update(
         ),
         "violations_are_a_number": data("meta", {"violations": 7}),
         "violations_of_numbers": data("meta", {"violations": [1, 2]}),
+        "record_of_numbers": data("meta", {"recorded": [1, 2]}),
         "invalid_meta": data("meta", 5),
         "invalid_text": plain("text", ["stdout", 5]),
         "too_many_items": plain("item", *range(100)),
@@ -182,6 +183,7 @@ FALSE_MESSAGES: dict[str, Callable[[str], list[bytes]]] = {
     "another_tool": data("meta", {"tool": "somebody.else", "caller_id": "somebody"}),
     "another_level": data("meta", {"enforcement": "none"}),
     "forged_violations": data("meta", {"violations": [["fs:read", "/x", "E2003"]]}),
+    "forged_record": data("meta", {"recorded": [["fs:read", "/x", "E2003"]]}),
     "warning_is_a_number": plain("warning", 5),
     "too_many_warnings": plain("warning", *["again"] * 2000),
     "long_warning": plain("warning", "x" * 1_000_000),
@@ -237,11 +239,11 @@ def try_all() -> dict[str, dict[str, Any]]:
             app.call("forge", secret=SECRET, dry_run=True)
             before = snapshot()
             outcome = app.call("forge", secret=SECRET).to_dict()
-            after = [{**one, "_made": 0} for one in snapshot()]
+            after = snapshot()
             found[name] = {
                 "outcome": outcome,
                 "touched": os.path.exists(place),
-                "changed": after != [{**one, "_made": 0} for one in before],
+                "changed": after != before,
             }
     return found
 

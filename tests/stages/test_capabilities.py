@@ -13,7 +13,7 @@ from tooli import AuthError, ToolError
 from tooli.core.call import Call, Failed, Ok
 from tooli.execution.monitor.audit_hook import Violation
 from tooli.execution.monitor.monitored_runner import (
-    RECORDED_PREFIX,
+    RECORDED_KEY,
     VIOLATIONS_KEY,
     MonitoredRunner,
     RecordingRunner,
@@ -121,10 +121,21 @@ def test_error_of_the_monitor_is_kept(tmp_path: Path) -> None:
 
 def test_actions_are_recorded(tmp_path: Path, logged: list[Any]) -> None:
     file = tmp_path / "record.jsonl"
-    recorded = Violation(f"{RECORDED_PREFIX}net", "example.org:443", "")
     call = make_call()
-    passed, outcome = run_stage(call, recorded, outcome=Ok(1), record_capabilities=str(file))
+    assert call.meta is not None
+    call.meta[RECORDED_KEY] = [["net", "example.org:443", "E2003"]]
+    passed, outcome = run_stage(call, outcome=Ok(1), record_capabilities=str(file))
     assert isinstance(passed.runner, RecordingRunner)
     assert outcome == Ok(1)
     assert json.loads(file.read_text())["uses"] == [["net", "example.org:443"]]
     assert logged == []
+    assert RECORDED_KEY not in call.meta
+
+
+def test_forged_record_is_removed_from_the_metadata(tmp_path: Path) -> None:
+    """A sandboxed process can send recorded actions of a call that is only monitored."""
+    call = make_call()
+    assert call.meta is not None
+    call.meta[RECORDED_KEY] = [["net", "example.org:443", "E2003"]]
+    run_stage(call, outcome=Ok(1), allow_paths=((str(tmp_path),),))
+    assert call.meta == {"enforcement": "audit"}

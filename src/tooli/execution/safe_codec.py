@@ -37,7 +37,11 @@ from tooli.execution.ipc import (
     pack_error_fields,
     prepare_exception,
 )
-from tooli.execution.monitor.monitored_runner import VIOLATIONS_KEY, MonitoredRunner
+from tooli.execution.monitor.monitored_runner import (
+    RECORDED_KEY,
+    VIOLATIONS_KEY,
+    MonitoredRunner,
+)
 from tooli.pipeline.failure import requested_exit_code
 from tooli.text.jsonable import MAX_JSON_DEPTH, to_jsonable
 
@@ -50,7 +54,7 @@ if TYPE_CHECKING:
 
     from tooli.core.call import Call, Runner
     from tooli.core.protocols import JsonObject
-    from tooli.core.result_types import Image, Message, Next, NextStep, Page
+    from tooli.core.result_types import Next, NextStep, Page
     from tooli.execution.ipc import PackedError
 
     BytesType = TypeVar("BytesType", bytes, bytearray)
@@ -73,7 +77,8 @@ class ValueKind(Record):
     module: str
     name: str
     to_parts: Callable[[Any], Iterable[object]]
-    part_types: tuple[tuple[type, ...] | None, ...]  # the types of the parts; None: any data
+    # The types or kinds that are accepted for each part; None: any data.
+    part_types: tuple[tuple[type | str, ...] | None, ...]
     # Called with the class and the parts; None: the class is called with the parts.
     from_parts: Callable[..., object] | None = None
 
@@ -107,14 +112,11 @@ def _datetime_parts(value: datetime) -> Iterable[object]:
 
 
 def _make_timezone(cls: type[timezone], offset: timedelta, name: str | None) -> timezone:
-    _require_type(offset, "datetime", "timedelta")
     return cls(offset) if name is None else cls(offset, name)
 
 
 def _make_datetime(cls: Callable[..., object], *parts: object) -> object:
     *clock, tzinfo, fold = parts
-    if tzinfo is not None:
-        _require_type(tzinfo, "datetime", "timezone")
     return cls(*clock, tzinfo, fold=fold)
 
 
@@ -139,25 +141,15 @@ def _make_step(
 def _make_next(cls: type[Next[Any]], result: object, steps: list[NextStep]) -> Next[Any]:
     made = cls(result)
     for step in steps:
-        _require_type(step, _RESULT_MODULE, "NextStep")
+        if _find_kind(type(step)) != "step":
+            raise ValueError(f"unexpected {type(step).__name__}")
         made.then(step.command, step.arguments, why=step.why)
     return made
 
 
-def _make_message(cls: type[Message], content: str | Image, role: str) -> Message:
-    if type(content) is not str:
-        _require_type(content, _RESULT_MODULE, "Image", "Audio", "Embedded", "Link")
-    return cls(content, role)
-
-
-def _require_type(value: object, module: str, *names: str) -> None:
-    """Raise ValueError if a part is not of one of these classes."""
-    if all([type(value) is not getattr(import_module(module), name) for name in names]):
-        raise ValueError(f"unexpected {type(value).__name__}")
-
-
 _RESULT_MODULE, _PEER_MODULE = "tooli.core.result_types", "tooli.core.peer"
-_TIME_PART_TYPES = (*[_INT] * 4, None, _INT)
+_TIME_PART_TYPES = (*[_INT] * 4, ("timezone", type(None)), _INT)
+_CONTENT = (str, "image", "audio", "embedded", "link")
 VALUE_KINDS: dict[str, ValueKind] = {
     "tuple": ValueKind("builtins", "tuple", _list_parts, (_LIST,)),
     "set": ValueKind("builtins", "set", _list_parts, (_LIST,)),
@@ -177,7 +169,7 @@ VALUE_KINDS: dict[str, ValueKind] = {
         "datetime", "timedelta", lambda v: (v.days, v.seconds, v.microseconds), (_INT,) * 3
     ),
     "timezone": ValueKind(
-        "datetime", "timezone", _timezone_parts, (None, _OPTIONAL_STR), _make_timezone
+        "datetime", "timezone", _timezone_parts, (("timedelta",), _OPTIONAL_STR), _make_timezone
     ),
     "decimal": ValueKind("decimal", "Decimal", lambda v: (str(v),), (_STR,)),
     "uuid": ValueKind("uuid", "UUID", lambda v: (v.hex,), (_STR,)),
@@ -206,7 +198,7 @@ VALUE_KINDS: dict[str, ValueKind] = {
     "link": ValueKind(
         _RESULT_MODULE, "Link", _record_parts, (_STR, _STR, _OPTIONAL_STR, _OPTIONAL_STR)
     ),
-    "message": ValueKind(_RESULT_MODULE, "Message", _record_parts, (None, _STR), _make_message),
+    "message": ValueKind(_RESULT_MODULE, "Message", _record_parts, (_CONTENT, _STR)),
     "elicit": ValueKind(_PEER_MODULE, "Elicit", _record_parts, (_STR, (dict,))),
     "sample": ValueKind(
         _PEER_MODULE, "Sample", _record_parts, ((list, tuple), _INT, _OPTIONAL_STR)
@@ -307,8 +299,9 @@ def _from_tagged(obj: JsonObject) -> Any:
     if len(obj) != 1 or len(parts) != len(kind.part_types):
         raise ValueError(f"not a valid {name}")
     for part, types in zip(parts, kind.part_types, strict=True):
-        if types is not None and type(part) not in types:
-            raise ValueError(f"a {name} has no part of type {type(part).__name__}")
+        part_type: type = part.__class__
+        if types is not None and part_type not in types and _find_kind(part_type) not in types:
+            raise ValueError(f"a {name} has no part of type {part_type.__name__}")
     cls = getattr(import_module(kind.module), kind.name)
     return cls(*parts) if kind.from_parts is None else kind.from_parts(cls, *parts)
 
@@ -451,14 +444,16 @@ class UntrustedMessages(ChildMessages):
         return str(text)[:MAX_TEXT_CHARS]
 
     def validate_meta(self, packed: bytes) -> JsonObject:
-        """Return the metadata that an untrusted process may set: enforcement and violations."""
+        """Return the metadata that an untrusted process may set: enforcement and its actions."""
         meta, accepted = self.codec.unpack(packed), dict[str, object]()
         if "enforcement" in meta and not self._has_enforcement:
             self._has_enforcement = True
             accepted["enforcement"] = _truncate_text(meta["enforcement"])
-        if VIOLATIONS_KEY in meta and _is_monitored(self.call.runner):
-            rows = meta[VIOLATIONS_KEY][:MAX_ENTRIES]
-            accepted[VIOLATIONS_KEY] = [_validate_violation(*row) for row in rows]
+        keys = (VIOLATIONS_KEY, RECORDED_KEY) if _is_monitored(self.call.runner) else ()
+        for key in keys:
+            if key in meta:
+                rows = meta[key][:MAX_ENTRIES]
+                accepted[key] = [_validate_violation(*row) for row in rows]
         return accepted
 
     def validate_text(self, message: tuple[str, str]) -> tuple[str, str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from tooli.core.call import Failed
 from tooli.execution.monitor.audit_hook import Monitor, Violation
 from tooli.execution.monitor.monitored_runner import (
-    RECORDED_PREFIX,
+    RECORDED_KEY,
     VIOLATIONS_KEY,
     MonitoredRunner,
     RecordingRunner,
@@ -51,15 +51,12 @@ def enforce_capabilities(context: StageContext) -> Stage:
         while isinstance(runner, MonitoredRunner):
             runner.monitor.on_violation = None  # threads that still run do not report to this call
             runner = runner.inner
-        violations = [Violation(*row) for row in (call.meta or {}).pop(VIOLATIONS_KEY, ())]
+        meta = call.meta or {}
+        recorded = meta.pop(RECORDED_KEY, None)
         if record_path is not None:
-            append_record(call, violations, record_path)
-        undeclared = [
-            violation
-            for violation in violations
-            if not violation.capability.startswith(RECORDED_PREFIX)
-        ]
-        return _apply_violations(call, undeclared, outcome)
+            append_record(call, recorded, record_path)
+        violations = [Violation(*row) for row in meta.pop(VIOLATIONS_KEY, ())]
+        return _apply_violations(call, violations, outcome)
 
     return enforce
 

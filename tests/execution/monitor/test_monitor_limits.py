@@ -184,7 +184,7 @@ def test_paths_in_a_deleted_directory(tmp_path: Path, monkeypatch: pytest.Monkey
 
 def test_violations_need_metadata() -> None:
     call = make_call(lambda: 1).replace(meta=None)
-    monitored_runner.store_violations(call, [monitored_runner._RECORDING_STARTED])
+    monitored_runner.store_violations(call, ())
     assert call.meta is None
 
 
@@ -201,5 +201,5 @@ def test_many_recorded_actions_are_stored_at_the_end(tmp_path: Path) -> None:
     call = make_call(work)
     RecordingRunner(None, False).run(call)
     assert call.meta is not None
-    rows = call.meta[monitored_runner.VIOLATIONS_KEY]
+    rows = call.meta[monitored_runner.RECORDED_KEY]
     assert len(rows) > monitored_runner.MAX_IMMEDIATE_REPORTS

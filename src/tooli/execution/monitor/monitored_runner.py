@@ -21,7 +21,7 @@ from tooli.text.json_encoder import encode
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator, Iterable
+    from collections.abc import Callable, Generator, Iterable, Sequence
     from typing import Any
 
     from tooli.core.call import Call
@@ -31,8 +31,8 @@ VIOLATIONS_KEY = "violations"
 
 Each row has three texts: capability, target and code.
 """
-RECORDED_PREFIX = "recorded:"
-"""Prefix of capabilities that are only recorded."""
+RECORDED_KEY = "recorded"
+"""The key of recorded actions in the metadata of a call. The rows are those of violations."""
 
 
 class MonitoredRunner(Runner):
@@ -168,19 +168,17 @@ class MonitoredRunner(Runner):
             raise capability_error(call, monitor.denial) from failure
 
 
-def store_violations(call: Call, violations: list[Violation]) -> None:
+def store_violations(
+    call: Call, violations: Iterable[Violation], key: str = VIOLATIONS_KEY
+) -> None:
     """Store all violations in the metadata of the call.
 
     The key is assigned anew each time, because an assignment is sent to the calling process.
-    Recorded actions come last, because the number of rows is limited.
     """
-    if call.meta is None or not violations:
-        return
-    is_recorded = violations[0].capability.startswith(RECORDED_PREFIX)
-    stored = call.meta.get(VIOLATIONS_KEY, ())
-    others = [row for row in stored if row[0].startswith(RECORDED_PREFIX) is not is_recorded]
-    rows = [[violation.capability, violation.target, violation.code] for violation in violations]
-    call.meta[VIOLATIONS_KEY] = [*others, *rows] if is_recorded else [*rows, *others]
+    if call.meta is not None:
+        call.meta[key] = [
+            [violation.capability, violation.target, violation.code] for violation in violations
+        ]
 
 
 def capability_error(call: Call, denial: Violation) -> AuthError:
@@ -301,8 +299,6 @@ MAX_RECORDED = 10_000
 """Maximum number of recorded actions of one call."""
 MAX_IMMEDIATE_REPORTS = 100
 """Number of actions that are reported at once. Later ones are reported when the call ends."""
-# A row that shows that the call was monitored, even if it did nothing.
-_RECORDING_STARTED = Violation(f"{RECORDED_PREFIX}none", "", "E2003")
 
 
 class RecordingRunner(MonitoredRunner):
@@ -314,17 +310,17 @@ class RecordingRunner(MonitoredRunner):
         )
 
     def begin(self, call: Call) -> bool:
-        """Start monitoring and store a row that says so."""
+        """Start monitoring and store an empty list, which shows that the call is monitored."""
         is_monitored = super().begin(call)
         if is_monitored:
-            store_violations(call, [_RECORDING_STARTED])
+            store_violations(call, (), RECORDED_KEY)
         return is_monitored
 
     def report(self, call: Call) -> None:
         """Store the recorded actions, without warnings."""
         self._reported_count = len(self.monitor.violations)
         if self._reported_count <= MAX_IMMEDIATE_REPORTS:
-            self._store_recorded(call)
+            store_violations(call, self.monitor.violations, RECORDED_KEY)
 
     def raise_denial(self, call: Call, failure: BaseException | None = None) -> None:
         """Do nothing, because a recording monitor refuses nothing."""
@@ -333,37 +329,18 @@ class RecordingRunner(MonitoredRunner):
         """Report the actions that were not reported yet."""
         super().finish(call)
         if self._reported_count > MAX_IMMEDIATE_REPORTS:
-            self._store_recorded(call)
-
-    def _store_recorded(self, call: Call) -> None:
-        violations = self.monitor.violations
-        store_violations(
-            call,
-            [
-                _RECORDING_STARTED,
-                *[
-                    violation.replace(capability=RECORDED_PREFIX + violation.capability)
-                    for violation in violations
-                ],
-            ],
-        )
+            store_violations(call, self.monitor.violations, RECORDED_KEY)
 
 
-def append_record(call: Call, violations: Iterable[Violation], path: str) -> None:
-    """Append the actions of a call to the record file as one line."""
-    recorded = [
-        violation for violation in violations if violation.capability.startswith(RECORDED_PREFIX)
-    ]
-    if not recorded:
+def append_record(call: Call, rows: Iterable[Sequence[str]] | None, path: str) -> None:
+    """Append the actions of a call to the record file as one line; None: it was not monitored."""
+    if rows is None:
         call.warnings.append("capabilities were not recorded: the command was not monitored")
         return
-    uses = [violation for violation in recorded if violation != _RECORDING_STARTED]
     line = {
         "app": call.tool.app,
         "command": call.tool.key,
-        "uses": [
-            [violation.capability[len(RECORDED_PREFIX) :], violation.target] for violation in uses
-        ],
+        "uses": [[capability, target] for capability, target, _ in rows],
     }
     try:
         with unmonitored():
