@@ -1,5 +1,5 @@
 """JSON Schema of parameters and results: as pydantic's, without titles and references."""
-# ruff: noqa: UP045  both ways to spell an optional are read
+# ruff: noqa: UP006, UP045  both ways to spell an optional are read
 
 import collections.abc as cabc
 import dataclasses
@@ -11,7 +11,7 @@ import subprocess
 import sys
 import typing
 import uuid
-from typing import Annotated, Any, Literal, NamedTuple, Optional
+from typing import Annotated, Any, Literal, NamedTuple, NewType, Optional
 
 import jsonschema
 import pydantic
@@ -24,6 +24,7 @@ from tooli import Argument, Context, Option, Tooli
 from tooli.core.tool import MISSING, Injected
 from tooli.records.fields import RecordFields, allowed_values, json_types, parse_path
 from tooli.schema import pydantic_bridge
+from tooli.schema.convert_values import convert_value
 from tooli.schema.json_schema import (
     _NeedsPydantic,
     approximate_schema,
@@ -33,7 +34,7 @@ from tooli.schema.json_schema import (
     shape_schema,
 )
 from tooli.schema.pydantic_bridge import get_type_adapter
-from tooli.schema.tool_reader import read_tool
+from tooli.schema.tool_reader import read_param, read_tool
 
 
 class Colour(enum.Enum):
@@ -114,8 +115,8 @@ class Row(NamedTuple):
     b: str = "x"
 
 
-def read(fn, **settings):
-    return read_tool(fn, app="app", path=("tool",), kwargs=settings)
+def read(fn, **kwargs):
+    return read_tool(fn, app="app", path=("tool",), kwargs=kwargs)
 
 
 def schema_of(annotation: Any, default: Any = MISSING) -> dict[str, Any]:
@@ -126,7 +127,7 @@ def schema_of(annotation: Any, default: Any = MISSING) -> dict[str, Any]:
 
 
 def check(schema: dict[str, Any]) -> dict[str, Any]:
-    """The same schema, if JSON Schema's own schema likes it."""
+    """Return the schema, if it is a valid JSON Schema."""
     jsonschema.Draft202012Validator.check_schema(schema)
     return schema
 
@@ -135,8 +136,8 @@ def accepts(schema: dict[str, Any], value: Any) -> bool:
     return jsonschema.Draft202012Validator(schema).is_valid(value)
 
 
-def bare(node: Any) -> Any:
-    """Pydantic's schema as ours would be: no titles, no references, no class docstrings."""
+def normalize(node: Any) -> Any:
+    """Return a schema of pydantic without titles and references."""
     from tooli.schema.json_schema import inline_references
 
     return inline_references({k: v for k, v in node.items() if k != "$defs"}, node.get("$defs", {}))
@@ -149,6 +150,8 @@ PLAIN = [
     *(list[int], set[str], frozenset[int], tuple[int, ...], tuple[int, str], list[Colour]),
     *(Optional[int], int | None, Optional[Colour], Optional[list[str]]),
     *(cabc.Sequence[int], cabc.Iterable[str]),
+    *(None | list, typing.List, Optional[typing.Set], cabc.Sequence, NewType("Ids", list[int])),
+    NewType("MaybeId", Optional[int]),
     *(dict[str, int], dict[str, Any], dict[str, object], dict[str, Colour]),
 ]
 RICH = [
@@ -171,15 +174,15 @@ RICH = [
 class TestEqualToPydantic:
     @pytest.mark.parametrize("annotation", [*PLAIN, *RICH], ids=shown)
     def test_as_a_parameter(self, annotation: Any) -> None:
-        assert schema_of(annotation) == bare(pydantic.TypeAdapter(annotation).json_schema())
+        assert schema_of(annotation) == normalize(pydantic.TypeAdapter(annotation).json_schema())
 
     @pytest.mark.parametrize("annotation", [*PLAIN, *RICH], ids=shown)
     def test_as_a_result(self, annotation: Any) -> None:
         def tool(): ...
 
         tool.__annotations__["return"] = annotation
-        wanted = pydantic.TypeAdapter(annotation).json_schema(mode="serialization")
-        assert check(output_schema(read(tool))) == bare(wanted)
+        expected = pydantic.TypeAdapter(annotation).json_schema(mode="serialization")
+        assert check(output_schema(read(tool))) == normalize(expected)
 
     @pytest.mark.parametrize("annotation", PLAIN, ids=shown)
     def test_plain_types_need_no_pydantic(self, annotation: Any, monkeypatch) -> None:
@@ -190,7 +193,7 @@ class TestEqualToPydantic:
 
 
 class TestDecimal:
-    def test_the_text_of_a_decimal_is_reported(self) -> None:
+    def test_decimal_as_text_has_a_pattern(self) -> None:
         class Priced(pydantic.BaseModel):
             price: decimal.Decimal
             free: Annotated[decimal.Decimal, pydantic.Field(allow_inf_nan=True)]
@@ -207,26 +210,26 @@ class TestDecimal:
                 value = [value] if "items" in schema else value
                 assert not accepts(schema, value), (kind, text)
 
-    def test_a_number_is_a_number(self) -> None:
+    def test_decimal_as_a_number_keeps_its_bounds(self) -> None:
         schema = schema_of(Annotated[decimal.Decimal, pydantic.Field(ge=2)])
         assert accepts(schema, 2.5)
         assert not accepts(schema, 1)
 
-    def test_as_a_result_it_is_text(self) -> None:
+    def test_decimal_in_a_result_is_text(self) -> None:
         def tool() -> decimal.Decimal: ...
 
         assert output_schema(read(tool))["type"] == "string"
 
 
 class TestTypedDict:
-    def test_typings_own_on_any_python(self) -> None:
+    def test_typed_dict_of_typing(self) -> None:
         assert schema_of(Keys) == {
             "properties": {"a": {"type": "integer"}, "b": {"type": "string"}},
             "required": ["a"],
             "type": "object",
         }
 
-    def test_inside_others(self) -> None:
+    def test_typed_dict_inside_other_types(self) -> None:
         schema = schema_of(list[Holder])["items"]["properties"]
         assert schema["keys"]["items"]["required"] == ["a"]
         assert [part.get("type") for part in schema["more"]["anyOf"]] == ["object", "null"]
@@ -235,7 +238,7 @@ class TestTypedDict:
     @pytest.mark.parametrize(
         "kind", [Keys, list[Holder], Optional[Keys], dict[str, Keys]], ids=shown
     )
-    def test_what_older_pythons_need_means_the_same_on_newer_ones(self, kind: Any) -> None:
+    def test_upgraded_typed_dict_has_the_same_schema(self, kind: Any) -> None:
         assert (
             get_type_adapter(pydantic_bridge._upgrade_typed_dicts(kind)).json_schema()
             == get_type_adapter(kind).json_schema()
@@ -243,7 +246,7 @@ class TestTypedDict:
 
 
 class TestParameters:
-    def test_the_object(self) -> None:
+    def test_object_of_all_parameters(self) -> None:
         def tool(a: int, b: str = "x", *, c: bool = False): ...
 
         assert input_schema(read(tool)) == {
@@ -257,21 +260,21 @@ class TestParameters:
             "additionalProperties": False,
         }
 
-    def test_nothing(self) -> None:
+    def test_no_parameters(self) -> None:
         assert input_schema(read(lambda: None)) == {
             "type": "object",
             "properties": {},
             "additionalProperties": False,
         }
 
-    def test_what_is_injected_is_in_no_schema(self) -> None:
+    def test_injected_parameters_are_left_out(self) -> None:
         def tool(a: int, ours: Context, theirs: typer.Context): ...
 
         assert input_schema(read(tool))["properties"].keys() == {"a"}
         assert shape_schema(Injected("context")) == {}
 
     @pytest.mark.parametrize(
-        ("annotation", "default", "wanted"),
+        ("annotation", "default", "expected"),
         [
             (int, 3, 3),
             (Colour, Colour.RED, "red"),
@@ -287,48 +290,56 @@ class TestParameters:
         ],
         ids=shown,
     )
-    def test_defaults_are_json(self, annotation, default, wanted) -> None:
+    def test_defaults_are_json(self, annotation, default, expected) -> None:
         found = schema_of(annotation, default).get("default", MISSING)
-        if wanted is MISSING:
+        if expected is MISSING:
             assert found["name"] == "a"
         else:
-            assert found == wanted
+            assert found == expected
 
     @pytest.mark.parametrize("default", [object(), float("nan")], ids=["object", "nan"])
-    def test_a_default_that_json_cannot_hold_is_left_out(self, default) -> None:
+    def test_default_that_is_not_json_is_left_out(self, default) -> None:
         assert "default" not in schema_of(Any, default)
 
-    def test_none_for_a_parameter_that_is_not_optional(self) -> None:
+    def test_default_none_of_a_type_without_none_is_left_out(self) -> None:
         assert schema_of(int, None) == {"type": "integer"}
 
-    def test_a_factory_is_not_called(self) -> None:
+    def test_default_factory_is_not_called(self) -> None:
         annotation = Annotated[int, Option(default_factory=lambda: 1 / 0)]
         assert schema_of(annotation) == {"type": "integer"}
 
     @pytest.mark.parametrize(
-        ("annotation", "place"),
+        ("annotation", "locate"),
         [
             (int, lambda s: s),
             (float, lambda s: s),
             (Optional[int], lambda s: s["anyOf"][0]),
             (list[int], lambda s: s["items"]),
+            (Optional[list[int]], lambda s: s["anyOf"][0]["items"]),
+            (tuple[str, int], lambda s: s["prefixItems"][1]),
         ],
     )
-    def test_bounds(self, annotation, place) -> None:
+    def test_bounds(self, annotation, locate) -> None:
         schema = schema_of(Annotated[annotation, Option(min=1, max=9)])
-        found = place(schema)
+        found = locate(schema)
         assert (found["minimum"], found["maximum"]) == (1, 9)
 
     def test_one_bound(self) -> None:
         assert schema_of(Annotated[int, Option(min=0)]) == {"type": "integer", "minimum": 0}
 
-    def test_a_clamped_number_takes_any(self) -> None:
+    def test_clamped_number_has_no_bounds(self) -> None:
         assert schema_of(Annotated[int, Option(min=1, clamp=True)]) == {"type": "integer"}
 
-    def test_bounds_of_what_is_no_number(self) -> None:
+    def test_bounds_of_text_are_ignored(self) -> None:
         assert schema_of(Annotated[str, Option(min=1)]) == {"type": "string"}
 
-    def test_pydantics_own_words_stay(self) -> None:
+    def test_bounds_of_a_union_are_ignored(self) -> None:
+        """The conversion does not check them either."""
+        annotation = Annotated[int | str, Option(min=1)]
+        assert schema_of(annotation) == schema_of(int | str)
+        assert convert_value(read_param("x", annotation, MISSING), 0) == 0
+
+    def test_pydantic_metadata_is_kept(self) -> None:
         field = pydantic.Field(gt=3, description="a few", examples=[4])
         schema = schema_of(Annotated[int, field, Argument()])
         assert schema == {
@@ -338,10 +349,10 @@ class TestParameters:
             "examples": [4],
         }
 
-    def test_a_parser_takes_text(self) -> None:
+    def test_parameter_with_a_parser_takes_text(self) -> None:
         assert schema_of(Annotated[complex, Option(parser=complex)]) == {"type": "string"}
 
-    def test_typers_files_are_paths(self) -> None:
+    def test_file_types_of_typer_are_paths(self) -> None:
         assert schema_of(typer.FileText) == {"type": "string", "format": "path"}
         assert shape_schema(read(lambda x=print: 0).params[0].shape) == {}
 
@@ -374,7 +385,7 @@ class TestDescriptions:
         found = input_schema(read(tool))["properties"]["size"]
         assert found == {"type": "integer", "description": "how big it is"}
 
-    def test_help_wins(self) -> None:
+    def test_help_of_the_option_takes_precedence(self) -> None:
         def tool(size: Annotated[int, Option(help="the size")] = 3): ...
 
         tool.__doc__ = GOOGLE
@@ -382,24 +393,24 @@ class TestDescriptions:
 
 
 class TestReferences:
-    def test_nested_models_stand_in_place(self) -> None:
+    def test_nested_models_are_inlined(self) -> None:
         schema = schema_of(User)
         assert "$defs" not in schema
         assert "$ref" not in schema["properties"]["address"]
         assert schema["properties"]["address"]["properties"].keys() == {"title", "street"}
         assert schema["properties"]["friends"]["items"] == schema["properties"]["address"]
 
-    def test_data_that_looks_like_a_schema_stays_data(self) -> None:
+    def test_defaults_that_look_like_schemas_are_unchanged(self) -> None:
         schema = schema_of(User)
         assert schema["properties"]["more"]["default"] == {"title": "kept"}
         assert schema["properties"]["default"]["default"] == {"title": "Mr", "street": "x"}
 
-    def test_a_mapping_of_references_goes(self) -> None:
+    def test_discriminator_mapping_is_removed(self) -> None:
         schema = schema_of(Annotated[Cat | Dog, pydantic.Field(discriminator="kind")])
         assert schema["discriminator"] == {"propertyName": "kind"}
         assert "$defs" not in repr(schema)
 
-    def test_what_contains_itself_keeps_a_reference(self) -> None:
+    def test_recursive_model_keeps_its_reference(self) -> None:
         def tool(a: Node, b: Tree, c: Optional[list[Node]] = None): ...
 
         schema = check(input_schema(read(tool)))
@@ -411,7 +422,7 @@ class TestReferences:
         assert not accepts(schema, {"a": bad, "b": {"root": good}})
         assert not accepts(schema, {"a": good, "b": {"root": good, "other": bad}})
 
-    def test_a_recursive_result(self) -> None:
+    def test_recursive_model_as_a_result(self) -> None:
         def tool() -> list[Tree]: ...
 
         schema = check(output_schema(read(tool)))
@@ -435,19 +446,19 @@ class TestInstances:
         ],
         ids=shown,
     )
-    def test_the_schema_means_what_it_says(self, annotation, good, bad) -> None:
+    def test_schema_accepts_valid_values_only(self, annotation, good, bad) -> None:
         schema = schema_of(annotation)
         assert [accepts(schema, value) for value in good] == [True] * len(good)
         assert [accepts(schema, value) for value in bad] == [False] * len(bad)
 
 
 class TestResults:
-    @pytest.mark.parametrize("nothing", [MISSING, None, type(None), "None"])
-    def test_none_declared(self, nothing) -> None:
+    @pytest.mark.parametrize("annotation", [MISSING, None, type(None), "None"])
+    def test_no_result_is_declared(self, annotation) -> None:
         def tool(): ...
 
-        if nothing is not MISSING:
-            tool.__annotations__["return"] = nothing
+        if annotation is not MISSING:
+            tool.__annotations__["return"] = annotation
         assert output_schema(read(tool)) is None
 
     @pytest.mark.parametrize(
@@ -463,25 +474,46 @@ class TestResults:
         ],
         ids=shown,
     )
-    def test_a_stream_is_a_list_of_its_items(self, annotation) -> None:
+    def test_iterator_is_an_array(self, annotation) -> None:
         def tool(): ...
 
         tool.__annotations__["return"] = annotation
         assert output_schema(read(tool)) == {"type": "array", "items": {"type": "integer"}}
 
-    def test_a_result_that_says_nothing_of_its_items(self) -> None:
+    def test_list_without_an_item_type(self) -> None:
         def tool() -> list: ...
 
         assert output_schema(read(tool)) == {"type": "array", "items": {}}
 
-    def test_a_class_that_pydantic_cannot_describe(self) -> None:
+    @pytest.mark.parametrize(
+        "annotation",
+        [cabc.Iterator, cabc.Iterable, typing.Iterator, typing.Generator, typing.AsyncIterator],
+        ids=shown,
+    )
+    def test_iterator_without_an_item_type(self, annotation) -> None:
+        def tool(): ...
+
+        tool.__annotations__["return"] = annotation
+        assert output_schema(read(tool)) == {"type": "array", "items": {}}
+        assert approximate_schema(annotation) == {"type": "array", "items": {}}
+
+    def test_model_with_the_name_of_an_iterator(self) -> None:
+        class Generator(pydantic.BaseModel):
+            power: int
+
+        def tool(): ...
+
+        tool.__annotations__["return"] = Generator
+        assert output_schema(read(tool)) == result_schema(Generator)
+
+    def test_class_that_pydantic_cannot_describe(self) -> None:
         class Engine: ...
 
         def tool() -> Engine: ...
 
         assert output_schema(read(tool)) == {}
 
-    def test_described_once(self) -> None:
+    def test_output_schema_is_cached(self) -> None:
         """A return annotation that is text is a new object each time it is read."""
         from tooli.schema.pydantic_bridge import _adapters
 
@@ -568,9 +600,24 @@ def test_plain_types_have_an_approximate_schema(annotation: Any) -> None:
 @pytest.mark.parametrize(
     "annotation", [list[NestedRecord], list[RecordModel], list[int | str], RecordModel]
 )
-def test_other_types_need_pydantic(annotation: Any) -> None:
+def test_types_that_need_pydantic(annotation: Any) -> None:
     with pytest.raises(_NeedsPydantic):
         approximate_schema(annotation)
+
+
+@pytest.mark.parametrize(
+    "annotation",
+    [list, Optional[list], dict[str, list], list[Any], tuple[int, str]],
+    ids=shown,
+)
+def test_approximate_schema_allows_what_the_full_schema_allows(annotation: Any) -> None:
+    assert approximate_schema(annotation) == result_schema(annotation)
+
+
+def test_enum_with_the_name_of_a_text_type_needs_pydantic() -> None:
+    pair = enum.Enum("date", {"ONE": (1, 2)})
+    with pytest.raises(_NeedsPydantic):
+        approximate_schema(pair)
 
 
 def test_filter_of_plain_records_does_not_load_pydantic(tmp_path: pathlib.Path) -> None:

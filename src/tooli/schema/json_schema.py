@@ -31,14 +31,21 @@ from tooli.text.jsonable import is_list, is_object, to_jsonable
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
-    from typing import Any
+    from collections.abc import Callable, Iterable
+    from typing import Any, TypeAlias
 
     from tooli.core.protocols import JsonObject
     from tooli.core.tool import Param, Shape, Tool
 
+    Describe: TypeAlias = Callable[[Any], JsonObject]
+    """Returns the schema of an annotation."""
+
 _JSON_TYPES = {str: "string", int: "integer", float: "number", bool: "boolean"}
 _ITERATOR_TYPES = ("Generator", "Iterator", "Iterable", "AsyncGenerator", "AsyncIterator")
-_STRING_TYPES = ("datetime", "date", "time", "timedelta", "UUID", "Decimal", "bytes")
+_STRING_TYPES = (
+    *("datetime.datetime", "datetime.date", "datetime.time", "datetime.timedelta"),
+    *("uuid.UUID", "decimal.Decimal", "builtins.bytes"),
+)
 
 
 def input_schema(tool: Tool) -> JsonObject:
@@ -88,13 +95,17 @@ def param_schema(param: Param, doc: str | None = None) -> JsonObject:
     return schema
 
 
-def annotation_schema(annotation: object) -> JsonObject:
+def annotation_schema(annotation: object, describe: Describe | None = None) -> JsonObject:
     """Return the schema of values that an annotation accepts."""
-    return _untyped_collection_schema(annotation) or shape_schema(infer_shape(annotation))
+    return _untyped_collection_schema(annotation) or shape_schema(infer_shape(annotation), describe)
 
 
-def shape_schema(shape: Shape) -> JsonObject:
-    """Return the schema of a shape."""
+def shape_schema(shape: Shape, describe: Describe | None = None) -> JsonObject:
+    """Return the schema of a shape.
+
+    `describe` describes the types that are not plain. By default, pydantic does.
+    """
+    describe = describe or _pydantic_schema
     match shape:
         case Scalar(kind):
             return {"type": _JSON_TYPES[kind]}
@@ -102,22 +113,25 @@ def shape_schema(shape: Shape) -> JsonObject:
             return {"type": "string", "format": "path"}
         case Choice(_, enum):
             values = shape.raw_values
-            return _literal_schema(values) if enum is None else _enum_schema(enum, values)
+            if enum is None:
+                return _literal_schema(values)
+            is_json = bool(values) and all([type(value) in _JSON_TYPES for value in values])
+            return _add_json_type(values, {"enum": values}) if is_json else describe(enum)
         case ListOf(item, into):
-            inner = shape_schema(item)
+            inner = shape_schema(item, describe)
             schema: JsonObject = {"type": "array", "items": inner}
             schema |= {"uniqueItems": True} if into in (set, frozenset) else {}
             return _hoist_definitions(schema, inner)
         case TupleOf(items):
-            row = [shape_schema(item) for item in items]
+            row = [shape_schema(item, describe) for item in items]
             size = len(row)
             schema = {"type": "array", "prefixItems": row, "minItems": size, "maxItems": size}
             return _hoist_definitions(schema, *row)
         case Maybe(item):
-            inner = shape_schema(item)
+            inner = shape_schema(item, describe)
             return _hoist_definitions({"anyOf": [inner, {"type": "null"}]}, inner)
         case ParsedText(annotation) | Structured(annotation):
-            return _pydantic_schema(annotation)
+            return describe(annotation)
         case TyperOnly(annotation):
             name = getattr(annotation, "__name__", "")
             return {"type": "string", "format": "path"} if name.startswith("File") else {}
@@ -140,12 +154,6 @@ def _literal_schema(values: list[object]) -> JsonObject:
     return _add_json_type(values, chosen)
 
 
-def _enum_schema(enum: type, values: list[Any]) -> JsonObject:
-    if not values or any([type(value) not in _JSON_TYPES for value in values]):
-        return _pydantic_schema(enum)
-    return _add_json_type(values, {"enum": values})
-
-
 def _add_json_type(values: list[Any], schema: JsonObject) -> JsonObject:
     """Return the schema with the type of the values, if all have the same type."""
     value_types: set[type] = set(map(type, values))
@@ -154,26 +162,37 @@ def _add_json_type(values: list[Any], schema: JsonObject) -> JsonObject:
 
 def _untyped_collection_schema(annotation: Any) -> JsonObject | None:
     """Return the schema of a collection without item type; None for other annotations."""
-    if annotation in (list, tuple):
-        return {"type": "array", "items": {}}
-    if annotation in (set, frozenset):
-        return {"type": "array", "items": {}, "uniqueItems": True}
-    if isinstance(infer_shape(annotation), Maybe):
-        inner = _untyped_collection_schema(annotation.__args__[0])
+    while hasattr(annotation, "__supertype__"):
+        annotation = annotation.__supertype__
+    shape = infer_shape(annotation)
+    if isinstance(shape, Maybe):
+        member = next(arg for arg in annotation.__args__ if arg is not type(None))
+        inner = _untyped_collection_schema(member)
         return {"anyOf": [inner, {"type": "null"}]} if inner else None
-    return None
+    if not isinstance(shape, ListOf) or hasattr(annotation, "__args__"):
+        return None
+    unique = {"uniqueItems": True} if shape.container in (set, frozenset) else {}
+    return {"type": "array", "items": {}, **unique}
 
 
 def _add_bounds(schema: JsonObject, param: Param) -> None:
+    """Add `min` and `max` of Option(…) to the schema of each number."""
     kwargs = param.option_kwargs
-    if kwargs.get("clamp"):
-        return
+    bounds = {
+        keyword: kwargs[name]
+        for name, keyword in (("min", "minimum"), ("max", "maximum"))
+        if kwargs.get(name) is not None and not kwargs.get("clamp")
+    }
     shape = unwrap_optional(param.shape)
-    target = schema["items"] if isinstance(shape, ListOf) and "items" in schema else schema
-    target = target["anyOf"][0] if "anyOf" in target else target
-    for name, keyword in (("min", "minimum"), ("max", "maximum")):
-        if kwargs.get(name) is not None and target.get("type") in ("integer", "number"):
-            target[keyword] = kwargs[name]
+    schema = schema["anyOf"][0] if "anyOf" in schema else schema
+    numbers: Iterable[tuple[Shape, JsonObject]] = [(shape, schema)]
+    if isinstance(shape, ListOf):
+        numbers = [(shape.item, schema.get("items", {}))]
+    elif isinstance(shape, TupleOf):
+        numbers = zip(shape.items, schema.get("prefixItems", ()), strict=False)
+    for item, part in numbers:
+        if isinstance(item, Scalar) and part.get("type") in ("integer", "number"):
+            part.update(bounds)
 
 
 def _json_default(default: object) -> object:
@@ -195,14 +214,20 @@ _output_schemas: dict[int, tuple[Tool, JsonObject | None]] = {}
 
 def _describe_output(tool: Tool) -> JsonObject | None:
     annotation = return_annotation(tool)
-    if annotation in (MISSING, None, type(None)) or _is_content(annotation):
+    return None if _is_content(annotation) else _describe_result(annotation, result_schema)
+
+
+def _describe_result(annotation: Any, describe: Describe) -> JsonObject | None:
+    """Return the schema of a result, or None if none is declared. An iterator is an array."""
+    if annotation in (MISSING, None, type(None)):
         return None
-    origin = getattr(annotation, "__origin__", None)
+    origin = getattr(annotation, "__origin__", annotation)
     name = getattr(origin, "__name__", "")
-    if name in _ITERATOR_TYPES:
-        items = result_schema(annotation.__args__[0])
-        return _hoist_definitions({"type": "array", "items": items}, items)
-    return result_schema(annotation)
+    if name not in _ITERATOR_TYPES or origin.__module__ != "collections.abc":
+        return describe(annotation)
+    type_args = getattr(annotation, "__args__", ())
+    items = describe(type_args[0]) if type_args else {}
+    return _hoist_definitions({"type": "array", "items": items}, items)
 
 
 def _is_content(annotation: object) -> bool:
@@ -246,8 +271,6 @@ def _is_plain(shape: Shape) -> bool:
 
 
 def _pydantic_schema(annotation: object, mode: str = "validation") -> JsonObject:
-    if annotation is dict:
-        return {"type": "object", "additionalProperties": True}
     simple = _simple_dict(annotation)
     if simple is not None:
         return simple
@@ -262,10 +285,10 @@ def _pydantic_schema(annotation: object, mode: str = "validation") -> JsonObject
 
 
 def _simple_dict(annotation: Any) -> JsonObject | None:
-    """Return the schema of `dict[str, T]` for a plain T, without pydantic."""
-    if getattr(annotation, "__origin__", None) is not dict:
+    """Return the schema of `dict`, or of `dict[str, T]` for a plain T, without pydantic."""
+    if annotation is not dict and getattr(annotation, "__origin__", None) is not dict:
         return None
-    key, value = annotation.__args__
+    key, value = getattr(annotation, "__args__", (str, object))
     if key is not str:
         return None
     if _is_any(value):
@@ -375,60 +398,31 @@ def record_schema(tool: Tool) -> JsonObject | None:
 
 def approximate_schema(annotation: Any) -> JsonObject | None:
     """Return the approximate schema of an annotation. Raises _NeedsPydantic if that is needed."""
-    if annotation in (MISSING, None, type(None)):
-        return None
-    origin = getattr(annotation, "__origin__", None)
-    if getattr(origin, "__name__", "") in _ITERATOR_TYPES:
-        return {
-            "type": "array",
-            "items": _approximate_shape(infer_shape(annotation.__args__[0]), ()),
-        }
-    return _approximate_shape(infer_shape(annotation), ())
+    return _describe_result(annotation, _approximate)
 
 
-def _approximate_shape(shape: Shape, parents: tuple[Any, ...]) -> JsonObject:
-    match shape:
-        case Scalar(kind):
-            return {"type": _JSON_TYPES[kind]}
-        case PathShape():
-            return {"type": "string"}
-        case Choice():
-            if any([type(value) not in _JSON_TYPES for value in shape.raw_values]):
-                raise _NeedsPydantic
-            return {"enum": shape.raw_values}
-        case ListOf(item):
-            return {"type": "array", "items": _approximate_shape(item, parents)}
-        case Maybe(item):
-            return {"anyOf": [_approximate_shape(item, parents), {"type": "null"}]}
-        case TupleOf(items):
-            return {
-                "type": "array",
-                "prefixItems": [_approximate_shape(item, parents) for item in items],
-            }
-        case ParsedText(annotation):
-            if isinstance(annotation, type) and annotation.__name__ in _STRING_TYPES:
-                return {"type": "string"}
-            if _is_any(annotation):
-                return {}
-            raise _NeedsPydantic
-        case Structured(annotation):
-            return _object_schema(annotation, parents)
-        case _:
-            raise _NeedsPydantic
+def _approximate(annotation: object, parents: tuple[object, ...] = ()) -> JsonObject:
+    """Return the approximate schema of a type inside the types `parents`."""
+    return annotation_schema(annotation, lambda inner: _describe_without_pydantic(inner, parents))
 
 
-def _object_schema(annotation: Any, parents: tuple[Any, ...]) -> JsonObject:
-    if annotation is dict:
-        return {"type": "object", "additionalProperties": True}
+def _describe_without_pydantic(annotation: Any, parents: tuple[object, ...]) -> JsonObject:
+    name = f"{getattr(annotation, '__module__', '')}.{getattr(annotation, '__name__', '')}"
+    if name in _STRING_TYPES:
+        return {"type": "string"}
+    if _is_any(annotation):
+        return {}
+    simple = _simple_dict(annotation)
+    if simple is not None:
+        return simple
     if getattr(annotation, "__origin__", None) is dict:
-        value = annotation.__args__[1]
-        inner = True if _is_any(value) else _approximate_shape(infer_shape(value), parents)
-        return {"type": "object", "additionalProperties": inner or True}
+        values = _approximate(annotation.__args__[1], parents)
+        return {"type": "object", "additionalProperties": values}
     is_typed_dict = hasattr(annotation, "__total__") and hasattr(annotation, "__required_keys__")
-    is_plain = hasattr(annotation, "__dataclass_fields__") and not hasattr(
+    is_dataclass = hasattr(annotation, "__dataclass_fields__") and not hasattr(
         annotation, "__pydantic_fields__"
     )
-    if annotation in parents or not (is_typed_dict or is_plain):
+    if annotation in parents or not (is_typed_dict or is_dataclass):
         raise _NeedsPydantic
     import typing
 
@@ -440,7 +434,5 @@ def _object_schema(annotation: Any, parents: tuple[Any, ...]) -> JsonObject:
     inside = (*parents, annotation)
     return {
         "type": "object",
-        "properties": {
-            name: _approximate_shape(infer_shape(hints[name]), inside) for name in names
-        },
+        "properties": {name: _approximate(hints[name], inside) for name in names},
     }
