@@ -25,6 +25,7 @@ LAZY = {
         *("tooli", "app", "core.app_state", "core.tool", "providers.local", "schema.convert"),
         *("cli.argv", "cli.main", "cli.process", "cli.open_files", "schema.tool_reader"),
         *("pipeline.drivers", "pipeline.present"),
+        "schema.detail_fields",  # loaded by `from tooli import Detail`
     ),
     "the call of an agent, of a person or of a session": (
         *("cli.caller_defaults", "cli.outcome_writer", "cli.tables", "config", "detect"),

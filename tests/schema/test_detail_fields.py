@@ -1,4 +1,4 @@
-"""Details: marks in a schema, and values without what is marked."""
+"""Detail fields: their marks in a schema, and values without them."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ LEAF = record(a=TEXT, b=MARKED)
 VALUE = {"a": "x", "b": "y"}
 
 
-def test_the_mark_says_what_it_is() -> None:
+def test_repr_of_detail() -> None:
     assert repr(Detail) == "Detail"
 
 
@@ -36,11 +36,11 @@ def test_the_mark_says_what_it_is() -> None:
         (TEXT, False),
         ({"anyOf": [MARKED, TEXT]}, False),
         ({"anyOf": [NULL]}, False),
-        ({**TEXT, "detail": "a word of somebody else's"}, False),
+        ({**TEXT, "detail": "not a mark of tooli"}, False),
         (True, False),
     ],
 )
-def test_marks(schema: Any, marked: bool) -> None:
+def test_is_detail(schema: Any, marked: bool) -> None:
     assert is_detail(schema) is marked
 
 
@@ -57,11 +57,11 @@ def test_marks(schema: Any, marked: bool) -> None:
         ({"properties": True}, False),
     ],
 )
-def test_where_marks_are(schema: Any, found: bool) -> None:
+def test_has_details(schema: Any, found: bool) -> None:
     assert has_details(schema) is found
 
 
-def test_no_detail_is_required() -> None:
+def test_make_details_optional() -> None:
     made = make_details_optional({"type": "array", "items": record(a=TEXT, b=MARKED)})
     assert made["items"]["required"] == ["a"]
     assert "required" not in make_details_optional(record(b=MARKED))
@@ -71,7 +71,7 @@ def test_no_detail_is_required() -> None:
 
 CAT = {**record(kind={"const": "cat"}, name=MARKED), "required": ["kind"]}
 DOG = record(kind={"enum": ["dog", "wolf"]}, name=TEXT)
-KEPT: list[tuple[Any, Any, Any]] = [
+DROP_CASES: list[tuple[Any, Any, Any]] = [
     (VALUE, LEAF, {"a": "x"}),
     ([VALUE], {"type": "array", "items": LEAF}, [{"a": "x"}]),
     ([VALUE, VALUE], {"type": "array", "prefixItems": [LEAF]}, [{"a": "x"}, VALUE]),
@@ -100,13 +100,13 @@ KEPT: list[tuple[Any, Any, Any]] = [
 ]
 
 
-@pytest.mark.parametrize(("value", "schema", "short"), KEPT)
-def test_values(value: Any, schema: Any, short: Any) -> None:
+@pytest.mark.parametrize(("value", "schema", "expected"), DROP_CASES)
+def test_drop_details(value: Any, schema: Any, expected: Any) -> None:
     root = {"$defs": {"Self": {"$ref": "#/$defs/Self"}}}
-    assert drop_details(value, schema, root) == (value if short is None else short)
+    assert drop_details(value, schema, root) == (value if expected is None else expected)
 
 
-def test_a_tree() -> None:
+def test_drop_details_of_a_recursive_schema() -> None:
     root: dict[str, Any] = {
         "$ref": "#/$defs/Tree",
         "$defs": {

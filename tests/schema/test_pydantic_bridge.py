@@ -1,4 +1,4 @@
-"""Pydantic on demand: values validated, objects put together from words."""
+"""Pydantic on demand: values validated, objects put together from raw."""
 # ruff: noqa: UP045  both ways to spell an optional are read
 
 import datetime as dt
@@ -35,17 +35,17 @@ class User(pydantic.BaseModel):
     friends: list["User"] = []
 
 
-def parts(annotation, *texts, **dotted):
+def parse(annotation, *texts, **dotted):
     param = read_param("user", annotation, MISSING)
     return parse_structured(param, texts, {k.replace("__", "."): v for k, v in dotted.items()})
 
 
 class TestAdapter:
-    def test_made_once(self) -> None:
+    def test_adapter_is_cached(self) -> None:
         annotation = list[User]
         assert get_type_adapter(annotation) is get_type_adapter(annotation)
 
-    def test_a_class_that_pydantic_does_not_know_is_checked_by_class(self) -> None:
+    def test_instance_of_an_unknown_class_is_accepted(self) -> None:
         class Engine: ...
 
         engine = Engine()
@@ -55,7 +55,7 @@ class TestAdapter:
 
 
 class TestValidate:
-    def test_all_reasons_at_once(self) -> None:
+    def test_every_error_is_reported(self) -> None:
         with pytest.raises(ConversionError) as caught:
             validate(User, {"age": "old", "address": {}})
         reasons = [caught.value, *caught.value.other_errors]
@@ -66,7 +66,7 @@ class TestValidate:
         ]
         assert reasons[0].message == "field required"
 
-    def test_a_value_nested_too_deeply(self) -> None:
+    def test_recursion_error_becomes_a_conversion_error(self) -> None:
         class Endless(dict):
             def __getitem__(self, key):
                 raise RecursionError
@@ -82,14 +82,14 @@ class TestValidate:
 
 
 class TestText:
-    def test_by_pydantic(self) -> None:
+    def test_pydantic_parses_text(self) -> None:
         assert parse_text(dt.date, "2024-01-02", {}) == dt.date(2024, 1, 2)
 
-    def test_by_formats_the_first_that_fits(self) -> None:
-        settings = {"formats": ["%Y", "%d.%m.%Y"]}
-        assert parse_text(dt.datetime, "02.01.2024", settings) == dt.datetime(2024, 1, 2)
+    def test_first_matching_format_is_used(self) -> None:
+        option_kwargs = {"formats": ["%Y", "%d.%m.%Y"]}
+        assert parse_text(dt.datetime, "02.01.2024", option_kwargs) == dt.datetime(2024, 1, 2)
 
-    def test_by_no_format(self) -> None:
+    def test_no_format_matches(self) -> None:
         with pytest.raises(ConversionError, match="'x' does not match '%Y' or '%Y-%m'"):
             parse_text(dt.datetime, "x", {"formats": ["%Y", "%Y-%m"]})
 
@@ -99,16 +99,16 @@ class TestJson:
         ("text", "value"),
         [('{"a": 1}', {"a": 1}), ("[1]", [1]), ("3", 3), ('"x"', "x"), ("just text", "just text")],
     )
-    def test_json_or_the_text_itself(self, text, value) -> None:
+    def test_text_that_is_not_json_is_unchanged(self, text, value) -> None:
         assert parse_json_text(text) == value
 
     @pytest.mark.parametrize("text", ["{", "[1", "[" * 100_000], ids=["object", "list", "deep"])
-    def test_what_starts_like_json_must_be_json(self, text) -> None:
+    def test_text_that_starts_like_json_must_be_json(self, text) -> None:
         with pytest.raises(ConversionError, match="not valid JSON") as caught:
             parse_json_text(text)
         assert caught.value.code == "E1008"
 
-    def test_a_file(self, tmp_path) -> None:
+    def test_json_from_a_file(self, tmp_path) -> None:
         file = tmp_path / "user.json"
         file.write_text('{"name": "ü"}', encoding="utf-8")
         assert parse_json_text(f"@{file}") == {"name": "ü"}
@@ -121,7 +121,7 @@ class TestJson:
             (b"nonsense", "not valid JSON"),
         ],
     )
-    def test_a_file_that_is_not_there_or_not_json(self, tmp_path, content, reason) -> None:
+    def test_file_that_is_missing_or_invalid(self, tmp_path, content, reason) -> None:
         file = tmp_path / "user.json"
         if content is not None:
             file.write_bytes(content)
@@ -129,90 +129,104 @@ class TestJson:
             parse_json_text(f"@{file}")
         assert caught.value.code == "E1008"
 
-    def test_a_file_name_that_cannot_be_one(self) -> None:
+    def test_file_name_with_nul(self) -> None:
         with pytest.raises(ConversionError, match="cannot be read"):
             parse_json_text("@a\0b")
 
 
-class TestParts:
+class TestStructured:
     def test_json(self) -> None:
-        assert parts(User, '{"name": "Ada"}') == User(name="Ada")
+        assert parse(User, '{"name": "Ada"}') == User(name="Ada")
 
-    def test_assignments_and_json_later_words_win(self) -> None:
-        found = parts(User, '{"name": "Ada", "age": 1}', "age=2", "name=Bob=3")
+    def test_last_assignment_wins(self) -> None:
+        found = parse(User, '{"name": "Ada", "age": 1}', "age=2", "name=Bob=3")
         assert found == User(name="Bob=3", age=2)
 
-    def test_dotted(self) -> None:
-        found = parts(User, name=["Ada"], address__street=["High"], address__tags=["a", "b"])
+    def test_dotted_flags(self) -> None:
+        found = parse(User, name=["Ada"], address__street=["High"], address__tags=["a", "b"])
         assert found == User(name="Ada", address=Address(street="High", tags=["a", "b"]))
 
-    def test_dots_into_json(self) -> None:
-        assert parts(User, '{"name": "Ada", "age": 1}', age=["7"]) == User(name="Ada", age=7)
+    def test_dotted_flag_overrides_json(self) -> None:
+        assert parse(User, '{"name": "Ada", "age": 1}', age=["7"]) == User(name="Ada", age=7)
 
-    def test_dots_into_a_dict(self) -> None:
-        assert parts(User, name=["Ada"], scores__maths=["3"]).scores == {"maths": 3}
+    def test_dotted_flag_sets_a_dict_key(self) -> None:
+        assert parse(User, name=["Ada"], scores__maths=["3"]).scores == {"maths": 3}
 
-    def test_json_in_a_part(self) -> None:
-        found = parts(
+    def test_dotted_flag_with_json(self) -> None:
+        found = parse(
             User, name=["Ada"], address=['{"street": "x"}'], friends=['[{"name": "Bob"}]']
         )
         assert found.address == Address(street="x")
         assert found.friends == [User(name="Bob")]
 
-    def test_text_stays_text(self) -> None:
-        assert parts(User, name=["{not json"]).name == "{not json"
+    def test_text_field_is_not_parsed_as_json(self) -> None:
+        assert parse(User, name=["{not json"]).name == "{not json"
 
-    def test_a_file_in_a_part(self, tmp_path) -> None:
+    def test_dotted_flag_with_a_file(self, tmp_path) -> None:
         file = tmp_path / "a.json"
         file.write_text('{"street": "x"}')
-        assert parts(User, name=["Ada"], address=[f"@{file}"]).address == Address(street="x")
+        assert parse(User, name=["Ada"], address=[f"@{file}"]).address == Address(street="x")
 
-    def test_the_last_word_wins(self) -> None:
-        assert parts(User, name=["Ada", "Bob"]).name == "Bob"
+    def test_last_value_of_a_dotted_flag_wins(self) -> None:
+        assert parse(User, name=["Ada", "Bob"]).name == "Bob"
 
-    def test_a_value_and_its_parts(self) -> None:
+    def test_field_given_as_a_value_and_by_its_fields(self) -> None:
         with pytest.raises(ConversionError, match="both as a value and by its fields"):
-            parts(User, '{"name": "a", "address": "x"}', address__street=["y"])
+            parse(User, '{"name": "a", "address": "x"}', address__street=["y"])
 
-    def test_dots_need_an_object(self) -> None:
+    def test_dotted_flags_need_an_object(self) -> None:
         with pytest.raises(ConversionError, match="need an object"):
-            parts(User, "[1]", name=["x"])
+            parse(User, "[1]", name=["x"])
 
-    def test_what_is_no_object_is_judged_by_pydantic(self) -> None:
+    def test_pydantic_rejects_a_value_that_is_not_an_object(self) -> None:
         with pytest.raises(ConversionError):
-            parts(User, "3")
+            parse(User, "3")
 
-    def test_an_unknown_part_is_judged_by_pydantic(self) -> None:
+    def test_pydantic_rejects_an_unknown_field(self) -> None:
         class Strict(pydantic.BaseModel, extra="forbid"):
             a: int
 
         with pytest.raises(ConversionError, match="extra"):
-            parts(Strict, a=["1"], b=["2"])
+            parse(Strict, a=["1"], b=["2"])
 
-    def test_many_objects(self) -> None:
+    def test_list_of_objects(self) -> None:
         ada, bob = {"name": "Ada"}, {"name": "Bob"}
-        wanted = [User(**ada), User(**bob)]
-        assert parts(list[User], json.dumps(ada), json.dumps(bob)) == wanted
-        assert parts(list[User], json.dumps([ada, bob])) == wanted
+        expected = [User(**ada), User(**bob)]
+        assert parse(list[User], json.dumps(ada), json.dumps(bob)) == expected
+        assert parse(list[User], json.dumps([ada, bob])) == expected
 
-    def test_dots_reach_through_what_contains_itself(self) -> None:
+    def test_dotted_flags_of_a_recursive_model(self) -> None:
         class Node(pydantic.BaseModel):
             value: int = 0
             below: Optional["Node"] = None
 
-        found = parts(Node, below__below__value=["3"])
+        found = parse(Node, below__below__value=["3"])
         assert found.below.below.value == 3
 
-    def test_the_whole_way(self) -> None:
+    def test_dotted_flags_of_a_discriminated_union(self) -> None:
+        class Cat(pydantic.BaseModel):
+            kind: typing.Literal["cat"]
+            names: list[str]
+
+        class Dog(pydantic.BaseModel):
+            kind: typing.Literal["dog"]
+            owner: Address
+
+        pet = typing.Annotated[Cat | Dog, pydantic.Field(discriminator="kind")]
+        assert parse(pet, kind=["cat"], names=["Tom", "Tim"]).names == ["Tom", "Tim"]
+        dog = parse(pet, kind=["dog"], owner__street=["x"], owner__tags=["a", "b"])
+        assert dog.owner == Address(street="x", tags=["a", "b"])
+
+    def test_convert_argument_parses_structured_text(self) -> None:
         param = read_param("user", User, MISSING)
-        words = RawText(['{"name": "Ada"}'], dotted={"age": ["3"]})
-        assert convert_argument(param, words) == User(name="Ada", age=3)
+        raw = RawText(['{"name": "Ada"}'], dotted={"age": ["3"]})
+        assert convert_argument(param, raw) == User(name="Ada", age=3)
         assert convert_argument(param, {"name": "Ada"}) == User(name="Ada")
-        assert repr(words) == 'RawText([\'{"name": "Ada"}\'])'
+        assert repr(raw) == 'RawText([\'{"name": "Ada"}\'])'
 
 
 class TestTypedDict:
-    def test_values_of_typings_own(self) -> None:
+    def test_typed_dict_of_typing(self) -> None:
         class Keys(typing.TypedDict, total=False):
             a: int
 

@@ -115,7 +115,9 @@ def drop_details(value: JsonValue, schema: object, root: JsonObject) -> JsonValu
     """
     if not isinstance(value, (dict, list)):
         return value
-    variants = list(_iter_variants(schema, root, ()))
+    from tooli.schema.pydantic_bridge import iter_variants  # only pydantic describes details
+
+    variants = list(iter_variants(schema, root))
     if len(variants) > 1:
         variants = [node for node in variants if _may_match(value, node)]
     if not variants:
@@ -151,29 +153,6 @@ def _field_schema(node: JsonObject, name: str) -> object:
     """Return the schema of a field, or of additional properties."""
     found = _properties(node).get(name)
     return node.get("additionalProperties", {}) if found is None else found
-
-
-def _iter_variants(
-    schema: object, root: JsonObject, parent_references: tuple[str, ...]
-) -> Iterator[JsonObject]:
-    """Iterate over the schema, or over the members of its union, with references resolved."""
-    if not is_object(schema):
-        return
-    reference = schema.get("$ref")
-    if isinstance(reference, str):
-        if reference not in parent_references:
-            name = reference.rpartition("/")[2]
-            yield from _iter_variants(
-                root.get("$defs", {}).get(name), root, (*parent_references, reference)
-            )
-        return
-    members = [*schema.get("anyOf", ()), *schema.get("oneOf", ())]
-    if len(schema.get("allOf", ())) == 1:  # older versions of pydantic wrap a reference in it
-        members += schema["allOf"]
-    for member in members:
-        yield from _iter_variants(member, root, parent_references)
-    if not members:
-        yield schema
 
 
 def _may_match(value: JsonValue, node: JsonObject) -> bool:

@@ -298,7 +298,8 @@ def _set_at_path(
             raise ConversionError(f"{name!r} is given both as a value and by its fields", (name,))
         holder = inner
     last = path[-1]
-    json_types = _json_types(_child_schema(current_schema, last, schema), schema)
+    variants = iter_variants(_child_schema(current_schema, last, schema), schema)
+    json_types = {node["type"] for node in variants if isinstance(node.get("type"), str)}
     holder[last] = _convert_by_type(texts, json_types)
 
 
@@ -311,31 +312,35 @@ def _convert_by_type(texts: Sequence[str], json_types: set[str]) -> object:
     return text
 
 
-def _resolve_reference(schema: object, root: JsonObject) -> JsonObject:
-    seen = 0
-    while is_object(schema) and "$ref" in schema and seen < 20:
-        seen += 1
-        target: Any = root
-        for part in str(schema["$ref"]).lstrip("#/").split("/"):
-            target = target.get(part, {}) if is_object(target) else {}
-        schema = target
-    return schema if is_object(schema) else {}
-
-
 def _child_schema(schema: object, name: str, root: JsonObject) -> object:
-    schema = _resolve_reference(schema, root)
-    for option in (schema, *schema.get("anyOf", ()), *schema.get("allOf", ())):
-        option = _resolve_reference(option, root)
-        if name in option.get("properties", {}):
-            return option["properties"][name]
-        if isinstance(option.get("additionalProperties"), dict):
-            return option["additionalProperties"]
+    """Return the schema of a field, or of additional properties; {} if it is not known."""
+    for variant in iter_variants(schema, root):
+        if name in variant.get("properties", {}):
+            return variant["properties"][name]
+        if isinstance(variant.get("additionalProperties"), dict):
+            return variant["additionalProperties"]
     return {}
 
 
-def _json_types(schema: object, root: JsonObject) -> set[str]:
-    schema = _resolve_reference(schema, root)
-    json_types: set[str] = {schema["type"]} if isinstance(schema.get("type"), str) else set()
-    for option in schema.get("anyOf", ()):
-        json_types |= _json_types(option, root)
-    return json_types
+def iter_variants(
+    schema: object, root: JsonObject, parent_references: tuple[str, ...] = ()
+) -> Iterator[JsonObject]:
+    """Iterate over the schema, or over the members of its union, with references resolved.
+
+    `root` is the schema that contains the definitions.
+    """
+    if not is_object(schema):
+        return
+    reference = schema.get("$ref")
+    if isinstance(reference, str):
+        if reference not in parent_references:
+            target = root.get("$defs", {}).get(reference.rpartition("/")[2])
+            yield from iter_variants(target, root, (*parent_references, reference))
+        return
+    members = [*schema.get("anyOf", ()), *schema.get("oneOf", ())]
+    if len(schema.get("allOf", ())) == 1:  # older versions of pydantic wrap a reference in it
+        members += schema["allOf"]
+    for member in members:
+        yield from iter_variants(member, root, parent_references)
+    if not members:
+        yield schema
