@@ -21,6 +21,7 @@ def settings_files() -> Iterator[tuple[str, str]]:
     yield "a/b/pyproject.toml", "[tool.tooli]\n"
     yield "a/pyproject.toml", "[ tool . 'tooli' ]\n"
     yield "pyproject.toml", "[tool]\ntooli = {}\n"
+    yield "pyproject.toml", "[tool] # tools\ntooli = {}\n"
     yield "pyproject.toml", "tool = {tooli = {}}\n"
     yield "a/pyproject.toml", "[project]\ndependencies = ['tooli']\n[tool.ruff]\n"
     yield "a/b/.env", "TOOLI_OUTPUT=json\n"
@@ -68,7 +69,7 @@ def test_quick_check_tests_each_path_once(tmp_path: Path, monkeypatch: pytest.Mo
 
 
 def test_quick_check_knows_every_variable() -> None:
-    variables = {key.variable for key in SETTINGS.values()} - {"TOOLI_OUTPUT"}
+    variables = {setting.variable for setting in SETTINGS.values()} - {"TOOLI_OUTPUT"}
     assert variables == process.SETTING_VARIABLES - {"TOOLI_RECORD_CAPABILITIES"}
     assert variables < set(documented_variables())
     assert process.SYSTEM_CONFIG_PATH == config_files.SYSTEM_CONFIG_PATH.replace("\\", "/")

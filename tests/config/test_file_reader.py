@@ -292,6 +292,7 @@ class TestToml:
             "[ tool . 'tooli' ]\noutput = 'json'\n",
             "[tool.tooli] # settings\noutput = 'json' # format\n",
             "tool = {tooli = {output = 'json'}}\n",
+            "[tool] # tools\ntooli.output = 'json'\n",
         ],
     )
     def test_toml_table_notations(self, tmp_path: Path, text: str) -> None:

@@ -59,6 +59,12 @@ class TestGenericVariables:
     def test_agent_variable_with_name(self, name: str) -> None:
         assert detect_execution_context({"AGENT": name}).caller_id == name
 
+    @pytest.mark.parametrize("value", ["1", "true", "True", "yes", "1_agent"])
+    def test_ai_agent_without_name(self, value: str) -> None:
+        context = detect_execution_context({"AI_AGENT": value})
+        assert context.is_agent
+        assert (context.agent_name, context.caller_id) == (None, None)
+
     def test_agent_variable_without_name(self) -> None:
         context = detect_execution_context({"AGENT": "1"})
         assert context.is_agent

@@ -34,7 +34,7 @@ def shout(item: str):
 
 app()
 '''
-named = pytest.mark.parametrize("dump", DUMPS, ids=[dump["program"] for dump in DUMPS])
+for_each_dump = pytest.mark.parametrize("dump", DUMPS, ids=[dump["program"] for dump in DUMPS])
 
 
 @pytest.fixture(scope="module")
@@ -59,7 +59,7 @@ def test_measured_markers_are_in_the_facts() -> None:
             assert name in facts, (dump["program"], name)
 
 
-@named
+@for_each_dump
 def test_detected_caller(dump: dict[str, Any]) -> None:
     context, expected = detect_execution_context(dump["environment"]), dump["expected"]
     assert context.caller_id == expected["agent"]
@@ -72,7 +72,7 @@ def test_detected_caller(dump: dict[str, Any]) -> None:
         ]
 
 
-@named
+@for_each_dump
 def test_caller_detected_in_process(app: Path, dump: dict[str, Any]) -> None:
     variables = {k: v for k, v in dump["environment"].items() if k not in ("HOME", "PWD", "PATH")}
     path = environment()["PATH"]
@@ -84,9 +84,7 @@ def test_caller_detected_in_process(app: Path, dump: dict[str, Any]) -> None:
     expected = dump["expected"]
     assert response["meta"].get("caller_id") == expected["agent"]
     assert response["meta"].get("caller_version") == expected.get("version")
-    assert (
-        "session_id" not in response["meta"]
-    )  # the session of the agent is not a session of tooli
+    assert "session_id" not in response["meta"]  # the agent's session is not a session of tooli
     printed = run(app, "shout", "pears", env=env).out
     if expected["agent"] is None:
         assert printed == b"pears\n"

@@ -153,8 +153,9 @@ def is_iterable(value: object) -> TypeGuard[Iterable[object]]:
 class EscapeTable(dict[int, str]):
     r"""A table for `str.translate` that escapes control characters and keeps the rest.
 
-    Entries are added on first use. `keep` lists control characters that are not escaped, `extra`
-    lists other characters that are escaped. With `json`, every escape is valid in JSON.
+    Entries are added on first use. `keep` lists control characters that are not escaped. `extra`
+    lists other characters that are escaped; they are not ASCII. With `json`, every escape is valid
+    in JSON.
     """
 
     def __init__(self, *, keep: str = "", extra: str = "", json: bool = False) -> None:
@@ -176,9 +177,7 @@ class EscapeTable(dict[int, str]):
             return f"\\u{code:04x}"
         if 0xDC80 <= code <= 0xDCFF:  # a byte that is not UTF-8, as Python represents it
             return f"\\x{code - 0xDC00:02x}"
-        return {9: "\\t", 10: "\\n", 13: "\\r"}.get(
-            code, f"\\x{code:02x}" if code < 256 else f"\\u{code:04x}"
-        )
+        return chr(code).encode("unicode_escape").decode()
 
 
 _BIDI_CONTROLS = "\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"

@@ -423,7 +423,7 @@ def _has_config_file() -> bool:
     for _ in range(MAX_PARENT_FOLDERS):
         if exists(f"{folder}/.tooli.yaml", 0):
             return True
-        if _file_contains(f"{folder}/pyproject.toml", b"tool.tooli", b"[tool]\n", b"\ntool={"):
+        if _file_contains(f"{folder}/pyproject.toml", b"tool.tooli", b"\n[tool]", b"\ntool={"):
             return True
         if exists(f"{folder}/.git", 0):
             return folder != cwd and _file_contains(f"{folder}/.env", b"TOOLI_")

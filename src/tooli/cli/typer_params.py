@@ -156,7 +156,7 @@ def _text_parameter(param: Param, settings: dict[str, Any], default: Any) -> tup
     if is_structured(shape):
         settings.setdefault("metavar", "JSON")
         if required:
-            settings["help"] = f"{settings.get('help') or ''} [required]".strip()
+            _append_to_help(settings, "[required]")
         for name in ("min", "max", "formats", "case_sensitive"):
             settings.pop(name, None)
         return list[str] | None, None
@@ -165,12 +165,12 @@ def _text_parameter(param: Param, settings: dict[str, Any], default: Any) -> tup
         if param.kind == "option":
             settings.setdefault("metavar", item.metavar)
         else:  # the metavar of an argument is its name
-            settings["help"] = f"{settings.get('help') or ''} ({item.metavar})".strip()
+            _append_to_help(settings, f"({item.metavar})")
         if item.is_secret:  # a secret is asked for on the terminal, without echo
             for name in ("prompt", "confirmation_prompt", "hide_input"):
                 settings.pop(name, None)
         if required:  # stdin may replace it, so the pipeline reports a missing value
-            settings["help"] = f"{settings.get('help') or ''} (required)".strip()
+            _append_to_help(settings, "(required)")
         return (str | None if item is shape else list[str] | None), None
     if isinstance(shape, TupleOf):
         text_tuple: Any = tuple.__class_getitem__(tuple(str for _ in shape.items))
@@ -181,6 +181,10 @@ def _text_parameter(param: Param, settings: dict[str, Any], default: Any) -> tup
     if isinstance(shape, ListOf):
         return (list[str] if required else list[str] | None), (... if required else None)
     return (str if required else str | None), (... if required else None)
+
+
+def _append_to_help(settings: dict[str, Any], note: str) -> None:
+    settings["help"] = f"{settings.get('help') or ''} {note}".strip()
 
 
 def _translate_message(param: Param, raw: RawText, exc: Exception) -> str:

@@ -76,10 +76,11 @@ def find_project_files(folder: str | None = None) -> list[ConfigFile]:
     if not start:
         return []
     for _ in range(MAX_PARENT_FOLDERS):
-        files = [path for path in _project_config_paths(root) if os.path.exists(path)]
-        config_paths = [
-            path for path in files if not path.endswith(".toml") or mentions_tooli(path)
-        ]
+        yaml_path = os.path.join(root, ".tooli.yaml")
+        toml_path = os.path.join(root, "pyproject.toml")
+        config_paths = [yaml_path] if os.path.exists(yaml_path) else []
+        if os.path.exists(toml_path) and mentions_tooli(toml_path):
+            config_paths.append(toml_path)
         if config_paths or os.path.exists(os.path.join(root, ".git")):
             return [*_find_dotenv(root), *(ConfigFile("project", path) for path in config_paths)]
         parent = os.path.dirname(root)
@@ -87,10 +88,6 @@ def find_project_files(folder: str | None = None) -> list[ConfigFile]:
             break
         root = parent
     return _find_dotenv(start)
-
-
-def _project_config_paths(root: str) -> list[str]:
-    return [os.path.join(root, name) for name in (".tooli.yaml", "pyproject.toml")]
 
 
 def _find_dotenv(root: str) -> list[ConfigFile]:
@@ -117,5 +114,5 @@ def mentions_tooli(path: str) -> bool:
             text = file.read().translate(None, b" \t\r\"'")
     except OSError:
         return True  # the error is reported when the settings are read
-    signs = (b"tool.tooli]", b"tool.tooli.", b"tool.tooli=", b"[tool]\n", b"\ntool={")
-    return any([sign in b"\n" + text for sign in signs])
+    patterns = (b"tool.tooli]", b"tool.tooli.", b"tool.tooli=", b"\n[tool]", b"\ntool={")
+    return any([pattern in b"\n" + text for pattern in patterns])

@@ -150,13 +150,7 @@ def _security_setting(
 SETTINGS: dict[str, SettingDefinition] = {
     definition.name: definition
     for definition in (
-        SettingDefinition(
-            "output",
-            "choice",
-            "output format",
-            OUTPUT_MODES,
-            default="auto",
-        ),
+        SettingDefinition("output", "choice", "output format", OUTPUT_MODES, default="auto"),
         SettingDefinition(
             "color",
             "choice",

@@ -171,13 +171,15 @@ NON_AGENT_CALLERS: dict[str, str] = {
     **dict.fromkeys([name for name, _ in CI_MARKERS], "ci_cd"),
     **dict.fromkeys(("ci_cd", "cron"), "ci_cd"),
     **dict.fromkeys([name for name, _ in CONTAINER_MARKERS], "container"),
-    **dict.fromkeys(("container",), "container"),
+    "container": "container",
     **dict.fromkeys(("unknown_automation", "script"), "unknown_automation"),
     **dict.fromkeys(("python_api", "python"), "python_api"),
 }
 """Values of `TOOLI_CALLER` that are not agents. Any other value is an agent."""
 
 FALSE_VALUES = frozenset(("", "0", "false", "no", "off", "none"))
+_TRUE_VALUES = ("1", "true", "yes")
+"""Values of `AI_AGENT` and `AGENT` for an agent without a name."""
 
 
 class CallerCategory(str):
@@ -316,35 +318,36 @@ def _build_context(
     candidates: tuple[Candidate, ...], env: Mapping[str, str], terminals: tuple[bool, ...]
 ) -> ExecutionContext:
     first = candidates[0]
-    agent = first.category == "ai_agent"
+    is_agent = first.category == "ai_agent"
+    agent_id = first.name if is_agent and first.name != UNNAMED_AGENT else None
     declared_name = sanitize_value(env.get("TOOLI_CALLER"))
-    by_category = {found.category: found for found in reversed(candidates) if found.decides}
+    by_category = {each.category: each for each in reversed(candidates) if each.decides}
     system = by_category.get(CallerCategory.CI_CD)
     container = by_category.get(CallerCategory.CONTAINER)
     return ExecutionContext(
         category=first.category,
-        agent_name=display_name(first.name) if agent and first.name != UNNAMED_AGENT else None,
+        agent_name=display_name(agent_id) if agent_id is not None else None,
         confidence=first.confidence,
-        is_agent=agent,
+        is_agent=is_agent,
         is_ci=system is not None,
         is_interactive=terminals[0] and (terminals[1] or terminals[2]),
         identified_via_convention=declared_name is not None,
-        caller_id=declared_name or (first.name if agent and first.name != UNNAMED_AGENT else None),
+        caller_id=declared_name or agent_id,
         caller_version=_first_value(env, ("TOOLI_CALLER_VERSION",)) or _caller_version(env, first),
         session_id=_first_value(env, ("TOOLI_SESSION_ID",))
         or _first_value(env, SESSION_VARIABLES.get(first.name, ())),
-        signals=tuple([signal for found in candidates for signal in found.signals]),
+        signals=tuple([signal for candidate in candidates for signal in candidate.signals]),
         ci_name=system.name if system is not None else None,
         container=container.name if container is not None else None,
         candidates=candidates,
     )
 
 
-def _caller_version(env: Mapping[str, str], found: Candidate) -> str | None:
-    reported = _first_value(env, VERSION_VARIABLES.get(found.name, ()))
-    if reported is None and found.category == "ai_agent":
+def _caller_version(env: Mapping[str, str], caller: Candidate) -> str | None:
+    reported = _first_value(env, VERSION_VARIABLES.get(caller.name, ()))
+    if reported is None and caller.category == "ai_agent":
         name, version = _parse_ai_agent(env.get("AI_AGENT", ""))
-        reported = version if name == found.name else None
+        reported = version if name == caller.name else None
     return reported
 
 
@@ -362,17 +365,17 @@ def _detect_agents(env: Mapping[str, str]) -> tuple[Candidate, ...]:
     if caller is not None:
         signal = f"TOOLI_CALLER={caller}"
         found.append(Candidate(caller, category_of(caller), 1.0, (signal,)))
-    vetoed = {name for name, variable in HUMAN_TERMINAL_VARIABLES.items() if variable in env}
-    for name, confidence, row in STRONG_MARKERS:
-        signals = tuple([marker for marker in row if matches(env, marker)])
-        if signals and name not in vetoed:
+    cancelled = {name for name, variable in HUMAN_TERMINAL_VARIABLES.items() if variable in env}
+    for name, confidence, markers in STRONG_MARKERS:
+        signals = tuple([marker for marker in markers if matches(env, marker)])
+        if signals and name not in cancelled:
             found.append(Candidate(name, CallerCategory.AI_AGENT, confidence, signals))
     name, _ = _parse_ai_agent(env.get("AI_AGENT", ""))
     if name is not None:
         signal = f"AI_AGENT={sanitize_value(env['AI_AGENT'])}"
         found.append(Candidate(name, CallerCategory.AI_AGENT, 0.9, (signal,)))
-    if not vetoed:
-        found += _from_agent_variable(env.get("AGENT", ""), found)
+    if not cancelled:
+        found += _parse_agent_variable(env.get("AGENT", ""), found)
     return _merge_candidates(*found)
 
 
@@ -388,11 +391,11 @@ def _parse_ai_agent(text: str) -> tuple[str | None, str | None]:
     if len(parts) > 1 and parts[-1][:1].isdigit():
         version = parts.pop().replace("-", ".")
     name = "_".join(parts)
-    return AGENT_ALIASES.get(name, UNNAMED_AGENT if name in ("1", "true") else name), version
+    return UNNAMED_AGENT if name.lower() in _TRUE_VALUES else AGENT_ALIASES.get(name, name), version
 
 
-def _from_agent_variable(value: str, found: list[Candidate]) -> list[Candidate]:
-    """Parse `AGENT`: a name, or `1` for an unnamed agent.
+def _parse_agent_variable(value: str, found: list[Candidate]) -> list[Candidate]:
+    """Parse `AGENT`: a name, or `1` for the agent that was found, or for an unnamed one.
 
     A value with other characters, such as a path or a host, does not come from an agent.
     """
@@ -400,13 +403,13 @@ def _from_agent_variable(value: str, found: list[Candidate]) -> list[Candidate]:
     if name is None or name.lower() in FALSE_VALUES:
         return []
     signal = (f"AGENT={name}",)
-    if name.lower() in ("1", "true", "yes"):
-        known = found[0].name if found and found[0].category == "ai_agent" else UNNAMED_AGENT
-        return [Candidate(known, CallerCategory.AI_AGENT, 0.75, signal)]
+    if name.lower() in _TRUE_VALUES:
+        name = found[0].name if found and found[0].category == "ai_agent" else UNNAMED_AGENT
+        return [Candidate(name, CallerCategory.AI_AGENT, 0.75, signal)]
     if len(name) > 40 or not name.replace("-", "").replace("_", "").isalnum():
         return []
-    known = name in DISPLAY_NAMES or any(row[0] == name for row in STRONG_MARKERS)
-    return [Candidate(name, CallerCategory.AI_AGENT, 0.85 if known else 0.75, signal)]
+    is_known = name in DISPLAY_NAMES or any(row[0] == name for row in STRONG_MARKERS)
+    return [Candidate(name, CallerCategory.AI_AGENT, 0.85 if is_known else 0.75, signal)]
 
 
 def _merge_candidates(*found: Candidate) -> tuple[Candidate, ...]:
@@ -441,7 +444,7 @@ def _detect_systems(
 
 
 def _terminal_candidate(terminals: tuple[bool, ...], in_process: bool) -> Candidate:
-    """Return the candidate if there are no markers: Python code, a person, or unknown."""
+    """Return the caller if no marker decides: Python code, a person or an unknown program."""
     stdin, stdout, stderr = terminals
     if in_process:
         return Candidate("python", CallerCategory.PYTHON_API, 0.9, ("app.call",))
@@ -454,15 +457,14 @@ def _terminal_candidate(terminals: tuple[bool, ...], in_process: bool) -> Candid
 
 
 def _detect_weak_signals(env: Mapping[str, str], known_names: set[str]) -> tuple[Candidate, ...]:
-    """Return candidates with weak markers; two markers raise the confidence."""
+    """Return the candidates with weak markers. Two markers give a higher confidence than one."""
     found: list[Candidate] = []
-    for name, row in WEAK_MARKERS:
-        signals = [marker for marker in row if matches(env, marker)]
+    for name, markers in WEAK_MARKERS:
+        signals = tuple([marker for marker in markers if matches(env, marker)])
         if signals and name not in known_names:
             confidence = 0.5 if len(signals) > 1 or "&" in signals[0] else 0.3
-            matched = tuple(signals)
             found.append(
-                Candidate(name, CallerCategory.AI_AGENT, confidence, matched, decides=False)
+                Candidate(name, CallerCategory.AI_AGENT, confidence, signals, decides=False)
             )
     return tuple(found)
 
@@ -501,7 +503,7 @@ def marker_variables(marker: str) -> Iterator[str]:
 
 
 def strong_variables() -> frozenset[str]:
-    """Return every variable that can determine the caller. If none is set, skip detection."""
+    """Return every variable that can determine the caller; detection is skipped if none is set."""
     markers = [marker for _, _, row in STRONG_MARKERS for marker in row]
     markers += [marker for _, marker in CI_MARKERS]
     named = {name for marker in markers for name in marker_variables(marker)}

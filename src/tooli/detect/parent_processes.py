@@ -123,16 +123,13 @@ def iter_processes_upwards(root: str, pid: int) -> Iterator[tuple[int, list[str]
 
 def _read_proc(root: str, pid: int) -> tuple[int, list[str]]:
     proc_dir = os.path.join(root, "proc", str(pid))
-    status = _read_text(os.path.join(proc_dir, "stat"))
-    head, _, rest = status.rpartition(")")  # the name in parentheses may contain ")"
-    argv = [
-        argument
-        for argument in _read_text(os.path.join(proc_dir, "cmdline")).split("\0")
-        if argument
-    ]
+    stat = _read_text(os.path.join(proc_dir, "stat"))  # such as `123 (bash) S 1 …`
+    head, _, rest = stat.rpartition(")")  # the name in parentheses may contain ")"
     fields = rest.split()
     parent = int(fields[1]) if len(fields) > 1 and fields[1].isdigit() else 0
-    return parent, argv or [argument for argument in (head.partition("(")[2],) if argument]
+    argv = list(filter(None, _read_text(os.path.join(proc_dir, "cmdline")).split("\0")))
+    name = head.partition("(")[2]
+    return parent, argv or ([name] if name else [])
 
 
 def _list_with_ps() -> dict[int, tuple[int, list[str]]]:
