@@ -59,7 +59,7 @@ def print_result(
     `color=None` follows the terminal, NO_COLOR and FORCE_COLOR. False writes no escape sequences.
     """
     if value is not None:
-        _print(_Page(lambda room: _render_value(value, room)), file, width, color)
+        _print(_Page(lambda columns: _render_value(value, columns)), file, width, color)
 
 
 def print_error(
@@ -71,7 +71,7 @@ def print_error(
     verbose: bool = False,
 ) -> None:
     """Print an error, its fix, and the command to try on a line of its own."""
-    _print(_Page(lambda room: _render_error(error, room, verbose)), file, width, color)
+    _print(_Page(lambda columns: _render_error(error, columns, verbose)), file, width, color)
 
 
 class _Page:
@@ -84,10 +84,10 @@ class _Page:
         from rich.segment import Segment
 
         newline = Segment.line()
-        legacy = options.encoding if options.ascii_only else ""
+        legacy_encoding = options.encoding if options.ascii_only else ""
         for line in self.draw(max(options.max_width, MIN_WIDTH)):
             for text, style in line:
-                shown = _to_encoding(text, legacy) if legacy else text
+                shown = _to_encoding(text, legacy_encoding) if legacy_encoding else text
                 yield Segment(shown, console.get_style(style) if style else None)
             yield newline
 
@@ -154,49 +154,55 @@ def _render_items(items: Sequence[object], width: int, depth: int) -> Iterator[S
 
 
 def _render_fields(
-    pairs: Sequence[tuple[str, object]], width: int, depth: int, column: int = 0
+    pairs: Sequence[tuple[str, object]], width: int, depth: int, name_width: int = 0
 ) -> Iterator[Iterator[StyledLine]]:
-    """Lay out each name with its value beside it, or below it as a tree."""
+    """Lay out each name with its value beside it, or below it as a tree.
+
+    `name_width` is the width of the column of names; by default, that of the longest name.
+    """
     names = [_escape_text(name, SINGLE_LINE_ESCAPES) for name, _ in pairs]
-    column = min(column or max(map(_cell_width, names)), width * 2 // 5)
+    name_width = min(name_width or max(map(_cell_width, names)), width * 2 // 5)
     for name, (_, value) in zip(names, pairs, strict=True):
-        span = _inline_span(value, width - column - COLUMN_GAP, depth)
+        span = _inline_span(value, width - name_width - COLUMN_GAP, depth)
         yield (
-            _render_inline_field(name, span, column, width)
+            _render_inline_field(name, span, name_width, width)
             if span
             else _render_nested_field(name, value, width, depth)
         )
 
 
-def _inline_span(value: object, room: int, depth: int) -> Span | None:
+def _inline_span(value: object, width: int, depth: int) -> Span | None:
     """Return the value on one line, or None if it needs lines of its own."""
     if (
         not value
         or not _is_container(value)
         or depth + 1 >= MAX_DEPTH
-        or room < MIN_TEXT_COLUMN_WIDTH
+        or width < MIN_TEXT_COLUMN_WIDTH
     ):
         return _inline(value)
-    named = is_object(value)
+    is_record = is_object(value)
     parts = list(value.values()) if is_object(value) else value if is_list(value) else []
-    if any(map(_is_container, parts)) or (named and not depth):
+    if any(map(_is_container, parts)) or (is_record and not depth):
         return None
     summary = summarize(value, None).translate(SINGLE_LINE_ESCAPES)
     texts = "".join([part for part in parts if isinstance(part, str)])
-    brief = _cell_width(summary) <= (min(room, MAX_WORD_WIDTH) if named else room) and not set(
-        texts
-    ) & set(",\n")
-    return (summary, "") if brief or not (texts or named) else None
+    fits = _cell_width(summary) <= (min(width, MAX_WORD_WIDTH) if is_record else width)
+    is_unambiguous = "," not in texts and "\n" not in texts
+    is_list_without_text = not texts and not is_record  # wrapped if it does not fit
+    return (summary, "") if is_list_without_text or (fits and is_unambiguous) else None
 
 
-def _render_inline_field(name: str, span: Span, column: int, width: int) -> Iterator[StyledLine]:
-    if _cell_width(name) > column:
+def _render_inline_field(
+    name: str, span: Span, name_width: int, width: int
+) -> Iterator[StyledLine]:
+    if _cell_width(name) > name_width:
         yield from _paragraph(name, "bold", width)
-        name, column = "", 0
-    head: StyledLine = [(name, "bold"), (" " * (column + COLUMN_GAP - _cell_width(name)), "")]
-    for line in _paragraph(*span, width - column - COLUMN_GAP):
-        yield [*head, *line] if line else head[:1]
-        head = [(" " * (column + COLUMN_GAP), "")]
+        name, name_width = "", 0
+    value_column = name_width + COLUMN_GAP
+    prefix: StyledLine = [(name, "bold"), (" " * (value_column - _cell_width(name)), "")]
+    for line in _paragraph(*span, width - value_column):
+        yield [*prefix, *line] if line else prefix[:1]
+        prefix = [(" " * value_column, "")]
 
 
 def _render_nested_field(name: str, value: object, width: int, depth: int) -> Iterator[StyledLine]:
@@ -212,80 +218,86 @@ def _render_nested_field(name: str, value: object, width: int, depth: int) -> It
 
 def _render_records(records: list[RecordDict], width: int, depth: int) -> Iterator[StyledLine]:
     columns = list(dict.fromkeys(name for record in records for name in record))
-    crowded = len(columns) * (1 + COLUMN_GAP) > width + COLUMN_GAP
-    table = None if crowded else _render_table(records, columns, width)
+    has_too_many_columns = len(columns) * (1 + COLUMN_GAP) > width + COLUMN_GAP
+    table = None if has_too_many_columns else _render_table(records, columns, width)
     return table or _render_cards(records, columns, width, depth)
 
 
 def _render_cards(
     records: list[RecordDict], columns: list[str], width: int, depth: int
 ) -> Iterator[StyledLine]:
-    column = max(_cell_width(_escape_text(name, SINGLE_LINE_ESCAPES)) for name in columns)
+    name_width = max(_cell_width(_escape_text(name, SINGLE_LINE_ESCAPES)) for name in columns)
     for number, record in enumerate(records, 1):
         yield [(f"── {number} ".ljust(min(width, MAX_WORD_WIDTH), "─"), "dim")]
-        for lines in (
-            _render_fields(list(record.items()), width, depth + 1, column) if record else ()
-        ):
-            yield from lines
+        if record:
+            for lines in _render_fields(list(record.items()), width, depth + 1, name_width):
+                yield from lines
 
 
 def _render_table(
     records: list[RecordDict], columns: list[str], width: int
 ) -> Iterator[StyledLine] | None:
     """Lay out records as a table; None if that would be unreadable."""
-    heads = [(_escape_text(name, SINGLE_LINE_ESCAPES), "bold") for name in columns]
-    grid = [
+    grid = [[(_escape_text(name, SINGLE_LINE_ESCAPES), "bold") for name in columns]]
+    grid += [
         [_inline(row[name]) if name in row else ("", "") for name in columns] for row in records
     ]
-    right = [_is_numeric(row.get(name) for row in records) for name in columns]
-    widths = _column_widths([heads, *grid], right, width - COLUMN_GAP * (len(columns) - 1))
+    is_numeric = [_is_numeric(row.get(name) for row in records) for name in columns]
+    widths = _column_widths(grid, is_numeric, width - COLUMN_GAP * (len(columns) - 1))
     if widths is None:
         return None
     rows = [
-        [(_wrap(text, room), style) for (text, style), room in zip(spans, widths, strict=True)]
-        for spans in [heads, *grid]
+        [(_wrap(text, size), style) for (text, style), size in zip(spans, widths, strict=True)]
+        for spans in grid
     ]
-    tall = sum(max(len(lines) for lines, _ in cells) > MAX_ROW_LINES for cells in rows)
+    tall_count = sum(max(len(lines) for lines, _ in cells) > MAX_ROW_LINES for cells in rows)
     # A few tall rows are fine in a table; if there are more, cards are easier to read.
-    return None if tall * 10 > len(rows) else _draw_table(rows, widths, right)
+    return None if tall_count * 10 > len(rows) else _draw_table(rows, widths, is_numeric)
 
 
-def _column_widths(grid: list[list[Span]], right: list[bool], room: int) -> list[int] | None:
+def _column_widths(
+    grid: list[list[Span]], is_numeric: list[bool], total_width: int
+) -> list[int] | None:
     """Return the width of each column, or None if the columns do not fit.
 
-    Columns with long text share the space that the others leave.
+    Each column starts with its minimum width. Columns with long text share the space that is left.
     """
-    full: list[int] = []
+    full_widths: list[int] = []
     widths: list[int] = []
-    for index, fixed in enumerate(right):
+    for index in range(len(is_numeric)):
         texts = [row[index][0] for row in grid]
-        size = max(map(_longest_line_width, texts))
-        full.append(size)
-        if size > MIN_TEXT_COLUMN_WIDTH and not fixed:
-            word = max(_longest_line_width(text.replace(" ", "\n")) for text in texts)
-            size = min(
-                size,
-                max(
-                    MIN_TEXT_COLUMN_WIDTH, min(MAX_WORD_WIDTH, max(word, -(-size // MAX_ROW_LINES)))
-                ),
-            )
-        widths.append(size)
-    if sum(full) > room:
-        full = [
-            min(size, max(width, MAX_LINE_WIDTH)) for size, width in zip(full, widths, strict=True)
+        full_width = max(map(_longest_line_width, texts))
+        full_widths.append(full_width)
+        widths.append(full_width if is_numeric[index] else _min_text_width(texts, full_width))
+    if sum(full_widths) > total_width:
+        full_widths = [
+            min(full_width, max(width, MAX_LINE_WIDTH))
+            for full_width, width in zip(full_widths, widths, strict=True)
         ]
-    spare = room - sum(widths)
-    while spare > 0 and (short := [i for i, size in enumerate(full) if widths[i] < size]):
-        for index in short:
-            more = min(max(1, spare // len(short)), full[index] - widths[index], spare)
-            widths[index] += more
-            spare -= more
+    spare = total_width - sum(widths)
+    while spare > 0 and (narrow := [i for i, size in enumerate(full_widths) if widths[i] < size]):
+        for index in narrow:
+            share = max(1, spare // len(narrow))
+            added = min(share, full_widths[index] - widths[index], spare)
+            widths[index] += added
+            spare -= added
     return widths if spare >= 0 else None
 
 
+def _min_text_width(texts: list[str], full_width: int) -> int:
+    """Return the minimum width of a text column: its longest word fits, and few rows are tall."""
+    if full_width <= MIN_TEXT_COLUMN_WIDTH:
+        return full_width
+    word_width = max(_longest_line_width(text.replace(" ", "\n")) for text in texts)
+    wrapped_width = -(-full_width // MAX_ROW_LINES)  # rounded up
+    width = min(MAX_WORD_WIDTH, max(word_width, wrapped_width))
+    return min(full_width, max(MIN_TEXT_COLUMN_WIDTH, width))
+
+
 def _draw_table(
-    rows: list[list[Cell]], widths: list[int], right: list[bool]
+    rows: list[list[Cell]], widths: list[int], is_numeric: list[bool]
 ) -> Iterator[StyledLine]:
+    """Draw the rows, the first of them as the header. Numeric columns are right-aligned."""
     rule = "─" * (sum(widths) + COLUMN_GAP * (len(widths) - 1))
     for number, cells in enumerate(rows):
         if number == 1:
@@ -293,14 +305,14 @@ def _draw_table(
         for index in range(max(len(lines) for lines, _ in cells)):
             line: StyledLine = []
             pad = 0
-            for (lines, style), width, flush in zip(cells, widths, right, strict=True):
+            for (lines, style), width, is_right in zip(cells, widths, is_numeric, strict=True):
                 text = lines[index] if index < len(lines) else ""
-                rest = width - _cell_width(text)
-                pad += rest if flush else 0
+                unused = width - _cell_width(text)
+                pad += unused if is_right else 0
                 if text:
                     line += [(" " * pad, ""), (text, style)] if style else [(" " * pad + text, "")]
                     pad = 0
-                pad += COLUMN_GAP if flush else COLUMN_GAP + rest
+                pad += COLUMN_GAP if is_right else COLUMN_GAP + unused
             yield line
 
 
@@ -310,16 +322,16 @@ def _render_error(error: Mapping[str, object], width: int, verbose: bool) -> Ite
     code = _escape_text(str(fields.pop("code", "")), SINGLE_LINE_ESCAPES)
     suggestion = fields.pop("suggestion", None)
     details = fields.get("details")
-    problems = details.get("errors") if is_object(details) else None
-    listed = [each for each in problems if is_object(each)] if is_list(problems) else []
+    errors = details.get("errors") if is_object(details) else None
+    problems = [problem for problem in errors if is_object(problem)] if is_list(errors) else []
     field = _escape_text(str(fields.get("field", "")), SINGLE_LINE_ESCAPES)
-    if len(listed) < 2 and field.replace("_", "-") not in message.replace("_", "-"):
+    if len(problems) < 2 and field.replace("_", "-") not in message.replace("_", "-"):
         message = f"{field}: {message}"
     yield from _prefix_lines(
         _render_headline(message, code, width - 7), "Error: ", " " * 7, "bold red"
     )
-    if len(listed) > 1:
-        pairs = [(str(each.get("field") or ""), each.get("message")) for each in listed]
+    if len(problems) > 1:
+        pairs = [(str(p.get("field") or ""), p.get("message")) for p in problems]
         for lines in _render_fields(pairs, width - 2, 0):
             yield from _prefix_lines(lines, "  ", "  ")
     yield from _render_suggestion(suggestion if is_object(suggestion) else {}, width)
@@ -329,8 +341,8 @@ def _render_error(error: Mapping[str, object], width: int, verbose: bool) -> Ite
 
 
 def _render_headline(message: str, code: str, width: int) -> Iterator[StyledLine]:
-    *most, last = _wrap(f"{message}  {code}".rstrip(" "), width)
-    yield from ([(line, "")] for line in most)
+    *lines, last = _wrap(f"{message}  {code}".rstrip(" "), width)
+    yield from ([(line, "")] for line in lines)
     yield [(last.removesuffix(code), ""), (code, "dim")] if last.endswith(code) else [(last, "dim")]
 
 
@@ -379,10 +391,10 @@ def _paragraph(text: str, style: str, width: int) -> Iterator[StyledLine]:
 def _prefix_lines(
     lines: Iterable[StyledLine], first: str, rest: str, style: str = "dim"
 ) -> Iterator[StyledLine]:
-    mark = first
+    prefix = first
     for line in lines:
-        yield [(mark if line else mark.rstrip(), style), *line]
-        mark = rest
+        yield [(prefix if line else prefix.rstrip(), style), *line]
+        prefix = rest
 
 
 def _cell_width(text: str) -> int:
@@ -408,18 +420,18 @@ def _wrap(text: str, width: int) -> list[str]:
         if _cell_width(row) <= width:
             lines.append(row)
             continue
-        line, room = "", 0
+        line, remaining = "", 0
         for index, word in enumerate(row.split(" ")):
             size = _cell_width(word)
-            if index and size < room:
+            if index and size < remaining:
                 line += " " + word
-                room -= size + 1
+                remaining -= size + 1
                 continue
             if index:
                 lines.append(line.rstrip(" "))
             *full_lines, line = chop_cells(word, width) or [word]
             lines += full_lines
-            room = min(width, MAX_LINE_WIDTH) - _cell_width(line)
+            remaining = min(width, MAX_LINE_WIDTH) - _cell_width(line)
         lines.append(line.rstrip(" "))
     return lines
 
