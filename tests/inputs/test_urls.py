@@ -162,6 +162,13 @@ class TestAllowed:
         web.redirect("/away", to)
         assert call_error("text", web("/away")).code == "E1033"
 
+    @pytest.mark.parametrize("to", ["http://[::1/", "//[x/"])
+    def test_redirect_to_an_invalid_url(self, web: Site, to: str) -> None:
+        web.redirect("/away", to)
+        error = call_error("text", web("/away"))
+        assert error.code == "E4040"
+        assert "redirects to an invalid URL" in error.message
+
     def test_unreachable_host(self) -> None:
         with socket.socket() as unused:
             unused.bind(("127.0.0.1", 0))
@@ -198,6 +205,11 @@ class TestAllowed:
         monkeypatch.setattr(source, "MAX_URL_BYTES", 3)
         error = call_error("text", web("/ok"))
         assert (error.code, error.details["max_bytes"]) == ("E1034", 3)
+
+    def test_size_limit_of_zero(self, web: Site, monkeypatch) -> None:
+        monkeypatch.setenv("TOOLI_MAX_INPUT", "0")
+        error = call_error("text", web("/ok"))
+        assert (error.code, error.details["max_bytes"]) == ("E1034", 0)
 
     def test_size_error_does_not_contain_the_query(self, web: Site, monkeypatch) -> None:
         from tooli.inputs import source

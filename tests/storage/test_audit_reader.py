@@ -40,6 +40,19 @@ def test_last_records_of_rotated_log(log: Path, monkeypatch: pytest.MonkeyPatch)
         assert list(lines) == audit_reader.read_last_records(str(log), count)
 
 
+@pytest.mark.parametrize("missing", ["", ".1"])
+def test_last_records_after_an_interrupted_rotation(
+    log: Path, monkeypatch: pytest.MonkeyPatch, missing: str
+) -> None:
+    """A crash during rotation leaves a gap in the numbers of the files, or no current file."""
+    monkeypatch.setattr(audit_log, "MAX_LOG_BYTES", 500)
+    write(log, 9)
+    Path(f"{log}{missing}").unlink()
+    records = audit_reader.read_last_records(str(log), 20)
+    assert records[0]["number"] == 0
+    assert list(audit_reader.follow_log(str(log), 20, lambda: True)) == records
+
+
 def test_follow_log_across_rotation(log: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(audit_log, "MAX_LOG_BYTES", 1000)
     monkeypatch.setattr(audit_reader, "POLL_INTERVAL_SECONDS", 0.0)

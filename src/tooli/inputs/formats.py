@@ -130,7 +130,8 @@ def _parse_content(source: Input, annotation: object) -> Any:
     if kind == "yaml":
         return _parse_yaml(source)
     if is_collection and kind != "json":
-        if kind == "jsonl" and not _is_jsonl(source):
+        is_guessed = not detect_format(source)  # the first character is "{"
+        if kind == "jsonl" and is_guessed and b"\n" in data.strip():
             try:  # it may be one object on several lines, or one object per line
                 return _parse_json(source, source.read_text())
             except FormatError:
@@ -139,11 +140,7 @@ def _parse_content(source: Input, annotation: object) -> Any:
     return _parse_json(source, source.read_text())
 
 
-def _is_jsonl(source: Input) -> bool:
-    return source.format == "jsonl" or source.source.lower().endswith((".jsonl", ".ndjson"))
-
-
-def _parse_json(source: Input, text: str | bytes, line: int | None = None) -> Any:
+def _parse_json(source: Input, text: str, line: int | None = None) -> Any:
     """Parse a JSON text. `line` is its line number, if it is one line of the input."""
     try:
         return json.loads(text)
@@ -151,18 +148,29 @@ def _parse_json(source: Input, text: str | bytes, line: int | None = None) -> An
         raise build_format_error(
             source, f"not valid JSON: {failure.msg}", line or failure.lineno, failure.colno
         ) from None
-    except RecursionError:
-        raise build_format_error(source, "the JSON is nested too deeply", line) from None
+    except (RecursionError, ValueError) as failure:
+        raise build_format_error(source, _describe_json_limit(failure), line) from None
+
+
+def _describe_json_limit(failure: Exception) -> str:
+    """Return the message for valid JSON that Python's parser refuses."""
+    if isinstance(failure, RecursionError):
+        return "the JSON is nested too deeply"
+    return "an integer has too many digits"
 
 
 def _parse_yaml(source: Input) -> Any:
     import yaml
 
+    text = source.read_text()
     try:
-        return yaml.safe_load(source.read_text())
-    except yaml.YAMLError as failure:
+        return yaml.safe_load(text)
+    except RecursionError:
+        raise build_format_error(source, "the YAML is nested too deeply") from None
+    except Exception as failure:  # also errors of PyYAML's converters, such as an invalid date
         mark: Any = getattr(failure, "problem_mark", None)
-        problem = getattr(failure, "problem", None) or "it cannot be parsed"
+        reason = failure if isinstance(failure, ValueError) else "it cannot be parsed"
+        problem = getattr(failure, "problem", None) or reason
         line = mark.line + 1 if mark is not None else None
         raise build_format_error(source, f"not valid YAML: {problem}", line) from None
 
@@ -369,10 +377,8 @@ def _optional_fields(item: object) -> frozenset[str]:
 
 def _iter_json_lines(source: Input, file: BufferedReader, check: RowValidator) -> Iterator[Any]:
     for number, line in enumerate(file, 1):
-        if number == 1:
-            line = line.removeprefix(b"\xef\xbb\xbf")
-        if not line.isspace():
-            yield check(_parse_json(source, line, number), number)
+        if line.strip(LEADING_WHITESPACE):
+            yield check(_parse_json(source, line.decode("utf-8-sig"), number), number)
 
 
 def _iter_json_array(source: Input, file: BufferedReader, check: RowValidator) -> Iterator[Any]:
@@ -450,9 +456,9 @@ class _JsonArrayReader:
             except json.JSONDecodeError as error:
                 failure, problem = error, error.msg
                 line = self.line_number() + self.text.count("\n", self.position, error.pos)
-            except RecursionError:
+            except (RecursionError, ValueError) as error:
                 raise build_format_error(
-                    self._source, "the JSON is nested too deeply", self.line_number()
+                    self._source, _describe_json_limit(error), self.line_number()
                 ) from None
             self._size *= 2  # so that a long value is decoded only a few times
             if self._is_certain_error(failure) or not self._read_more():

@@ -381,7 +381,7 @@ def _open_url(source: Input, limits: InputLimits) -> BufferedReader:
 
     body = fetch(source.source, limits, source.field)
     source.format = body.format
-    limit = _max_input_bytes(limits) or (
-        MAX_STREAMED_URL_BYTES if source.is_streamed else MAX_URL_BYTES
-    )
+    limit = _max_input_bytes(limits)
+    if limit is None:
+        limit = MAX_STREAMED_URL_BYTES if source.is_streamed else MAX_URL_BYTES
     return io.BufferedReader(_LimitedReader(body.read, source, limit, body.close), _CHUNK_BYTES)

@@ -184,7 +184,10 @@ def fetch(url: str, limits: InputLimits, field: str | None = None) -> UrlBody:
             raise _status_error(display_url(url), response)
         response.close()
         connection.close()
-        url = urljoin(url, location)
+        try:
+            url = urljoin(url, location)
+        except ValueError:
+            raise DependencyError(f"{display_url(url)} redirects to an invalid URL") from None
         if monotonic() > deadline:
             raise _timeout_error(display_url(url))
     raise DependencyError(f"{display_url(url)}: more than {MAX_REDIRECTS} redirects")

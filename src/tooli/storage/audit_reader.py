@@ -201,11 +201,11 @@ def _read_last(
     """Return the last records of some files, followed by those of `result`."""
     result = [] if result is None else result[max(0, len(result) - count) :]
     for name in reversed(names):
-        if len(result) >= count or not os.path.exists(name):
-            break
-        with open(name, "rb") as file:
-            lines = _parse_lines(file.read().split(b"\n"))
-        result[:0] = lines[-(count - len(result)) :]
+        file = _open_if_exists(name) if len(result) < count else None
+        if file is not None:  # a crash during rotation leaves a gap in the numbers of the files
+            with file:
+                lines = _parse_lines(file.read().split(b"\n"))
+            result[:0] = lines[-(count - len(result)) :]
     return result
 
 
@@ -218,15 +218,14 @@ def follow_log(
 ) -> Iterator[JsonObject]:
     """Yield the last records of a log, then each new one when it is written."""
     file = _open_if_exists(path)
-    rest = b""
     try:
-        if file is not None:
-            *lines, rest = file.read().split(b"\n")
+        *lines, rest = (file.read() if file is not None else b"").split(b"\n")
+        if count:
             older = [name for name in list_log_files(path)[:-1] if not _is_same_file(name, file)]
-            yield from _read_last(count, older, _parse_lines(lines)) if count else ()
+            yield from _read_last(count, older, _parse_lines(lines))
         while not should_stop():
             # This check comes before the read. A rotated file gets no more lines.
-            is_rotated = file is None or not _is_same_file(path, file)
+            is_rotated = not _is_same_file(path, file)
             data = file.read() if file is not None else b""
             *lines, rest = (rest + data).split(b"\n")
             yield from _parse_lines(lines)
@@ -250,10 +249,10 @@ def _open_if_exists(path: str) -> IO[bytes] | None:
         return None
 
 
-def _is_same_file(path: str, file: IO[bytes]) -> bool:
+def _is_same_file(path: str, file: IO[bytes] | None) -> bool:
     """True if a path still names the open file."""
     try:
-        return os.path.samestat(os.stat(path), os.fstat(file.fileno()))
+        return file is not None and os.path.samestat(os.stat(path), os.fstat(file.fileno()))
     except OSError:
         return False
 
