@@ -83,7 +83,7 @@ class TestQuickCheck:
     @pytest.mark.parametrize(
         "text", ["5\u00a0€", "👩‍👧", "می‌خواهم", "⚠️ x", "　", "a\u2028", "\udcff"]
     )
-    def test_unreal_list_forms_text_needs_no_redaction(self, text: str) -> None:
+    def test_unusual_harmless_text_needs_no_redaction(self, text: str) -> None:
         assert is_clean_json(make_json_writer()({"a": [text]}))
         assert encode_redacted(text, [], STANDARD) == encode(text, [])
 
@@ -427,7 +427,7 @@ class TestInOneProcess:
         assert redact_value({"a": [words]}, agent, warnings) == {"a": [words]}
         assert "may contain prompt injections, at /a/0" in warnings[0]
 
-    def test_unreal_list_forms_clean_text_is_returned_unchanged(self) -> None:
+    def test_unusual_harmless_text_is_returned_unchanged(self) -> None:
         value = {"a": "größe 😀"}
         text = json.dumps(value, ensure_ascii=False)
         assert ItemPresenter(STANDARD, []).redact_if_needed(text) is None

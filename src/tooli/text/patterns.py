@@ -15,6 +15,8 @@ from __future__ import annotations
 
 import re
 
+from tooli.text.jsonable import is_list, is_object
+
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
@@ -182,11 +184,11 @@ def find_injection(text: str) -> str | None:
 def _iter_texts(value: Any, pointer: str) -> Iterator[tuple[str, str]]:
     if isinstance(value, str):
         yield pointer, value
-    elif isinstance(value, dict):
-        for key, item in value.items():  # pyright: ignore[reportUnknownVariableType]
-            child_pointer = f"{pointer}/{str(key).replace('~', '~0').replace('/', '~1')}"  # pyright: ignore[reportUnknownArgumentType]
-            yield child_pointer, str(key)  # pyright: ignore[reportUnknownArgumentType]
+    elif is_object(value):
+        for key, item in value.items():
+            child_pointer = f"{pointer}/{str(key).replace('~', '~0').replace('/', '~1')}"
+            yield child_pointer, str(key)
             yield from _iter_texts(item, child_pointer)
-    elif isinstance(value, (list, tuple)):
-        for i, item in enumerate(value):  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
+    elif is_list(value):
+        for i, item in enumerate(value):
             yield from _iter_texts(item, f"{pointer}/{i}")

@@ -18,7 +18,7 @@ from __future__ import annotations
 import os
 
 from tooli.text.json_encoder import has_escaped_controls
-from tooli.text.jsonable import is_list, is_object, to_jsonable
+from tooli.text.jsonable import is_list, is_object, is_set, to_jsonable
 
 TYPE_CHECKING = False
 
@@ -47,7 +47,8 @@ class Redactor:
         self._secrets: Sequence[Any] = () if redaction.secrets is None else redaction.secrets
         self._loaded_count, self._secret_forms = 0, list[str]()
         self.home = _home_pattern() if self.is_strict else None
-        self.sequences = self.controls = self.invisible = self.hidden_secret_count = self.paths = 0
+        self.removed_counts = [0, 0, 0]  # of _REMOVED_KINDS
+        self.hidden_secret_count = self.paths = 0
         self.credentials: dict[str, int] = {}
         self.injections: list[tuple[str, str]] = []
         self.conversion_warnings: list[str] = []
@@ -77,9 +78,8 @@ class Redactor:
 
             clean, removed = sanitize(text, self.is_strict)
             if removed:
-                self.sequences += removed.sequences
-                self.controls += removed.controls
-                self.invisible += removed.invisible
+                totals = zip(self.removed_counts, removed, strict=True)
+                self.removed_counts = [total + count for total, count in totals]
                 text = self._redact_secrets(clean) if self.secret_forms else clean
         return self._redact_strict(text, shorten_paths) if self.is_strict else text
 
@@ -181,31 +181,25 @@ class Redactor:
     def add_warnings(self, warnings: list[str], part: str) -> None:
         """Add warnings about what was removed; they replace earlier warnings of the same kind."""
         removed = [
-            _pluralize(count, name)
-            for count, name in (
-                (self.sequences, "control sequence"),
-                (self.controls, "control character"),
-                (self.invisible, "invisible character"),
-            )
+            _pluralize(count, kind)
+            for count, kind in zip(self.removed_counts, _REMOVED_KINDS, strict=True)
             if count
         ]
-        removed_count = self.sequences + self.controls + self.invisible
-        _add_warning(warnings, _join_list(removed), removed_count, f"removed from the {part}")
-        _add_warning(
-            warnings,
-            _pluralize(self.hidden_secret_count, "secret"),
-            self.hidden_secret_count,
-            f"hidden in the {part}",
-        )
-        warnings += [line for line in self.conversion_warnings if line not in warnings]
-        credential_count = sum(self.credentials.values())
+        secret_count, credential_count = self.hidden_secret_count, sum(self.credentials.values())
+        credential_noun = "text that looks" if credential_count == 1 else "texts that look"
+        credentials = f"{credential_count} {credential_noun} like credentials"
         names = ", ".join(sorted(self.credentials))
-        verb = _choose_form(credential_count, "looks", "look")
-        text = f"{_pluralize(credential_count, 'text')} that {verb} like credentials"
-        _add_warning(warnings, f"{text} ({names})", credential_count, f"redacted from the {part}")
-        _add_warning(
-            warnings, _pluralize(self.paths, "path"), self.paths, f"shortened to ~ in the {part}"
-        )
+        for count, subject, action in (
+            (sum(self.removed_counts), _join_list(removed), "removed from"),
+            (secret_count, _pluralize(secret_count, "secret"), "hidden in"),
+            (credential_count, f"{credentials} ({names})", "redacted from"),
+            (self.paths, _pluralize(self.paths, "path"), "shortened to ~ in"),
+        ):
+            if count:
+                verb = "was" if count == 1 else "were"
+                ending = f"{action} the {part}"
+                _replace_warning(warnings, ending, f"{subject} {verb} {ending}")
+        warnings += [line for line in self.conversion_warnings if line not in warnings]
         if self.injections:
             places = ", ".join(
                 [
@@ -291,13 +285,6 @@ def _hide_named_secrets(value: object) -> Any:
 # ------------------------------------------------------------------ warnings
 
 
-def _add_warning(warnings: list[str], subject: str, count: int, action: str) -> None:
-    if count:
-        _replace_warning(
-            warnings, action, f"{subject} {_choose_form(count, 'was', 'were')} {action}"
-        )
-
-
 def _replace_warning(warnings: list[str], marker: str, line: str) -> None:
     """Replace an earlier warning of the same kind, whose count is outdated, or add the line."""
     for i, existing in enumerate(warnings):
@@ -315,8 +302,9 @@ def _is_redaction_warning(line: str) -> bool:
     return count.isdigit() and rest.startswith(_REDACTION_SUBJECTS)
 
 
+_REMOVED_KINDS = ("control sequence", "control character", "invisible character")
 _REDACTION_SUBJECTS = (
-    *("control sequence", "control character", "invisible character", "secret", "path"),
+    *(*_REMOVED_KINDS, "secret", "path"),
     *("text that looks like credentials", "texts that look like credentials"),
 )
 
@@ -334,10 +322,6 @@ def _quote_phrase(phrase: str) -> str:
 
 def _pluralize(count: int, name: str) -> str:
     return f"{count} {name}{'' if count == 1 else 's'}"
-
-
-def _choose_form(count: int, singular: str, plural: str) -> str:
-    return singular if count == 1 else plural
 
 
 def _join_list(parts: list[str]) -> str:
@@ -421,25 +405,17 @@ def list_secret_forms(secrets: Iterable[Any]) -> list[str]:
 
 
 def _iter_texts(value: Any) -> Iterator[str]:
-    """Yield the texts in the value of a secret."""
+    """Yield the texts and numbers in the value of a secret, as text."""
     if isinstance(value, str):
         yield value
     elif isinstance(value, (bytes, bytearray)):
         yield bytes(value).decode("utf-8", "surrogateescape")
-    elif isinstance(value, bool) or value is None:
-        return
-    elif isinstance(value, dict):
-        for item in value.values():  # pyright: ignore[reportUnknownVariableType]
+    elif is_object(value) or is_list(value) or is_set(value):
+        for item in value.values() if is_object(value) else value:
             yield from _iter_texts(item)
-    elif isinstance(value, (list, tuple, set, frozenset)):
-        for item in value:  # pyright: ignore[reportUnknownVariableType]
-            yield from _iter_texts(item)
-    else:
+    elif value is not None and not isinstance(value, bool):
         step = to_jsonable(value, [])
-        if isinstance(step, (str, dict, list)):
-            yield from _iter_texts(step)
-        else:
-            yield str(step)
+        yield from _iter_texts(str(step) if isinstance(step, (int, float)) else step)
 
 
 def _iter_forms(text: str) -> Iterator[str]:

@@ -17,6 +17,7 @@ pattern backtracks: the time is linear in the length of the text.
 from __future__ import annotations
 
 import re
+from operator import add
 from typing import NamedTuple
 
 CONTROLS = "\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f"
@@ -78,7 +79,7 @@ class RemovedCounts(NamedTuple):
     invisible: int = 0
 
     def __bool__(self) -> bool:
-        return bool(self.sequences or self.controls or self.invisible)
+        return any(self)
 
 
 NOTHING_REMOVED = RemovedCounts()
@@ -119,13 +120,11 @@ def _remove_unsafe(text: str, strict: bool) -> tuple[str, RemovedCounts]:
 
 def _sanitize_around_flags(text: str) -> tuple[str, RemovedCounts]:
     """Sanitize the parts of a text between flag emoji that consist of tag characters."""
-    sequences = controls = invisible = 0
+    counts = NOTHING_REMOVED
     parts: list[str] = []
     for i, part in enumerate(_TAG_FLAG.split(text)):
         if i % 2 == 0:
             part, removed = _remove_unsafe(part, False)
-            sequences += removed.sequences
-            controls += removed.controls
-            invisible += removed.invisible
+            counts = RemovedCounts(*map(add, counts, removed))
         parts.append(part)
-    return "".join(parts), RemovedCounts(sequences, controls, invisible)
+    return "".join(parts), counts
