@@ -138,6 +138,11 @@ class Content(Record):
         """Return the MCP content block."""
         raise NotImplementedError
 
+    @property
+    def tooli_json(self) -> JsonObject:
+        """The content block, which represents the content in JSON."""
+        return self.to_content_block()
+
 
 class Image(Content):
     """An image."""

@@ -30,17 +30,9 @@ def convert_one_step(thing: Any, warnings: list[str]) -> Any:
     if isinstance(thing, (bytes, bytearray, memoryview)):
         data: bytes = bytes(thing)  # pyright: ignore[reportUnknownArgumentType]
         return _bytes_to_text(data)
-    text_property = getattr(thing.__class__, "tooli_json", None)  # an input, a secret, an output
-    if text_property is not None:
+    if hasattr(thing.__class__, "tooli_json"):  # content, an input, a secret, an output
         return thing.tooli_json
-    for converter in (
-        _from_content,
-        _from_model,
-        _from_dataclass,
-        _from_path,
-        _from_array,
-        _from_iterable,
-    ):
+    for converter in (_from_model, _from_dataclass, _from_path, _from_array, _from_iterable):
         found = converter(thing)
         if found is not _NOT_CONVERTED:
             return found
@@ -127,15 +119,6 @@ def _bytes_to_text(data: bytes) -> str:
         from base64 import b64encode
 
         return b64encode(data).decode()
-
-
-def _from_content(thing: Any) -> Any:
-    content_module = sys.modules.get("tooli.core.result_types")
-    return (
-        thing.to_content_block()
-        if content_module is not None and isinstance(thing, content_module.Content)
-        else _NOT_CONVERTED
-    )
 
 
 def _from_model(thing: Any) -> Any:
