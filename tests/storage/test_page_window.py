@@ -22,13 +22,12 @@ from tooli.storage.page_window import (
     PageWindow,
     compute_cursor_binding,
     decode_cursor,
-    digest_record,
     encode_cursor,
 )
 from tooli.storage.signing import InvalidToken
 
 KEY = b"k" * 32
-STARTS = st.builds(
+CURSOR_CONTENTS = st.builds(
     CursorPosition,
     st.binary(min_size=6, max_size=6),
     st.integers(0, 2**40 - 1),
@@ -37,14 +36,14 @@ STARTS = st.builds(
 )
 
 
-@given(STARTS)
-def test_cursor_round_trip(start: CursorPosition) -> None:
-    assert decode_cursor(encode_cursor(start, KEY), KEY) == start
+@given(CURSOR_CONTENTS)
+def test_cursor_round_trip(content: CursorPosition) -> None:
+    assert decode_cursor(encode_cursor(content, KEY), KEY) == content
 
 
-@given(STARTS, st.data())
-def test_changed_cursor_is_rejected(start: CursorPosition, data: st.DataObject) -> None:
-    text = encode_cursor(start, KEY)
+@given(CURSOR_CONTENTS, st.data())
+def test_changed_cursor_is_rejected(content: CursorPosition, data: st.DataObject) -> None:
+    text = encode_cursor(content, KEY)
     at = data.draw(st.integers(0, len(text)))
     other = data.draw(st.sampled_from("Aaz09-_=+/ \n.é"))
     for changed in (text[:at] + other + text[at + 1 :], text[:at] + other + text[at:], text[:at]):
@@ -65,15 +64,9 @@ def test_cursor_with_another_key_is_rejected() -> None:
 
 
 def test_cursor_is_short() -> None:
-    digests = tuple(digest_record(bytes([i])) for i in range(3))
-    assert (
-        len(
-            encode_cursor(
-                CursorPosition(compute_cursor_binding("tool", b"{}"), 12345, digests), KEY
-            )
-        )
-        < 60
-    )
+    digests = tuple(page_window._digest_record(i) for i in range(3))
+    content = CursorPosition(compute_cursor_binding("tool", b"{}"), 12345, digests)
+    assert len(encode_cursor(content, KEY)) < 60
 
 
 # ------------------------------------------------------------------ pages

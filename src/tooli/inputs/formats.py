@@ -481,14 +481,14 @@ def _iter_csv(source: Input, file: BufferedReader, kind: str, item: object) -> I
     delimiter = "\t" if kind == "tsv" else ","
     if not kind and b"," not in head:
         delimiter = "\t" if b"\t" in head else ";" if b";" in head else ","
-    is_list = getattr(item, "__origin__", item) in (list, tuple)
+    has_no_header = getattr(item, "__origin__", item) in (list, tuple)
     check = _build_row_validator(source, item, skip_empty=True)
     names: list[str] | None = None
     with io.TextIOWrapper(file, "utf-8-sig", newline="") as text:
         reader = csv.reader(text, delimiter=delimiter, strict=True)
         try:
             for cells in reader:
-                if is_list:
+                if has_no_header:
                     yield check(cells, reader.line_num)
                 elif names is None:
                     names = _read_header(source, cells, reader.line_num) if cells else None

@@ -40,7 +40,7 @@ class BuildSkill(build_py):
         roots = [os.path.join(here, "src"), here]
         files = build_skill(_app_setting(here), roots)
         return {
-            os.path.join(self.build_lib, *place.split("/")): text for place, text in files.items()
+            os.path.join(self.build_lib, *path.split("/")): text for path, text in files.items()
         }
 
 

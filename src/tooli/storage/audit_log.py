@@ -18,6 +18,7 @@ other users, but not by its owner.
 from __future__ import annotations
 
 import os
+from errno import EAGAIN, EINVAL, ENOSPC
 from time import gmtime, monotonic, sleep, strftime, time
 
 from tooli.core.call_fingerprint import digest, fingerprint
@@ -234,7 +235,7 @@ def _prepare_path(path: str) -> None:
     except FileNotFoundError:
         os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
         return
-    raise OSError(22, "it is not a file")
+    raise OSError(EINVAL, "it is not a file")
 
 
 def _add_timestamp(facts: Mapping[str, object], after: str | None) -> JsonObject:
@@ -307,7 +308,7 @@ def _write_line(log: int, data: bytes, size: int) -> None:
     """Write a line with one system call; remove the partial line if that fails."""
     try:
         if os.write(log, data) != len(data):
-            raise OSError(28, "No space left for a whole line")
+            raise OSError(ENOSPC, "No space left for a whole line")
     except OSError:
         os.ftruncate(log, size)
         raise
@@ -366,7 +367,7 @@ def open_log(path: str) -> int:
     log = os.open(path, flags | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0), 0o600)
     if os.fstat(log).st_mode & _FILE_TYPE_MASK != _REGULAR_FILE:
         os.close(log)
-        raise OSError(22, "it is not a file")
+        raise OSError(EINVAL, "it is not a file")
     return log
 
 
@@ -435,7 +436,7 @@ class AuditHead:
         data = body + b" " + sign_hex(body, key, _SUM_BYTES) + b"\n"
         os.lseek(self._file, 0, os.SEEK_SET)
         if os.write(self._file, data) != len(data):
-            raise OSError(28, "No space left for the head")
+            raise OSError(ENOSPC, "No space left for the head")
 
 
 def _lock(file: int, timeout: float) -> None:
@@ -446,5 +447,5 @@ def _lock(file: int, timeout: float) -> None:
             return set_file_lock(file, locked=True)
         except (BlockingIOError, PermissionError):
             if monotonic() >= deadline:
-                raise OSError(11, "another process holds the lock") from None
+                raise OSError(EAGAIN, "another process holds the lock") from None
             sleep(0.001)

@@ -57,18 +57,13 @@ def compute_cursor_binding(tool: str, canonical: bytes) -> bytes:
     return digest(tool.encode() + b"\0" + canonical, _BINDING_BYTES)
 
 
-def digest_record(record: bytes) -> bytes:
-    """Return the digest that identifies a record in a cursor."""
-    return digest(record, RECORD_DIGEST_BYTES)
-
-
-def encode_cursor(start: CursorPosition, key: bytes) -> str:
-    """Return the cursor for a position."""
-    digests = start.record_digests[:MAX_RECORD_DIGESTS]
-    body = start.binding + bytes([len(digests)]) + b"".join(digests)
-    body += start.position.to_bytes(_POSITION_BYTES, "big")
-    if start.source_cursor is not None:
-        body += b"t" + start.source_cursor.encode("utf-8", "surrogatepass")
+def encode_cursor(content: CursorPosition, key: bytes) -> str:
+    """Return the cursor with some content."""
+    digests = content.record_digests[:MAX_RECORD_DIGESTS]
+    body = content.binding + bytes([len(digests)]) + b"".join(digests)
+    body += content.position.to_bytes(_POSITION_BYTES, "big")
+    if content.source_cursor is not None:
+        body += b"t" + content.source_cursor.encode("utf-8", "surrogatepass")
     return encode_token("c", body, key, _SIGNATURE_BYTES)
 
 
@@ -107,7 +102,7 @@ class PageWindow(RecordProcessor):
         start: CursorPosition | None = flow.cursor_position
         self._call = call
         self._start = start or CursorPosition(b"", 0)
-        self._cursor_secrets: tuple[bytes, bytes] | None = None
+        self._cached_binding_and_key: tuple[bytes, bytes] | None = None
         self._offset = self._start.position
         self._limit = flow.result_options.limit or -1
         self._unpaged_value: Any = None  # a whole result, until a cursor is needed
@@ -131,14 +126,14 @@ class PageWindow(RecordProcessor):
 
     def _binding_and_key(self) -> tuple[bytes, bytes]:
         """Return the binding of the call's cursors and the key that signs them."""
-        if self._cursor_secrets is None:
+        if self._cached_binding_and_key is None:
             call = self._call
             canonical = canonical_bytes(call, self.flow.result_options.filter)
-            self._cursor_secrets = (
+            self._cached_binding_and_key = (
                 compute_cursor_binding(call.tool.id, canonical),
                 get_cursor_key(owns_process=call.caller.owns_process),
             )
-        return self._cursor_secrets
+        return self._cached_binding_and_key
 
     def open(self, push: Push) -> Push:
         """Return a function that passes on one page, or `push` if the records are not paged."""
@@ -247,9 +242,11 @@ class PageWindow(RecordProcessor):
         self._text = text
         self._is_exhausted = True
         self.flow.total = len(text)
-        if self._offset and _digest_record(
-            text[max(0, self._offset - CONTEXT_CHARS) : self._offset]
-        ) not in (self._start.record_digests):
+        if (
+            self._offset
+            and _digest_record(text[max(0, self._offset - CONTEXT_CHARS) : self._offset])
+            not in self._start.record_digests
+        ):
             self.warnings.append("The text before the cursor has changed.")
         self.count = len(text) - self._offset
         return text[self._offset :]
@@ -301,4 +298,5 @@ class PageWindow(RecordProcessor):
 
 
 def _digest_record(record: object) -> bytes:
-    return digest_record(encode(record, []))
+    """Return the digest that identifies a record in a cursor."""
+    return digest(encode(record, []), RECORD_DIGEST_BYTES)
