@@ -1,4 +1,4 @@
-"""One validated tool over HTTP, written with tooli, and served as `api serve` does it."""
+"""One validated tool over HTTP, written with tooli, and served in the same way as `api serve`."""
 
 import socket
 import sys
@@ -15,6 +15,11 @@ def order(count: int, item: str = "bolt", price: float = 0.5) -> str:
     return f"{count} {item} at {price:.2f}"
 
 
+async def close_nothing(grace: float) -> None:
+    """Return at once: the app has no mounted applications."""
+
+
 def main() -> None:
-    """Serve it."""
-    run_server(app.asgi(), socket.socket(fileno=int(sys.argv[1])), 1.0)
+    """Serve the app; the first argument is the file descriptor of the socket."""
+    listener = socket.socket(fileno=int(sys.argv[1]))
+    run_server(app.asgi(), listener, 1.0, on_shutdown=close_nothing)
