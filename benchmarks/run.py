@@ -1,13 +1,13 @@
-"""Measure tooli beside its peers, in one interleaved run.
+"""Run the benchmarks: tooli and other libraries, interleaved, in separate environments.
 
-As a command line: argparse, click, Typer and the older tooli. As a server: the MCP SDK, FastMCP
-and FastAPI. As something to read for agents: FastMCP, incur and the older tooli.
+The command line is compared with argparse, click, Typer and the last release of tooli, the servers
+with the MCP SDK, FastMCP and FastAPI, and the documents for agents with FastMCP and incur.
 
     python benchmarks/run.py                  all cases, 25 rounds; writes benchmarks/RESULTS.md
     python benchmarks/run.py --quick          five rounds
-    python benchmarks/run.py --only agent     one case (repeatable); writes nothing
+    python benchmarks/run.py --only agent     one case (repeatable); writes no file
 
-Needs nothing but Python: it makes its own environments under `.cache/bench/`.
+The environments are created in `.cache/bench/`. Only Python is needed.
 """
 
 from __future__ import annotations
@@ -17,21 +17,21 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from harness.cases import CASES, build_contestants
+from harness.app_files import benchmark_lock, write_apps
+from harness.cases import CASES, build_benchmarks
 from harness.envs import NODE, OLD, PEERS, PROJECT, SERVERS, SERVING, TOKENS, Environments
 from harness.figures import FIGURES
-from harness.measure import Race, Spawner
-from harness.model import Contestant, Figure, Ledger
+from harness.measure import Runner, Spawner
+from harness.model import Benchmark, Figure, Measurements
 from harness.report import Report
 from harness.tokens import TokenCounter
-from harness.workshop import one_at_a_time, open_workshop
 
 RESULTS = Path(__file__).resolve().with_name("RESULTS.md")
 VENVS = (PEERS, PROJECT, OLD, TOKENS, SERVERS, SERVING, NODE)
 
 
-def read_arguments(argv: Sequence[str] | None = None) -> argparse.Namespace:
-    """What was asked for."""
+def parse_arguments(argv: Sequence[str] | None = None) -> argparse.Namespace:
+    """Return the options of the command line."""
     raw = argparse.RawDescriptionHelpFormatter
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=raw)
     parser.add_argument("--rounds", type=int, default=25, metavar="N", help="rounds (default 25)")
@@ -39,52 +39,53 @@ def read_arguments(argv: Sequence[str] | None = None) -> argparse.Namespace:
     parser.add_argument(
         "--only", action="append", choices=CASES, help=", ".join(CASES), metavar="CASE"
     )
-    parser.add_argument("--no-write", action="store_true", help="leave RESULTS.md alone")
-    parser.add_argument("--strict", action="store_true", help="exit 1 unless every figure holds")
+    parser.add_argument("--no-write", action="store_true", help="do not write RESULTS.md")
+    parser.add_argument("--strict", action="store_true", help="exit with 1 if a target is missed")
     return parser.parse_args(argv)
 
 
-def choose(
-    only: Sequence[str] | None, everybody: Sequence[Contestant]
-) -> tuple[list[Contestant], list[Figure]]:
-    """Return the requested figures, and the contestants that their cases need."""
+def select(
+    only: Sequence[str] | None, benchmarks: Sequence[Benchmark]
+) -> tuple[list[Benchmark], list[Figure]]:
+    """Return the benchmarks and figures of the cases, and the benchmarks that the figures need."""
     cases = only or list(CASES)
     figures = [figure for figure in FIGURES if figure.case in cases]
     needed = {term.key for figure in figures for term in figure.terms()}
-    return [one for one in everybody if one.case in cases or one.key in needed], figures
+    selected = [one for one in benchmarks if one.case in cases or one.key in needed]
+    return selected, figures
 
 
-def tell(number: int, count: int) -> None:
-    """Show how far the race is."""
+def show_progress(number: int, count: int) -> None:
+    """Print the number of the current round."""
     end = "\n" if number == count or not sys.stderr.isatty() else "\r"
     print(f"round {number} of {count}", end=end, file=sys.stderr, flush=True)
 
 
-def measure(contestants: Sequence[Contestant], envs: Environments, rounds: int) -> Ledger:
+def measure(benchmarks: Sequence[Benchmark], envs: Environments, rounds: int) -> Measurements:
     """Warm up, then run the rounds."""
-    with Spawner(open_workshop()) as spawner:
-        race = Race(contestants, envs, spawner)
-        print(f"warming up {len(contestants)} contestants …", file=sys.stderr)
-        race.warm_up()
-        return race.rounds(rounds, tell)
+    with Spawner(write_apps()) as spawner:
+        runner = Runner(benchmarks, envs, spawner)
+        print(f"warming up {len(benchmarks)} benchmarks …", file=sys.stderr)
+        runner.warm_up()
+        return runner.run_rounds(rounds, show_progress)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Prepare, measure, report."""
-    options = read_arguments(argv)
+    """Prepare the environments, run the benchmarks and print the report."""
+    options = parse_arguments(argv)
     envs = Environments()
     tokens = TokenCounter(envs)
-    contestants, figures = choose(options.only, build_contestants(tokens))
+    benchmarks, figures = select(options.only, build_benchmarks(tokens))
     rounds = 5 if options.quick else options.rounds
-    with one_at_a_time():
+    with benchmark_lock():
         envs.prepare(VENVS)
-        ledger = measure(contestants, envs, rounds)
-    report = Report(ledger, contestants, figures, envs.versions(), rounds, tokens.exact)
+        measurements = measure(benchmarks, envs, rounds)
+    report = Report(measurements, benchmarks, figures, envs.versions(), rounds, tokens.exact)
     print(report.details(), report.summary(), report.verdict(), sep="\n\n")
     if not options.only and not options.no_write:
         RESULTS.write_text(report.markdown(), encoding="utf-8")
-    held = all(figure.passed(ledger) for figure in figures if figure.bound is not None)
-    return 1 if options.strict and not held else 0
+    passed = all(figure.passed(measurements) for figure in figures if figure.bound is not None)
+    return 1 if options.strict and not passed else 0
 
 
 if __name__ == "__main__":

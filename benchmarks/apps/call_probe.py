@@ -1,4 +1,4 @@
-"""Time `app.call` against the direct call of the same function: `call_probe.py MODULE NUMBER`."""
+"""Measure `app.call` and the direct call of the same function: `call_probe.py MODULE NUMBER`."""
 
 import importlib
 import json
@@ -11,12 +11,12 @@ LOOPS, REPEATS = 500, 60
 
 
 def best_us(run: Callable[[], object]) -> float:
-    """Microseconds of CPU of one run, the best of many short repeats."""
+    """Return the CPU time of one run in microseconds, the best of many repeats."""
     return min(timeit.repeat(run, timer=process_time, number=LOOPS, repeat=REPEATS)) / LOOPS * 1e6
 
 
 def main() -> None:
-    """Print what one call costs, in microseconds."""
+    """Print the CPU time of a call in microseconds."""
     module = importlib.import_module(sys.argv[1])
     number = int(sys.argv[2])
     direct = getattr(module, f"cmd_{number}")
@@ -24,6 +24,7 @@ def main() -> None:
     answer = call(name, name="bob", count=2)
     if not answer.ok or answer.result != direct(name="bob", count=2):
         raise SystemExit(f"app.call answered {answer!r}")
-    through = best_us(lambda: call(name, name="bob", count=2))
-    plain = best_us(lambda: direct(name="bob", count=2))
-    print(json.dumps({"call_us": through, "direct_us": plain, "over_us": through - plain}))
+    call_us = best_us(lambda: call(name, name="bob", count=2))
+    direct_us = best_us(lambda: direct(name="bob", count=2))
+    overhead_us = call_us - direct_us
+    print(json.dumps({"call_us": call_us, "direct_us": direct_us, "overhead_us": overhead_us}))

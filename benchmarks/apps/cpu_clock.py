@@ -1,4 +1,4 @@
-"""The CPU time of another process, to the nanosecond; what /proc tells comes in hundredths."""
+"""The CPU time of another process in nanoseconds; /proc has hundredths of a second only."""
 
 from time import clock_gettime
 
@@ -6,5 +6,5 @@ SCHEDULED = 2
 
 
 def cpu_s(pid: int) -> float:
-    """User and system time of all threads so far, of those that have ended as well (Linux)."""
+    """Return the user and system time of all threads, also of those that have ended (Linux)."""
     return clock_gettime(~pid << 3 | SCHEDULED)  # as clock_getcpuclockid(3) composes it

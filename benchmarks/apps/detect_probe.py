@@ -1,4 +1,4 @@
-"""Time one look at who is calling, inside one process: `detect_probe.py WHO`."""
+"""Measure the detection of the caller inside one process: `detect_probe.py CALLER`."""
 
 import json
 import os
@@ -17,13 +17,13 @@ CALLERS = {
 
 
 def main() -> None:
-    """Print what one look costs, in microseconds."""
-    who = sys.argv[1]
-    os.environ.update(CALLERS[who])
-    seen = detect_execution_context()
-    if seen.is_agent is (who == "nobody"):
-        raise SystemExit(f"{who} was taken for {seen!r}")
-    rounds = timeit.repeat(
+    """Print the CPU time of one detection in microseconds."""
+    caller = sys.argv[1]
+    os.environ.update(CALLERS[caller])
+    detected = detect_execution_context()
+    if detected.is_agent is (caller == "nobody"):
+        raise SystemExit(f"{caller} was detected as {detected!r}")
+    durations = timeit.repeat(
         detect_execution_context, timer=process_time, number=LOOPS, repeat=REPEATS
     )
-    print(json.dumps({"look_us": min(rounds) / LOOPS * 1e6}))
+    print(json.dumps({"detect_us": min(durations) / LOOPS * 1e6}))

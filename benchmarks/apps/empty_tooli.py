@@ -1,4 +1,4 @@
-"""A command with nothing to say, written with tooli."""
+"""A command that returns an empty list, written with tooli."""
 
 from tooli import Tooli
 

@@ -1,4 +1,4 @@
-"""The two-command app with a guard on it: `guarded_tooli.py GUARD WORDS…`."""
+"""Run the two-command app with a safety feature: `guarded_tooli.py FEATURE ARGUMENTS…`."""
 
 import os
 import sys
@@ -16,17 +16,17 @@ GUARDS = {
     "isolation": ({"capabilities": ["none"], "isolation": "required"}, []),
     "dry-run": ({"annotations": Destructive}, ["--dry-run"]),
 }
-"""What the author says, and what the caller adds."""
+"""The keywords of the command, and the flags of the caller, by feature."""
 
 
 def main() -> None:
     """Run the command line."""
     os.environ["TOOLI_STATE_DIR"] = os.path.join(gettempdir(), f"tooli-bench-{os.getuid()}")
-    options, words = GUARDS[sys.argv.pop(1)]
-    sys.argv += words
+    keywords, flags = GUARDS[sys.argv.pop(1)]
+    sys.argv += flags
     app = Tooli(name="demo", version="1.0.0")
 
-    @app.command(**options)
+    @app.command(**keywords)
     def hello(name: str, count: int = 1) -> str:
         """Greet somebody."""
         return " ".join(["hello", name] * count)

@@ -8,7 +8,7 @@ app = FastAPI(title="shop", version="1.0.0")
 
 
 class Order(BaseModel):
-    """What is ordered."""
+    """The arguments of an order."""
 
     count: int
     item: str = "bolt"
@@ -22,5 +22,5 @@ def order(order: Order) -> str:
 
 
 def main() -> None:
-    """Serve it."""
+    """Serve the app."""
     serve(app)

@@ -1,4 +1,4 @@
-"""Serve an ASGI application on a socket that was handed over: one process, h11, no access log."""
+"""Serve an ASGI application on an inherited socket: one process, h11, no access log."""
 
 import socket
 import sys
@@ -8,6 +8,6 @@ import uvicorn
 
 
 def serve(app: Any) -> None:
-    """Serve until killed; the file descriptor of the socket is the first word."""
+    """Serve until killed; the first argument is the file descriptor of the socket."""
     config = uvicorn.Config(app, http="h11", loop="asyncio", access_log=False, log_level="warning")
     uvicorn.Server(config).run(sockets=[socket.socket(fileno=int(sys.argv[1]))])

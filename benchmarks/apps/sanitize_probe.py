@@ -1,4 +1,4 @@
-"""Time the sanitiser on a text, inside one process: `sanitize_probe.py KIND`."""
+"""Measure the sanitizer inside one process: `sanitize_probe.py KIND`."""
 
 import json
 import sys
@@ -15,11 +15,11 @@ TEXTS = {
 
 
 def main() -> None:
-    """Print how much goes through in a second."""
+    """Print the throughput in megabytes per second."""
     line = TEXTS[sys.argv[1]]
     text = line * (4_000_000 // len(line.encode()))
     if (sanitize(text)[0] == text) is not sys.argv[1].startswith("clean"):
-        raise SystemExit(f"{sys.argv[1]} is not what it says")
+        raise SystemExit(f"unexpected result for the text {sys.argv[1]!r}")
     best = float("inf")
     for _ in range(ROUNDS):
         started = process_time()

@@ -1,4 +1,4 @@
-"""What the author of the seven-parameter app pays without any command line: the floor."""
+"""The function of the seven-parameter app without a command line: the lower bound."""
 
 import sys
 from enum import Enum
@@ -35,6 +35,6 @@ def convert(
 
 
 def main() -> None:
-    """Call the function with ready-made values."""
+    """Call the function with fixed values."""
     result = convert("bob", 3, True, Path("src"), Mode.FAST, ["a", "b"], "hi")
     sys.stdout.write(f"{result}\n")

@@ -1,4 +1,4 @@
-"""The seven-parameter app, written with tooli by an author who wrote `import typer`."""
+"""The seven-parameter app, written with tooli and `import typer`."""
 
 from enum import Enum
 from pathlib import Path

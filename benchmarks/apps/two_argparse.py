@@ -1,4 +1,4 @@
-"""The two-command app, written with argparse: same words in, same JSON out."""
+"""The two-command app, written with argparse, with the same arguments and JSON output."""
 
 import argparse
 import json

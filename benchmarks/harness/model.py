@@ -1,4 +1,4 @@
-"""What is measured (contestants), what is collected (the ledger) and what is judged (figures)."""
+"""The data of a benchmark run: benchmarks, measurements, and figures with their targets."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from statistics import median
 
 @dataclass(frozen=True)
 class Run:
-    """One finished process: its exit code, its cost and what it wrote.
+    """One finished process: exit code, time, memory and output.
 
-    A streamed run keeps no output, only the count of its lines and when the first one came.
+    A streamed run has no output, only the number of lines and the time until the first one.
     """
 
     code: int
@@ -25,63 +25,62 @@ class Run:
 
 
 Check = Callable[[Run], str | None]
-"""What is wrong with a run, in a few words; None when it did its job."""
+"""Returns what is wrong with the output of a run, or None."""
 
-Harvest = Callable[[Run], Mapping[str, float]]
-"""Further metrics that a run carries in its output."""
+ReadMetrics = Callable[[Run], Mapping[str, float]]
+"""Returns metrics from the output of a run."""
 
 
 @dataclass(frozen=True)
-class Contestant:
-    """One command line that takes part in the rounds.
+class Benchmark:
+    """One command line that is measured once per round.
 
-    `key` is `case/name`; `args` are what follows `python`. A contestant whose answer
-    is wrong is left out, unless it is `lenient`: then it is timed and the report says so.
-    A server has a `dialogue`: what it is told, turn by turn; to each it answers with a line,
-    and after the last one it is ended.
+    `key` is `case/name`. `args` are the arguments of `python`. A benchmark whose output is wrong is
+    not measured, unless it is `lenient`: then it is measured, and the report contains a remark.
+    A server has `requests`: it answers each with one line and is killed after the last answer.
     """
 
     key: str
     venv: str
     args: tuple[str, ...]
     check: Check
-    harvest: Harvest | None = None
-    most_rounds: int | None = None
+    read_metrics: ReadMetrics | None = None
+    max_rounds: int | None = None
     streamed: bool = False
     lenient: bool = False
-    dialogue: tuple[str, ...] = ()
+    requests: tuple[str, ...] = ()
 
     @property
     def case(self) -> str:
-        """The case that it belongs to."""
+        """The case of the benchmark."""
         return self.key.partition("/")[0]
 
     @property
     def name(self) -> str:
-        """How the report calls it."""
+        """The name of the benchmark in the report."""
         return self.key.partition("/")[2]
 
 
 @dataclass
-class Ledger:
-    """Everything that was measured: contestant → metric → one number per round."""
+class Measurements:
+    """The values of all rounds: benchmark → metric → one value per round."""
 
     samples: dict[str, dict[str, list[float]]] = field(default_factory=lambda: {})
     missing: dict[str, str] = field(default_factory=lambda: {})
     remarks: dict[str, str] = field(default_factory=lambda: {})
 
     def add(self, key: str, metrics: Mapping[str, float]) -> None:
-        """Note one run."""
-        mine = self.samples.setdefault(key, {})
+        """Add the metrics of one run."""
+        samples = self.samples.setdefault(key, {})
         for metric, value in metrics.items():
-            mine.setdefault(metric, []).append(value)
+            samples.setdefault(metric, []).append(value)
 
     def values(self, key: str, metric: str) -> list[float]:
-        """All samples of one metric; empty when there are none."""
+        """Return all values of a metric; empty if it was not measured."""
         return self.samples.get(key, {}).get(metric, [])
 
     def stat(self, key: str, metric: str, how: str = "median") -> float | None:
-        """The median or the minimum of one metric, or None when it was not measured."""
+        """Return the median or the minimum of a metric, or None if it was not measured."""
         values = self.values(key, metric)
         if not values:
             return None
@@ -90,28 +89,28 @@ class Ledger:
 
 @dataclass(frozen=True)
 class Term:
-    """One measured quantity: a contestant's metric."""
+    """One metric of one benchmark."""
 
     key: str
     metric: str = "cpu_ms"
 
-    def read(self, ledger: Ledger, how: str) -> float | None:
-        """Its value in a ledger."""
-        return ledger.stat(self.key, self.metric, how)
+    def read(self, measurements: Measurements, how: str) -> float | None:
+        """Return the value of the metric, or None if it was not measured."""
+        return measurements.stat(self.key, self.metric, how)
 
 
 @dataclass(frozen=True)
 class Figure:
-    """One promise: a quantity, or the ratio of two, held against a bound.
+    """A metric, or the ratio of two metrics, and the target for it.
 
-    Without a bound it is shown and not judged. `at_least` turns the comparison round.
-    `scale` converts the quantity to `unit`.
+    `bound` is the target: the maximum, or with `at_least` the minimum. A figure without a bound is
+    only shown. `scale` converts the value to `unit`.
     """
 
     case: str
     label: str
-    top: Term
-    bottom: Term | None = None
+    numerator: Term
+    denominator: Term | None = None
     bound: float | None = None
     at_least: bool = False
     unit: str = "×"
@@ -119,52 +118,52 @@ class Figure:
     stat: str = "median"
     against: str = ""
 
-    def value(self, ledger: Ledger, how: str | None = None) -> float | None:
-        """What was reached, or None when a contestant is missing."""
+    def value(self, measurements: Measurements, how: str | None = None) -> float | None:
+        """Return the value of the figure, or None if a metric was not measured."""
         how = how or self.stat
-        top = self.top.read(ledger, how)
-        if top is None or self.bottom is None:
+        top = self.numerator.read(measurements, how)
+        if top is None or self.denominator is None:
             return None if top is None else top * self.scale
-        bottom = self.bottom.read(ledger, how)
+        bottom = self.denominator.read(measurements, how)
         return None if not bottom else top / bottom * self.scale
 
-    def passed(self, ledger: Ledger) -> bool | None:
-        """True if the bound holds; None if it is not known."""
-        value = self.value(ledger)
+    def passed(self, measurements: Measurements) -> bool | None:
+        """Return whether the target is reached, or None if there is no target or no value."""
+        value = self.value(measurements)
         if value is None or self.bound is None:
             return None
         return value >= self.bound if self.at_least else value <= self.bound
 
     def terms(self) -> tuple[Term, ...]:
-        """The quantities that it needs."""
-        return (self.top,) if self.bottom is None else (self.top, self.bottom)
+        """Return the metrics that the figure needs."""
+        if self.denominator is None:
+            return (self.numerator,)
+        return (self.numerator, self.denominator)
 
 
 @dataclass(frozen=True)
-class AgainstRivals(Figure):
-    """A text's tokens, as a ratio to the shortest rival that answers as many questions.
+class TokenRatio(Figure):
+    """The tokens of a document, divided by those of the best document of another library.
 
-    Where none answers as many, the rivals that answer the most are the yardstick.
+    The best document is the shortest of those that answer at least as many questions. If there is
+    none, it is the shortest of those that answer the most questions.
     """
 
-    rivals: tuple[str, ...] = ()
+    peers: tuple[str, ...] = ()
 
-    def value(self, ledger: Ledger, how: str | None = None) -> float | None:
-        """What was reached, or None when it or every rival is missing."""
-        mine, known = self._read(self.top.key, ledger)
-        texts = [(tokens, facts) for tokens, facts in self._texts(ledger) if tokens]
-        if not mine or not texts:
+    def value(self, measurements: Measurements, how: str | None = None) -> float | None:
+        """Return the ratio, or None if a document was not measured."""
+        tokens, answered = self._read(self.numerator.key, measurements)
+        peers = [found for key in self.peers if (found := self._read(key, measurements))[0]]
+        if not tokens or not peers:
             return None
-        enough = min(known, max(facts for _, facts in texts))
-        return mine / min(tokens for tokens, facts in texts if facts >= enough)
+        enough = min(answered, max(count for _, count in peers))
+        return tokens / min(length for length, count in peers if count >= enough)
 
     def terms(self) -> tuple[Term, ...]:
-        """The quantities that it needs."""
-        return (self.top, *(Term(key, "tokens") for key in self.rivals))
+        """Return the metrics that the figure needs."""
+        return (self.numerator, *(Term(key, "tokens") for key in self.peers))
 
-    def _texts(self, ledger: Ledger) -> list[tuple[float, float]]:
-        return [self._read(key, ledger) for key in self.rivals]
-
-    def _read(self, key: str, ledger: Ledger) -> tuple[float, float]:
-        tokens, facts = ledger.stat(key, "tokens"), ledger.stat(key, "facts")
-        return tokens or 0.0, facts or 0.0
+    def _read(self, key: str, measurements: Measurements) -> tuple[float, float]:
+        tokens, answered = measurements.stat(key, "tokens"), measurements.stat(key, "answered")
+        return tokens or 0.0, answered or 0.0

@@ -1,7 +1,7 @@
-"""The apps that are served over MCP: twenty equal typed tools, as each library has them written.
+"""Generate the apps that are served over MCP, with twenty similar tools, for each library.
 
-A peer gets every advantage that its documentation knows: FastMCP shows no banner, the SDK's
-low-level server shares one model of its arguments and calls the function without a thread.
+The apps use the fastest form that the libraries document: FastMCP shows no banner, and the
+low-level server of the SDK uses one model for all tools and calls the functions without a thread.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ async def serve() -> None:
 def main() -> None:
     asyncio.run(serve())
 """
-KINDS = {
+LIBRARIES = {
     "tooli": (TOOLI_HEAD, "\n@app.command()\n", TOOLI_TAIL),
     "sdk": (SDK_HEAD, "", SDK_TAIL.replace("TOOLS", str(TOOLS))),
     "fastmcp": (FASTMCP_HEAD, "\n@app.tool\n", FASTMCP_TAIL),
@@ -84,7 +84,7 @@ KINDS = {
 
 
 def served_apps() -> Iterator[tuple[str, str]]:
-    """Every app: module name and source."""
-    for kind, (head, decorator, tail) in KINDS.items():
+    """Yield each app: module name and source."""
+    for name, (head, decorator, tail) in LIBRARIES.items():
         functions = [decorator + FUNCTION.replace("{n}", str(n)) for n in range(TOOLS)]
-        yield f"served_{kind}", head + "\n".join(functions) + tail
+        yield f"served_{name}", head + "\n".join(functions) + tail

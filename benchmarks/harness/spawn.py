@@ -1,12 +1,12 @@
-"""Start one process at a time and say what it cost.
+"""Start one process at a time, and report its time and memory.
 
-Runs on its own (`python -I -S spawn.py`) and imports next to nothing, on purpose: Linux
-counts the peak memory of the process that called `exec` into the new program's `ru_maxrss`,
-so the process that starts the contestants must be smaller than the smallest of them.
+This program runs on its own (`python -I -S spawn.py`) and imports as little as possible: on Linux,
+the `ru_maxrss` of a program includes the peak memory of the process that called `exec`. Therefore
+the process that starts the benchmarks must be smaller than the smallest of them.
 
     request   stdin-path ␟ stdout-path ␟ stderr-path ␟ argv…    one line
-    answers   pid                                                when it has started
-              code ␟ cpu s ␟ wall s ␟ ru_maxrss                  when it has ended
+    replies   pid                                                when the process has started
+              code ␟ cpu s ␟ wall s ␟ ru_maxrss                  when the process has ended
 """
 
 import posix
@@ -16,11 +16,11 @@ from time import perf_counter
 SEPARATOR = "\x1f"
 
 
-def start(source: str, out: str, err: str, argv: list[str]) -> int:
-    """Start a program with its three streams on files."""
+def start(stdin: str, out: str, err: str, argv: list[str]) -> int:
+    """Start a program whose three standard streams are files."""
     write = posix.O_WRONLY | posix.O_CREAT | posix.O_TRUNC
     actions = [
-        (posix.POSIX_SPAWN_OPEN, 0, source, posix.O_RDONLY, 0),
+        (posix.POSIX_SPAWN_OPEN, 0, stdin, posix.O_RDONLY, 0),
         (posix.POSIX_SPAWN_OPEN, 1, out, write, 0o600),
         (posix.POSIX_SPAWN_OPEN, 2, err, write, 0o600),
     ]
@@ -28,11 +28,11 @@ def start(source: str, out: str, err: str, argv: list[str]) -> int:
 
 
 def serve() -> None:
-    """Answer requests until the input ends."""
+    """Handle requests until stdin ends."""
     for line in iter(sys.stdin.readline, ""):
-        source, out, err, *argv = line.rstrip("\n").split(SEPARATOR)
+        stdin, out, err, *argv = line.rstrip("\n").split(SEPARATOR)
         began = perf_counter()
-        pid = start(source, out, err, argv)
+        pid = start(stdin, out, err, argv)
         print(pid, flush=True)
         _, status, usage = posix.wait4(pid, 0)
         wall = perf_counter() - began

@@ -1,4 +1,4 @@
-"""Tokens in a text: counted where a tokenizer can be had, estimated otherwise."""
+"""Count the tokens of a text, or estimate them if no tokenizer is available."""
 
 from __future__ import annotations
 
@@ -12,23 +12,23 @@ PIECE = re.compile(r"[A-Za-z]+|\d{1,3}|[^\sA-Za-z\d]|\n\s*")
 
 
 class TokenCounter:
-    """Counts as o200k does, or says that it estimates."""
+    """Counts tokens with the encoding o200k; `exact` is False if they are estimated."""
 
     def __init__(self, envs: Environments) -> None:
         self.envs = envs
 
     @property
     def exact(self) -> bool:
-        """Whether a real tokenizer is at hand."""
+        """True if the tokenizer is installed."""
         return self.envs.problem(TOKENS) is None
 
     def count(self, text: str) -> int:
-        """How many tokens a text is; an estimate errs on the high side."""
+        """Return the number of tokens. An estimate is rather too high than too low."""
         if not self.exact:
             return len(PIECE.findall(text))
         command = [self.envs.python(TOKENS), "-c", COUNT]
         done = subprocess.run(command, input=text, capture_output=True, text=True)
         if done.returncode:
-            self.envs.problems[TOKENS] = "the tokenizer does not run here"
+            self.envs.problems[TOKENS] = "the tokenizer does not run on this machine"
             return self.count(text)
         return int(done.stdout)

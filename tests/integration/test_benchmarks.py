@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 import socket
 import subprocess
@@ -30,3 +31,16 @@ def test_http_app_answers() -> None:
     finally:
         server.kill()
         server.wait()
+
+
+def test_figures_use_known_benchmarks(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(str(BENCHMARKS))
+    cases = importlib.import_module("harness.cases")
+    figures = importlib.import_module("harness.figures").FIGURES
+    envs, tokens = (importlib.import_module(f"harness.{name}") for name in ("envs", "tokens"))
+    benchmarks = cases.build_benchmarks(tokens.TokenCounter(envs.Environments()))
+    keys = {benchmark.key for benchmark in benchmarks}
+    assert len(keys) == len(benchmarks)
+    assert {benchmark.case for benchmark in benchmarks} <= cases.CASES.keys()
+    assert {figure.case for figure in figures} == cases.CASES.keys()
+    assert {term.key for figure in figures for term in figure.terms()} <= keys

@@ -1,45 +1,45 @@
-"""A help desk of twenty commands, as data: `desk_apps` writes it for each library."""
+"""A help desk with twenty commands, as data. `help_desk_apps` generates an app for each library."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import Any
 
-PROGRAM, ABOUT = "desk", "A help desk: tickets, articles and the people who answer."
+PROGRAM, DESCRIPTION = "desk", "A help desk: tickets, articles and the people who answer."
 REQUIRED: Any = object()
 
 
 @dataclass(frozen=True)
 class Parameter:
-    """One parameter; `kind` is str, int, float, bool, list (of texts) or choice."""
+    """A parameter; `kind` is str, int, float, bool, list (of strings) or choice."""
 
     name: str
     kind: str
-    about: str
+    description: str
     default: Any = REQUIRED
     choices: tuple[str, ...] = ()
 
     @property
     def required(self) -> bool:
-        """Whether every call has to give it."""
+        """True if the parameter has no default."""
         return self.default is REQUIRED
 
 
 @dataclass(frozen=True)
 class Command:
-    """One command; `result` has the types of the fields that come back, `many` of them or one."""
+    """A command; `result` has the types of its fields. With `is_list`, the result is a list."""
 
     name: str
-    about: str
+    description: str
     parameters: tuple[Parameter, ...]
     result: dict[str, str]
-    many: bool = False
-    reads: bool = False
-    destroys: bool = False
+    is_list: bool = False
+    read_only: bool = False
+    destructive: bool = False
 
     @property
     def function(self) -> str:
-        """Its name in Python."""
+        """The name of the function in Python."""
         return self.name.replace("-", "_")
 
 
@@ -50,7 +50,7 @@ LANGUAGES = ("en", "de", "fr", "ja")
 
 
 def limit(number: int) -> Parameter:
-    """How many records to give."""
+    """Return the parameter `limit` with this default."""
     return Parameter("limit", "int", "How many to give at most", number)
 
 
@@ -64,15 +64,15 @@ COMMANDS = (
             limit(20),
         ),
         {"ticket_no": "int", "subject_line": "str", "opened_at": "str"},
-        many=True,
-        reads=True,
+        is_list=True,
+        read_only=True,
     ),
     Command(
         "show-ticket",
         "Show one ticket with its history.",
         (TICKET, Parameter("with_log", "bool", "Add the log of changes", False)),
         {"subject_line": "str", "holder": "str", "history_lines": "list"},
-        reads=True,
+        read_only=True,
     ),
     Command(
         "open-ticket",
@@ -115,14 +115,14 @@ COMMANDS = (
             Parameter("sources", "list", "Tickets that end in it"),
         ),
         {"merged_count": "int"},
-        destroys=True,
+        destructive=True,
     ),
     Command(
         "delete-ticket",
         "Delete a ticket and everything attached to it.",
         (TICKET, Parameter("keep_files", "bool", "Leave the attachments", False)),
         {"freed_bytes": "int"},
-        destroys=True,
+        destructive=True,
     ),
     Command(
         "add-comment",
@@ -139,15 +139,15 @@ COMMANDS = (
         "List the comments of a ticket, oldest first.",
         (TICKET, limit(50)),
         {"comment_no": "int", "writer": "str", "body": "str"},
-        many=True,
-        reads=True,
+        is_list=True,
+        read_only=True,
     ),
     Command(
         "delete-comment",
         "Delete a comment for good.",
         (TICKET, Parameter("comment", "int", "Number of the comment")),
         {"remaining": "int"},
-        destroys=True,
+        destructive=True,
     ),
     Command(
         "search-articles",
@@ -159,15 +159,15 @@ COMMANDS = (
             limit(5),
         ),
         {"slug": "str", "headline": "str", "match_score": "float"},
-        many=True,
-        reads=True,
+        is_list=True,
+        read_only=True,
     ),
     Command(
         "show-article",
         "Show an article as Markdown.",
         (ARTICLE, Parameter("language", "choice", "Which translation", "en", LANGUAGES)),
         {"headline": "str", "markdown": "str"},
-        reads=True,
+        read_only=True,
     ),
     Command(
         "publish-article",
@@ -193,8 +193,8 @@ COMMANDS = (
             Parameter("available", "bool", "Only those who are at work", False),
         ),
         {"login": "str", "open_load": "int"},
-        many=True,
-        reads=True,
+        is_list=True,
+        read_only=True,
     ),
     Command(
         "invite-agent",
@@ -214,7 +214,7 @@ COMMANDS = (
             Parameter("heir", "str", "Who takes over"),
         ),
         {"moved_tickets": "int"},
-        destroys=True,
+        destructive=True,
     ),
     Command(
         "export-report",
@@ -224,8 +224,8 @@ COMMANDS = (
             Parameter("grouping", "choice", "By what", "queue", ("queue", "person", "topic")),
         ),
         {"group_name": "str", "median_hours": "float", "solved_share": "float"},
-        many=True,
-        reads=True,
+        is_list=True,
+        read_only=True,
     ),
     Command(
         "run-survey",

@@ -1,7 +1,7 @@
-"""The folder that contestants run in: copies of the apps, generated apps, a starter for each.
+"""Write the folder of the benchmarks: the apps of `apps/`, generated apps, a script for each.
 
-A starter is what an installed console script is: two lines that import the app. So the
-apps' own bytecode is cached like everybody's, and a long app is not compiled at each start.
+A script imports its app, like an installed console script. The bytecode of the app is therefore
+cached, and a long app is not compiled at each start.
 """
 
 from __future__ import annotations
@@ -12,13 +12,13 @@ from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from harness.answers import answer_apps
-from harness.desk_apps import desks
 from harness.envs import CACHE
+from harness.help_desk_apps import help_desk_apps
+from harness.output_formats import answer_apps
 from harness.servers import served_apps
 
 APPS = Path(__file__).resolve().parents[1] / "apps"
-WORKSHOP = CACHE / "apps"
+APP_FOLDER = CACHE / "apps"
 SIZES = (2, 50, 200)
 
 TOOLI_HEAD = 'from tooli import Tooli\n\napp = Tooli(name="many", version="1.0.0")\n'
@@ -30,7 +30,7 @@ def cmd_{n}(name: str, count: int = 1) -> str:
 '''
 PLAIN_TAIL = "\n\ndef main() -> None:\n    app()\n"
 
-SETTINGS = "# what a project says\noutput: json\ntimeout: 30\napps:\n  demo:\n    quiet: true\n"
+SETTINGS = "# settings of a project\noutput: json\ntimeout: 30\napps:\n  demo:\n    quiet: true\n"
 
 SHOW = """
 def show(tool: str, result: object, start: float, as_json: bool) -> None:
@@ -134,7 +134,7 @@ MIXED_PARAMETERS = (
     "root: Path, pattern: str = '*', depth: Optional[int] = None, mode: Mode = Mode.FAST",
 )
 MIXED_RESULTS = ("str", "int", "list[str]", "dict[str, int]", "bool")
-# The older tooli has no flag that prints every schema: this is the shortest way it offers.
+# The older tooli has no flag that prints all schemas. The manifest contains them.
 OLD_MANIFEST_TAIL = """
 
 def main() -> None:
@@ -144,14 +144,14 @@ def main() -> None:
 """
 
 
-def many(kind: str, count: int) -> str:
-    """The source of an app with `count` commands of one shape."""
+def many_commands_app(kind: str, count: int) -> str:
+    """Return the source of an app with `count` similar commands."""
     head, command, tail = MANY[kind]
     return head + "\n".join(command.replace("{n}", str(n)) for n in range(count)) + tail
 
 
-def mixed(tail: str) -> str:
-    """The source of an app with fifty commands of mixed plain types."""
+def mixed_types_app(tail: str) -> str:
+    """Return the source of an app with fifty commands that have parameters of various types."""
     parts = [MIXED_HEAD]
     for n in range(50):
         parameters = MIXED_PARAMETERS[n % len(MIXED_PARAMETERS)]
@@ -163,36 +163,36 @@ def mixed(tail: str) -> str:
     return "\n".join(parts) + tail
 
 
-def written_apps() -> Iterator[tuple[str, str]]:
-    """Every generated app: module name and source."""
+def generated_apps() -> Iterator[tuple[str, str]]:
+    """Yield each generated app: module name and source."""
     for kind in MANY:
         for size in SIZES:
-            yield f"many_{kind}_{size}", many(kind, size)
-    yield "mixed_tooli", mixed(PLAIN_TAIL)
-    yield "mixed_old", mixed(OLD_MANIFEST_TAIL)
+            yield f"many_{kind}_{size}", many_commands_app(kind, size)
+    yield "mixed_tooli", mixed_types_app(PLAIN_TAIL)
+    yield "mixed_old", mixed_types_app(OLD_MANIFEST_TAIL)
     yield from served_apps()
-    yield from desks()
+    yield from help_desk_apps()
     yield from answer_apps()
 
 
 @contextmanager
-def one_at_a_time() -> Generator[None, None, None]:
-    """Wait until no other benchmark of this checkout runs: two would spoil each other."""
+def benchmark_lock() -> Generator[None, None, None]:
+    """Wait until no other benchmark of this checkout runs, because it would affect the results."""
     CACHE.mkdir(parents=True, exist_ok=True)
     with (CACHE / ".lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         yield
 
 
-def open_workshop() -> Path:
-    """Lay out all apps afresh and return their folder."""
-    shutil.rmtree(WORKSHOP, ignore_errors=True)
-    WORKSHOP.mkdir(parents=True)
+def write_apps() -> Path:
+    """Write all apps to an empty folder and return it."""
+    shutil.rmtree(APP_FOLDER, ignore_errors=True)
+    APP_FOLDER.mkdir(parents=True)
     sources = {path.stem: path.read_text() for path in sorted(APPS.glob("*.py"))}
-    sources.update(written_apps())
+    sources.update(generated_apps())
     for name, source in sources.items():
-        (WORKSHOP / f"{name}.py").write_text(source)
-        (WORKSHOP / f"run_{name}.py").write_text(f"from {name} import main\n\nmain()\n")
-    (WORKSHOP / "settings").mkdir()
-    (WORKSHOP / "settings" / ".tooli.yaml").write_text(SETTINGS)
-    return WORKSHOP
+        (APP_FOLDER / f"{name}.py").write_text(source)
+        (APP_FOLDER / f"run_{name}.py").write_text(f"from {name} import main\n\nmain()\n")
+    (APP_FOLDER / "settings").mkdir()
+    (APP_FOLDER / "settings" / ".tooli.yaml").write_text(SETTINGS)
+    return APP_FOLDER

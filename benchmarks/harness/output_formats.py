@@ -1,7 +1,7 @@
-"""One answer of forty records, in every form that a library has for it, and its tokens.
+"""The tokens of one result of forty records, in each output format of each library.
 
-The records are the same for everybody. incur gives them without an envelope unless it is asked,
-as our tables do; so each is beside the one of its kind.
+The records are the same for all libraries. The formats are compared in pairs: those with an
+envelope, and those without. incur prints an envelope only with `--full-output`.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any
 
 from harness.checks import document
 from harness.envs import NODE, OLD, PROJECT
-from harness.model import Contestant, Figure, Run, Term
+from harness.model import Benchmark, Figure, Run, Term
 from harness.tokens import TokenCounter
 
 COUNT = 40
@@ -48,7 +48,7 @@ FIELDS = (
 
 
 def answer_apps() -> Iterator[tuple[str, str]]:
-    """The apps that give the answer: module name and source."""
+    """Yield the apps that return the records: module name and source."""
     yield (
         "answer_tooli",
         f"{HEAD}\nfrom tooli import Tooli\n\napp = Tooli(name='desk', version='1.0.0')\n{TYPE}\n\n"
@@ -66,42 +66,42 @@ def answer_apps() -> Iterator[tuple[str, str]]:
         f"    run() {{ return {json.dumps(RECORDS)} }} }})\n  .serve()\n"
     )
     start = "\n\ndef main() -> None:\n    start(SOURCE)\n"
-    yield "answer_incur", f"from incur_room import start\n\nSOURCE = {source!r}\n{start}"
+    yield "answer_incur", f"from incur_launcher import start\n\nSOURCE = {source!r}\n{start}"
 
 
-# ------------------------------------------------------------------ the forms
+# ------------------------------------------------------------------ formats
 
 
-def as_it_is(text: str) -> str:
-    """What was printed, and nothing else."""
+def stripped(text: str) -> str:
+    """Return the output without the final newline."""
     return text.strip()
 
 
 def indented(text: str) -> str:
-    """The same document, as JSON for people has it."""
+    """Return a JSON document with indentation."""
     return json.dumps(json.loads(text), indent=2, ensure_ascii=False)
 
 
-Form = tuple[str, tuple[str, ...], Callable[[str], str]]
-OURS, THEIRS, OLDER = "run_answer_tooli.py", "run_answer_incur.py", "run_answer_tooli.py"
-FORMS: Mapping[str, Form] = {
-    "tooli --json, indented": (PROJECT, (OURS, "tickets", "--json"), indented),
-    "tooli --json": (PROJECT, (OURS, "tickets", "--json"), as_it_is),
-    "tooli -o toon": (PROJECT, (OURS, "tickets", "-o", "toon"), as_it_is),
-    "tooli --jsonl": (PROJECT, (OURS, "tickets", "--jsonl"), as_it_is),
-    "tooli -o csv": (PROJECT, (OURS, "tickets", "-o", "csv"), as_it_is),
-    "tooli -o md": (PROJECT, (OURS, "tickets", "-o", "md"), as_it_is),
-    "incur --full-output": (NODE, (THEIRS, "tickets", "--full-output"), as_it_is),
-    "incur": (NODE, (THEIRS, "tickets"), as_it_is),
-    "incur --format json": (NODE, (THEIRS, "tickets", "--format", "json"), as_it_is),
-    "incur --format jsonl": (NODE, (THEIRS, "tickets", "--format", "jsonl"), as_it_is),
-    "incur --format md": (NODE, (THEIRS, "tickets", "--format", "md"), as_it_is),
-    "older tooli --json": (OLD, (OLDER, "tickets", "--json"), as_it_is),
+Format = tuple[str, tuple[str, ...], Callable[[str], str]]
+TOOLI_APP, INCUR_APP = "run_answer_tooli.py", "run_answer_incur.py"
+FORMATS: Mapping[str, Format] = {
+    "tooli --json, indented": (PROJECT, (TOOLI_APP, "tickets", "--json"), indented),
+    "tooli --json": (PROJECT, (TOOLI_APP, "tickets", "--json"), stripped),
+    "tooli -o toon": (PROJECT, (TOOLI_APP, "tickets", "-o", "toon"), stripped),
+    "tooli --jsonl": (PROJECT, (TOOLI_APP, "tickets", "--jsonl"), stripped),
+    "tooli -o csv": (PROJECT, (TOOLI_APP, "tickets", "-o", "csv"), stripped),
+    "tooli -o md": (PROJECT, (TOOLI_APP, "tickets", "-o", "md"), stripped),
+    "incur --full-output": (NODE, (INCUR_APP, "tickets", "--full-output"), stripped),
+    "incur": (NODE, (INCUR_APP, "tickets"), stripped),
+    "incur --format json": (NODE, (INCUR_APP, "tickets", "--format", "json"), stripped),
+    "incur --format jsonl": (NODE, (INCUR_APP, "tickets", "--format", "jsonl"), stripped),
+    "incur --format md": (NODE, (INCUR_APP, "tickets", "--format", "md"), stripped),
+    "older tooli --json": (OLD, (TOOLI_APP, "tickets", "--json"), stripped),
 }
 
 
-def holds_all(run: Run) -> str | None:
-    """What is missing of the records in an answer, in whatever form it is."""
+def contains_all_records(run: Run) -> str | None:
+    """Return the first value of the records that an output does not contain, or None."""
     if run.code:
         return f"exit {run.code}"
     for record in RECORDS:
@@ -111,8 +111,8 @@ def holds_all(run: Run) -> str | None:
     return None
 
 
-def is_exact(run: Run) -> str | None:
-    """Whether the forms that Python can read say the very same."""
+def has_exact_records(run: Run) -> str | None:
+    """Return what is wrong if the records in JSON or CSV differ from the original, or None."""
     if run.code:
         return f"exit {run.code}"
     envelope = document(run.stdout)
@@ -123,22 +123,24 @@ def is_exact(run: Run) -> str | None:
     return None if same else "other records"
 
 
-def answering(tokens: TokenCounter) -> Iterator[Contestant]:
-    """The answer in each form, counted."""
-    for name, (venv, args, read) in FORMS.items():
+def output_format_benchmarks(tokens: TokenCounter) -> Iterator[Benchmark]:
+    """Yield a benchmark for each format."""
+    for name, (venv, args, read) in FORMATS.items():
 
         def measure(run: Run, read: Callable[[str], str] = read) -> Mapping[str, float]:
             text = read(run.stdout)
             return {"tokens": float(tokens.count(text)), "bytes": float(len(text.encode()))}
 
         check = (
-            is_exact if name.startswith("tooli") and args[-1] in ("--json", "csv") else holds_all
+            has_exact_records
+            if name.startswith("tooli") and args[-1] in ("--json", "csv")
+            else contains_all_records
         )
-        yield Contestant(f"answer/{name}", venv, args, check, measure, most_rounds=1)
+        yield Benchmark(f"answer/{name}", venv, args, check, measure, max_rounds=1)
 
 
-def answer_figures() -> Iterator[Figure]:
-    """What a form saves, and how it stands beside the peers' form of the same kind."""
+def output_format_figures() -> Iterator[Figure]:
+    """Yield the tokens of each format, compared with another format or library."""
     pairs = (
         ("tooli -o toon", "tooli --json", 0.8),
         ("tooli -o csv", "tooli --json", 0.7),
@@ -148,7 +150,7 @@ def answer_figures() -> Iterator[Figure]:
         ("tooli -o md", "incur --format md", 1.05),
         ("tooli --json", "older tooli --json", 1.0),
     )
-    for mine, theirs, bound in pairs:
-        label = f"tokens of 40 records, {mine}"
-        top, bottom = Term(f"answer/{mine}", "tokens"), Term(f"answer/{theirs}", "tokens")
-        yield Figure("answer", label, top, bottom, bound, against=theirs)
+    for name, other, bound in pairs:
+        label = f"tokens of 40 records, {name}"
+        tokens, other_tokens = Term(f"answer/{name}", "tokens"), Term(f"answer/{other}", "tokens")
+        yield Figure("answer", label, tokens, other_tokens, bound, against=other)
