@@ -11,35 +11,35 @@ HOST: Header = (b"host", b"localhost:8000")
 JSON: Header = (b"content-type", b"application/json")
 
 
-class Client:
+class AsgiClient:
     """One request. `sent` contains the messages of the response so far."""
 
     def __init__(self, api: Any) -> None:
         self.api = api
         self.sent: list[dict[str, Any]] = []
-        self.arriving: asyncio.Queue[dict[str, Any]] = asyncio.Queue()
-        self.grew = asyncio.Event()
-        self.may_send = asyncio.Event()
-        self.may_send.set()
+        self._incoming: asyncio.Queue[dict[str, Any]] = asyncio.Queue()
+        self._sent_event = asyncio.Event()
+        self.is_reading = asyncio.Event()  # cleared: the application must wait to send
+        self.is_reading.set()
 
     async def _send(self, message: Any) -> None:
-        await self.may_send.wait()
+        await self.is_reading.wait()
         self.sent.append(message)
-        self.grew.set()
+        self._sent_event.set()
 
-    def say(self, body: bytes = b"", more: bool = False) -> None:
+    def send_body(self, body: bytes = b"", more: bool = False) -> None:
         """Send a chunk of the body."""
-        self.arriving.put_nowait({"type": "http.request", "body": body, "more_body": more})
+        self._incoming.put_nowait({"type": "http.request", "body": body, "more_body": more})
 
-    def leave(self) -> None:
+    def disconnect(self) -> None:
         """Close the connection."""
-        self.arriving.put_nowait({"type": "http.disconnect"})
+        self._incoming.put_nowait({"type": "http.disconnect"})
 
-    async def until(self, count: int) -> None:
+    async def wait_for_messages(self, count: int) -> None:
         """Wait until the response has `count` messages."""
         while len(self.sent) < count:
-            self.grew.clear()
-            await asyncio.wait_for(self.grew.wait(), 120)
+            self._sent_event.clear()
+            await asyncio.wait_for(self._sent_event.wait(), 120)
 
     def start(
         self, method: str, path: str, headers: list[Header], query: bytes = b"", root: str = ""
@@ -53,8 +53,8 @@ class Client:
             "query_string": query,
             "headers": headers,
         }
-        work = self.api(scope, self.arriving.get, self._send)
-        return asyncio.get_running_loop().create_task(work)
+        response = self.api(scope, self._incoming.get, self._send)
+        return asyncio.get_running_loop().create_task(response)
 
     @property
     def status(self) -> int:
@@ -74,9 +74,9 @@ class Client:
     @property
     def code(self) -> str | None:
         """The code of the error, or None. Checks the keys of the envelope."""
-        told = self.json()
-        assert list(told) == (["ok", "result", "meta"] if told["ok"] else ["ok", "error", "meta"])
-        return None if told["ok"] else told["error"]["code"]
+        envelope = self.json()
+        assert list(envelope) == ["ok", "result" if envelope["ok"] else "error", "meta"]
+        return None if envelope["ok"] else envelope["error"]["code"]
 
 
 async def send(
@@ -87,10 +87,10 @@ async def send(
     *headers: Header,
     query: bytes = b"",
     host: tuple[Header, ...] = (HOST,),
-) -> Client:
+) -> AsgiClient:
     """Send a complete request and return it with its response."""
-    client = Client(api)
-    client.say(body or b"")
+    client = AsgiClient(api)
+    client.send_body(body or b"")
     sent_headers = [*host, *headers]
     if body is not None and b"content-type" not in dict(sent_headers):
         sent_headers.append(JSON)
@@ -98,8 +98,10 @@ async def send(
     return client
 
 
-async def post(api: Any, path: str, arguments: Any = None, *headers: Header, **more: Any) -> Client:
+async def post(
+    api: Any, path: str, arguments: Any = None, *headers: Header, **options: Any
+) -> AsgiClient:
     """Call a tool."""
     return await send(
-        api, "POST", f"/tools/{path}", json.dumps(arguments or {}).encode(), *headers, **more
+        api, "POST", f"/tools/{path}", json.dumps(arguments or {}).encode(), *headers, **options
     )

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 from tests.http.asgi_client import HOST, post, send
 
 from tooli import DefinitionError, Tooli
 from tooli.http import access_control
+from tooli.http.asgi import Api
 from tooli.stages import rate_limit
 from tooli.storage.approval_store import ApprovalStore
 
 
-def make(policy: str = "standard", **settings):
+def make_api(policy: str = "standard", **settings: Any) -> Api:
     app = Tooli("guarded", security_policy=policy, version="1")
 
     @app.command(auth=["files:read"])
@@ -24,7 +26,7 @@ def make(policy: str = "standard", **settings):
 
     @app.command(auth=[])
     def anyone() -> str:
-        """Needs none."""
+        """Needs no scope."""
         return "anyone"
 
     return app.asgi(mcp=False, **settings)
@@ -36,8 +38,8 @@ def make(policy: str = "standard", **settings):
 @pytest.mark.parametrize(
     "host", [b"localhost", b"LOCALHOST:1", b"127.0.0.1:8000", b"[::1]:80", b"[::1]", b"localhost."]
 )
-async def test_this_machine_is_the_default(host: bytes) -> None:
-    assert (await post(make(), "anyone", host=((b"host", host),))).status == 200
+async def test_loopback_hosts_are_allowed_by_default(host: bytes) -> None:
+    assert (await post(make_api(), "anyone", host=((b"host", host),))).status == 200
 
 
 @pytest.mark.parametrize(
@@ -50,14 +52,14 @@ async def test_this_machine_is_the_default(host: bytes) -> None:
     ],
 )
 @pytest.mark.parametrize("path", ["/", "/health", "/tools/anyone", "/nope"])
-async def test_another_host_is_refused_everywhere(host: bytes, path: str) -> None:
-    client = await send(make(token="t"), "POST", path, b"{}", host=((b"host", host),))
+async def test_unknown_host_is_rejected_at_every_path(host: bytes, path: str) -> None:
+    client = await send(make_api(token="t"), "POST", path, b"{}", host=((b"host", host),))
     assert (client.status, client.code) == (421, "E1421")
 
 
 @pytest.mark.parametrize("host", [(), (HOST, HOST), (HOST, (b"host", b"evil.example"))])
-async def test_one_host_and_no_more(host) -> None:
-    client = await post(make(), "anyone", host=host)
+async def test_missing_or_repeated_host_header(host: tuple[tuple[bytes, bytes], ...]) -> None:
+    client = await post(make_api(), "anyone", host=host)
     assert (client.status, client.code) == (400, "E1400")
 
 
@@ -75,21 +77,21 @@ async def test_one_host_and_no_more(host) -> None:
         (["*"], b"what ever", 421),
     ],
 )
-async def test_other_hosts_can_be_allowed(allowed, host: bytes, status: int) -> None:
-    client = await post(make(allowed_hosts=allowed), "anyone", host=((b"host", host),))
+async def test_allowed_hosts(allowed: list[str], host: bytes, status: int) -> None:
+    client = await post(make_api(allowed_hosts=allowed), "anyone", host=((b"host", host),))
     assert client.status == status
 
 
 @pytest.mark.parametrize(
     ("host", "status"), [(b"10.0.0.7:80", 200), (b"[fe80::1]", 200), (b"a.example", 421)]
 )
-async def test_an_address_in_numbers_cannot_be_rebound(host: bytes, status: int) -> None:
-    client = await post(make(any_address=True), "anyone", host=((b"host", host),))
+async def test_any_ip_address_can_be_allowed(host: bytes, status: int) -> None:
+    client = await post(make_api(any_address=True), "anyone", host=((b"host", host),))
     assert client.status == status
 
 
-async def test_many_hosts_are_not_remembered_for_ever() -> None:
-    api = make()
+async def test_number_of_accepted_hosts_is_limited() -> None:
+    api = make_api()
     for port in range(600):
         host = (b"host", b"localhost:%d" % port)
         assert (await post(api, "anyone", host=(host,))).status == 200
@@ -111,8 +113,10 @@ async def test_many_hosts_are_not_remembered_for_ever() -> None:
         (b"localhost:8000", 403),
     ],
 )
-async def test_only_the_servers_own_page_may_call(origin: bytes, status: int) -> None:
-    client = await post(make(), "anyone", {}, (b"origin", origin))
+async def test_only_the_origin_of_the_server_is_allowed_by_default(
+    origin: bytes, status: int
+) -> None:
+    client = await post(make_api(), "anyone", {}, (b"origin", origin))
     assert client.status == status
     assert "access-control-allow-origin" not in client.headers
 
@@ -121,44 +125,44 @@ async def test_only_the_servers_own_page_may_call(origin: bytes, status: int) ->
     ("site", "status"),
     [(b"same-origin", 200), (b"none", 200), (b"cross-site", 403), (b"same-site", 403)],
 )
-async def test_a_browser_that_names_no_origin_says_where_it_is(site: bytes, status: int) -> None:
-    assert (await post(make(), "anyone", {}, (b"sec-fetch-site", site))).status == status
+async def test_fetch_site_without_an_origin(site: bytes, status: int) -> None:
+    assert (await post(make_api(), "anyone", {}, (b"sec-fetch-site", site))).status == status
 
 
-async def test_a_link_to_the_page_may_be_followed() -> None:
-    client = await send(make(), "GET", "/health", None, (b"sec-fetch-site", b"cross-site"))
+async def test_cross_site_get_is_allowed() -> None:
+    client = await send(make_api(), "GET", "/health", None, (b"sec-fetch-site", b"cross-site"))
     assert client.status == 200
 
 
-async def test_an_allowed_origin_is_told_so_in_failures_too() -> None:
-    api = make(allowed_origins=["https://app.example/"], token="t")
+async def test_failures_have_cors_headers() -> None:
+    api = make_api(allowed_origins=["https://app.example/"], token="t")
     client = await post(api, "anyone", {}, (b"origin", b"https://app.example"))
     assert client.status == 401
     assert client.headers["access-control-allow-origin"] == "https://app.example"
     assert client.headers["vary"] == "origin"
 
 
-async def test_a_preflight_is_answered_for_allowed_origins_alone() -> None:
-    api = make(allowed_origins=["https://app.example"], token="t")
-    asks = [
+async def test_preflight() -> None:
+    api = make_api(allowed_origins=["https://app.example"], token="t")
+    preflight = [
         (b"access-control-request-method", b"POST"),
         (b"access-control-request-private-network", b"true"),
     ]
     allowed = await send(
-        api, "OPTIONS", "/tools/anyone", None, (b"origin", b"https://app.example"), *asks
+        api, "OPTIONS", "/tools/anyone", None, (b"origin", b"https://app.example"), *preflight
     )
     assert allowed.status == 204
     assert "authorization" in allowed.headers["access-control-allow-headers"]
     assert allowed.headers["access-control-allow-private-network"] == "true"
-    evil = (b"origin", b"https://evil.example")
-    refused = await send(api, "OPTIONS", "/tools/anyone", None, evil, *asks)
+    foreign = (b"origin", b"https://evil.example")
+    refused = await send(api, "OPTIONS", "/tools/anyone", None, foreign, *preflight)
     assert refused.status == 403
     assert not [name for name in refused.headers if name.startswith("access-control")]
 
 
-async def test_two_origins_contradict_each_other() -> None:
+async def test_repeated_origin_header() -> None:
     origin = (b"origin", b"http://localhost:8000")
-    assert (await post(make(), "anyone", {}, origin, origin)).status == 400
+    assert (await post(make_api(), "anyone", {}, origin, origin)).status == 400
 
 
 # ------------------------------------------------------------------ tokens
@@ -169,7 +173,7 @@ def bearer(token: bytes) -> tuple[bytes, bytes]:
 
 
 @pytest.mark.parametrize(
-    "header",
+    "headers",
     [
         *([], [bearer(b"")], [bearer(b"wrong")], [bearer(b"secre")], [bearer(b"secrets")]),
         *([(b"authorization", b"Basic secret")], [(b"authorization", b"secret")]),
@@ -177,20 +181,22 @@ def bearer(token: bytes) -> tuple[bytes, bytes]:
     ],
 )
 @pytest.mark.parametrize("path", ["/tools/anyone", "/tools", "/openapi.json", "/nope"])
-async def test_nobody_comes_in_without_the_token(header, path: str) -> None:
-    client = await send(make(token="secret"), "POST", path, b"{}", *header)
+async def test_request_without_the_token_is_rejected(
+    headers: list[tuple[bytes, bytes]], path: str
+) -> None:
+    client = await send(make_api(token="secret"), "POST", path, b"{}", *headers)
     assert (client.status, client.code) == (401, "E2401")
     assert client.headers["www-authenticate"].startswith('Bearer realm="tooli"')
     assert "secret" not in client.body.decode()
 
 
 @pytest.mark.parametrize("path", ["/health", "/"])
-async def test_what_is_public_needs_no_token(path: str) -> None:
-    assert (await send(make(token="secret"), "GET", path)).status in (200, 404)
+async def test_public_paths_need_no_token(path: str) -> None:
+    assert (await send(make_api(token="secret"), "GET", path)).status in (200, 404)
 
 
-async def test_two_tokens_contradict_each_other() -> None:
-    client = await post(make(token="t"), "anyone", {}, bearer(b"t"), bearer(b"t"))
+async def test_repeated_authorization_header() -> None:
+    client = await post(make_api(token="t"), "anyone", {}, bearer(b"t"), bearer(b"t"))
     assert (client.status, client.code) == (400, "E1400")
 
 
@@ -206,25 +212,27 @@ async def test_two_tokens_contradict_each_other() -> None:
         ({"tokens": {"a": ["x"]}, "token": "t"}, b"t", 200),
     ],
 )
-async def test_the_scopes_are_the_tokens(settings, token: bytes, status: int) -> None:
-    client = await post(make("strict", **settings), "read", {}, bearer(token))
+async def test_token_determines_the_scopes(
+    settings: dict[str, Any], token: bytes, status: int
+) -> None:
+    client = await post(make_api("strict", **settings), "read", {}, bearer(token))
     assert client.status == status
     assert client.code in (None, "E2001")
-    assert (await post(make("strict", **settings), "anyone", {}, bearer(token))).status == 200
+    assert (await post(make_api("strict", **settings), "anyone", {}, bearer(token))).status == 200
 
 
-async def test_each_of_several_tokens_is_a_caller_of_its_own(
+async def test_each_token_has_its_own_rate_limit(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(rate_limit, "_limiter", rate_limit.RateLimiter())
     monkeypatch.setenv("TOOLI_RATE_LIMIT", "1/hour")
-    api = make(tokens={"a": ["x"], "b": ["x"]}, token="shared")
+    api = make_api(tokens={"a": ["x"], "b": ["x"]}, token="shared")
     for token in (b"a", b"b", b"shared"):
         assert (await post(api, "anyone", {}, bearer(token))).status == 200
         assert (await post(api, "anyone", {}, bearer(token))).code == "E4029"
 
 
-async def test_a_grant_for_one_token_is_none_for_another() -> None:
+async def test_approval_is_valid_for_one_token() -> None:
     app = Tooli("granted")
     app.command("push", requires_approval=True)(lambda: "pushed")
     api = app.asgi(mcp=False, tokens={"a": [], "b": []})
@@ -236,15 +244,15 @@ async def test_a_grant_for_one_token_is_none_for_another() -> None:
     assert (await post(api, "push", {}, bearer(b"a"))).json()["result"] == "pushed"
 
 
-async def test_without_tokens_nobody_holds_a_scope() -> None:
-    assert (await post(make("strict"), "read")).code == "E2001"
-    warned = (await post(make(), "read")).json()
-    assert warned["meta"]["warnings"] == ["the caller lacks the scope files:read"]
+async def test_caller_without_a_token_has_no_scopes() -> None:
+    assert (await post(make_api("strict"), "read")).code == "E2001"
+    envelope = (await post(make_api(), "read")).json()
+    assert envelope["meta"]["warnings"] == ["the caller lacks the scope files:read"]
 
 
-async def test_a_callers_name_gives_no_scope() -> None:
+async def test_caller_name_grants_no_scopes() -> None:
     client = await post(
-        make("strict", tokens={"a": []}), "read", {}, bearer(b"a"), (b"tooli-caller", b"root")
+        make_api("strict", tokens={"a": []}), "read", {}, bearer(b"a"), (b"tooli-caller", b"root")
     )
     assert client.code == "E2001"
 
@@ -257,20 +265,20 @@ async def test_a_callers_name_gives_no_scope() -> None:
         {"allowed_origins": "http://x"},
     ],
 )
-def test_settings_that_cannot_be_meant_are_refused(settings) -> None:
+def test_invalid_settings(settings: dict[str, Any]) -> None:
     with pytest.raises(DefinitionError):
-        make(**settings)
+        make_api(**settings)
 
 
-# ------------------------------------------------------------------ on record
+# ------------------------------------------------------------------ log of denials
 
 
 @pytest.mark.parametrize("policy", ["off", "standard", "strict"])
-async def test_who_is_not_let_in_is_on_record(
+async def test_denials_are_logged(
     policy: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setenv("TOOLI_STATE_DIR", str(tmp_path))
-    api = make(policy, token="secret")
+    api = make_api(policy, token="secret")
     assert (await post(api, "anyone", {}, bearer(b"hunter2"))).status == 401
     assert (await post(api, "anyone", {}, (b"origin", b"http://evil.example"))).status == 403
     log = tmp_path / "audit" / "guarded.jsonl"
@@ -278,21 +286,21 @@ async def test_who_is_not_let_in_is_on_record(
         assert not log.exists()
         return
     text = log.read_text()
-    told = [json.loads(line) for line in text.splitlines()]
-    assert [line["event"] for line in told] == ["denial"] * 2
-    assert [line["code"] for line in told] == ["E2401", "E2403"]
-    assert told[0]["address"] == "network" and told[0]["caller"]["surface"] == "http"
+    entries = [json.loads(line) for line in text.splitlines()]
+    assert [entry["event"] for entry in entries] == ["denial"] * 2
+    assert [entry["code"] for entry in entries] == ["E2401", "E2403"]
+    assert entries[0]["address"] == "network" and entries[0]["caller"]["surface"] == "http"
     assert "hunter2" not in text and "evil" not in text
 
 
-async def test_nobody_fills_the_log_from_outside(
+async def test_number_of_logged_denials_is_limited(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     now = [1000.0]
     monkeypatch.setattr(access_control, "monotonic", lambda: now[0])
     monkeypatch.setattr(access_control, "MAX_DENIALS_PER_MINUTE", 2)
     monkeypatch.setenv("TOOLI_STATE_DIR", str(tmp_path))
-    api = make(token="secret")
+    api = make_api(token="secret")
     for _ in range(5):
         assert (await post(api, "anyone")).status == 401
     now[0] += 60

@@ -8,7 +8,7 @@ import re
 from pathlib import Path
 
 import pytest
-from tests.http.asgi_client import HOST, JSON, Client, post, send
+from tests.http.asgi_client import HOST, JSON, AsgiClient, post, send
 from tests.parity.zoo import make_app, make_single
 
 from tooli import DefinitionError, ToolError, Tooli
@@ -23,7 +23,7 @@ def api():
 
 
 @pytest.mark.parametrize("path", ["users/create", "users.create", "users_create"])
-async def test_a_command_has_three_names(api, path: str) -> None:
+async def test_command_has_three_paths(api, path: str) -> None:
     client = await post(api, path, {"user": {"name": "A"}})
     assert client.status == 200
     assert client.json()["result"]["name"] == "A"
@@ -31,7 +31,7 @@ async def test_a_command_has_three_names(api, path: str) -> None:
     assert client.headers["content-length"] == str(len(client.body))
 
 
-async def test_a_commands_own_words_win_over_another_ones_short_name() -> None:
+async def test_path_of_a_command_wins_over_the_name_of_another() -> None:
     app = Tooli("clash")
     group = Tooli("a")
     group.command("b")(lambda: "grouped")
@@ -43,21 +43,21 @@ async def test_a_commands_own_words_win_over_another_ones_short_name() -> None:
     assert (await post(api, "a.b")).json()["result"] == "grouped"
 
 
-async def test_the_envelope_is_the_command_lines(api) -> None:
+async def test_envelope_equals_that_of_the_command_line(api) -> None:
     from tooli.testing import invoke
 
-    line = invoke(make_app(), "find-files", "x", mode="json").envelope
-    told = (await post(api, "find-files", {"pattern": "x"})).json()
-    del line["meta"]["duration_ms"], told["meta"]["duration_ms"]
-    assert json.dumps(told) == json.dumps(line)
+    cli_envelope = invoke(make_app(), "find-files", "x", mode="json").envelope
+    envelope = (await post(api, "find-files", {"pattern": "x"})).json()
+    del cli_envelope["meta"]["duration_ms"], envelope["meta"]["duration_ms"]
+    assert json.dumps(envelope) == json.dumps(cli_envelope)
 
 
-async def test_no_body_is_no_arguments(api) -> None:
+async def test_empty_body_means_no_arguments(api) -> None:
     client = await send(api, "POST", "/tools/users/list")
     assert client.status == 200
 
 
-async def test_what_is_registered_later_is_served() -> None:
+async def test_command_registered_later_is_served() -> None:
     app = make_single()
     api = app.asgi(mcp=False)
     assert (await post(api, "late")).status == 404
@@ -98,18 +98,18 @@ async def test_hidden_commands_are_not_served() -> None:
         ("interrupted", {}, 503, "E4130"),
     ],
 )
-async def test_the_status_is_the_errors(api, path, arguments, status, code) -> None:
+async def test_status_of_errors(api, path, arguments, status, code) -> None:
     client = await post(api, path, arguments)
     assert (client.status, client.code) == (status, code)
 
 
-async def test_a_wrong_name_is_answered_with_the_right_one(api) -> None:
+async def test_unknown_command_suggests_the_closest_one(api) -> None:
     error = (await post(api, "find-flies")).json()["error"]
     assert "did you mean 'find-files'?" in error["message"]
     assert error["suggestion"]["argv"] == ["zoo", "find-files"]
 
 
-async def test_an_app_that_interrupts_itself_does_not_end_the_server() -> None:
+async def test_exit_in_a_command_does_not_end_the_server() -> None:
     app = Tooli("abrupt")
 
     @app.command()
@@ -117,23 +117,23 @@ async def test_an_app_that_interrupts_itself_does_not_end_the_server() -> None:
         raise KeyboardInterrupt
 
     @app.command()
-    def leave() -> None:
+    def exit() -> None:
         raise SystemExit(3)
 
     api = app.asgi(mcp=False)
     assert (await post(api, "stop")).code == "E4130"
-    assert (await post(api, "leave")).code == "E4001"
+    assert (await post(api, "exit")).code == "E4001"
 
 
-async def test_a_status_that_http_does_not_have_is_500() -> None:
-    class Odd(ToolError):
+async def test_invalid_status_becomes_500() -> None:
+    class InvalidStatusError(ToolError):
         http_status = 42
 
     app = Tooli("odd")
 
     @app.command()
     def fail() -> str:
-        raise Odd("odd")
+        raise InvalidStatusError("odd")
 
     assert (await post(app.asgi(mcp=False), "fail")).status == 500
 
@@ -149,7 +149,7 @@ async def test_a_status_that_http_does_not_have_is_500() -> None:
         "/tools/" + "a" * 5000,
     ],
 )
-async def test_other_paths_lead_nowhere(api, path: str) -> None:
+async def test_unknown_paths(api, path: str) -> None:
     client = await send(api, "POST", path, b"{}")
     assert client.status == 404
     assert client.code in ("E1404", "E1001")
@@ -157,7 +157,7 @@ async def test_other_paths_lead_nowhere(api, path: str) -> None:
 
 
 @pytest.mark.parametrize("method", ["GET", "PUT", "PATCH", "DELETE", "TRACE", "HEAD", "BREW"])
-async def test_a_command_takes_post_alone(api, method: str) -> None:
+async def test_command_accepts_only_post(api, method: str) -> None:
     client = await send(api, method, "/tools/users/list")
     assert client.status == 405
     assert client.headers["allow"] == "POST, OPTIONS"
@@ -165,50 +165,50 @@ async def test_a_command_takes_post_alone(api, method: str) -> None:
 
 
 @pytest.mark.parametrize("path", ["/health", "/tools", "/openapi.json"])
-async def test_a_page_is_only_got(api, path: str) -> None:
+async def test_methods_of_a_page(api, path: str) -> None:
     client = await send(api, "POST", path, b"{}")
     assert (client.status, client.code) == (405, "E1405")
     assert client.headers["allow"] == "GET, HEAD, OPTIONS"
-    got, head = await send(api, "GET", path), await send(api, "HEAD", path)
+    get, head = await send(api, "GET", path), await send(api, "HEAD", path)
     assert (head.status, head.body) == (200, b"")
-    assert head.headers == got.headers
-    asked = await send(api, "OPTIONS", path)
-    assert (asked.status, asked.headers["allow"]) == (204, "GET, HEAD, OPTIONS")
+    assert head.headers == get.headers
+    options = await send(api, "OPTIONS", path)
+    assert (options.status, options.headers["allow"]) == (204, "GET, HEAD, OPTIONS")
 
 
-async def test_options_of_a_command(api) -> None:
+async def test_options_method_of_a_command(api) -> None:
     client = await send(api, "OPTIONS", "/tools/users/list")
     assert (client.status, client.headers["allow"]) == (204, "POST, OPTIONS")
 
 
-async def test_it_may_stand_below_another_path(api) -> None:
-    client = Client(api)
-    client.say(b"{}")
+async def test_root_path(api) -> None:
+    client = AsgiClient(api)
+    client.send_body(b"{}")
     await client.start("POST", "/inner/tools/users/list", [HOST, JSON], root="/inner")
     assert client.status == 200
 
 
-async def test_websockets_are_turned_away(api) -> None:
+async def test_websockets_are_closed(api) -> None:
     sent = []
 
     async def receive():
         return {"type": "websocket.connect"}
 
-    async def note(message):
+    async def collect(message):
         sent.append(message)
 
-    await api({"type": "websocket"}, receive, note)
+    await api({"type": "websocket"}, receive, collect)
     assert sent == [{"type": "websocket.close", "code": 1000}]
 
 
 # ------------------------------------------------------------------ options and callers
 
 
-@pytest.mark.parametrize("truth", [b"true", b"1", b"yes", b"ON"])
-async def test_yes_and_dry_run_are_in_the_query(api, truth: bytes) -> None:
-    done = await post(api, "delete", {"path": "x"}, query=b"yes=" + truth)
+@pytest.mark.parametrize("true", [b"true", b"1", b"yes", b"ON"])
+async def test_options_in_the_query(api, true: bytes) -> None:
+    done = await post(api, "delete", {"path": "x"}, query=b"yes=" + true)
     assert done.json()["result"] == "deleted x"
-    planned = await post(api, "delete", {"path": "x"}, query=b"dry_run=" + truth)
+    planned = await post(api, "delete", {"path": "x"}, query=b"dry_run=" + true)
     assert planned.json()["meta"]["dry_run"] is True
 
 
@@ -219,24 +219,24 @@ async def test_yes_and_dry_run_are_in_the_query(api, truth: bytes) -> None:
         *(b"%ff=1", b"=", b"a=b&" * 60, b"yes=true&yes=x"),
     ],
 )
-async def test_a_misused_option_is_refused_and_nothing_runs(api, query: bytes) -> None:
+async def test_invalid_option_is_rejected(api, query: bytes) -> None:
     client = await post(api, "delete", {"path": "x"}, query=query)
     assert (client.status, client.code) == (422, "E1007")
 
 
-async def test_a_misspelled_option_is_answered_with_the_right_one(api) -> None:
+async def test_unknown_option_suggests_the_closest_one(api) -> None:
     client = await post(api, "delete", {"path": "x"}, query=b"dry-run=true")
     assert "did you mean 'dry_run'?" in client.json()["error"]["message"]
 
 
-async def test_details_on_demand(api) -> None:
+async def test_response_format(api) -> None:
     client = await post(api, "fresh", {}, query=b"response_format=detailed")
     assert client.json()["meta"]["output_schema"]["type"] == "object"
     client = await post(api, "fresh", {}, query=b"response_format=concise")
     assert "output_schema" not in client.json()["meta"]
 
 
-async def test_the_caller_names_itself(api, tmp_path, monkeypatch) -> None:
+async def test_caller_and_session_come_from_headers(api, tmp_path, monkeypatch) -> None:
     monkeypatch.setenv("TOOLI_STATE_DIR", str(tmp_path))
     headers = [
         (b"tooli-caller", b"bot"),
@@ -250,16 +250,16 @@ async def test_the_caller_names_itself(api, tmp_path, monkeypatch) -> None:
 
 
 @pytest.mark.parametrize("name", [b"", b" ", b"a\x1b[31m", b"a\tb", b"x" * 5000, b"\xff"])
-async def test_a_callers_name_is_kept_short_and_printable(api, name: bytes) -> None:
+async def test_caller_name_is_short_and_printable(api, name: bytes) -> None:
     answer = await post(api, "fresh", {}, (b"tooli-caller", name))
     caller_id = answer.json()["meta"].get("caller_id")
     assert caller_id is None or (caller_id.isprintable() and 0 < len(caller_id) <= 200)
 
 
-# ------------------------------------------------------------------ a server's life
+# ------------------------------------------------------------------ running calls
 
 
-async def test_what_a_command_prints_is_its_result(capsys) -> None:
+async def test_printed_text_is_the_result(capsys) -> None:
     async with run_lifespan(make_app().asgi(mcp=False)) as api:
         client = await post(api, "say", {"text": "hi"})
         quiet = await post(api, "chatty", {"text": "hi"})
@@ -268,7 +268,7 @@ async def test_what_a_command_prints_is_its_result(capsys) -> None:
     assert capsys.readouterr().out == ""
 
 
-async def test_stdout_is_given_back() -> None:
+async def test_stdout_is_restored() -> None:
     import sys
 
     before = sys.stdout
@@ -277,23 +277,23 @@ async def test_stdout_is_given_back() -> None:
     assert sys.stdout is before
 
 
-async def test_too_many_calls_are_sent_away_for_a_moment() -> None:
+async def test_calls_above_the_limit_are_rejected() -> None:
     app = Tooli("narrow")
-    begun, go = asyncio.Event(), asyncio.Event()
+    started, release = asyncio.Event(), asyncio.Event()
 
     @app.command()
     async def wait() -> str:
-        begun.set()
-        await go.wait()
+        started.set()
+        await release.wait()
         return "done"
 
     api = app.asgi(limit=1, mcp=False)
     first = asyncio.ensure_future(post(api, "wait"))
-    await begun.wait()
+    await started.wait()
     second = await post(api, "wait")
     assert (second.status, second.code) == (503, "E4075")
     assert second.headers["retry-after"] == "1"
-    go.set()
+    release.set()
     assert (await first).status == 200
     assert (await post(api, "wait")).status == 200
 
@@ -303,46 +303,46 @@ async def test_cancelled_request_gets_an_error_and_stays_cancelled(tool: str) ->
     import threading
 
     app = Tooli("ending")
-    begun, go = asyncio.Event(), threading.Event()
+    started, release = asyncio.Event(), threading.Event()
     loop = asyncio.get_running_loop()
 
     @app.command()
     def wait() -> None:
-        loop.call_soon_threadsafe(begun.set)
-        go.wait(120)
+        loop.call_soon_threadsafe(started.set)
+        release.wait(120)
 
     @app.command("await")
     async def await_() -> None:
-        begun.set()
+        started.set()
         await asyncio.Event().wait()
 
-    client = Client(app.asgi(mcp=False))
-    client.say(b"{}")
-    work = client.start("POST", f"/tools/{tool}", [HOST, JSON])
-    await begun.wait()
-    work.cancel()
+    client = AsgiClient(app.asgi(mcp=False))
+    client.send_body(b"{}")
+    task = client.start("POST", f"/tools/{tool}", [HOST, JSON])
+    await started.wait()
+    task.cancel()
     with pytest.raises(asyncio.CancelledError):
-        await work
-    go.set()
+        await task
+    release.set()
     assert (client.status, client.code) == (503, "E4143")
 
 
-async def test_sync_tools_do_not_stop_the_loop_and_run_side_by_side() -> None:
+async def test_sync_tools_run_concurrently() -> None:
     import threading
 
     app = Tooli("busy")
-    meeting = threading.Barrier(8, timeout=120)
+    barrier = threading.Barrier(8, timeout=120)
 
     @app.command()
     def meet() -> int:
-        return meeting.wait() * 0
+        return barrier.wait() * 0
 
     api = app.asgi(mcp=False)
     done = await asyncio.gather(*[post(api, "meet") for _ in range(8)])
     assert [client.status for client in done] == [200] * 8
 
 
-async def test_a_defect_of_the_server_is_an_envelope_too(api, monkeypatch, capsys) -> None:
+async def test_internal_error_is_answered_with_an_envelope(api, monkeypatch, capsys) -> None:
     monkeypatch.setattr(type(api.access_control), "check_request", lambda *_: 1 / 0)
     client = await post(api, "fresh")
     assert (client.status, client.code) == (500, "E5000")
@@ -350,12 +350,12 @@ async def test_a_defect_of_the_server_is_an_envelope_too(api, monkeypatch, capsy
     assert "ZeroDivisionError" in capsys.readouterr().err
 
 
-def test_a_misspelled_setting_is_refused() -> None:
+def test_misspelled_setting() -> None:
     with pytest.raises(DefinitionError, match="did you mean 'token'"):
         make_single().asgi(tokn="x", mcp=False)
 
 
-def test_settings_do_not_show_their_token() -> None:
+def test_repr_of_settings_has_no_token() -> None:
     api = make_single().asgi(token="hush", mcp=False)
     assert repr(api.settings) == "HttpSettings(secured, max_body=4194304)"
 
@@ -363,54 +363,54 @@ def test_settings_do_not_show_their_token() -> None:
 # ------------------------------------------------------------------ mounts
 
 
-class Inner:
-    """An application that notes what happens to it."""
+class InnerApp:
+    """A mounted application that records its requests and lifespan events."""
 
-    def __init__(self, fails: str = "") -> None:
-        self.seen: list[str] = []
-        self.fails = fails
+    def __init__(self, failing_event: str = "") -> None:
+        self.events: list[str] = []
+        self.failing_event = failing_event
 
     async def __call__(self, scope, receive, send) -> None:
         if scope["type"] == "lifespan":
             while True:
-                word = (await receive())["type"]
-                self.seen.append(word)
-                ending = "failed" if self.fails == word else "complete"
-                await send({"type": f"{word}.{ending}"})
-                if word == "lifespan.shutdown":
+                event = (await receive())["type"]
+                self.events.append(event)
+                outcome = "failed" if self.failing_event == event else "complete"
+                await send({"type": f"{event}.{outcome}"})
+                if event == "lifespan.shutdown":
                     return
         size = 0
         while True:
             message = await receive()
             if message["type"] == "http.disconnect":
-                self.seen.append("cut")
+                self.events.append("disconnect")
                 return
             size += len(message["body"])
             if not message["more_body"]:
                 break
-        self.seen.append(f"{scope['path']} {scope['tooli.scopes']}")
+        self.events.append(f"{scope['path']} {scope['tooli.scopes']}")
         await send({"type": "http.response.start", "status": 201, "headers": []})
         await send({"type": "http.response.body", "body": b"%d" % size})
 
 
-async def test_a_mount_has_access_control_and_a_lifespan() -> None:
-    inner = Inner()
+async def test_mount_has_access_control_and_a_lifespan() -> None:
+    inner = InnerApp()
     api = Tooli("outer").asgi(mcp=False, mounts={"/mcp": inner}, token="t", max_body=100)
     token = (b"authorization", b"Bearer t")
     async with run_lifespan(api):
         assert (await send(api, "POST", "/mcp", b"{}")).status == 401
-        evil = (b"origin", b"http://evil.example")
-        assert (await send(api, "POST", "/mcp", b"{}", token, evil)).status == 403
+        foreign = (b"origin", b"http://evil.example")
+        assert (await send(api, "POST", "/mcp", b"{}", token, foreign)).status == 403
         assert (await send(api, "POST", "/mcp/x", b"abc", token)).body == b"3"
         assert (await send(api, "DELETE", "/mcp", None, token)).status == 201
         assert (await send(api, "POST", "/mcpx", b"{}", token)).status == 404
         large = await send(api, "POST", "/mcp", b" ", token, (b"content-length", b"101"))
         assert large.status == 413
-        client = Client(api)
+        client = AsgiClient(api)
         for _ in range(5):
-            client.say(b" " * 30, more=True)
+            client.send_body(b" " * 30, more=True)
         await client.start("POST", "/mcp", [HOST, JSON, token])
-    assert inner.seen == [
+    assert inner.events == [
         "lifespan.startup",
         "/mcp/x None",
         "/mcp None",
@@ -420,15 +420,15 @@ async def test_a_mount_has_access_control_and_a_lifespan() -> None:
 
 @pytest.mark.parametrize("path", ["/", "/health", "/x"])
 async def test_root_mount_needs_a_token_for_every_path(path: str) -> None:
-    inner = Inner()
+    inner = InnerApp()
     api = Tooli("outer").asgi(mcp=False, mounts={"/": inner}, token="t", tools=False)
     refused = await send(api, "GET", path)
     assert (refused.status, refused.code) == (401, "E2401")
-    assert inner.seen == []
+    assert inner.events == []
     assert (await send(api, "GET", path, None, (b"authorization", b"Bearer t"))).status == 201
 
 
-async def test_a_mount_may_not_support_lifespan() -> None:
+async def test_mount_without_lifespan_support() -> None:
     async def simple(scope, receive, send) -> None:
         assert scope["type"] == "http"
         await send({"type": "http.response.start", "status": 202, "headers": []})
@@ -438,47 +438,47 @@ async def test_a_mount_may_not_support_lifespan() -> None:
         assert (await send(api, "GET", "/x")).status == 202
 
 
-async def test_a_mount_that_cannot_start_is_reported() -> None:
-    api = Tooli("outer").asgi(mcp=False, mounts={"/x": Inner("lifespan.startup")})
+async def test_mount_that_cannot_start() -> None:
+    api = Tooli("outer").asgi(mcp=False, mounts={"/x": InnerApp("lifespan.startup")})
     sent_types = []
 
     async def receive():
         return {"type": "lifespan.startup"}
 
-    async def note(message):
+    async def collect(message):
         sent_types.append(message["type"])
 
-    await api({"type": "lifespan"}, receive, note)
+    await api({"type": "lifespan"}, receive, collect)
     assert sent_types == ["lifespan.startup.failed"]
 
 
-async def test_mcp_is_mounted_at_its_path() -> None:
+async def test_mcp_is_mounted_at_mcp() -> None:
     pytest.importorskip("mcp")
     async with run_lifespan(make_app().asgi()) as api:
-        asked = b'{"jsonrpc":"2.0","id":1,"method":"ping"}'
+        ping = b'{"jsonrpc":"2.0","id":1,"method":"ping"}'
         accept = (b"accept", b"application/json, text/event-stream")
-        assert (await send(api, "POST", "/mcp", asked, accept)).json()["jsonrpc"] == "2.0"
+        assert (await send(api, "POST", "/mcp", ping, accept)).json()["jsonrpc"] == "2.0"
         assert (await post(api, "users/list")).status == 200
 
 
 # ------------------------------------------------------------------ pages
 
 
-async def test_health_is_short() -> None:
+async def test_health_page() -> None:
     client = await send(Tooli("small", version="3").asgi(mcp=False, token="t"), "GET", "/health")
     assert client.json() == {"ok": True, "app": "small", "version": "3"}
 
 
-async def test_tools_have_all_that_a_form_needs() -> None:
+async def test_tools_page_describes_commands() -> None:
     app = make_app()
-    told = (await send(app.asgi(mcp=False), "GET", "/tools")).json()
-    assert {key: told[key] for key in ("app", "version", "description", "prog")} == {
+    document = (await send(app.asgi(mcp=False), "GET", "/tools")).json()
+    assert {key: document[key] for key in ("app", "version", "description", "prog")} == {
         "app": "zoo",
         "version": "1.2.0",
         "description": "Everything once.",
         "prog": "zoo",
     }
-    commands = {command["name"]: command for command in told["commands"]}
+    commands = {command["name"]: command for command in document["commands"]}
     find = commands["find-files"]
     tool = app.find("find-files")
     assert tool is not None
@@ -492,9 +492,9 @@ async def test_tools_have_all_that_a_form_needs() -> None:
     assert commands["users.create"]["mcp_name"] == "users_create"
 
 
-async def test_tools_describe_the_framework_options() -> None:
-    told = (await send(make_app().asgi(mcp=False), "GET", "/tools")).json()
-    options = {option["name"]: option for option in told["options"]}
+async def test_tools_page_describes_framework_options() -> None:
+    document = (await send(make_app().asgi(mcp=False), "GET", "/tools")).json()
+    options = {option["name"]: option for option in document["options"]}
     assert options["dry_run"]["flags"] == ["--dry-run"]
     assert options["dry_run"]["takes_value"] is False
     assert set(options["dry_run"]["interfaces"]) == {"cli", "http", "mcp", "python"}
@@ -505,7 +505,7 @@ async def test_tools_describe_the_framework_options() -> None:
     assert display.isdisjoint({"limit", "timeout", "input", "null", "schema", "help", "yes"})
 
 
-async def test_the_documents_follow_the_app() -> None:
+async def test_documents_follow_the_app() -> None:
     app = Tooli("growing")
     app.command("one")(lambda: 1)
     api = app.asgi(mcp=False)
@@ -515,10 +515,10 @@ async def test_the_documents_follow_the_app() -> None:
     assert len((await send(api, "GET", "/openapi.json")).json()["paths"]) == 2
 
 
-# ------------------------------------------------------------------ the page
+# ------------------------------------------------------------------ HTML page
 
 
-async def test_the_page_runs_only_its_own_scripts(monkeypatch) -> None:
+async def test_content_security_policy_of_the_page(monkeypatch) -> None:
     monkeypatch.setattr(asgi, "_read_page", lambda: b'<script nonce="__NONCE__"></script>')
     api = Tooli("paged").asgi(mcp=False, token="t")
     first, second = await send(api, "GET", "/"), await send(api, "GET", "/")
@@ -536,7 +536,7 @@ async def test_the_page_runs_only_its_own_scripts(monkeypatch) -> None:
     assert first.headers["cache-control"] == "no-store"
 
 
-async def test_without_a_page_there_is_none(monkeypatch) -> None:
+async def test_page_is_disabled_or_not_installed(monkeypatch) -> None:
     assert (await send(Tooli("paged").asgi(mcp=False, page=False), "GET", "/")).status == 404
     monkeypatch.setattr(asgi, "files", lambda _: Path("/nowhere"))
     client = await send(Tooli("paged").asgi(mcp=False), "GET", "/")

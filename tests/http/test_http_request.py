@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 import asyncio
+from typing import Any
 
 import pytest
-from tests.http.asgi_client import HOST, JSON, Client, send
+from tests.http.asgi_client import HOST, JSON, AsgiClient, send
 
 from tooli import Tooli
+from tooli.http.asgi import Api
 from tooli.http.http_request import ClientTimeout, read_options, wait_with_timeout
 
 
-def make(**settings):
+def make_api(**settings: Any) -> Api:
     app = Tooli("echo")
     app.command("other")(lambda: 1)
 
     @app.command()
     def echo(value: object = None) -> object:
-        """Give back what came."""
+        """Return the value."""
         return value
 
     return app.asgi(mcp=False, **settings)
@@ -50,8 +52,8 @@ PATH = "/tools/echo"
     ],
     ids=lambda body: repr(body[:24]),
 )
-async def test_what_is_no_json_object_is_refused(body: bytes) -> None:
-    client = await send(make(), "POST", PATH, body)
+async def test_invalid_body_is_rejected(body: bytes) -> None:
+    client = await send(make_api(), "POST", PATH, body)
     assert (client.status, client.code) == (400, "E1008")
     assert len(client.body) < 1000
 
@@ -61,7 +63,10 @@ async def test_what_is_no_json_object_is_refused(body: bytes) -> None:
     [
         (b'{"value":1,"value":2}', 2),
         (b'{"value":"\\ud800"}', "\ud800"),
-        ('{"value":"😀 שלום \u202e"}'.encode(), "😀 שלום "),  # what reorders is taken out again
+        (
+            '{"value":"😀 שלום \u202e"}'.encode(),
+            "😀 שלום ",
+        ),  # the result is sanitized: it has no bidi controls
         (b'  {"value" : [1,2] }\n', [1, 2]),
         (b'{"value":"' + b"[" * 500 + b'"}', "[" * 500),
         (b'{"value":' + b"[" * 100 + b"]" * 100 + b"}", None),
@@ -69,8 +74,8 @@ async def test_what_is_no_json_object_is_refused(body: bytes) -> None:
     ],
     ids=lambda part: repr(part)[:24],
 )
-async def test_what_is_odd_but_json_is_taken(body: bytes, value: object) -> None:
-    client = await send(make(), "POST", PATH, body)
+async def test_unusual_json_is_accepted(body: bytes, value: object) -> None:
+    client = await send(make_api(), "POST", PATH, body)
     if value is ...:
         assert (client.status, client.code) == (422, "E1004")
     else:
@@ -78,13 +83,13 @@ async def test_what_is_odd_but_json_is_taken(body: bytes, value: object) -> None
         assert value is None or client.json()["result"] == value
 
 
-async def test_control_characters_are_refused() -> None:
-    client = await send(make(), "POST", PATH, b'{"value":"a\\u0000b"}')
+async def test_control_characters_are_rejected() -> None:
+    client = await send(make_api(), "POST", PATH, b'{"value":"a\\u0000b"}')
     assert (client.status, client.code) == (422, "E1030")
 
 
 @pytest.mark.parametrize(
-    "kind",
+    "content_type",
     [
         *(b"text/plain", b"application/x-www-form-urlencoded", b"multipart/form-data; boundary=x"),
         *(b"", b"json", b"application/json; charset=utf-16", b"text/json", b"application/jsonx"),
@@ -92,20 +97,20 @@ async def test_control_characters_are_refused() -> None:
     ],
 )
 @pytest.mark.parametrize("body", [b"", b"{}"])
-async def test_another_type_is_refused(kind: bytes, body: bytes) -> None:
-    client = await send(make(), "POST", PATH, body, (b"content-type", kind))
+async def test_other_content_type_is_rejected(content_type: bytes, body: bytes) -> None:
+    client = await send(make_api(), "POST", PATH, body, (b"content-type", content_type))
     assert (client.status, client.code) == (415, "E1415")
 
 
-async def test_a_body_of_no_type_is_refused() -> None:
-    client = Client(make())
-    client.say(b"{}")
+async def test_body_without_a_content_type_is_rejected() -> None:
+    client = AsgiClient(make_api())
+    client.send_body(b"{}")
     await client.start("POST", PATH, [HOST])
     assert (client.status, client.code) == (415, "E1415")
 
 
 @pytest.mark.parametrize(
-    "kind",
+    "content_type",
     [
         b"application/json",
         b"Application/JSON; charset=UTF-8",
@@ -113,82 +118,82 @@ async def test_a_body_of_no_type_is_refused() -> None:
         b"application/vnd.api+json",
     ],
 )
-async def test_json_by_any_of_its_names(kind: bytes) -> None:
-    client = await send(make(), "POST", PATH, b'{"value":1}', (b"content-type", kind))
+async def test_json_content_types(content_type: bytes) -> None:
+    client = await send(make_api(), "POST", PATH, b'{"value":1}', (b"content-type", content_type))
     assert client.status == 200
 
 
 # ------------------------------------------------------------------ size and time
 
 
-async def test_a_declared_size_is_enough_to_refuse() -> None:
-    client = Client(make(max_body=10))
+async def test_content_length_above_the_limit() -> None:
+    client = AsgiClient(make_api(max_body=10))
     await client.start("POST", PATH, [HOST, JSON, (b"content-length", b"11")])
     assert (client.status, client.code) == (413, "E1413")
 
 
-@pytest.mark.parametrize("pieces", [[b'{"value":"aaaaaa"}'], [b"{"] + [b" "] * 20, [b" " * 11]])
-async def test_a_size_that_is_not_declared_is_found_out(pieces: list[bytes]) -> None:
-    client = Client(make(max_body=10))
-    for piece in pieces:
-        client.say(piece, more=True)
+@pytest.mark.parametrize("chunks", [[b'{"value":"aaaaaa"}'], [b"{"] + [b" "] * 20, [b" " * 11]])
+async def test_body_above_the_limit(chunks: list[bytes]) -> None:
+    client = AsgiClient(make_api(max_body=10))
+    for chunk in chunks:
+        client.send_body(chunk, more=True)
     await asyncio.wait_for(client.start("POST", PATH, [HOST, JSON]), 120)
     assert (client.status, client.code) == (413, "E1413")
 
 
-async def test_a_body_of_just_the_limit_is_taken() -> None:
+async def test_body_of_exactly_the_limit() -> None:
     body = b'{"value":1}'
-    client = await send(make(max_body=len(body)), "POST", PATH, body)
+    client = await send(make_api(max_body=len(body)), "POST", PATH, body)
     assert client.status == 200
 
 
-async def test_a_body_in_pieces() -> None:
-    client = Client(make())
-    for piece in (b'{"val', b"", b'ue":', b"3"):
-        client.say(piece, more=True)
-    client.say(b"}")
+async def test_body_in_chunks() -> None:
+    client = AsgiClient(make_api())
+    for chunk in (b'{"val', b"", b'ue":', b"3"):
+        client.send_body(chunk, more=True)
+    client.send_body(b"}")
     await client.start("POST", PATH, [HOST, JSON])
     assert client.json()["result"] == 3
 
 
-@pytest.mark.parametrize("pieces", [0, 3])
-async def test_a_body_that_does_not_come_is_not_waited_for(pieces: int) -> None:
-    client = Client(make(chunk_timeout=0.01))
-    for _ in range(pieces):
-        client.say(b" ", more=True)
+@pytest.mark.parametrize("chunk_count", [0, 3])
+async def test_incomplete_body_times_out(chunk_count: int) -> None:
+    client = AsgiClient(make_api(chunk_timeout=0.01))
+    for _ in range(chunk_count):
+        client.send_body(b" ", more=True)
     await asyncio.wait_for(client.start("POST", PATH, [HOST, JSON]), 120)
     assert (client.status, client.code) == (408, "E1408")
     assert client.headers["connection"] == "close"
 
 
-async def test_a_body_that_drips_is_not_waited_for_either() -> None:
-    client = Client(make(body_timeout=0.05))
-    work = client.start("POST", PATH, [HOST, JSON])
+async def test_slow_body_times_out() -> None:
+    client = AsgiClient(make_api(body_timeout=0.05))
+    task = client.start("POST", PATH, [HOST, JSON])
 
-    async def drip() -> None:
-        while not work.done():
-            client.say(b" ", more=True)
+    async def send_slowly() -> None:
+        while not task.done():
+            client.send_body(b" ", more=True)
             await asyncio.sleep(0.002)
 
-    await asyncio.wait_for(asyncio.gather(work, drip()), 120)
+    await asyncio.wait_for(asyncio.gather(task, send_slowly()), 120)
     assert (client.status, client.code) == (408, "E1408")
 
 
-async def test_a_client_that_leaves_gets_no_answer() -> None:
-    client = Client(make())
-    client.say(b"{", more=True)
-    client.leave()
+async def test_disconnected_client_gets_no_answer() -> None:
+    client = AsgiClient(make_api())
+    client.send_body(b"{", more=True)
+    client.disconnect()
     await client.start("POST", PATH, [HOST, JSON])
     assert client.sent == []
 
 
-async def test_cancelling_while_the_body_is_awaited_is_not_a_slow_body() -> None:
-    client = Client(make())
-    work = client.start("POST", PATH, [HOST, JSON])
+async def test_cancellation_during_the_body_is_not_a_timeout() -> None:
+    client = AsgiClient(make_api())
+    task = client.start("POST", PATH, [HOST, JSON])
     await asyncio.sleep(0)
-    work.cancel()
+    task.cancel()
     with pytest.raises(asyncio.CancelledError):
-        await work
+        await task
     assert (client.status, client.code) == (503, "E4143")
 
 
@@ -198,14 +203,14 @@ async def test_invalid_content_length_is_a_bad_request(length: bytes, path: str)
     async def inner(scope, receive, send) -> None:
         raise AssertionError("the mounted application was called")
 
-    api = make(mounts={"/inner": inner})
+    api = make_api(mounts={"/inner": inner})
     client = await send(api, "POST", path, b"{}", (b"content-length", length))
     assert (client.status, client.code) == (400, "E1400")
     assert client.headers["connection"] == "close"
 
 
 async def test_content_length_with_thousands_of_digits_is_too_large() -> None:
-    client = await send(make(), "POST", PATH, b"{}", (b"content-length", b"9" * 5000))
+    client = await send(make_api(), "POST", PATH, b"{}", (b"content-length", b"9" * 5000))
     assert (client.status, client.code) == (413, "E1413")
 
 
@@ -218,7 +223,9 @@ async def test_content_length_with_thousands_of_digits_is_too_large() -> None:
         (b"timeout=1&timeout=2", b"b", "E1007", "?timeout= is given twice"),
     ],
 )
-def test_different_values_of_one_option(query: bytes, key: bytes | None, code, message) -> None:
+def test_different_values_of_one_option(
+    query: bytes, key: bytes | None, code: str, message: str
+) -> None:
     headers = {} if key is None else {b"idempotency-key": key}
     (problem,) = read_options(query, headers)[1]
     assert problem.code == code
@@ -239,10 +246,10 @@ async def test_timeout_ends_a_wait() -> None:
 
 
 async def test_wait_returns_the_result() -> None:
-    async def now() -> int:
+    async def at_once() -> int:
         return 1
 
-    async def soon() -> int:
+    async def after_suspension() -> int:
         await asyncio.sleep(0)
         try:
             await asyncio.wait_for(asyncio.Event().wait(), 0.001)
@@ -250,14 +257,14 @@ async def test_wait_returns_the_result() -> None:
             await asyncio.sleep(0)
         return 2
 
-    async def never() -> None:
+    async def failing() -> None:
         await asyncio.sleep(0)
         raise KeyError
 
-    assert await wait_with_timeout(20, now()) == 1
-    assert await wait_with_timeout(20, soon()) == 2
+    assert await wait_with_timeout(20, at_once()) == 1
+    assert await wait_with_timeout(20, after_suspension()) == 2
     with pytest.raises(KeyError):
-        await wait_with_timeout(20, never())
+        await wait_with_timeout(20, failing())
 
 
 async def test_wait_can_be_cancelled() -> None:

@@ -1,4 +1,4 @@
-"""`Prefer: handling=strict`: the schema counts, to the letter; otherwise what is meant does."""
+"""`Prefer: handling=strict`: arguments must match the schema; otherwise they are converted."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import pydantic
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.http.asgi_client import Client, post, send
+from tests.http.asgi_client import AsgiClient, post, send
 from tests.parity.zoo import make_app
 
 from tooli import Tooli
@@ -22,7 +22,7 @@ from tooli.http.http_request import prefers_strict
 from tooli.http.strict_validation import FORMAT_CHECKS, StrictValidator
 
 STRICT = (b"prefer", b"handling=strict")
-LINES, EVENTS = (b"accept", b"application/x-ndjson"), (b"accept", b"text/event-stream")
+ACCEPT_NDJSON, ACCEPT_SSE = (b"accept", b"application/x-ndjson"), (b"accept", b"text/event-stream")
 
 
 @pytest.fixture
@@ -30,8 +30,8 @@ def api():
     return make_app().asgi(mcp=False)
 
 
-def fields(client: Client) -> list[tuple[str, str | None]]:
-    """What was wrong: the code and the field of each problem."""
+def problems(client: AsgiClient) -> list[tuple[str, str | None]]:
+    """Return the code and the field of each problem."""
     assert client.status == 422
     error = client.json()["error"]
     listed = [(problem["code"], problem.get("field")) for problem in error["details"]["errors"]]
@@ -59,7 +59,7 @@ def fields(client: Client) -> list[tuple[str, str | None]]:
         ),
     ],
 )
-def test_it_is_asked_for(prefer: bytes) -> None:
+def test_header_asks_for_strict_handling(prefer: bytes) -> None:
     assert prefers_strict(prefer)
 
 
@@ -71,56 +71,56 @@ def test_it_is_asked_for(prefer: bytes) -> None:
         *(b"handling=lenient, handling=strict", b'"handling=strict', b"\xff\x00", b",;,;=,="),
     ],
 )
-def test_it_is_not_asked_for(prefer: bytes) -> None:
+def test_header_does_not_ask_for_strict_handling(prefer: bytes) -> None:
     assert not prefers_strict(prefer)
 
 
-def test_a_long_header_takes_no_long_time() -> None:
+def test_long_headers() -> None:
     for prefer in (b'"' * 60_001, b'"\\' * 30_000, b",;=" * 20_000, b"a" * 60_000):
         assert not prefers_strict(prefer)
 
 
-async def test_without_it_what_is_meant_counts(api) -> None:
+async def test_values_are_converted_by_default(api) -> None:
     for headers in ([], [(b"prefer", b"handling=lenient")], [(b"prefer", b"respond-async")]):
         client = await post(api, "take-whole", {"value": "7"}, *headers)
         assert client.json()["result"] == {"value": ["int", 7]}
         assert "preference-applied" not in client.headers
 
 
-async def test_with_it_the_schema_counts(api) -> None:
-    refused = await post(api, "take-whole", {"value": "7"}, STRICT)
-    assert fields(refused) == [("E1003", "value")]
-    assert "'7' is not of type 'integer'" in refused.json()["error"]["message"]
-    assert refused.json()["meta"]["tool"] == "zoo.take-whole"
-    taken = await post(api, "take-whole", {"value": 7}, STRICT)
-    assert taken.json()["result"] == {"value": ["int", 7]}
-    for client in (refused, taken):
+async def test_strict_handling_validates_against_the_schema(api) -> None:
+    rejected = await post(api, "take-whole", {"value": "7"}, STRICT)
+    assert problems(rejected) == [("E1003", "value")]
+    assert "'7' is not of type 'integer'" in rejected.json()["error"]["message"]
+    assert rejected.json()["meta"]["tool"] == "zoo.take-whole"
+    accepted = await post(api, "take-whole", {"value": 7}, STRICT)
+    assert accepted.json()["result"] == {"value": ["int", 7]}
+    for client in (rejected, accepted):
         assert client.headers["preference-applied"] == "handling=strict"
 
 
-async def test_several_headers_are_one(api) -> None:
+async def test_repeated_headers_are_joined(api) -> None:
     first = (b"prefer", b"respond-async")
     assert (await post(api, "take-whole", {"value": "7"}, first, STRICT)).status == 422
     lenient = (b"prefer", b"handling=lenient")
     assert (await post(api, "take-whole", {"value": "7"}, lenient, STRICT)).status == 200
 
 
-async def test_a_page_of_another_origin_may_ask_for_it_and_see_that_it_counted() -> None:
+async def test_cors_allows_and_exposes_the_headers() -> None:
     api = make_app().asgi(mcp=False, allowed_origins=["https://page.example"])
     origin = (b"origin", b"https://page.example")
-    asks = (b"access-control-request-method", b"POST")
-    allowed = (await send(api, "OPTIONS", "/tools/old", None, origin, asks)).headers
+    preflight = (b"access-control-request-method", b"POST")
+    allowed = (await send(api, "OPTIONS", "/tools/old", None, origin, preflight)).headers
     assert "prefer" in allowed["access-control-allow-headers"].split(", ")
     answer = await post(api, "old", {}, origin, STRICT)
     assert "preference-applied" in answer.headers["access-control-expose-headers"]
     assert answer.headers["preference-applied"] == "handling=strict"
 
 
-# ------------------------------------------------------------------ what is wrong
+# ------------------------------------------------------------------ problems
 
 
 @pytest.mark.parametrize(
-    ("tool", "arguments", "wrong"),
+    ("tool", "arguments", "expected"),
     [
         ("take-text", {}, [("E1002", "value")]),
         ("take-text", {"value": "x", "more": 1}, [("E1004", "more")]),
@@ -141,11 +141,13 @@ async def test_a_page_of_another_origin_may_ask_for_it_and_see_that_it_counted()
         ("users/create", {"user": {"age": "3"}}, [("E1003", "user.age"), ("E1003", "user.name")]),
     ],
 )
-async def test_all_of_it_is_told_once(api, tool: str, arguments: Any, wrong: Any) -> None:
-    assert sorted(fields(await post(api, tool, arguments, STRICT))) == sorted(wrong)
+async def test_every_problem_is_reported_once(
+    api, tool: str, arguments: Any, expected: Any
+) -> None:
+    assert sorted(problems(await post(api, tool, arguments, STRICT))) == sorted(expected)
 
 
-async def test_nothing_runs() -> None:
+async def test_invalid_call_does_not_run() -> None:
     app, ran = Tooli("quiet"), []
 
     @app.command()
@@ -163,19 +165,19 @@ async def test_nothing_runs() -> None:
     assert ran == []
 
 
-async def test_an_option_that_is_misused_is_told_as_well(api) -> None:
+async def test_invalid_option_is_reported_as_well(api) -> None:
     client = await post(api, "take-whole", {"value": "7"}, STRICT, query=b"yes=maybe")
-    assert fields(client) == [("E1007", "yes"), ("E1003", "value")]
+    assert problems(client) == [("E1007", "yes"), ("E1003", "value")]
 
 
-async def test_no_body_is_an_empty_one(api) -> None:
+async def test_empty_body_means_no_arguments(api) -> None:
     assert (await send(api, "POST", "/tools/users/list", None, STRICT)).status == 200
-    assert fields(await send(api, "POST", "/tools/take-whole", None, STRICT)) == [
+    assert problems(await send(api, "POST", "/tools/take-whole", None, STRICT)) == [
         ("E1002", "value")
     ]
 
 
-async def test_what_the_author_wrote_himself_counts() -> None:
+async def test_custom_input_schema() -> None:
     app = Tooli("own")
     schema = {
         "type": "object",
@@ -191,7 +193,7 @@ async def test_what_the_author_wrote_himself_counts() -> None:
         return a + b + c + xy
 
     api = app.asgi(mcp=False)
-    assert fields(await post(api, "take", {"a": 3, "c": 1, "xy": 1}, STRICT)) == [
+    assert problems(await post(api, "take", {"a": 3, "c": 1, "xy": 1}, STRICT)) == [
         ("E1003", "a"),
         ("E1002", "b"),
         ("E1004", "c"),
@@ -199,7 +201,7 @@ async def test_what_the_author_wrote_himself_counts() -> None:
     assert (await post(api, "take", {"a": 2, "b": 1}, STRICT)).json()["result"] == 3
 
 
-async def test_nothing_is_fetched_for_a_schema(capsys) -> None:
+async def test_remote_schemas_are_not_fetched(capsys) -> None:
     app = Tooli("far")
     app.command("go", input_schema={"$ref": "http://localhost:9/x.json"})(lambda: 1)
     assert (await post(app.asgi(mcp=False), "go", {}, STRICT)).status == 500
@@ -211,7 +213,7 @@ class Node(pydantic.BaseModel):
     children: list[Node] = []
 
 
-async def test_a_type_that_contains_itself() -> None:
+async def test_recursive_type() -> None:
     app = Tooli("tree")
 
     @app.command()
@@ -219,8 +221,8 @@ async def test_a_type_that_contains_itself() -> None:
         return tree.name
 
     api = app.asgi(mcp=False)
-    wrong = {"tree": {"children": [{"children": [{"name": 3}]}]}}
-    assert fields(await post(api, "plant", wrong, STRICT)) == [
+    invalid = {"tree": {"children": [{"children": [{"name": 3}]}]}}
+    assert problems(await post(api, "plant", invalid, STRICT)) == [
         ("E1003", "tree.children.0.children.0.name")
     ]
     deep: dict[str, Any] = {"name": "leaf"}
@@ -229,7 +231,7 @@ async def test_a_type_that_contains_itself() -> None:
     assert (await post(api, "plant", {"tree": deep}, STRICT)).status in (200, 422)
 
 
-async def test_a_large_body_is_answered_shortly(api) -> None:
+async def test_large_body_gets_a_short_answer(api) -> None:
     client = await post(api, "take-words", {"value": "x" * 100_000}, STRICT)
     assert len(client.json()["error"]["details"]["errors"][0]["message"]) < 300
     items: list[Any] = [value for n in range(30_000) for value in (n, str(n), [n], {"n": n}, None)]
@@ -239,12 +241,12 @@ async def test_a_large_body_is_answered_shortly(api) -> None:
     def take(value: Annotated[list[Any], pydantic.Field(json_schema_extra={"uniqueItems": True})]):
         return len(value)
 
-    assert fields(await post(app.asgi(mcp=False), "take", {"value": items}, STRICT)) == [
+    assert problems(await post(app.asgi(mcp=False), "take", {"value": items}, STRICT)) == [
         ("E1003", "value")
     ]
 
 
-def test_no_more_is_gathered_than_is_told() -> None:
+def test_number_of_problems_is_limited() -> None:
     app = make_app()
     for name in ("take-wholes", "maybe-wholes"):
         tool = app.find(name)
@@ -263,7 +265,7 @@ class Dog(pydantic.BaseModel):
     kind: Literal["dog"]
 
 
-async def test_alternatives() -> None:
+async def test_unions() -> None:
     app = Tooli("pets")
 
     @app.command()
@@ -272,10 +274,10 @@ async def test_alternatives() -> None:
 
     api = app.asgi(mcp=False)
     assert (await post(api, "feed", {"pet": {"kind": "cat"}}, STRICT)).json()["result"] == "cat"
-    told = fields(await post(api, "feed", {"pet": {"kind": "cat", "lives": "9"}}, STRICT))
-    assert told == [("E1003", "pet")]
-    told = fields(await post(api, "feed", {"pet": {"kind": "dog"}, "n": 1.5}, STRICT))
-    assert {code for code, _ in told} == {"E1003"}
+    found = problems(await post(api, "feed", {"pet": {"kind": "cat", "lives": "9"}}, STRICT))
+    assert found == [("E1003", "pet")]
+    found = problems(await post(api, "feed", {"pet": {"kind": "dog"}, "n": 1.5}, STRICT))
+    assert {code for code, _ in found} == {"E1003"}
     both = {"properties": {"v": {"oneOf": [{"type": "integer"}, {"minimum": 3}]}}}
 
     @app.command(input_schema=both)
@@ -283,16 +285,16 @@ async def test_alternatives() -> None:
         return v
 
     assert (await post(api, "go", {"v": 1}, STRICT)).status == 200
-    assert fields(await post(api, "go", {"v": 3}, STRICT)) == [("E1003", "v")]
+    assert problems(await post(api, "go", {"v": 3}, STRICT)) == [("E1003", "v")]
 
 
-def test_items_are_different_as_json_has_it() -> None:
+def test_unique_items_are_compared_as_json() -> None:
     app = Tooli("unique")
     schema = {"properties": {"v": {"uniqueItems": True}}}
     app.command("go", input_schema=schema)(lambda v: 1)
     tool = app.find("go")
     assert tool is not None
-    letter = StrictValidator()
+    validator = StrictValidator()
     different = [
         1,
         True,
@@ -308,32 +310,32 @@ def test_items_are_different_as_json_has_it() -> None:
         0,
         False,
     ]
-    assert not letter.problems(tool, {"v": different})
+    assert not validator.problems(tool, {"v": different})
     for pair in ([1, 1.0], [[1], [1.0]], [{"a": 1, "b": 2}, {"b": 2, "a": 1}], [None, None]):
-        assert letter.problems(tool, {"v": pair})
+        assert validator.problems(tool, {"v": pair})
         assert not jsonschema.Draft202012Validator(schema).is_valid({"v": pair})
 
 
 # ------------------------------------------------------------------ streams
 
 
-@pytest.mark.parametrize("accept", [LINES, EVENTS], ids=["lines", "events"])
+@pytest.mark.parametrize("accept", [ACCEPT_NDJSON, ACCEPT_SSE], ids=["ndjson", "sse"])
 @pytest.mark.parametrize("tool", ["count", "acount"])
-async def test_streams(api, tool: str, accept) -> None:
-    refused = await post(api, tool, {"n": "2"}, STRICT, accept)
-    assert fields(refused) == [("E1003", "n")]
-    taken = await post(api, tool, {"n": 2}, STRICT, accept)
-    assert taken.status == 200
-    assert taken.headers["content-type"] == accept[1].decode()
-    assert b'{"i":1}' in taken.body
-    for client in (refused, taken):
+async def test_streaming_tools(api, tool: str, accept: tuple[bytes, bytes]) -> None:
+    rejected = await post(api, tool, {"n": "2"}, STRICT, accept)
+    assert problems(rejected) == [("E1003", "n")]
+    accepted = await post(api, tool, {"n": 2}, STRICT, accept)
+    assert accepted.status == 200
+    assert accepted.headers["content-type"] == accept[1].decode()
+    assert b'{"i":1}' in accepted.body
+    for client in (rejected, accepted):
         assert client.headers["preference-applied"] == "handling=strict"
 
 
 # ------------------------------------------------------------------ without jsonschema
 
 
-async def test_without_jsonschema_the_error_says_so(api, monkeypatch) -> None:
+async def test_jsonschema_is_not_installed(api, monkeypatch) -> None:
     monkeypatch.setitem(sys.modules, "jsonschema", None)
     client = await post(api, "take-whole", {"value": 7}, STRICT)
     assert (client.status, client.code) == (502, "E4040")
@@ -342,7 +344,7 @@ async def test_without_jsonschema_the_error_says_so(api, monkeypatch) -> None:
     assert (await post(api, "take-whole", {"value": "7"})).status == 200
 
 
-def test_who_does_not_ask_does_not_pay() -> None:
+def test_other_requests_do_not_import_jsonschema() -> None:
     import subprocess
 
     code = """
@@ -413,10 +415,12 @@ print(*sys.modules)
 def test_formats(name: str, valid: list[str], invalid: list[str]) -> None:
     is_valid = FORMAT_CHECKS[name]
     assert [text for text in valid if not is_valid(text)] == []
-    odd = ["", " ", *[text + "\n" for text in valid], *[f" {text}" for text in valid]]
-    strange = [text.replace("1", "১").replace("0", "٠") for text in valid]  # digits, but not ours
-    wrong = [*invalid, *odd, *[text for text in strange if text not in valid]]
-    assert [text for text in wrong if is_valid(text)] == []
+    padded = ["", " ", *[text + "\n" for text in valid], *[f" {text}" for text in valid]]
+    other_digits = [
+        text.replace("1", "১").replace("0", "٠") for text in valid
+    ]  # Unicode digits that are not ASCII
+    rejected = [*invalid, *padded, *[text for text in other_digits if text not in valid]]
+    assert [text for text in rejected if is_valid(text)] == []
 
 
 @pytest.mark.parametrize(
@@ -431,12 +435,12 @@ def test_formats(name: str, valid: list[str], invalid: list[str]) -> None:
         ("take-money", "1_0"),
     ],
 )
-async def test_formats_count(api, tool: str, lenient: Any) -> None:
+async def test_formats_are_checked(api, tool: str, lenient: Any) -> None:
     assert (await post(api, tool, {"value": lenient})).status == 200
-    assert fields(await post(api, tool, {"value": lenient}, STRICT)) == [("E1003", "value")]
+    assert problems(await post(api, tool, {"value": lenient}, STRICT)) == [("E1003", "value")]
 
 
-MADE = {
+TEXTS_BY_TYPE = {
     date: st.dates().map(str),
     datetime: st.datetimes(timezones=st.timezones()).map(
         lambda moment: pydantic.TypeAdapter(datetime).dump_json(moment).decode().strip('"')
@@ -450,8 +454,8 @@ MADE = {
 }
 
 
-@pytest.mark.parametrize("kind", MADE, ids=lambda kind: kind.__name__)
-def test_what_is_written_is_taken(kind: Any) -> None:
+@pytest.mark.parametrize("kind", TEXTS_BY_TYPE, ids=lambda kind: kind.__name__)
+def test_serialized_values_are_valid(kind: Any) -> None:
     app = Tooli("echo")
 
     def take(value: Any, maybe: Any = None) -> None: ...
@@ -460,22 +464,22 @@ def test_what_is_written_is_taken(kind: Any) -> None:
     app.command()(take)
     tool = app.find("take")
     assert tool is not None
-    letter = StrictValidator()
+    validator = StrictValidator()
 
-    @given(MADE[kind])
+    @given(TEXTS_BY_TYPE[kind])
     @settings(database=None, max_examples=200, deadline=None)
     def check(text: str) -> None:
-        assert letter.problems(tool, {"value": text, "maybe": text}) == ()
+        assert validator.problems(tool, {"value": text, "maybe": text}) == ()
         pydantic.TypeAdapter(kind).validate_python(text)
 
     check()
 
 
-# ------------------------------------------------------------------ the document
+# ------------------------------------------------------------------ OpenAPI document
 
 
-def test_the_documents_schema_says_the_same() -> None:
-    """What is judged by is what is published, with its definitions moved."""
+def test_openapi_document_has_the_same_schema() -> None:
+    """The schema in the document accepts the same bodies; its definitions are elsewhere."""
     from tooli.describe.openapi_document import build_openapi
 
     app = Tooli("tree")
@@ -488,14 +492,14 @@ def test_the_documents_schema_says_the_same() -> None:
     document = build_openapi("tree", "1", None, app.catalog)
     operation = document["paths"]["/tools/plant"]["post"]
     published = operation["requestBody"]["content"]["application/json"]["schema"]
-    whole = {**published, "components": document["components"]}
-    letter = StrictValidator()
+    schema = {**published, "components": document["components"]}
+    validator = StrictValidator()
     for body in (
         *({"tree": {}}, {"tree": {"name": 3}}, {"tree": {"children": [{"children": 1}]}}),
         *({}, {"tree": {}, "day": None}, {"tree": {}, "more": 1}, {"tree": {"children": [{}]}}),
     ):
-        assert jsonschema.Draft202012Validator(whole).is_valid(body) == (
-            not letter.problems(tool, body)
+        assert jsonschema.Draft202012Validator(schema).is_valid(body) == (
+            not validator.problems(tool, body)
         ), json.dumps(body)
     names = [part["$ref"].rpartition("/")[2] for part in operation["parameters"]]
     assert "Prefer" in names

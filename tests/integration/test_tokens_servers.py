@@ -22,7 +22,7 @@ from mcp import Client
 from mcp.client.streamable_http import streamable_http_client
 from tests.integration.app_process import APPS, environment
 from tests.integration.mcp.stdio_client import HANDSHAKE_VERSION, STATELESS_VERSION, connect
-from tests.integration.mcp_http.http_process import Server, served
+from tests.integration.mcp_http.http_process import Server, run_server
 
 APP = APPS / "token_auth.py"
 KEY = RSAKey.generate_key(2048)
@@ -59,7 +59,7 @@ def server(files: Path) -> Iterator[Server]:
     """HTTP, with MCP at /mcp; what is set for the server's own calls is not for its clients."""
     (files / "own").write_text("robot-token")
     own = {"TOOLI_TOKEN_FILE": str(files / "own")}
-    with served(APP, interface=("api",), **settings(files, **own)) as running:
+    with run_server(APP, interface=("api",), **settings(files, **own)) as running:
         yield running
 
 
@@ -147,7 +147,9 @@ def test_a_header_without_end(server: Server) -> None:
 def test_a_key_that_breaks_while_the_server_runs(files: Path, tmp_path: Path) -> None:
     key = tmp_path / "key.pem"
     key.write_bytes(KEY.as_pem(private=False))
-    with served(APP, interface=("api",), **settings(files, TOOLI_TOKEN_KEY=str(key))) as running:
+    with run_server(
+        APP, interface=("api",), **settings(files, TOOLI_TOKEN_KEY=str(key))
+    ) as running:
         assert post(running, "whoami", made())[0] == 200
         key.write_text("broken")
         status, body, _ = post(running, "whoami", made())
@@ -178,7 +180,7 @@ def test_a_server_that_could_not_verify_is_not_started(
 
 def test_an_address_for_others_needs_no_other_token(files: Path) -> None:
     env = settings(files)
-    with served(APP, "--host", "0.0.0.0", interface=("api",), **env) as running:
+    with run_server(APP, "--host", "0.0.0.0", interface=("api",), **env) as running:
         here = Server(running.process, running.url.replace("0.0.0.0", "127.0.0.1"))
         assert post(here, "anyone")[0] == 401
         assert post(here, "anyone", made())[0] == 200
@@ -219,7 +221,9 @@ def test_mcp_without_a_token(server: Server) -> None:
 
 
 def test_rates_are_counted_by_caller_and_command(files: Path) -> None:
-    with served(APP, interface=("api",), **settings(files, TOOLI_RATE_LIMIT="3/hour")) as running:
+    with run_server(
+        APP, interface=("api",), **settings(files, TOOLI_RATE_LIMIT="3/hour")
+    ) as running:
         for _ in range(3):
             assert post(running, "anyone", made())[0] == 200
         status, body, head = post(running, "anyone", made())
@@ -239,7 +243,7 @@ def test_rates_are_counted_by_caller_and_command(files: Path) -> None:
 
 @pytest.mark.parametrize("trusted, last", [({}, 429), ({"FORWARDED_ALLOW_IPS": "127.0.0.1"}, 200)])
 def test_an_address_is_no_word_of_theirs(trusted: dict[str, str], last: int, files: Path) -> None:
-    with served(APP, interface=("api",), TOOLI_STATE_DIR=str(files), **trusted) as running:
+    with run_server(APP, interface=("api",), TOOLI_STATE_DIR=str(files), **trusted) as running:
         messages = [{"X-Forwarded-For": f"10.0.0.{n}"} for n in range(3)]
         answers = [post(running, "rare", **forwarded)[0] for forwarded in messages]
         assert answers == [200, 200, last]
@@ -300,7 +304,7 @@ def test_loops_over_http(server: Server) -> None:
 
 def test_strangers_share_no_memory(files: Path) -> None:
     """Without a token and a session nobody knows who repeats himself."""
-    with served(APP, interface=("api",), TOOLI_STATE_DIR=str(files)) as running:
+    with run_server(APP, interface=("api",), TOOLI_STATE_DIR=str(files)) as running:
         codes = [post(running, "find", None, {"name": "x"})[1]["error"]["code"] for _ in range(6)]
         assert codes == ["E3010"] * 6
         session = {"Tooli-Session-Id": "one"}

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from tests.integration.mcp.stdio_client import META, STATELESS_VERSION
 
-BATCHES = "2025-03-26"
+BATCH_VERSION = "2025-03-26"
 """The protocol version that has batches. Other versions reject them."""
 
 
@@ -20,22 +20,22 @@ class Line(NamedTuple):
     expected: Any = None
 
 
-ODD: list[Any] = [
+ODD_VALUES: list[Any] = [
     *(None, True, False, 0, -1, 1.5, 1e300, 10**30, "", "x", "\ud800", "\x00", [], {}),
     *([None], [[]], {"a": None}, {"": {}}, ["2.0"], {"name": "add"}, "tools/call", "2.0"),
 ]
 
 
-class Generator:
+class LineGenerator:
     """Generates hostile and valid lines. Equal seeds give equal lines."""
 
     def __init__(self, seed: int, version: str) -> None:
         self.random = Random(seed)
         self.stateless = version == STATELESS_VERSION
         self.version = version
-        self.count = 1000
+        self.last_number = 1000
         self.unanswered_ids: set[int | str] = set()  # ids that must never be answered
-        self.gates: list[str] = []
+        self.gates: list[str] = []  # keys of calls that wait until `release` is called
 
     def make(self, number: int) -> list[Line]:
         """Return about `number` lines."""
@@ -43,7 +43,7 @@ class Generator:
             *(self.valid, self.valid, self.valid, self.truncated, self.truncated, self.binary),
             *(self.wrong_type, self.wrong_type, self.wrong_type, self.bad_bytes, self.bad_id),
             *(self.constant, self.batch, self.batch, self.notification_with_id, self.response),
-            *(self.blank, self.meta, self.notification, self.cut_anywhere),
+            *(self.not_a_message, self.meta, self.notification, self.fragment),
         ]
         lines: list[Line] = []
         for index in range(number):
@@ -60,8 +60,8 @@ class Generator:
 
     def id(self) -> int | str:
         """Return a unique request id."""
-        self.count += 1
-        number = self.count
+        self.last_number += 1
+        number = self.last_number
         return self.random.choice(
             [
                 number,
@@ -117,7 +117,8 @@ class Generator:
         cut = self.random.randrange(end, len(data)) if end < len(data) else len(data) - 1
         return Line(data[:cut], (message["id"],) if cut >= end else ())
 
-    def cut_anywhere(self) -> Line:
+    def fragment(self) -> Line:
+        """Return a part of a request."""
         data = self.valid().data
         start = self.random.randrange(len(data))
         return Line(data[start:] if self.random.random() < 0.5 else data[start : start + 20])
@@ -133,7 +134,7 @@ class Generator:
         key = self.random.choice(
             ["jsonrpc", "method", "params", "name", "arguments", "a", "_meta", "more"]
         )
-        odd = self.random.choice(ODD)
+        odd = self.random.choice(ODD_VALUES)
         if key in ("name", "arguments", "_meta"):
             message["params"][key] = odd
         elif key == "a":
@@ -143,11 +144,13 @@ class Generator:
         return self.line(message, request_id)
 
     def bad_bytes(self) -> Line:
+        """Return a request that is not valid UTF-8."""
         message = self.call("greet", name="MARK")
         bad = self.random.choice([b"\xff\xfe", b"\xed\xa0\x80", b"\xc3", b"\xf5\x80", b"\x80"])
         return Line(json.dumps(message).encode().replace(b"MARK", bad), (message["id"],))
 
     def bad_id(self) -> Line:
+        """Return a request whose id is invalid or missing."""
         message = self.call(a=1)
         odd = self.random.choice([None, True, 1.5, [], {}, [1], {"id": 1}, 1e400])
         if odd is None and self.random.random() < 0.5:
@@ -157,25 +160,26 @@ class Generator:
         return Line(data.replace(b"Infinity", b"9" * 5000))
 
     def constant(self) -> Line:
+        """Return a request with NaN or Infinity, which are not JSON."""
         message = self.call("echo", value=self.random.choice([float("nan"), float("-inf")]))
         return Line(json.dumps(message).encode(), (message["id"],))
 
     def batch(self) -> Line:
-        one, two = self.call(a=1), self.call(a=2)
-        ids = (one["id"], two["id"])
+        first, second = self.call(a=1), self.call(a=2)
+        ids = (first["id"], second["id"])
         kind = self.random.randrange(7)
         if kind == 0:
             return Line(self.random.choice([b"[]", b"[[]]", b"[1, 2]", b"[null]", b"[[[{}]]]"]))
         if kind == 1:
-            return self.line([[one], [[two]]], *ids)
+            return self.line([[first], [[second]]], *ids)
         if kind == 2:
-            twice = [one] if self.version != BATCHES else []
-            return self.line([one, *twice, two, 7, None], *ids)
+            repeated = [first] if self.version != BATCH_VERSION else []
+            return self.line([first, *repeated, second, 7, None], *ids)
         if kind == 3:
-            return Line(json.dumps([one, two]).encode()[:-1], ids)
+            return Line(json.dumps([first, second]).encode()[:-1], ids)
         if kind == 4:
-            return self.line([one, {"jsonrpc": "2.0", "method": "notifications/x"}, two], *ids)
-        return self.line([one, two], *ids)
+            return self.line([first, {"jsonrpc": "2.0", "method": "notifications/x"}, second], *ids)
+        return self.line([first, second], *ids)
 
     def notification_with_id(self) -> Line:
         method = self.random.choice(["notifications/initialized", "notifications/cancelled"])
@@ -197,14 +201,15 @@ class Generator:
         outcome = self.random.choice([{"result": {}}, {"error": {"code": 1, "message": "x"}}])
         return self.line({"jsonrpc": "2.0", "id": response_id, **outcome})
 
-    def blank(self) -> Line:
+    def not_a_message(self) -> Line:
+        """Return a line that is blank or not an object."""
         return Line(
             self.random.choice([b"", b" ", b"\r", b"\t\t", b"\x00", b"\x0b", b"null", b"7"])
         )
 
     def meta(self) -> Line:
         """Return a request with an unusual `_meta`."""
-        token = self.random.choice(ODD)
+        token = self.random.choice(ODD_VALUES)
         deep: Any = {}
         for _ in range(self.random.choice([1, 50, 400])):
             deep = (
@@ -219,16 +224,17 @@ class Generator:
         return self.line(message, message["id"])
 
     def deep(self) -> Line:
+        """Return a request with deeply nested arguments."""
         depth = self.random.choice([200, 900, 1100, 5000, 100_000])
         kind = self.random.randrange(3)
         request_id = self.id()
         start, end = [(b"[", b"]"), (b'{"a":', b"}"), (b'[{"a":', b"}]")][kind]
-        nest = start * depth + b"1" + end * depth
-        if self.random.random() < 0.3:
-            nest = start * depth
+        nested = start * depth
+        if self.random.random() >= 0.3:
+            nested += b"1" + end * depth
         head = b'{"jsonrpc":"2.0","id":' + json.dumps(request_id).encode()
         head += b',"method":"tools/call","params":{"name":"echo","arguments":{"value":'
-        return Line(head + nest + b"}}}", (request_id,))
+        return Line(head + nested + b"}}}", (request_id,))
 
     def long_method(self) -> Line:
         message = self.request("m" * 1_000_000, {})
@@ -250,10 +256,10 @@ class Generator:
             self.line([again]),
         ]
 
-    def huge(self, size: int, *, last: bool) -> Line:
-        """Return a line above the size limit. With `last`, its id is at the end."""
+    def huge(self, size: int, *, id_at_end: bool) -> Line:
+        """Return a request with an argument of a size, and its id at the start or the end."""
         request_id = self.id()
         id_field = b'"id":' + json.dumps(request_id).encode()
-        head = b'{"jsonrpc":"2.0","method":"tools/call",' + (b"" if last else id_field + b",")
+        head = b'{"jsonrpc":"2.0","method":"tools/call",' + (b"" if id_at_end else id_field + b",")
         body = b'"params":{"name":"echo","arguments":{"id":5,"value":"' + b"x" * size + b'"}}'
-        return Line(head + body + (b"," + id_field if last else b"") + b"}", (request_id,))
+        return Line(head + body + (b"," + id_field if id_at_end else b"") + b"}", (request_id,))

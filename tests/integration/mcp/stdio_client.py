@@ -17,11 +17,22 @@ SERVED = APPS / "served.py"
 HANDSHAKE_VERSION, STATELESS_VERSION = "2025-11-25", "2026-07-28"
 HANDSHAKE_VERSIONS = ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25")
 META = "io.modelcontextprotocol/"
-CLIENT = {"name": "talker", "version": "0.1"}
+CLIENT = {"name": "test-client", "version": "0.1"}
 ELICITATION: dict[str, Any] = {"elicitation": {}}
 
-LAUNCH = "from tooli.launcher import main; main()"
+LAUNCHER_CODE = "from tooli.launcher import main; main()"
 """The code that the program `tooli` runs."""
+
+
+WITHOUT_SDK = """
+import sys
+class SdkBlocker:
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] in ("mcp", "mcp_types"):
+            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+sys.meta_path.insert(0, SdkBlocker())
+"""
+"""Code that makes the MCP SDK look as if it were not installed; tests put it before an app."""
 
 
 def serve_command(app: Path | str, *flags: str) -> list[str]:
@@ -31,7 +42,7 @@ def serve_command(app: Path | str, *flags: str) -> list[str]:
 
 def launcher_command(app: Path | str, *flags: str) -> list[str]:
     """Return the command of the launcher that serves an app."""
-    return [sys.executable, "-c", LAUNCH, "serve", str(app), *flags]
+    return [sys.executable, "-c", LAUNCHER_CODE, "serve", str(app), *flags]
 
 
 class StdioClient:
@@ -175,12 +186,12 @@ class StdioClient:
         self.capabilities = capabilities or {}
         if self.stateless:
             return self.result("server/discover")
-        payload = {
+        params = {
             "protocolVersion": self.version,
             "capabilities": self.capabilities,
             "clientInfo": self.client,
         }
-        result = self.result("initialize", payload)
+        result = self.result("initialize", params)
         self.notify("notifications/initialized")
         return result
 

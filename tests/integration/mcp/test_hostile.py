@@ -11,31 +11,24 @@ from typing import Any
 
 import pytest
 from tests.example_count import example_count
-from tests.integration.mcp.hostile_lines import BATCHES, Generator, Line
+from tests.integration.mcp.hostile_lines import BATCH_VERSION, Line, LineGenerator
 from tests.integration.mcp.stdio_client import (
     HANDSHAKE_VERSION,
     SERVED,
     STATELESS_VERSION,
+    WITHOUT_SDK,
     StdioClient,
     connect,
 )
 
-WITHOUT_SDK = """
-import sys
-class Hidden:
-    def find_spec(self, name, path=None, target=None):
-        if name.partition(".")[0] in ("mcp", "mcp_types"):
-            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
-sys.meta_path.insert(0, Hidden())
-"""
-SLACK = 48 << 20
+MAX_MEMORY_GROWTH = 48 << 20
 """Bytes by which the memory of a server may grow after lines of every kind."""
 
-HUGE = 100 << 20
-"""Size of a line that is too long. It exceeds SLACK, so the test fails if one is kept."""
+HUGE_LINE_BYTES = 100 << 20
+"""Size of a line that is too long. The test fails if the server keeps such a line in memory."""
 
 
-def memory_of(pid: int) -> int:
+def resident_memory(pid: int) -> int:
     """Return the resident memory of a process."""
     for line in Path(f"/proc/{pid}/status").read_text().splitlines():
         if line.startswith("VmRSS:"):
@@ -43,10 +36,10 @@ def memory_of(pid: int) -> int:
     raise AssertionError("no VmRSS")
 
 
-class Exchange:
+class HostileExchange:
     """Sends lines to a server and collects its answers."""
 
-    def __init__(self, client: StdioClient, generator: Generator) -> None:
+    def __init__(self, client: StdioClient, generator: LineGenerator) -> None:
         self.client = client
         self.generator = generator
         self.counts: Counter[tuple[type, Any]] = Counter()
@@ -100,27 +93,33 @@ class Exchange:
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
-@pytest.mark.parametrize("version", [BATCHES, HANDSHAKE_VERSION, STATELESS_VERSION])
+@pytest.mark.parametrize("version", [BATCH_VERSION, HANDSHAKE_VERSION, STATELESS_VERSION])
 @pytest.mark.parametrize("uses_sdk", [False, True], ids=["stdio-server", "sdk"])
 def test_server_survives_invalid_lines(version: str, uses_sdk: bool, tmp_path: Path) -> None:
     app = tmp_path / "served.py"
     app.write_text(("" if uses_sdk else WITHOUT_SDK) + SERVED.read_text())
-    generator = Generator(7, version)
+    generator = LineGenerator(7, version)
     number = example_count(1000 if uses_sdk else 5000)
-    if version == BATCHES:
+    if version == BATCH_VERSION:
         number //= 4
     with connect(app, version) as client:
         if uses_sdk:
             client.result("resources/list")
-        exchange = Exchange(client, generator)
-        exchange.send([*generator.make(number), generator.huge(HUGE, last=False)], "half")
-        before = memory_of(client.process.pid)
-        exchange.send([*generator.make(number), generator.huge(HUGE, last=True)], "whole")
+        exchange = HostileExchange(client, generator)
+        exchange.send(
+            [*generator.make(number), generator.huge(HUGE_LINE_BYTES, id_at_end=False)],
+            "first-half",
+        )
+        before = resident_memory(client.process.pid)
+        exchange.send(
+            [*generator.make(number), generator.huge(HUGE_LINE_BYTES, id_at_end=True)],
+            "second-half",
+        )
         for key in generator.gates:
             release = generator.call("release", key=key)
             client.send(release)
             exchange.answered_lines.append(Line(b"", (release["id"],), key))
-        after = memory_of(client.process.pid)
+        after = resident_memory(client.process.pid)
         final = generator.call("greet", name="end")
         exchange.answered_lines.append(Line(b"", (final["id"],), "Hello end!"))
         client.write(json.dumps(final).encode())  # without a newline
@@ -130,4 +129,4 @@ def test_server_survives_invalid_lines(version: str, uses_sdk: bool, tmp_path: P
         exchange.check()
         assert client.process.wait(60) == 0
         assert b"Traceback" not in client.stderr
-        assert after - before < SLACK
+        assert after - before < MAX_MEMORY_GROWTH

@@ -14,8 +14,8 @@ from tests.integration.mcp.stdio_client import (
     connect,
 )
 
-NOISE = ["print", "write", "stdout", "buffer", "child", "shell", "fork", "thread"]
-DAMAGE = ["replace", "close-stdout", "close"]
+OUTPUT_METHODS = ["print", "write", "stdout", "buffer", "child", "shell", "fork", "thread"]
+STDOUT_CHANGES = ["replace", "close-stdout", "close"]
 
 
 @pytest.fixture(
@@ -29,7 +29,7 @@ def client(request: pytest.FixtureRequest):
         yield client
 
 
-@pytest.mark.parametrize("how", NOISE)
+@pytest.mark.parametrize("how", OUTPUT_METHODS)
 def test_output_of_a_tool_does_not_reach_the_client(client: StdioClient, how: str) -> None:
     assert client.value("noisy", {"how": how}) == how  # the client asserts valid messages
     assert client.value("add", {"a": 1}) == 2
@@ -38,7 +38,7 @@ def test_output_of_a_tool_does_not_reach_the_client(client: StdioClient, how: st
 
 
 @pytest.mark.parametrize("version", [HANDSHAKE_VERSION, STATELESS_VERSION])
-@pytest.mark.parametrize("how", DAMAGE)
+@pytest.mark.parametrize("how", STDOUT_CHANGES)
 def test_server_works_after_a_tool_closes_or_replaces_stdout(how: str, version: str) -> None:
     with connect(version=version) as client:
         assert client.value("noisy", {"how": how}) == how

@@ -98,19 +98,25 @@ def without_volatile_parts(messages: list[Any]) -> list[Any]:
     return json.loads(text)
 
 
-class Generator:
+class RequestGenerator:
     """Generates apps, calls and other requests. Equal seeds give equal ones."""
 
-    KINDS = (
+    PARAM_TYPES = (
         *("int", "float", "str", "bool", "list[int]", "list[str]", "dict[str, int]"),
         *("int | None", "Literal['a', 'b']", "Any", "date", "Path", "Point", "str | int"),
     )
-    RESULTS = (
+    RETURN_TYPES = (
         *("", " -> None", " -> Any", " -> int", " -> str", " -> bool", " -> float"),
         *(" -> list[int]", " -> list[Any]", " -> dict[str, Any]", " -> int | None", " -> Point"),
         *(" -> list[Point]", " -> str | int", " -> Iterator[int]"),
     )
-    HINTS = ("", "ReadOnly", "Destructive", "Idempotent | OpenWorld", "Destructive | Idempotent")
+    ANNOTATIONS = (
+        "",
+        "ReadOnly",
+        "Destructive",
+        "Idempotent | OpenWorld",
+        "Destructive | Idempotent",
+    )
     VALUES: tuple[Any, ...] = (
         *(0, 1, -5, 2.5, 10**20, True, None, "", "a", "7", "2026-01-02", "\N{SNOWMAN}", "\ud800"),
         *([], [1, 2], ["x"], [None], {}, {"x": 1}, {"x": 1, "y": 2}, {"a": {"b": []}}, "x" * 3000),
@@ -118,28 +124,28 @@ class Generator:
 
     def __init__(self, seed: int) -> None:
         self.random = Random(seed)
-        self.ids = 0
+        self.last_id = 0
 
-    def app(self, tools: int) -> Tooli:
+    def make_app(self, tool_count: int) -> Tooli:
         """Return an app with generated tools."""
         scope: dict[str, Any] = {}
         exec(PRELUDE, scope)
-        for number in range(tools):
-            exec(self._tool(number), scope)
+        for number in range(tool_count):
+            exec(self._tool_source(number), scope)
         return scope["app"]
 
-    def _tool(self, number: int) -> str:
+    def _tool_source(self, number: int) -> str:
         choose = self.random.choice
         params = []
         for index in range(self.random.randrange(4)):
             default = choose(["", "", " = None"]) if index or number % 2 else ""
-            params.append(f"p{index}: {choose(self.KINDS)}{default}")
+            params.append(f"p{index}: {choose(self.PARAM_TYPES)}{default}")
         params.sort(key=lambda param: "=" in param)  # parameters with a default come last
         if self.random.random() < 0.3:
             params = ["ctx: Context", *params]
-        returns = choose(self.RESULTS)
-        hints = choose(self.HINTS)
-        options = [f"annotations={hints}"] if hints else []
+        returns = choose(self.RETURN_TYPES)
+        annotations = choose(self.ANNOTATIONS)
+        options = [f"annotations={annotations}"] if annotations else []
         if self.random.random() < 0.15:
             options.append("requires_approval=True")
         if self.random.random() < 0.2:
@@ -174,7 +180,7 @@ class Generator:
 
     def request(self, method: str, params: Any, stateless: bool, **meta: Any) -> dict[str, Any]:
         """Return a request, with `_meta` if the version is stateless."""
-        self.ids += 1
+        self.last_id += 1
         if stateless:
             meta = {
                 f"{META}protocolVersion": STATELESS_VERSION,
@@ -184,7 +190,7 @@ class Generator:
             }
         if meta and type(params) is dict:
             params = {**params, "_meta": meta}
-        message = {"jsonrpc": "2.0", "id": self.ids, "method": method}
+        message = {"jsonrpc": "2.0", "id": self.last_id, "method": method}
         return message if params is None else {**message, "params": params}
 
     def call(self, app: Tooli, stateless: bool) -> dict[str, Any]:
@@ -259,11 +265,11 @@ app = Tooli("generated", version="1", description="Generated.")
 
 
 def handshake(stateless: bool, version: str = HANDSHAKE_VERSION) -> list[dict[str, Any]]:
-    """Return the messages of the handshake; none for a stateless version."""
+    """Return the messages of the handshake. A stateless version has none."""
     if stateless:
         return []
-    payload = {"protocolVersion": version, "capabilities": {}, "clientInfo": CLIENT}
-    first = {"jsonrpc": "2.0", "id": "open", "method": "initialize", "params": payload}
+    params = {"protocolVersion": version, "capabilities": {}, "clientInfo": CLIENT}
+    first = {"jsonrpc": "2.0", "id": "first", "method": "initialize", "params": params}
     return [first, {"jsonrpc": "2.0", "method": "notifications/initialized"}]
 
 
@@ -287,9 +293,9 @@ async def compare(app: Tooli, messages: list[dict[str, Any]]) -> int:
 @pytest.mark.parametrize("version", VERSIONS)
 async def test_calls(version: str, seed: int) -> None:
     stateless = version == STATELESS_VERSION
-    generator = Generator(seed)
+    generator = RequestGenerator(seed)
     for _ in range(4):
-        app = generator.app(10)
+        app = generator.make_app(10)
         messages = [
             *handshake(stateless),
             generator.request("tools/list", None if not stateless else {}, stateless),
@@ -301,8 +307,8 @@ async def test_calls(version: str, seed: int) -> None:
 @pytest.mark.parametrize("version", VERSIONS)
 async def test_invalid_requests(version: str) -> None:
     stateless = version == STATELESS_VERSION
-    generator = Generator(99)
-    app = generator.app(3)
+    generator = RequestGenerator(99)
+    app = generator.make_app(3)
     messages = [*handshake(stateless), *[generator.invalid_request(stateless) for _ in range(400)]]
     assert await compare(app, messages) > 200
 
@@ -311,21 +317,21 @@ async def test_invalid_requests(version: str) -> None:
     "version", ["2024-11-05", "2025-03-26", HANDSHAKE_VERSION, STATELESS_VERSION, "", "x"]
 )
 async def test_handshakes(version: str) -> None:
-    app = Generator(5).app(1)
+    app = RequestGenerator(5).make_app(1)
     ping = {"jsonrpc": "2.0", "id": 1, "method": "ping"}
-    listing = {"jsonrpc": "2.0", "id": 2, "method": "tools/list"}
-    early = [ping, listing] if version != STATELESS_VERSION else []
-    assert await compare(app, [*early, *handshake(False, version), {**ping, "id": 3}])
+    list_tools = {"jsonrpc": "2.0", "id": 2, "method": "tools/list"}
+    before_handshake = [ping, list_tools] if version != STATELESS_VERSION else []
+    assert await compare(app, [*before_handshake, *handshake(False, version), {**ping, "id": 3}])
 
 
 @pytest.mark.parametrize("seed", range(3))
 async def test_invalid_handshakes(seed: int) -> None:
     random = Random(seed)
-    app = Generator(5).app(1)
+    app = RequestGenerator(5).make_app(1)
     for _ in range(15):
         (first, _) = handshake(False)
         key = random.choice(["protocolVersion", "capabilities", "clientInfo", "_meta", "name"])
-        odd = random.choice([*Generator.VALUES, {"roots": 1}, {"roots": {}}, {"name": "x"}])
+        odd = random.choice([*RequestGenerator.VALUES, {"roots": 1}, {"roots": {}}, {"name": "x"}])
         if key == "name":
             first["params"]["clientInfo"] = {**CLIENT, "name": odd}
         else:
@@ -334,10 +340,10 @@ async def test_invalid_handshakes(seed: int) -> None:
 
 
 async def test_discovery_and_mixed_versions() -> None:
-    generator = Generator(3)
-    app = generator.app(2)
+    generator = RequestGenerator(3)
+    app = generator.make_app(2)
     discover = generator.request("server/discover", {}, True)
     initialize = {**handshake(False)[0], "id": 77}
-    bare = {"jsonrpc": "2.0", "id": 78, "method": "tools/list"}
-    assert await compare(app, [discover, initialize, bare]) == 3
+    without_meta = {"jsonrpc": "2.0", "id": 78, "method": "tools/list"}
+    assert await compare(app, [discover, initialize, without_meta]) == 3
     assert await compare(app, [*handshake(False), {**discover, "id": 79}]) == 2

@@ -18,6 +18,7 @@ from tests.integration.mcp.stdio_client import (
     META,
     SERVED,
     STATELESS_VERSION,
+    WITHOUT_SDK,
     StdioClient,
     connect,
     failure_of,
@@ -61,30 +62,30 @@ def meta_of(result: dict[str, Any]) -> dict[str, Any]:
 @pytest.mark.parametrize("version", HANDSHAKE_VERSIONS)
 def test_supported_version_is_accepted(version: str) -> None:
     with connect(version=version) as client:
-        payload = {"protocolVersion": version, "capabilities": {}, "clientInfo": CLIENT}
-        opened = client.result("initialize", payload)
-    assert opened["protocolVersion"] == version
-    assert opened["serverInfo"] == SERVER
-    assert opened["instructions"] == "Tools to be called by clients."
-    assert opened["capabilities"]["tools"] == {"listChanged": True}
+        params = {"protocolVersion": version, "capabilities": {}, "clientInfo": CLIENT}
+        result = client.result("initialize", params)
+    assert result["protocolVersion"] == version
+    assert result["serverInfo"] == SERVER
+    assert result["instructions"] == "Tools to be called by clients."
+    assert result["capabilities"]["tools"] == {"listChanged": True}
 
 
 @pytest.mark.parametrize("version", ["2023-01-01", "2026-07-28", "", "x" * 1000])
 def test_unknown_version_gets_the_latest_handshake_version(version: str) -> None:
     with connect(initialize=False) as client:
-        payload = {"protocolVersion": version, "capabilities": {}, "clientInfo": CLIENT}
-        assert client.result("initialize", payload)["protocolVersion"] == HANDSHAKE_VERSION
+        params = {"protocolVersion": version, "capabilities": {}, "clientInfo": CLIENT}
+        assert client.result("initialize", params)["protocolVersion"] == HANDSHAKE_VERSION
 
 
 def test_discovery() -> None:
     with connect(version=STATELESS_VERSION, initialize=False) as client:
-        found = client.initialize()
-    assert found["resultType"] == "complete"
-    assert found["supportedVersions"] == [STATELESS_VERSION]
-    assert found["_meta"][f"{META}serverInfo"] == SERVER
-    assert found["ttlMs"] > 0 and found["cacheScope"] == "private"
-    assert "logging" not in found["capabilities"]
-    assert found["capabilities"]["tools"] == {"listChanged": True}
+        result = client.initialize()
+    assert result["resultType"] == "complete"
+    assert result["supportedVersions"] == [STATELESS_VERSION]
+    assert result["_meta"][f"{META}serverInfo"] == SERVER
+    assert result["ttlMs"] > 0 and result["cacheScope"] == "private"
+    assert "logging" not in result["capabilities"]
+    assert result["capabilities"]["tools"] == {"listChanged": True}
 
 
 def test_only_handshake_versions_have_ping() -> None:
@@ -187,7 +188,7 @@ def test_unknown_cursor(client: StdioClient, cursor: str) -> None:
     assert client.error("tools/list", {"cursor": cursor})["code"] == -32602
 
 
-def test_pages(tmp_path: Path) -> None:
+def test_list_has_several_pages(tmp_path: Path) -> None:
     app = tmp_path / "many.py"
     app.write_text(
         "from tooli import Tooli\n"
@@ -236,7 +237,7 @@ def test_object_is_not_wrapped(client: StdioClient) -> None:
     assert client.call("pet", {"name": "Rex"})["structuredContent"] == {"name": "Rex", "age": 1}
 
 
-MODELS = """
+MODELS_APP = """
 import pydantic
 from tooli import Tooli
 
@@ -265,15 +266,15 @@ app()
 @pytest.mark.parametrize("version", VERSIONS)
 def test_models(version: str, tmp_path: Path) -> None:
     app = tmp_path / "models.py"
-    app.write_text("from __future__ import annotations\n" + MODELS)
+    app.write_text("from __future__ import annotations\n" + MODELS_APP)
     with connect(app, version) as client:
         tools = {tool["name"]: tool for tool in client.result("tools/list")["tools"]}
         moved = client.call("move", {"person": {"name": "Ada"}, "street": "Elm"})
-        there = {"street": "Elm", "number": 1}
-        assert moved["structuredContent"] == {"name": "Ada", "address": there}
+        address = {"street": "Elm", "number": 1}
+        assert moved["structuredContent"] == {"name": "Ada", "address": address}
         jsonschema.validate(moved["structuredContent"], tools["move"]["outputSchema"])
-        shown = client.call("people", {"persons": [{"name": "Ada"}]})["structuredContent"]
-        jsonschema.validate(shown, tools["people"]["outputSchema"])
+        people = client.call("people", {"persons": [{"name": "Ada"}]})["structuredContent"]
+        jsonschema.validate(people, tools["people"]["outputSchema"])
         assert client.failure("move", {"person": {"nam": "x"}, "street": "y"})["code"] == "E1003"
 
 
@@ -283,14 +284,14 @@ def test_optional_result_is_always_wrapped(client: StdioClient) -> None:
 
 
 def test_results_without_a_declared_type(client: StdioClient) -> None:
-    def shown(kind: str) -> tuple[Any, Any]:
+    def content_of(kind: str) -> tuple[Any, Any]:
         result = client.call("loose", {"kind": kind})
         return [block["text"] for block in result["content"]], result.get("structuredContent")
 
-    assert shown("str") == (["text"], None)
-    assert shown("none") == ([], None)
-    assert shown("dict") == (['{"a":1}'], {"a": 1})
-    assert shown("list") == (["[1,2]"], None)
+    assert content_of("str") == (["text"], None)
+    assert content_of("none") == ([], None)
+    assert content_of("dict") == (['{"a":1}'], {"a": 1})
+    assert content_of("list") == (["[1,2]"], None)
 
 
 def test_printed_text_is_the_result(client: StdioClient) -> None:
@@ -333,17 +334,17 @@ def test_meta_contains_the_caller(client: StdioClient) -> None:
     assert meta == {
         "tool": "served.add",
         "version": "3",
-        "caller_id": "talker",
+        "caller_id": "test-client",
         "caller_version": "0.1",
     }
-    assert client.value("whoami") == {"surface": "mcp", "name": "talker", "version": "0.1"}
+    assert client.value("whoami") == {"surface": "mcp", "name": "test-client", "version": "0.1"}
 
 
 def test_session_and_caller_from_the_environment() -> None:
     env = environment(TOOLI_SESSION_ID="s-1", TOOLI_CALLER="somebody")
     with connect(env=env) as client:
         meta = meta_of(client.call("add", {"a": 1}))
-        assert (meta["session_id"], meta["caller_id"]) == ("s-1", "talker")
+        assert (meta["session_id"], meta["caller_id"]) == ("s-1", "test-client")
     with connect(version=STATELESS_VERSION, env=env, initialize=False) as client:
         client.client = None
         meta = meta_of(client.call("add", {"a": 1}))
@@ -439,7 +440,7 @@ def test_default_log_level_of_handshake_versions() -> None:
 
 
 @pytest.mark.parametrize(
-    ("level", "heard"),
+    ("level", "expected"),
     [
         (None, []),
         ("error", ["loud"]),
@@ -447,10 +448,10 @@ def test_default_log_level_of_handshake_versions() -> None:
         ("debug", ["loud", "plain", "quiet"]),
     ],
 )
-def test_log_level_of_stateless_requests(level: str | None, heard: list[str]) -> None:
+def test_log_level_of_stateless_requests(level: str | None, expected: list[str]) -> None:
     with connect(version=STATELESS_VERSION) as client:
         client.call("chat", **({f"{META}logLevel": level} if level else {}))
-        assert [message["params"]["data"] for message in client.received] == heard
+        assert [message["params"]["data"] for message in client.received] == expected
 
 
 # ------------------------------------------------------------------ concurrency and cancellation
@@ -522,8 +523,8 @@ def test_cancelling_an_unknown_request_is_ignored(own_client: StdioClient) -> No
     assert own_client.value("add", {"a": 1}) == 2
 
 
-@pytest.mark.parametrize("later", ["ping", "tools/call", "no/such", None])
-def test_request_with_a_pending_id_is_not_answered(own_client: StdioClient, later: str) -> None:
+@pytest.mark.parametrize("method", ["ping", "tools/call", "no/such", None])
+def test_request_with_a_pending_id_is_not_answered(own_client: StdioClient, method: str) -> None:
     own_client.send(
         {
             "jsonrpc": "2.0",
@@ -534,7 +535,7 @@ def test_request_with_a_pending_id_is_not_answered(own_client: StdioClient, late
     )
     assert own_client.value("happened", {"event": "wait k"}) == 1
     params = own_client.params({"name": "add", "arguments": {"a": 1}})
-    own_client.send({"jsonrpc": "2.0", "id": "dup", "method": later, "params": params})
+    own_client.send({"jsonrpc": "2.0", "id": "dup", "method": method, "params": params})
     own_client.write(b'{"id": "dup", \n')
     own_client.write(b'[{"jsonrpc": "2.0", "id": "dup", "method": "ping"}]\n')
     own_client.call("release", {"key": "k"})
@@ -613,10 +614,10 @@ def test_destructive_call_must_be_confirmed(client: StdioClient, name: str) -> N
     assert client.failure(name, {"path": "/x"})["code"] == "E1010"
     assert client.failure(name, {"path": "/x", "yes": False})["code"] == "E1010"
     assert client.value(name, {"path": "/x", "yes": True}) == "wiped /x"
-    planned = client.call(name, {"path": "/x", "dry_run": True})
-    assert meta_of(planned)["dry_run"] is True
-    assert '"basis":"declared"' in planned["content"][0]["text"]
-    assert planned["isError"] is False
+    dry_run = client.call(name, {"path": "/x", "dry_run": True})
+    assert meta_of(dry_run)["dry_run"] is True
+    assert '"basis":"declared"' in dry_run["content"][0]["text"]
+    assert dry_run["isError"] is False
 
 
 def test_arguments_cannot_approve_a_call(client: StdioClient) -> None:
@@ -675,7 +676,7 @@ def test_pending_question_does_not_block_other_calls() -> None:
 
 
 class PausedCall:
-    """A call of a stateless version that must be sent again with answers."""
+    """A call of a stateless version that needs input: it must be sent again with answers."""
 
     def __init__(self, client: StdioClient, name: str, arguments: dict[str, Any]) -> None:
         self.client = client
@@ -686,6 +687,7 @@ class PausedCall:
         ((self.key, self.question),) = self.first["inputRequests"].items()
 
     def resume(self, answer: Any, **changed: Any) -> dict[str, Any]:
+        """Send the call again with an answer; return the response."""
         answers = {"inputResponses": {self.key: answer}, "requestState": self.state}
         return self.client.request("tools/call", {**self.params, **answers, **changed})
 
@@ -756,7 +758,7 @@ def test_invalid_answer_is_rejected(answer: Any) -> None:
         assert PausedCall(client, "wipe", {"path": "/x"}).resume(answer)["error"]["code"] == -32602
 
 
-EXPIRED = """
+EXPIRING_APP = """
 import tooli.storage.signing as signing
 
 signing.sign_message.__defaults__ = (-1.0,)
@@ -767,8 +769,8 @@ runpy.run_path({app!r}, run_name="__main__")
 
 
 def test_request_state_expires(tmp_path: Path) -> None:
-    app = tmp_path / "expired.py"
-    app.write_text(EXPIRED.format(app=str(SERVED)))
+    app = tmp_path / "expiring.py"
+    app.write_text(EXPIRING_APP.format(app=str(SERVED)))
     with connect(app, STATELESS_VERSION, capabilities=ELICITATION) as client:
         error = PausedCall(client, "wipe", {"path": "/x"}).resume(YES)["error"]
     assert error["code"] == -32602
@@ -809,19 +811,19 @@ def test_elicitation_in_stateless_versions(stateless_client: StdioClient) -> Non
 
 
 def test_sampling() -> None:
-    payload = {"role": "assistant", "content": {"type": "text", "text": "42"}, "model": "m"}
+    sampled = {"role": "assistant", "content": {"type": "text", "text": "42"}, "model": "m"}
     with connect(capabilities={"sampling": {}}) as client:
         request_id = client.start_call("think", {"prompt": "6 x 7"})
         question = client.next_question()
         assert question["method"] == "sampling/createMessage"
         assert question["params"]["maxTokens"] == 50
         assert question["params"]["systemPrompt"] == "Be brief."
-        client.send({"jsonrpc": "2.0", "id": question["id"], "result": payload})
+        client.send({"jsonrpc": "2.0", "id": question["id"], "result": sampled})
         assert client.response_to(request_id)["result"]["structuredContent"] == {"result": "42"}
     with connect(version=STATELESS_VERSION, capabilities={"sampling": {}}) as client:
         paused = PausedCall(client, "think", {"prompt": "6 x 7"})
         assert paused.question["method"] == "sampling/createMessage"
-        assert paused.resume(payload)["result"]["structuredContent"] == "42"
+        assert paused.resume(sampled)["result"]["structuredContent"] == "42"
 
 
 def test_question_without_the_client_capability() -> None:
@@ -845,8 +847,8 @@ def test_deferred_loading(version: str) -> None:
         found = client.value("search_tools", {"query": "add two numbers"})
         assert found[0]["name"] == "add"
         assert "a" in found[0]["signature"]
-        (one,) = client.value("search_tools", {"query": "add", "limit": 1, "with_schema": True})
-        assert one["inputSchema"]["required"] == ["a"]
+        (tool,) = client.value("search_tools", {"query": "add", "limit": 1, "with_schema": True})
+        assert tool["inputSchema"]["required"] == ["a"]
         target = {"name": "add", "arguments": {"a": 1}}
         direct, indirect = client.call("add", {"a": 1}), client.call("run_tool", target)
         for result in (direct, indirect):
@@ -906,7 +908,7 @@ def test_unknown_transport_is_an_input_error() -> None:
 
 
 def test_stdio_transport_as_setting_of_the_app(tmp_path: Path) -> None:
-    app = tmp_path / "pick.py"
+    app = tmp_path / "app.py"
     text = SERVED.read_text().replace('version="2.1"', 'version="2.1", mcp_transport="stdio"')
     app.write_text(text)
     with connect(app) as client:
@@ -916,7 +918,7 @@ def test_stdio_transport_as_setting_of_the_app(tmp_path: Path) -> None:
 
 
 def test_http_transport_as_setting_of_the_app(tmp_path: Path) -> None:
-    app = tmp_path / "pick.py"
+    app = tmp_path / "app.py"
     text = SERVED.read_text().replace('version="2.1"', 'version="2.1", mcp_transport="http"')
     app.write_text(text)
     with connect(app, HANDSHAKE_VERSION, "--port", "0", initialize=False) as client:
@@ -926,14 +928,6 @@ def test_http_transport_as_setting_of_the_app(tmp_path: Path) -> None:
         assert client.remaining_messages() == []
 
 
-WITHOUT_SDK = """
-import sys
-class Hidden:
-    def find_spec(self, name, path=None, target=None):
-        if name.partition(".")[0] in ("mcp", "mcp_types"):
-            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
-sys.meta_path.insert(0, Hidden())
-"""
 UNSUPPORTED_SDK = """
 import sys
 sys.modules["mcp_types"] = None  # as in an unsupported version of the SDK

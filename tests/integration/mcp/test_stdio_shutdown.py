@@ -78,7 +78,7 @@ def test_last_line_without_newline_is_answered() -> None:
         assert client.process.wait(PROCESS_TIMEOUT) == 0
 
 
-CLIENT = """
+CLIENT_PROGRAM = """
 import subprocess, sys
 server = subprocess.Popen(sys.argv[1:], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
 print(server.pid, flush=True)
@@ -92,7 +92,7 @@ for line in sys.stdin:
 @pytest.mark.parametrize("uses_sdk", [False, True], ids=["stdio-server", "sdk"])
 def test_server_and_children_end_when_the_client_is_killed(uses_sdk: bool) -> None:
     client = subprocess.Popen(
-        [sys.executable, "-c", CLIENT, *serve_command(SERVED)],
+        [sys.executable, "-c", CLIENT_PROGRAM, *serve_command(SERVED)],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
@@ -101,7 +101,7 @@ def test_server_and_children_end_when_the_client_is_killed(uses_sdk: bool) -> No
     with client:
         assert client.stdin and client.stdout and client.stderr
         server = int(client.stdout.readline())
-        opening = (
+        initialize = (
             b'{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":'
             b'"2025-11-25","capabilities":{},"clientInfo":{"name":"x","version":"1"}}}\n'
         )
@@ -110,7 +110,7 @@ def test_server_and_children_end_when_the_client_is_killed(uses_sdk: bool) -> No
             b'{"jsonrpc":"2.0","id":3,"method":"tools/call","params":'
             b'{"name":"sleep","arguments":{"seconds":3600,"child":true}}}\n'
         )
-        client.stdin.write(opening + resources + sleep)
+        client.stdin.write(initialize + resources + sleep)
         client.stdin.flush()
         child = 0
         for line in client.stderr:
@@ -189,8 +189,8 @@ stdio_server.STDIO_GRACE_PERIOD = float(sys.argv.pop(1))
 app = Tooli("blocking")
 
 @app.command()
-def wait(mark: str) -> int:
-    while not Path(mark).exists():
+def wait(release: str) -> int:
+    while not Path(release).exists():
         time.sleep(0.01)
     print("done", file=sys.stderr, flush=True)
     return 1
@@ -199,7 +199,7 @@ def wait(mark: str) -> int:
 def long() -> int: ...
 
 @app.resource("blocking://long")
-def book() -> str:
+def long_text() -> str:
     return "x" * 300_000
 
 app()
@@ -228,23 +228,23 @@ def test_signal_ends_a_server_whose_client_does_not_read(
     import fcntl
     import termios
 
-    app, mark = tmp_path / "blocking.py", tmp_path / "mark"
+    app, release = tmp_path / "blocking.py", tmp_path / "release"
     app.write_text(BLOCKING_APP)
     grace = "7200" if repeat else "0.2"
     pipe = subprocess.PIPE
     command = [sys.executable, str(app), grace, "mcp", "serve"]
     with subprocess.Popen(command, 0, None, pipe, pipe, pipe, env=environment()) as server:
         assert server.stdin and server.stdout and server.stderr
-        source = server.stdout.fileno()
+        stdout_fd = server.stdout.fileno()
 
-        def ask(number: int, method: str, **params: object) -> None:
-            payload = {"jsonrpc": "2.0", "id": number, "method": method, "params": params}
+        def send_request(number: int, method: str, **params: object) -> None:
+            message = {"jsonrpc": "2.0", "id": number, "method": method, "params": params}
             assert server.stdin
-            server.stdin.write(json.dumps(payload).encode() + b"\n")
+            server.stdin.write(json.dumps(message).encode() + b"\n")
 
         try:
             client = {"name": "x", "version": "1"}
-            ask(
+            send_request(
                 1,
                 "initialize",
                 protocolVersion=HANDSHAKE_VERSION,
@@ -252,20 +252,20 @@ def test_signal_ends_a_server_whose_client_does_not_read(
                 clientInfo=client,
             )
             assert server.stdout.readline()
-            ask(2, "tools/call", name="wait", arguments={"mark": str(mark)})
+            send_request(2, "tools/call", name="wait", arguments={"release": str(release)})
             if uses_sdk:
-                ask(3, "resources/read", uri="blocking://long")
+                send_request(3, "resources/read", uri="blocking://long")
             else:
-                ask(3, "tools/list")
-            pipe_size = fcntl.fcntl(source, 1032)  # F_GETPIPE_SZ
+                send_request(3, "tools/list")
+            pipe_size = fcntl.fcntl(stdout_fd, 1032)  # F_GETPIPE_SZ
             unread_bytes = bytearray(4)
             wait_until(
                 lambda: (
-                    fcntl.ioctl(source, termios.FIONREAD, unread_bytes) == 0
+                    fcntl.ioctl(stdout_fd, termios.FIONREAD, unread_bytes) == 0
                     and int.from_bytes(unread_bytes, sys.byteorder) == pipe_size
                 )
             )
-            mark.touch()
+            release.touch()
             assert server.stderr.readline() == b"done\n"
             wait_until(lambda: all_threads_sleep(server.pid))
             server.send_signal(signal.SIGTERM)
@@ -294,11 +294,11 @@ def test_missing_stdin_or_stdout_is_reported(closed: int) -> None:
 
 
 def test_closed_socket_is_detected() -> None:
-    ours, theirs = socket.socketpair()  # Node connects its child processes with sockets
-    with ours, theirs:
-        transport = StdioTransport(theirs.fileno(), theirs.fileno())
+    client, server = socket.socketpair()  # Node connects its child processes with sockets
+    with client, server:
+        transport = StdioTransport(server.fileno(), server.fileno())
         assert not transport.is_disconnected()
-        ours.close()
+        client.close()
         assert transport.is_disconnected()
 
 

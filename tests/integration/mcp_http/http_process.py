@@ -1,4 +1,4 @@
-"""Serve an app over HTTP in a process of its own."""
+"""Serve an app over HTTP in another process."""
 
 from __future__ import annotations
 
@@ -23,6 +23,7 @@ class Server:
 
     @property
     def address(self) -> tuple[str, int]:
+        """The host and the port."""
         host, _, port = self.url.split("/")[2].rpartition(":")
         return host.strip("[]"), int(port)
 
@@ -33,10 +34,13 @@ class Server:
 
 
 @contextmanager
-def served(
+def run_server(
     app: pathlib.Path = NOTES_APP, *flags: str, interface: tuple[str, ...] = ("mcp",), **env: str
 ) -> Iterator[Server]:
-    """Start a server of an app on a free port; end it after the block."""
+    """Start a server of an app on a free port, and stop it at the end of the block.
+
+    `interface` is the command that has the subcommand `serve`: `mcp` or `api`.
+    """
     transport = ("--transport", "http") if interface == ("mcp",) else ()
     command = [sys.executable, app, *interface, "serve", *transport, "--port", "0", *flags]
     with subprocess.Popen(

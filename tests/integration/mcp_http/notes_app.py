@@ -42,7 +42,7 @@ def note(id: int) -> dict[str, Any]:
 def show() -> list[str | Image | Audio | Embedded | Link]:
     """Return content of every kind."""
     return [
-        "words",
+        "some text",
         Image(b"png"),
         Audio(b"wav"),
         Embedded("notes://1", "milk", "text/plain"),
@@ -51,7 +51,7 @@ def show() -> list[str | Image | Audio | Embedded | Link]:
 
 
 @app.command()
-def talk(text: str) -> None:
+def echo(text: str) -> None:
     """Print the text."""
     print(text)
 
@@ -74,45 +74,45 @@ async def acount(to: int, ctx: Context) -> int:
 
 
 @app.command()
-def say(level: str, ctx: Context) -> str:
-    """Log something."""
+def log(level: str, ctx: Context) -> str:
+    """Send a log message."""
     ctx.log("something", level=level)
-    return "printed"
+    return "logged"
 
 
 @app.command()
-def nap(seconds: float, ctx: Context) -> str:
-    """Sleep."""
+def sleep(seconds: float, ctx: Context) -> str:
+    """Report progress, then sleep."""
     ctx.report(1)
     time.sleep(seconds)
-    return "rested"
+    return "done"
 
 
 @app.command()
-def linger(mark: pathlib.Path, ctx: Context) -> str:
-    """Work until the client cancels the call."""
+def wait_for_cancel(marker: pathlib.Path, ctx: Context) -> str:
+    """Wait in a thread until the client cancels the call; then write the marker."""
     ctx.report(1)
     while not ctx.cancelled:
         time.sleep(0.01)
-    mark.write_text("cancelled")
-    return "late"
+    marker.write_text("cancelled")
+    return "not cancelled"
 
 
 @app.command()
-async def alinger(mark: pathlib.Path, ctx: Context) -> str:
-    """Work on the event loop until the client cancels the call."""
+async def wait_for_cancel_async(marker: pathlib.Path, ctx: Context) -> str:
+    """Wait on the event loop until the client cancels the call; then write the marker."""
     ctx.report(1)
     try:
         await asyncio.sleep(3600)
     except asyncio.CancelledError:
-        mark.write_text("cancelled")
+        marker.write_text("cancelled")
         raise
-    return "late"
+    return "not cancelled"
 
 
 @app.command(requires_approval=True)
 def deploy(where: str) -> str:
-    """Deploy something. A human has to approve it."""
+    """Deploy something. A human must approve it."""
     return f"deployed to {where}"
 
 
@@ -156,14 +156,14 @@ def write_note(id: int, text: str) -> str:
 
 
 @app.command()
-def grow(kind: Literal["tool", "prompt", "resource"]) -> str:
+def register(kind: Literal["tool", "prompt", "resource"]) -> str:
     """Register a tool, a prompt or a resource while the app is served."""
     if kind == "tool":
-        app.command("grown")(add)
+        app.command("registered")(add)
     elif kind == "prompt":
-        app.prompt("grown")(greeting)
+        app.prompt("registered")(greeting)
     else:
-        app.resource("notes://grown/text")(greeting)
+        app.resource("notes://registered/text")(greeting)
     return kind
 
 
@@ -189,7 +189,7 @@ def logo() -> bytes:
 
 @app.resource("notes://readme.md")
 async def readme() -> str:
-    """How to use it."""
+    """How to use the app."""
     return "# Notes"
 
 
@@ -201,8 +201,8 @@ def pair() -> list[Embedded]:
 
 @app.resource("notes://broken")
 def broken() -> str:
-    """Fail to be read."""
-    raise ValueError("it broke")
+    """Raise an error."""
+    raise ValueError("broken")
 
 
 @app.resource("files://{path*}", complete={"path": lambda text: [f"{text}.txt", f"{text}.md"]})

@@ -19,7 +19,7 @@ import pytest
 from mcp import Client
 from mcp.client.sse import sse_client
 from mcp.shared.exceptions import MCPError
-from tests.integration.mcp_http.http_process import NOTES_APP, Server, served
+from tests.integration.mcp_http.http_process import NOTES_APP, Server, run_server
 
 pytestmark = pytest.mark.xdist_group("mcp_http")
 
@@ -41,18 +41,19 @@ DEFAULT_HEADERS = {
 
 @pytest.fixture(scope="module")
 def server() -> Iterator[Server]:
-    with served() as running:
+    with run_server() as running:
         yield running
 
 
 @pytest.fixture(scope="module")
-def secured() -> Iterator[Server]:
-    names = ("--allow-host", "named.example.com")
-    with served(NOTES_APP, "--host", "0.0.0.0", *names, TOOLI_TOKEN="secret") as running:
+def token_server() -> Iterator[Server]:
+    flags = ("--host", "0.0.0.0", "--allow-host", "named.example.com")
+    with run_server(NOTES_APP, *flags, TOOLI_TOKEN="secret") as running:
         yield running
 
 
 def post(server: Server, headers: dict[str, str], body: bytes | None = None) -> int:
+    """Send a POST to /mcp, by default `initialize`; return the status."""
     host, port = server.address
     connection = http.client.HTTPConnection(
         "127.0.0.1" if host == "0.0.0.0" else host, port, timeout=120
@@ -99,7 +100,7 @@ def send_raw(server: Server, *lines: bytes) -> bytes:
 
 
 def test_repeated_host_header(server: Server) -> None:
-    answer = send_raw(
+    response = send_raw(
         server,
         b"POST /mcp HTTP/1.1",
         b"Host: 127.0.0.1",
@@ -108,7 +109,7 @@ def test_repeated_host_header(server: Server) -> None:
         b"",
         b"",
     )
-    assert answer.split()[1] == b"400"
+    assert response.split()[1] == b"400"
 
 
 @pytest.mark.parametrize(
@@ -126,8 +127,8 @@ def test_repeated_host_header(server: Server) -> None:
         ({"Authorization": "Bearer secret", "Host": "evil.example.com"}, 421),
     ],
 )
-def test_token(secured: Server, headers: dict[str, str], status: int) -> None:
-    assert post(secured, headers) == status
+def test_token(token_server: Server, headers: dict[str, str], status: int) -> None:
+    assert post(token_server, headers) == status
 
 
 def test_other_paths_are_not_found(server: Server) -> None:
@@ -163,7 +164,7 @@ def test_invalid_json(server: Server) -> None:
 # ------------------------------------------------------------------ start and shutdown
 
 
-def run_server(*flags: str, **env: str) -> subprocess.CompletedProcess[str]:
+def run_serve_command(*flags: str, **env: str) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, NOTES_APP, "mcp", "serve", "--transport", "http", *flags]
     return subprocess.run(
         command, capture_output=True, text=True, timeout=60, env={**os.environ, **env}, check=False
@@ -171,13 +172,13 @@ def run_server(*flags: str, **env: str) -> subprocess.CompletedProcess[str]:
 
 
 def test_port_in_use(server: Server) -> None:
-    done = run_server("--port", str(server.address[1]))
+    done = run_serve_command("--port", str(server.address[1]))
     assert done.returncode != 0
     assert f"Port {server.address[1]}" in done.stdout + done.stderr
 
 
 def test_public_address_needs_a_token() -> None:
-    done = run_server("--host", "0.0.0.0", "--port", "0")
+    done = run_serve_command("--host", "0.0.0.0", "--port", "0")
     assert done.returncode == 2
     assert "token" in done.stdout + done.stderr
 
@@ -196,37 +197,40 @@ def test_without_the_sdk() -> None:
 
 
 async def test_shutdown_lets_calls_finish() -> None:
-    with served() as server:
+    with run_server() as server:
         async with Client(server.url, mode="legacy") as client:
             await client.list_tools()  # the client validates results against the schemas
-            done: list[int] = []
+            threads: list[threading.Thread] = []
 
             async def on_progress(*progress: Any) -> None:
-                if not done:
-                    done.append(1)
-                    threading.Thread(target=server.shut_down).start()
+                if not threads:
+                    threads.append(threading.Thread(target=server.shut_down))
+                    threads[0].start()
 
-            result = await client.call_tool("nap", {"seconds": 1}, progress_callback=on_progress)
+            result = await client.call_tool("sleep", {"seconds": 1}, progress_callback=on_progress)
             assert not result.is_error
+        threads[0].join()
         assert server.process.wait(30) == 0
 
 
 @pytest.mark.parametrize("mode", ["legacy", "auto"])
 async def test_shutdown_reports_unfinished_calls(mode: str, tmp_path: pathlib.Path) -> None:
-    mark = tmp_path / "mark"
-    with served(NOTES_APP, "--grace", "1") as server:
+    marker = tmp_path / "marker"
+    with run_server(NOTES_APP, "--grace", "1") as server:
         async with Client(server.url, mode=mode) as client:
 
             async def on_progress(*progress: Any) -> None:
                 threading.Thread(target=server.shut_down).start()
 
             with pytest.raises(MCPError, match="The server is shutting down"), anyio.fail_after(30):
-                await client.call_tool("linger", {"mark": str(mark)}, progress_callback=on_progress)
+                await client.call_tool(
+                    "wait_for_cancel", {"marker": str(marker)}, progress_callback=on_progress
+                )
         assert server.process.wait(30) == 0
 
 
 async def test_sse() -> None:
-    with served(NOTES_APP, "--transport", "sse") as server:
+    with run_server(NOTES_APP, "--transport", "sse") as server:
         assert server.url.endswith("/sse")
         async with Client(sse_client(server.url), mode="legacy") as client:
             result = await client.call_tool("add", {"a": 1, "b": 2})

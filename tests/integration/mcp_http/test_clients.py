@@ -17,7 +17,7 @@ from mcp import Client
 from mcp.client.subscriptions import PromptsListChanged, ResourcesListChanged, ResourceUpdated
 from mcp.shared.exceptions import MCPError
 from mcp.shared.subscriptions import ToolsListChanged
-from tests.integration.mcp_http.http_process import Server, served
+from tests.integration.mcp_http.http_process import Server, run_server
 
 pytestmark = pytest.mark.xdist_group("mcp_http")
 
@@ -27,7 +27,7 @@ ENVELOPE, META = "io.tooli/envelope", "io.tooli/meta"
 
 @pytest.fixture(scope="module")
 def server() -> Iterator[Server]:
-    with served() as running:
+    with run_server() as running:
         yield running
 
 
@@ -41,17 +41,17 @@ stateless_versions = pytest.mark.parametrize("connect", STATELESS_CLIENTS, indir
 
 @pytest.fixture(params=[*HANDSHAKE_CLIENTS, *STATELESS_CLIENTS])
 def connect(request: pytest.FixtureRequest) -> Connect:
-    """Return a function that connects a client, in one kind of versions, over one transport."""
+    """Return a function that connects a client, with one transport and one kind of version."""
     transport, _, mode = request.param.partition("-")
     url = request.getfixturevalue("server").url if transport == "http" else None
 
     @asynccontextmanager
-    async def opened(**settings: Any) -> AsyncIterator[Client]:
+    async def open_client(**settings: Any) -> AsyncIterator[Client]:
         settings.setdefault("client_info", types.Implementation(name="tester", version="3"))
         async with Client(url or make_in_process_server(), mode=mode, **settings) as client:
             yield client
 
-    return opened
+    return open_client
 
 
 def make_in_process_server() -> Any:
@@ -67,16 +67,18 @@ def is_stateless(client: Client) -> bool:
     return client.protocol_version == "2026-07-28"
 
 
-def text(result: types.CallToolResult) -> str:
+def text_of(result: types.CallToolResult) -> str:
+    """Return the text of the first content block."""
     block = result.content[0]
     assert isinstance(block, types.TextContent)
     return block.text
 
 
-def failure(result: types.CallToolResult) -> dict[str, Any]:
+def failure_of(result: types.CallToolResult) -> dict[str, Any]:
+    """Return the error of a failed call."""
     assert result.is_error
     envelope = (result.meta or {})[ENVELOPE]
-    assert json.loads(text(result)) == envelope
+    assert json.loads(text_of(result)) == envelope
     return envelope["error"]
 
 
@@ -121,15 +123,15 @@ async def test_content(connect: Connect) -> None:
 @pytest.mark.parametrize("connect", ["http-legacy", "http-auto"], indirect=True)
 async def test_printed_text_is_the_result(connect: Connect) -> None:
     async with connect() as client:
-        assert text(await client.call_tool("talk", {"text": "hello"})) == "hello"
+        assert text_of(await client.call_tool("echo", {"text": "hello"})) == "hello"
 
 
 async def test_errors(connect: Connect) -> None:
     async with connect() as client:
-        wrong = failure(await client.call_tool("add", {"a": "x", "c": 1}))
-        assert wrong["code"] == "E1004"
-        assert {one["field"] for one in wrong["details"]["errors"]} == {"a", "c"}
-        assert failure(await client.call_tool("note", {"id": 99}))["code"] == "E3010"
+        error = failure_of(await client.call_tool("add", {"a": "x", "c": 1}))
+        assert error["code"] == "E1004"
+        assert {problem["field"] for problem in error["details"]["errors"]} == {"a", "c"}
+        assert failure_of(await client.call_tool("note", {"id": 99}))["code"] == "E3010"
         with pytest.raises(MCPError) as unknown:
             await client.call_tool("adds", {})
         assert unknown.value.code == -32602
@@ -138,14 +140,14 @@ async def test_errors(connect: Connect) -> None:
 
 async def test_unknown_cursor(connect: Connect) -> None:
     async with connect() as client:
-        for listing in (
+        for list_method in (
             client.list_tools,
             client.list_resources,
             client.list_resource_templates,
             client.list_prompts,
         ):
             with pytest.raises(MCPError) as raised:
-                await listing(cursor="nonsense")
+                await list_method(cursor="nonsense")
             assert raised.value.code == -32602
 
 
@@ -154,15 +156,18 @@ async def test_unknown_cursor(connect: Connect) -> None:
 
 async def test_resources(connect: Connect) -> None:
     async with connect() as client:
-        listed = {one.uri: one for one in (await client.list_resources()).resources}
+        listed = {resource.uri: resource for resource in (await client.list_resources()).resources}
         assert listed["notes://all"].title == "All notes"
         assert listed["notes://all"].size == 12
         assert listed["notes://all"].mime_type == "application/json"
         assert listed["notes://logo.png"].mime_type == "image/png"
-        assert listed["notes://readme.md"].description == "How to use it."
+        assert listed["notes://readme.md"].description == "How to use the app."
         assert "skill://notes/SKILL.md" in listed
         templates = (await client.list_resource_templates()).resource_templates
-        assert [one.uri_template for one in templates] == ["notes://{id}", "files://{path*}"]
+        assert [template.uri_template for template in templates] == [
+            "notes://{id}",
+            "files://{path*}",
+        ]
 
 
 async def test_reading_resources(connect: Connect) -> None:
@@ -183,9 +188,9 @@ async def test_reading_resources(connect: Connect) -> None:
         assert (readme.text, readme.mime_type) == ("# Notes", "text/markdown")
         (file,) = await read("files://a/b%20c.txt")
         assert file.text == "content of a/b c.txt"
-        one, two = await read("notes://pair")
-        assert (one.uri, one.text) == ("notes://1", "milk")
-        assert (two.uri, two.mime_type) == ("notes://2", "text/x-bread")
+        first, second = await read("notes://pair")
+        assert (first.uri, first.text) == ("notes://1", "milk")
+        assert (second.uri, second.mime_type) == ("notes://2", "text/x-bread")
         (skill,) = await read("skill://notes/SKILL.md")
         assert skill.text.startswith("---\nname: notes\n")
         assert "notes deploy WHERE" in skill.text
@@ -215,10 +220,10 @@ async def test_reading_unknown_resources(connect: Connect) -> None:
 
 async def test_prompts(connect: Connect) -> None:
     async with connect() as client:
-        listed = {one.name: one for one in (await client.list_prompts()).prompts}
+        listed = {prompt.name: prompt for prompt in (await client.list_prompts()).prompts}
         essay = listed["essay"]
         assert essay.description == "Write an essay."
-        arguments = [(one.name, one.required, one.description) for one in essay.arguments or ()]
+        arguments = [(arg.name, arg.required, arg.description) for arg in essay.arguments or ()]
         assert arguments == [
             ("topic", True, "What it is about."),
             ("tone", False, None),
@@ -230,7 +235,7 @@ async def test_prompts(connect: Connect) -> None:
         assert message.role == "user"
         assert message.content.text == "Write 50 dry words about tea."  # type: ignore[union-attr]
         talk = await client.get_prompt("talk", {"who": "Ann"})
-        assert [(one.role, one.content.type) for one in talk.messages] == [
+        assert [(message.role, message.content.type) for message in talk.messages] == [
             ("user", "text"),
             ("assistant", "text"),
             ("user", "image"),
@@ -261,8 +266,8 @@ async def test_completion(connect: Connect) -> None:
         prompt = types.PromptReference(name="essay")
         tones = await client.complete(prompt, {"name": "tone", "value": "w"})
         assert tones.completion.values == ["warm"]
-        given = {"tone": "dry"}
-        topics = await client.complete(prompt, {"name": "topic", "value": "tea"}, given)
+        arguments = {"tone": "dry"}
+        topics = await client.complete(prompt, {"name": "topic", "value": "tea"}, arguments)
         assert topics.completion.values == ["dry tea"]
         template = types.ResourceTemplateReference(uri="files://{path*}")
         paths = await client.complete(template, {"name": "path", "value": "a"})
@@ -313,19 +318,19 @@ async def test_log_levels(connect: Connect) -> None:
 
     async with connect(logging_callback=on_log) as client:
         for level in ("debug", "info", "error"):
-            await client.call_tool("say", {"level": level})
+            await client.call_tool("log", {"level": level})
         if is_stateless(client):
             assert received == []
             key = "io.modelcontextprotocol/logLevel"
             for level in ("info", "error"):
-                await client.call_tool("say", {"level": level}, meta={key: "warning"})
+                await client.call_tool("log", {"level": level}, meta={key: "warning"})
             await wait_until(lambda: received == ["error"])
             return
         await wait_until(lambda: received == ["info", "error"])
         request = types.SetLevelRequest(params=types.SetLevelRequestParams(level="error"))
         await client.session.send_request(request, types.EmptyResult)
         for level in ("info", "critical"):
-            await client.call_tool("say", {"level": level})
+            await client.call_tool("log", {"level": level})
         await wait_until(lambda: received == ["info", "error", "critical"])
 
 
@@ -335,9 +340,9 @@ async def wait_until(condition: Callable[[], bool]) -> None:
             await asyncio.sleep(0.01)
 
 
-@pytest.mark.parametrize("tool", ["linger", "alinger"])
+@pytest.mark.parametrize("tool", ["wait_for_cancel", "wait_for_cancel_async"])
 async def test_cancellation(connect: Connect, tool: str, tmp_path: pathlib.Path) -> None:
-    mark = tmp_path / "mark"
+    marker = tmp_path / "marker"
     async with connect() as client:
         with anyio.CancelScope() as scope:
 
@@ -345,24 +350,25 @@ async def test_cancellation(connect: Connect, tool: str, tmp_path: pathlib.Path)
                 scope.cancel()
 
             with anyio.fail_after(10):
-                await client.call_tool(tool, {"mark": str(mark)}, progress_callback=on_progress)
+                await client.call_tool(tool, {"marker": str(marker)}, progress_callback=on_progress)
         assert scope.cancelled_caught
-        await wait_until(lambda: mark.exists() and mark.read_text() == "cancelled")
-        assert text(await client.call_tool("show", {})) == "words"
+        await wait_until(lambda: marker.exists() and marker.read_text() == "cancelled")
+        assert text_of(await client.call_tool("show", {})) == "some text"
 
 
 # ------------------------------------------------------------------ questions
 
 
-def answering(
-    *replies: types.ElicitResult, asked: list[str] | None = None
+def reply_with(
+    *replies: types.ElicitResult, questions: list[str] | None = None
 ) -> Callable[..., Awaitable[types.ElicitResult]]:
-    waiting = list(replies)
+    """Return an elicitation callback that sends one reply per question."""
+    remaining = list(replies)
 
     async def answer(context: Any, params: Any) -> types.ElicitResult:
-        if asked is not None:
-            asked.append(params.message)
-        return waiting.pop(0)
+        if questions is not None:
+            questions.append(params.message)
+        return remaining.pop(0)
 
     return answer
 
@@ -372,16 +378,16 @@ NO = types.ElicitResult(action="accept", content={"yes": False})
 
 
 @pytest.mark.parametrize(
-    ("tool", "arguments", "done"),
+    ("tool", "arguments", "expected"),
     [("deploy", {"where": "moon"}, "deployed to moon"), ("wipe", {"what": "disk"}, "wiped disk")],
 )
-async def test_approval(connect: Connect, tool: str, arguments: Any, done: str) -> None:
-    asked: list[str] = []
-    async with connect(elicitation_callback=answering(YES, asked=asked)) as client:
+async def test_approval(connect: Connect, tool: str, arguments: Any, expected: str) -> None:
+    questions: list[str] = []
+    async with connect(elicitation_callback=reply_with(YES, questions=questions)) as client:
         result = await client.call_tool(tool, arguments)
         assert not result.is_error
-        assert done in text(result)
-    (question,) = asked
+        assert expected in text_of(result)
+    (question,) = questions
     assert next(iter(arguments.values())) in question
 
 
@@ -389,43 +395,43 @@ async def test_approval(connect: Connect, tool: str, arguments: Any, done: str) 
     "reply", [NO, types.ElicitResult(action="decline"), types.ElicitResult(action="cancel")]
 )
 async def test_approval_denied(connect: Connect, reply: types.ElicitResult) -> None:
-    async with connect(elicitation_callback=answering(reply)) as client:
-        error = failure(await client.call_tool("deploy", {"where": "moon"}))
+    async with connect(elicitation_callback=reply_with(reply)) as client:
+        error = failure_of(await client.call_tool("deploy", {"where": "moon"}))
         assert (error["code"], error["is_retryable"]) == ("E2103", False)
 
 
 async def test_approval_without_elicitation(connect: Connect) -> None:
     async with connect() as client:
-        error = failure(await client.call_tool("deploy", {"where": "moon"}))
+        error = failure_of(await client.call_tool("deploy", {"where": "moon"}))
         assert (error["code"], error["category"]) == ("E2101", "human")
-        error = failure(await client.call_tool("deploy", {"where": "moon"}))
+        error = failure_of(await client.call_tool("deploy", {"where": "moon"}))
         assert error["code"] == "E2101"
 
 
 async def test_approval_then_another_question(connect: Connect) -> None:
-    replies = answering(YES, types.ElicitResult(action="accept", content={}))
+    replies = reply_with(YES, types.ElicitResult(action="accept", content={}))
     async with connect(elicitation_callback=replies) as client:
         result = await client.call_tool("adeploy", {"where": "moon"})
-        assert "deployed to moon, accept" in text(result)
+        assert "deployed to moon, accept" in text_of(result)
 
 
 async def test_several_questions(connect: Connect) -> None:
-    replies = answering(
+    replies = reply_with(
         types.ElicitResult(action="accept", content={"name": "Ann"}),
         types.ElicitResult(action="accept", content={"age": 7}),
     )
     async with connect(elicitation_callback=replies) as client:
-        assert "Ann, 7" in text(await client.call_tool("interview", {}))
+        assert "Ann, 7" in text_of(await client.call_tool("interview", {}))
 
 
 async def test_declined_question(connect: Connect) -> None:
-    replies = answering(types.ElicitResult(action="decline"))
+    replies = reply_with(types.ElicitResult(action="decline"))
     async with connect(elicitation_callback=replies) as client:
-        assert "no name (decline)" in text(await client.call_tool("interview", {}))
+        assert "no name (decline)" in text_of(await client.call_tool("interview", {}))
 
 
 async def test_question_of_a_prompt(connect: Connect) -> None:
-    replies = answering(types.ElicitResult(action="accept", content={"x": "tea"}))
+    replies = reply_with(types.ElicitResult(action="accept", content={"x": "tea"}))
     async with connect(elicitation_callback=replies) as client:
         got = await client.get_prompt("ask_first", {})
         assert got.messages[0].content.text == "about tea"  # type: ignore[union-attr]
@@ -437,7 +443,7 @@ async def test_sampling(connect: Connect) -> None:
         return types.CreateMessageResult(role="assistant", content=output, model="m")
 
     async with connect(sampling_callback=model) as client:
-        assert "42" in text(await client.call_tool("consult", {"question": "?"}))
+        assert "42" in text_of(await client.call_tool("consult", {"question": "?"}))
 
 
 async def test_question_without_the_client_capability(connect: Connect) -> None:
@@ -448,7 +454,7 @@ async def test_question_without_the_client_capability(connect: Connect) -> None:
             assert raised.value.code == -32021
             assert raised.value.data["requiredCapabilities"] == {"sampling": {}}
         else:
-            error = failure(await client.call_tool("consult", {"question": "?"}))
+            error = failure_of(await client.call_tool("consult", {"question": "?"}))
             assert error["code"] == "E2102"
 
 
@@ -456,28 +462,31 @@ async def test_question_without_the_client_capability(connect: Connect) -> None:
 
 
 async def start_approval(client: Client, where: str = "moon") -> types.InputRequiredResult:
-    got = await client.session.call_tool("deploy", {"where": where}, allow_input_required=True)
-    assert isinstance(got, types.InputRequiredResult)
-    return got
+    """Call a tool that needs approval; return the result that asks for it."""
+    result = await client.session.call_tool("deploy", {"where": where}, allow_input_required=True)
+    assert isinstance(result, types.InputRequiredResult)
+    return result
 
 
-async def resume(client: Client, state: str | None, where: str = "moon", **more: Any) -> Any:
+async def resume(
+    client: Client, state: str | None, where: str = "moon", tool: str = "deploy"
+) -> Any:
+    """Send the call again, with an approval and a request state."""
     return await client.session.call_tool(
-        more.pop("tool", "deploy"),
+        tool,
         {"where": where},
         input_responses={"approval": YES},
         request_state=state,
         allow_input_required=True,
-        **more,
     )
 
 
 @stateless_versions
 async def test_request_state_is_valid_once(connect: Connect) -> None:
-    async with connect(elicitation_callback=answering()) as client:
+    async with connect(elicitation_callback=reply_with()) as client:
         state = (await start_approval(client)).request_state
         assert state is not None
-        assert "deployed to moon" in text(await resume(client, state))
+        assert "deployed to moon" in text_of(await resume(client, state))
         with pytest.raises(MCPError, match="already used") as raised:
             await resume(client, state)
         assert raised.value.code == -32602
@@ -486,7 +495,7 @@ async def test_request_state_is_valid_once(connect: Connect) -> None:
 @stateless_versions
 @pytest.mark.parametrize("attack", ["changed", "other arguments", "other tool", "none", "garbage"])
 async def test_request_state_of_another_call(connect: Connect, attack: str) -> None:
-    async with connect(elicitation_callback=answering()) as client:
+    async with connect(elicitation_callback=reply_with()) as client:
         state = (await start_approval(client)).request_state
         assert state is not None
         if attack == "none":  # without a signed state, an approval is ignored
@@ -507,17 +516,17 @@ async def test_request_state_of_another_call(connect: Connect, attack: str) -> N
 
 @stateless_versions
 async def test_request_state_of_another_client(connect: Connect) -> None:
-    async with connect(elicitation_callback=answering()) as client:
+    async with connect(elicitation_callback=reply_with()) as client:
         state = (await start_approval(client)).request_state
-    stranger = types.Implementation(name="stranger", version="1")
-    async with connect(elicitation_callback=answering(), client_info=stranger) as client:
+    other_client = types.Implementation(name="other", version="1")
+    async with connect(elicitation_callback=reply_with(), client_info=other_client) as client:
         with pytest.raises(MCPError, match="another call"):
             await resume(client, state)
 
 
 @stateless_versions
 async def test_answer_to_another_question_is_not_an_approval(connect: Connect) -> None:
-    async with connect(elicitation_callback=answering()) as client:
+    async with connect(elicitation_callback=reply_with()) as client:
         first = await client.session.call_tool("interview", {}, allow_input_required=True)
         assert isinstance(first, types.InputRequiredResult)
         with pytest.raises(MCPError):
@@ -545,7 +554,7 @@ async def test_change_notifications(connect: Connect) -> None:
         await client.call_tool("write_note", {"id": 1, "text": "oat milk"})
         await wait_until(lambda: received.count("notifications/resources/updated") == 1)
         for kind in ("tool", "prompt", "resource"):
-            await client.call_tool("grow", {"kind": kind})
+            await client.call_tool("register", {"kind": kind})
             await wait_until(lambda kind=kind: f"notifications/{kind}s/list_changed" in received)
 
 
@@ -553,7 +562,7 @@ async def wait_for_notification_stream(client: Client, received: list[str]) -> N
     """Wait until the client receives notifications: it opens their stream after the handshake."""
     with anyio.fail_after(10):
         while "notifications/prompts/list_changed" not in received:
-            await client.call_tool("grow", {"kind": "prompt"})
+            await client.call_tool("register", {"kind": "prompt"})
             await asyncio.sleep(0.02)
     received.clear()
 
@@ -574,7 +583,7 @@ async def check_subscription_events(client: Client) -> None:
                 ("prompt", PromptsListChanged()),
                 ("resource", ResourcesListChanged()),
             ):
-                await client.call_tool("grow", {"kind": kind})
+                await client.call_tool("register", {"kind": kind})
                 assert await events.__anext__() == event
 
 

@@ -11,7 +11,7 @@ import httpx2
 import pytest
 from mcp import Client
 from mcp.client.streamable_http import streamable_http_client
-from tests.integration.mcp_http.http_process import NOTES_APP, Server, served
+from tests.integration.mcp_http.http_process import NOTES_APP, Server, run_server
 
 pytestmark = pytest.mark.xdist_group("mcp_http")
 
@@ -28,20 +28,20 @@ async def connect(server: Server, mode: Any, **headers: str) -> AsyncIterator[Cl
 
 @each_mode
 async def test_access_control(mode: str) -> None:
-    with served(NOTES_APP, interface=("api",), TOOLI_TOKEN="secret") as server:
+    with run_server(NOTES_APP, interface=("api",), TOOLI_TOKEN="secret") as server:
         async with connect(server, mode, authorization="Bearer secret") as client:
             result = await client.call_tool("add", {"a": 1, "b": 2})
             assert not result.is_error
             assert (await client.read_resource("notes://readme.md")).contents
         for headers in ({}, {"Authorization": "Bearer wrong"}):
             assert httpx2.post(f"{server.url}/mcp", json={}, headers=headers).status_code == 401
-        evil = {"Authorization": "Bearer secret", "Origin": "http://evil.example.com"}
-        assert httpx2.post(f"{server.url}/mcp", json={}, headers=evil).status_code == 403
+        foreign_origin = {"Authorization": "Bearer secret", "Origin": "http://evil.example.com"}
+        assert httpx2.post(f"{server.url}/mcp", json={}, headers=foreign_origin).status_code == 403
 
 
 @each_mode
 async def test_shutdown_lets_calls_finish(mode: str) -> None:
-    with served(NOTES_APP, interface=("api",)) as server:
+    with run_server(NOTES_APP, interface=("api",)) as server:
         async with connect(server, mode) as client:
             await client.list_tools()
             threads: list[threading.Thread] = []
@@ -51,7 +51,7 @@ async def test_shutdown_lets_calls_finish(mode: str) -> None:
                     threads.append(threading.Thread(target=server.shut_down))
                     threads[0].start()
 
-            result = await client.call_tool("nap", {"seconds": 1}, progress_callback=on_progress)
+            result = await client.call_tool("sleep", {"seconds": 1}, progress_callback=on_progress)
             assert not result.is_error
         threads[0].join()
         assert server.process.wait(30) == 0

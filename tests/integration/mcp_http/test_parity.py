@@ -44,11 +44,12 @@ class EndpointThread:
         self._thread.join(60)
 
     def post(self, message: dict[str, Any], **headers: str) -> tuple[dict[bytes, bytes], bytes]:
+        """Send a message; return the headers and the body of the response."""
         posted = self._post(to_json(message), headers)
         return asyncio.run_coroutine_threadsafe(posted, self._loop).result(60)
 
     async def _post(self, body: bytes, headers: dict[str, str]) -> tuple[dict[bytes, bytes], bytes]:
-        payload = {
+        all_headers = {
             "host": "127.0.0.1:80",
             "content-type": "application/json",
             "accept": "application/json, text/event-stream",
@@ -64,19 +65,18 @@ class EndpointThread:
             "raw_path": b"/mcp",
             "root_path": "",
             "query_string": b"",
-            "headers": [(name.encode(), value.encode()) for name, value in payload.items()],
+            "headers": [(name.encode(), value.encode()) for name, value in all_headers.items()],
             "client": ("127.0.0.1", 1),
             "server": ("127.0.0.1", 80),
         }
-        waiting = [{"type": "http.request", "body": body, "more_body": False}]
-        forever = asyncio.Event()
+        pending = [{"type": "http.request", "body": body, "more_body": False}]
         response_headers: dict[bytes, bytes] = {}
         parts: list[bytes] = []
 
         async def receive() -> Any:
-            if not waiting:
-                await forever.wait()
-            return waiting.pop()
+            if not pending:
+                await asyncio.Event().wait()  # the client stays connected
+            return pending.pop()
 
         async def send(event: Any) -> None:
             if event["type"] == "http.response.start":
@@ -110,9 +110,9 @@ class HandshakeOverHttp(HandshakeInterface):
         )
         if method == "initialize":
             self.session = headers[b"mcp-session-id"].decode()
-            ready = {"jsonrpc": "2.0", "method": "notifications/initialized"}
+            initialized = {"jsonrpc": "2.0", "method": "notifications/initialized"}
             self.endpoint_thread.post(
-                ready, mcp_protocol_version="2025-11-25", mcp_session_id=self.session
+                initialized, mcp_protocol_version="2025-11-25", mcp_session_id=self.session
             )
         return last_message(body)
 
