@@ -11,19 +11,19 @@ from tooli import Tooli
 from tooli.mcp.sdk_server import AppServer
 from tooli.mcp.service import McpService
 
-ERAS = pytest.mark.parametrize("mode", ["legacy", "auto"])
+each_mode = pytest.mark.parametrize("mode", ["legacy", "auto"])
 
 
-def serve(app: Tooli, **options: Any) -> AppServer:
+def make_server(app: Tooli, **options: Any) -> AppServer:
     return AppServer(McpService(app, **options))
 
 
-@ERAS
+@each_mode
 async def test_search_and_run(mode: Any) -> None:
     app = Tooli("app")
     app.command("greet")(lambda: "hello")
-    async with Client(serve(app, deferred=True), mode=mode) as client:
-        assert [one.name for one in (await client.list_tools()).tools] == [
+    async with Client(make_server(app, deferred=True), mode=mode) as client:
+        assert [tool.name for tool in (await client.list_tools()).tools] == [
             "search_tools",
             "run_tool",
         ]
@@ -31,17 +31,17 @@ async def test_search_and_run(mode: Any) -> None:
         assert result.content[0].text == "hello"  # type: ignore[union-attr]
 
 
-@ERAS
+@each_mode
 async def test_deferred_under_a_strict_policy(mode: Any) -> None:
     app = Tooli("app", security_policy="strict")
     app.command("open", auth=[], help="Open the gate.")(lambda: "opened")
     app.command("close", auth=["gate"], help="Close the gate.")(lambda: "closed")
-    async with Client(serve(app, deferred=True), mode=mode) as client:
+    async with Client(make_server(app, deferred=True), mode=mode) as client:
         found = await client.call_tool("search_tools", {"query": "gate"})
         assert not found.is_error
         assert "Close" in found.content[0].text
         assert not (await client.call_tool("run_tool", {"name": "open"})).is_error
-        refused = await client.call_tool("run_tool", {"name": "close"})
-        assert "E2001" in refused.content[0].text
+        rejected = await client.call_tool("run_tool", {"name": "close"})
+        assert "E2001" in rejected.content[0].text
         unknown = await client.call_tool("run_tool", {"name": "lock"})
         assert "E1001" in unknown.content[0].text

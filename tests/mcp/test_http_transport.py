@@ -1,4 +1,4 @@
-"""MCP over HTTP behind a prefix: a server, or a framework, that serves the app below a path."""
+"""MCP over HTTP: the paths of the transports below a root path, and the event store."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from typing import Any
 
 import pytest
 from mcp_types import JSONRPCNotification
-from tests.http.asgi_client import HOST, JSON, Client
+from tests.http.asgi_client import HOST, JSON, AsgiClient
 
 from tooli import Tooli
 from tooli.mcp import mcp_endpoint
 from tooli.mcp.http_transport import MemoryEventStore
 
 ACCEPT = (b"accept", b"application/json, text/event-stream")
-HELLO: dict[str, Any] = {
+INITIALIZE: dict[str, Any] = {
     "jsonrpc": "2.0",
     "id": 1,
     "method": "initialize",
@@ -48,7 +48,7 @@ async def living(api: Any) -> AsyncIterator[Any]:
         ("/api/mcp", "/api", 200),
         ("/api/mcp/", "/api", 200),
         ("/api/mcp", "/api/", 200),
-        ("/mcp", "/m", 200),  # a server that keeps the prefix to itself
+        ("/mcp", "/m", 200),  # a server that removes the prefix from the path
         ("/mcp", "/api", 200),
         ("/api/mcp", "", 404),
         ("/apimcp", "/api", 404),
@@ -56,30 +56,30 @@ async def living(api: Any) -> AsyncIterator[Any]:
 )
 @pytest.mark.parametrize("mounted", [True, False])
 async def test_streamable_http(path: str, root: str, status: int, mounted: bool) -> None:
-    app = Tooli("rooted")
+    app = Tooli("app")
     async with living(app.asgi(mcp=True) if mounted else mcp_endpoint(app)) as api:
-        client = Client(api)
-        client.say(json.dumps(HELLO).encode())
+        client = AsgiClient(api)
+        client.send_body(json.dumps(INITIALIZE).encode())
         await asyncio.wait_for(client.start("POST", path, [HOST, JSON, ACCEPT], root=root), 120)
         assert client.status == status
 
 
-async def test_sse_names_the_place_where_clients_reach_it() -> None:
-    async with living(mcp_endpoint(Tooli("rooted"), transport="sse")) as api:
-        stream = Client(api)
-        work = stream.start("GET", "/api/sse", [HOST, ACCEPT], root="/api")
-        await stream.until(2)
-        place = stream.body.split(b"data: ")[1].split()[0].decode()
-        path, _, query = place.partition("?")
+async def test_sse_sends_the_url_for_messages() -> None:
+    async with living(mcp_endpoint(Tooli("app"), transport="sse")) as api:
+        stream = AsgiClient(api)
+        task = stream.start("GET", "/api/sse", [HOST, ACCEPT], root="/api")
+        await stream.wait_for_messages(2)
+        url = stream.body.split(b"data: ")[1].split()[0].decode()
+        path, _, query = url.partition("?")
         assert path == "/api/messages/"
-        message = Client(api)
-        message.say(json.dumps(HELLO).encode())
+        message = AsgiClient(api)
+        message.send_body(json.dumps(INITIALIZE).encode())
         await message.start("POST", path, [HOST, JSON], query.encode(), "/api")
         assert message.status == 202
-        await stream.until(3)
+        await stream.wait_for_messages(3)
         assert b'"serverInfo"' in stream.body
-        stream.leave()
-        await asyncio.wait_for(work, 120)
+        stream.disconnect()
+        await asyncio.wait_for(task, 120)
 
 
 # ------------------------------------------------------------------ events of streams
@@ -90,6 +90,7 @@ def make_event(name: str) -> JSONRPCNotification:
 
 
 async def replay(events: MemoryEventStore, last: str) -> tuple[str | None, list[str]]:
+    """Return the stream and the methods of the events after an event."""
     replayed: list[str] = []
 
     async def collect(event: Any) -> None:

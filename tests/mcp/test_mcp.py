@@ -9,8 +9,8 @@ import sys
 from typing import Any
 
 import pytest
-from tests.http.asgi_client import HOST, JSON, Client
-from tests.mcp.test_http_transport import ACCEPT, HELLO, living
+from tests.http.asgi_client import HOST, JSON, AsgiClient
+from tests.mcp.test_http_transport import ACCEPT, INITIALIZE, living
 
 from tooli import Tooli
 from tooli.errors import DependencyError
@@ -30,9 +30,9 @@ def make_app() -> Tooli:
     return app
 
 
-async def post(api: Any, path: str, message: Any, *headers: tuple[bytes, bytes]) -> Client:
-    client = Client(api)
-    client.say(json.dumps(message).encode())
+async def post(api: Any, path: str, message: Any, *headers: tuple[bytes, bytes]) -> AsgiClient:
+    client = AsgiClient(api)
+    client.send_body(json.dumps(message).encode())
     await asyncio.wait_for(client.start("POST", path, [HOST, JSON, ACCEPT, *headers]), 120)
     return client
 
@@ -40,8 +40,8 @@ async def post(api: Any, path: str, message: Any, *headers: tuple[bytes, bytes])
 async def list_tools(**options: Any) -> set[str]:
     """Return the names of the listed tools, over Streamable HTTP."""
     async with living(mcp_endpoint(make_app(), **options)) as api:
-        hello = await post(api, "/mcp", HELLO)
-        session = hello.headers["mcp-session-id"].encode()
+        initialized = await post(api, "/mcp", INITIALIZE)
+        session = initialized.headers["mcp-session-id"].encode()
         answer = await post(api, "/mcp", LIST_TOOLS, (b"mcp-session-id", session))
     line = next(line for line in answer.body.splitlines() if line.startswith((b"data: {", b"{")))
     tools = json.loads(line.removeprefix(b"data: "))["result"]["tools"]
@@ -60,8 +60,8 @@ async def test_deferred_tools_are_found_by_search() -> None:
 
 async def test_path_of_the_endpoint() -> None:
     async with living(mcp_endpoint(make_app(), path="/other")) as api:
-        assert (await post(api, "/other", HELLO)).status == 200
-        assert (await post(api, "/mcp", HELLO)).status == 404
+        assert (await post(api, "/other", INITIALIZE)).status == 200
+        assert (await post(api, "/mcp", INITIALIZE)).status == 404
 
 
 def test_sdk_is_not_installed(monkeypatch: pytest.MonkeyPatch) -> None:

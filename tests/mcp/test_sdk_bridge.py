@@ -17,7 +17,7 @@ from tooli.testing.app_interfaces import MemoryTransport
 HANDSHAKE: list[dict[str, Any]] = [
     {
         "jsonrpc": "2.0",
-        "id": "hello",
+        "id": "first",
         "method": "initialize",
         "params": {
             "protocolVersion": "2025-11-25",

@@ -17,17 +17,17 @@ from tooli.mcp import service
 from tooli.mcp.sdk_server import MAX_QUEUED_MESSAGES, AppServer
 from tooli.mcp.service import McpService
 
-ERAS = pytest.mark.parametrize("mode", ["legacy", "auto"])
+each_mode = pytest.mark.parametrize("mode", ["legacy", "auto"])
 
 
-def serve(app: Tooli, **options: Any) -> AppServer:
+def make_server(app: Tooli, **options: Any) -> AppServer:
     return AppServer(McpService(app, **options))
 
 
 # ------------------------------------------------------------------ pages
 
 
-@ERAS
+@each_mode
 async def test_pages_of_lists(mode: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(service, "PAGE_SIZE", 2)
     app = Tooli("app")
@@ -36,8 +36,8 @@ async def test_pages_of_lists(mode: Any, monkeypatch: pytest.MonkeyPatch) -> Non
         app.prompt(f"prompt-{i}")(lambda: "")
         app.resource(f"x://{i}")(lambda: "")
         app.resource(f"x{i}://{{a}}")(lambda a: "")
-    async with Client(serve(app), mode=mode) as client:
-        for listing, key, count in (
+    async with Client(make_server(app), mode=mode) as client:
+        for list_page, key, count in (
             (client.list_tools, "tools", 5),
             (client.list_prompts, "prompts", 5),
             (client.list_resources, "resources", 6),
@@ -46,20 +46,20 @@ async def test_pages_of_lists(mode: Any, monkeypatch: pytest.MonkeyPatch) -> Non
             found: list[str] = []
             cursor: str | None = None
             while True:
-                page = await listing(cursor=cursor)
-                found += [one.name for one in getattr(page, key)]
+                page = await list_page(cursor=cursor)
+                found += [item.name for item in getattr(page, key)]
                 cursor = page.next_cursor
                 if cursor is None:
                     break
             assert len(found) == count, key
-            with pytest.raises(MCPError) as refused:
-                await listing(cursor="p1000")
-            assert refused.value.code == -32602
+            with pytest.raises(MCPError) as caught:
+                await list_page(cursor="p1000")
+            assert caught.value.code == -32602
 
 
-@ERAS
+@each_mode
 async def test_empty_app(mode: Any) -> None:
-    async with Client(serve(Tooli("app")), mode=mode) as client:
+    async with Client(make_server(Tooli("app")), mode=mode) as client:
         assert (await client.list_tools()).tools == []
         assert (await client.list_prompts()).prompts == []
         assert [r.uri for r in (await client.list_resources()).resources] == [
@@ -67,100 +67,100 @@ async def test_empty_app(mode: Any) -> None:
         ]
 
 
-@ERAS
+@each_mode
 async def test_strict_policy(mode: Any) -> None:
     app = Tooli("app", security_policy="strict")
     app.resource("x://open", auth=[])(lambda: "open")
     app.resource("x://shut")(lambda: "shut")
     app.prompt("open", auth=[])(lambda: "open")
     app.prompt("shut", auth=["admin"])(lambda: "shut")
-    async with Client(serve(app), mode=mode) as client:
+    async with Client(make_server(app), mode=mode) as client:
         await client.read_resource("x://open")
         await client.read_resource("skill://app/SKILL.md")
         await client.get_prompt("open")
-        with pytest.raises(MCPError) as refused:
+        with pytest.raises(MCPError) as caught:
             await client.read_resource("x://shut")
-        assert refused.value.data["error"]["code"] == "E2002"
-        with pytest.raises(MCPError) as refused:
+        assert caught.value.data["error"]["code"] == "E2002"
+        with pytest.raises(MCPError) as caught:
             await client.get_prompt("shut")
-        assert refused.value.data["error"]["code"] == "E2001"
+        assert caught.value.data["error"]["code"] == "E2001"
 
 
-# ------------------------------------------------------------------ while a call runs
+# ------------------------------------------------------------------ running calls
 
 
-@ERAS
+@each_mode
 async def test_concurrent_calls(mode: Any) -> None:
     """Calls that wait for each other do not keep each other from running."""
     app = Tooli("app")
     count = 40
-    together = threading.Barrier(count)
+    barrier = threading.Barrier(count)
 
     @app.command()
     def meet() -> int:
-        return together.wait(120)
+        return barrier.wait(120)
 
-    async with Client(serve(app), mode=mode) as client:
+    async with Client(make_server(app), mode=mode) as client:
         results = await asyncio.gather(*[client.call_tool("meet", {}) for _ in range(count)])
     assert not any([result.is_error for result in results])
 
 
-# ------------------------------------------------------------------ the end
+# ------------------------------------------------------------------ shutdown and errors
 
 
-@ERAS
+@each_mode
 async def test_close_waits_for_running_calls(mode: Any) -> None:
     app = Tooli("app")
-    begun, go = threading.Event(), threading.Event()
+    started, release = threading.Event(), threading.Event()
 
     @app.command()
     def wait(ctx: Context) -> str:
-        begun.set()
-        go.wait(120)
+        started.set()
+        release.wait(120)
         return "done"
 
-    server = serve(app)
+    server = make_server(app)
     async with Client(server, mode=mode) as client:
         await client.list_tools()
         running = asyncio.create_task(client.call_tool("wait", {}))
-        await asyncio.to_thread(begun.wait, 120)
+        await asyncio.to_thread(started.wait, 120)
         closing = asyncio.create_task(server.close(20))
         await asyncio.sleep(0)
         with pytest.raises(MCPError, match="accepts no more calls"):
             await client.call_tool("wait", {})
-        go.set()
+        release.set()
         await closing
         assert "done" in (await running).content[0].text  # type: ignore[union-attr]
 
 
-@ERAS
+@each_mode
 async def test_close_without_grace_cancels_calls(mode: Any) -> None:
     app = Tooli("app")
-    begun, left = threading.Event(), threading.Event()
+    started, ended = threading.Event(), threading.Event()
 
     @app.command()
     def wait(ctx: Context) -> str:
-        begun.set()
+        started.set()
         while not ctx.cancelled:
-            left.wait(0.01)
-        left.set()
+            ended.wait(0.01)
+        ended.set()
         return "late"
 
-    server = serve(app)
+    server = make_server(app)
     async with Client(server, mode=mode) as client:
         running = asyncio.create_task(client.call_tool("wait", {}))
-        await asyncio.to_thread(begun.wait, 120)
+        await asyncio.to_thread(started.wait, 120)
         await server.close(0)
         with pytest.raises(MCPError, match="the call was cancelled"):
             await running
-        assert await asyncio.to_thread(left.wait, 120)
+        assert await asyncio.to_thread(ended.wait, 120)
 
 
-@ERAS
+@each_mode
 async def test_internal_error_hides_its_details(
     mode: Any, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    server = serve(Tooli("app"))
+    server = make_server(Tooli("app"))
     monkeypatch.setattr(server.resource_service, "list_prompts", None)
     async with Client(server, mode=mode) as client:
         with pytest.raises(MCPError, match=r"^Internal server error$") as failed:
@@ -171,41 +171,38 @@ async def test_internal_error_hides_its_details(
 
 async def test_notifier_stops_listening() -> None:
     app = Tooli("app")
-    async with Client(serve(app), mode="legacy") as client:
+    async with Client(make_server(app), mode="legacy") as client:
         await client.list_tools()
         assert len(app._state.change_listeners) == 1
     assert app._state.change_listeners == []
 
 
-# ------------------------------------------------------------------ completion behind its guards
-
-
 # ------------------------------------------------------------------ the client of a call
 
 
-@ERAS
+@each_mode
 async def test_messages_beyond_the_limit_are_dropped(mode: Any) -> None:
-    """A tool that says more than anybody reads fills no memory, and its answer comes."""
+    """A tool that sends many messages uses little memory, and its answer is sent."""
     app = Tooli("app")
 
     @app.command()
-    def chatter(ctx: Context) -> str:
+    def report_often(ctx: Context) -> str:
         for i in range(20 * MAX_QUEUED_MESSAGES):
             ctx.report(i)
         return "done"
 
-    heard: list[float] = []
+    received: list[float] = []
 
-    async def hear(done: float, total: float | None, message: str | None) -> None:
-        heard.append(done)
+    async def on_progress(done: float, total: float | None, message: str | None) -> None:
+        received.append(done)
 
-    async with Client(serve(app), mode=mode) as client:
-        result = await client.call_tool("chatter", {}, progress_callback=hear)
+    async with Client(make_server(app), mode=mode) as client:
+        result = await client.call_tool("report_often", {}, progress_callback=on_progress)
     assert "done" in result.content[0].text  # type: ignore[union-attr]
-    assert heard == sorted(heard)
+    assert received == sorted(received)
 
 
-@ERAS
+@each_mode
 async def test_unanswered_question_fails_the_call(mode: Any) -> None:
     app = Tooli("app")
 
@@ -214,11 +211,11 @@ async def test_unanswered_question_fails_the_call(mode: Any) -> None:
         return ctx.elicit("?", {"type": "object", "properties": {}}).action
 
     async def refuse(context: Any, params: Any) -> types.ErrorData:
-        return types.ErrorData(code=-1, message="not today")
+        return types.ErrorData(code=-1, message="refused")
 
-    async with Client(serve(app), mode=mode, elicitation_callback=refuse) as client:
+    async with Client(make_server(app), mode=mode, elicitation_callback=refuse) as client:
         if client.protocol_version == "2026-07-28":
-            with pytest.raises(MCPError, match="not today"):
+            with pytest.raises(MCPError, match="refused"):
                 await client.call_tool("ask", {})
         else:
             result = await client.call_tool("ask", {})
@@ -237,12 +234,12 @@ async def test_cancellation_ends_a_question() -> None:
         finally:
             ended.set()
 
-    async def never(context: Any, params: Any) -> types.ElicitResult:
+    async def wait_forever(context: Any, params: Any) -> types.ElicitResult:
         asked.set()
         await asyncio.sleep(3600)
         raise AssertionError
 
-    async with Client(serve(app), mode="legacy", elicitation_callback=never) as client:
+    async with Client(make_server(app), mode="legacy", elicitation_callback=wait_forever) as client:
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(client.call_tool, "ask", {})
             await asked.wait()

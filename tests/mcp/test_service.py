@@ -30,7 +30,7 @@ def make_app() -> Tooli:
 
     @app.command()
     def table() -> dict[str, int]:
-        """Return an object that is none."""
+        """Return a list although the type is an object."""
         return [1]  # type: ignore[return-value]
 
     return app

@@ -31,7 +31,7 @@ QUESTIONS = {"q": build_elicit("Sure?", YES_NO_SCHEMA)}
 
 @pytest.fixture
 def pipes() -> Iterator[tuple[StdioTransport, int, int]]:
-    """A transport, the descriptor that writes to it, and the one that reads from it."""
+    """Yield a transport, the descriptor that writes to it, and the one that reads from it."""
     (server_in, client_out), (client_in, server_out) = os.pipe(), os.pipe()
     yield StdioTransport(server_in, server_out), client_out, client_in
     for descriptor in (server_in, client_out, client_in, server_out):
@@ -82,7 +82,7 @@ def test_long_line_is_skipped(
     assert following == b"next"
 
 
-def test_disconnected_client_is_noticed(pipes: tuple[StdioTransport, int, int]) -> None:
+def test_disconnected_client_is_detected(pipes: tuple[StdioTransport, int, int]) -> None:
     transport, _, reader = pipes
     transport.write({"id": 1})
     assert os.read(reader, 100) == b'{"id":1}\n'
@@ -120,10 +120,11 @@ def test_ids_in_invalid_lines(line: bytes, ids: list[int | str]) -> None:
 
 
 @pytest.mark.parametrize(
-    ("given", "other"), [(7, "7"), ("7", 7), ("x", "x"), ("9" * 30, "9" * 30), ("\u0667", "\u0667")]
+    ("request_id", "other"),
+    [(7, "7"), ("7", 7), ("x", "x"), ("9" * 30, "9" * 30), ("\u0667", "\u0667")],
 )
-def test_alternate_id(given: int | str, other: int | str) -> None:
-    assert alternate_id(given) == other
+def test_alternate_id(request_id: int | str, other: int | str) -> None:
+    assert alternate_id(request_id) == other
 
 
 # ------------------------------------------------------------------ pending calls
@@ -188,13 +189,13 @@ def test_cancellation_ends_an_open_question() -> None:
 
 
 def test_tool_that_is_cancelled_before_it_asks_ends() -> None:
-    app, begun, go = Tooli("asking"), threading.Event(), threading.Event()
+    app, started, release = Tooli("asking"), threading.Event(), threading.Event()
     failures: list[str] = []
 
     @app.command()
     def ask(ctx: Context) -> str:
-        begun.set()
-        go.wait(120)
+        started.set()
+        release.wait(120)
         try:
             return str(ctx.elicit("Sure?", {"sure": bool}))
         except Interrupted as failure:
@@ -203,11 +204,11 @@ def test_tool_that_is_cancelled_before_it_asks_ends() -> None:
 
     server = make_server(app)
     call(server, 1, "ask")
-    assert begun.wait(120)
+    assert started.wait(120)
     server.handle_message(
         {"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 1}}
     )
-    go.set()
+    release.set()
     server.pending.wait(120)
     assert not server.pending.is_busy
     assert [message["id"] for message in server.transport.sent] == [0]

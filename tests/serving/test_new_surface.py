@@ -1,4 +1,4 @@
-"""A new surface cannot leak: one that knows nothing of redaction sends no secret."""
+"""A surface that contains no redaction code sends no secrets."""
 
 from __future__ import annotations
 
@@ -126,15 +126,15 @@ REQUESTS: dict[str, dict[str, Any]] = {
 
 @pytest.mark.parametrize("policy", ["standard", "strict"])
 @pytest.mark.parametrize("name", REQUESTS)
-def test_no_secret_leaves(name: str, policy: str) -> None:
+def test_no_secret_is_sent(name: str, policy: str) -> None:
     request = {**REQUESTS[name], "arguments": {"token": SECRET}}
     lines = exchange(make_app(policy), request)
     text = b"\n".join(lines).decode()
     for form in FORMS:
         assert form not in text
-    for mark in (ESCAPE, json.dumps(ESCAPE)[1:7], "\u202e"):
-        assert mark not in text
-    assert "***" in text, "the secret was there, and was hidden"
+    for sequence in (ESCAPE, json.dumps(ESCAPE)[1:7], "\u202e"):
+        assert sequence not in text
+    assert "***" in text, "the secret was not part of the output"
 
 
 def test_every_kind_of_message_was_sent() -> None:
@@ -143,14 +143,14 @@ def test_every_kind_of_message_was_sent() -> None:
     assert kinds == ["log", "log", "progress", "progress", "question", "question", "answer"]
 
 
-def test_streamed_items_come_one_by_one() -> None:
+def test_items_are_streamed_one_by_one() -> None:
     request = {"tool": "items", "stream": True, "arguments": {"token": "secret-word"}}
     *items, answer = map(json.loads, exchange(make_app(), request))
     assert [item["item"]["n"] for item in items] == ["0 ***", "1 ***", "2 ***"]
     assert answer["answer"]["error"]["message"] == "no more ***"
 
 
-def test_an_unknown_tool_and_an_unusable_argument() -> None:
+def test_unknown_tool_and_invalid_argument() -> None:
     unknown, invalid = exchange(
         make_app("strict"),
         {"tool": f"resul{ESCAPE}"},
@@ -162,7 +162,7 @@ def test_an_unknown_tool_and_an_unusable_argument() -> None:
     assert b"AKIA" not in invalid
 
 
-def test_the_surface_does_not_mention_redaction() -> None:
+def test_surface_contains_no_redaction_code() -> None:
     code = (Path(__file__).parent / "toy_surface.py").read_text()
     body = code.partition('"""\n\nfrom')[2]
     assert not any([word in body for word in ("redact", "sanit", "secret", "clean")])

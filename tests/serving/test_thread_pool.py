@@ -10,50 +10,50 @@ import pytest
 from tooli.serving.thread_pool import EventLoopThread, ThreadPool
 
 
-async def test_the_pool_grows_only_when_work_waits() -> None:
+async def test_pool_starts_threads_when_work_waits() -> None:
     pool = ThreadPool(4)
     assert await asyncio.gather(*[pool.run(lambda i=i: i) for i in range(20)]) == list(range(20))
-    meeting = threading.Barrier(4, timeout=120)
-    await asyncio.gather(*[pool.run(meeting.wait) for _ in range(8)])
+    barrier = threading.Barrier(4, timeout=120)
+    await asyncio.gather(*[pool.run(barrier.wait) for _ in range(8)])
     assert pool._thread_count == 4
     pool.shut_down()
 
 
-async def test_an_exception_reaches_the_caller() -> None:
+async def test_exception_is_raised_in_the_caller() -> None:
     pool = ThreadPool(1)
     with pytest.raises(ZeroDivisionError):
         await pool.run(lambda: 1 / 0)
     pool.shut_down()
 
 
-async def test_no_more_threads_than_the_size() -> None:
-    pool, running, most = ThreadPool(3), set[int](), list[int]()
-    go = threading.Event()
+async def test_number_of_threads_is_limited() -> None:
+    pool, running, counts = ThreadPool(3), set[int](), list[int]()
+    release = threading.Event()
 
     def work() -> None:
         running.add(threading.get_ident())
-        most.append(len(running))
-        go.wait(120)
+        counts.append(len(running))
+        release.wait(120)
         running.discard(threading.get_ident())
 
     calls = [asyncio.ensure_future(pool.run(work)) for _ in range(10)]
     while len(running) < 3:
         await asyncio.sleep(0.001)
-    calls[0].cancel()  # its thread still runs: its place is not free
+    calls[0].cancel()  # its thread still runs
     await asyncio.sleep(0.01)
     assert len(running) == 3
-    go.set()
+    release.set()
     await asyncio.gather(*calls[1:])
-    assert max(most) == 3
+    assert max(counts) == 3
     pool.shut_down()
 
 
 def test_submitted_work_gets_a_thread_at_once() -> None:
     pool = ThreadPool(4)
-    meeting = threading.Barrier(5, timeout=120)
+    barrier = threading.Barrier(5, timeout=120)
     for _ in range(4):
-        pool.submit(meeting.wait)
-    meeting.wait()
+        pool.submit(barrier.wait)
+    barrier.wait()
     pool.shut_down()
 
 
@@ -73,20 +73,20 @@ def test_submitted_work_waits_for_a_thread() -> None:
     pool.shut_down()
 
 
-def test_work_that_waits_is_done_after_a_shutdown() -> None:
-    pool, go, done = ThreadPool(1), threading.Event(), threading.Semaphore(0)
-    pool.submit(lambda: go.wait(120))
+def test_queued_work_runs_after_a_shutdown() -> None:
+    pool, release, done = ThreadPool(1), threading.Event(), threading.Semaphore(0)
+    pool.submit(lambda: release.wait(120))
     for _ in range(5):
         pool.submit(done.release)
     pool.shut_down()
     pool.submit(done.release)
-    go.set()
+    release.set()
     for _ in range(6):
         assert done.acquire(timeout=120)
     pool.shut_down()
 
 
-def test_coroutines_run_on_a_loop_of_their_own() -> None:
+def test_loop_thread_runs_coroutines() -> None:
     loop_thread, done = EventLoopThread(), threading.Event()
 
     async def work() -> None:
@@ -100,7 +100,7 @@ def test_coroutines_run_on_a_loop_of_their_own() -> None:
         loop_thread.shut_down()
 
 
-def test_a_coroutine_can_be_cancelled() -> None:
+def test_coroutine_can_be_cancelled() -> None:
     loop_thread, started, ended = EventLoopThread(), threading.Event(), threading.Event()
 
     async def work() -> None:
@@ -117,32 +117,32 @@ def test_a_coroutine_can_be_cancelled() -> None:
     loop_thread.shut_down()
 
 
-def refuse_threads(monkeypatch: pytest.MonkeyPatch) -> None:
+def prevent_thread_start(monkeypatch: pytest.MonkeyPatch) -> None:
     def start(self: threading.Thread) -> None:
         raise RuntimeError("can't start new thread")
 
     monkeypatch.setattr(threading.Thread, "start", start)
 
 
-def test_work_waits_for_existing_threads_if_the_system_starts_no_more(monkeypatch) -> None:
-    pool, go = ThreadPool(4), threading.Event()
+def test_work_waits_if_no_more_threads_can_be_started(monkeypatch: pytest.MonkeyPatch) -> None:
+    pool, release = ThreadPool(4), threading.Event()
     done = threading.Semaphore(0)
-    pool.submit(lambda: go.wait(120))
+    pool.submit(lambda: release.wait(120))
     with monkeypatch.context() as patch:
-        refuse_threads(patch)
+        prevent_thread_start(patch)
         pool.submit(done.release)
     assert pool._thread_count == 1
-    go.set()
+    release.set()
     assert done.acquire(timeout=120)
     pool.submit(done.release)
     assert done.acquire(timeout=120)
     pool.shut_down()
 
 
-async def test_work_fails_if_the_system_starts_no_thread_at_all(monkeypatch) -> None:
+async def test_work_fails_if_no_thread_can_be_started(monkeypatch: pytest.MonkeyPatch) -> None:
     pool = ThreadPool(4)
     with monkeypatch.context() as patch:
-        refuse_threads(patch)
+        prevent_thread_start(patch)
         with pytest.raises(RuntimeError, match="start new thread"):
             pool.submit(list)
         with pytest.raises(RuntimeError, match="start new thread"):
@@ -151,14 +151,16 @@ async def test_work_fails_if_the_system_starts_no_thread_at_all(monkeypatch) -> 
     pool.shut_down()
 
 
-def test_loop_thread_that_cannot_start_is_started_later(monkeypatch) -> None:
+def test_loop_thread_that_cannot_start_is_started_later(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     loop_thread, done = EventLoopThread(), threading.Event()
 
     async def work() -> None:
         done.set()
 
     with monkeypatch.context() as patch:
-        refuse_threads(patch)
+        prevent_thread_start(patch)
         with pytest.raises(RuntimeError, match="start new thread"):
             loop_thread.submit(work())
     loop_thread.submit(work())

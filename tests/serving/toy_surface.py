@@ -1,9 +1,9 @@
-"""A surface for tests: JSON lines over a socket. It knows nothing of redaction.
+"""A surface for tests: JSON lines over a socket. It contains no redaction code.
 
     client ── {"tool": "login", "arguments": {…}, "options": {…}, "stream": true} ──▶ server
     client ◀── {"log": …} │ {"progress": …} │ {"question": …} │ {"item": …} │ {"answer": …} ──
 
-It uses what any new surface would use: the dispatcher, PreparedCall and a Peer.
+It uses the dispatcher, PreparedCall and a Peer, as any new surface does.
 """
 
 from __future__ import annotations
@@ -48,12 +48,14 @@ class ToyClient(Peer):
         return True
 
     def ask(self, questions: Mapping[str, Question]) -> Mapping[str, Any]:
-        self._server.write({"question": {name: one.params() for name, one in questions.items()}})
+        self._server.write(
+            {"question": {name: question.params() for name, question in questions.items()}}
+        )
         return {name: {"action": "decline"} for name in questions}
 
 
 class ToyServer:
-    """Answers one request after another, in a thread of its own."""
+    """Answers one request after another."""
 
     def __init__(self, app: Tooli, connection: socket.socket) -> None:
         self.dispatcher = ToolDispatcher(app)
