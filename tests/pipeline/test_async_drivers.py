@@ -39,9 +39,9 @@ class TestRunning:
         assert outcome.value != threading.get_ident()
 
     async def test_a_thread_sees_the_callers_context(self) -> None:
-        word = contextvars.ContextVar("word", default="unset")
-        word.set("set")
-        assert await async_drivers.run(call_of(lambda: word.get()), [bind]) == Ok("set")
+        variable = contextvars.ContextVar("word", default="unset")
+        variable.set("set")
+        assert await async_drivers.run(call_of(lambda: variable.get()), [bind]) == Ok("set")
 
     async def test_an_object_with_an_async_call(self) -> None:
         class Tool:
@@ -54,11 +54,11 @@ class TestRunning:
         def items():
             yield from (1, 2)
 
-        async def later():
+        async def async_items():
             yield 1
             yield 2
 
-        for tool in (items, later):
+        for tool in (items, async_items):
             assert await async_drivers.run(call_of(tool), [bind]) == Ok([1, 2])
 
     async def test_stream_that_raises(self) -> None:
@@ -66,11 +66,11 @@ class TestRunning:
             yield 1
             raise NotFoundError("gone")
 
-        async def later():
+        async def async_items():
             yield 1
             raise NotFoundError("gone")
 
-        for tool in (items, later):
+        for tool in (items, async_items):
             outcome = await async_drivers.run(call_of(tool), [bind])
             assert outcome.error.details == {"items_before_failure": 1}
 
@@ -96,15 +96,15 @@ class TestRunning:
         def tool():
             raise SystemExit(code)
 
-        async def later():
+        async def async_tool():
             raise SystemExit(code)
 
-        for fn in (tool, later):
+        for fn in (tool, async_tool):
             outcome = await async_drivers.run(call_of(fn), [bind])
             assert outcome == Ok(None) if code == 0 else outcome.error.exit_code == code
 
     async def test_stop_iteration_does_not_hang(self) -> None:
-        """asyncio cannot carry a StopIteration out of a thread; it would wait for ever."""
+        """A future cannot raise StopIteration, so the call would never end."""
 
         def tool():
             return next(iter(()))
@@ -132,11 +132,11 @@ class TestStreaming:
         def items():
             yield from (1, 2)
 
-        async def later():
+        async def async_items():
             yield 1
             yield 2
 
-        for tool in (items, later):
+        for tool in (items, async_items):
             ended: list[object] = []
             assert await drain(async_drivers.stream(call_of(tool), [bind], ended)) == [1, 2]
             assert ended == [Ok(None)]
@@ -165,14 +165,14 @@ class TestStreaming:
         assert isinstance(ended[0].error, NotFoundError)
 
     async def test_stream_closed_early(self, log) -> None:
-        async def later():
+        async def async_items():
             try:
                 yield 1
                 yield 2
             finally:
                 log.seen.append("tool closed")
 
-        items = async_drivers.stream(call_of(later), [log.stage("a")], [])
+        items = async_drivers.stream(call_of(async_items), [log.stage("a")], [])
         assert await anext(items) == 1
         await items.aclose()
         assert log.seen == ["a in", "tool closed", "a out"]
@@ -192,7 +192,7 @@ class TestStreaming:
 
 
 class TestFromSyncCode:
-    """The sync drivers finish async tools, beside a loop that runs already too."""
+    """The sync drivers run async tools, also while an event loop runs in the same thread."""
 
     async def test_coroutine_while_a_loop_runs(self) -> None:
         async def tool():
@@ -211,11 +211,11 @@ class TestFromSyncCode:
         assert list(stream_sync(call_of(tool), [bind])) == [0, 1, 2]
 
     async def test_context_variables_are_passed_on(self) -> None:
-        word = contextvars.ContextVar("word", default="unset")
-        word.set("set")
+        variable = contextvars.ContextVar("word", default="unset")
+        variable.set("set")
 
         async def tool():
-            return word.get()
+            return variable.get()
 
         assert run_sync(call_of(tool), [bind]) == Ok("set")
 
@@ -270,17 +270,17 @@ class TestFromSyncCode:
 
 
 class TestCancelledStream:
-    """The task that iterates a sync stream is cancelled while a step runs in a thread."""
+    """A task that reads a sync stream is cancelled while a thread reads an item."""
 
     @pytest.mark.parametrize("ending", ["yields", "ends"])
-    async def test_running_generator_is_closed_after_its_step(self, ending: str) -> None:
-        entered, leave, closed = threading.Event(), threading.Event(), threading.Event()
+    async def test_running_generator_is_closed_after_its_item(self, ending: str) -> None:
+        entered, may_continue, closed = threading.Event(), threading.Event(), threading.Event()
 
         def items():
             try:
                 yield 1
                 entered.set()
-                assert leave.wait(60)
+                assert may_continue.wait(60)
                 if ending == "yields":
                     yield 2
             finally:
@@ -292,10 +292,10 @@ class TestCancelledStream:
         with pytest.raises(asyncio.CancelledError):
             await task
         assert not closed.is_set()
-        leave.set()
+        may_continue.set()
         assert await asyncio.to_thread(closed.wait, 60)
 
-    async def test_iterator_whose_close_stops_the_step(self) -> None:
+    async def test_iterator_that_can_be_closed_while_it_runs(self) -> None:
         entered, stopped = threading.Event(), threading.Event()
 
         class Items:

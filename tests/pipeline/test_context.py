@@ -42,15 +42,14 @@ def test_warning_that_is_not_a_string_is_converted() -> None:
     app = Tooli("app")
 
     @app.command()
-    def look(ctx: Context) -> str:
-        """Look."""
+    def tool(ctx: Context) -> str:
         ctx.warn(ValueError("no luck"))  # pyright: ignore[reportArgumentType]
         ctx.warn({"a": 1})  # pyright: ignore[reportArgumentType]
         return "x"
 
-    told = ["no luck", "{'a': 1}"]
-    assert app.call("look").to_dict()["meta"]["warnings"] == told
-    assert json.loads(invoke(app, "--json").stdout)["meta"]["warnings"] == told
+    expected = ["no luck", "{'a': 1}"]
+    assert app.call("tool").to_dict()["meta"]["warnings"] == expected
+    assert json.loads(invoke(app, "--json").stdout)["meta"]["warnings"] == expected
     assert "Warning: no luck" in invoke(app, "--plain").stderr
 
 
@@ -155,7 +154,7 @@ class Client(Peer):
         return {key: self.answers[one.method] for key, one in questions.items()}
 
     def disconnect_client(self) -> None:
-        self.received.append("let go")
+        self.received.append("disconnected")
 
 
 def client_context(
@@ -192,7 +191,7 @@ def test_messages_to_a_client(capsys: pytest.CaptureFixture[str]) -> None:
         (1, 2, None),
         (2, 2, None),
         (1, None, "x"),
-        "let go",
+        "disconnected",
     ]
     assert capsys.readouterr().err == ""
 
@@ -238,8 +237,8 @@ class Form:
 def test_elicit() -> None:
     client = Client({"elicitation/create": accepted(name="Ann")})
     ctx = client_context(client)
-    got = ctx.elicit("Who?", {"type": "object", "properties": {}})
-    assert got.accepted and got.content == {"name": "Ann"}
+    reply = ctx.elicit("Who?", {"type": "object", "properties": {}})
+    assert reply.accepted and reply.content == {"name": "Ann"}
     ctx.elicit("Who?", Form)
     (_, params) = client.received[1]["answer"]
     assert params["message"] == "Who?"
@@ -248,8 +247,8 @@ def test_elicit() -> None:
 
 async def test_aelicit() -> None:
     ctx = client_context(Client({"elicitation/create": {"action": "decline"}}))
-    got = await ctx.aelicit("Who?", {"type": "object", "properties": {}})
-    assert (got.action, got.content, got.accepted) == ("decline", {}, False)
+    reply = await ctx.aelicit("Who?", {"type": "object", "properties": {}})
+    assert (reply.action, reply.content, reply.accepted) == ("decline", {}, False)
 
 
 async def test_sample_and_asample() -> None:
@@ -293,8 +292,8 @@ async def test_secrets_are_redacted_in_requests_to_the_client() -> None:
 def test_ask_several_questions_at_once() -> None:
     client = Client({"roots/list": {"roots": []}, "elicitation/create": accepted()})
     ctx = client_context(client)
-    got = ctx.ask({"a": Roots(), "b": Elicit("?", {})})
-    assert got == {"a": {"roots": []}, "b": accepted()}
+    reply = ctx.ask({"a": Roots(), "b": Elicit("?", {})})
+    assert reply == {"a": {"roots": []}, "b": accepted()}
     assert ctx.can_ask(Roots) and ctx.can_ask(Sample([]))
 
 
@@ -309,7 +308,7 @@ def test_ask_without_a_client_that_can_answer(peer: Peer | None) -> None:
 
 
 @pytest.mark.parametrize(
-    ("answer", "default", "text"),
+    ("answer", "default", "expected"),
     [
         (accepted(yes=True), False, True),
         (accepted(yes=False), True, False),
@@ -320,9 +319,9 @@ def test_ask_without_a_client_that_can_answer(peer: Peer | None) -> None:
         (None, True, True),
     ],
 )
-def test_confirm_through_a_client(answer: Any, default: bool, text: bool) -> None:
+def test_confirm_through_a_client(answer: Any, default: bool, expected: bool) -> None:
     ctx = client_context(Client({"elicitation/create": answer}))
-    assert ctx.confirm("Sure?", default=default) is text
+    assert ctx.confirm("Sure?", default=default) is expected
 
 
 def test_confirm_without_a_question_to_the_client() -> None:

@@ -59,16 +59,16 @@ def stages_of(app: Tooli, name: str, **options: Any) -> list[str]:
 class TestPosition:
     def test_decorator_with_a_position(self, app: Tooli) -> None:
         @app.use(after="bind")
-        def later(call: Call) -> Generator[Call, Outcome, Outcome]:
+        def added(call: Call) -> Generator[Call, Outcome, Outcome]:
             return (yield call)
 
-        assert stages_of(app, "double") == ["bind", "later"]
+        assert stages_of(app, "double") == ["bind", "added"]
 
     def test_decorator_with_an_unknown_position(self, app: Tooli) -> None:
         with pytest.raises(DefinitionError, match="Did you mean 'bind'"):
 
             @app.use(before="bnd")
-            def later(call: Call) -> Generator[Call, Outcome, Outcome]:
+            def added(call: Call) -> Generator[Call, Outcome, Outcome]:
                 return (yield call)
 
     def test_before_bind_by_default(self, app: Tooli) -> None:
@@ -190,7 +190,7 @@ class TestOutcome:
         seen: list[Outcome] = []
 
         @app.use
-        def note(call: Call) -> Generator[Call, Outcome, Outcome]:
+        def record(call: Call) -> Generator[Call, Outcome, Outcome]:
             outcome = yield call
             seen.append(outcome)
             return outcome
@@ -235,7 +235,7 @@ def test_docs_list_every_stage_in_order() -> None:
     assert listed == [row[0] for row in STAGES]
 
 
-class TestPlainTyperBetween:
+class TestPlainTyperInBetween:
     """A Tooli that was added to a plain Typer, which was added to a Tooli."""
 
     def test_use_applies_to_the_inner_app(self) -> None:

@@ -1,4 +1,4 @@
-"""The drivers: a call passes through its stages to the function, its outcome back."""
+"""The drivers: they pass a call through its stages to the function, and the outcome back."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def call_of(fn: Any, **arguments: Any) -> Call:
 
 
 def drain(items) -> tuple[list[Any], Any]:
-    """All items of a stream, and the outcome that it returns."""
+    """Return all items of a stream, and its outcome."""
     found = []
     while True:
         try:
@@ -104,44 +104,44 @@ class TestStages:
         assert log.seen == ["a in", "a out"]
 
     def test_a_stage_that_raises_after_the_call(self, log) -> None:
-        def breaks(call):
+        def fail_afterwards(call):
             yield call
             raise NotFoundError("gone")
 
-        outcome = run(call_of(log.tool()), [log.stage("a"), breaks])
+        outcome = run(call_of(log.tool()), [log.stage("a"), fail_afterwards])
         assert isinstance(outcome.error, NotFoundError)
         assert log.seen == ["a in", "tool", "a out"]
 
     def test_a_stage_may_replace_a_failure(self) -> None:
-        def heal(call):
+        def recover(call):
             yield call
-            return Ok("healed")
+            return Ok("recovered")
 
-        assert run(call_of(lambda: 1 / 0), [heal]) == Ok("healed")
+        assert run(call_of(lambda: 1 / 0), [recover]) == Ok("recovered")
 
     def test_a_stage_that_yields_twice(self, log) -> None:
-        def twice(call):
+        def yield_twice(call):
             yield call
             yield call
 
-        outcome = run(call_of(log.tool()), [log.stage("a"), twice])
+        outcome = run(call_of(log.tool()), [log.stage("a"), yield_twice])
         assert isinstance(outcome.error, InternalError)
         assert "yielded twice" in outcome.error.message
         assert log.seen == ["a in", "tool", "a out"]
 
     def test_a_stage_that_returns_nothing_after_the_call(self) -> None:
-        def forgets(call):
+        def return_nothing(call):
             yield call
 
-        outcome = run(call_of(lambda: 1), [forgets])
+        outcome = run(call_of(lambda: 1), [return_nothing])
         assert isinstance(outcome.error, InternalError)
 
     def test_a_stage_that_returns_nothing_without_yielding(self, log) -> None:
-        def forgets(call):
+        def return_nothing(call):
             return
             yield call
 
-        outcome = run(call_of(log.tool()), [forgets, log.stage("guard")])
+        outcome = run(call_of(log.tool()), [return_nothing, log.stage("guard")])
         assert isinstance(outcome, Failed)
         assert "tool" not in log.seen
 
@@ -151,11 +151,11 @@ class TestStages:
         assert "never run" in walk.take_outcome().error.message
 
     def test_exit_in_a_stage_is_an_outcome(self, log) -> None:
-        def leaves(call):
+        def exit_early(call):
             raise SystemExit(3)
             yield call
 
-        outcome = run(call_of(log.tool()), [log.stage("a"), leaves])
+        outcome = run(call_of(log.tool()), [log.stage("a"), exit_early])
         assert outcome.error.exit_code == 3
         assert log.seen == ["a in", "a out"]
 
@@ -173,19 +173,19 @@ class TestStages:
 
         seen = []
 
-        def looks(call):
+        def record_outcome(call):
             outcome = yield call
             seen.append(outcome.error.code)
             return outcome
 
         with pytest.raises(KeyboardInterrupt):
-            run(call_of(tool), [looks])
+            run(call_of(tool), [record_outcome])
         assert seen == ["E4130"]
 
 
 @pytest.mark.parametrize("stages", [[bind], ONLY_BIND], ids=["walk", "fast path"])
 class TestRunning:
-    """The short way of an ordinary tool means what the long one means."""
+    """The fast path returns the same outcomes as a walk through the stages."""
 
     def test_value(self, stages) -> None:
         assert run(call_of(lambda n=2: n * 2), stages) == Ok(4)
@@ -309,12 +309,12 @@ class TestStreaming:
 
         seen = []
 
-        def looks(call):
+        def record_outcome(call):
             outcome = yield call
             seen.append(type(outcome))
             return outcome
 
-        items = stream(call_of(tool), [log.stage("a"), looks])
+        items = stream(call_of(tool), [log.stage("a"), record_outcome])
         assert next(items) == 1
         items.close()
         assert log.seen == ["a in", "tool closed", "a out"]
@@ -370,12 +370,12 @@ class Order(pydantic.BaseModel):
         return self
 
 
-def unbound_call(fn, *, text=None, problems=(), **arguments) -> Call:
-    tool = read_tool(fn, app="app", path=("tool",), kwargs=text or {})
+def unbound_call(fn, *, keywords=None, problems=(), **arguments) -> Call:
+    tool = read_tool(fn, app="app", path=("tool",), kwargs=keywords or {})
     return Call(tool, arguments, PYTHON_CALLER, [], problems=problems)
 
 
-def refused(call: Call) -> InputError:
+def binding_error(call: Call) -> InputError:
     with pytest.raises(InputError) as caught:
         bind_arguments(call)
     return caught.value
@@ -385,14 +385,14 @@ def find(pattern: str, root: pathlib.Path = pathlib.Path(), depth: float = 3): .
 
 
 class TestBinding:
-    def test_given_values_and_defaults(self) -> None:
+    def test_values_and_defaults(self) -> None:
         assert bind_arguments(unbound_call(find, pattern="*.py", depth=5)) == {
             "pattern": "*.py",
             "root": pathlib.Path(),
             "depth": 5.0,
         }
 
-    def test_a_factory_is_called_each_time(self) -> None:
+    def test_default_factory_is_called_for_each_call(self) -> None:
         def tool(tags: Annotated[list[str], Option(default_factory=list)]): ...
 
         call = unbound_call(tool)
@@ -405,35 +405,37 @@ class TestBinding:
         assert bind_arguments(unbound_call(tool)) == {"tags": ["a"]}
 
     def test_injected_parameters(self) -> None:
-        def tool(ctx: Context, theirs: typer.Context): ...
+        def tool(ctx: Context, click_ctx: typer.Context): ...
 
         call = unbound_call(tool)
         bound = bind_arguments(call)
         assert isinstance(bound["ctx"], Context)
         assert bound["ctx"].tool == "app.tool"
-        assert isinstance(bound["theirs"], typer.Context)
-        assert bound["theirs"].info_name == "tool"
+        assert isinstance(bound["click_ctx"], typer.Context)
+        assert bound["click_ctx"].info_name == "tool"
 
     def test_typer_context_that_typer_passes(self) -> None:
-        def tool(theirs: typer.Context): ...
+        def tool(click_ctx: typer.Context): ...
 
-        given = object()
-        assert bind_arguments(unbound_call(tool, theirs=Converted(given))) == {"theirs": given}
+        typer_ctx = object()
+        assert bind_arguments(unbound_call(tool, click_ctx=Converted(typer_ctx))) == {
+            "click_ctx": typer_ctx
+        }
 
     def test_injected_parameter_cannot_be_passed(self) -> None:
         def tool(ctx: Context): ...
 
-        assert refused(unbound_call(tool, ctx="mine")).code == "E1004"
+        assert binding_error(unbound_call(tool, ctx="mine")).code == "E1004"
 
 
 class TestBindingErrors:
     def test_missing_argument(self) -> None:
-        error = refused(unbound_call(find))
+        error = binding_error(unbound_call(find))
         assert (error.code, error.field) == ("E1002", "pattern")
         assert error.message == "'pattern' is required: text"
 
     def test_all_problems_are_listed(self) -> None:
-        error = refused(unbound_call(find, patern="x", root=3, depth="deep"))
+        error = binding_error(unbound_call(find, patern="x", root=3, depth="deep"))
         assert (error.code, error.field) == ("E1004", "patern")
         assert error.message.endswith("(and 2 more)")
         found = [(e["field"], e["code"]) for e in error.details["errors"]]
@@ -444,23 +446,23 @@ class TestBindingErrors:
         ]
 
     def test_misspelled_parameter_is_not_reported_as_missing(self) -> None:
-        assert len(refused(unbound_call(find, patern="x")).details["errors"]) == 1
-        assert len(refused(unbound_call(find, zzzzzzz="x")).details["errors"]) == 2
+        assert len(binding_error(unbound_call(find, patern="x")).details["errors"]) == 1
+        assert len(binding_error(unbound_call(find, zzzzzzz="x")).details["errors"]) == 2
 
     def test_invalid_default_is_an_error(self) -> None:
         def tool(n: Annotated[int, Option(min=3)] = 1): ...
 
-        assert refused(unbound_call(tool)).field == "n"
+        assert binding_error(unbound_call(tool)).field == "n"
 
     def test_errors_in_a_model_have_the_path_of_the_field(self) -> None:
         def tool(order: Order): ...
 
-        error = refused(unbound_call(tool, order={"count": 0}))
+        error = binding_error(unbound_call(tool, order={"count": 0}))
         assert [e["field"] for e in error.details["errors"]] == ["order.item", "order.count"]
 
     def test_order_of_problems_that_the_surface_found(self) -> None:
-        interface = (Problem("E1005", None, "too many"), Problem("E1006", "root", "no value"))
-        error = refused(unbound_call(find, problems=interface))
+        problems = (Problem("E1005", None, "too many"), Problem("E1006", "root", "no value"))
+        error = binding_error(unbound_call(find, problems=problems))
         assert [e["code"] for e in error.details["errors"]] == ["E1006", "E1002", "E1005"]
         assert error.details["errors"][-1] == {"code": "E1005", "message": "too many"}
 
@@ -469,7 +471,7 @@ class TestBindingErrors:
 
         def tool(a: int, b: Annotated[int, Option()], c: int = 1, d: int = 1): ...
 
-        error = refused(unbound_call(tool, a="x", d="x", c="x"))
+        error = binding_error(unbound_call(tool, a="x", d="x", c="x"))
         assert [e["field"] for e in error.details["errors"]] == ["d", "c", "a", "b"]
 
 
@@ -479,18 +481,20 @@ class TestInputModel:
     def order(self, order: Order, ctx: Context): ...
 
     def test_fields_become_the_model(self) -> None:
-        call = unbound_call(self.order, text={"input_model": Order}, item="tea", count="2")
+        call = unbound_call(self.order, keywords={"input_model": Order}, item="tea", count="2")
         assert call.tool.param_names == {"item", "count"}
         bound = bind_arguments(call)
         assert bound["order"] == Order(item="tea", count=2)
         assert isinstance(bound["ctx"], Context)
 
     def test_each_field_is_checked(self) -> None:
-        error = refused(unbound_call(self.order, text={"input_model": Order}, count=0))
+        error = binding_error(unbound_call(self.order, keywords={"input_model": Order}, count=0))
         assert {e["field"] for e in error.details["errors"]} == {"item", "count"}
 
     def test_model_validator_is_checked(self) -> None:
-        error = refused(unbound_call(self.order, text={"input_model": Order}, item="cake", count=9))
+        error = binding_error(
+            unbound_call(self.order, keywords={"input_model": Order}, item="cake", count=9)
+        )
         assert error.field is None
         assert "too many cakes" in error.message
 

@@ -16,8 +16,8 @@ from tooli.pipeline import dry_run_recorder
 from tooli.pipeline.dry_run_recorder import digest_state, is_dry_run_active
 
 
-class Wanted(BaseModel):
-    """All arguments at once."""
+class WorkOptions(BaseModel):
+    """The arguments of a command as a model."""
 
     name: str
     size: int = 3
@@ -39,19 +39,19 @@ def test_nothing_is_recorded_outside_of_a_call() -> None:
 
 def test_record_dry_action_returns_true_only_in_a_dry_run() -> None:
     app = Tooli("a")
-    messages = []
+    recorded = []
 
     @app.command()
     @dry_run_support
     def work(ctx: Context) -> None:
-        messages.append(
+        recorded.append(
             (record_dry_action("x", "y"), ctx.plan("x", "z"), ctx.dry_run, is_dry_run_active())
         )
 
     app.call("work")
     app.call("work", dry_run=True)
     app.call("work")
-    assert messages == [(False,) * 3 + (False,), (True,) * 3 + (True,), (False,) * 3 + (False,)]
+    assert recorded == [(False,) * 4, (True,) * 4, (False,) * 4]
 
 
 def test_failed_dry_run_is_no_longer_active() -> None:
@@ -96,7 +96,7 @@ def test_action_in_an_unknown_thread_fails_a_dry_run() -> None:
 
 
 def test_concurrent_call_that_is_not_a_dry_run_acts() -> None:
-    """One of two calls at once is a dry run; the other one acts."""
+    """A dry run does not affect another call that runs at the same time."""
     app = Tooli("a")
     started, finish = threading.Event(), threading.Event()
     done: list[int] = []
@@ -121,7 +121,7 @@ def test_concurrent_call_that_is_not_a_dry_run_acts() -> None:
     try:
         assert started.wait(60)
         assert app.call("work").result == [0, 1, 2]
-        assert asyncio.run(_all(app)) == [0, 1, 2]
+        assert asyncio.run(_collect(app)) == [0, 1, 2]
         assert asyncio.run(app.acall("work")).result == [0, 1, 2]
     finally:
         finish.set()
@@ -129,7 +129,7 @@ def test_concurrent_call_that_is_not_a_dry_run_acts() -> None:
     assert done == [0, 1, 2] * 3
 
 
-async def _all(app: Tooli) -> list[int]:
+async def _collect(app: Tooli) -> list[int]:
     return [item async for item in app.astream("work")]
 
 
@@ -190,7 +190,7 @@ def test_input_that_can_be_read_once_is_available_to_both_runs(tmp_path: Path) -
     assert seen == [["a", "b"]] * 3
 
 
-def test_an_endless_stream(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_stream_that_is_too_long(monkeypatch: pytest.MonkeyPatch) -> None:
     from tooli.pipeline import planning
 
     monkeypatch.setattr(planning, "MAX_STREAM_ITEMS", 50)
@@ -270,9 +270,9 @@ def test_sync_function_that_returns_a_coroutine() -> None:
 def test_input_model() -> None:
     app = Tooli("a")
 
-    @app.command(input_model=Wanted)
-    def work(wanted: Wanted) -> str:
-        return wanted.name
+    @app.command(input_model=WorkOptions)
+    def work(options: WorkOptions) -> str:
+        return options.name
 
     assert app.call("work", name="x", dry_run=True).result["arguments"] == {"name": "x", "size": 3}
 
@@ -335,8 +335,8 @@ class TestState:
         assert digest_state(str(file)) == before
 
 
-@pytest.mark.parametrize("tool", ["plain", "later", "stream", "undeclared", "reads"])
-def test_make_plan_is_the_plan_of_a_dry_run(tool: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("tool", ["plain", "asynchronous", "stream", "undeclared", "reading"])
+def test_make_plan_returns_the_plan_of_a_dry_run(tool: str, tmp_path: Path) -> None:
     """The plan that a human approves is the plan of a dry run."""
     from tooli.pipeline.drivers import bind_arguments
     from tooli.pipeline.planning import make_plan
@@ -350,7 +350,7 @@ def test_make_plan_is_the_plan_of_a_dry_run(tool: str, tmp_path: Path) -> None:
 
     @app.command()
     @dry_run_support
-    async def later(name: str) -> None:
+    async def asynchronous(name: str) -> None:
         assert record_dry_action("x", name)
 
     @app.command()
@@ -365,15 +365,15 @@ def test_make_plan_is_the_plan_of_a_dry_run(tool: str, tmp_path: Path) -> None:
 
     @app.command()
     @dry_run_support
-    def reads(name: str, text: StdinOr[str]) -> None:
+    def reading(name: str, text: StdinOr[str]) -> None:
         raise AssertionError
 
     (tmp_path / "text").touch()
-    given = {"name": "n", **({"text": tmp_path / "text"} if tool == "reads" else {})}
-    call, _ = app.prepare(Call(app.find(tool), given, Caller("cli"), [], Options()))
+    arguments = {"name": "n", **({"text": tmp_path / "text"} if tool == "reading" else {})}
+    call, _ = app.prepare(Call(app.find(tool), arguments, Caller("cli"), [], Options()))
     call = call.replace(arguments=bind_arguments(call))
     plan = make_plan(call, ())
-    if tool in ("undeclared", "reads"):
+    if tool in ("undeclared", "reading"):
         assert plan["basis"] == "declared"
         return
     planned = app.call(tool, name="n", dry_run=True).result
@@ -437,7 +437,7 @@ def test_sync_function_that_returns_an_async_stream() -> None:
 
 
 def test_replaced_function_does_not_run_in_bubblewrap(tmp_path: Path) -> None:
-    """bubblewrap would import the app and run the original function, which acts."""
+    """In bubblewrap the app is imported again, so the original function would run and act."""
     from tooli.execution.sandbox.bwrap import locate_app
     from tooli.execution.sandbox.syscalls import SandboxUnavailable
     from tooli.pipeline.planning import make_dry_run_function, make_planned_function

@@ -141,5 +141,5 @@ class TestItemCount:
         assert with_item_count(error, 0) is error
 
     def test_exit_with_code_0_is_not_changed(self) -> None:
-        well = typer.Exit(0)
-        assert with_item_count(well, 3) is well
+        success = typer.Exit(0)
+        assert with_item_count(success, 3) is success

@@ -1,5 +1,5 @@
 """Input errors, their suggestions, and checks of bound arguments."""
-# ruff: noqa: UP045  both ways to spell an optional are read
+# ruff: noqa: UP045  Optional[T] must be supported as well
 
 from __future__ import annotations
 
@@ -119,8 +119,8 @@ class TestSuggestion:
         assert suggestion(paint, caller=caller).argv[:4] == ["python", "-m", "app", "tool"]
 
     def test_extra_arguments_are_removed(self) -> None:
-        surplus = (Problem("E1005", None, "too many"),)
-        found = suggestion(paint, problems=surplus, what="gate")
+        problems = (Problem("E1005", None, "too many"),)
+        found = suggestion(paint, problems=problems, what="gate")
         assert found.argv == ["app", "tool", "gate"]
         assert found.fix == "Remove the extra arguments."
 
@@ -131,8 +131,7 @@ class TestSuggestion:
     def test_one_item_of_a_list_is_corrected(self) -> None:
         def tool(colours: list[Colour], pair: tuple[Colour, int] = (Colour.RED, 1)): ...
 
-        words = RawText(["blu", "red"])
-        found = suggestion(tool, colours=words, pair=RawText(["rde", "2"]))
+        found = suggestion(tool, colours=RawText(["blu", "red"]), pair=RawText(["rde", "2"]))
         assert found.argv == ["app", "tool", "blue", "red", "--pair", "red", "2"]
 
     def test_option_whose_flag_is_not_the_parameter_name(self) -> None:
@@ -165,7 +164,7 @@ def everything(
 
 class TestBuildArgv:
     @pytest.mark.parametrize(
-        ("arguments", "line"),
+        ("arguments", "argv"),
         [
             ({"path": pathlib.Path("a b")}, ["a b"]),
             ({"path": "a", "number": 1}, ["a"]),
@@ -202,8 +201,8 @@ class TestBuildArgv:
         ],
         ids=shown,
     )
-    def test_arguments(self, arguments, line) -> None:
-        assert build_argv(tool_of(everything), arguments) == line
+    def test_arguments(self, arguments, argv) -> None:
+        assert build_argv(tool_of(everything), arguments) == argv
 
     def test_framework_flags_are_before_the_double_dash(self) -> None:
         assert build_argv(tool_of(everything), {"path": "-a"}, "--yes") == ["--yes", "--", "-a"]
@@ -212,7 +211,7 @@ class TestBuildArgv:
     def test_argv_is_parsed_to_the_same_arguments(self) -> None:
         """The app parses a built command line to the arguments that it was built from."""
         app = Tooli("app")
-        seen = {}
+        received = {}
 
         @app.command()
         def tool(
@@ -224,9 +223,9 @@ class TestBuildArgv:
             tags: Optional[list[str]] = None,
             user: Optional[User] = None,
         ):
-            seen.update(locals())
+            received.update(locals())
 
-        given = {
+        arguments = {
             "path": "-x y",
             "number": 5,
             "flag": True,
@@ -235,11 +234,10 @@ class TestBuildArgv:
             "tags": ["a", "-b"],
             "user": User(name="Ada"),
         }
-        given["at"] = (1, 2)
-        line = build_argv(app.find("tool"), given)
-        app(line, standalone_mode=False)
-        seen.pop("seen", None)
-        assert seen == given
+        argv = build_argv(app.find("tool"), arguments)
+        app(argv, standalone_mode=False)
+        received.pop("received", None)
+        assert received == arguments
 
 
 class TestUnknownCommand:
@@ -273,7 +271,7 @@ class TestUnknownCommand:
 
 
 @pytest.mark.parametrize(
-    ("annotation", "words"),
+    ("annotation", "description"),
     [
         (str, "text"),
         (int, "an integer"),
@@ -290,8 +288,8 @@ class TestUnknownCommand:
     ],
     ids=shown,
 )
-def test_describe_shape(annotation, words) -> None:
-    assert describe_shape(infer_shape(annotation)) == words
+def test_describe_shape(annotation, description) -> None:
+    assert describe_shape(infer_shape(annotation)) == description
 
 
 def test_describe_shape_of_a_typer_type() -> None:
@@ -325,8 +323,8 @@ def test_command_that_omits_an_invalid_option_is_not_machine_applicable() -> Non
     def other() -> None:
         pass
 
-    for words in (["-o", "tooon"], ["--limit", "-3"]):
-        done = invoke(app, "find", "x", *words)
+    for option in (["-o", "tooon"], ["--limit", "-3"]):
+        done = invoke(app, "find", "x", *option)
         assert done.error["code"] == "E1007"
         assert done.error["suggestion"]["applicability"] == "maybe_incorrect"
 
@@ -371,7 +369,7 @@ def find_problems(call: Call) -> list[tuple[str, str | None]]:
     return [(problem.code, problem.field) for problem in check_arguments(call, call.arguments)]
 
 
-class TestTextOfAgents:
+class TestControlCharacters:
     def check(self, value: Any, **caller: Any) -> list[Any]:
         def go(value: Any) -> None: ...
 

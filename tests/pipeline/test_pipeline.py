@@ -44,7 +44,7 @@ NAMES = [row[0] for row in STAGES]
 seen: list[tuple[str, str]] = []
 
 
-def note_call(call: Call) -> Generator[Call, Outcome, Outcome]:
+def record_call(call: Call) -> Generator[Call, Outcome, Outcome]:
     """The stage that the tests add to the table."""
     seen.append((call.tool.id, "in"))
     outcome = yield call
@@ -52,7 +52,7 @@ def note_call(call: Call) -> Generator[Call, Outcome, Outcome]:
     return outcome
 
 
-ROW: StageRow = ("note", f"{__name__}:note_call", (), ())
+ROW: StageRow = ("recorded", f"{__name__}:record_call", (), ())
 
 
 class Point(BaseModel):
@@ -131,10 +131,10 @@ INTERFACES = [
 
 @pytest.fixture(params=["outermost", "before bind", "innermost"])
 def added_row(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """One more row, without a condition, at some place of the table."""
-    at = {"outermost": 0, "before bind": NAMES.index("bind"), "innermost": len(STAGES)}
-    place = at[request.param]
-    monkeypatch.setattr(tooli.pipeline, "STAGES", (*STAGES[:place], ROW, *STAGES[place:]))
+    """Add a row without a condition to the table."""
+    indexes = {"outermost": 0, "before bind": NAMES.index("bind"), "innermost": len(STAGES)}
+    index = indexes[request.param]
+    monkeypatch.setattr(tooli.pipeline, "STAGES", (*STAGES[:index], ROW, *STAGES[index:]))
     monkeypatch.setitem(sys.modules, "stage_table_lazy", LAZY)
     seen.clear()
 
@@ -171,7 +171,7 @@ class TestUnconditionalRow:
 
     def test_typer_commands_in_text_mode(self) -> None:
         app = make_app()
-        app.callback()(lambda: None)  # with a callback, the line is Typer's
+        app.callback()(lambda: None)  # an app with a callback takes the Typer path
         assert invoke(app, "plain", "2", mode="text").exit_code == 0
         assert seen == [("kinds.plain", "in"), ("kinds.plain", "out")]
 
@@ -299,12 +299,12 @@ class TestSelection:
         assert [stage_name(stage) for stage in stages] == ["capabilities", "timeout"]
 
     def test_option_without_a_field(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        row: StageRow = ("note", f"{__name__}:note_call", ("options.extra:night",), ())
+        row: StageRow = ("recorded", f"{__name__}:record_call", ("options.extra:flag",), ())
         monkeypatch.setattr(tooli.pipeline, "STAGES", (*STAGES, row))
         for extra, expected in (
             (None, ["bind"]),
             ({"other": 1}, ["bind"]),
-            ({"night": True}, ["bind", "note"]),
+            ({"flag": True}, ["bind", "recorded"]),
         ):
             assert selected(make_context(plain_tool(), options=Options(extra=extra))) == expected
 

@@ -70,8 +70,8 @@ class TestAsyncIteratorWithoutAclose:
 
     def test_planned_function_on_an_event_loop(self) -> None:
         async def collect() -> list[int]:
-            run = make_planned_function(make_call(count_down), lambda report: None)
-            items: Any = await asyncio.to_thread(run)
+            planned = make_planned_function(make_call(count_down), lambda report: None)
+            items: Any = await asyncio.to_thread(planned)
             return [item async for item in items]
 
         assert asyncio.run(collect()) == [1, 0]
@@ -148,6 +148,6 @@ def test_an_unplanned_action_stops_the_function() -> None:
     def go() -> None:
         record_dry_action("delete", next(targets))
 
-    run = make_planned_function(make_call(go), lambda report: None)
+    planned = make_planned_function(make_call(go), lambda report: None)
     with pytest.raises(StateError, match="stopped before delete b, which is not in the plan"):
-        run()
+        planned()

@@ -71,7 +71,7 @@ class TestResult:
         assert json.loads(result.model_dump_json()) == result.to_dict()
 
     @pytest.mark.parametrize(
-        ("meta", "wanted"),
+        ("meta", "warnings"),
         [
             (
                 {**META, "warnings": ["old"], "dry_run": True},
@@ -82,9 +82,9 @@ class TestResult:
         ],
         ids=["more", "first", "bare"],
     )
-    def test_replaced_values_are_warnings(self, meta, wanted) -> None:
+    def test_replaced_values_are_warnings(self, meta, warnings) -> None:
         found = TooliResult(True, [math.nan], meta=meta).to_dict()["meta"]
-        assert found["warnings"] == wanted
+        assert found["warnings"] == warnings
         order = ["tool", "version", "duration_ms", "warnings", "dry_run"]
         assert list(found) == [name for name in order if name in found]
         assert {k: v for k, v in found.items() if k != "warnings"} == {
@@ -93,10 +93,10 @@ class TestResult:
 
     def test_pickle(self) -> None:
         result = TooliResult(False, error=to_tooli_error(GONE), meta=META)
-        again = pickle.loads(pickle.dumps(result))
-        assert again.to_dict() == result.to_dict()
+        copy = pickle.loads(pickle.dumps(result))
+        assert copy.to_dict() == result.to_dict()
         with pytest.raises(NotFoundError, match="gone"):
-            again.unwrap()
+            copy.unwrap()
 
 
 class TestError:
@@ -151,10 +151,10 @@ class TestError:
             field="f",
             details={"a": 1},
         )
-        made = error.to_exception()
-        assert type(made) is kind
-        assert made.to_dict()["suggestion"]["action"] == "abort"
-        assert (made.code, made.field, made.details) == (code, "f", {"a": 1})
+        exception = error.to_exception()
+        assert type(exception) is kind
+        assert exception.to_dict()["suggestion"]["action"] == "abort"
+        assert (exception.code, exception.field, exception.details) == (code, "f", {"a": 1})
 
     def test_unknown_codes_and_actions_are_kept(self) -> None:
         error = TooliError("X1", "weather", "rain", suggestion={"action": "umbrella"})

@@ -57,7 +57,7 @@ def test_claim_ends_with_the_call(starts: bool, outcome: Ok | Failed, end: str) 
     with pytest.raises(StopIteration) as stopped:
         steps.send(outcome)
     assert stopped.value.value is outcome
-    assert claim.events == ["start", end] if starts else [end]
+    assert claim.events == (["start", end] if starts else [end])
 
 
 def test_awaiting_input() -> None:

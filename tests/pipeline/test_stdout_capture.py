@@ -44,11 +44,11 @@ def test_text_is_captured_for_the_call_that_prints_it(capsys: pytest.CaptureFixt
             with StdoutCapture() as inner:
                 sys.stdout.buffer.write(b"b\xff\n")
             print("c", flush=True)
-        print("nobody's")
+        print("outside")
         assert not sys.stdout.isatty()
     assert outer.text() == "a\nc"
     assert inner.text() == "b\ufffd"
-    assert capsys.readouterr().err == "nobody's\n"
+    assert capsys.readouterr().err == "outside\n"
 
 
 def test_second_router_is_not_installed() -> None:
@@ -73,15 +73,15 @@ def test_text_beyond_the_limit_is_dropped(monkeypatch: pytest.MonkeyPatch) -> No
     printed = StdoutCapture()
     for text in ("ab", "cd", "ef"):
         printed.write(text)
-    made = call()
-    assert add_printed_text(Ok(None), printed.text(), made) == Ok("abc")
-    assert made.warnings == ["the printed text was cut after 3 characters"]
+    printing_call = call()
+    assert add_printed_text(Ok(None), printed.text(), printing_call) == Ok("abc")
+    assert printing_call.warnings == ["the printed text was cut after 3 characters"]
 
 
 def test_printed_text_in_the_outcome(capsys: pytest.CaptureFixture[str]) -> None:
-    assert add_printed_text(Ok(None), "spoken", call()) == Ok("spoken")
+    assert add_printed_text(Ok(None), "printed text", call()) == Ok("printed text")
     assert add_printed_text(Ok(7), "extra", call()) == Ok(7)
     assert capsys.readouterr().err == "extra\n"
     error = InternalError("no", details={"a": 1})
-    add_printed_text(Failed(error), "spoken", call())
-    assert error.details == {"a": 1, "printed": "spoken"}
+    add_printed_text(Failed(error), "printed text", call())
+    assert error.details == {"a": 1, "printed": "printed text"}

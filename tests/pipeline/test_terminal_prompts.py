@@ -72,8 +72,8 @@ def test_controlling_terminal_is_used_if_stdin_is_not_a_terminal(monkeypatch, pl
     monkeypatch.setattr(terminal_prompts, "open", terminal, raising=False)
     assert ask_yes_no("Sure?")
     assert shown == ["Sure? [y/N] "]
-    keys = {"linux": ["/dev/tty", "/dev/tty"], "win32": ["CONOUT$", "CONIN$"]}
-    assert opened == list(zip(keys[platform], ["w", "r"], strict=True))
+    devices = {"linux": ["/dev/tty", "/dev/tty"], "win32": ["CONOUT$", "CONIN$"]}
+    assert opened == list(zip(devices[platform], ["w", "r"], strict=True))
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="needs a pty")
@@ -86,7 +86,7 @@ def test_real_terminal_while_stdin_is_a_pipe() -> None:
         "from tooli.pipeline.terminal_prompts import ask_yes_no\n"
         "print(ask_yes_no('Sure?'), sys.stdin.read())\n"
     )
-    person, terminal = os.openpty()
+    controller, terminal = os.openpty()
     try:
         child = subprocess.Popen(
             [sys.executable, "-c", code, str(terminal)],
@@ -94,21 +94,21 @@ def test_real_terminal_while_stdin_is_a_pipe() -> None:
             stdout=subprocess.PIPE,
             pass_fds=[terminal],
         )
-        os.write(person, b"y\n")
+        os.write(controller, b"y\n")
         out, _ = child.communicate(b"the data", timeout=30)
         assert out == b"True the data\n"
         shown = b""
-        while b"Sure? [y/N]" not in shown and select.select([person], [], [], 10)[0]:
-            shown += os.read(person, 1000)
+        while b"Sure? [y/N]" not in shown and select.select([controller], [], [], 10)[0]:
+            shown += os.read(controller, 1000)
         assert b"Sure? [y/N]" in shown
     finally:
         os.close(terminal)
-        os.close(person)
+        os.close(controller)
 
 
 class TestAutoConfirm:
     @pytest.mark.parametrize(
-        "text",
+        "keywords",
         [
             {"annotations": Destructive},
             {"requires_approval": True},
@@ -116,9 +116,9 @@ class TestAutoConfirm:
             {"danger_level": "high"},
         ],
     )
-    def test_not_for_destructive_or_restricted_commands(self, text: dict[str, Any]) -> None:
+    def test_not_for_destructive_or_restricted_commands(self, keywords: dict[str, Any]) -> None:
         with pytest.raises(DefinitionError, match="agent_auto_confirm is for harmless commands"):
-            Tooli("t").command(agent_auto_confirm=True, **text)(lambda: None)
+            Tooli("t").command(agent_auto_confirm=True, **keywords)(lambda: None)
 
     def test_only_for_agents(self) -> None:
         app = Tooli("t")
