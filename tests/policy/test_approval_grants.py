@@ -32,7 +32,7 @@ class Login(BaseModel):
 
 
 @pytest.fixture(autouse=True)
-def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def state_dir(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("TOOLI_STATE_DIR", str(tmp_path / "state"))
     return tmp_path / "state"
 
@@ -94,9 +94,9 @@ class Desk:
         assert isinstance(outcome, Failed)
         assert outcome.error.code == "E2101"
         assert outcome.error.details is not None
-        wanted: Any = outcome.error.details["approval"]
+        approval: Any = outcome.error.details["approval"]
         store = ApprovalStore()
-        (request,) = [one for one in store.list_pending("desk") if one.id == wanted["id"]]
+        (request,) = [one for one in store.list_pending("desk") if one.id == approval["id"]]
         assert store.decide(request, "granted")
 
 
@@ -244,10 +244,10 @@ class TestRequest:
         assert outcome.error.suggestion.action == "ask_human"
         assert approval["command"] in outcome.error.suggestion.fix
 
-    def test_secrets_are_not_stored(self, desk: Desk, home: Path) -> None:
+    def test_secrets_are_not_stored(self, desk: Desk, state_dir: Path) -> None:
         desk.call("pay", amount=7, key="hush-hush")
         desk.call("enter", login={"user": "ann", "password": "hush-hush"})
-        for path in (home / "approvals").iterdir():
+        for path in (state_dir / "approvals").iterdir():
             assert b"hush-hush" not in path.read_bytes()
 
     def test_request_contains_the_plan(self, desk: Desk) -> None:
@@ -297,9 +297,9 @@ class TestRequest:
 class TestDryRun:
     """A dry run before the approval is confined like the run itself."""
 
-    def ask(self, app: Tooli, name: str, **given: Any) -> Any:
+    def ask(self, app: Tooli, name: str, **arguments: Any) -> Any:
         call, stages = app.prepare(
-            Call(app.find(name), given, Caller("cli", "codex"), [], Options())
+            Call(app.find(name), arguments, Caller("cli", "codex"), [], Options())
         )
         outcome = run(call, stages)
         assert isinstance(outcome, Failed)
@@ -500,9 +500,9 @@ class TestApprovedCall:
     def test_question_has_the_description_of_the_call(self, desk: Desk) -> None:
         tool = desk.app.find("pay")
         assert tool is not None
-        given = {"amount": 7, "key": "hush"}
+        arguments = {"amount": 7, "key": "hush"}
         call, stages = desk.app.prepare(
-            Call(tool, given, Caller("mcp"), [], Options(), peer=_AskingClient())
+            Call(tool, arguments, Caller("mcp"), [], Options(), peer=_AskingClient())
         )
         outcome = run(call, stages)
         assert isinstance(outcome, Failed)
@@ -517,10 +517,10 @@ class TestApprovedCall:
         app = Tooli("desk")
 
         @app.command()
-        def moan() -> None:
+        def request_approval() -> None:
             raise ApprovalRequired("Not today.")
 
-        tool = app.find("moan")
+        tool = app.find("request_approval")
         assert tool is not None
         call = Call(tool, {}, Caller("mcp"), [], peer=_AskingClient())
         outcome = run(call, app.stages_for(tool, Options()))

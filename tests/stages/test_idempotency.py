@@ -38,8 +38,8 @@ from tooli.testing.assertions import without_volatile_fields
 
 
 @pytest.fixture(autouse=True)
-def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """A store of its own for each test."""
+def state_dir(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """Use a separate store for each test."""
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
     (tmp_path / "tooli").mkdir()
     yield tmp_path / "tooli"
@@ -80,7 +80,7 @@ class Shop:
         self.app.command(name, **settings)(fn)
         return self
 
-    def ran(self) -> int:
+    def count_run(self) -> int:
         self.runs += 1
         return self.runs
 
@@ -111,7 +111,7 @@ RESULTS: dict[str, Any] = {
 @pytest.mark.parametrize("kind", RESULTS)
 def test_every_interface_gets_the_stored_result(shop: Shop, kind: str) -> None:
     def do(order: str) -> Any:
-        shop.ran()
+        shop.count_run()
         return RESULTS[kind]
 
     shop.add(do)
@@ -120,31 +120,35 @@ def test_every_interface_gets_the_stored_result(shop: Shop, kind: str) -> None:
 
 def _assert_same_replays(shop: Shop) -> None:
     """Assert that each interface returns the same with a key, and that only the first call runs."""
-    asked = {"order": "a"}
-    expected_answers = [each.send_case(Case("do", asked)) for each in interfaces(shop.app)]
+    arguments = {"order": "a"}
+    expected_answers = [
+        interface.send_case(Case("do", arguments)) for interface in interfaces(shop.app)
+    ]
     shop.runs = 0
-    keyed = Case("do", asked, {"idempotency_key": "k1"})
-    firsts: set[str] = set()
-    for number, (each, expected) in enumerate(
+    keyed = Case("do", arguments, {"idempotency_key": "k1"})
+    first_runs: set[str] = set()
+    for number, (interface, expected) in enumerate(
         zip(interfaces(shop.app), expected_answers, strict=True)
     ):
-        assert each.skip_reason(keyed) is None
-        answer = each.send_case(keyed)
-        text = answer.envelope.get("meta", {}).pop("idempotency", None)
+        assert interface.skip_reason(keyed) is None
+        answer = interface.send_case(keyed)
+        idempotency_meta = answer.envelope.get("meta", {}).pop("idempotency", None)
         assert without_volatile_fields(answer.envelope) == without_volatile_fields(
             expected.envelope
-        ), each.name
+        ), interface.name
         assert answer.exit_code == expected.exit_code
-        if not each.streams:
-            assert (text["key"], text["replayed"]) == ("k1", number > 0), each.name
-            firsts.add(text["first_run"])
-    assert len(firsts) == 1
+        if not interface.streams:
+            assert (idempotency_meta["key"], idempotency_meta["replayed"]) == ("k1", number > 0), (
+                interface.name
+            )
+            first_runs.add(idempotency_meta["first_run"])
+    assert len(first_runs) == 1
     assert shop.runs == 1
 
 
 def test_failure_is_stored_and_replayed_on_every_interface(shop: Shop) -> None:
     def do(order: str) -> None:
-        shop.ran()
+        shop.count_run()
         raise SoldOut(
             "gone",
             field="order",
@@ -162,25 +166,29 @@ def test_failure_is_stored_and_replayed_on_every_interface(shop: Shop) -> None:
 
 def test_unexpected_exception_is_stored(shop: Shop) -> None:
     def do() -> None:
-        shop.ran()
+        shop.count_run()
         raise ZeroDivisionError("oh")
 
     shop.add(do)
     first = shop.app.call("do", idempotency_key="k")
-    again = shop.app.call("do", idempotency_key="k")
-    assert first.error and again.error and first.error.to_dict() == again.error.to_dict()
+    second = shop.app.call("do", idempotency_key="k")
+    assert first.error and second.error and first.error.to_dict() == second.error.to_dict()
     assert shop.runs == 1
 
 
 def test_printed_text_is_replayed_on_every_interface_that_shows_it(shop: Shop) -> None:
     def do(order: str):
-        shop.ran()
+        shop.count_run()
         print("paid", order)
 
     shop.add(do)
     case = Case("do", {"order": "a"}, {"idempotency_key": "k1"})
-    shown = [each for each in interfaces(shop.app) if each.surface != "python" and not each.streams]
-    answers = [each.send_case(case).envelope["result"] for each in shown]
+    shown = [
+        interface
+        for interface in interfaces(shop.app)
+        if interface.surface != "python" and not interface.streams
+    ]
+    answers = [interface.send_case(case).envelope["result"] for interface in shown]
     assert len(answers) > 3
     assert set(answers) == {"paid a"}
     assert shop.runs == 1
@@ -196,24 +204,26 @@ def test_iterator_in_a_result_is_returned_to_the_first_caller(shop: Shop) -> Non
 
 
 def _cyclic_list() -> list[Any]:
-    made: list[Any] = [1]
-    made += [made, made]
-    return made
+    items: list[Any] = [1]
+    items += [items, items]
+    return items
 
 
 def _nested_list(levels: int) -> list[Any]:
-    made: list[Any] = []
+    items: list[Any] = []
     for _ in range(levels):
-        made = [made]
-    return made
+        items = [items]
+    return items
 
 
 @pytest.mark.parametrize(
-    "value", [_cyclic_list(), _nested_list(300), _nested_list(5000)], ids=["in", "d", "D"]
+    "value",
+    [_cyclic_list(), _nested_list(300), _nested_list(5000)],
+    ids=["cyclic", "deep", "very deep"],
 )
 def test_cyclic_and_deep_values_are_stored_as_they_are_encoded(shop: Shop, value: Any) -> None:
     def do() -> Any:
-        shop.ran()
+        shop.count_run()
         return value
 
     shop.add(do)
@@ -232,52 +242,50 @@ def test_result_that_cannot_be_encoded_is_not_stored(
         raise RuntimeError("no")
 
     monkeypatch.setattr("tooli.storage.outcome_codec._encode_value", fail)
-    shop.add(lambda: shop.ran(), "do")
+    shop.add(lambda: shop.count_run(), "do")
     first = shop.app.call("do", idempotency_key="k")
     assert (first.result, first.meta["idempotency"]["kept"]) == (1, False)
     assert "could not be stored" in first.meta["warnings"][0]
-    again = shop.app.call("do", idempotency_key="k").error
-    assert (again.code, again.details["done"], shop.runs) == ("E3052", True, 1)
+    second = shop.app.call("do", idempotency_key="k").error
+    assert (second.code, second.details["done"], shop.runs) == ("E3052", True, 1)
 
 
 SECRET = "hunter2hunter2"
 
 
 @pytest.mark.parametrize("kind", ["value", "number", "split", "page", "next", "shown", "error"])
-def test_secret_is_not_stored(shop: Shop, home: Path, kind: str) -> None:
+def test_secret_is_not_stored(shop: Shop, state_dir: Path, kind: str) -> None:
 
     def do(pw: SecretInput[str], number: SecretInput[int], ctx: Context) -> Any:
-        shop.ran()
+        shop.count_run()
         ctx.warn(f"used {pw.reveal()}")
-        messages = f"as {pw.reveal()}"
+        text = f"as {pw.reveal()}"
         if kind == "error":
-            raise ConflictError(
-                messages, details={messages: [messages]}, suggestion=Suggestion("fix", messages)
-            )
+            raise ConflictError(text, details={text: [text]}, suggestion=Suggestion("fix", text))
         return {
-            "value": {messages: (messages, User(name=messages))},
+            "value": {text: (text, User(name=text))},
             "number": {"n": number.reveal()},
             "split": f"as {SECRET[:4]}\x1b[31m{SECRET[4:]}",
-            "page": Page([messages]),
-            "next": Next([messages], "other", {}, why=messages),
-            "shown": [messages, Link("file:///x", messages)],
+            "page": Page([text]),
+            "next": Next([text], "other", {}, why=text),
+            "shown": [text, Link("file:///x", text)],
         }[kind]
 
     shop.add(do)
-    words = ["do", "env:PW", "env:NO", "--idempotency-key=k", "--json"]
-    first = invoke(shop.app, *words, env={"PW": SECRET, "NO": "71077345"})
-    again = invoke(shop.app, *words, env={"PW": SECRET, "NO": "71077345"})
-    shown = [done.envelope for done in (first, again)]
+    argv = ["do", "env:PW", "env:NO", "--idempotency-key=k", "--json"]
+    first = invoke(shop.app, *argv, env={"PW": SECRET, "NO": "71077345"})
+    second = invoke(shop.app, *argv, env={"PW": SECRET, "NO": "71077345"})
+    shown = [done.envelope for done in (first, second)]
     assert [one["meta"].pop("idempotency")["replayed"] for one in shown] == [False, True]
-    messages = [one["meta"].pop("warnings") for one in shown]
-    assert all(["used ***" in one and "hidden in the" in one[-1] for one in messages]), messages
+    warnings = [one["meta"].pop("warnings") for one in shown]
+    assert all(["used ***" in one and "hidden in the" in one[-1] for one in warnings]), warnings
     assert without_volatile_fields(shown[0]) == without_volatile_fields(shown[1])
-    assert "***" in again.stdout
+    assert "***" in second.stdout
     assert shop.runs == 1
     for store in idempotency_sqlite._open_stores.values():
         store.close()
-    kept = b"".join([path.read_bytes() for path in home.iterdir() if path.is_file()])
-    assert SECRET[4:].encode() not in kept and b"71077345" not in kept
+    stored = b"".join([path.read_bytes() for path in state_dir.iterdir() if path.is_file()])
+    assert SECRET[4:].encode() not in stored and b"71077345" not in stored
 
 
 def test_changed_secret_at_the_same_location_is_another_call(shop: Shop, tmp_path: Path) -> None:
@@ -292,9 +300,9 @@ def test_changed_secret_at_the_same_location_is_another_call(shop: Shop, tmp_pat
 
     for name, function in (("one", one), ("several", several)):
         shop.app.command(name)(function)
-        words = [name, "env:PW", f"--idempotency-key={name}", "--json"]
+        argv = [name, "env:PW", f"--idempotency-key={name}", "--json"]
         codes = [
-            (invoke(shop.app, *words, env={"PW": value}).envelope.get("error") or {}).get("code")
+            (invoke(shop.app, *argv, env={"PW": value}).envelope.get("error") or {}).get("code")
             for value in (SECRET, SECRET, "another one by now")
         ]
         assert codes == [None, None, "E3050"], name
@@ -311,7 +319,7 @@ def test_changed_secret_at_the_same_location_is_another_call(shop: Shop, tmp_pat
     assert [error and error.code for error in errors] == [None, None, "E3050"]
 
 
-def test_replayed_error_of_the_function_is_not_logged_as_a_denial(home: Path) -> None:
+def test_replayed_error_of_the_function_is_not_logged_as_a_denial(state_dir: Path) -> None:
     shop = Shop()
 
     def do(pw: SecretInput[str]) -> None:
@@ -321,9 +329,9 @@ def test_replayed_error_of_the_function_is_not_logged_as_a_denial(home: Path) ->
     for _ in "ab":
         error = shop.app.call("do", pw=SECRET, yes=True, idempotency_key="k").error
         assert error.message == "the server refused ***"
-    noted = (home / "audit" / "shop.jsonl").read_text()
-    assert SECRET not in noted
-    events = [json.loads(line)["event"] for line in noted.splitlines()]
+    log_text = (state_dir / "audit" / "shop.jsonl").read_text()
+    assert SECRET not in log_text
+    events = [json.loads(line)["event"] for line in log_text.splitlines()]
     assert events == ["destructive_run"] * 2
 
 
@@ -347,36 +355,36 @@ def test_python_gets_the_type_of_the_annotation(shop: Shop) -> None:
     shop.add(do).add(point, "point")
     for name in ("do", "point"):
         first = shop.app.call(name, idempotency_key="k").result
-        again = shop.app.call(name, idempotency_key="k")
-        assert again.meta["idempotency"]["replayed"]
-        assert again.result == first and type(again.result) is type(first)
+        second = shop.app.call(name, idempotency_key="k")
+        assert second.meta["idempotency"]["replayed"]
+        assert second.result == first and type(second.result) is type(first)
 
 
 def test_pages_and_next_steps_are_replayed(shop: Shop) -> None:
     def page(ctx: Context) -> Page[int]:
-        shop.ran()
+        shop.count_run()
         start = int(ctx.page.cursor or 0)
         return Page([start, start + 1], next_cursor=str(start + 2), total=9)
 
-    def onward() -> Next[list[int]]:
-        shop.ran()
+    def next_steps() -> Next[list[int]]:
+        shop.count_run()
         return Next([1], "other", {}, why="because")
 
-    shop.add(page, "page").add(onward, "onward")
-    for name in ("page", "onward"):
+    shop.add(page, "page").add(next_steps, "next_steps")
+    for name in ("page", "next_steps"):
         first = shop.app.call(name, idempotency_key="k", limit=2).to_dict()
-        again = shop.app.call(name, idempotency_key="k", limit=2).to_dict()
-        assert first["result"] == again["result"]
-        assert first["meta"]["next"] == again["meta"]["next"]
+        second = shop.app.call(name, idempotency_key="k", limit=2).to_dict()
+        assert first["result"] == second["result"]
+        assert first["meta"]["next"] == second["meta"]["next"]
     assert shop.runs == 2
     cursor = shop.app.call("page", idempotency_key="k", limit=2).meta["page"]["next_cursor"]
     other = shop.app.call("page", idempotency_key="k", cursor=cursor, limit=2)
-    assert other.error is not None and other.error.code == "E3050"  # that is another call
+    assert other.error is not None and other.error.code == "E3050"  # another page is another call
 
 
 def test_result_options_apply_to_a_replay(shop: Shop) -> None:
     def do() -> list[dict[str, int]]:
-        shop.ran()
+        shop.count_run()
         return [{"n": n, "m": -n} for n in range(5)]
 
     shop.add(do)
@@ -392,9 +400,9 @@ def test_result_options_apply_to_a_replay(shop: Shop) -> None:
 # ------------------------------------------------------------------ streams
 
 
-def counting(shop: Shop) -> Any:
+def make_stream(shop: Shop) -> Any:
     def do(count: int) -> Iterator[dict[str, int]]:
-        shop.ran()
+        shop.count_run()
         for number in range(count):
             yield {"n": number}
 
@@ -402,68 +410,68 @@ def counting(shop: Shop) -> Any:
 
 
 def test_stream_is_replayed_item_by_item(shop: Shop) -> None:
-    shop.add(counting(shop))
+    shop.add(make_stream(shop))
     items = [{"n": 0}, {"n": 1}]
     assert list(shop.app.stream("do", count=2, idempotency_key="k")) == items
     assert list(shop.app.stream("do", count=2, idempotency_key="k")) == items
     assert shop.app.call("do", count=2, idempotency_key="k").result == items
     assert shop.runs == 1
-    _agree_on_items(shop)
+    _assert_same_items(shop)
 
 
-def _agree_on_items(shop: Shop) -> None:
+def _assert_same_items(shop: Shop) -> None:
     case = Case("do", {"count": 2}, {"idempotency_key": "k"})
-    for each in interfaces(shop.app):
-        assert each.send_case(case).envelope["result"] == [{"n": 0}, {"n": 1}], each.name
+    for interface in interfaces(shop.app):
+        assert interface.send_case(case).envelope["result"] == [{"n": 0}, {"n": 1}], interface.name
     assert shop.runs == 1
 
 
 def test_async_stream_is_stored(shop: Shop) -> None:
     async def do(count: int) -> Any:
-        shop.ran()
+        shop.count_run()
         for number in range(count):
             yield {"n": number}
 
     shop.add(do)
 
-    async def take() -> list[Any]:
+    async def collect() -> list[Any]:
         return [item async for item in shop.app.astream("do", count=2, idempotency_key="k")]
 
-    assert asyncio.run(take()) == asyncio.run(take()) == [{"n": 0}, {"n": 1}]
-    _agree_on_items(shop)
+    assert asyncio.run(collect()) == asyncio.run(collect()) == [{"n": 0}, {"n": 1}]
+    _assert_same_items(shop)
 
 
 def test_stream_with_a_limit_runs_to_its_end(shop: Shop) -> None:
     ended: list[int] = []
 
     def do(count: int) -> Iterator[dict[str, int]]:
-        yield from counting(shop)(count)
+        yield from make_stream(shop)(count)
         ended.append(count)
 
     shop.add(do)
-    wanted = {"count": 5, "idempotency_key": "k"}
-    first = shop.app.call("do", **wanted, limit=2)
+    arguments = {"count": 5, "idempotency_key": "k"}
+    first = shop.app.call("do", **arguments, limit=2)
     assert (first.result, ended) == ([{"n": 0}, {"n": 1}], [5])
     cursor = first.meta["page"]["next_cursor"]
-    rest = shop.app.call("do", **wanted, limit=2, cursor=cursor)
+    rest = shop.app.call("do", **arguments, limit=2, cursor=cursor)
     assert (rest.result, rest.meta["idempotency"]["replayed"]) == ([{"n": 2}, {"n": 3}], True)
-    assert list(shop.app.stream("do", **wanted, limit=1)) == [{"n": 0}]
-    assert len(shop.app.call("do", **wanted).unwrap()) == 5
+    assert list(shop.app.stream("do", **arguments, limit=1)) == [{"n": 0}]
+    assert len(shop.app.call("do", **arguments).unwrap()) == 5
     assert shop.runs == 1
 
 
-@pytest.mark.parametrize("wanted", [{"max_bytes": 100}, {"max_items": 2}, {"filter": "n > 2"}])
-def test_limits_apply_to_the_items_of_a_replay(shop: Shop, wanted: dict[str, Any]) -> None:
-    shop.add(counting(shop))
-    asked = {"count": 50, "idempotency_key": "k", **wanted}
-    first = list(shop.app.stream("do", **asked))
-    assert first and list(shop.app.stream("do", **asked)) == first
+@pytest.mark.parametrize("limits", [{"max_bytes": 100}, {"max_items": 2}, {"filter": "n > 2"}])
+def test_limits_apply_to_the_items_of_a_replay(shop: Shop, limits: dict[str, Any]) -> None:
+    shop.add(make_stream(shop))
+    arguments = {"count": 50, "idempotency_key": "k", **limits}
+    first = list(shop.app.stream("do", **arguments))
+    assert first and list(shop.app.stream("do", **arguments)) == first
     assert shop.runs == 1
 
 
 def test_omitted_details_are_stored(shop: Shop) -> None:
     def do() -> Iterator[Person]:
-        shop.ran()
+        shop.count_run()
         yield Person(name="ann", notes="long")
 
     shop.add(do)
@@ -481,7 +489,7 @@ def test_stream_that_is_too_large_runs_to_its_end(
     ended: list[int] = []
 
     def do(count: int) -> Iterator[dict[str, int]]:
-        yield from counting(shop)(count)
+        yield from make_stream(shop)(count)
         ended.append(count)
 
     shop.add(do)
@@ -495,7 +503,7 @@ def test_stream_that_is_too_large_runs_to_its_end(
 
 def test_failed_stream_is_replayed_with_the_number_of_items(shop: Shop) -> None:
     def do() -> Iterator[int]:
-        shop.ran()
+        shop.count_run()
         yield 1
         raise ConflictError("no more")
 
@@ -507,7 +515,7 @@ def test_failed_stream_is_replayed_with_the_number_of_items(shop: Shop) -> None:
 
 
 def test_stream_closed_early_is_indeterminate(shop: Shop) -> None:
-    shop.add(counting(shop))
+    shop.add(make_stream(shop))
     items = shop.app.stream("do", count=9, idempotency_key="k")
     next(items)
     assert shop.app.call("do", count=9, idempotency_key="k").error.code == "E3051"
@@ -524,10 +532,10 @@ def test_result_that_is_too_large_is_not_stored(
         monkeypatch.setattr(f"{module}.MAX_OUTCOME_BYTES", 1000)
 
     def do() -> str:
-        shop.ran()
+        shop.count_run()
         return "x" * 2000
 
-    shop.add(do).add(counting(shop), "count")
+    shop.add(do).add(make_stream(shop), "count")
     for name, more in (("do", {}), ("count", {"count": 300})):
         first = shop.app.call(name, **more, idempotency_key="k")
         assert first.ok and len(first.unwrap()) in (2000, 300)
@@ -537,30 +545,30 @@ def test_result_that_is_too_large_is_not_stored(
     assert shop.runs == 2
 
 
-# ------------------------------------------------------------------ who is refused
+# ------------------------------------------------------------------ rejected calls
 
 
 def test_other_arguments_are_rejected_on_every_interface(shop: Shop) -> None:
-    shop.add(lambda order: shop.ran(), "do")
+    shop.add(lambda order: shop.count_run(), "do")
     shop.app.call("do", order="a", idempotency_key="k")
     case = Case("do", {"order": "b"}, {"idempotency_key": "k"})
-    answers = [each.send_case(case) for each in interfaces(shop.app)]
+    answers = [interface.send_case(case) for interface in interfaces(shop.app)]
     assert {a.envelope["error"]["code"] for a in answers} == {"E3050"}
     assert {a.exit_code for a in answers} <= {20, None}
     assert shop.runs == 1
 
 
-def test_the_default_and_the_same_value_given_are_the_same_call(shop: Shop) -> None:
+def test_default_may_be_passed_explicitly(shop: Shop) -> None:
     def do(order: str, count: int = 1) -> int:
-        return shop.ran()
+        return shop.count_run()
 
     shop.add(do)
     shop.app.call("do", order="a", idempotency_key="k")
     assert shop.app.call("do", order="a", count=1, idempotency_key="k").result == 1
 
 
-def test_header_and_query_give_the_same_key(shop: Shop) -> None:
-    shop.add(lambda order: {"n": shop.ran()}, "do")
+def test_header_and_query_are_the_same_key(shop: Shop) -> None:
+    shop.add(lambda order: {"n": shop.count_run()}, "do")
     api = shop.app.asgi(mcp=False)
     payload: dict[str, Any] = {"body": b'{"order":"a"}'}
 
@@ -580,45 +588,47 @@ def test_header_and_query_give_the_same_key(shop: Shop) -> None:
     assert same["result"] == {"n": 1}
 
 
-@pytest.mark.parametrize("key", ["", "two words", "käse", "x" * 256])
-def test_invalid_key_is_rejected_on_every_interface(shop: Shop, home: Path, key: str) -> None:
-    shop.add(lambda order: shop.ran(), "do")
+@pytest.mark.parametrize("key", ["", "two argv", "käse", "x" * 256])
+def test_invalid_key_is_rejected_on_every_interface(shop: Shop, state_dir: Path, key: str) -> None:
+    shop.add(lambda order: shop.count_run(), "do")
     case = Case("do", {"order": "a"}, {"idempotency_key": key})
-    for each in interfaces(shop.app):
-        error = each.send_case(case).envelope["error"]
-        assert (error["code"], error["field"]) == ("E1007", "idempotency_key"), each.name
-    assert shop.runs == 0 and not list(home.glob("*idempotency*"))
+    for interface in interfaces(shop.app):
+        error = interface.send_case(case).envelope["error"]
+        assert (error["code"], error["field"]) == ("E1007", "idempotency_key"), interface.name
+    assert shop.runs == 0 and not list(state_dir.glob("*idempotency*"))
 
 
-def test_dry_run_does_not_use_the_key(shop: Shop, home: Path) -> None:
-    shop.add(lambda order: shop.ran(), "do")
+def test_dry_run_does_not_use_the_key(shop: Shop, state_dir: Path) -> None:
+    shop.add(lambda order: shop.count_run(), "do")
     assert shop.app.call("do", order="b", dry_run=True, idempotency_key="k").ok
-    assert not list(home.glob("*idempotency*"))
+    assert not list(state_dir.glob("*idempotency*"))
     assert shop.app.call("do", order="a", idempotency_key="k").result == 1
 
 
-def test_rejected_call_does_not_use_the_key(shop: Shop, home: Path) -> None:
-    shop.add(lambda order: shop.ran(), "do", annotations=Destructive)
+def test_rejected_call_does_not_use_the_key(shop: Shop, state_dir: Path) -> None:
+    shop.add(lambda order: shop.count_run(), "do", annotations=Destructive)
     assert shop.app.call("do", order="a", idempotency_key="k").error.code == "E1010"
     assert shop.app.call("do", idempotency_key="k", yes=True).error.code == "E1002"
-    assert not list(home.glob("*idempotency*"))
+    assert not list(state_dir.glob("*idempotency*"))
     assert shop.app.call("do", order="a", idempotency_key="k", yes=True).ok
 
 
-def removing(shop: Shop, **settings: Any) -> Shop:
+def add_rm_command(shop: Shop, **settings: Any) -> Shop:
     @dry_run_support
     def rm(path: Path) -> int:
         if not record_dry_action("delete", path, state=path):
-            shop.ran()
+            shop.count_run()
             path.unlink()
         return shop.runs
 
     return shop.add(rm, "rm", annotations=Destructive, auth=[], **settings)
 
 
-@pytest.mark.parametrize("text", [{}, {"timeout": 60}], ids=["here", "child"])
-def test_rejected_plan_releases_the_key(shop: Shop, tmp_path: Path, text: dict[str, Any]) -> None:
-    removing(shop, **text)
+@pytest.mark.parametrize("settings", [{}, {"timeout": 60}], ids=["in process", "child process"])
+def test_rejected_plan_releases_the_key(
+    shop: Shop, tmp_path: Path, settings: dict[str, Any]
+) -> None:
+    add_rm_command(shop, **settings)
     file = tmp_path / "file"
     file.write_text("1")
 
@@ -634,45 +644,45 @@ def test_rejected_plan_releases_the_key(shop: Shop, tmp_path: Path, text: dict[s
     assert not file.exists()
 
 
-def test_call_that_cannot_be_logged_releases_the_key(home: Path) -> None:
+def test_call_that_cannot_be_logged_releases_the_key(state_dir: Path) -> None:
     shop = Shop(security_policy="strict")
-    shop.add(lambda: shop.ran(), "do", auth=[])
-    (home / "audit").write_text("")  # no folder can be there
+    shop.add(lambda: shop.count_run(), "do", auth=[])
+    (state_dir / "audit").write_text("")  # so that the folder cannot be created
     assert shop.app.call("do", idempotency_key="k").error.code == "E4061"
-    (home / "audit").unlink()
+    (state_dir / "audit").unlink()
     assert shop.app.call("do", idempotency_key="k").result == 1
 
 
 def test_unreadable_input_releases_the_key(shop: Shop) -> None:
     def do(number: SecretInput[int]) -> int:
-        return shop.ran()
+        return shop.count_run()
 
     shop.add(do)
-    words = ["do", "env:NO", "--idempotency-key=k", "--json"]
-    assert invoke(shop.app, *words, env={"NO": "none"}).envelope["error"]["code"] == "E1003"
-    assert invoke(shop.app, *words, env={"NO": "4711"}).result == 1
+    argv = ["do", "env:NO", "--idempotency-key=k", "--json"]
+    assert invoke(shop.app, *argv, env={"NO": "none"}).envelope["error"]["code"] == "E1003"
+    assert invoke(shop.app, *argv, env={"NO": "4711"}).result == 1
 
 
 def test_call_without_a_process_releases_the_key(
     shop: Shop, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def full() -> Any:
+    def fail() -> Any:
         raise OSError(24, "Too many open files")
 
     shop.add(lambda: 1, "do", timeout=60)
     with monkeypatch.context() as patch:
-        patch.setattr("tooli.execution.process_runner.open_pipes", full)
+        patch.setattr("tooli.execution.process_runner.open_pipes", fail)
         assert "was not run" in shop.app.call("do", idempotency_key="k").error.message
     assert shop.app.call("do", idempotency_key="k").result == 1
 
 
 def test_rejection_of_a_nested_call_is_stored(shop: Shop, tmp_path: Path) -> None:
     """The nested call did not run, but the function did."""
-    removing(shop)
+    add_rm_command(shop)
     file = tmp_path / "file"
 
     def do() -> None:
-        shop.ran()
+        shop.count_run()
         file.write_text("1")
         token = shop.app.call("rm", path=file, dry_run=True).unwrap()["token"]
         file.write_text("22")
@@ -687,14 +697,14 @@ def test_rejection_of_a_nested_call_is_stored(shop: Shop, tmp_path: Path) -> Non
 
 
 def test_keys_are_separate_for_principals_but_not_for_names(shop: Shop) -> None:
-    shop.add(lambda: shop.ran(), "do")
+    shop.add(lambda: shop.count_run(), "do")
     tool, options = shop.app.find("do"), Options(idempotency_key="k")
     callers = [
         Caller("http", principal="ann"),
         Caller("mcp", principal="bob"),
         Caller("cli", principal="ann"),
         Caller("cli", "claude-code"),
-        Caller("http", "somebody", maybe_agent=True),
+        Caller("http", "an-agent", maybe_agent=True),
     ]
     values: list[Any] = []
     for caller in callers:
@@ -708,7 +718,7 @@ def test_keys_are_separate_for_principals_but_not_for_names(shop: Shop) -> None:
 
 def stopped_by(shop: Shop, stop: BaseException, **settings: Any) -> Any:
     def do() -> int:
-        if shop.ran() == 1:
+        if shop.count_run() == 1:
             raise stop
         return shop.runs
 
@@ -716,8 +726,8 @@ def stopped_by(shop: Shop, stop: BaseException, **settings: Any) -> Any:
     with_key = {"idempotency_key": "k"}
     try:
         shop.app.call("do", **with_key)
-    except BaseException as left:
-        assert left is stop
+    except BaseException as raised:
+        assert raised is stop
     return shop.app.call("do", **with_key)
 
 
@@ -726,11 +736,11 @@ STOPS = [KeyboardInterrupt(), TimeoutExceeded("late"), asyncio.CancelledError()]
 
 @pytest.mark.parametrize("stop", STOPS, ids=repr)
 def test_stopped_call_is_indeterminate(shop: Shop, stop: BaseException) -> None:
-    again = stopped_by(shop, stop)
-    assert again.error.code == "E3052"
-    assert again.error.details["ended_by"]["message"]
-    assert again.error.suggestion["argv"] == ["shop", "idempotency", "forget", "k"]
-    assert again.error.to_exception().exit_code == 101
+    second = stopped_by(shop, stop)
+    assert second.error.code == "E3052"
+    assert second.error.details["ended_by"]["message"]
+    assert second.error.suggestion["argv"] == ["shop", "idempotency", "forget", "k"]
+    assert second.error.to_exception().exit_code == 101
     assert shop.runs == 1
 
 
@@ -739,37 +749,37 @@ def test_stopped_call_is_indeterminate(shop: Shop, stop: BaseException) -> None:
 def test_stopped_idempotent_call_runs_again(shop: Shop, stop: BaseException, behavior: Any) -> None:
     shop.app = Tooli("shop", security_policy="off")
     shop.app.command("other")(lambda: None)
-    again = stopped_by(shop, stop, annotations=behavior)
-    assert (again.result, again.meta["idempotency"]["replayed"]) == (2, False)
+    second = stopped_by(shop, stop, annotations=behavior)
+    assert (second.result, second.meta["idempotency"]["replayed"]) == (2, False)
     assert shop.app.call("do", idempotency_key="k").meta["idempotency"]["replayed"] is True
 
 
 def test_timeout_error_of_the_function_is_stored(shop: Shop) -> None:
-    again = stopped_by(shop, TimeoutError("the bank is slow"))
-    assert again.error.code == "E4050" and again.meta["idempotency"]["replayed"]
+    second = stopped_by(shop, TimeoutError("the bank is slow"))
+    assert second.error.code == "E4050" and second.meta["idempotency"]["replayed"]
 
 
 def test_exit_of_the_function_is_stored(shop: Shop) -> None:
-    again = stopped_by(shop, SystemExit(7))
-    assert again.error.to_exception().exit_code == 7
-    assert again.meta["idempotency"]["replayed"]
+    second = stopped_by(shop, SystemExit(7))
+    assert second.error.to_exception().exit_code == 7
+    assert second.meta["idempotency"]["replayed"]
 
 
 @pytest.mark.parametrize("question", ["human", "pause"])
 def test_question_releases_the_key(shop: Shop, question: str) -> None:
     from tooli.core.peer import InputRequired
 
-    again = stopped_by(
+    second = stopped_by(
         shop, ApprovalRequired("may I?") if question == "human" else InputRequired({})
     )
-    assert (again.result, again.meta["idempotency"]["replayed"]) == (2, False)
+    assert (second.result, second.meta["idempotency"]["replayed"]) == (2, False)
 
 
 def test_a_cancelled_task_is_indeterminate(shop: Shop) -> None:
     entered = asyncio.Event()
 
     async def do() -> None:
-        shop.ran()
+        shop.count_run()
         entered.set()
         await asyncio.Event().wait()
 
@@ -791,7 +801,7 @@ def test_concurrent_calls_run_once(shop: Shop) -> None:
 
     async def do() -> int:
         await gate.wait()
-        return shop.ran()
+        return shop.count_run()
 
     shop.add(do)
 
@@ -810,20 +820,20 @@ def test_concurrent_calls_run_once(shop: Shop) -> None:
 # ------------------------------------------------------------------ a store that fails
 
 
-def damage(home: Path) -> None:
+def damage(state_dir: Path) -> None:
     for store in idempotency_sqlite._open_stores.values():
         store.close()
-    for path in home.iterdir():
+    for path in state_dir.iterdir():
         path.unlink()
-    (home / "idempotency.db").write_bytes(b"no database at all" * 400)
+    (state_dir / "idempotency.db").write_bytes(b"no database at all" * 400)
 
 
 @pytest.mark.parametrize("policy", ["off", "standard", "strict"])
 @pytest.mark.parametrize("behavior", [None, Idempotent], ids=repr)
-def test_damaged_store(home: Path, policy: str, behavior: Any) -> None:
+def test_damaged_store(state_dir: Path, policy: str, behavior: Any) -> None:
     shop = Shop(security_policy=policy)
-    shop.add(lambda: shop.ran(), "do", annotations=behavior, auth=[])
-    damage(home)
+    shop.add(lambda: shop.count_run(), "do", annotations=behavior, auth=[])
+    damage(state_dir)
     result = shop.app.call("do", idempotency_key="k")
     if behavior is Idempotent and policy != "strict":
         assert result.result == 1
@@ -836,15 +846,15 @@ def test_damaged_store(home: Path, policy: str, behavior: Any) -> None:
     assert result.error.to_exception().exit_code == 75
     assert shop.app.call("do", idempotency_key="k").error.code == "E4060"
     assert shop.runs == 0
-    (damaged,) = home.glob("idempotency.db.damaged-*")
+    (damaged,) = state_dir.glob("idempotency.db.damaged-*")
     damaged.unlink()
     assert shop.app.call("do", idempotency_key="k").result == 1
 
 
-def test_outcome_that_cannot_be_stored_is_a_warning(shop: Shop, home: Path) -> None:
+def test_outcome_that_cannot_be_stored_is_a_warning(shop: Shop, state_dir: Path) -> None:
     def do() -> int:
-        damage(home)
-        return shop.ran()
+        damage(state_dir)
+        return shop.count_run()
 
     shop.add(do)
     result = shop.app.call("do", idempotency_key="k")
@@ -854,7 +864,7 @@ def test_outcome_that_cannot_be_stored_is_a_warning(shop: Shop, home: Path) -> N
 
 
 def test_event_loop_waits_for_the_store_with_a_short_timeout(
-    shop: Shop, home: Path, monkeypatch: pytest.MonkeyPatch
+    shop: Shop, state_dir: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """If the store is locked after the call, the outcome is stored once the lock is released."""
     import sqlite3
@@ -863,40 +873,42 @@ def test_event_loop_waits_for_the_store_with_a_short_timeout(
     waited: list[float] = []
     execute = SqliteIdempotencyStore._execute
 
-    def execute_and_record(self: Any, work: Any, patience: float) -> Any:
-        waited.append(patience)
-        return execute(self, work, patience)
+    def execute_and_record(self: Any, work: Any, timeout: float) -> Any:
+        waited.append(timeout)
+        return execute(self, work, timeout)
 
     monkeypatch.setattr(SqliteIdempotencyStore, "_execute", execute_and_record)
-    others: list[Any] = []
+    connections: list[Any] = []
 
     async def do() -> int:
-        others.append(sqlite3.connect(home / "idempotency.db", isolation_level=None))
-        others[0].execute("BEGIN IMMEDIATE")
-        return shop.ran()
+        connections.append(sqlite3.connect(state_dir / "idempotency.db", isolation_level=None))
+        connections[0].execute("BEGIN IMMEDIATE")
+        return shop.count_run()
 
     shop.add(do)
     first = asyncio.run(shop.app.acall("do", idempotency_key="k"))
     assert first.result == 1 and first.meta["idempotency"]["kept"] is False
     assert waited == [0.3, 0.3]
-    others[0].close()
-    while (again := shop.app.call("do", idempotency_key="k")).error is not None:
-        assert again.error.code == "E3051"
-    assert (again.result, again.meta["idempotency"]["replayed"]) == (1, True)
+    connections[0].close()
+    while (second := shop.app.call("do", idempotency_key="k")).error is not None:
+        assert second.error.code == "E3051"
+    assert (second.result, second.meta["idempotency"]["replayed"]) == (1, True)
 
 
-def test_call_with_an_unreadable_stored_outcome_is_not_run_again(shop: Shop, home: Path) -> None:
+def test_call_with_an_unreadable_stored_outcome_is_not_run_again(
+    shop: Shop, state_dir: Path
+) -> None:
     import sqlite3
 
-    shop.add(lambda: shop.ran(), "do")
+    shop.add(lambda: shop.count_run(), "do")
     shop.app.call("do", idempotency_key="k")
-    for text in (b"{", b"[]", b'{"failed":{}}', b'{"other":1}'):
-        base = sqlite3.connect(home / "idempotency.db")
-        with base:
-            base.execute("UPDATE keys SET outcome = ?", (text,))
-        base.close()
+    for data in (b"{", b"[]", b'{"failed":{}}', b'{"other":1}'):
+        database = sqlite3.connect(state_dir / "idempotency.db")
+        with database:
+            database.execute("UPDATE keys SET outcome = ?", (data,))
+        database.close()
         result = shop.app.call("do", idempotency_key="k")
-        assert result.error.code == "E4060", text
+        assert result.error.code == "E4060", data
     assert shop.runs == 1
 
 
@@ -973,7 +985,7 @@ class TestBusyStore:
         self.run_stage(store, Failed(StateError("no"), has_started=False), monkeypatch)
         assert (store.released, store.finished) == (1, [])
 
-    def test_it_gives_up(self, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_number_of_attempts_is_limited(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(idempotency, "MAX_STORE_ATTEMPTS", 2)
         store = BusyStore(9)
         self.run_stage(store, Ok(1), monkeypatch)
