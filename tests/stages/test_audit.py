@@ -1,4 +1,4 @@
-"""The audit log: which events each policy logs, through every interface."""
+"""The audit log: which events one policy logs, through every interface."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def make_app(**settings) -> tuple[Tooli, list[str]]:
         return path
 
     @app.command()
-    def unsaid(path: str) -> str:
+    def undeclared(path: str) -> str:
         """Declare no scopes."""
         ran.append(path)
         return path
@@ -68,16 +68,16 @@ def events() -> list[tuple]:
     return [(one["event"], one.get("phase"), one.get("code")) for one in lines]
 
 
-def ask(app: Tooli, interface: str, tool: str, **options) -> dict:
+def send(app: Tooli, interface: str, tool: str, **options) -> dict:
     case = Case(tool, {"path": "x"}, options)
-    return next(each for each in interfaces(app) if each.name == interface).send_case(case).envelope
+    return next(one for one in interfaces(app) if one.name == interface).send_case(case).envelope
 
 
 RUN = [("destructive_run", "begins", None), ("destructive_run", "ends", None)]
 PLAIN = [("run", "begins", None), ("run", "ends", None)]
-ASKED = [("approval_requested", None, None), ("denial", None, "E2101")]
+REQUESTED = [("approval_requested", None, None), ("denial", None, "E2101")]
 EXPECTED = {
-    # policy: what is asked, and what stands in the log then
+    # policy: the calls, and the events that one of them adds to the log
     "off": [
         ("wipe", {"yes": True}, []),
         ("wipe", {}, []),
@@ -89,16 +89,16 @@ EXPECTED = {
         ("wipe", {}, [("denial", None, "E1010")]),
         ("wipe", {"yes": True, "dry_run": True}, []),
         ("look", {}, []),
-        ("unsaid", {}, []),
-        ("launch", {"yes": True}, ASKED),
+        ("undeclared", {}, []),
+        ("launch", {"yes": True}, REQUESTED),
     ],
     "strict": [
         ("wipe", {"yes": True}, RUN),
         ("wipe", {}, [("denial", None, "E1010")]),
         ("look", {}, PLAIN),
         ("look", {"dry_run": True}, []),
-        ("unsaid", {}, [("denial", None, "E2002")]),
-        ("launch", {"yes": True}, ASKED),
+        ("undeclared", {}, [("denial", None, "E2002")]),
+        ("launch", {"yes": True}, REQUESTED),
     ],
 }
 
@@ -108,9 +108,9 @@ EXPECTED = {
 def test_logged_events(policy: str, interface: str) -> None:
     app, _ = make_app(security_policy=policy)
     expected: list[tuple] = []
-    for tool, options, more in EXPECTED[policy]:
-        ask(app, interface, tool, **options)
-        expected += more
+    for tool, options, added_events in EXPECTED[policy]:
+        send(app, interface, tool, **options)
+        expected += added_events
         assert events() == expected, (tool, options)
     assert audit_reader.verify_log(get_log_path("clerk")).fault is None
 
@@ -165,8 +165,7 @@ def test_invalid_input_is_not_a_denial() -> None:
 
 def test_secrets_are_not_logged(tmp_path: Path) -> None:
     app = Tooli("clerk")
-    space = globals()
-    space["Login"] = type(
+    globals()["Login"] = type(
         "Login", (BaseModel,), {"__annotations__": {"user": str, "key": SecretInput[str]}}
     )
 
@@ -215,8 +214,8 @@ def test_nested_values_with_secret_names_are_hidden() -> None:
         return 1
 
     app.call("reset", user="u", password="hush-1", keys=[{"api-key": "hush-2"}], yes=True)
-    deep = {"db": [{"dbPassword": "hush-3", "host": "h", "token": None}]}
-    app.call("set-up", settings=deep, yes=True)
+    settings = {"db": [{"dbPassword": "hush-3", "host": "h", "token": None}]}
+    app.call("set-up", settings=settings, yes=True)
     first, _, third, _ = audit_reader.read_last_records(get_log_path("clerk"), 9)
     assert "hush" not in Path(get_log_path("clerk")).read_text()
     assert first["arguments"]["account"]["user"] == "u"
@@ -261,13 +260,13 @@ def test_stream_closed_early_is_logged() -> None:
     assert [one[1] for one in events()] == ["begins", "ends"]
 
 
-# ------------------------------------------------------------------ where it cannot be written
+# ------------------------------------------------------------------ a log that cannot be written
 
 
 @pytest.fixture
 def unwritable_log(state: Path) -> Path:
     state.mkdir()
-    (state / "audit").write_text("in the way")
+    (state / "audit").write_text("not a folder")
     return state
 
 
@@ -275,7 +274,7 @@ def unwritable_log(state: Path) -> Path:
 def test_strict_rejects_calls_that_cannot_be_logged(interface: str, unwritable_log: Path) -> None:
     app, ran = make_app(security_policy="strict")
     for tool, options in (("wipe", {"yes": True}), ("look", {})):
-        found = ask(app, interface, tool, **options)
+        found = send(app, interface, tool, **options)
         assert found["error"]["code"] == "E4061"
         assert "audit_log" in found["error"]["suggestion"]["fix"]
     assert not ran
@@ -287,7 +286,7 @@ def test_strict_rejects_calls_that_cannot_be_logged(interface: str, unwritable_l
 )
 def test_standard_warns_if_a_call_cannot_be_logged(interface: str, unwritable_log: Path) -> None:
     app, ran = make_app()
-    found = ask(app, interface, "wipe", yes=True)
+    found = send(app, interface, "wipe", yes=True)
     assert found["ok"]
     assert [w for w in found["meta"]["warnings"] if "audit log" in w]
     assert ran == ["x"]
@@ -296,7 +295,7 @@ def test_standard_warns_if_a_call_cannot_be_logged(interface: str, unwritable_lo
 def test_denial_that_cannot_be_logged_is_returned(unwritable_log: Path) -> None:
     app, ran = make_app(security_policy="strict")
     assert app.call("wipe", path="x").error.code == "E1010"
-    assert app.call("unsaid", path="x").error.code == "E2002"
+    assert app.call("undeclared", path="x").error.code == "E2002"
     assert not ran
 
 
@@ -310,20 +309,20 @@ def test_event_loop_waits_for_a_lock_once_with_a_short_timeout(
 
     app, ran = make_app()
     assert app.call("wipe", path="a", yes=True).ok
-    waited: list[float] = []
+    timeouts: list[float] = []
     lock = audit_log._lock
 
-    def counted(file: int, patience: float) -> None:
-        waited.append(patience)
+    def record_timeout(file: int, timeout: float) -> None:
+        timeouts.append(timeout)
         lock(file, 0.0)
 
-    monkeypatch.setattr(audit_log, "_lock", counted)
+    monkeypatch.setattr(audit_log, "_lock", record_timeout)
     with open(state / "audit" / "clerk.jsonl.head", "rb") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
         found = asyncio.run(app.acall("wipe", path="b", yes=True))
         assert app.call("wipe", path="c", yes=True).ok
     assert [w for w in found.meta["warnings"] if "holds the lock" in w]
-    assert waited == [
+    assert timeouts == [
         audit_log.EVENT_LOOP_LOCK_TIMEOUT_SECONDS,
         0.0,
         audit_log.LOCK_TIMEOUT_SECONDS,
@@ -371,10 +370,10 @@ def test_audit_commands() -> None:
 
 
 def test_path_from_the_settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("TOOLI_AUDIT_LOG", str(tmp_path / "elsewhere.jsonl"))
+    monkeypatch.setenv("TOOLI_AUDIT_LOG", str(tmp_path / "other.jsonl"))
     app, _ = make_app()
     app.options(yes=True).call("wipe", path="x")
-    assert (tmp_path / "elsewhere.jsonl").exists()
+    assert (tmp_path / "other.jsonl").exists()
     assert len(invoke(app, "audit", "tail", mode="json").envelope["result"]) == 2
     from tooli.storage import audit_log
 

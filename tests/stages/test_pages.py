@@ -22,8 +22,8 @@ from tooli.storage import page_window
 from tooli.testing import invoke
 
 
-def make(records: list[Any]) -> Tooli:
-    """An app that returns the current records: as a list, a stream and a text."""
+def make_app(records: list[Any]) -> Tooli:
+    """Return an app whose commands return the records as a list, a stream and a text."""
     app = Tooli("app", version="1")
 
     @app.command()
@@ -64,7 +64,7 @@ def test_records_added_or_removed_before_the_cursor(
 ) -> None:
     """The cursor finds its position if one of the last three records is still there."""
     records: list[Any] = list(range(before + after))
-    app = make(records)
+    app = make_app(records)
     first, cursor, _ = page(app, tool, limit=before)
     assert first == list(range(before))
     if cursor is None:
@@ -79,7 +79,7 @@ def test_records_added_or_removed_before_the_cursor(
 @both
 def test_removed_last_record_loses_no_records(tool: str) -> None:
     records = list(range(10))
-    app = make(records)
+    app = make_app(records)
     _, cursor, _ = page(app, tool, limit=5)
     records.remove(4)
     rest, _, warnings = page(app, tool, limit=100, cursor=cursor)
@@ -90,7 +90,7 @@ def test_removed_last_record_loses_no_records(tool: str) -> None:
 @both
 def test_position_is_used_if_no_record_is_found(tool: str) -> None:
     records = list(range(10))
-    app = make(records)
+    app = make_app(records)
     _, cursor, _ = page(app, tool, limit=5)
     records[:] = range(100, 110)
     rest, _, warnings = page(app, tool, limit=3, cursor=cursor)
@@ -101,18 +101,18 @@ def test_position_is_used_if_no_record_is_found(tool: str) -> None:
 @both
 def test_result_that_became_shorter_ends(tool: str) -> None:
     records = list(range(10))
-    app = make(records)
+    app = make_app(records)
     _, cursor, _ = page(app, tool, limit=5)
     records[:] = [7]
-    rest, following, _ = page(app, tool, limit=3, cursor=cursor)
+    rest, next_cursor, _ = page(app, tool, limit=3, cursor=cursor)
     assert rest == []
-    assert following is None
+    assert next_cursor is None
 
 
 def test_stream_is_searched_only_near_the_cursor(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(page_window, "SEARCH_DISTANCE", 5)
     records: list[Any] = list(range(40))
-    app = make(records)
+    app = make_app(records)
     _, cursor, _ = page(app, "streamed", limit=20)
     records[:] = [*range(100, 104), *range(40)]
     assert page(app, "streamed", limit=2, cursor=cursor)[0] == [20, 21]
@@ -125,12 +125,12 @@ def test_stream_is_searched_only_near_the_cursor(monkeypatch: pytest.MonkeyPatch
 
 @both
 def test_equal_records_are_not_confused(tool: str) -> None:
-    app = make([0] * 7 + [1] * 3)
+    app = make_app([0] * 7 + [1] * 3)
     found: list[int] = []
     cursor = None
     for _ in range(4):
-        some, cursor, warnings = page(app, tool, limit=3, cursor=cursor)
-        found += some
+        records_of_page, cursor, warnings = page(app, tool, limit=3, cursor=cursor)
+        found += records_of_page
         assert not warnings
     assert found == [0] * 7 + [1] * 3
     assert cursor is None
@@ -138,9 +138,9 @@ def test_equal_records_are_not_confused(tool: str) -> None:
 
 def test_stream_is_not_read_beyond_the_page() -> None:
     """After a full page, the stream is not asked for another record: it might block."""
-    app = make([1, 2, 3])
-    some, cursor, _ = page(app, "streamed", limit=3)
-    assert some == [1, 2, 3]
+    app = make_app([1, 2, 3])
+    records_of_page, cursor, _ = page(app, "streamed", limit=3)
+    assert records_of_page == [1, 2, 3]
     assert page(app, "streamed", limit=3, cursor=cursor)[:2] == ([], None)
     assert page(app, "listed", limit=3)[:2] == ([1, 2, 3], None)
 
@@ -150,7 +150,7 @@ def test_stream_is_not_read_beyond_the_page() -> None:
 
 @both
 def test_a_cursor_belongs_to_its_call(tool: str) -> None:
-    app = make(list(range(10)))
+    app = make_app(list(range(10)))
     _, cursor, _ = page(app, tool, limit=5)
     other = "streamed" if tool == "listed" else "listed"
     for result in (
@@ -175,8 +175,8 @@ def test_changed_cursor_is_rejected_before_the_function_runs() -> None:
 
     cursor = app.call("numbers", limit=3).meta["page"]["next_cursor"]
     ran.clear()
-    for at in range(len(cursor)):
-        changed = cursor[:at] + ("B" if cursor[at] != "B" else "C") + cursor[at + 1 :]
+    for i in range(len(cursor)):
+        changed = cursor[:i] + ("B" if cursor[i] != "B" else "C") + cursor[i + 1 :]
         result = app.call("numbers", limit=3, cursor=changed)
         assert result.error is not None
         assert result.error.code == "E1042"
@@ -185,7 +185,7 @@ def test_changed_cursor_is_rejected_before_the_function_runs() -> None:
 
 
 def test_cursor_can_be_used_again() -> None:
-    app = make(list(range(10)))
+    app = make_app(list(range(10)))
     _, cursor, _ = page(app, "listed", limit=4)
     assert page(app, "listed", limit=4, cursor=cursor) == page(
         app, "listed", limit=4, cursor=cursor
@@ -213,56 +213,56 @@ def test_page_size_of_the_command() -> None:
     assert "page" not in app.call("few", limit=0).meta
 
 
-@pytest.mark.parametrize("text", [{"paginated": -1}, {"paginated": "x"}, {"max_tokens": 0}])
-def test_invalid_limits_are_definition_errors(text: Any) -> None:
-    with pytest.raises(DefinitionError, match=next(iter(text))):
-        Tooli("app").command(**text)
+@pytest.mark.parametrize("keywords", [{"paginated": -1}, {"paginated": "x"}, {"max_tokens": 0}])
+def test_invalid_limits_are_definition_errors(keywords: Any) -> None:
+    with pytest.raises(DefinitionError, match=next(iter(keywords))):
+        Tooli("app").command(**keywords)
 
 
 def test_function_that_pages_itself() -> None:
-    asked: list[Any] = []
+    requested_pages: list[Any] = []
     app = Tooli("app")
 
     @app.command()
     def source(ctx: Context) -> Page[int]:
-        asked.append((ctx.page.limit, ctx.page.cursor))
+        requested_pages.append((ctx.page.limit, ctx.page.cursor))
         first = int(ctx.page.cursor or 0)
         return Page(range(first, first + 3), next_cursor=str(first + 3), total=99)
 
     result = app.call("source", limit=2)
     assert result.result == [0, 1]
     assert result.meta["page"]["total"] == 99
-    again = app.call("source", limit=2, cursor=result.meta["page"]["next_cursor"])
-    assert again.result == [2]
-    third = app.call("source", limit=5, cursor=again.meta["page"]["next_cursor"])
+    second = app.call("source", limit=2, cursor=result.meta["page"]["next_cursor"])
+    assert second.result == [2]
+    third = app.call("source", limit=5, cursor=second.meta["page"]["next_cursor"])
     assert third.result == [3, 4, 5]
-    assert asked == [(2, None), (2, None), (5, "3")]
+    assert requested_pages == [(2, None), (2, None), (5, "3")]
     assert app.find("source").limits.paginated  # type: ignore[union-attr]
     schema = app.call("source", detailed=True).meta["output_schema"]
     assert schema == {"type": "array", "items": {"type": "integer"}}
 
 
 def test_other_class_named_page() -> None:
-    """A class of the author that is also called Page."""
+    """The author's own class is named Page."""
     import dataclasses
 
-    globals_of: dict[str, Any] = {}
+    namespace: dict[str, Any] = {}
 
     @dataclasses.dataclass
     class Other:
         n: int
 
-    globals_of["Page"] = Other
-    exec("def one() -> Page:\n    return Page(3)", globals_of)
+    namespace["Page"] = Other
+    exec("def one() -> Page:\n    return Page(3)", namespace)
     app = Tooli("app")
-    app.command()(globals_of["one"])
+    app.command()(namespace["one"])
     assert app.call("one").to_dict()["result"] == {"n": 3}
     assert not app.find("one").limits.paginated  # type: ignore[union-attr]
 
 
 def test_text_continues_where_it_was_cut() -> None:
     records = [f"line {i}\n" for i in range(60)]
-    app = make(records)
+    app = make_app(records)
     found, cursor, steps = "", None, 0
     while True:
         result = app.call("text", max_bytes=450, cursor=cursor)
@@ -280,7 +280,7 @@ def test_text_continues_where_it_was_cut() -> None:
 
 
 SMALLEST = 700
-"""A document that says that it is cut, by what, and what to type for the rest, fits in this."""
+"""Bytes that are enough for an envelope with `meta.truncated` and `meta.next`."""
 
 LEAVES = st.one_of(
     st.integers(-(10**20), 10**20),
@@ -300,7 +300,7 @@ RESULTS = st.one_of(st.lists(VALUES, max_size=30), VALUES, st.text(max_size=3000
 
 
 def make_sized(result: Any) -> Tooli:
-    app = Tooli("app", version="1", security_policy="off")  # the very result is to come back
+    app = Tooli("app", version="1", security_policy="off")  # the result is not redacted
 
     @app.command()
     def tool(word: str = "w") -> Any:
@@ -313,10 +313,10 @@ def make_sized(result: Any) -> Tooli:
     return app
 
 
-def follow(app: Tooli, *words: str) -> list[dict[str, Any]]:
+def follow(app: Tooli, *argv: str) -> list[dict[str, Any]]:
     """Return all answers. Each call after the first is the first next step of the answer before."""
     answers: list[dict[str, Any]] = []
-    line = ["app", *words]
+    line = ["app", *argv]
     while True:
         done = invoke(app, *line[1:])
         answers.append({"size": len(done.stdout.encode()), "line": line, **done.envelope})
@@ -454,9 +454,9 @@ def test_shortened_object_keeps_its_fields() -> None:
 
 
 @pytest.mark.parametrize("result", [ROWS, {"a": "x" * 500}, "x" * 500])
-@pytest.mark.parametrize("most", [1, 50, 200])
-def test_limit_below_the_smallest_envelope(result: Any, most: int) -> None:
-    done = invoke(make_sized(result), "tool", "--max-bytes", str(most), "--json")
+@pytest.mark.parametrize("max_bytes", [1, 50, 200])
+def test_limit_below_the_smallest_envelope(result: Any, max_bytes: int) -> None:
+    done = invoke(make_sized(result), "tool", "--max-bytes", str(max_bytes), "--json")
     assert done.ok
     assert len(done.stdout) < SMALLEST
     assert not done.result
@@ -521,7 +521,7 @@ def test_max_tokens_of_the_command() -> None:
 
 
 @pytest.mark.parametrize(
-    ("env", "most", "by"),
+    ("env", "max_bytes", "by"),
     [
         ({"CODEX_SANDBOX": "seatbelt"}, 10240, "max-bytes"),
         ({"CODEX_THREAD_ID": "x"}, 10240, "max-bytes"),
@@ -534,27 +534,29 @@ def test_max_tokens_of_the_command() -> None:
         ({"TOOLI_MAX_ITEMS": "9", "CODEX_CI": "1"}, 10240, "max-items"),
     ],
 )
-def test_default_limits_of_agents_and_settings(env: dict[str, str], most: int, by: str) -> None:
+def test_default_limits_of_agents_and_settings(
+    env: dict[str, str], max_bytes: int, by: str
+) -> None:
     rows = [{"n": i, "text": "x" * 100} for i in range(2000)]
     done = invoke(make_sized(rows), "tool", "--json", env=env)
-    assert len(done.stdout) <= most
+    assert len(done.stdout) <= max_bytes
     assert done.envelope["meta"]["truncated"]["by"] == by
 
 
 @pytest.mark.parametrize(
-    ("words", "env"),
+    ("argv", "env"),
     [
         (["--max-bytes", "0"], {"CODEX_CI": "1"}),
         (["--max-bytes", "900000"], {"CODEX_CI": "1"}),
         (["--max-tokens", "900000"], {"CODEX_CI": "1"}),
         ([], {"CODEX_CI": "1", "TOOLI_MAX_BYTES": "0"}),
-        ([], {"TOOLI_CALLER": "somebody-else"}),
+        ([], {"TOOLI_CALLER": "another-agent"}),
         ([], {"CURSOR_AGENT": "1"}),
     ],
 )
-def test_explicit_limits_win(words: list[str], env: dict[str, str]) -> None:
+def test_explicit_limits_take_precedence(argv: list[str], env: dict[str, str]) -> None:
     rows = [{"n": i, "text": "x" * 100} for i in range(500)]
-    done = invoke(make_sized(rows), "tool", "--json", *words, env=env)
+    done = invoke(make_sized(rows), "tool", "--json", *argv, env=env)
     assert len(done.result) == 500
 
 

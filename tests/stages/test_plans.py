@@ -6,7 +6,7 @@ import pathlib
 from pathlib import Path
 
 import pytest
-from tests.stages.plan_zoo import ALL, KINDS, make_app
+from tests.stages.plan_app import ALL, KINDS, make_app
 
 from tooli import Context, Tooli, dry_run_support, record_dry_action
 from tooli.annotations import Destructive, Idempotent, ReadOnly
@@ -58,16 +58,15 @@ def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture
 def files(tmp_path: Path) -> list[str]:
-    made = []
-    for name in ("one", "two"):
-        (tmp_path / name).write_text(name)
-        made.append(str(tmp_path / name))
-    return made
+    paths = [tmp_path / name for name in ("one", "two")]
+    for path in paths:
+        path.write_text(path.name)
+    return [str(path) for path in paths]
 
 
-def ask(app: Tooli, interface: str, tool: str, files: list[str], **options) -> dict:
+def send(app: Tooli, interface: str, tool: str, files: list[str], **options) -> dict:
     case = Case(tool, {"files": files}, options)
-    return next(each for each in interfaces(app) if each.name == interface).send_case(case).envelope
+    return next(one for one in interfaces(app) if one.name == interface).send_case(case).envelope
 
 
 def plan_in(envelope: dict) -> dict:
@@ -76,7 +75,7 @@ def plan_in(envelope: dict) -> dict:
     return result[0] if isinstance(result, list) else result
 
 
-def gone(files: list[str]) -> list[bool]:
+def are_deleted(files: list[str]) -> list[bool]:
     return [not Path(file).exists() for file in files]
 
 
@@ -88,7 +87,7 @@ def test_yes_and_dry_run_delete_nothing_on_any_interface(tool: str, files: list[
     found = assert_parity(make_app(), Case(tool, {"files": files}, {"yes": True, "dry_run": True}))
     plan = found["result"]
     assert found["meta"]["dry_run"] is True
-    assert gone(files) == [False, False]
+    assert are_deleted(files) == [False, False]
     assert plan["tool"] == f"shredder.{tool}"
     assert plan["arguments"] == {"files": files}
     assert plan["effects"] == ["destructive"]
@@ -107,11 +106,11 @@ def test_yes_and_dry_run_delete_nothing_on_any_interface(tool: str, files: list[
 
 
 @pytest.mark.parametrize("policy", ["off", "standard", "strict"])
-def test_under_every_policy(policy: str, files: list[str]) -> None:
+def test_dry_run_under_every_policy(policy: str, files: list[str]) -> None:
     app = make_app(security_policy=policy)
     found = app.call("delete", files=files, yes=True, dry_run=True)
     assert found.result["basis"] == "dry_run"
-    assert gone(files) == [False, False]
+    assert are_deleted(files) == [False, False]
 
 
 def test_result_options_do_not_apply_to_a_plan(files: list[str]) -> None:
@@ -125,7 +124,7 @@ def test_failed_dry_run_is_a_failure(files: list[str]) -> None:
     Path(files[0]).unlink()
     found = make_app().call("delete", files=files, dry_run=True)
     assert found.error.code == "E3010"
-    assert gone(files) == [True, False]
+    assert are_deleted(files) == [True, False]
 
 
 def test_nested_calls_are_part_of_a_dry_run(files: list[str]) -> None:
@@ -144,13 +143,13 @@ def test_nested_calls_are_part_of_a_dry_run(files: list[str]) -> None:
         return "seen"
 
     plan = app.call("tidy", dry_run=True).result
-    assert gone(files) == [False, False]
+    assert are_deleted(files) == [False, False]
     assert [(one["action"], one["target"]) for one in plan["actions"]] == [
         ("delete", files[0]),
         ("call", "shredder.wipe"),
     ]
     assert app.call("tidy", apply=plan["token"], yes=True).ok
-    assert gone(files) == [True, True]
+    assert are_deleted(files) == [True, True]
 
 
 # ------------------------------------------------------------------ applying
@@ -160,52 +159,54 @@ def test_nested_calls_are_part_of_a_dry_run(files: list[str]) -> None:
 @pytest.mark.parametrize("tool", ALL)
 def test_a_plan_is_applied_once(tool: str, interface: str, files: list[str]) -> None:
     app = make_app()
-    token = plan_in(ask(app, interface, tool, files, dry_run=True))["token"]
-    refused = ask(app, interface, tool, files, apply=token)
-    assert refused["error"]["code"] == "E1010", "a plan is no consent"
-    assert gone(files) == [False, False]
-    assert ask(app, interface, tool, files, apply=token, yes=True)["ok"]
-    assert gone(files) == [True, True]
+    token = plan_in(send(app, interface, tool, files, dry_run=True))["token"]
+    refused = send(app, interface, tool, files, apply=token)
+    assert refused["error"]["code"] == "E1010", "a plan token is not a confirmation"
+    assert are_deleted(files) == [False, False]
+    assert send(app, interface, tool, files, apply=token, yes=True)["ok"]
+    assert are_deleted(files) == [True, True]
     for file in files:
         Path(file).write_text(Path(file).name)
-    again = ask(app, interface, tool, files, apply=token, yes=True)
-    assert again["error"]["code"] == "E1051"
-    assert "used before" in again["error"]["message"]
-    assert gone(files) == [False, False]
+    second = send(app, interface, tool, files, apply=token, yes=True)
+    assert second["error"]["code"] == "E1051"
+    assert "used before" in second["error"]["message"]
+    assert are_deleted(files) == [False, False]
 
 
 @pytest.mark.parametrize("interface", INTERFACES)
-def test_dry_run_wins_over_apply(interface: str, files: list[str]) -> None:
+def test_dry_run_takes_precedence_over_apply(interface: str, files: list[str]) -> None:
     app = make_app()
-    token = plan_in(ask(app, interface, "delete", files, dry_run=True))["token"]
-    plan = plan_in(ask(app, interface, "delete", files, dry_run=True, apply=token, yes=True))
+    token = plan_in(send(app, interface, "delete", files, dry_run=True))["token"]
+    plan = plan_in(send(app, interface, "delete", files, dry_run=True, apply=token, yes=True))
     assert plan["basis"] == "dry_run"
-    assert gone(files) == [False, False]
-    assert ask(app, interface, "delete", files, apply=token, yes=True)["ok"], "it was not used"
+    assert are_deleted(files) == [False, False]
+    assert send(app, interface, "delete", files, apply=token, yes=True)["ok"], (
+        "the dry run did not use the token"
+    )
 
 
 @pytest.mark.parametrize("interface", INTERFACES)
 @pytest.mark.parametrize("tool", ALL)
 def test_other_arguments_are_rejected(tool: str, interface: str, files: list[str]) -> None:
     app = make_app()
-    token = plan_in(ask(app, interface, tool, files[:1], dry_run=True))["token"]
-    found = ask(app, interface, tool, files, apply=token, yes=True)
+    token = plan_in(send(app, interface, tool, files[:1], dry_run=True))["token"]
+    found = send(app, interface, tool, files, apply=token, yes=True)
     assert found["error"]["code"] == "E1051"
     assert found["error"]["field"] == "apply"
-    assert gone(files) == [False, False]
+    assert are_deleted(files) == [False, False]
 
 
 @pytest.mark.parametrize("interface", INTERFACES)
 @pytest.mark.parametrize("tool", KINDS)
 def test_changed_state_is_rejected(tool: str, interface: str, files: list[str]) -> None:
     app = make_app()
-    token = plan_in(ask(app, interface, tool, files, dry_run=True))["token"]
-    Path(files[1]).write_text("six")  # as long as before
-    found = ask(app, interface, tool, files, apply=token, yes=True)
+    token = plan_in(send(app, interface, tool, files, dry_run=True))["token"]
+    Path(files[1]).write_text("six")  # of the same size
+    found = send(app, interface, tool, files, apply=token, yes=True)
     assert found["error"]["code"] == "E3053"
     assert [one["target"] for one in found["error"]["details"]["changed"]] == [files[1]]
     assert "added" not in found["error"]["details"]
-    assert gone(files) == [False, False]
+    assert are_deleted(files) == [False, False]
 
 
 def test_exit_codes(files: list[str]) -> None:
@@ -243,7 +244,7 @@ def test_new_and_missing_actions_are_reported(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "spoil",
+    "change",
     [
         lambda token: token[:-1] + ("A" if token[-1] != "A" else "B"),
         lambda token: token[:12] + ("A" if token[12] != "A" else "B") + token[13:],
@@ -255,22 +256,22 @@ def test_new_and_missing_actions_are_reported(tmp_path: Path) -> None:
         lambda token: "p" + "A" * 76,
     ],
 )
-def test_a_forged_token(spoil, files: list[str]) -> None:
+def test_changed_token_is_rejected(change, files: list[str]) -> None:
     app = make_app()
     token = app.call("delete", files=files, dry_run=True).result["token"]
-    found = app.call("delete", files=files, apply=spoil(token), yes=True)
+    found = app.call("delete", files=files, apply=change(token), yes=True)
     assert found.error.code == "E1051"
-    assert gone(files) == [False, False]
+    assert are_deleted(files) == [False, False]
 
 
-def test_a_token_of_another_key(files: list[str], state: Path) -> None:
+def test_token_signed_with_another_key_is_rejected(files: list[str], state: Path) -> None:
     app = make_app()
     token = app.call("delete", files=files, dry_run=True).result["token"]
     (state / "plans.key").unlink()
     assert app.call("delete", files=files, apply=token, yes=True).error.code == "E1051"
 
 
-def test_an_expired_token(files: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_expired_token_is_rejected(files: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
     from tooli.storage import signing
 
     app = make_app()
@@ -282,8 +283,10 @@ def test_an_expired_token(files: list[str], monkeypatch: pytest.MonkeyPatch) -> 
     assert "it has expired" in found.error.message
 
 
-def test_another_folder(files: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A relative path is another file there."""
+def test_token_is_bound_to_the_current_folder(
+    files: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In another folder, a relative path is another file."""
     app = make_app()
     monkeypatch.chdir(tmp_path)
     token = app.call("wipe", files=["one"], dry_run=True).result["token"]
@@ -295,32 +298,32 @@ def test_another_folder(files: list[str], tmp_path: Path, monkeypatch: pytest.Mo
     assert (other / "one").exists()
 
 
-def test_another_principal(files: list[str]) -> None:
+def test_token_is_bound_to_the_principal(files: list[str]) -> None:
     app = make_app()
     tool = app.find("delete")
 
-    def as_(principal: str | None, **options):
+    def run_as(principal: str | None, **options):
         caller = Caller("http", principal=principal)
         call, stages = app.prepare(Call(tool, {"files": files}, caller, [], Options(**options)))
         return run(call, stages)
 
-    token = as_("ada", dry_run=True).value["token"]
+    token = run_as("ada", dry_run=True).value["token"]
     for other in ("bob", None):
-        outcome = as_(other, apply=token, yes=True)
+        outcome = run_as(other, apply=token, yes=True)
         assert isinstance(outcome, Failed)
         assert outcome.error.code == "E1051"
-    assert gone(files) == [False, False]
-    as_("ada", apply=token, yes=True)
-    assert gone(files) == [True, True]
+    assert are_deleted(files) == [False, False]
+    run_as("ada", apply=token, yes=True)
+    assert are_deleted(files) == [True, True]
 
 
-def test_another_version_of_the_command(files: list[str]) -> None:
+def test_token_is_bound_to_the_version_of_the_command(files: list[str]) -> None:
     token = make_app().call("wipe", files=files, dry_run=True).result["token"]
     newer = make_app()
     newer._state.version = "2.0"
     found = newer.call("wipe", files=files, apply=token, yes=True)
     assert found.error.code == "E3053"
-    assert gone(files) == [False, False]
+    assert are_deleted(files) == [False, False]
 
 
 def test_plan_token_is_not_an_approval(files: list[str]) -> None:
@@ -347,7 +350,7 @@ def test_state_folder_that_cannot_be_written(
     assert any("no token" in warning for warning in plan.meta["warnings"])
     found = app.call("delete", files=files, apply=token, yes=True)
     assert found.error.code == "E1051"
-    assert gone(files) == [False, False]
+    assert are_deleted(files) == [False, False]
 
 
 def test_use_of_a_token_that_cannot_be_stored(files: list[str], state: Path) -> None:
@@ -357,7 +360,7 @@ def test_use_of_a_token_that_cannot_be_stored(files: list[str], state: Path) -> 
     found = app.call("delete", files=files, apply=token, yes=True)
     assert found.error.code == "E4060"
     assert found.error.to_exception().exit_code == 75
-    assert gone(files) == [False, False]
+    assert are_deleted(files) == [False, False]
 
 
 # ------------------------------------------------------------------ only planned actions
@@ -365,7 +368,7 @@ def test_use_of_a_token_that_cannot_be_stored(files: list[str], state: Path) -> 
 
 def test_unplanned_action_is_stopped(tmp_path: Path) -> None:
     """The function performs an action that it does not record in a dry run."""
-    app = Tooli("sly")
+    app = Tooli("app")
     done = []
 
     @app.command()
@@ -405,14 +408,14 @@ def test_state_that_the_plan_itself_changes_is_accepted(tmp_path: Path) -> None:
                 (folder / old).rename(folder / new)
         return len(names)
 
-    room = tmp_path / "room"
-    room.mkdir()
+    folder = tmp_path / "folder"
+    folder.mkdir()
     for name in ("a", "b"):
-        (room / name).write_text(name)
-    token = app.call("shift", folder=room, dry_run=True).result["token"]
-    assert app.call("shift", folder=room, apply=token).ok
-    assert (room / "c").read_text() == "b"
-    assert (room / "b").read_text() == "a"
+        (folder / name).write_text(name)
+    token = app.call("shift", folder=folder, dry_run=True).result["token"]
+    assert app.call("shift", folder=folder, apply=token).ok
+    assert (folder / "c").read_text() == "b"
+    assert (folder / "b").read_text() == "a"
 
 
 # ------------------------------------------------------------------ the schema
@@ -454,8 +457,8 @@ def test_call_that_ends_with_a_question_does_not_use_its_token() -> None:
         return str(ctx.elicit("name?", {"type": "object", "properties": {"x": {}}}).content)
 
     def go(**options):
-        asked = Options(**options)
-        call, stages = app.prepare(Call(app.find("ask"), {}, Caller("mcp"), [], asked, peer=client))
+        call = Call(app.find("ask"), {}, Caller("mcp"), [], Options(**options), peer=client)
+        call, stages = app.prepare(call)
         return run(call, stages)
 
     token = go(dry_run=True).value["token"]

@@ -1,4 +1,4 @@
-"""An app that deletes files with every kind of function, and records the actions first."""
+"""An app with commands of every kind that record their actions and delete files."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from tooli import Context, Tooli, dry_run_support, record_dry_action
 from tooli.annotations import Destructive
 
 KINDS = ("delete", "delete-async", "delete-stream", "delete-async-stream", "delete-by-context")
-"""Commands that have opted in."""
+"""The commands that support dry runs."""
 ALL = (*KINDS, "wipe")
-"""With one that has not."""
+"""All commands, also the one that does not support dry runs."""
 
 
 def remove(path: Path) -> None:
