@@ -161,11 +161,7 @@ def require(is_valid: Callable[[object], bool], expected: str) -> Validator:
 
 _bool_problem = require(lambda value: isinstance(value, bool), "True or False")
 
-_VALIDATORS: dict[str, Validator] = {
-    "annotations": require(
-        lambda value: isinstance(value, Behavior),
-        "ReadOnly, Idempotent, Destructive, OpenWorld or several joined by `|`",
-    ),
+_GUARD_VALIDATORS: dict[str, Validator] = {
     "capabilities": _capabilities_problem,
     "auth": auth_problem,
     "requires_approval": _bool_problem,
@@ -175,6 +171,17 @@ _VALIDATORS: dict[str, Validator] = {
     ),
     "agent_auto_confirm": _bool_problem,
     "isolation": require(lambda value: value == "required", "'required' or left out"),
+}
+
+GUARD_KEYWORDS = tuple(_GUARD_VALIDATORS)
+"""The keywords of `@app.command(…)` that a Guard is read from."""
+
+_VALIDATORS: dict[str, Validator] = {
+    **_GUARD_VALIDATORS,
+    "annotations": require(
+        lambda value: isinstance(value, Behavior),
+        "ReadOnly, Idempotent, Destructive, OpenWorld or several joined by `|`",
+    ),
     "timeout": require(
         lambda value: isinstance(value, (int, float)) and value is not True and value > 0,
         "a number of seconds above 0",

@@ -343,13 +343,6 @@ class Guard(Record):
         return self.needs_human or self.danger in ("critical", "forbidden")
 
 
-GUARD_KEYWORDS = (
-    *("auth", "capabilities", "requires_approval", "human_in_the_loop", "danger_level"),
-    *("agent_auto_confirm", "isolation"),
-)
-"""The keywords of `@app.command(…)` that a Guard is read from."""
-
-
 class Guidance(Record):
     """Information that helps an agent to choose a tool and the next step."""
 

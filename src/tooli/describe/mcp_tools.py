@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from tooli.core._hot_tables import TOOL_SCHEMA_OPTIONS
 from tooli.core.docstring import sanitize_doc_text
-from tooli.core.tool import DEFAULT_BEHAVIOR, DEFAULT_GUARD
+from tooli.core.tool import DEFAULT_BEHAVIOR
 from tooli.schema.json_schema import input_schema, output_schema
 
 TYPE_CHECKING = False
@@ -132,15 +132,12 @@ def _tool_meta(tool: Tool) -> JsonObject:
         "delegation_hint": guidance.delegation_hint,
         "cost_hint": limits.cost_hint,
         "deprecated": tool.deprecated,
+        "capabilities": list(guard.capabilities),
+        "scopes": list(guard.scopes or ()),
+        "requires_approval": guard.approval,
+        "human_in_the_loop": guard.human_in_the_loop,
+        "danger_level": guard.danger,
     }
-    if guard is not DEFAULT_GUARD:
-        fields |= {
-            "capabilities": list(guard.capabilities),
-            "scopes": list(guard.scopes or ()),
-            "requires_approval": guard.approval,
-            "human_in_the_loop": guard.human_in_the_loop,
-            "danger_level": guard.danger,
-        }
     return {name: value for name, value in fields.items() if value}
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from tooli.core.tool import DEFAULT_GUARD
 from tooli.describe.mcp_tools import describe_mcp_tool, description_text, safe_name
 from tooli.schema.json_schema import input_schema, output_schema
 
@@ -83,16 +82,13 @@ def _guidance_fields(tool: Tool) -> JsonObject:
         "cost_hint": limits.cost_hint,
         "paginated": limits.paginated,
         "deprecated": tool.deprecated,
+        "auth": list(guard.scopes or ()),
+        "capabilities": list(guard.capabilities),
+        "requires_approval": guard.approval,
+        "human_in_the_loop": guard.human_in_the_loop,
+        "danger_level": guard.danger,
+        "agent_auto_confirm": guard.auto_confirm,
     }
-    if guard is not DEFAULT_GUARD:
-        fields |= {
-            "auth": list(guard.scopes) if guard.scopes is not None else None,
-            "capabilities": list(guard.capabilities),
-            "requires_approval": guard.approval,
-            "human_in_the_loop": guard.human_in_the_loop,
-            "danger_level": guard.danger,
-            "agent_auto_confirm": guard.auto_confirm,
-        }
     # An empty list is kept: `auth=[]` means that any token is accepted.
     explicit_auth: JsonObject = {"auth": []} if guard.scopes == () else {}
     return {name: value for name, value in fields.items() if value} | explicit_auth

@@ -16,9 +16,14 @@ they are used.
 from __future__ import annotations
 
 from tooli.core.declared_capabilities import apply_app_permissions
-from tooli.core.definitions import auth_problem, require, shorten, text_problem
-from tooli.core.tool import (
+from tooli.core.definitions import (
     GUARD_KEYWORDS,
+    auth_problem,
+    require,
+    shorten,
+    text_problem,
+)
+from tooli.core.tool import (
     Behavior,
     Choice,
     is_bool,
@@ -60,6 +65,7 @@ PROMPT_KEYWORDS = frozenset(("title", "description", "complete", "auth"))
 RESOURCE_KEYWORDS = PROMPT_KEYWORDS | {"name", "mime_type", "size", "annotations"}
 
 _INHERITED_KEYWORDS = (*GUARD_KEYWORDS, "annotations", "timeout", "rate_limit", "version")
+"""Keywords of a command that also apply to the resource with the same function."""
 
 TEXT_MIME, BYTES_MIME, JSON_MIME = "text/plain", "application/octet-stream", "application/json"
 _MIME_BY_EXTENSION = {

@@ -9,17 +9,15 @@ from __future__ import annotations
 
 import sys
 
+from tooli.core.app_state import TYPER_COMMAND_KEYWORDS
 from tooli.core.tool import (
     DEFAULT_BEHAVIOR,
     DEFAULT_GUARD,
     DEFAULT_GUIDANCE,
     DEFAULT_LIMITS,
-    GUARD_KEYWORDS,
     MISSING,
     SCALAR_SHAPES,
     Choice,
-    Guard,
-    Guidance,
     Injected,
     ListOf,
     Param,
@@ -41,16 +39,11 @@ if TYPE_CHECKING:
     from typing import Any
 
     from tooli.core.protocols import CommandOptions
-    from tooli.core.tool import Limits, Shape
+    from tooli.core.tool import Guard, Guidance, Limits, Shape
 
 _BUILTIN_TYPES = {"str": str, "int": int, "float": float, "bool": bool, "None": None}
-_LIMIT_KEYWORDS = frozenset(("timeout", "max_tokens", "cost_hint", "paginated", "rate_limit"))
-_GUIDANCE_KEYWORDS = frozenset(
-    (
-        *("examples", "when_to_use", "handoffs", "delegation_hint"),
-        *("error_codes", "task_group", "always_visible"),
-    )
-)
+_COMMON_KEYWORDS = TYPER_COMMAND_KEYWORDS | {"annotations"}
+"""Keywords that are read here. `core.definitions` reads all others."""
 _CO_GENERATOR, _CO_ASYNC_GENERATOR = 0x20, 0x200  # flags of a code object
 
 
@@ -81,9 +74,7 @@ def read_tool(
     )
     doc = kwargs.get("help")
     behavior = kwargs.get("annotations") or DEFAULT_BEHAVIOR
-    guard = _read_guard(kwargs)
-    may_return_next = _may_return("Next", fn, returns)
-    limits = _read_limits(kwargs, _may_return("Page", fn, returns))
+    guard, guidance, limits = _read_keywords(kwargs, fn, returns)
     return Tool(
         app=app,
         path=path,
@@ -99,7 +90,7 @@ def read_tool(
         version=kwargs.get("version") or version,
         behavior=behavior,
         guard=guard,
-        guidance=_read_guidance(kwargs, may_return_next),
+        guidance=guidance,
         limits=limits,
         hidden=bool(kwargs.get("hidden")),
         deprecated=kwargs.get("deprecated") or False,
@@ -131,12 +122,20 @@ def _expand_input_model(
     return (*expanded, *injected), (model_params[0].name, model)
 
 
-def _read_guard(kwargs: CommandOptions) -> Guard:
-    if not any([kwargs.get(keyword) is not None for keyword in GUARD_KEYWORDS]):
-        return DEFAULT_GUARD
-    from tooli.core.definitions import read_guard
+def _read_keywords(
+    kwargs: CommandOptions, fn: object, returns: object
+) -> tuple[Guard, Guidance, Limits]:
+    may_return_next = _may_return("Next", fn, returns)
+    returns_page = _may_return("Page", fn, returns)
+    if not (may_return_next or returns_page) and kwargs.keys() <= _COMMON_KEYWORDS:
+        return DEFAULT_GUARD, DEFAULT_GUIDANCE, DEFAULT_LIMITS
+    from tooli.core.definitions import read_guard, read_guidance, read_limits
 
-    return read_guard(kwargs)
+    return (
+        read_guard(kwargs),
+        read_guidance(kwargs, may_return_next),
+        read_limits(kwargs, returns_page),
+    )
 
 
 def _may_return(name: str, fn: object, returns: object) -> bool:
@@ -149,22 +148,6 @@ def _may_return(name: str, fn: object, returns: object) -> bool:
         return False
     code = getattr(fn, "__code__", None)
     return name in repr(returns) or (code is not None and name in code.co_names)
-
-
-def _read_guidance(kwargs: CommandOptions, may_return_next: bool) -> Guidance:
-    if not may_return_next and _GUIDANCE_KEYWORDS.isdisjoint(kwargs):
-        return DEFAULT_GUIDANCE
-    from tooli.core.definitions import read_guidance
-
-    return read_guidance(kwargs, may_return_next)
-
-
-def _read_limits(kwargs: CommandOptions, returns_page: bool) -> Limits:
-    if not returns_page and _LIMIT_KEYWORDS.isdisjoint(kwargs):
-        return DEFAULT_LIMITS
-    from tooli.core.definitions import read_limits
-
-    return read_limits(kwargs, returns_page)
 
 
 def parameter_names(fn: Callable[..., Any]) -> tuple[str, ...]:
