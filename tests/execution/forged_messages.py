@@ -39,11 +39,11 @@ def forgery(make: Callable[[str], list[bytes]]) -> Callable[[str], list[bytes]]:
 class Bomb:
     """An object whose pickle creates a folder when it is loaded."""
 
-    def __init__(self, place: str) -> None:
-        self.place = place
+    def __init__(self, path: str) -> None:
+        self.path = path
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return os.mkdir, (self.place,)
+        return os.mkdir, (self.path,)
 
 
 def short(text: str) -> bytes:
@@ -70,16 +70,16 @@ def pickled(kind: str, data: bytes) -> list[bytes]:
 
 
 @forgery
-def method_of_a_class(place: str) -> list[bytes]:
+def method_of_a_class(path: str) -> list[bytes]:
     """Replace a method of an accepted class."""
     changed = set_on(named("pathlib", "PosixPath"), exists=named("builtins", "complex"))
     return pickled("value", b"\x80\x04" + changed + b"N.")
 
 
 @forgery
-def source_of_a_record(place: str) -> list[bytes]:
+def source_of_a_record(path: str) -> list[bytes]:
     """Make a Record compile an __init__ from fields that are code."""
-    code = f"a=__import__('os').mkdir({place!r})"
+    code = f"a=__import__('os').mkdir({path!r})"
     path, step = named("pathlib", "PosixPath"), named("tooli.core.result_types", "NextStep")
     fields = {
         code: path,
@@ -92,15 +92,15 @@ def source_of_a_record(place: str) -> list[bytes]:
 
 
 @forgery
-def function_in_a_value(place: str) -> list[bytes]:
+def function_in_a_value(path: str) -> list[bytes]:
     """A pickle that calls a function."""
-    return pickled("value", pickle.dumps(Bomb(place)))
+    return pickled("value", pickle.dumps(Bomb(path)))
 
 
 @forgery
-def function_in_an_error(place: str) -> list[bytes]:
+def function_in_an_error(path: str) -> list[bytes]:
     """An exception that calls a function."""
-    data = pickle.dumps(Bomb(place))
+    data = pickle.dumps(Bomb(path))
     return [
         *pickled("error", data),
         frame("error", ["pickled", {"!": ["bytes", "gAR9lC4="]}, None]),
@@ -110,9 +110,9 @@ def function_in_an_error(place: str) -> list[bytes]:
 # ------------------------------------------------------------------ invalid data
 
 
-def frame(kind: Any, what: Any) -> bytes:
+def frame(kind: Any, payload: Any) -> bytes:
     """Return a frame in the format of the sandbox."""
-    return b"j" + json.dumps([kind, what]).encode()
+    return b"j" + json.dumps([kind, payload]).encode()
 
 
 def packed(value: Any) -> dict[str, Any]:
@@ -209,14 +209,14 @@ def write_all(frames: list[bytes], endless: bool) -> None:
             continue
 
 
-def make_app(make: Callable[[str], list[bytes]], place: str, name: str) -> Tooli:
+def make_app(make: Callable[[str], list[bytes]], path: str, name: str) -> Tooli:
     """Return an app with one command, which sends forged messages."""
     app = Tooli("forging")
     declared = [] if name == "forged_violations" else ["none"]
 
     @app.command(isolation="required", capabilities=declared or None, timeout=60)
     def forge(secret: SecretInput[str]) -> str:
-        write_all(make(place), name == "endless")
+        write_all(make(path), name == "endless")
         return f"went on, and knows {secret.reveal()}"
 
     return app
@@ -234,15 +234,15 @@ def try_all() -> dict[str, dict[str, Any]]:
     found: dict[str, dict[str, Any]] = {}
     for name, make in {**FORGERIES, **FALSE_MESSAGES}.items():
         with tempfile.TemporaryDirectory() as folder:
-            place = os.path.join(folder, "made")
-            app = make_app(make, place, name)
+            path = os.path.join(folder, "made")
+            app = make_app(make, path, name)
             app.call("forge", secret=SECRET, dry_run=True)
             before = snapshot()
             outcome = app.call("forge", secret=SECRET).to_dict()
             after = snapshot()
             found[name] = {
                 "outcome": outcome,
-                "touched": os.path.exists(place),
+                "touched": os.path.exists(path),
                 "changed": after != before,
             }
     return found

@@ -274,11 +274,11 @@ def test_detach_server_sockets_leaks_no_descriptors() -> None:
 
 def test_abandoned_thread_ends_with_its_function(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tooli.stages.timeout.can_fork", lambda: False)
-    held, before, workers = threading.Event(), set(threading.enumerate()), Tooli("workers")
+    release, before, workers = threading.Event(), set(threading.enumerate()), Tooli("workers")
 
     @workers.command(timeout=0.1)
     def wait() -> None:
-        held.wait(PROCESS_TIMEOUT)
+        release.wait(PROCESS_TIMEOUT)
 
     error = workers.call("wait").error
     assert error is not None
@@ -286,7 +286,7 @@ def test_abandoned_thread_ends_with_its_function(monkeypatch: pytest.MonkeyPatch
     assert "may still be running" in error.message
     left = set(threading.enumerate()) - before
     assert len(left) == 1
-    held.set()
+    release.set()
     for thread in left:
         thread.join(PROCESS_TIMEOUT)
         assert not thread.is_alive()

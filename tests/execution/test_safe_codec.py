@@ -79,14 +79,14 @@ def test_false_but_valid_messages_are_limited() -> None:
 
 
 def test_safe_codec_does_not_load_pickles(tmp_path: Path) -> None:
-    place = tmp_path / "made"
-    data = ipc.dumps(forged_messages.Bomb(str(place)))
+    folder = tmp_path / "made"
+    data = ipc.dumps(forged_messages.Bomb(str(folder)))
     for invalid in (data, ipc.dumps([1]), pickle.dumps(1), b"", b"j", b"j{", b"j\xff"):
         with pytest.raises(ToolError, match="it sent an invalid message"):
             safe_codec.loads(invalid)
-    assert not place.exists()
+    assert not folder.exists()
     ipc.Codec().unpack(data)
-    assert place.exists()
+    assert folder.exists()
 
 
 # ------------------------------------------------------------------ values
@@ -166,7 +166,7 @@ def test_recursive_part_is_left_out() -> None:
 
 @needs_sandbox
 def test_isolated_command_keeps_the_types_of_values() -> None:
-    app = Tooli("held")
+    app = Tooli("isolated")
     value = {"day": date(2026, 1, 2), "sum": Decimal("1.5"), "of": {1, 2}, "path": Path("/x")}
 
     @app.command(isolation="required")
@@ -183,7 +183,7 @@ def test_isolated_command_keeps_the_types_of_values() -> None:
 
 @needs_sandbox
 def test_result_above_the_frame_limit_fails(monkeypatch: pytest.MonkeyPatch) -> None:
-    app = Tooli("held")
+    app = Tooli("isolated")
     monkeypatch.setattr(safe_codec, "MAX_FRAME_BYTES", 100_000)
 
     @app.command(isolation="required")
@@ -229,7 +229,7 @@ class Client(test_context.Client):
 
 def run_with_client(fn: Callable[[Context], Any]) -> tuple[Ok | Failed, list[Any]]:
     """Run an isolated command with a client; return the outcome and what the client got."""
-    app, client = Tooli("held"), Client()
+    app, client = Tooli("isolated"), Client()
 
     @app.command(isolation="required")
     def talk(ctx: Context) -> Any:
@@ -250,8 +250,8 @@ def test_questions_progress_and_logs_reach_the_client() -> None:
 
     outcome, received = run_with_client(talk)
     assert outcome == Ok({"who": {"action": "accept", "content": {"name": "Ada"}}})
-    asked = Elicit("Who?", {"type": "object"})
-    assert received == [(1, 2.5, "half"), ("warning", "going on"), asked]
+    question = Elicit("Who?", {"type": "object"})
+    assert received == [(1, 2.5, "half"), ("warning", "going on"), question]
 
 
 @needs_sandbox

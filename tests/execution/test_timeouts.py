@@ -151,12 +151,12 @@ def test_invalid_limits(process_env: ProcessEnv, word: str) -> None:
 
 
 def test_envelope_is_the_same_with_a_limit(process_env: ProcessEnv) -> None:
-    held = json.loads(process_env.run("quick", "--json", "--timeout", "50").out)
-    free = json.loads(process_env.run("quick", "--json").out)
-    for one in (held, free):
+    limited = json.loads(process_env.run("quick", "--json", "--timeout", "50").out)
+    unlimited = json.loads(process_env.run("quick", "--json").out)
+    for one in (limited, unlimited):
         del one["meta"]["duration_ms"]
-    assert held == free
-    assert held["meta"]["warnings"] == ["be quick"]
+    assert limited == unlimited
+    assert limited["meta"]["warnings"] == ["be quick"]
 
 
 @pytest.mark.skipif(not LINUX, reason="/proc")

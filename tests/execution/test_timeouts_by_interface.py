@@ -46,8 +46,8 @@ def process_env(tmp_path: Path) -> ProcessEnv:
 # ------------------------------------------------------------------ HTTP
 
 
-class Served:
-    """An app that is served on a port of its own."""
+class HttpServer:
+    """An app that is server on a port of its own."""
 
     def __init__(self, process_env: ProcessEnv, *flags: str) -> None:
         self.process = subprocess.Popen(
@@ -84,10 +84,10 @@ class Served:
 
 
 @pytest.fixture
-def served(process_env: ProcessEnv) -> Iterator[Served]:
-    server = Served(process_env)
-    yield server
-    server.stop()
+def server(process_env: ProcessEnv) -> Iterator[HttpServer]:
+    started = HttpServer(process_env)
+    yield started
+    started.stop()
     assert not LINUX or process_env.remaining() == []
 
 
@@ -96,37 +96,37 @@ def served(process_env: ProcessEnv) -> Iterator[Served]:
     [("sleep", "process"), ("deaf", "process"), ("c-code", "process"), ("grandchild", "process")]
     + [("task", "task"), ("deaf-task", "no task"), ("stream", "process"), ("async-stream", "task")],
 )
-def test_http(served: Served, hang: str, stopped: str) -> None:
-    status, body = served.post(f"{hang}?timeout=0.5")
+def test_http(server: HttpServer, hang: str, stopped: str) -> None:
+    status, body = server.post(f"{hang}?timeout=0.5")
     error = json.loads(body)["error"]
     assert (status, error["code"]) == (504, "E4050")
     assert error["details"]["stopped"] == stopped
-    status, body = served.post("quick", {"word": "next"})
+    status, body = server.post("quick", {"word": "next"})
     assert (status, json.loads(body)["result"]) == (200, "next")
 
 
 @pytest.mark.parametrize("hang", ["stream", "async-stream"])
-def test_http_streams(served: Served, hang: str) -> None:
-    _, body = served.post(f"{hang}?timeout=0.5", accept="application/jsonl")
+def test_http_streams(server: HttpServer, hang: str) -> None:
+    _, body = server.post(f"{hang}?timeout=0.5", accept="application/jsonl")
     *items, last = map(json.loads, body.splitlines())
     assert items == [{"i": 0}, {"i": 1}, {"i": 2}]
     assert last["error"]["code"] == "E4050"
 
 
-def test_http_declared_limit_and_printed_text(served: Served) -> None:
-    status, body = served.post("declared")
+def test_http_declared_limit_and_printed_text(server: HttpServer) -> None:
+    status, body = server.post("declared")
     assert (status, json.loads(body)["error"]["details"]["seconds"]) == (504, 0.4)
-    _, body = served.post("say-and-sleep?timeout=0.5")
+    _, body = server.post("say-and-sleep?timeout=0.5")
     assert json.loads(body)["error"]["details"]["printed"] == "printed before"
 
 
-def test_http_other_requests_are_served(served: Served) -> None:
+def test_http_other_requests_are_server(server: HttpServer) -> None:
     """A connection is closed even if the process of another call has inherited it."""
     answers: list[tuple[int, bytes]] = []
-    hanging = threading.Thread(target=lambda: answers.append(served.post("deaf?timeout=2")))
+    hanging = threading.Thread(target=lambda: answers.append(server.post("deaf?timeout=2")))
     hanging.start()
     for _ in range(3):
-        status, body = served.post("quick?timeout=120", connection="close")
+        status, body = server.post("quick?timeout=120", connection="close")
         assert (status, json.loads(body)["meta"]["warnings"]) == (200, ["be quick"])
     hanging.join()
     assert answers[0][0] == 504
@@ -134,7 +134,7 @@ def test_http_other_requests_are_served(served: Served) -> None:
 
 def test_timeout_setting_applies_to_calls_and_not_to_the_server(process_env: ProcessEnv) -> None:
     process_env.env["TOOLI_TIMEOUT"] = "0.5"
-    server = Served(process_env)
+    server = HttpServer(process_env)
     try:
         assert server.post("sleep")[0] == 504
         assert server.post("task")[0] == 504
@@ -215,7 +215,7 @@ class Point:
         return isinstance(other, Point) and other.x == self.x
 
 
-class Odd(Exception):
+class Unpicklable(Exception):
     """An exception that cannot be unpickled."""
 
     def __init__(self, one: int, two: int) -> None:
@@ -265,12 +265,12 @@ def rows(file: Path) -> Iterator[int]:
 
 
 @app.command()
-def give(what: str, ctx: Context) -> Any:
+def give(kind: str, ctx: Context) -> Any:
     """Return a value of some kind."""
     ctx.warn("given")
     print("printed")
     print("complained", file=sys.stderr)
-    memory.append(what)
+    memory.append(kind)
     local = type("Local", (), {"__str__": lambda self: "local"})
     made = {
         "point": lambda: Point(3),
@@ -278,7 +278,7 @@ def give(what: str, ctx: Context) -> Any:
         "big": lambda: ["x" * 1000] * 1000,
         "none": lambda: None,
     }
-    return made[what]()
+    return made[kind]()
 
 
 @app.command()
@@ -286,7 +286,7 @@ def fail(how: str) -> str:
     """Fail in some way."""
     made: dict[str, BaseException] = {
         "value": ValueError("no good"),
-        "odd": Odd(1, 2),
+        "unpicklable": Unpicklable(1, 2),
         "exit": SystemExit(7),
         "fine": SystemExit(0),
         "missing": FileNotFoundError(2, "No such file", "there"),
@@ -326,7 +326,7 @@ def test_acall() -> None:
         return await asyncio.gather(
             app.acall("hang", timeout=0.3),
             app.acall("ahang", timeout=0.3),
-            app.acall("give", what="point", timeout=50),
+            app.acall("give", kind="point", timeout=50),
         )
 
     one, two, three = asyncio.run(both())
@@ -337,7 +337,7 @@ def test_acall() -> None:
 def test_cancelled_acall_ends_its_process(tmp_path: Path) -> None:
     before = _children() if LINUX else set[str]()
 
-    async def some() -> None:
+    async def cancel_call() -> None:
         task = asyncio.ensure_future(app.acall("hang", timeout=500))
         while not _children() - before:
             await asyncio.sleep(0.01)
@@ -348,7 +348,7 @@ def test_cancelled_acall_ends_its_process(tmp_path: Path) -> None:
             await asyncio.sleep(0.01)
 
     if LINUX:
-        asyncio.run(asyncio.wait_for(some(), PROCESS_TIMEOUT))
+        asyncio.run(asyncio.wait_for(cancel_call(), PROCESS_TIMEOUT))
 
 
 def _children() -> set[str]:
@@ -359,19 +359,20 @@ def _children() -> set[str]:
 
 
 def test_streams() -> None:
-    got: list[int] = []
+    received: list[int] = []
     with pytest.raises(TimeoutExceeded):
-        got.extend(app.stream("deaf-rows", timeout=2))  # extend() forwards each item
+        received.extend(app.stream("deaf-rows", timeout=2))
+    assert received == [1, 2]
     items: list[int] = []
 
-    async def all_of_them(name: str) -> None:
+    async def read_all(name: str) -> None:
         async for item in app.astream(name, timeout=2):
             items.append(item)
 
     for name in ("deaf-rows", "adeaf-rows"):
         items.clear()
         with pytest.raises(TimeoutExceeded):
-            asyncio.run(all_of_them(name))
+            asyncio.run(read_all(name))
         assert items == [1, 2]
 
 
@@ -385,31 +386,31 @@ def test_stream_produces_only_requested_items(tmp_path: Path) -> None:
 
 
 def test_values_are_returned(capsys: pytest.CaptureFixture[str]) -> None:
-    for what in ("point", "big", "none"):
-        held, free = app.call("give", what=what, timeout=50), app.call("give", what=what)
-        assert held.result == free.result
-        assert list(held.meta["warnings"]) == ["given"]
+    for kind in ("point", "big", "none"):
+        limited, unlimited = app.call("give", kind=kind, timeout=50), app.call("give", kind=kind)
+        assert limited.result == unlimited.result
+        assert list(limited.meta["warnings"]) == ["given"]
     shown = capsys.readouterr()
     assert shown.out == "printed\n" * 6
     assert shown.err == "complained\n" * 6
     memory.clear()
-    app.call("give", what="none", timeout=50)
+    app.call("give", kind="none", timeout=50)
     assert memory == [], "changes in memory must stay in the worker process"
 
 
 def test_unpicklable_value_becomes_json() -> None:
-    held = app.call("give", what="local", timeout=50)
-    assert held.result == "local"
-    assert any("cannot be sent between processes" in text for text in held.meta["warnings"])
+    limited = app.call("give", kind="local", timeout=50)
+    assert limited.result == "local"
+    assert any("cannot be sent between processes" in text for text in limited.meta["warnings"])
 
 
-@pytest.mark.parametrize("how", ["value", "odd", "exit", "fine", "missing", "tool", "own"])
+@pytest.mark.parametrize("how", ["value", "unpicklable", "exit", "fine", "missing", "tool", "own"])
 def test_errors_are_returned(how: str) -> None:
-    held, free = app.call("fail", how=how, timeout=50), app.call("fail", how=how)
-    assert held.ok == free.ok
-    if free.error is not None:
-        assert held.error.to_dict() == free.error.to_dict()
-        one, two = held.error.to_exception(), free.error.to_exception()
+    limited, unlimited = app.call("fail", how=how, timeout=50), app.call("fail", how=how)
+    assert limited.ok == unlimited.ok
+    if unlimited.error is not None:
+        assert limited.error.to_dict() == unlimited.error.to_dict()
+        one, two = limited.error.to_exception(), unlimited.error.to_exception()
         assert (type(one), one.exit_code) == (type(two), two.exit_code)
 
 
@@ -438,17 +439,17 @@ def test_failed_fork(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(os, "fork", refuse)
     before = len(os.listdir("/proc/self/fd")) if LINUX else 0
-    answer = app.call("give", what="none", timeout=50)
+    answer = app.call("give", kind="none", timeout=50)
     assert answer.error is not None
     assert answer.error.code == "E4075"
     assert not LINUX or len(os.listdir("/proc/self/fd")) == before
 
 
 def test_no_descriptors_are_leaked() -> None:
-    app.call("give", what="none", timeout=50)
+    app.call("give", kind="none", timeout=50)
     before = len(os.listdir("/proc/self/fd")) if LINUX else 0
     for _ in range(3):
-        app.call("give", what="none", timeout=50)
+        app.call("give", kind="none", timeout=50)
         app.call("hang", timeout=0.1)
     assert not LINUX or len(os.listdir("/proc/self/fd")) == before
 
@@ -463,7 +464,7 @@ class Around(Runner):
 
     def run(self, call: Call) -> Any:
         assert call.meta is not None
-        call.meta["enforcement"] = "tried"
+        call.meta["enforcement"] = "around"
         call.warnings.append(f"around {os.getpid()}")
         return invoke(call.replace(runner=self.inner))
 
@@ -499,7 +500,7 @@ def test_runner_that_needs_its_own_process(name: str, seconds: float | None) -> 
         assert isinstance(outcome, Ok), outcome
         assert outcome.value != os.getpid()
         assert call.warnings == [f"around {outcome.value}"]
-        assert call.meta == {"enforcement": "tried"}
+        assert call.meta == {"enforcement": "around"}
 
 
 def test_runner_that_needs_its_own_process_without_fork(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -525,18 +526,18 @@ def test_caller_stops_waiting_without_fork() -> None:
     assert answer.error is not None
     assert (answer.error.code, answer.error.details["stopped"]) == ("E4050", "nothing")
     assert any("may still be running" in text for text in answer.meta["warnings"])
-    assert app.call("give", what="point", timeout=50).result == Point(3)
+    assert app.call("give", kind="point", timeout=50).result == Point(3)
     assert app.call("fail", how="tool", timeout=50).error.code == "E1003"
-    got: list[int] = []
+    received: list[int] = []
     with pytest.raises(TimeoutExceeded):
         for item in app.stream("deaf-rows", timeout=2):
-            got.append(item)
-    assert got == [1, 2]
+            received.append(item)
+    assert received == [1, 2]
     assert asyncio.run(app.acall("ahang", timeout=0.2)).error.details["stopped"] == "task"
 
 
 def test_output_goes_to_the_redirected_stdout() -> None:
     output = io.StringIO()
     with contextlib.redirect_stdout(output):
-        app.call("give", what="none", timeout=50)
+        app.call("give", kind="none", timeout=50)
     assert output.getvalue() == "printed\n"

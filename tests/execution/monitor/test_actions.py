@@ -122,7 +122,7 @@ import sys
 from pathlib import Path
 from tooli import Tooli
 
-app = Tooli("held", security_policy="{policy}")
+app = Tooli("monitored", security_policy="{policy}")
 
 
 @app.command(capabilities=["none"], auth=[], **{options})
@@ -160,7 +160,7 @@ def stored(path: str) -> str:
 
 @app.command(capabilities=["none"], auth=[])
 def redirected(prefix: str) -> str:
-    """Import with another place for bytecode."""
+    """Import with another folder for bytecode."""
     sys.pycache_prefix = prefix
     import neighbour
 
@@ -173,7 +173,7 @@ if __name__ == "__main__":
 
 
 def write_app(folder: Path, policy: str = "strict", options: str = "{}") -> None:
-    (folder / "held.py").write_text(
+    (folder / "app.py").write_text(
         APP.replace("{policy}", policy).replace("{options}", options), encoding="utf-8"
     )
     (folder / "neighbour.py").write_text("WORD = 'found'")
@@ -190,7 +190,7 @@ def run(folder: Path, *argv: str, prefix: Path | None = None) -> dict[str, Any]:
         and (prefix is not None or name != "PYTHONPYCACHEPREFIX")
     }
     done = subprocess.run(
-        [sys.executable, str(folder / "held.py"), *argv, "--json"],
+        [sys.executable, str(folder / "app.py"), *argv, "--json"],
         env=env,
         cwd=folder,
         capture_output=True,

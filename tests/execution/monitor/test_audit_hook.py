@@ -33,10 +33,12 @@ def secret(tmp_path: Path) -> Path:
     return file
 
 
-def make_app(fn: Callable[..., Any], *words: str, policy: str = "strict", **options: Any) -> Tooli:
+def make_app(
+    fn: Callable[..., Any], *capabilities: str, policy: str = "strict", **options: Any
+) -> Tooli:
     """Return an app with one command that declares some capabilities."""
-    app = Tooli("held", security_policy=policy)
-    app.command("go", capabilities=list(words or ("none",)), auth=[], **options)(fn)
+    app = Tooli("monitored", security_policy=policy)
+    app.command("go", capabilities=list(capabilities or ("none",)), auth=[], **options)(fn)
     return app
 
 
@@ -201,7 +203,7 @@ class TestPolicies:
 
         lines = [
             line
-            for line in read_last_records(get_log_path("held"), 10)
+            for line in read_last_records(get_log_path("monitored"), 10)
             if line["event"] == "violation"
         ]
         return [(line["capability"], line["target"], line["code"]) for line in lines]
@@ -291,10 +293,10 @@ class TestActions:
         ):
             pytest.skip("leaves a file open, or needs a server")
         capability, do = _actions(folder)[action]
-        words = (
+        capabilities = (
             [capability, "fs:read", "fs:write"] if action in ("link", "sqlite") else [capability]
         )
-        words += ["fs:read"] if action == "posix_spawn" else []
+        capabilities += ["fs:read"] if action == "posix_spawn" else []
 
         def go() -> None:
             done = do()
@@ -303,7 +305,7 @@ class TestActions:
             if action == "posix_spawn":
                 os.waitpid(done, 0)
 
-        result = make_app(go, *dict.fromkeys(words)).call("go")
+        result = make_app(go, *dict.fromkeys(capabilities)).call("go")
         assert result.ok, result.error
 
 
@@ -311,14 +313,14 @@ def test_suggested_declaration(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     (tmp_path / "inner").mkdir()
     monkeypatch.chdir(tmp_path)
 
-    def word(path: str) -> str:
+    def declaration(path: str) -> str:
         return monitored_runner.suggest_declaration(audit_hook.Violation("fs:read", path, "E2003"))
 
     here = os.path.realpath(tmp_path)
-    assert word(f"{here}/file") == "fs:read:./file"
-    assert word(f"{here}/inner/file") == word(f"{here}/inner") == "fs:read:./inner"
-    assert word("/elsewhere/file") == "fs:read:/elsewhere"
-    assert word(here) == "fs:read:."
+    assert declaration(f"{here}/file") == "fs:read:./file"
+    assert declaration(f"{here}/inner/file") == declaration(f"{here}/inner") == "fs:read:./inner"
+    assert declaration("/elsewhere/file") == "fs:read:/elsewhere"
+    assert declaration(here) == "fs:read:."
 
 
 class TestPaths:
@@ -370,7 +372,7 @@ class TestPaths:
         folder.mkdir()
         file = folder / "precious"
         file.write_text("x")
-        tries: dict[str, Callable[[], Any]] = {
+        attempts: dict[str, Callable[[], Any]] = {
             "makedirs": lambda: os.makedirs(folder, exist_ok=True),
             "mkdir": lambda: folder.mkdir(exist_ok=True),
             "open x": lambda: file.open("x"),
@@ -379,7 +381,7 @@ class TestPaths:
 
         def go() -> None:
             with contextlib.suppress(FileExistsError):
-                tries[way]()
+                attempts[way]()
             file.unlink()
 
         assert refusal_details(make_app(go, f"fs:write:{tmp_path}"))["capability"] == "fs:delete"
@@ -482,12 +484,12 @@ class TestDatabases:
                 base.execute("create table t (x)")
         return tmp_path
 
-    def app(self, folder: Path, uri: str, *words: str) -> Tooli:
+    def app(self, folder: Path, uri: str, *capabilities: str) -> Tooli:
         def go() -> int:
             with contextlib.closing(sqlite3.connect(uri, uri=True)) as base:
                 return len(base.execute("select * from sqlite_master").fetchall())
 
-        return make_app(go, *(words or (f"fs:read:{folder}/in", f"fs:write:{folder}/in")))
+        return make_app(go, *(capabilities or (f"fs:read:{folder}/in", f"fs:write:{folder}/in")))
 
     @pytest.mark.parametrize(
         "uri",
@@ -523,9 +525,9 @@ class TestDatabases:
         assert result.ok, result.error
 
     def test_read_only_uri(self, folder: Path) -> None:
-        words = f"fs:read:{folder}/in"
-        assert self.app(folder, f"file:{folder}/in/db?mode=ro", words).call("go").ok
-        found = refusal_details(self.app(folder, f"file:{folder}/in/db?x=mode=ro", words))
+        read_only = f"fs:read:{folder}/in"
+        assert self.app(folder, f"file:{folder}/in/db?mode=ro", read_only).call("go").ok
+        found = refusal_details(self.app(folder, f"file:{folder}/in/db?x=mode=ro", read_only))
         assert found["capability"] == "fs:write"
 
     def test_file_whose_name_is_a_uri(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -546,8 +548,8 @@ class TestSignals:
                 == "proc:spawn"
             )
             assert other.poll() is None
-            free = make_app(lambda: os.kill(other.pid, signal.SIGKILL), "proc:spawn")
-            assert free.call("go").ok
+            allowed = make_app(lambda: os.kill(other.pid, signal.SIGKILL), "proc:spawn")
+            assert allowed.call("go").ok
         assert other.returncode == -signal.SIGKILL
 
     def test_signal_to_the_own_process(self) -> None:
@@ -734,7 +736,7 @@ class TestAsync:
             async def go() -> str:
                 started.set()
                 await asyncio.sleep(0.001)
-                return "held"
+                return "done"
 
             async def other() -> str:
                 await started.wait()
@@ -743,10 +745,14 @@ class TestAsync:
             free = Tooli("free")
             free.command("read")(lambda: secret.read_text())
             free.command("stay")(lambda: None)
-            held, mine, theirs = await asyncio.gather(
+            monitored, other_result, unmonitored = await asyncio.gather(
                 make_app(go).acall("go"), other(), free.acall("read")
             )
-            assert (held.result, mine, theirs.result) == ("held", "secret", "secret")
+            assert (monitored.result, other_result, unmonitored.result) == (
+                "done",
+                "secret",
+                "secret",
+            )
 
         asyncio.run(both())
 
@@ -799,9 +805,9 @@ class TestStreams:
             finally:
                 closed.append(True)
 
-        came: list[int] = []
+        received: list[int] = []
         with pytest.raises(AuthError) as failure:
-            came.extend(make_app(go).stream("go"))
+            received.extend(make_app(go).stream("go"))
         assert failure.value.code == "E2003"
         assert failure.value.details is not None
         assert failure.value.details["items_before_failure"] == 2
@@ -834,13 +840,13 @@ class TestStreams:
             yield 2
 
         async def take() -> list[int]:
-            came: list[int] = []
+            received: list[int] = []
             try:
                 async for item in make_app(go).astream("go"):
-                    came.append(item)
+                    received.append(item)
             except AuthError as failure:
                 assert failure.code == "E2003"
-                return came
+                return received
             raise AssertionError
 
         assert asyncio.run(take()) == [1]
@@ -960,14 +966,14 @@ class TestConcurrentCalls:
         for name in ("a", "b"):
             (root / name).mkdir()
             (root / name / "file").write_text(name)
-            words = [f"fs:read:{root}/{name}"]
+            capabilities = [f"fs:read:{root}/{name}"]
 
-            @app.command(name, capabilities=words, auth=[])
+            @app.command(name, capabilities=capabilities, auth=[])
             def pooled(path: str) -> str:
                 with ThreadPoolExecutor(1) as pool:
                     return pool.submit(Path(path).read_text).result()
 
-            @app.command(f"async-{name}", capabilities=words, auth=[])
+            @app.command(f"async-{name}", capabilities=capabilities, auth=[])
             async def later(path: str) -> str:
                 await asyncio.sleep(0)
                 return await asyncio.to_thread(Path(path).read_text)
@@ -981,9 +987,9 @@ class TestConcurrentCalls:
     def cases(self, root: Path) -> list[tuple[str, str, bool]]:
         names = ("a", "b", "async-a", "async-b", "free")
         return [
-            (name, f"{root}/{place}/file", name == "free" or name[-1] == place)
+            (name, f"{root}/{folder}/file", name == "free" or name[-1] == folder)
             for name in names
-            for place in ("a", "b")
+            for folder in ("a", "b")
         ] * 8
 
     def test_in_threads(self, tmp_path: Path) -> None:

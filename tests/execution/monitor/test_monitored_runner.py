@@ -14,7 +14,7 @@ from typing import Any
 
 import pydantic
 import pytest
-from tests.integration import outside
+from tests.integration import app_process
 
 from tooli import Output, StdinOr, Tooli
 from tooli.execution.sandbox.sandbox_runner import detect_sandbox_support
@@ -34,32 +34,32 @@ class Slotted:
 
 def make(policy: str, inside: Path) -> Tooli:
     app = Tooli("interfaces", version="1.0", security_policy=policy)
-    words: dict[str, Any] = {"capabilities": [f"fs:read:{inside}"], "auth": []}
+    options: dict[str, Any] = {"capabilities": [f"fs:read:{inside}"], "auth": []}
 
-    @app.command(**words)
+    @app.command(**options)
     def read(path: str) -> str:
         """Read a path."""
         return Path(path).read_text()
 
-    @app.command(**words)
+    @app.command(**options)
     async def aread(path: str) -> str:
         """Read in async code."""
         await asyncio.sleep(0)
         return Path(path).read_text()
 
-    @app.command(**words)
+    @app.command(**options)
     def items(path: str) -> Iterator[str]:
         """Read as a stream."""
         yield "first"
         yield Path(path).read_text()
 
-    @app.command(**words)
+    @app.command(**options)
     async def aitems(path: str) -> AsyncIterator[str]:
         """Read as an async stream."""
         yield "first"
         yield Path(path).read_text()
 
-    @app.command(**words)
+    @app.command(**options)
     def swallow(path: str) -> str:
         """Read, and ignore an error."""
         try:
@@ -87,9 +87,9 @@ def test_policy_applies_on_every_interface(
     policy: str, command: str, inside_and_outside: tuple[Path, Path]
 ) -> None:
     app = make(policy, inside_and_outside[0].parent)
-    free = assert_parity(app, Case(command, {"path": str(inside_and_outside[0])}))
-    assert free["ok"]
-    assert "warnings" not in free["meta"]
+    allowed = assert_parity(app, Case(command, {"path": str(inside_and_outside[0])}))
+    assert allowed["ok"]
+    assert "warnings" not in allowed["meta"]
     found = assert_parity(app, Case(command, {"path": str(inside_and_outside[1])}))
     if policy == "strict":
         error = found["error"]
@@ -280,10 +280,12 @@ class TestProcess:
         (folder / "app.py").write_text(APP.format(policy=policy))
         return folder / "app.py"
 
-    def run(self, app: Path, *words: str, **env: str) -> tuple[int, dict[str, Any]]:
-        done = outside.run(app, *words, "--json", cwd=app.parent, env=outside.environment(**env))
-        assert outside.is_clean(done.err), done.err
-        return done.code, outside.envelope(done.out)
+    def run(self, app: Path, *argv: str, **env: str) -> tuple[int, dict[str, Any]]:
+        done = app_process.run(
+            app, *argv, "--json", cwd=app.parent, env=app_process.environment(**env)
+        )
+        assert app_process.is_clean(done.err), done.err
+        return done.code, app_process.read_envelope(done.out)
 
     def test_strict(self, tmp_path: Path) -> None:
         app = self.app(tmp_path, "strict")
@@ -349,11 +351,11 @@ class TestProcess:
             f"@app.command()\ndef go() -> str:\n    {code}\n"
             "if __name__ == '__main__': app()\n"
         )
-        env = outside.environment(
+        env = app_process.environment(
             TOOLI_ALLOW_PATHS="data", PYTHONPATH=str(tmp_path / "modules.zip")
         )
-        done = outside.run(app, "--json", cwd=tmp_path, env=env)
-        assert outside.envelope(done.out).get("result"), done.out
+        done = app_process.run(app, "--json", cwd=tmp_path, env=env)
+        assert app_process.read_envelope(done.out).get("result"), done.out
 
     def test_work_dir(self, tmp_path: Path) -> None:
         app = self.app(tmp_path)
@@ -391,21 +393,25 @@ class TestProcess:
         app = self.app(tmp_path)
         (tmp_path / "data" / ".git").mkdir()
         (tmp_path / ".tooli.yaml").write_text("work_dir: data\nsecurity_policy: strict\n")
-        asked = [
-            {"id": 1, "method": "initialize", "params": HELLO},
+        messages = [
+            {"id": 1, "method": "initialize", "params": INITIALIZE_PARAMS},
             {"method": "notifications/initialized"},
-            {"id": 2, "method": "tools/call", "params": {"name": "show", "arguments": CLAIM}},
+            {
+                "id": 2,
+                "method": "tools/call",
+                "params": {"name": "show", "arguments": SHOW_ARGUMENTS},
+            },
         ]
-        lines = [json.dumps({"jsonrpc": "2.0", **message}).encode() for message in asked]
-        done = outside.run(app, "mcp", "serve", stdin=b"\n".join([*lines, b""]), cwd=tmp_path)
+        lines = [json.dumps({"jsonrpc": "2.0", **message}).encode() for message in messages]
+        done = app_process.run(app, "mcp", "serve", stdin=b"\n".join([*lines, b""]), cwd=tmp_path)
         answer = json.loads(done.out.splitlines()[-1])["result"]
         assert answer["isError"]
         assert "E2003" in answer["content"][0]["text"]
 
     def test_concurrent_http_calls_are_monitored_separately(self, tmp_path: Path) -> None:
         script = tmp_path / "both.py"
-        script.write_text(BOTH)
-        done = outside.run(script, cwd=tmp_path, env=outside.environment())
+        script.write_text(CONCURRENT_APP)
+        done = app_process.run(script, cwd=tmp_path, env=app_process.environment())
         assert done.code == 0, done.err.decode()
         wide, narrow, free = json.loads(done.out)
         assert wide == ["first", "second"]
@@ -413,14 +419,14 @@ class TestProcess:
         assert free == "second"
 
 
-HELLO = {
+INITIALIZE_PARAMS = {
     "protocolVersion": "2025-06-18",
     "capabilities": {},
     "clientInfo": {"name": "test", "version": "1"},
 }
-CLAIM = {"path": "file"}
+SHOW_ARGUMENTS = {"path": "file"}
 
-BOTH = """
+CONCURRENT_APP = """
 import asyncio, json, os, threading
 from pathlib import Path
 from tooli import Tooli
@@ -430,32 +436,32 @@ for name in ("first", "second"):
     Path(name).write_text(name)
 here = os.getcwd()
 app = Tooli("both", security_policy="strict")
-meeting = threading.Barrier(3)
+barrier = threading.Barrier(3)
 
 @app.command(capabilities=[f"fs:read:{here}"], auth=[])
 def wide() -> list:
     found = [Path("first").read_text()]
-    meeting.wait()
+    barrier.wait()
     found.append(Path("second").read_text())
-    meeting.wait()
+    barrier.wait()
     return found
 
 @app.command(capabilities=[f"fs:read:{here}/first"], auth=[])
 def narrow() -> str:
     Path("first").read_text()
-    meeting.wait()
+    barrier.wait()
     try:
         Path("second").read_text()
     except OSError:
         pass
-    meeting.wait()
+    barrier.wait()
     return "swallowed"
 
 @app.command(auth=[])
 def free() -> str:
-    meeting.wait()
+    barrier.wait()
     text = Path("second").read_text()
-    meeting.wait()
+    barrier.wait()
     return text
 
 async def main():
@@ -574,7 +580,7 @@ if __name__ == "__main__":
 
 
 class TestRecording:
-    def record(self, folder: Path, *words: str) -> tuple[int, dict[str, Any]]:
+    def record(self, folder: Path, *argv: str) -> tuple[int, dict[str, Any]]:
         (folder / "data").mkdir(exist_ok=True)
         (folder / "data" / "file").write_text("data")
         (folder / "many").mkdir(exist_ok=True)
@@ -583,9 +589,11 @@ class TestRecording:
         (folder / "shop.py").write_text(RECORDED)
         launch = folder / "launch.py"
         launch.write_text("from tooli.launcher import main\nmain()\n")
-        line = ("capabilities", "record", "shop.py", *words)
-        done = outside.run(launch, *line, cwd=folder, env=outside.environment(TOOLI_OUTPUT="json"))
-        return done.code, outside.envelope(done.out)
+        line = ("capabilities", "record", "shop.py", *argv)
+        done = app_process.run(
+            launch, *line, cwd=folder, env=app_process.environment(TOOLI_OUTPUT="json")
+        )
+        return done.code, app_process.read_envelope(done.out)
 
     def test_read_only_examples(self, tmp_path: Path) -> None:
         code, answer = self.record(tmp_path)

@@ -21,7 +21,7 @@ APP = '''
 import os
 from tooli import Tooli
 
-app = Tooli("held")
+app = Tooli("isolated")
 
 
 def show(path: str) -> str:
@@ -184,13 +184,13 @@ def folder_below_one_of_programs(folder: Path) -> RunSetup:
 @attempt("none", "env")
 def address_of_the_store(folder: Path) -> RunSetup:
     """TOOLI_STORE with a password"""
-    return RunSetup({"TOOLI_STORE": f"postgresql://u:{TOKEN}@127.0.0.1/db"}, "held.py")
+    return RunSetup({"TOOLI_STORE": f"postgresql://u:{TOKEN}@127.0.0.1/db"}, "app.py")
 
 
 @attempt("none")
 def variable_of_a_plausible_name(folder: Path) -> RunSetup:
     """a variable with the prefix of tooli"""
-    return RunSetup({"TOOLI_PASSWORD": TOKEN}, "held.py")
+    return RunSetup({"TOOLI_PASSWORD": TOKEN}, "app.py")
 
 
 @attempt("none", "silent")

@@ -52,9 +52,9 @@ from tooli import Context, Tooli
 from tooli.execution.sandbox import bwrap
 
 bwrap.BWRAP_DIRS = (os.environ["BUBBLEWRAP"],) if "BUBBLEWRAP" in os.environ else ()
-app = Tooli("held")
+app = Tooli("isolated")
 HERE = Path(__file__).parent
-WORDS = [f"fs:read:{HERE}/in", f"fs:write:{HERE}/in"]
+CAPABILITIES = [f"fs:read:{HERE}/in", f"fs:write:{HERE}/in"]
 
 
 def peek(number: int) -> list[str]:
@@ -62,19 +62,19 @@ def peek(number: int) -> list[str]:
     found = []
     for owner in ("self", "1", str(os.getppid())):
         try:
-            place = os.open(f"/proc/{owner}/fd/{number}", os.O_RDONLY | os.O_NONBLOCK)
-            text = os.read(place, 100).decode()
+            descriptor = os.open(f"/proc/{owner}/fd/{number}", os.O_RDONLY | os.O_NONBLOCK)
+            text = os.read(descriptor, 100).decode()
             found.append(text if "secret" in text else "")
         except (OSError, ValueError):
             pass
     return found
 
 
-@app.command(isolation="required", capabilities=WORDS)
+@app.command(isolation="required", capabilities=CAPABILITIES)
 def attempt(port: int) -> dict[str, str]:
     """Try undeclared access."""
     out = HERE / "out" / "secret"
-    tries = {
+    attempts = {
         "read": out.read_text,
         "stat": lambda: os.stat(out),
         "list": lambda: os.listdir(HERE / "out"),
@@ -92,7 +92,7 @@ def attempt(port: int) -> dict[str, str]:
         "open": lambda: [found for n in range(3, 20) for found in peek(n) if found][0],
     }
     found = {}
-    for name, work in tries.items():
+    for name, work in attempts.items():
         try:
             found[name] = f"done: {work()}"
         except (OSError, LookupError, ValueError) as failure:
@@ -131,12 +131,13 @@ def paint(colour: Colour) -> str:
 @app.command(isolation="required", capabilities=["proc:spawn"])
 def start() -> str:
     """Start a program of the system, one of the caller, and Python."""
-    words = [["cat", str(HERE / "in/own")], ["hello"], [sys.executable, "-c", "print(1)"]]
-    return " ".join([str(subprocess.run(one, capture_output=True).returncode) for one in words])
+    commands = [["cat", str(HERE / "in/own")], ["hello"], [sys.executable, "-c", "print(1)"]]
+    codes = [subprocess.run(argv, capture_output=True).returncode for argv in commands]
+    return " ".join(map(str, codes))
 
 
 @app.command()
-def loosely(path: Path) -> str:
+def read_file(path: Path) -> str:
     """Read a file."""
     return path.read_text()
 
@@ -176,8 +177,8 @@ def working_bubblewrap() -> str:
     folder = bubblewrap()
     if folder is None:
         pytest.skip("bubblewrap is not available")
-    words = [f"{folder}/bwrap", "--ro-bind", "/", "/", "--unshare-all", "--", "/bin/true"]
-    if subprocess.run(words, capture_output=True, timeout=60).returncode:
+    argv = [f"{folder}/bwrap", "--ro-bind", "/", "/", "--unshare-all", "--", "/bin/true"]
+    if subprocess.run(argv, capture_output=True, timeout=60).returncode:
         pytest.skip("bubblewrap does not work here")
     return folder
 
@@ -195,19 +196,19 @@ def script(tmp_path: Path) -> Path:
         (tmp_path / name).mkdir()
     (tmp_path / "in/own").write_text("own")
     (tmp_path / "out/secret").write_text("secret")
-    file = tmp_path / "held.py"
+    file = tmp_path / "app.py"
     file.write_text(APP)
     return file
 
 
-def run(script: Path, path: str, *words: str, **more: str) -> tuple[int, bytes]:
+def run(script: Path, path: str, *argv: str, **more: str) -> tuple[int, bytes]:
     """Run the app without Landlock, with the bwrap of a folder."""
-    program = [sys.executable, str(HERE / "hide_syscalls.py"), LANDLOCK, str(script), *words]
+    program = [sys.executable, str(HERE / "hide_syscalls.py"), LANDLOCK, str(script), *argv]
     state = str(script.parent / "state")
-    env = environment(BUBBLEWRAP=path, TOOLI_STATE_DIR=state, SECRET_OF_MINE="told", **more)
+    env = environment(BUBBLEWRAP=path, TOOLI_STATE_DIR=state, SECRET_OF_MINE="leaked", **more)
     with open(script.parent / "out/secret") as inherited:
-        how: Any = {"env": env, "cwd": script.parent, "pass_fds": [inherited.fileno()]}
-        done = subprocess.run(program, capture_output=True, timeout=120, **how)
+        options: Any = {"env": env, "cwd": script.parent, "pass_fds": [inherited.fileno()]}
+        done = subprocess.run(program, capture_output=True, timeout=120, **options)
     return done.returncode, done.stdout
 
 
@@ -290,7 +291,7 @@ def test_timeout(script: Path, path: str) -> None:
 
 
 def test_app_that_cannot_be_imported_again(script: Path, path: str) -> None:
-    text = APP.replace('app = Tooli("held")', 'hidden = [Tooli("held")]')
+    text = APP.replace('app = Tooli("isolated")', 'hidden = [Tooli("isolated")]')
     text = text.replace("@app.", "@hidden[0].").replace("    app()", "    hidden[0]()")
     script.write_text(text)
     code, out = run(script, path, "fail", "--json")
@@ -304,7 +305,6 @@ def test_argument_of_a_class_of_the_app(script: Path, path: str) -> None:
 
 def test_argument_of_a_class_that_is_not_found(script: Path, path: str) -> None:
     text = APP.replace("class Colour", 'if "BUBBLEWRAP" in os.environ:\n  class Colour')
-    text = text.replace('    """A class of the app\'s own."""\n\n    RED', "    RED")
     text = text.replace("colour: Colour", "colour: str").replace("is Colour.RED", "")
     text = text.replace(
         'if __name__ == "__main__":\n    app()',
@@ -333,7 +333,7 @@ def test_bwrap_that_does_not_work(script: Path, body: str) -> None:
     (folder / "bwrap").chmod(0o755)
     code, out = run(script, str(folder), "fail", "--json")
     assert (code, json.loads(out)["error"]["code"]) == (30, "E2006")
-    code, out = run(script, str(folder), "loosely", "in/own", "--json", TOOLI_ISOLATION="wanted")
+    code, out = run(script, str(folder), "read-file", "in/own", "--json", TOOLI_ISOLATION="wanted")
     answer = json.loads(out)
     assert (code, answer["result"], answer["meta"]["enforcement"]) == (0, "own", "seccomp")
     assert any("not isolated" in warning for warning in answer["meta"]["warnings"])
@@ -345,8 +345,8 @@ def test_bwrap_on_the_path_is_not_used(script: Path) -> None:
     folder.mkdir()
     (folder / "bwrap").write_text(f"#!/bin/sh\ntouch {mark}\n")
     (folder / "bwrap").chmod(0o755)
-    nowhere = str(script.parent)
-    code, out = run(script, nowhere, "fail", "--json", PATH=f"{folder}:{os.environ['PATH']}")
+    no_bwrap = str(script.parent)
+    code, out = run(script, no_bwrap, "fail", "--json", PATH=f"{folder}:{os.environ['PATH']}")
     assert (code, json.loads(out)["error"]["code"]) == (30, "E2006")
     assert not mark.exists()
 

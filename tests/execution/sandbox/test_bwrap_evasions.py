@@ -22,10 +22,12 @@ pytestmark = [
     pytest.mark.xdist_group("bubblewrap"),
 ]
 
-TRIED = [(module, one) for module, one in ALL_ATTEMPTS if one.name != "other_interpreter"]
+ATTEMPTS_IN_BWRAP = [
+    (module, one) for module, one in ALL_ATTEMPTS if one.name != "other_interpreter"
+]
 """Without the attempt that runs in the same sandbox and leaves files there."""
 
-OWN = ("set_variable", "put_variable", "drop_variable", "read_link", "real_path")
+SUCCEEDING = ("set_variable", "put_variable", "drop_variable", "read_link", "real_path")
 """Attempts that succeed: the command's own variables, and the targets of its own links."""
 
 
@@ -43,12 +45,12 @@ class AttemptRun:
         self.workspace = evasions.create_workspace(str(root / "workspace"), self.listener)
         self.before = evasions.read_state(self.workspace)
         self.found: dict[str, dict[str, Any]] = {}
-        names = [f"{module}:{one.name}" for module, one in TRIED]
+        names = [f"{module}:{one.name}" for module, one in ATTEMPTS_IN_BWRAP]
         while names:
-            names = self.after(names)
+            names = self.run_attempts(names)
         self.received = self.listener.received()
 
-    def after(self, names: list[str]) -> list[str]:
+    def run_attempts(self, names: list[str]) -> list[str]:
         """Run the attempts; return what is left after the process has ended."""
         workspace = self.workspace
         program = [sys.executable, str(HERE / "hide_syscalls.py"), LANDLOCK]
@@ -67,14 +69,14 @@ class AttemptRun:
             ],
         )
         lines = [json.loads(line) for line in done.stdout.splitlines()]
-        told = [line for line in lines if "name" in line]
-        self.found |= {line["name"]: line for line in told}
-        if len(told) == len(names):
+        finished = [line for line in lines if "name" in line]
+        self.found |= {line["name"]: line for line in finished}
+        if len(finished) == len(names):
             return []
         last = lines[-1].get("error", {}) if lines else {}
-        assert last.get("code") in ("E4051", "E4052"), (names[len(told)], last, done.stderr)
-        self.found[names[len(told)]] = {"failure": last["message"]}
-        return names[len(told) + 1 :]
+        assert last.get("code") in ("E4051", "E4052"), (names[len(finished)], last, done.stderr)
+        self.found[names[len(finished)]] = {"failure": last["message"]}
+        return names[len(finished) + 1 :]
 
     def close(self) -> None:
         self.listener.close()
@@ -93,9 +95,11 @@ def test_nothing_outside_is_changed_or_reached(attempt_run: AttemptRun) -> None:
 
 
 @pytest.mark.parametrize(
-    ("module", "attempt"), TRIED, ids=[f"{module}-{one.name}" for module, one in TRIED]
+    ("module", "attempt"),
+    ATTEMPTS_IN_BWRAP,
+    ids=[f"{module}-{one.name}" for module, one in ATTEMPTS_IN_BWRAP],
 )
 def test_no_attempt_succeeds(attempt_run: AttemptRun, module: str, attempt: Any) -> None:
     found = attempt_run.found[f"{module}:{attempt.name}"]
     what = (attempt_run.workspace, attempt_run.before, found.get("evidence"), attempt_run.received)
-    assert evasions.succeeded(attempt, *what) is (attempt.name in OWN), found
+    assert evasions.succeeded(attempt, *what) is (attempt.name in SUCCEEDING), found

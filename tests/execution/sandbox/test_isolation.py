@@ -34,7 +34,7 @@ class Note(pydantic.BaseModel):
 
 def make_app(inside: Path) -> Tooli:
     """Return an app with isolated commands."""
-    app = Tooli("held")
+    app = Tooli("isolated")
 
     @app.command(isolation="required", capabilities=[f"fs:read:{inside}"])
     def read(path: Path) -> str:
@@ -106,7 +106,7 @@ CASES = [
 
 @pytest.mark.parametrize("case", CASES, ids=[f"{c.tool} {dict(c.arguments)}" for c in CASES])
 def test_interfaces_agree(app: Tooli, case: Case, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("SECRET_OF_MINE", "told")
+    monkeypatch.setenv("SECRET_OF_MINE", "leaked")
     envelope = assert_parity(app, case)
     assert envelope["meta"]["enforcement"] == SUPPORT.level
     if case.tool == "read":
@@ -131,9 +131,9 @@ def test_temporary_folder_is_removed(app: Tooli, tmp_path: Path, monkeypatch: An
     temp_root = tmp_path / "temp"
     temp_root.mkdir()
     monkeypatch.setenv("TMPDIR", str(temp_root))
-    held = Tooli("held")
+    temp_app = Tooli("isolated")
 
-    @held.command(isolation="required")
+    @temp_app.command(isolation="required")
     def fill() -> str:
         import tempfile
 
@@ -141,7 +141,7 @@ def test_temporary_folder_is_removed(app: Tooli, tmp_path: Path, monkeypatch: An
         Path(folder, "file").write_text("left")
         return folder
 
-    found = held.call("fill")
+    found = temp_app.call("fill")
     assert found.result is not None and str(found.result).startswith(str(temp_root.resolve()))
     assert list(temp_root.iterdir()) == []
 
@@ -152,7 +152,7 @@ CONCURRENT_APP = """
 import tempfile
 from tooli import Tooli
 
-app = Tooli("held")
+app = Tooli("isolated")
 GATES = ["fs:read:./gate-a", "fs:read:./gate-b"]
 
 
@@ -200,15 +200,15 @@ class ConcurrentCalls:
         self.folder = folder
         self.temp_root = folder / "temp"
         self.temp_root.mkdir()
-        (folder / "held.py").write_text(CONCURRENT_APP)
+        (folder / "app.py").write_text(CONCURRENT_APP)
         for name in ("gate-a", "gate-b"):
             os.mkfifo(folder / name)
 
-    def start(self, *words: str) -> subprocess.Popen[bytes]:
+    def start(self, *argv: str) -> subprocess.Popen[bytes]:
         """Start a call."""
         state = str(self.folder / "state")
         return subprocess.Popen(
-            [sys.executable, "held.py", *words, "--json"],
+            [sys.executable, "app.py", *argv, "--json"],
             stdout=subprocess.PIPE,
             cwd=self.folder,
             env=environment(TOOLI_STATE_DIR=state, TMPDIR=str(self.temp_root)),
@@ -256,7 +256,7 @@ def test_temporary_folder_of_a_killed_call_is_removed_later(calls: ConcurrentCal
     killed.kill()
     killed.communicate()
     os.close(gate)
-    assert [list(room.iterdir()) for room in calls.temp_root.iterdir()] != [[]]
+    assert [list(folder.iterdir()) for folder in calls.temp_root.iterdir()] != [[]]
     living = calls.start("draft", "gate-b")
     gate = calls.wait_for(living, "gate-b")
     assert len(list(calls.temp_root.iterdir())) == 1
@@ -269,7 +269,7 @@ def test_temporary_folder_of_a_killed_call_is_removed_later(calls: ConcurrentCal
 
 
 def test_input_and_output_files_are_accessible(tmp_path: Path) -> None:
-    app = Tooli("held")
+    app = Tooli("isolated")
 
     @app.command(isolation="required")
     def convert(source: StdinOr[str], target: Output, also: Path, write: bool = True) -> str:
@@ -278,12 +278,12 @@ def test_input_and_output_files_are_accessible(tmp_path: Path) -> None:
         try:
             return also.read_text()
         except PermissionError:
-            return "kept out"
+            return "denied"
 
     for name in ("source", "also"):
         (tmp_path / name).write_text(name)
     inputs = {"source": str(tmp_path / "source"), "also": tmp_path / "also"}
-    assert app.call("convert", target=tmp_path / "target", **inputs).result == "kept out"
+    assert app.call("convert", target=tmp_path / "target", **inputs).result == "denied"
     assert (tmp_path / "target").read_text() == "SOURCE"
     (tmp_path / "target").write_text("as it was")
     assert app.call("convert", target=tmp_path / "target", write=False, **inputs).ok
@@ -293,11 +293,11 @@ def test_input_and_output_files_are_accessible(tmp_path: Path) -> None:
 
 
 def test_secret_is_read_before_the_environment_is_cleared(tmp_path: Path) -> None:
-    script = tmp_path / "held.py"
+    script = tmp_path / "app.py"
     script.write_text(
         "import os\n"
         "from tooli import SecretInput, Tooli\n"
-        "app = Tooli('held')\n"
+        "app = Tooli('isolated')\n"
         "@app.command(isolation='required')\n"
         "def length(word: SecretInput[str]) -> list[int]:\n"
         "    return [len(word.reveal()), len(os.environ.get('WORD', ''))]\n"
@@ -314,18 +314,18 @@ def test_secret_is_read_before_the_environment_is_cleared(tmp_path: Path) -> Non
 
 
 def test_stdin_reaches_an_isolated_command(tmp_path: Path) -> None:
-    script = tmp_path / "held.py"
+    script = tmp_path / "app.py"
     script.write_text(
         "from tooli import StdinOr, Tooli\n"
-        "app = Tooli('held')\n"
+        "app = Tooli('isolated')\n"
         "@app.command(isolation='required')\n"
         "def shout(text: StdinOr[str]) -> str:\n"
         "    return text.upper()\n"
         "app()\n"
     )
     env = environment(TOOLI_STATE_DIR=str(tmp_path / "state"))
-    words = [sys.executable, str(script), "-", "--json"]
-    done = subprocess.run(words, input=b"piped", capture_output=True, env=env, timeout=60)
+    argv = [sys.executable, str(script), "-", "--json"]
+    done = subprocess.run(argv, input=b"piped", capture_output=True, env=env, timeout=60)
     assert json.loads(done.stdout)["result"] == "PIPED", done
 
 
@@ -335,7 +335,7 @@ def test_stdin_reaches_an_isolated_command(tmp_path: Path) -> None:
 def test_setting_isolates_other_commands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for value in ("wanted", "required"):
         monkeypatch.setenv("TOOLI_ISOLATION", value)
-        app = Tooli("held")
+        app = Tooli("isolated")
 
         @app.command()
         def compute(number: int) -> int:
@@ -356,7 +356,7 @@ def test_dry_run_is_not_sandboxed(app: Tooli, tmp_path: Path) -> None:
 
 
 def test_nested_isolation_fails() -> None:
-    app = Tooli("held")
+    app = Tooli("isolated")
 
     @app.command(isolation="required")
     def inner() -> str:
@@ -382,7 +382,7 @@ def test_nested_isolation_fails() -> None:
 
 
 def test_monitor_runs_in_the_sandbox(tmp_path: Path) -> None:
-    app = Tooli("held", security_policy="strict")
+    app = Tooli("isolated", security_policy="strict")
 
     @app.command(isolation="required", capabilities=["none"], auth=[])
     def swallow(path: Path) -> str:
@@ -409,7 +409,7 @@ def test_monitor_runs_in_the_sandbox(tmp_path: Path) -> None:
 
 
 def test_call_options_apply() -> None:
-    app = Tooli("held")
+    app = Tooli("isolated")
 
     @app.command(isolation="required")
     def rows(number: int = 5) -> list[dict[str, int]]:

@@ -100,7 +100,7 @@ ENVIRONMENT_CASES = [
 
 def run_command(folder: Path, setup: Any, command: str) -> str:
     """Run a command in this environment; return its result or its output."""
-    argv = [setup.program, "held.py", command, setup.path, "--json"]
+    argv = [setup.program, "app.py", command, setup.path, "--json"]
     env = environment(**{"TOOLI_STATE_DIR": str(folder / "state"), **setup.variables})
     done = subprocess.run(argv, capture_output=True, text=True, cwd=folder, env=env, timeout=60)
     answer = json.loads(done.stdout)
@@ -121,7 +121,7 @@ def test_variables_and_layouts_reveal_nothing(tmp_path: Path, attempt: Any, comm
     folder = tmp_path.resolve() / "project"
     folder.mkdir()
     (folder / "secret.txt").write_text(evasions.TOKEN)
-    (folder / "held.py").write_text(sandbox_environment.APP)
+    (folder / "app.py").write_text(sandbox_environment.APP)
     setup = attempt.create_workspace(folder)
     assert evasions.TOKEN not in run_command(folder, setup, command)
 
@@ -129,7 +129,7 @@ def test_variables_and_layouts_reveal_nothing(tmp_path: Path, attempt: Any, comm
 @pytest.mark.parametrize("attempt", sandbox_environment.ATTEMPTS, ids=lambda one: one.name)
 def test_variables_and_layouts_work_without_a_sandbox(tmp_path: Path, attempt: Any) -> None:
     (tmp_path / "secret.txt").write_text(evasions.TOKEN)
-    (tmp_path / "held.py").write_text(sandbox_environment.APP)
+    (tmp_path / "app.py").write_text(sandbox_environment.APP)
     setup = attempt.create_workspace(tmp_path.resolve())
     setup.variables.pop("TOOLI_DENY_PATHS", None)  # it applies to every command
     assert evasions.TOKEN in run_command(tmp_path, setup, "free")

@@ -37,14 +37,14 @@ app = Tooli("isolated", security_policy="off")
 
 
 @app.command(isolation="required", capabilities=["fs:write"])
-def strictly(mark: Path) -> str:
+def required(mark: Path) -> str:
     """Write a file."""
     mark.write_text("ran")
     return "ran"
 
 
 @app.command(capabilities=["fs:write"])
-def loosely(mark: Path) -> str:
+def optional(mark: Path) -> str:
     """Write a file."""
     mark.write_text("ran")
     return "ran"
@@ -69,14 +69,14 @@ def script(tmp_path: Path) -> Path:
     return file
 
 
-def run(script: Path, *words: str, hidden: str, **more: str) -> tuple[int, dict[str, Any]]:
+def run(script: Path, *argv: str, hidden: str, **more: str) -> tuple[int, dict[str, Any]]:
     """Run the app with some system calls hidden."""
     program = [
         sys.executable,
         str(HIDE),
         hidden,
         str(script),
-        *words,
+        *argv,
         "--json",
     ]
     env = environment(TOOLI_STATE_DIR=str(script.parent / "state"), **more)
@@ -90,7 +90,7 @@ def run(script: Path, *words: str, hidden: str, **more: str) -> tuple[int, dict[
 @needs_linux
 @pytest.mark.parametrize("hidden", [LANDLOCK, SECCOMP], ids=["landlock", "seccomp"])
 def test_command_that_requires_isolation_does_not_run(script: Path, hidden: str) -> None:
-    code, answer = run(script, "strictly", "mark", hidden=hidden)
+    code, answer = run(script, "required", "mark", hidden=hidden)
     assert (code, answer["error"]["code"]) == (30, "E2006")
     assert answer["error"]["details"]["missing"]
     assert not (script.parent / "mark").exists()
@@ -98,7 +98,7 @@ def test_command_that_requires_isolation_does_not_run(script: Path, hidden: str)
 
 @needs_linux
 def test_setting_requires_isolation_for_every_command(script: Path) -> None:
-    code, answer = run(script, "loosely", "mark", hidden=LANDLOCK, TOOLI_ISOLATION="required")
+    code, answer = run(script, "optional", "mark", hidden=LANDLOCK, TOOLI_ISOLATION="required")
     assert (code, answer["error"]["code"]) == (30, "E2006")
     assert not (script.parent / "mark").exists()
 
@@ -106,7 +106,7 @@ def test_setting_requires_isolation_for_every_command(script: Path) -> None:
 @needs_linux
 def test_setting_does_not_weaken_a_required_isolation(script: Path) -> None:
     for value in ("off", "wanted"):
-        code, answer = run(script, "strictly", "mark", hidden=LANDLOCK, TOOLI_ISOLATION=value)
+        code, answer = run(script, "required", "mark", hidden=LANDLOCK, TOOLI_ISOLATION=value)
         assert (code, answer["error"]["code"]) == (30, "E2006")
     assert not (script.parent / "mark").exists()
 
@@ -183,9 +183,9 @@ def test_over_http_and_mcp(
 
     app, ran = app_and_runs
     monkeypatch.setattr(landlock, "syscall", failing_syscall(errno.ENOSYS))
-    desk = ToolDispatcher(app)
+    dispatcher = ToolDispatcher(app)
     for surface in ("http", "mcp"):
-        answer = desk.prepare(desk.tools["work"], {}, Caller(surface)).run()
+        answer = dispatcher.prepare(dispatcher.tools["work"], {}, Caller(surface)).run()
         assert answer.error is not None and answer.error.code == "E2006"
         assert answer.error.http_status == 403
     assert not ran

@@ -61,8 +61,8 @@ def test_declared_single_file(tree: Path) -> None:
 
 
 def test_nothing_is_readable_without_capabilities(tree: Path) -> None:
-    for place in (tree / "in/file", Path("/etc/passwd"), Path("/etc/hostname")):
-        assert sandboxed([], place.read_bytes).errno == errno.EACCES
+    for path in (tree / "in/file", Path("/etc/passwd"), Path("/etc/hostname")):
+        assert sandboxed([], path.read_bytes).errno == errno.EACCES
     assert sandboxed([], lambda: os.listdir(Path.home())).errno == errno.EACCES
 
 
@@ -111,19 +111,19 @@ def test_denied_paths_are_excluded(tree: Path) -> None:
 
 
 def test_declared_path_replaced_by_a_link(tree: Path) -> None:
-    os.symlink(tree / "out", tree / "turned")
-    access = AllowedAccess(reads=(str(tree / "turned"),))
+    os.symlink(tree / "out", tree / "link")
+    access = AllowedAccess(reads=(str(tree / "link"),))
     assert sandboxed(access, lambda: (tree / "out/file").read_text()).errno == errno.EACCES
 
 
 def test_metadata_changes_need_unrestricted_write(tree: Path) -> None:
     capabilities = [f"fs:{act}:{tree}/in" for act in ("read", "write", "delete")]
-    place = tree / "in/file"
+    file = tree / "in/file"
     for change in (
-        lambda: os.chmod(place, 0o777),
-        lambda: os.utime(place, (1, 1)),
-        lambda: os.chown(place, os.getuid(), os.getgid()),
-        lambda: os.setxattr(place, "user.x", b"x"),
+        lambda: os.chmod(file, 0o777),
+        lambda: os.utime(file, (1, 1)),
+        lambda: os.chown(file, os.getuid(), os.getgid()),
+        lambda: os.setxattr(file, "user.x", b"x"),
     ):
         assert sandboxed(capabilities, change).errno == errno.EPERM
 
@@ -226,13 +226,15 @@ def test_only_modules_beside_a_script_are_readable(tree: Path) -> None:
 def test_certificates_of_variables_need_the_network(
     tree: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    place = tree / "out/ca.pem"
-    place.write_text("Ours\n====\n-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n")
-    for name, value in (("SSL_CERT_FILE", place), ("SSL_CERT_DIR", place.parent)):
+    certificate = tree / "out/ca.pem"
+    certificate.write_text(
+        "Ours\n====\n-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n"
+    )
+    for name, value in (("SSL_CERT_FILE", certificate), ("SSL_CERT_DIR", certificate.parent)):
         with monkeypatch.context() as patch:
             patch.setenv(name, str(value))
-            assert sandboxed([], place.read_text).errno == errno.EACCES
-            assert sandboxed(["net:read"], place.read_text).error is None
+            assert sandboxed([], certificate.read_text).errno == errno.EACCES
+            assert sandboxed(["net:read"], certificate.read_text).error is None
             assert sandboxed(["net:read"], (tree / "out/file").read_text).errno == errno.EACCES
 
 
@@ -252,9 +254,9 @@ def test_archive_of_modules_is_readable(tree: Path, monkeypatch: pytest.MonkeyPa
 
 
 def test_always_readable_paths_match_the_monitor() -> None:
-    whole = actions.CodePaths().libraries
-    facts = {os.path.realpath(one) + "/" for one in actions.PUBLIC_PATHS}
-    assert all([one.startswith(whole) for one in facts])
+    readable = actions.CodePaths().libraries
+    public = {os.path.realpath(path) + "/" for path in actions.PUBLIC_PATHS}
+    assert all([path.startswith(readable) for path in public])
     assert actions.NON_FILE_DEVICES >= {
         *runtime_paths.READABLE_DEVICES,
         *runtime_paths.WRITABLE_DEVICES,
@@ -284,16 +286,20 @@ def test_variables_that_are_not_kept() -> None:
 
 
 def test_inherited_descriptors_become_dev_null(tree: Path) -> None:
-    place = os.open(tree / "out/file", os.O_RDWR)
+    descriptor = os.open(tree / "out/file", os.O_RDWR)
 
     def work() -> list[object]:
         opened = os.open(os.devnull, os.O_RDONLY)
-        return [os.read(place, 10).decode(), os.fstat(place).st_rdev != 0, opened == place]
+        return [
+            os.read(descriptor, 10).decode(),
+            os.fstat(descriptor).st_rdev != 0,
+            opened == descriptor,
+        ]
 
     try:
         assert sandboxed([], work).value == ["", True, False]
     finally:
-        os.close(place)
+        os.close(descriptor)
 
 
 def test_process_has_no_core_dumps_and_is_not_dumpable() -> None:
@@ -330,14 +336,14 @@ def test_network_needs_a_capability() -> None:
 
 
 def test_network_does_not_include_unix_sockets(tree: Path) -> None:
-    place = str(tree / "socket")
+    address = str(tree / "socket")
     with socket.socket(socket.AF_UNIX) as server:
-        server.bind(place)
+        server.bind(address)
         server.listen()
 
         def work() -> None:
             with socket.socket(socket.AF_UNIX) as connection:
-                connection.connect(place)
+                connection.connect(address)
 
         assert sandboxed(["net:read", "net:write"], work).errno == errno.EACCES
         assert sandboxed(["net:write", "fs:write"], work).error is None
