@@ -55,7 +55,7 @@ def test_find_files(folder: Path) -> None:
     assert app.find_files("*.py").unwrap() == found
 
 
-def test_find_files_below_a_folder_and_among_the_hidden(folder: Path) -> None:
+def test_find_files_in_a_folder_with_hidden_files(folder: Path) -> None:
     done = file_tools("find-files", "*.py", "--root", "src", "--include-hidden")
     assert "src/.hidden/secret.py" in [file["path"] for file in done.result]
 
@@ -80,7 +80,7 @@ def test_nothing_found_suggests_a_pattern(folder: Path) -> None:
     assert json.loads(again.stdout)["ok"]
 
 
-def test_nothing_found_where_there_is_nothing(folder: Path) -> None:
+def test_empty_folder_has_no_suggestion(folder: Path) -> None:
     (folder / "empty").mkdir()
     error = app.call("find-files", pattern="*.rs", root="empty").error
     assert error is not None
@@ -97,7 +97,7 @@ def test_every_problem_of_the_input_is_reported(folder: Path) -> None:
     }
 
 
-# ------------------------------------------------------------------ the others
+# ------------------------------------------------------------------ other commands
 
 
 def test_search_streams(folder: Path) -> None:
@@ -117,12 +117,12 @@ def test_search_logs_what_it_skipped(folder: Path) -> None:
 
 
 def test_checksum_is_async(folder: Path) -> None:
-    words = ("checksum", "old.log", "docs/plan.txt", "--algorithm", "md5")
+    argv = ("checksum", "old.log", "docs/plan.txt", "--algorithm", "md5")
     found = [
         {"path": path, "digest": md5((folder / path).read_bytes()).hexdigest()}
         for path in ("old.log", "docs/plan.txt")
     ]
-    assert file_tools(*words).result == found
+    assert file_tools(*argv).result == found
     assert app.call("checksum", files=["old.log"], algorithm="md5").unwrap() == found[:1]
 
 
@@ -148,7 +148,7 @@ def test_delete_leaves_all_files_when_one_is_missing(folder: Path) -> None:
     assert (folder / "old.log").exists()
 
 
-def test_rename_takes_its_model_in_three_ways(folder: Path) -> None:
+def test_rename_accepts_json_flags_and_a_file(folder: Path) -> None:
     first = file_tools("rename", "--root", "docs", "--rule", '{"match": "*.txt", "ending": ".md"}')
     assert first.result[0] == {"old": "docs/notes.txt", "new": "docs/notes.md"}
     second = file_tools(
@@ -178,7 +178,7 @@ def test_rename_names_the_invalid_field(folder: Path) -> None:
     assert error["field"] == "rule.replace.old"
 
 
-# ------------------------------------------------------------------ all of it
+# ------------------------------------------------------------------ the whole app
 
 
 @pytest.mark.parametrize(
@@ -198,14 +198,14 @@ def test_every_interface_gives_the_same_answer(folder: Path, case: Case) -> None
     assert_parity(app, case)
 
 
-def test_the_examples_of_the_commands_work(folder: Path) -> None:
+def test_examples_of_the_commands_work(folder: Path) -> None:
     for name in ("app.py", "data.csv"):
         (folder / name).touch()
     (folder / "rule.json").write_text('{"match": "*"}')
     assert_examples(app)
 
 
-def test_an_ordinary_call_loads_nothing_heavy(folder: Path) -> None:
+def test_ordinary_call_loads_nothing_heavy(folder: Path) -> None:
     """`lazy_command` loads pydantic only when `rename` is called."""
     code = (
         "import sys; sys.path.insert(0, sys.argv.pop(1)); sys.argv[0] = 'file-tools'\n"
@@ -215,13 +215,13 @@ def test_an_ordinary_call_loads_nothing_heavy(folder: Path) -> None:
         "heavy = {'pydantic', 'typer', 'click', 'rich', 'asyncio', 'inspect'}\n"
         "print(sorted(heavy & set(sys.modules)), file=sys.stderr)"
     )
-    words = ("-c", code, str(ROOT), "find-files", "*.py", "--json")
-    done = run(sys.executable, *words)
+    argv = ("-c", code, str(ROOT), "find-files", "*.py", "--json")
+    done = run(sys.executable, *argv)
     assert done.envelope["ok"]
     assert done.stderr == "[]\n"
 
 
-def test_the_demo() -> None:
+def test_demo() -> None:
     demo = ROOT / "examples" / "demo.py"
     done = run(demo, timeout=120)
     assert done.exit_code == 0, done.stdout

@@ -31,13 +31,13 @@ class Module:
 
 @cache
 def load_modules(root: Path = ROOT) -> dict[str, Module]:
-    """Every module below a package folder, by dotted name."""
+    """Return the modules of a package folder, by dotted name."""
     modules = [Module(path, root) for path in sorted(root.rglob("*.py"))]
     return {module.name: module for module in modules}
 
 
 def count_code_lines(text: str) -> int:
-    """Lines that hold code: no blank lines, comments or docstrings."""
+    """Return the number of lines with code; blank lines, comments and docstrings do not count."""
     skipped = {
         tokenize.COMMENT,
         tokenize.NL,
@@ -58,7 +58,7 @@ def count_code_lines(text: str) -> int:
 
 
 def find_type_checking_nodes(tree: ast.Module) -> set[ast.AST]:
-    """Every node inside an `if TYPE_CHECKING:` branch."""
+    """Return the nodes inside `if TYPE_CHECKING:` blocks."""
     found: set[ast.AST] = set()
     for node in ast.walk(tree):
         if isinstance(node, ast.If) and isinstance(node.test, ast.Name):
@@ -69,7 +69,7 @@ def find_type_checking_nodes(tree: ast.Module) -> set[ast.AST]:
 
 
 def find_function_imports(module: Module) -> list[ast.Import | ast.ImportFrom]:
-    """Imports that run when a function is called."""
+    """Return the imports inside functions."""
     found: set[ast.Import | ast.ImportFrom] = set()
     for node in ast.walk(module.tree):
         if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
@@ -80,7 +80,7 @@ def find_function_imports(module: Module) -> list[ast.Import | ast.ImportFrom]:
 
 
 def find_imported(module: Module, known: set[str], *, lazy: bool = True) -> set[str]:
-    """Modules of the package that a module imports at run time."""
+    """Return the modules of the package that a module imports at run time."""
     skipped = find_type_checking_nodes(module.tree)
     if not lazy:
         skipped |= set(find_function_imports(module))
@@ -103,7 +103,7 @@ def find_imported(module: Module, known: set[str], *, lazy: bool = True) -> set[
 
 
 def find_cycles(graph: dict[str, set[str]]) -> list[list[str]]:
-    """Strongly connected components with more than one module, largest first."""
+    """Return the strongly connected components with more than one module, largest first."""
     index: dict[str, int] = {}
     low: dict[str, int] = {}
     stack: list[str] = []
@@ -133,18 +133,18 @@ def find_cycles(graph: dict[str, set[str]]) -> list[list[str]]:
 
 
 def import_graph(modules: dict[str, Module], *, lazy: bool = True) -> dict[str, set[str]]:
-    """Which module imports which; `lazy` includes the imports inside functions."""
+    """Return the modules that each module imports; `lazy` includes imports inside functions."""
     known = set(modules)
     return {name: find_imported(module, known, lazy=lazy) for name, module in modules.items()}
 
 
 def count_any(module: Module) -> int:
-    """How often a module writes `Any` in an annotation or an expression."""
+    """Return how often a module uses `Any`."""
     return sum(isinstance(n, ast.Name) and n.id == "Any" for n in ast.walk(module.tree))
 
 
 def find_duplicate_classes(modules: dict[str, Module]) -> dict[str, list[str]]:
-    """Public class names that more than one module defines."""
+    """Return the public class names that more than one module defines, with the modules."""
     places: dict[str, list[str]] = defaultdict(list)
     for name, module in modules.items():
         for node in module.tree.body:
@@ -154,7 +154,7 @@ def find_duplicate_classes(modules: dict[str, Module]) -> dict[str, list[str]]:
 
 
 def find_duplicate_basenames(modules: dict[str, Module]) -> dict[str, list[str]]:
-    """Last parts of module names that more than one module has."""
+    """Return the last parts of module names that more than one module has, with the modules."""
     places: dict[str, list[str]] = defaultdict(list)
     for name, module in modules.items():
         if not module.is_package:
@@ -163,7 +163,7 @@ def find_duplicate_basenames(modules: dict[str, Module]) -> dict[str, list[str]]
 
 
 def longest_function(modules: dict[str, Module]) -> int:
-    """Lines of the longest function."""
+    """Return the number of lines of the longest function."""
     return max(
         (node.end_lineno or 0) - node.lineno + 1
         for module in modules.values()
@@ -173,7 +173,7 @@ def longest_function(modules: dict[str, Module]) -> int:
 
 
 def measure(root: Path = ROOT) -> dict[str, object]:
-    """All figures of a source tree, by name."""
+    """Return the figures of a source tree, by name."""
     modules = load_modules(root)
     code = sum(count_code_lines(module.text) for module in modules.values())
     cycles = find_cycles(import_graph(modules))

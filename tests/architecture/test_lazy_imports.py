@@ -70,12 +70,12 @@ def app(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return file
 
 
-def run(file: Path, *words: str, **environment: str) -> tuple[int, str, set[str]]:
+def run(file: Path, *argv: str, **environment: str) -> tuple[int, str, set[str]]:
     """Run the app; return exit code, stdout, and the modules that it has imported."""
     seen = file.with_suffix(".seen")
     seen.unlink(missing_ok=True)
-    ended = subprocess.run(
-        [sys.executable, "-I", str(file), *words],
+    done = subprocess.run(
+        [sys.executable, "-I", str(file), *argv],
         env={"SEEN": str(seen), "PATH": os.environ["PATH"], **environment},
         stdin=subprocess.DEVNULL,
         capture_output=True,
@@ -83,17 +83,17 @@ def run(file: Path, *words: str, **environment: str) -> tuple[int, str, set[str]
         timeout=60,
         check=False,
     )
-    assert ended.stderr == ""
-    return ended.returncode, ended.stdout, set(seen.read_text().split())
+    assert done.stderr == ""
+    return done.returncode, done.stdout, set(seen.read_text().split())
 
 
 def modules_of(code: str) -> set[str]:
     """Return the modules that are imported after the code has run in a new process."""
     code += "; import sys; print(*sys.modules)"
-    ended = subprocess.run(
+    done = subprocess.run(
         [sys.executable, "-I", "-c", code], capture_output=True, text=True, timeout=60, check=True
     )
-    return set(ended.stdout.split())
+    return set(done.stdout.split())
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -105,7 +105,7 @@ def empty_interpreter() -> None:
 
 
 @pytest.mark.parametrize(
-    ("words", "code"),
+    ("argv", "code"),
     [
         (["greet", "Ada", "--times", "2", "--json"], 0),
         (["--json", "add", "1", "2", "--scale", "2.5"], 0),
@@ -131,9 +131,9 @@ def empty_interpreter() -> None:
     ],
     ids=lambda v: " ".join(v) if isinstance(v, list) else str(v),
 )
-def test_no_heavy_import(app: Path, words: list[str], code: int) -> None:
-    ended, out, modules = run(app, *words)
-    assert ended == code, out
+def test_no_heavy_import(app: Path, argv: list[str], code: int) -> None:
+    exit_code, out, modules = run(app, *argv)
+    assert exit_code == code, out
     assert out
     assert not modules & HEAVY
 

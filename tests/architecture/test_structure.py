@@ -1,4 +1,4 @@
-"""Rules for the source: imports, lengths of files and functions, docstrings, module names."""
+"""Rules for the source: imports, lengths of files and functions, docstrings, names."""
 
 from __future__ import annotations
 
@@ -92,6 +92,14 @@ def test_no_vague_module_name() -> None:
     basenames = {name.rpartition(".")[2] for name in MODULES}
     assert basenames & VAGUE_NAMES == set()
     assert [name for name in basenames if name.endswith(("_v2", "_new", "_old"))] == []
+
+
+def test_public_class_names_are_unique() -> None:
+    assert metrics.find_duplicate_classes(MODULES) == {}
+
+
+def test_module_basenames_are_unique() -> None:
+    assert metrics.find_duplicate_basenames(MODULES) == {}
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Modules below the surfaces do not compare the name of a surface; Caller has properties."""
+"""Modules below the surfaces use the properties of Caller, not the name of a surface."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 SURFACES = ("cli", "python", "mcp", "http")
 MAY_COMPARE = (
     *("tooli.cli", "tooli.http", "tooli.mcp", "tooli.serving", "tooli.python_api"),
-    *("tooli.testing", "tooli.core.call"),  # `Caller`, whose properties are asked
+    *("tooli.testing", "tooli.core.call"),  # tooli.core.call defines the properties of Caller
 )
 BELOW = [name for name in MODULES if not f"{name}.".startswith(tuple(f"{p}." for p in MAY_COMPARE))]
 

@@ -7,8 +7,8 @@ import subprocess
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
-LIST = Path(__file__).parent / "vocabulary.txt"
-TEXT = {".py", ".md", ".toml", ".txt", ".html", ".mjs", ".yaml", ".json"}
+VOCABULARY = Path(__file__).parent / "vocabulary.txt"
+TEXT_SUFFIXES = {".py", ".md", ".toml", ".txt", ".html", ".mjs", ".yaml", ".json"}
 SEARCHED = ("src", "tests", "docs", "examples", "benchmarks")
 UNCHECKED = (
     "tests/detect/dumps.json",
@@ -22,7 +22,7 @@ PRODUCT_NAMES = ("OpenHands",)
 
 def banned_words() -> list[str]:
     """Return the words of vocabulary.txt."""
-    lines = LIST.read_text(encoding="utf-8").splitlines()
+    lines = VOCABULARY.read_text(encoding="utf-8").splitlines()
     return [line.partition(":")[0] for line in lines if line and not line.startswith("#")]
 
 
@@ -42,9 +42,9 @@ def searched_files() -> list[Path]:
     return [
         path
         for path in found
-        if path.suffix in TEXT
+        if path.suffix in TEXT_SUFFIXES
         and path.is_file()
-        and path not in (LIST, Path(__file__))
+        and path not in (VOCABULARY, Path(__file__))
         and path.relative_to(ROOT).as_posix() not in UNCHECKED
     ]
 
