@@ -36,6 +36,7 @@ check: $(READY)         ## lint, format, types, layers, dead code, spelling
 	$(PY) -m ruff check .
 	$(PY) -m ruff format --check .
 	$(PY) -m pyright --pythonpath $(PY)
+	$(PY) -m pyright --pythonpath $(PY) --project benchmarks
 	$(VENV)/bin/lint-imports
 	$(PY) -m vulture
 	$(VENV)/bin/codespell src examples docs benchmarks *.md
