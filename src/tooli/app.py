@@ -316,12 +316,10 @@ class Tooli(_TyperPlaceholder):
         import gc
 
         gc_was_on = gc.isenabled()
-        gc.disable()  # imports create no garbage; a collection takes 0.5 ms
+        gc.disable()  # `main` enables it: imports and parsing create no garbage
         from tooli.cli.main import main
 
-        if gc_was_on:
-            gc.enable()
-        return main(self, *args, **kwargs)
+        return main(self, *args, enable_gc=gc_was_on, **kwargs)
 
     # -------------------------------------------------------------- the tools
 

@@ -64,33 +64,35 @@ if TYPE_CHECKING:
     from tooli.records.call_options import ResultOptions
 
 
-def main(app: App, args: Sequence[str] | None = None, **settings: Any) -> Any:
-    """Run a command line. Exits the process, as Typer does, unless `standalone_mode=False`."""
+def main(app: App, args: Sequence[str] | None = None, *, enable_gc: bool, **settings: Any) -> Any:
+    """Run a command line. Exits the process, as Typer does, unless `standalone_mode=False`.
+
+    The garbage collector is off when this function is called. `enable_gc` says whether to turn it
+    on again before the command runs.
+    """
     prog_name = settings.pop("prog_name", None)
     standalone = settings.pop("standalone_mode", True)
     command = settings.pop("typer_command", None)
     argv = list(sys.argv[1:] if args is None else args)
     expand = os.name == "nt" and args is None and not {*"*?~%["}.isdisjoint("".join(argv))
-    if command is not None:  # called by Typer: no GC freeze, no deadline
-        invocation = read_invocation(app, argv, prog_name, standalone, command)
-        return run_and_exit(CommandOutput(invocation))
-    if settings or is_completing() or expand:
+    if command is None and (settings or is_completing() or expand):
         from tooli.cli.typer_runner import run_with_typer
 
+        if enable_gc:
+            gc.enable()
         return run_with_typer(
             app, args, prog_name=prog_name, standalone_mode=standalone, **settings
         )
-    gc_was_on = gc.isenabled()
-    gc.disable()  # parsing a command line creates no garbage, so a collection would be wasted
+    owns_process = standalone and command is None  # a command that Typer calls does not
     try:
-        invocation = read_invocation(app, argv, prog_name, standalone)
-        if standalone:
+        invocation = read_invocation(app, argv, prog_name, standalone, command)
+        if owns_process:
             freeze_gc()
     finally:
-        if gc_was_on:
+        if enable_gc:
             gc.enable()
     output = CommandOutput(invocation)
-    if standalone and invocation.has_time_limit:
+    if owns_process and invocation.has_time_limit:
         return _run_with_deadline(output)
     return run_and_exit(output)
 

@@ -261,20 +261,17 @@ def freeze_gc() -> None:
     """Exclude everything that exists before the command runs from garbage collection.
 
     The final collection of a process visits everything that was imported and frees nothing, which
-    takes a millisecond. A file that is open for writing could lose data, so nothing is frozen if
-    there is one. Nothing is frozen either if the process continues after this command, as in a
-    test.
+    takes a millisecond. A file that is open for writing could lose data, so if any file is open,
+    objects only move to the oldest generation. Nothing is done if the process continues after this
+    command, as in a test.
     """
     global _gc_is_frozen
     if not _is_top_level():
         return
-    if not _has_only_standard_files():
-        from tooli.cli.open_files import has_no_open_writers
-
-        if not has_no_open_writers():
-            return
-    _gc_is_frozen = True
     gc.freeze()
+    _gc_is_frozen = _has_only_standard_files()
+    if not _gc_is_frozen:
+        gc.unfreeze()
 
 
 def _has_only_standard_files(own_count: int = 0) -> bool:
