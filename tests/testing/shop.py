@@ -24,7 +24,7 @@ def make_app(**settings: Any) -> Tooli:
 
     @app.command()
     def echo() -> str:
-        """Print what is on stdin."""
+        """Return the content of stdin."""
         return sys.stdin.read()
 
     @app.command()
@@ -38,14 +38,14 @@ def make_app(**settings: Any) -> Tooli:
         yield from range(n)
 
     @app.command()
-    def world() -> dict[str, Any]:
-        """Return what a process sees."""
+    def show_process() -> dict[str, Any]:
+        """Return the process state that the command sees."""
         return {"argv": sys.argv, "env": dict(os.environ), "tty": sys.stdout.isatty()}
 
     @app.command()
-    def spoil(how: str) -> int:
+    def fail(how: str) -> int:
         """Fail in several ways."""
-        return SPOILS[how]()
+        return FAILURES[how]()
 
     @app.command(annotations=Destructive)
     def burn(ctx: Context) -> str:
@@ -66,9 +66,9 @@ def _close() -> int:
 
 
 def _environment() -> int:
-    os.environ["SPOILED"] = "1"
+    os.environ["CHANGED"] = "1"
     os.environ.pop("PATH", None)
-    sys.argv = ["spoiled"]
+    sys.argv = ["changed"]
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
     raise RuntimeError("after all that")
 
@@ -78,4 +78,4 @@ def _streams() -> int:
     raise ValueError("no streams")
 
 
-SPOILS = {"exit": _exit, "close": _close, "environment": _environment, "streams": _streams}
+FAILURES = {"exit": _exit, "close": _close, "environment": _environment, "streams": _streams}

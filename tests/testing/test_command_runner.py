@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.testing.shop import SPOILS, make_app
+from tests.testing.shop import FAILURES, make_app
 
 from tooli.testing import (
     Case,
@@ -61,12 +61,12 @@ def test_caller_of_the_test_process_is_not_detected(monkeypatch: pytest.MonkeyPa
     for name in ("TOOLI_CALLER", "TOOLI_OUTPUT", "CLAUDECODE", "CI", "AI_AGENT"):
         monkeypatch.setenv(name, "1")
     monkeypatch.setenv("MINE", "kept")
-    world = invoke(make_app(), "world", env={"ADDED": "x", "MINE": None}, mode="json").result
-    assert world["argv"] == ["shop", "world"]
-    assert world["tty"] is False
-    assert world["env"]["ADDED"] == "x"
-    seen = {"TOOLI_CALLER", "CLAUDECODE", "CI", "AI_AGENT", "MINE"} & world["env"].keys()
-    assert not seen
+    state = invoke(make_app(), "show-process", env={"ADDED": "x", "MINE": None}, mode="json").result
+    assert state["argv"] == ["shop", "show-process"]
+    assert state["tty"] is False
+    assert state["env"]["ADDED"] == "x"
+    kept = {"TOOLI_CALLER", "CLAUDECODE", "CI", "AI_AGENT", "MINE"} & state["env"].keys()
+    assert not kept
     assert os.environ["MINE"] == "kept"
     assert os.environ["TOOLI_CALLER"] == "1"
 
@@ -77,11 +77,11 @@ def test_env_sets_the_caller() -> None:
     assert done.envelope["meta"]["caller_id"] == "robot"
 
 
-@pytest.mark.parametrize("how", SPOILS)
+@pytest.mark.parametrize("how", FAILURES)
 @pytest.mark.parametrize("mode", ["json", "text"])
 def test_process_state_is_restored(how: str, mode: str) -> None:
     before = _process_state()
-    invoke(make_app(), "spoil", how, mode=mode)
+    invoke(make_app(), "fail", how, mode=mode)
     assert _process_state() == before
 
 
@@ -98,13 +98,13 @@ def _process_state() -> tuple[Any, ...]:
 
 
 def test_system_exit_is_caught() -> None:
-    done = invoke(make_app(), "spoil", "exit", mode="text")
+    done = invoke(make_app(), "fail", "exit", mode="text")
     assert done.exit_code == 1
     assert "bye" in done.stderr
 
 
 def test_uncaught_exception_is_reported() -> None:
-    done = invoke(make_app(pretty_exceptions_enable=False), "spoil", "environment", mode="text")
+    done = invoke(make_app(pretty_exceptions_enable=False), "fail", "environment", mode="text")
     assert done.exit_code == 1
     assert isinstance(done.exception, RuntimeError)
     assert "after all that" in done.stderr

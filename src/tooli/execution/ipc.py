@@ -84,8 +84,7 @@ def _import_pickle() -> Any:
 
 def preload_modules() -> None:
     """Import modules that are needed later, when the sandbox may not be able to read them."""
-    for name in ("atexit", "traceback", "tooli.pipeline.failure"):
-        __import__(name)
+    __import__("traceback")
     _import_pickle()
 
 

@@ -23,9 +23,9 @@ from tooli.execution.ipc import ChildMessages, FrameReceiver, invalid_message_er
 from tooli.execution.processes import (
     EMPTY_REPORT,
     KILL_TIMEOUT,
+    SIGINT,
     SIGKILL,
     TERM_GRACE_SECONDS,
-    DeferredInterrupt,
     flush_output,
     fork,
     fork_lock,
@@ -361,6 +361,28 @@ class ChildCall:
         if self.call.tool.has_handles:
             for output in find_outputs(self.call.arguments):
                 output.adopt_temporary_file()
+
+
+class DeferredInterrupt:
+    """Context manager that passes the first Ctrl-C to the function instead of raising here."""
+
+    def __init__(self, child_call: ChildCall) -> None:
+        self._child_call = child_call
+        self._previous_handler: SignalHandler = None
+
+    def __enter__(self) -> SignalHandler:
+        """Return the previous SIGINT handler, which the worker installs; None if not replaced."""
+        is_default = signals.getsignal(SIGINT) is signals.default_int_handler
+        if is_default and self._child_call.call.caller.owns_process:
+            try:
+                self._previous_handler = signals.signal(SIGINT, self._child_call.interrupt)
+            except ValueError:  # only the main thread can set signal handlers
+                pass
+        return self._previous_handler
+
+    def __exit__(self, *_: object) -> None:
+        if self._previous_handler is not None:
+            signals.signal(SIGINT, self._previous_handler)
 
 
 _COMPLETED_KINDS = ("value", "done")

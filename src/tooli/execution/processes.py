@@ -3,7 +3,7 @@
     caller ── control ──▶ supervisor ── fork ──▶ worker and its descendants
     caller ◀── report ─── supervisor ◀── adopts their orphans
 
-Systems other than Linux support only a part.
+Systems other than Linux support only some of this.
 """
 
 from __future__ import annotations
@@ -28,7 +28,6 @@ if TYPE_CHECKING:
 
     from typing_extensions import NotRequired
 
-    from tooli.execution.process_runner import ChildCall
     from tooli.execution.worker import Worker
 
     SignalHandler: TypeAlias = Callable[[int, FrameType | None], Any] | int | None
@@ -300,28 +299,6 @@ def flush_open_files() -> None:
                     file.flush()
             except (OSError, ValueError):
                 pass
-
-
-class DeferredInterrupt:
-    """Context manager that passes the first Ctrl-C to the function instead of raising here."""
-
-    def __init__(self, child_call: ChildCall) -> None:
-        self._child_call = child_call
-        self._previous_handler: SignalHandler = None
-
-    def __enter__(self) -> SignalHandler:
-        """Return the previous SIGINT handler, which the worker installs; None if not replaced."""
-        is_default = signals.getsignal(SIGINT) is signals.default_int_handler
-        if is_default and self._child_call.call.caller.owns_process:
-            try:
-                self._previous_handler = signals.signal(SIGINT, self._child_call.interrupt)
-            except ValueError:  # only the main thread can set signal handlers
-                pass
-        return self._previous_handler
-
-    def __exit__(self, *_: object) -> None:
-        if self._previous_handler is not None:
-            signals.signal(SIGINT, self._previous_handler)
 
 
 # ------------------------------------------------------------------ supervisor

@@ -3,11 +3,11 @@
     text, numbers, lists, objects    as in JSON
     {"!": [kind, part, …]}           other values: a kind of VALUE_KINDS and its parts
 
-A sandboxed process is not trusted, so its messages are JSON. A value that JSON lacks is tagged with
-its kind. The decoder checks the types of the parts and builds the value with the class that
-VALUE_KINDS lists, so the process cannot choose what is imported or called. Pickle and marshal give
-no such guarantee. Values of other classes are converted to JSON. The kind, the types and the size
-of each message are validated. An invalid message ends the call.
+A sandboxed process is not trusted, so its messages are JSON. A value that JSON cannot represent is
+tagged with its kind. The decoder checks the types of the parts and builds the value with the class
+that VALUE_KINDS lists, so the process cannot choose what is imported or called. Pickle and marshal
+give no such guarantee. Values of other classes are converted to JSON. The kind, the types and the
+size of each message are validated. An invalid message ends the call.
 """
 
 from __future__ import annotations

@@ -70,9 +70,10 @@ def timeout_error(
         suffix = (
             ": the function had returned, but processes or threads that it started had not ended"
         )
-    ending = _ENDINGS.get(stopped, " and was stopped")
+    is_abandoned = stopped in ("nothing", "no task")
+    ending = "was abandoned: it may still be running" if is_abandoned else "was stopped"
     return TimeoutExceeded(
-        f"The command did not finish within {timeout:g} s{ending}{suffix}.",
+        f"The command did not finish within {timeout:g} s and {ending}{suffix}.",
         suggestion=Suggestion(
             "retry_with_modified_input",
             "Request less at a time, or set a longer timeout (in seconds). "
@@ -89,10 +90,6 @@ _STOP_DESCRIPTIONS = {
     "nothing": "its thread was abandoned and is still running",
     "no task": "its task ignored the cancellation and was abandoned",
 }
-
-
-_STILL_RUNNING = " and was abandoned: it may still be running"
-_ENDINGS = {"nothing": _STILL_RUNNING, "no task": _STILL_RUNNING}
 
 
 def process_died_error(status: int | None, supervisor_error: str | None = None) -> ToolRuntimeError:

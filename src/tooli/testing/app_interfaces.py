@@ -102,6 +102,8 @@ class Interface:
 
 
 _INTERFACES: list[type[Interface]] = []
+# Python and MCP have an option for each response format. Other interfaces have one with a value.
+_RESPONSE_FORMATS = ("detailed", "concise")
 
 InterfaceType = TypeVar("InterfaceType", bound=type[Interface])
 
@@ -129,7 +131,7 @@ def as_items(envelope: Mapping[str, Any]) -> JsonObject:
 
 
 class PythonInterface(Interface):
-    """A method of the app, which has the name of the interface."""
+    """Calls a method of the app. The method has the name of the interface."""
 
     surface: ClassVar[str] = "python"
 
@@ -262,7 +264,7 @@ def command_line(app: Tooli, case: Case) -> list[str]:
 def _flags(options: Mapping[str, Any], own_flags: Sequence[str]) -> list[str]:
     flags: list[str] = []
     for name, value in options.items():
-        is_response_format = name in ("detailed", "concise")
+        is_response_format = name in _RESPONSE_FORMATS
         flag = "--response-format" if is_response_format else f"--{name.replace('_', '-')}"
         if flag in own_flags:
             flag = f"--tooli-{flag[2:]}"
@@ -359,11 +361,6 @@ async def run_lifespan(api: AsgiApp) -> AsyncGenerator[AsgiApp]:
 
 
 _OPTIONS_WITH_VALUE = [name for name, kind in HTTP_OPTIONS.items() if kind != "flag"]
-_QUERY_NAMES = {
-    "detailed": "response_format",
-    "concise": "response_format",
-    **{name: name for name in HTTP_OPTIONS},
-}
 
 
 @register_interface
@@ -375,7 +372,7 @@ class HttpInterface(Interface):
 
     def skip_reason(self, case: Case) -> str | None:
         """Return why a case is skipped, for example because HTTP lacks an option, or None."""
-        if case.options.keys() - _QUERY_NAMES.keys():
+        if case.options.keys() - {*HTTP_OPTIONS, *_RESPONSE_FORMATS}:
             return "HTTP does not have the option"
         return super().skip_reason(case)
 
@@ -405,11 +402,10 @@ class HttpLinesInterface(HttpInterface):
 async def post_case(app: Tooli, case: Case, accept: str) -> HttpResponse:
     """Send a case as a POST request and return the response."""
     arguments = to_jsonable(dict(case.arguments), [])
-    options = case.options.items()
     query = urlencode(
         [
             _query_pair(name, value)
-            for name, value in options
+            for name, value in case.options.items()
             if value or name in _OPTIONS_WITH_VALUE
         ]
     )
@@ -425,9 +421,9 @@ async def post_case(app: Tooli, case: Case, accept: str) -> HttpResponse:
 
 
 def _query_pair(name: str, value: Any) -> tuple[str, str]:
-    if _QUERY_NAMES[name] == "response_format":
-        return _QUERY_NAMES[name], name
-    return _QUERY_NAMES[name], str(value) if name in _OPTIONS_WITH_VALUE else "true"
+    if name in _RESPONSE_FORMATS:
+        return "response_format", name
+    return name, str(value) if name in _OPTIONS_WITH_VALUE else "true"
 
 
 # ------------------------------------------------------------------ MCP

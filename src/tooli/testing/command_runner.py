@@ -32,7 +32,7 @@ class CommandResult(Record):
     exit_code: int
     stdout: str
     stderr: str
-    exception: BaseException | None = None  # the exception that left the app, if any
+    exception: BaseException | None = None  # the exception that the app did not catch
 
     @property
     def ok(self) -> bool:
@@ -94,9 +94,9 @@ def invoke(
     Args:
         app: The app.
         args: The arguments of the command line.
+        input: The content of stdin.
         env: Variables to set; None removes one.
         mode: The output mode.
-        input: The content of stdin.
     """
     program = app_name(app)
     return invoke_callable(

@@ -162,7 +162,10 @@ def _environment_actions(args: Args) -> Actions:
 
 
 def _path_action(action: str, dir_fd_index: int = 99) -> Callable[[Args], Actions]:
-    """Return a translator for events with one path, which may be relative to a directory."""
+    """Return a translator for events with one path.
+
+    If the event has a directory descriptor at `dir_fd_index`, the path is relative to it.
+    """
     return lambda args: ((action, _path_argument(args, 0, dir_fd_index)),)
 
 
@@ -222,7 +225,7 @@ EVENTS: dict[str, Callable[[Args], Actions]] = {
 """The translator of each event. All other events are ignored after one lookup in this table."""
 
 
-# ------------------------------------------------------------------ access by Python itself
+# ------------------------------------------------------------------ paths of the system
 
 NON_FILE_DEVICES = frozenset(
     ("nul", "NUL", "CON", "CONIN$", "CONOUT$")
@@ -445,8 +448,8 @@ def is_implicit_access(action: str, path: str, is_denied_by_config: bool = False
 def _is_bytecode_path(action: str, path: str) -> bool:
     """True if Python may keep bytecode at a path: `x.pyc`, `x.pyc.1234`, or a folder for them.
 
-    Bytecode is in `__pycache__` or below `sys.pycache_prefix`. The prefix is the one from before
-    the command ran, so a command cannot choose it.
+    Bytecode is in `__pycache__` or below `sys.pycache_prefix`. The prefix was read before the
+    command ran, so the command cannot choose it.
     """
     bytecode_dirs = code_paths().bytecode_dirs
     folder, name = os.path.split(path)
@@ -545,7 +548,7 @@ def _is_importing(frame: FrameType | None) -> bool:
 
 
 def _is_loading_module(frame: FrameType | None) -> bool:
-    """True if a module is being imported, and only Python and libraries are involved."""
+    """True if a module is being imported, and all frames up to the import are library code."""
     while frame is not None and not frame.f_code.co_filename.startswith(PACKAGE_DIR):
         file = frame.f_code.co_filename
         if file.startswith(_IMPORT_FRAME_PREFIXES):
@@ -569,7 +572,7 @@ def _is_showing_source(frame: FrameType | None) -> bool:
 
 
 def _is_removing_tree(frame: FrameType | None) -> bool:
-    """True if shutil.rmtree lists a directory; each removed file is checked by itself."""
+    """True if shutil.rmtree lists a directory. Each file that it removes is checked separately."""
     return (
         frame is not None and "rmtree" in frame.f_code.co_name and _is_from_stdlib(frame, "shutil")
     )

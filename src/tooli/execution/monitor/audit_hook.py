@@ -327,16 +327,12 @@ def _audit_hook(event: str, args: Args) -> None:
             return
         monitors = _owning_monitors()
     if monitors:
-        _check_event(monitors, event, extract_actions, args)
+        _check_actions(monitors, extract_actions(args))
 
 
-def _check_event(
-    monitors: tuple[Monitor, ...],
-    event: str,
-    extract_actions: Callable[[Args], Actions],
-    args: Args,
-) -> None:
-    for action, target in extract_actions(args):
+def _check_actions(monitors: tuple[Monitor, ...], actions: Actions) -> None:
+    """Resolve the targets of actions and check each action with all monitors."""
+    for action, target in actions:
         if action not in _FILE_ACTIONS:
             resolved: str | None = target
         elif all([action in monitor.unrestricted_actions for monitor in monitors]):

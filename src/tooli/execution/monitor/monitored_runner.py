@@ -213,7 +213,7 @@ def suggest_declaration(violation: Violation) -> str:
 
 
 def shorten_path(path: str) -> str:
-    """Return a path relative to the current folder, if it is inside."""
+    """Return a path in the current folder as `./path`, and other paths unchanged."""
     try:
         cwd = os.path.realpath(os.getcwd())
     except OSError:

@@ -141,11 +141,11 @@ class SandboxRunner(Runner):
                 f"{call.tool.name} ran isolated: it can access only what its capabilities declare"
             )
             raise
-        self._set_enforcement(call, level)
+        self._set_enforcement(call, level)  # again, because an inner runner may have changed it
         return value
 
     def _set_enforcement(self, call: Call, level: str) -> None:
-        if call.meta is not None:  # an inner runner may have set a lower level
+        if call.meta is not None:
             call.meta["enforcement"] = level
 
     def _enter_sandbox(self, call: Call) -> str:

@@ -1,4 +1,4 @@
-"""System calls of Linux (x86_64 and aarch64): make those that Python lacks, and refuse some.
+"""System calls of Linux (x86_64 and aarch64): make calls that Python lacks, and filter calls.
 
     number, arguments ──▶ a filter program in the kernel ──▶ allowed │ refused with an error
 
@@ -284,8 +284,6 @@ def assemble(rules: SeccompRules, arch: int) -> bytes:
         _instruction(_EQUAL, arch, 1, 0),
         _instruction(_RETURN, _KILL),
         _load_word(0),
-    ]
-    instructions += [
         _instruction(_ABOVE, MAX_KNOWN_SYSCALL, 0, 1),
         _instruction(_RETURN, _ERRNO | errno.ENOSYS),
     ]
