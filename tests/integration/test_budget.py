@@ -1,4 +1,4 @@
-"""Large answers, from outside: real processes, real pipes, the line that an answer says to run."""
+"""Large results in real processes: pages, size limits and the command line for the next page."""
 
 from __future__ import annotations
 
@@ -26,15 +26,16 @@ def env(tmp_path: Path) -> dict[str, str]:
     return environment(TOOLI_STATE_DIR=str(tmp_path / "state"))
 
 
-def again(argv: list[str], env: dict[str, str]) -> ProcessResult:
-    """Run a command line as it is written, with this interpreter as `python`."""
-    words = [sys.executable if word == "python" else word for word in argv]
-    done = subprocess.run(words, capture_output=True, env=env, timeout=PROCESS_TIMEOUT)
+def run_command_line(argv: list[str], env: dict[str, str]) -> ProcessResult:
+    """Run a command line, with this interpreter as `python`."""
+    argv = [sys.executable if word == "python" else word for word in argv]
+    done = subprocess.run(argv, capture_output=True, env=env, timeout=PROCESS_TIMEOUT)
     return ProcessResult(done.returncode, done.stdout, done.stderr)
 
 
-def follow(env: dict[str, str], *words: str) -> list[dict[str, Any]]:
-    done = run(LARGE, *words, env=env)
+def follow_pages(env: dict[str, str], *argv: str) -> list[dict[str, Any]]:
+    """Run a command and all next steps; return the envelopes with their sizes."""
+    done = run(LARGE, *argv, env=env)
     answers = []
     while True:
         assert done.code == 0, done
@@ -44,11 +45,11 @@ def follow(env: dict[str, str], *words: str) -> list[dict[str, Any]]:
         if not steps:
             return answers
         assert len(answers) < 60
-        done = again(steps[0]["argv"], env)
+        done = run_command_line(steps[0]["argv"], env)
 
 
 @pytest.mark.parametrize(
-    "words",
+    "argv",
     [
         ("rows", "40", "--json", "--max-bytes", "1200"),
         ("--max-tokens=500", "rows", "40", "--json", "--word", "-- ü'\" $x"),
@@ -58,17 +59,19 @@ def follow(env: dict[str, str], *words: str) -> list[dict[str, Any]]:
         ("astream", "40", "--limit", "20", "--json"),
     ],
 )
-def test_the_line_that_is_shown_gives_the_rest(env: dict[str, str], words: tuple[str, ...]) -> None:
-    answers = follow(env, *words)
+def test_next_command_line_returns_the_next_page(
+    env: dict[str, str], argv: tuple[str, ...]
+) -> None:
+    answers = follow_pages(env, *argv)
     assert len(answers) > 1
     assert [row["n"] for answer in answers for row in answer["result"]] == list(range(40))
-    if "--max-bytes" in words:
+    if "--max-bytes" in argv:
         assert all(answer["size"] <= 1200 for answer in answers)
 
 
 @pytest.mark.parametrize("tool", ["stream", "astream"])
 @pytest.mark.parametrize("mode", ["--json", "--jsonl", "--plain", "--text"])
-def test_ten_of_a_million(env: dict[str, str], tool: str, mode: str) -> None:
+def test_limit_closes_a_stream(env: dict[str, str], tool: str, mode: str) -> None:
     done = run(LARGE, tool, "1000000", "--limit", "10", mode, env=env)
     assert done.code == 0
     assert done.err.startswith(b"closed\n")
@@ -79,17 +82,17 @@ def test_ten_of_a_million(env: dict[str, str], tool: str, mode: str) -> None:
         assert b"For the rest: python " in done.err
 
 
-def test_an_eleventh_is_never_made(env: dict[str, str]) -> None:
+def test_limit_reads_no_further_item(env: dict[str, str]) -> None:
     for mode in ("--json", "--jsonl"):
         done = run(LARGE, "stream", "1000000", "--loud", "--limit", "10", mode, env=env)
-        assert done.err.count(b"made ") == 10
+        assert done.err.count(b"created ") == 10
 
 
-def test_a_cursor_that_was_changed(env: dict[str, str]) -> None:
+def test_invalid_cursors(env: dict[str, str]) -> None:
     page = read_envelope(run(LARGE, "rows", "9", "--limit", "2", env=env).out)["meta"]["page"]
     cursor = page["next_cursor"]
-    wrong = cursor[:-1] + ("A" if cursor[-1] != "A" else "B")
-    done = run(LARGE, "rows", "9", "--limit", "2", "--cursor", wrong, env=env)
+    changed_cursor = cursor[:-1] + ("A" if cursor[-1] != "A" else "B")
+    done = run(LARGE, "rows", "9", "--limit", "2", "--cursor", changed_cursor, env=env)
     assert done.code == 2
     assert read_envelope(done.out)["error"]["code"] == "E1042"
     done = run(LARGE, "rows", "8", "--limit", "2", "--cursor", cursor, env=env)
@@ -99,16 +102,16 @@ def test_a_cursor_that_was_changed(env: dict[str, str]) -> None:
     assert read_envelope(done.out)["error"]["code"] == "E1042"
 
 
-def test_nothing_can_be_kept(env: dict[str, str], tmp_path: Path) -> None:
-    """As in a sandbox: pages go on all the same."""
-    blocked = tmp_path / "file"
-    blocked.write_text("")
-    closed = {**env, "TOOLI_STATE_DIR": str(blocked / "x"), "TMPDIR": str(tmp_path / "none")}
-    answers = follow(closed, "rows", "30", "--max-bytes", "1000", "--json")
+def test_paging_without_a_writable_folder(env: dict[str, str], tmp_path: Path) -> None:
+    """Paging works in a sandbox without a state folder."""
+    file = tmp_path / "file"
+    file.write_text("")
+    unwritable = {**env, "TOOLI_STATE_DIR": str(file / "x"), "TMPDIR": str(tmp_path / "none")}
+    answers = follow_pages(unwritable, "rows", "30", "--max-bytes", "1000", "--json")
     assert [row["n"] for answer in answers for row in answer["result"]] == list(range(30))
 
 
-def test_the_whole_is_kept_for_its_user(env: dict[str, str]) -> None:
+def test_full_result_is_saved(env: dict[str, str]) -> None:
     done = run(LARGE, "rows", "2000", "--json", env={**env, "CODEX_SANDBOX": "seatbelt"})
     assert len(done.out) <= 10240
     truncated = read_envelope(done.out)["meta"]["truncated"]
@@ -118,17 +121,17 @@ def test_the_whole_is_kept_for_its_user(env: dict[str, str]) -> None:
 
 
 @pytest.mark.parametrize("marker", ["CODEX_THREAD_ID", "CLAUDECODE"])
-def test_a_callers_own_budget_leads_on_as_well(env: dict[str, str], marker: str) -> None:
+def test_paging_with_the_size_limit_of_an_agent(env: dict[str, str], marker: str) -> None:
     count = 1500 if marker == "CODEX_THREAD_ID" else 4000
-    answers = follow({**env, marker: "1"}, "rows", str(count), "--json")
+    answers = follow_pages({**env, marker: "1"}, "rows", str(count), "--json")
     assert len(answers) > 1
     assert [row["n"] for answer in answers for row in answer["result"]] == list(range(count))
-    most = 10240 if marker == "CODEX_THREAD_ID" else 75000
-    assert all(answer["size"] <= most for answer in answers)
+    limit = 10240 if marker == "CODEX_THREAD_ID" else 75000
+    assert all(answer["size"] <= limit for answer in answers)
     assert not any("warnings" in answer["meta"] for answer in answers)
 
 
-def test_people_get_tables_with_a_word_about_the_rest(env: dict[str, str]) -> None:
+def test_text_mode_reports_the_next_page(env: dict[str, str]) -> None:
     done = run(LARGE, "rows", "9", "--limit", "2", "--text", env=env)
     assert done.out.count(b"xxx") and done.out.count(b"\n") == 4
     assert b"One page of 2 records, 9 in all. For the rest: python " in done.err
@@ -136,19 +139,19 @@ def test_people_get_tables_with_a_word_about_the_rest(env: dict[str, str]) -> No
     assert quiet.err == b""
 
 
-def test_a_parameter_of_the_same_name_wins(env: dict[str, str]) -> None:
+def test_parameter_named_like_a_framework_option(env: dict[str, str]) -> None:
     done = read_envelope(run(LARGE, "limited", "--limit", "5", "--tooli-limit", "3", env=env).out)
     assert done["result"] == [0, 1, 2]
-    again_ = read_envelope(again(done["meta"]["next"][0]["argv"], env).out)
-    assert again_["result"] == [3, 4]
+    rest = read_envelope(run_command_line(done["meta"]["next"][0]["argv"], env).out)
+    assert rest["result"] == [3, 4]
 
 
-def test_what_is_printed_is_within_the_budget_too(env: dict[str, str]) -> None:
+def test_size_limit_of_printed_text(env: dict[str, str]) -> None:
     done = run(LARGE, "talk", "--json", "--max-bytes", "2000", env=env)
     assert len(done.out) <= 2000
     answer = read_envelope(done.out)
     assert answer["result"].startswith("line 0\n")
     with open(answer["meta"]["truncated"]["full"]) as file:
         assert "line 999" in file.read()
-    whole = again(answer["meta"]["next"][0]["argv"], env)
-    assert "line 999" in read_envelope(whole.out)["result"]
+    full = run_command_line(answer["meta"]["next"][0]["argv"], env)
+    assert "line 999" in read_envelope(full.out)["result"]

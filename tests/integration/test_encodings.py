@@ -1,4 +1,4 @@
-"""Text that a stream cannot hold: file names that are not UTF-8, a stdout that is ASCII."""
+"""Text that stdout cannot encode: file names that are not UTF-8, and an ASCII stdout."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def app(tmp_path: Path) -> Path:
     return path
 
 
-def test_names_go_out_as_they_came(app: Path) -> None:
+def test_file_names_keep_their_bytes(app: Path) -> None:
     done = run(app, "names", "--plain", "--print0")
     assert done.out == b"a\xff\0" + "café 日本語".encode() + b"\0"
     assert run(app, "one", "--plain").out == b"a\xff " + "café 日\n".encode()
@@ -62,7 +62,7 @@ ENCODINGS = ({}, {"PYTHONIOENCODING": "ascii"}, {"PYTHONIOENCODING": "latin-1"},
 
 @pytest.mark.parametrize("settings", ENCODINGS, ids=["utf8", "ascii", "latin1", "C"])
 @pytest.mark.parametrize("mode", ["--json", "--jsonl", "--plain", "--text"])
-def test_every_encoding(app: Path, mode: str, settings: dict[str, str]) -> None:
+def test_every_encoding_of_stdout(app: Path, mode: str, settings: dict[str, str]) -> None:
     env = environment(**settings)
     for line in ("names", "one", "half", "stream", "table", "--help", "table --help"):
         done = run(app, *line.split(), mode, env=env)

@@ -1,4 +1,4 @@
-"""Every way to fail: one envelope, the documented exit code, no traceback; terminal or not."""
+"""Failures of every kind: exit code, envelope and messages, with pipes and with terminals."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from tests.integration.app_process import (
 if TYPE_CHECKING:
     from pathlib import Path
 
-# the line: (exit code, error code)
-INPUT = {
+# command line: (exit code, error code)
+INPUT_ERRORS = {
     "": (2, "E1001"),
     "nosuch": (2, "E1001"),
     "ad 1 2": (2, "E1001"),
@@ -40,7 +40,7 @@ INPUT = {
     "add --input @/nowhere/at/all": (2, "E1008"),
     "add --input [1]": (2, "E1008"),
 }
-RUNNING = {
+RUNTIME_ERRORS = {
     "crash": (70, "E5000"),
     "crash-bare": (70, "E5000"),
     "crash-base": (130, "E4130"),
@@ -59,49 +59,49 @@ RUNNING = {
     "leave bye": (1, "E4001"),
     "say-and-fail": (70, "E5000"),
 }
-ENDS = {**INPUT, **RUNNING}
+FAILURES = {**INPUT_ERRORS, **RUNTIME_ERRORS}
 TERMINALS = ("", "1", "02", "012")
 
 
-@pytest.mark.parametrize("line", ENDS)
+@pytest.mark.parametrize("line", FAILURES)
 @pytest.mark.parametrize("terminals", TERMINALS, ids=lambda t: f"terminals-{t or 'none'}")
 def test_json_is_one_envelope(line: str, terminals: str) -> None:
     done = run_on_terminal(OUTCOMES_APP, *with_flag(line, "--json"), terminals=terminals)
-    assert done.code == ENDS[line][0]
+    assert done.code == FAILURES[line][0]
     found = read_envelope(done.out)
     assert found["ok"] is False
-    assert found["error"]["code"] == ENDS[line][1]
+    assert found["error"]["code"] == FAILURES[line][1]
     assert done.err == b""
 
 
-@pytest.mark.parametrize("line", ENDS)
-def test_a_pipe_gets_json_unasked(line: str) -> None:
+@pytest.mark.parametrize("line", FAILURES)
+def test_json_is_the_default_for_a_pipe(line: str) -> None:
     done = run(OUTCOMES_APP, *line.split())
-    if line == "say-and-fail":  # a printing command stays as it is, on a pipe, too
+    if line == "say-and-fail":  # text of a printing command stays text
         assert done.out == b"so far\n"
         return
-    assert done.code == ENDS[line][0]
-    assert read_envelope(done.out)["error"]["code"] == ENDS[line][1]
+    assert done.code == FAILURES[line][0]
+    assert read_envelope(done.out)["error"]["code"] == FAILURES[line][1]
     assert done.err == b""
 
 
-@pytest.mark.parametrize("line", ENDS)
+@pytest.mark.parametrize("line", FAILURES)
 @pytest.mark.parametrize("terminals", ["", "012"], ids=["pipes", "terminals"])
 def test_jsonl_ends_with_the_envelope(line: str, terminals: str) -> None:
     done = run_on_terminal(OUTCOMES_APP, *with_flag(line, "--jsonl"), terminals=terminals)
-    assert done.code == ENDS[line][0]
+    assert done.code == FAILURES[line][0]
     items, last = read_failed_stream(done.out)
     assert items == ([{"i": i} for i in range(10)] if "late" in line else [])
-    assert last["error"]["code"] == ENDS[line][1]
+    assert last["error"]["code"] == FAILURES[line][1]
     assert last["error"].get("details", {}).get("items_before_failure", 0) == len(items)
     assert done.err == b""
 
 
-@pytest.mark.parametrize("line", ENDS)
+@pytest.mark.parametrize("line", FAILURES)
 @pytest.mark.parametrize("terminals", ["", "012"], ids=["pipes", "terminals"])
-def test_plain_complains_on_stderr(line: str, terminals: str) -> None:
+def test_plain_mode_reports_errors_on_stderr(line: str, terminals: str) -> None:
     done = run_on_terminal(OUTCOMES_APP, *with_flag(line, "--plain"), terminals=terminals)
-    assert done.code == ENDS[line][0]
+    assert done.code == FAILURES[line][0]
     expected = b"so far\n" if line == "say-and-fail" else b""
     assert done.out == (b"".join(b"%d\n" % i for i in range(10)) if "late" in line else expected)
     assert done.err.startswith(b"error: ")
@@ -109,9 +109,9 @@ def test_plain_complains_on_stderr(line: str, terminals: str) -> None:
     assert is_clean(done.err)
 
 
-@pytest.mark.parametrize("line", INPUT)
+@pytest.mark.parametrize("line", INPUT_ERRORS)
 @pytest.mark.parametrize("terminals", ["", "012"], ids=["pipes", "terminals"])
-def test_text_complains_on_stderr(line: str, terminals: str) -> None:
+def test_text_mode_reports_errors_on_stderr(line: str, terminals: str) -> None:
     done = run_on_terminal(OUTCOMES_APP, *with_flag(line, "--text"), terminals=terminals)
     assert done.code == 2
     assert done.out == b""
@@ -120,15 +120,15 @@ def test_text_complains_on_stderr(line: str, terminals: str) -> None:
 
 
 @pytest.mark.parametrize("line", ["conflict", "own-code", "temporary", "leave 3", "leave bye"])
-def test_text_shows_what_was_meant_to_be_an_error_without_a_traceback(line: str) -> None:
+def test_text_mode_shows_no_traceback_for_tool_errors(line: str) -> None:
     done = run(OUTCOMES_APP, *with_flag(line, "--text"))
-    assert done.code == RUNNING[line][0]
+    assert done.code == RUNTIME_ERRORS[line][0]
     assert done.out == b""
     assert is_clean(done.err)
 
 
 @pytest.mark.parametrize("line", ["crash", "crash-async", "crash-bare", "broken-socket"])
-def test_text_shows_a_crash_as_typer_does(line: str) -> None:
+def test_text_mode_shows_a_crash_like_typer(line: str) -> None:
     done = run(OUTCOMES_APP, line, "--text")
     assert done.code == 1
     assert done.out == b""
@@ -136,33 +136,33 @@ def test_text_shows_a_crash_as_typer_does(line: str) -> None:
     assert b"tooli/surfaces" not in done.err
 
 
-def test_an_error_in_the_environment_is_an_envelope_too() -> None:
+def test_invalid_environment_variable() -> None:
     done = run(OUTCOMES_APP, "add", "1", "2", env=environment(TOOLI_OUTPUT="xml"))
     assert done.code == 2
     assert read_envelope(done.out)["error"]["code"] == "E1007"
 
 
 @pytest.mark.parametrize(
-    "where", ["--json add 1 x", "add --json 1 x", "add 1 x --json", "add 1 x -ojson"]
+    "arguments", ["--json add 1 x", "add --json 1 x", "add 1 x --json", "add 1 x -ojson"]
 )
-def test_the_flag_works_anywhere(where: str) -> None:
-    done = run_on_terminal(OUTCOMES_APP, *where.split())
+def test_output_flag_at_any_position(arguments: str) -> None:
+    done = run_on_terminal(OUTCOMES_APP, *arguments.split())
     assert done.code == 2
     assert read_envelope(done.out)["error"]["field"] == "b"
 
 
 def with_flag(line: str, flag: str) -> list[str]:
-    """The line with a flag of the framework in front."""
+    """Return the arguments of a command line, with a framework flag in front."""
     return [flag, *line.split()]
 
 
-MISTAKES = """
+INVALID_DEFINITIONS = """
 from tooli import Tooli
-app = Tooli("mistakes", version="1")
-app.lazy_command("no_such_module:fn", "gone")
+app = Tooli("invalid-definitions", version="1")
+app.lazy_command("no_such_module:fn", "missing")
 
 @app.command()
-def unread(x: "NoSuchType") -> int:
+def unreadable(x: "NoSuchType") -> int:
     return 1
 
 @app.command()
@@ -173,10 +173,10 @@ app()
 """
 
 
-@pytest.mark.parametrize("line", ["gone", "unread 1", "gone --schema"])
-def test_a_developers_mistake_is_an_envelope_too(line: str, tmp_path: Path) -> None:
-    app = tmp_path / "mistakes.py"
-    app.write_text(MISTAKES)
+@pytest.mark.parametrize("line", ["missing", "unreadable 1", "missing --schema"])
+def test_invalid_definition_is_an_envelope(line: str, tmp_path: Path) -> None:
+    app = tmp_path / "invalid_definitions.py"
+    app.write_text(INVALID_DEFINITIONS)
     for mode in (["--json"], ["-o", "json"], ["--output=json"], []):
         done = run(app, *line.split(), *mode)
         assert done.code == 70
@@ -185,13 +185,11 @@ def test_a_developers_mistake_is_an_envelope_too(line: str, tmp_path: Path) -> N
     assert run(app, "fine", "--json").code == 0
 
 
-@pytest.mark.parametrize("question", ["--schema", "--help-agent"])
-def test_a_developers_mistake_does_not_hide_the_other_commands(
-    question: str, tmp_path: Path
-) -> None:
-    app = tmp_path / "mistakes.py"
-    app.write_text(MISTAKES)
-    done = run(app, question)
+@pytest.mark.parametrize("flag", ["--schema", "--help-agent"])
+def test_invalid_definition_does_not_hide_other_commands(flag: str, tmp_path: Path) -> None:
+    app = tmp_path / "invalid_definitions.py"
+    app.write_text(INVALID_DEFINITIONS)
+    done = run(app, flag)
     assert done.code == 0
-    assert b"fine" in done.out and b"unread" not in done.out
+    assert b"fine" in done.out and b"unreadable" not in done.out
     assert done.err.count(b"is left out") == 2

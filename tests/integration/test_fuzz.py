@@ -29,11 +29,11 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-SHARES = 8
-IN_PROCESS, IN_PROCESSES = example_count(10_000), example_count(300)
-"""Command lines that run in this process, and in a process each."""
-LONGEST = 100_000
-"""Bytes in a word: a system takes little more."""
+BATCHES = 8
+IN_PROCESS_COUNT, PROCESS_COUNT = example_count(10_000), example_count(300)
+"""Number of command lines that run in this process, and of those that start a process."""
+MAX_ARGUMENT_BYTES = 100_000
+"""Operating systems accept little more."""
 
 
 @pytest.fixture(scope="module")
@@ -49,21 +49,21 @@ def app() -> Iterator[Any]:
     sys.path.remove(str(APPS))
 
 
-@pytest.mark.parametrize("share", range(SHARES))
-def test_in_process(app: Any, share: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("batch", range(BATCHES))
+def test_in_process(app: Any, batch: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "environ", {**environment(), "TOOLI_OUTPUT": "json"})
     monkeypatch.setattr(sys, "argv", ["demo"])
-    troubles: list[str] = []
-    with hung_after(600):
-        for argv in command_lines(share, IN_PROCESS // SHARES, tmp_path):
-            trouble = judge(app, argv, monkeypatch)
-            if trouble:
-                troubles.append(trouble)
-    assert not troubles, f"{len(troubles)} lines:\n" + "\n".join(troubles[:20])
+    problems: list[str] = []
+    with time_limit(600):
+        for argv in command_lines(batch, IN_PROCESS_COUNT // BATCHES, tmp_path):
+            problem = find_problem(app, argv, monkeypatch)
+            if problem:
+                problems.append(problem)
+    assert not problems, f"{len(problems)} lines:\n" + "\n".join(problems[:20])
 
 
-def judge(app: Any, argv: list[str], monkeypatch: pytest.MonkeyPatch) -> str | None:
-    """Return what is wrong with the answer to a command line, if anything."""
+def find_problem(app: Any, argv: list[str], monkeypatch: pytest.MonkeyPatch) -> str | None:
+    """Run a command line; return the problem with its output, or None."""
     out, err = io.StringIO(), io.StringIO()
     monkeypatch.setattr(sys, "stdout", out)
     monkeypatch.setattr(sys, "stderr", err)
@@ -83,17 +83,17 @@ def judge(app: Any, argv: list[str], monkeypatch: pytest.MonkeyPatch) -> str | N
         code = 70
     try:
         if sys.stdout is not out:
-            raise AssertionError("stdout was not given back")
+            raise AssertionError("stdout was not restored")
         raw = bool(invocation.line.options.get("schema"))
-        inspect(mode, code, out.getvalue(), err.getvalue(), raw)
+        check_output(mode, code, out.getvalue(), err.getvalue(), raw)
     except Exception as wrong:
         shown = f"{code} {out.getvalue()[:300]!r} {err.getvalue()[:300]!r}"
         return f"{mode} {shorten(argv)}: {type(wrong).__name__} {str(wrong)[:200]} in {shown}"
     return None
 
 
-def inspect(mode: str, code: Any, out: str, err: str, raw: bool) -> None:
-    """Check an answer against the contract; raises AssertionError."""
+def check_output(mode: str, code: Any, out: str, err: str, raw: bool) -> None:
+    """Check exit code and output; raise an AssertionError."""
     assert code in DOCUMENTED_EXIT_CODES, code
     assert "Traceback (most recent" not in err
     if mode == "json":
@@ -119,7 +119,7 @@ def shorten(argv: list[str]) -> str:
     return text if len(text) < 400 else f"{text[:300]}… ({len(argv)} words, {len(text)} characters)"
 
 
-class hung_after:
+class time_limit:
     """Stop a block after these seconds, with a traceback that shows where it hangs."""
 
     def __init__(self, seconds: int) -> None:
@@ -127,7 +127,7 @@ class hung_after:
 
     def __enter__(self) -> None:
         def stop(*_: object) -> None:
-            raise TimeoutError("a line was never answered")
+            raise TimeoutError("a command line hangs")
 
         self.before = signal.signal(signal.SIGALRM, stop)
         signal.alarm(self.seconds)
@@ -137,40 +137,40 @@ class hung_after:
         signal.signal(signal.SIGALRM, self.before)
 
 
-@pytest.mark.parametrize("share", range(2))
-def test_real_process(share: int, tmp_path: Path) -> None:
+@pytest.mark.parametrize("batch", range(2))
+def test_in_new_processes(batch: int, tmp_path: Path) -> None:
     chosen = [
         line
-        for line in command_lines(1000 + share, IN_PROCESSES // 2, tmp_path)
+        for line in command_lines(1000 + batch, PROCESS_COUNT // 2, tmp_path)
         if "\0" not in "".join(line)
     ]
     env = environment(TOOLI_OUTPUT="json")
 
-    def answered(argv: list[str]) -> ProcessResult:
-        words = [word.encode("utf-8", "surrogateescape")[:LONGEST] for word in argv]
-        return run(APPS / "demo.py", *words, stdin=b'{"word":"x","a":1}', env=env)
+    def run_demo(argv: list[str]) -> ProcessResult:
+        arguments = [word.encode("utf-8", "surrogateescape")[:MAX_ARGUMENT_BYTES] for word in argv]
+        return run(APPS / "demo.py", *arguments, stdin=b'{"word":"x","a":1}', env=env)
 
-    troubles: list[str] = []
+    problems: list[str] = []
     with ThreadPoolExecutor(2) as pool:
-        for argv, done in zip(chosen, pool.map(answered, chosen), strict=True):
-            trouble = judge_process(argv, done)
-            if trouble:
-                troubles.append(f"{shorten(argv)}: {trouble}")
-    assert len(chosen) == IN_PROCESSES // 2
-    assert not troubles, f"{len(troubles)} lines:\n" + "\n".join(troubles[:20])
+        for argv, done in zip(chosen, pool.map(run_demo, chosen), strict=True):
+            problem = find_process_problem(argv, done)
+            if problem:
+                problems.append(f"{shorten(argv)}: {problem}")
+    assert len(chosen) == PROCESS_COUNT // 2
+    assert not problems, f"{len(problems)} lines:\n" + "\n".join(problems[:20])
 
 
-def judge_process(argv: list[str], done: ProcessResult) -> str | None:
-    """The same for a process, whose mode can only be guessed from its answer."""
+def find_process_problem(argv: list[str], done: ProcessResult) -> str | None:
+    """Return the problem with the output of a process, or None. The mode is inferred from it."""
     out, err = done.out.decode("utf-8", "replace"), done.err.decode("utf-8", "replace")
     asked = " ".join(argv)
     switches = any(word in asked for word in ("--text", "--plain", "jsonl", "text", "plain"))
     mode = "json" if out.startswith('{"ok"') or not switches else "other"
     raw = "--schema" in asked or "--tooli-schema" in asked
     if "failed at" in err:
-        return None  # a crash in a person's mode is shown as Typer shows it
+        return None  # text modes show a crash like Typer
     try:
-        inspect(mode, done.code, out, err, raw)
+        check_output(mode, done.code, out, err, raw)
         assert 'File "' not in err
     except Exception as wrong:
         shown = f"{done.code} {out[:300]!r} {err[:500]!r}"
@@ -182,11 +182,11 @@ def test_huge_value_of_a_counting_option(app: Any, monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(os, "environ", {**environment(), "TOOLI_OUTPUT": "json"})
     for count in (10**30, 10**6):
         argv = ["short", "--input", f'{{"verbose": {count}}}']
-        assert judge(app, argv, monkeypatch) is None
+        assert find_problem(app, argv, monkeypatch) is None
         assert len(sys.stdout.getvalue()) < 100_000
 
 
-def test_bytes_that_are_no_text() -> None:
+def test_arguments_that_are_not_utf_8() -> None:
     done = run(APPS / "demo.py", "plain", b"\xff\xfe", b"--path=\x80", "--json")
     found = check_envelope(parse_json(done.out))
     assert done.code == 0 or found["error"]["code"] == "E1003"

@@ -40,21 +40,21 @@ def _memory_folder() -> Iterator[Path]:
 def shop(request: pytest.FixtureRequest) -> Iterator[dict[str, str]]:
     """An environment for the shop, with an empty idempotency store."""
     with _memory_folder() as folder:
-        env = {**_plain(folder), "SHOP": str(folder)}
+        env = {**_environment(folder), "SHOP": str(folder)}
         if request.param == "postgres":
             import psycopg
 
             env["TOOLI_STORE"] = request.getfixturevalue("postgres_server")
-            with psycopg.connect(env["TOOLI_STORE"], autocommit=True) as base:
-                base.execute("DROP TABLE IF EXISTS tooli_keys")
+            with psycopg.connect(env["TOOLI_STORE"], autocommit=True) as database:
+                database.execute("DROP TABLE IF EXISTS tooli_keys")
         yield env
         if request.param == "sqlite":
-            base = sqlite3.connect(folder / "state" / "idempotency.db")
-            assert base.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
-            base.close()
+            database = sqlite3.connect(folder / "state" / "idempotency.db")
+            assert database.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
+            database.close()
 
 
-def _plain(folder: Path) -> dict[str, str]:
+def _environment(folder: Path) -> dict[str, str]:
     return {
         "PATH": os.environ.get("PATH", "/usr/bin:/bin"),
         "HOME": str(folder),
@@ -74,7 +74,7 @@ def _start(env: dict[str, str], *argv: object) -> subprocess.Popen[bytes]:
     )
 
 
-def _end(process: subprocess.Popen[bytes]) -> str:
+def _finish(process: subprocess.Popen[bytes]) -> str:
     out, err = process.communicate()
     assert (process.returncode, err) == (0, b""), err.decode()
     return out.decode()
@@ -93,7 +93,7 @@ def test_each_key_takes_effect_once_in_many_processes(shop: dict[str, str]) -> N
         assert process.stdin is not None
         process.stdin.close()
         process.stdin = None
-    answer = [_end(process).split() for process in processes]
+    answer = [_finish(process).split() for process in processes]
     assert [int(done) for done, _ in answer] == [KEYS] * PROCESSES
     assert sum([int(replayed) for _, replayed in answer]) == KEYS * (PROCESSES - 1)
     effects = _lines(shop, "effects")
@@ -107,11 +107,11 @@ def test_killed_processes_neither_repeat_an_effect_nor_lose_an_outcome(
 ) -> None:
     spawners = [_start(shop, "spawn-killed", f"l{n}", KILLS // WORKERS, n) for n in range(WORKERS)]
     for process in spawners:
-        _end(process)
+        _finish(process)
     effects = collections.Counter([line.split()[0] for line in _lines(shop, "effects")])
     assert effects and set(effects.values()) == {1}
     logs = [f"acknowledged.l{n}" for n in range(WORKERS)]
-    asked, wrong = map(int, _end(_start(shop, "check", *logs)).split())
+    asked, wrong = map(int, _finish(_start(shop, "check", *logs)).split())
     assert asked >= KILLS // 2
     assert wrong == 0
     made = "\n".join(_lines(shop, "effects"))  # a killed process may leave a partial line
@@ -126,7 +126,7 @@ def test_killed_processes_neither_repeat_an_effect_nor_lose_an_outcome(
 @pytest.fixture
 def env(tmp_path: Path) -> dict[str, str]:
     """An environment for the shop, with an idempotency store on a real disk."""
-    return {**_plain(tmp_path), "SHOP": str(tmp_path)}
+    return {**_environment(tmp_path), "SHOP": str(tmp_path)}
 
 
 def _run(env: dict[str, str], *argv: str, **more: Any) -> tuple[int, Any]:
@@ -140,7 +140,7 @@ def _run(env: dict[str, str], *argv: str, **more: Any) -> tuple[int, Any]:
 KEY = ("--idempotency-key", "k")
 
 
-def test_a_repeated_command_runs_once(env: dict[str, str]) -> None:
+def test_repeated_command_runs_once(env: dict[str, str]) -> None:
     first, again = (_run(env, "pay", "o1", *KEY) for _ in "ab")
     assert (first[0], again[0]) == (0, 0)
     assert first[1]["result"] == again[1]["result"]
@@ -153,7 +153,7 @@ def test_a_repeated_command_runs_once(env: dict[str, str]) -> None:
     assert len(_lines(env, "effects")) == 1
 
 
-def test_a_failure_is_replayed_with_its_exit_code(env: dict[str, str]) -> None:
+def test_failure_is_replayed_with_its_exit_code(env: dict[str, str]) -> None:
     first, again = (_run(env, "lose", "o1", *KEY) for _ in "ab")
     assert first[0] == again[0] == 21
     assert first[1]["error"] == again[1]["error"]
@@ -162,9 +162,7 @@ def test_a_failure_is_replayed_with_its_exit_code(env: dict[str, str]) -> None:
 
 @pytest.mark.parametrize("mode", ["json", "jsonl", "text", "plain"])
 @pytest.mark.parametrize("command", ["login", "login-fails", "login-prints", "login-streams"])
-def test_a_redacted_secret_is_redacted_in_the_replay(
-    env: dict[str, str], command: str, mode: str
-) -> None:
+def test_secret_is_redacted_in_the_replay(env: dict[str, str], command: str, mode: str) -> None:
     """The stored outcome does not contain the secret."""
     command_line = [sys.executable, str(APPS / "redaction.py"), command, "env:PW", "-o", mode, *KEY]
     env = {**env, "PW": "hunter2hunter2"}
@@ -196,7 +194,7 @@ def test_every_output_mode_is_replayed(
     assert len(_lines(env, "effects")) == 1
 
 
-def test_a_killed_call_is_indeterminate(env: dict[str, str]) -> None:
+def test_killed_call_is_indeterminate(env: dict[str, str]) -> None:
     line = [sys.executable, str(SHOP), "stumble", "o1", *KEY, "--json"]
     assert subprocess.run(line, env=env, capture_output=True).returncode == -signal.SIGKILL
     code, answer = _run(env, "stumble", "o1", *KEY)
@@ -216,7 +214,7 @@ def test_a_killed_call_is_indeterminate(env: dict[str, str]) -> None:
     assert _run(env, "idempotency", "forget", "other")[0] == 10
 
 
-def test_an_idempotent_call_runs_again_after_it_was_killed(env: dict[str, str]) -> None:
+def test_idempotent_call_runs_again_after_it_was_killed(env: dict[str, str]) -> None:
     line = [sys.executable, str(SHOP), "put", "o1", *KEY, "--json"]
     died = subprocess.run(line, env={**env, "DIE_AFTER": "o1"}, capture_output=True)
     assert died.returncode == -signal.SIGKILL
@@ -227,7 +225,7 @@ def test_an_idempotent_call_runs_again_after_it_was_killed(env: dict[str, str]) 
 
 
 @pytest.mark.parametrize("stop", [signal.SIGINT, signal.SIGTERM])
-def test_an_interrupted_call_is_indeterminate(env: dict[str, str], stop: signal.Signals) -> None:
+def test_interrupted_call_is_indeterminate(env: dict[str, str], stop: signal.Signals) -> None:
     with start_app(SHOP, "wait", "o1", *KEY, "--json", env=env) as process:
         wait_for_ready(process)
         code, answer = _run(env, "wait", "o1", *KEY)
@@ -245,10 +243,10 @@ def test_an_interrupted_call_is_indeterminate(env: dict[str, str], stop: signal.
     assert len(_lines(env, "effects")) == 1
 
 
-# ------------------------------------------------------------------ disks that fail
+# ------------------------------------------------------------------ storage errors
 
 
-def _full(env: dict[str, str], folder: Path) -> dict[str, Any]:
+def _full_disk(env: dict[str, str], folder: Path) -> dict[str, Any]:
     """No file can grow."""
 
     def limit() -> None:
@@ -257,31 +255,33 @@ def _full(env: dict[str, str], folder: Path) -> dict[str, Any]:
     return {"preexec_fn": limit}
 
 
-def _read_only(env: dict[str, str], folder: Path) -> dict[str, Any]:
+def _read_only_folder(env: dict[str, str], folder: Path) -> dict[str, Any]:
     """Nobody can create files there, not even root."""
     env["TOOLI_STATE_DIR"] = "/proc/tooli"
     return {}
 
 
-def _no_folder(env: dict[str, str], folder: Path) -> dict[str, Any]:
+def _parent_is_a_file(env: dict[str, str], folder: Path) -> dict[str, Any]:
     (folder / "file").write_text("")
     env["TOOLI_STATE_DIR"] = str(folder / "file" / "state")
     return {}
 
 
-def _no_database(env: dict[str, str], folder: Path) -> dict[str, Any]:
+def _database_is_a_folder(env: dict[str, str], folder: Path) -> dict[str, Any]:
     (folder / "state" / "idempotency.db").mkdir(parents=True)
     return {}
 
 
-def _damaged(env: dict[str, str], folder: Path) -> dict[str, Any]:
+def _damaged_database(env: dict[str, str], folder: Path) -> dict[str, Any]:
     (folder / "state").mkdir()
     (folder / "state" / "idempotency.db").write_bytes(b"no database at all" * 500)
     return {}
 
 
 @pytest.mark.parametrize(
-    "disk", [_full, _read_only, _no_folder, _no_database, _damaged], ids=lambda f: f.__name__[1:]
+    "disk",
+    [_full_disk, _read_only_folder, _parent_is_a_file, _database_is_a_folder, _damaged_database],
+    ids=lambda f: f.__name__[1:],
 )
 def test_nothing_runs_if_the_key_cannot_be_stored(env: dict[str, str], disk: Any) -> None:
     more = disk(env, Path(env["SHOP"]))
@@ -295,7 +295,7 @@ def test_nothing_runs_if_the_key_cannot_be_stored(env: dict[str, str], disk: Any
     assert _lines(env, "effects") == []
 
 
-def test_a_disk_that_fills_up_during_the_call_is_reported(env: dict[str, str]) -> None:
+def test_disk_is_full_after_the_call(env: dict[str, str]) -> None:
     code, answer = _run(env, "fill", "o1", *KEY)
     assert code == 0 and answer["result"] == "done"
     assert answer["meta"]["idempotency"]["kept"] is False
@@ -326,8 +326,8 @@ def _http(env: dict[str, str]) -> Iterator[Any]:
 
         def pay(order: str) -> Any:
             connection = http.client.HTTPConnection("127.0.0.1", port, timeout=PROCESS_TIMEOUT)
-            head = {"content-type": "application/json", "Idempotency-Key": "k"}
-            connection.request("POST", "/tools/pay", json.dumps({"order": order}), head)
+            headers = {"content-type": "application/json", "Idempotency-Key": "k"}
+            connection.request("POST", "/tools/pay", json.dumps({"order": order}), headers)
             response = json.loads(connection.getresponse().read())
             connection.close()
             return response
@@ -337,15 +337,15 @@ def _http(env: dict[str, str]) -> Iterator[Any]:
 
 @contextlib.contextmanager
 def _mcp(env: dict[str, str], version: str) -> Iterator[Any]:
-    with connect(SHOP, version, env=env) as conversation:
+    with connect(SHOP, version, env=env) as client:
 
         def pay(order: str) -> Any:
             options = {"io.tooli/options": {"idempotency_key": "k"}}
-            result = conversation.call("pay", {"order": order}, **options)
-            text = result["_meta"]
+            result = client.call("pay", {"order": order}, **options)
+            result_meta = result["_meta"]
             if result.get("isError"):
-                return {"ok": False, "error": text["io.tooli/envelope"]["error"]}
-            meta = text["io.tooli/meta"]
+                return {"ok": False, "error": result_meta["io.tooli/envelope"]["error"]}
+            meta = result_meta["io.tooli/meta"]
             return {"ok": True, "result": result["structuredContent"], "meta": meta}
 
         yield pay
@@ -365,7 +365,7 @@ INTERFACES = {
 
 
 @pytest.mark.parametrize("first", INTERFACES)
-def test_a_key_is_shared_by_every_interface(env: dict[str, str], first: str) -> None:
+def test_every_interface_shares_the_keys(env: dict[str, str], first: str) -> None:
     with INTERFACES[first](env) as pay:
         answer = pay("o1")
     assert answer["meta"]["idempotency"]["replayed"] is False

@@ -1,4 +1,4 @@
-"""Inputs, secrets, prompts and outputs, as a user meets them: processes, pipes, terminals.
+"""Inputs, secrets, prompts and outputs in real processes, with pipes and terminals.
 
 TOOLI_BIG_INPUT=2147483648 pytest tests/integration/test_inputs.py -k memory
 """
@@ -35,18 +35,18 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 APP = APPS / "inputs.py"
-CANARY = "c4nary-5ecret"
+SECRET = "c4nary-5ecret"
 BIG = int(os.environ.get("TOOLI_BIG_INPUT", 150 * 2**20))
-"""How much goes through a pipe; 2 GiB by hand, because it takes its time."""
+"""Bytes to send through a pipe. The variable sets a larger size for manual tests."""
 
 
-def timeless(out: bytes) -> Any:
+def envelope_without_duration(out: bytes) -> Any:
     found = read_envelope(out)
     del found["meta"]["duration_ms"]
     return found
 
 
-def test_a_path_a_pipe_and_a_url_give_the_same_envelope(tmp_path: Path) -> None:
+def test_path_pipe_and_url_return_the_same_envelope(tmp_path: Path) -> None:
     rows = 50_000
     data = "".join(["n,text\n", *(f'{i},"some, text"\n' for i in range(rows))]).encode()
     file = tmp_path / "huge.csv"
@@ -64,7 +64,7 @@ def test_a_path_a_pipe_and_a_url_give_the_same_envelope(tmp_path: Path) -> None:
         ]
         refused = run(APP, "process", web("/huge.csv"))
     assert {answer.err for answer in answers} == {b""}
-    found = [timeless(answer.out) for answer in answers]
+    found = [envelope_without_duration(answer.out) for answer in answers]
     assert found[0]["result"] == {"rows": rows, "total": rows * (rows - 1) // 2}
     assert all(other == found[0] for other in found)
     assert read_envelope(refused.out)["error"]["code"] == "E1033"
@@ -72,7 +72,7 @@ def test_a_path_a_pipe_and_a_url_give_the_same_envelope(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("form", ["csv", "jsonl", "array"])
 def test_constant_memory(form: str) -> None:
-    """A long input takes no more memory than a short one."""
+    """A long input needs no more memory than a short one."""
     text = "x" * 900
     row = {
         "csv": f"1,{text},{text}\n",
@@ -81,16 +81,16 @@ def test_constant_memory(form: str) -> None:
     }[form].encode()
     head = {"csv": b"a,b,c\n", "jsonl": b"", "array": b"["}[form]
     tail = b'{"a":1}]' if form == "array" else b""
-    small, big = (weigh(row, head, tail, size // 3) for size in (3 * 2**20, BIG))
+    small, big = (measure_memory(row, head, tail, size // 3) for size in (3 * 2**20, BIG))
     assert big["rows"] > 10 * small["rows"]
     assert big["peak"] - small["peak"] < 20_000, f"{small} {big}"  # kilobytes
 
 
-def weigh(row: bytes, head: bytes, tail: bytes, size: int) -> dict[str, int]:
-    """Send rows through a pipe without ever having all of them."""
+def measure_memory(row: bytes, head: bytes, tail: bytes, size: int) -> dict[str, int]:
+    """Send rows through a pipe; return the number of rows and the peak memory of the app."""
     count = size // len(row)
     batch = row * 500
-    with start_app(APP, "weigh", "-", stdin=subprocess.PIPE) as process:
+    with start_app(APP, "measure-memory", "-", stdin=subprocess.PIPE) as process:
         assert process.stdin is not None
         process.stdin.write(head)
         for _ in range(count // 500 + 1):
@@ -112,8 +112,8 @@ def weigh(row: bytes, head: bytes, tail: bytes, size: int) -> dict[str, int]:
     ],
     ids=["csv", "jsonl"],
 )
-def test_rows_are_there_as_soon_as_they_come(parts: list[bytes], items: list[Any]) -> None:
-    """The answer to the first row is read before the second one is written."""
+def test_rows_are_streamed(parts: list[bytes], items: list[Any]) -> None:
+    """The result for the first row is received before the second row is sent."""
     with start_app(APP, "rows", "-", "--jsonl", stdin=subprocess.PIPE) as process:
         assert process.stdin is not None
         assert process.stdout is not None
@@ -125,7 +125,7 @@ def test_rows_are_there_as_soon_as_they_come(parts: list[bytes], items: list[Any
 
 # ------------------------------------------------------------------ terminals
 
-_OWN_TERMINAL = (
+_CONTROLLING_TERMINAL = (
     "import fcntl, os, runpy, sys, termios\n"
     "os.setsid()\n"
     "fcntl.ioctl(int(sys.argv[1]), termios.TIOCSCTTY, 0)\n"
@@ -134,19 +134,20 @@ _OWN_TERMINAL = (
 )
 
 
-def with_terminal(
-    *argv: str, stdin: bytes, typed: dict[bytes, bytes], shows: str = "12"
+def run_with_controlling_terminal(
+    *argv: str, stdin: bytes, answers: dict[bytes, bytes], terminals: str = "12"
 ) -> ProcessResult:
-    """Run the app with a terminal of its own, and data on stdin.
+    """Run the app with a controlling terminal, and data on stdin.
 
-    What is typed is typed when the terminal shows what it answers.
+    `answers` maps prompts to the keys to type. `terminals` lists the output streams that are the
+    terminal. The displayed text is `err` of the result.
     """
-    person, terminal = pty.openpty()
+    screen, terminal = pty.openpty()
     streams: dict[str, Any] = {"stdin": subprocess.PIPE}
     for number, name in (("1", "stdout"), ("2", "stderr")):
-        streams[name] = terminal if number in shows else subprocess.PIPE
+        streams[name] = terminal if number in terminals else subprocess.PIPE
     process = subprocess.Popen(
-        [sys.executable, "-c", _OWN_TERMINAL, str(terminal), str(APP), *argv],
+        [sys.executable, "-c", _CONTROLLING_TERMINAL, str(terminal), str(APP), *argv],
         pass_fds=[terminal],
         env=environment(TERM="dumb"),
         **streams,
@@ -157,78 +158,80 @@ def with_terminal(
     process.stdin.close()
     watchdog = threading.Timer(PROCESS_TIMEOUT, process.kill)
     watchdog.start()
-    screen = bytearray()
-    waiting = dict(typed)
-    with contextlib.suppress(OSError):  # the terminal is gone when nobody holds it
-        while data := os.read(person, 65536):
-            screen += data
+    displayed = bytearray()
+    waiting = dict(answers)
+    with contextlib.suppress(OSError):  # no process has the terminal open
+        while data := os.read(screen, 65536):
+            displayed += data
             for question, answer in list(waiting.items()):
-                if question in screen:
+                if question in displayed:
                     del waiting[question]
-                    os.write(person, answer)
+                    os.write(screen, answer)
     code = process.wait(PROCESS_TIMEOUT)
     watchdog.cancel()
-    os.close(person)
+    os.close(screen)
     rest = process.stdout.read() if process.stdout is not None else b""
     for stream in (process.stdout, process.stderr):
         if stream is not None:
             stream.close()
-    assert not waiting, f"never asked: {waiting}, {bytes(screen)!r}"
-    return ProcessResult(code, rest, bytes(screen))
+    assert not waiting, f"never asked: {waiting}, {bytes(displayed)!r}"
+    return ProcessResult(code, rest, bytes(displayed))
 
 
-def test_a_prompt_does_not_eat_the_data() -> None:
-    """`producer | tool greet -`: the name comes from the person, the data from the pipe."""
+def test_prompt_does_not_read_piped_data() -> None:
+    """`producer | tool greet -`: the name comes from the terminal, the data from the pipe."""
     data = b"first line\nsecond line\n"
-    done = with_terminal("greet", "-", stdin=data, typed={b"Who is it": b"Ada\n"})
+    done = run_with_controlling_terminal("greet", "-", stdin=data, answers={b"Who is it": b"Ada\n"})
     assert done.code == 0, done
     assert b"Ada: first line" in done.err
     assert b"second line" in done.err
 
 
-def test_nor_does_a_question_about_a_destructive_command() -> None:
-    done = with_terminal("drop", stdin=b"y\nall", typed={b"[y/N]": b"y\n"})
+def test_confirmation_does_not_read_piped_data() -> None:
+    done = run_with_controlling_terminal("drop", stdin=b"y\nall", answers={b"[y/N]": b"y\n"})
     assert done.code == 0, done
     assert b"dropped y" in done.err
-    done = with_terminal("drop", stdin=b"y\ny\ny\n", typed={b"[y/N]": b"n\n"})
+    done = run_with_controlling_terminal("drop", stdin=b"y\ny\ny\n", answers={b"[y/N]": b"n\n"})
     assert done.code == 2
     assert b"dropped" not in done.err
 
 
-def test_nor_a_question_of_a_running_tool() -> None:
-    done = with_terminal("confirm", "-", stdin=b"n\n", typed={b"Really? [y/N]": b"y\n"})
+def test_question_of_a_running_command_does_not_read_piped_data() -> None:
+    done = run_with_controlling_terminal(
+        "confirm", "-", stdin=b"n\n", answers={b"Really? [y/N]": b"y\n"}
+    )
     assert b"True n" in done.err
 
 
-def test_a_secret_is_asked_for_and_not_shown() -> None:
-    done = with_terminal(
-        "sign", "-", stdin=b"data", typed={b"(not shown)": CANARY.encode() + b"\n"}
+def test_prompt_for_a_secret_does_not_echo() -> None:
+    done = run_with_controlling_terminal(
+        "sign", "-", stdin=b"data", answers={b"(not shown)": SECRET.encode() + b"\n"}
     )
     assert done.code == 0, done
-    assert f"data {len(CANARY)} ***".encode() in done.err
-    assert CANARY.encode() not in done.err
+    assert f"data {len(SECRET)} ***".encode() in done.err
+    assert SECRET.encode() not in done.err
 
 
 @pytest.mark.parametrize(
-    "words",
+    "argv",
     [("greet", "-"), ("sign", "-"), ("drop", "-")],
-    ids=lambda words: words[0],
+    ids=lambda argv: argv[0],
 )
-@pytest.mark.parametrize("how", ["--no-input", "--json", "--jsonl"])
-def test_nobody_is_asked_who_does_not_want_it(words: tuple[str, ...], how: str) -> None:
-    """There is a terminal, and a question would be in its text."""
-    done = with_terminal(*words, how, stdin=b"data", typed={}, shows="2")
+@pytest.mark.parametrize("flag", ["--no-input", "--json", "--jsonl"])
+def test_no_prompt_with_no_input_or_json(argv: tuple[str, ...], flag: str) -> None:
+    """There is a terminal, but no prompt is displayed."""
+    done = run_with_controlling_terminal(*argv, flag, stdin=b"data", answers={}, terminals="2")
     assert done.code == 2
     for question in (b"Who is it", b"not shown", b"[y/N]"):
         assert question not in done.out + done.err
 
 
-# ------------------------------------------------------------------ no terminal at all
+# ------------------------------------------------------------------ no terminal
 
 
 @contextlib.contextmanager
 def silent_pipe() -> Iterator[int]:
-    """The end of a pipe that nobody writes to, and nobody closes: to read it is to wait."""
+    """Yield the reading end of a pipe without data; reading it blocks."""
     reading, writing = os.pipe()
     try:
         yield reading
@@ -238,7 +241,7 @@ def silent_pipe() -> Iterator[int]:
 
 
 @pytest.mark.parametrize(
-    ("words", "flag"),
+    ("argv", "flag"),
     [
         (("greet", str(APP)), "--name"),
         (("greet", str(APP), "--no-input"), "--name"),
@@ -250,11 +253,11 @@ def silent_pipe() -> Iterator[int]:
     ids=" ".join,
 )
 @pytest.mark.parametrize("mode", ["auto", "json", "text", "plain"])
-def test_without_a_terminal_nothing_waits(words: tuple[str, ...], flag: str, mode: str) -> None:
-    """Exit code 2, and the flag to pass, though stdin would never give an answer."""
+def test_missing_input_without_a_terminal(argv: tuple[str, ...], flag: str, mode: str) -> None:
+    """The app does not read stdin. It exits with code 2 and names the flag to pass."""
     with silent_pipe() as stdin:
         done = subprocess.run(
-            command(APP, *words, "--output", mode),
+            command(APP, *argv, "--output", mode),
             stdin=stdin,
             capture_output=True,
             env=environment(),
@@ -265,7 +268,7 @@ def test_without_a_terminal_nothing_waits(words: tuple[str, ...], flag: str, mod
     assert flag.encode() in done.stdout + done.stderr
 
 
-def test_a_running_tool_gets_the_default() -> None:
+def test_question_of_a_running_command_returns_the_default() -> None:
     with silent_pipe() as stdin:
         done = subprocess.run(
             command(APP, "confirm", "/dev/null", "--text"),
@@ -278,7 +281,7 @@ def test_a_running_tool_gets_the_default() -> None:
     assert done.stdout.startswith(b"False")
 
 
-def test_neither_a_word_nor_a_pipe() -> None:
+def test_neither_an_argument_nor_a_pipe() -> None:
     for mode in ("json", "text"):
         done = subprocess.run(
             command(APP, "size", "--output", mode),
@@ -291,10 +294,10 @@ def test_neither_a_word_nor_a_pipe() -> None:
         assert b"a path, a URL, - for stdin, or data through a pipe" in done.stdout + done.stderr
 
 
-def test_stdin_may_be_closed() -> None:
-    for words in (("size",), ("size", "-")):
+def test_closed_stdin() -> None:
+    for argv in (("size",), ("size", "-")):
         done = subprocess.run(
-            ["sh", "-c", 'exec "$@" <&-', "sh", *map(str, command(APP, *words, "--json"))],
+            ["sh", "-c", 'exec "$@" <&-', "sh", *map(str, command(APP, *argv, "--json"))],
             capture_output=True,
             env=environment(),
             timeout=PROCESS_TIMEOUT,
@@ -309,7 +312,7 @@ def test_stdin_may_be_closed() -> None:
 @pytest.mark.parametrize("mode", ["json", "jsonl", "text", "plain"])
 @pytest.mark.parametrize("source", ["file", "env", "stdin", "literal"])
 @pytest.mark.parametrize(
-    "words",
+    "argv",
     [
         ("crash",),
         ("crash", "--where", "x"),
@@ -319,28 +322,28 @@ def test_stdin_may_be_closed() -> None:
     ],
     ids=" ".join,
 )
-def test_a_secret_is_nowhere(
-    tmp_path: Path, mode: str, source: str, words: tuple[str, ...]
+def test_secret_is_in_no_output(
+    tmp_path: Path, mode: str, source: str, argv: tuple[str, ...]
 ) -> None:
-    """Not in results, errors, tracebacks with locals, plans or suggestions."""
+    """It is not in results, errors, tracebacks with locals, plans or suggestions."""
     file = tmp_path / "key"
-    file.write_text(CANARY)
-    key = {"file": f"@{file}", "env": "env:KEY", "stdin": "-", "literal": CANARY}[source]
+    file.write_text(SECRET)
+    key = {"file": f"@{file}", "env": "env:KEY", "stdin": "-", "literal": SECRET}[source]
     done = run(
         APP,
-        *(*words, "--key", key, "--output", mode, "-vv"),
-        stdin=CANARY.encode(),
-        env=environment(KEY=CANARY, TERM="xterm"),
+        *(*argv, "--key", key, "--output", mode, "-vv"),
+        stdin=SECRET.encode(),
+        env=environment(KEY=SECRET, TERM="xterm"),
     )
-    assert CANARY.encode() not in done.out + done.err
-    if words == ("crash",) and source != "literal":
+    assert SECRET.encode() not in done.out + done.err
+    if argv == ("crash",) and source != "literal":
         assert b"***" in done.out + done.err
 
 
-# ------------------------------------------------------------------ items that end with NUL
+# ------------------------------------------------------------------ NUL-separated items
 
 
-def test_null(tmp_path: Path) -> None:
+def test_null_and_print0(tmp_path: Path) -> None:
     for name in ("a", "b c", "d\ne"):
         (tmp_path / name).touch()
     found = subprocess.run(
@@ -358,7 +361,7 @@ def test_null(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("stop", [signal.SIGINT, signal.SIGTERM])
-def test_a_stopped_tool_leaves_the_old_file(tmp_path: Path, stop: int) -> None:
+def test_interrupted_command_keeps_the_old_file(tmp_path: Path, stop: int) -> None:
     target = tmp_path / "a"
     target.write_text("old")
     with start_app(APP, "slow", "--out", str(target), "--json") as process:
@@ -371,7 +374,7 @@ def test_a_stopped_tool_leaves_the_old_file(tmp_path: Path, stop: int) -> None:
     assert target.read_text() == "old"
 
 
-def test_a_killed_tool_leaves_the_old_file(tmp_path: Path) -> None:
+def test_killed_command_keeps_the_old_file(tmp_path: Path) -> None:
     target = tmp_path / "a"
     target.write_text("old")
     with start_app(APP, "slow", "--out", str(target), "--json") as process:
@@ -380,7 +383,7 @@ def test_a_killed_tool_leaves_the_old_file(tmp_path: Path) -> None:
     assert target.read_text() == "old"
 
 
-def test_the_schema_says_what_is_taken() -> None:
+def test_schema_of_inputs_and_secrets() -> None:
     found = json.loads(run(APP, "sign", "--schema").out)["input_schema"]["properties"]
     assert found["key"]["writeOnly"] is True
     assert found["data"]["anyOf"][0]["type"] == "string"

@@ -1,4 +1,4 @@
-"""Plans and their tokens, from outside: one process plans, another one applies."""
+"""Plans and their tokens in real processes: one process plans, another one applies."""
 
 from __future__ import annotations
 
@@ -26,13 +26,15 @@ def env(tmp_path: Path) -> dict[str, str]:
 
 @pytest.fixture
 def file(tmp_path: Path) -> Path:
-    made = tmp_path / "old.log"
-    made.write_text("old")
-    return made
+    path = tmp_path / "old.log"
+    path.write_text("old")
+    return path
 
 
 @pytest.mark.parametrize("tool", ["delete", "wipe"])
-def test_planned_here_applied_there(tool: str, file: Path, env: dict[str, str]) -> None:
+def test_plan_is_applied_once_by_another_process(
+    tool: str, file: Path, env: dict[str, str]
+) -> None:
     planned = run(SHREDDER, tool, str(file), "--yes", "--dry-run", env=env)
     assert planned.code == 0
     assert file.exists()
@@ -48,7 +50,7 @@ def test_planned_here_applied_there(tool: str, file: Path, env: dict[str, str]) 
     assert file.exists()
 
 
-def test_what_moved_meanwhile(file: Path, env: dict[str, str]) -> None:
+def test_state_changed_since_the_plan(file: Path, env: dict[str, str]) -> None:
     token = read_envelope(run(SHREDDER, "delete", str(file), "--dry-run", env=env).out)["result"][
         "token"
     ]
@@ -61,22 +63,22 @@ def test_what_moved_meanwhile(file: Path, env: dict[str, str]) -> None:
     assert file.read_text() == "new"
 
 
-def test_of_many_that_bring_one_token_one_acts(file: Path, env: dict[str, str]) -> None:
+def test_one_of_many_processes_uses_a_token(file: Path, env: dict[str, str]) -> None:
     token = read_envelope(run(SHREDDER, "wipe", str(file), "--dry-run", env=env).out)["result"][
         "token"
     ]
-    words = command(SHREDDER, "wipe", str(file), "--yes", "--json", "--apply", token)
-    racing = [
-        subprocess.Popen(words, env=env, stdout=subprocess.PIPE, stdin=subprocess.DEVNULL)
+    argv = command(SHREDDER, "wipe", str(file), "--yes", "--json", "--apply", token)
+    processes = [
+        subprocess.Popen(argv, env=env, stdout=subprocess.PIPE, stdin=subprocess.DEVNULL)
         for _ in range(6)
     ]
-    answers = [read_envelope(process.communicate(timeout=60)[0]) for process in racing]
+    answers = [read_envelope(process.communicate(timeout=60)[0]) for process in processes]
     assert sum(answer["ok"] for answer in answers) == 1
     codes = {answer["error"]["code"] for answer in answers if not answer["ok"]}
-    assert codes <= {"E1051", "E1003", "E3010"}, "used, or the file is gone already"
+    assert codes <= {"E1051", "E1003", "E3010"}, "the token is used, or the file is deleted"
 
 
-def test_a_person_reads_what_would_be_done(file: Path, env: dict[str, str]) -> None:
+def test_plan_on_a_terminal(file: Path, env: dict[str, str]) -> None:
     shown = run_on_terminal(
         SHREDDER, "delete", str(file), "--dry-run", env={**env, "TERM": "xterm-256color"}
     )
@@ -87,20 +89,20 @@ def test_a_person_reads_what_would_be_done(file: Path, env: dict[str, str]) -> N
     line = text.splitlines()[-1].split()
     assert "--apply" in line
     assert file.exists()
-    words = line[line.index("delete") :]
-    done = run_on_terminal(SHREDDER, *words, "--yes", env={**env, "TERM": "xterm-256color"})
+    argv = line[line.index("delete") :]
+    done = run_on_terminal(SHREDDER, *argv, "--yes", env={**env, "TERM": "xterm-256color"})
     assert done.code == 0, done.err
     assert not file.exists()
 
 
-def test_a_person_is_told_where_no_more_is_known(file: Path, env: dict[str, str]) -> None:
+def test_plan_of_a_command_without_dry_run_support(file: Path, env: dict[str, str]) -> None:
     shown = run(SHREDDER, "wipe", str(file), "--dry-run", "--text", env=env)
     assert b"would call  shredder.wipe" in shown.out
     assert b"no more is known" in shown.out
     assert file.exists()
 
 
-def test_a_name_full_of_control_characters(tmp_path: Path, env: dict[str, str]) -> None:
+def test_control_characters_in_a_file_name(tmp_path: Path, env: dict[str, str]) -> None:
     file = tmp_path / "a\x1b[31mb\nc"
     file.write_text("x")
     shown = run(SHREDDER, "delete", str(file), "--dry-run", "--text", env=env)
@@ -109,29 +111,27 @@ def test_a_name_full_of_control_characters(tmp_path: Path, env: dict[str, str]) 
     assert sum(b"would delete" in line for line in shown.out.splitlines()) == 1
 
 
-def test_a_state_folder_that_cannot_be_made(file: Path, tmp_path: Path) -> None:
+def test_state_folder_cannot_be_created(file: Path, tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     env = environment(TOOLI_STATE_DIR=str(tmp_path / "file" / "state"))
     found = run(SHREDDER, "delete", str(file), "--dry-run", env=env)
-    told = read_envelope(found.out)
+    answer = read_envelope(found.out)
     assert found.code == 0
-    assert "token" not in told["result"]
-    assert told["meta"]["warnings"]
+    assert "token" not in answer["result"]
+    assert answer["meta"]["warnings"]
     assert is_clean(found.err)
 
 
-def test_what_comes_through_a_pipe_is_read_once_and_used_twice(
-    tmp_path: Path, env: dict[str, str]
-) -> None:
-    words = ("load", "-", "--json")
-    plan = run(SHREDDER, *words, "--dry-run", stdin=b"a\nb\n", env=env, cwd=tmp_path)
+def test_plan_with_input_from_stdin(tmp_path: Path, env: dict[str, str]) -> None:
+    argv = ("load", "-", "--json")
+    plan = run(SHREDDER, *argv, "--dry-run", stdin=b"a\nb\n", env=env, cwd=tmp_path)
     token = read_envelope(plan.out)["result"]["token"]
     assert not (tmp_path / "a").exists()
-    other = run(SHREDDER, *words, "--apply", token, stdin=b"a\nc\n", env=env, cwd=tmp_path)
+    other = run(SHREDDER, *argv, "--apply", token, stdin=b"a\nc\n", env=env, cwd=tmp_path)
     assert (other.code, read_envelope(other.out)["error"]["code"]) == (20, "E3053")
     assert not (tmp_path / "a").exists()
-    plan = run(SHREDDER, *words, "--dry-run", stdin=b"a\nb\n", env=env, cwd=tmp_path)
+    plan = run(SHREDDER, *argv, "--dry-run", stdin=b"a\nb\n", env=env, cwd=tmp_path)
     token = read_envelope(plan.out)["result"]["token"]
-    done = run(SHREDDER, *words, "--apply", token, stdin=b"a\nb\n", env=env, cwd=tmp_path)
+    done = run(SHREDDER, *argv, "--apply", token, stdin=b"a\nb\n", env=env, cwd=tmp_path)
     assert read_envelope(done.out)["result"] == ["a", "b"]
     assert (tmp_path / "a").exists()

@@ -1,4 +1,4 @@
-"""SIGINT and SIGTERM: one envelope, the right exit code, nothing left running."""
+"""SIGINT and SIGTERM: output, exit code and cleanup."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from tests.integration.app_process import (
 )
 
 SIGNALS = {signal.SIGINT: (130, "E4130"), signal.SIGTERM: (143, "E4143")}
-WAITING = ("sleep", "spin", "sleep-async", "spin-async", "stream-then-sleep", "say-and-sleep")
+COMMANDS = ("sleep", "spin", "sleep-async", "spin-async", "stream-then-sleep", "say-and-sleep")
 STREAMS = ("stream-then-sleep", "stream-async-then-sleep")
 
 
 @pytest.mark.parametrize("number", SIGNALS, ids=lambda n: n.name)
-@pytest.mark.parametrize("line", [*WAITING, "stream-async-then-sleep"])
+@pytest.mark.parametrize("line", [*COMMANDS, "stream-async-then-sleep"])
 def test_json(line: str, number: signal.Signals) -> None:
     with start_app(OUTCOMES_APP, line, "--json") as process:
         wait_for_ready(process)
@@ -53,7 +53,7 @@ def test_jsonl(line: str, number: signal.Signals) -> None:
 @pytest.mark.parametrize("number", SIGNALS, ids=lambda n: n.name)
 @pytest.mark.parametrize("line", STREAMS)
 def test_csv(line: str, number: signal.Signals) -> None:
-    """The rows that came are there, though more were awaited before the first was written."""
+    """The rows so far are written, even though the writer collects rows before the header."""
     with start_app(OUTCOMES_APP, line, "-ocsv") as process:
         wait_for_ready(process)
         process.send_signal(number)
@@ -77,8 +77,8 @@ def test_toon(line: str, number: signal.Signals) -> None:
 
 
 @pytest.mark.parametrize("mode", ["--plain", "--text"])
-@pytest.mark.parametrize("line", [*WAITING, "stream-async-then-sleep"])
-def test_people(line: str, mode: str) -> None:
+@pytest.mark.parametrize("line", [*COMMANDS, "stream-async-then-sleep"])
+def test_text_modes(line: str, mode: str) -> None:
     with start_app(OUTCOMES_APP, line, mode) as process:
         wait_for_ready(process)
         process.send_signal(signal.SIGINT)
@@ -89,7 +89,7 @@ def test_people(line: str, mode: str) -> None:
 
 
 @pytest.mark.parametrize("mode", ["--plain", "--text"])
-def test_sigterm_ends_a_persons_run_as_it_ends_any_program(mode: str) -> None:
+def test_sigterm_in_text_modes_kills_the_process(mode: str) -> None:
     with start_app(OUTCOMES_APP, "sleep", mode) as process:
         wait_for_ready(process)
         process.terminate()
@@ -99,7 +99,7 @@ def test_sigterm_ends_a_persons_run_as_it_ends_any_program(mode: str) -> None:
 
 
 @pytest.mark.parametrize("terminals", ["1", "02", "012"])
-def test_at_a_terminal(terminals: str) -> None:
+def test_sigint_on_a_terminal(terminals: str) -> None:
     done = run_on_terminal(OUTCOMES_APP, "sleep", "--json", terminals=terminals, interrupt=True)
     assert done.code == 130
     assert read_envelope(done.out)["error"]["code"] == "E4130"
@@ -107,7 +107,7 @@ def test_at_a_terminal(terminals: str) -> None:
 
 
 @pytest.mark.parametrize("number", SIGNALS, ids=lambda n: n.name)
-def test_the_command_may_tidy_up(number: signal.Signals, tmp_path: Path) -> None:
+def test_finally_blocks_run(number: signal.Signals, tmp_path: Path) -> None:
     with start_app(OUTCOMES_APP, "sleep-with-cleanup", str(tmp_path / "log"), "--json") as process:
         wait_for_ready(process)
         process.send_signal(number)
@@ -117,9 +117,9 @@ def test_the_command_may_tidy_up(number: signal.Signals, tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize("number", SIGNALS, ids=lambda n: n.name)
-def test_while_the_input_is_awaited(number: signal.Signals, tmp_path: Path) -> None:
+def test_signal_while_reading_input(number: signal.Signals, tmp_path: Path) -> None:
     app = tmp_path / "app.py"
-    app.write_text(WAITS_FOR_INPUT)
+    app.write_text(INPUT_APP)
     import subprocess
 
     with start_app(app, "echo", "--input", "-", "--json", stdin=subprocess.PIPE) as process:
@@ -131,10 +131,10 @@ def test_while_the_input_is_awaited(number: signal.Signals, tmp_path: Path) -> N
     assert done.err == b""
 
 
-WAITS_FOR_INPUT = """
+INPUT_APP = """
 import os, sys
 from tooli import Tooli
-app = Tooli("waits", version="1")
+app = Tooli("input", version="1")
 
 @app.command()
 def echo(text: str) -> str:
@@ -144,34 +144,34 @@ def echo(text: str) -> str:
 def other() -> str:
     return ""
 
-class Waiting:
+class BlockingInput:
     def read(self):
         os.write(2, b"ready\\n")
         return os.read(0, 10).decode()
 
-sys.stdin = Waiting()
+sys.stdin = BlockingInput()
 app()
 """
 
 
 @pytest.mark.parametrize("number", SIGNALS, ids=lambda n: n.name)
-def test_while_nobody_reads(number: signal.Signals) -> None:
-    """A result that fills the pipe: the process still ends, quietly."""
+def test_signal_while_writing_to_a_full_pipe(number: signal.Signals) -> None:
+    """The process ends without a traceback."""
     with start_app(OUTCOMES_APP, "big", "1000000", "--json") as process:
         wait_for_ready(process)
         assert process.stdout is not None
-        assert process.stdout.read(1) == b"{"  # it is writing, and will soon be stuck
+        assert process.stdout.read(1) == b"{"  # it has started to write, and the pipe fills up
         process.send_signal(number)
         process.wait(60)
         assert is_clean(process.stderr.read())
         rest = process.stdout.read()
-    if process.returncode == 0:  # all of it was out before the signal came
+    if process.returncode == 0:  # everything was written before the signal
         read_envelope(b"{" + rest)
     else:
         assert process.returncode in (SIGNALS[number][0], -number)
 
 
-def test_sigterm_after_the_answer() -> None:
+def test_sigterm_after_the_output() -> None:
     with start_app(OUTCOMES_APP, "linger", "--json") as process:
         wait_for_ready(process)
         process.terminate()
@@ -181,7 +181,7 @@ def test_sigterm_after_the_answer() -> None:
     assert done.err == b""
 
 
-def test_below_typer() -> None:
+def test_typer_path() -> None:
     """Typer handles Ctrl-C itself on the Typer path; the exit code is ours."""
     app = Path(__file__).parent / "apps" / "typer_path.py"
     for number, (code, error) in SIGNALS.items():

@@ -1,4 +1,4 @@
-"""stdout: readers who leave, disks that are full, streams that are closed, and noise."""
+"""stdout: closed readers, full disks, closed streams, and output of the command itself."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ MODES = tuple(f"-o{name}" for name in OUTPUT_MODES if name != "auto")
 
 
 def shell(script: str, **more: str) -> subprocess.CompletedProcess[bytes]:
-    """Run a line of bash in which $APP is the app; nothing of it outlives the call."""
+    """Run a bash script in which $APP is the app; kill all its processes at the end."""
     env = environment(APP=f"{sys.executable} {OUTCOMES_APP}", **more)
     with subprocess.Popen(
         ["bash", "-c", script],
@@ -51,7 +51,7 @@ def shell(script: str, **more: str) -> subprocess.CompletedProcess[bytes]:
     return subprocess.CompletedProcess(script, process.returncode, out, err)
 
 
-# ------------------------------------------------------------------ readers who leave
+# ------------------------------------------------------------------ closed readers
 
 
 @pytest.mark.parametrize("mode", ["--jsonl", "--plain", "--text", "-ocsv", "-omd"])
@@ -65,8 +65,8 @@ def test_head_ends_an_endless_stream(mode: str) -> None:
 
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("line", ["big 1000000", "say-much 2", "add 1 2", "--help", "--schema"])
-def test_nobody_reads(line: str, mode: str) -> None:
-    """The reader has left before the first byte."""
+def test_reader_is_closed(line: str, mode: str) -> None:
+    """The reading end is closed before the first byte is written."""
     reading, writing = os.pipe()
     os.close(reading)
     with start_app(OUTCOMES_APP, *line.split(), mode, stdout=writing) as process:
@@ -77,19 +77,19 @@ def test_nobody_reads(line: str, mode: str) -> None:
     assert err == b""
 
 
-def test_a_failing_command_whose_reader_has_left_keeps_its_code() -> None:
+def test_failure_keeps_its_exit_code_if_the_reader_is_closed() -> None:
     done = shell("$APP crash --json | true; echo ${PIPESTATUS[0]}")
     assert done.stdout in (b"70\n",)
     assert done.stderr == b""
 
 
-def test_a_connection_that_breaks_is_not_a_reader_who_left() -> None:
+def test_broken_pipe_of_a_socket_is_a_failure() -> None:
     done = run(OUTCOMES_APP, "broken-socket", "--plain")
     assert done.code == 40
     assert done.err.startswith(b"error: ")
 
 
-# ------------------------------------------------------------------ nowhere to write
+# ------------------------------------------------------------------ unwritable streams
 
 
 @pytest.mark.parametrize("mode", MODES)
@@ -97,9 +97,9 @@ def test_a_connection_that_breaks_is_not_a_reader_who_left() -> None:
     "line",
     ["add 1 2", "big 1000000", "crash-late", "say-little", "endless", "--help", "--schema"],
 )
-def test_full(line: str, mode: str) -> None:
+def test_full_disk(line: str, mode: str) -> None:
     if line == "endless" and find_mode(mode[2:]).is_document:
-        return  # one document needs all of a stream first
+        return  # a document is written after the last item
     done = shell(f"exec $APP {line} {mode} > /dev/full")
     err = done.stderr.replace(b"ready\n", b"")
     assert done.returncode == 70
@@ -109,7 +109,7 @@ def test_full(line: str, mode: str) -> None:
 
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("line", ["add 1 2", "crash-late", "--help", "--schema"])
-def test_closed(line: str, mode: str) -> None:
+def test_closed_stdout(line: str, mode: str) -> None:
     done = shell(f"$APP {line} {mode} >&-")
     assert done.returncode == 70
     assert done.stderr.count(b"\n") == 1, done.stderr
@@ -117,7 +117,7 @@ def test_closed(line: str, mode: str) -> None:
 
 
 @pytest.mark.parametrize("mode", MODES)
-def test_closed_for_reading_only(mode: str) -> None:
+def test_stdout_open_for_reading_only(mode: str) -> None:
     done = shell(f"$APP add 1 2 {mode} 1< /dev/null")
     assert done.returncode == 70
     assert done.stderr.count(b"\n") == 1, done.stderr
@@ -125,7 +125,7 @@ def test_closed_for_reading_only(mode: str) -> None:
 
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("streams", [">&- 2>&-", "<&- >&- 2>&-", "> /dev/full 2>&-"])
-def test_nothing_at_all(streams: str, mode: str) -> None:
+def test_unwritable_stdout_and_closed_stderr(streams: str, mode: str) -> None:
     done = shell(f"$APP add 1 2 {mode} {streams}")
     assert done.returncode == 70
     assert (done.stdout, done.stderr) == (b"", b"")
@@ -133,14 +133,14 @@ def test_nothing_at_all(streams: str, mode: str) -> None:
 
 @pytest.mark.parametrize("streams", ["2>&-", "<&- 2>&-", "<&-"])
 @pytest.mark.parametrize("kind", ["print", "write", "child", "shell", "unflushed", "stderr"])
-def test_without_stderr_the_answer_is_still_alone(kind: str, streams: str) -> None:
+def test_envelope_with_closed_stderr(kind: str, streams: str) -> None:
     done = shell(f"$APP noise {kind} --json {streams}")
     assert read_envelope(done.stdout)["result"] == {"answer": 42}
     assert done.returncode == 0
 
 
 @pytest.mark.parametrize("streams", ["2>&-", "<&- 2>&-"])
-def test_failures_without_stderr(streams: str) -> None:
+def test_failures_with_closed_stderr(streams: str) -> None:
     for line, code in (("crash", 70), ("add", 2), ("say-and-return", 0), ("add 1 2", 0)):
         done = shell(f"$APP {line} --json {streams}")
         read_envelope(done.stdout)
@@ -154,7 +154,7 @@ def test_input_from_a_closed_stdin() -> None:
     assert read_envelope(done.stdout)["error"]["code"] == "E1008"
 
 
-def test_a_pipe_that_somebody_made_non_blocking() -> None:
+def test_non_blocking_pipe() -> None:
     reading, writing = os.pipe()
     os.set_blocking(writing, False)
     with start_app(OUTCOMES_APP, "big", "1000000", "--json", stdout=writing) as process:
@@ -166,17 +166,17 @@ def test_a_pipe_that_somebody_made_non_blocking() -> None:
     assert read_envelope(out)["result"] == "x" * 1000000
 
 
-# ------------------------------------------------------------------ noise
+# ------------------------------------------------------------------ output of the command
 
-NOISE = (
+OUTPUT_KINDS = (
     *("print", "unflushed", "write", "dunder", "buffer", "child", "shell", "c", "thread"),
     *("atexit", "swap", "fork"),
 )
 
 
-@pytest.mark.parametrize("kind", NOISE)
+@pytest.mark.parametrize("kind", OUTPUT_KINDS)
 @pytest.mark.parametrize("command", ["noise", "noisy-async"])
-def test_noise_does_not_reach_the_envelope(command: str, kind: str) -> None:
+def test_output_of_a_command_goes_to_stderr(command: str, kind: str) -> None:
     done = run(OUTCOMES_APP, command, kind, "--json")
     assert read_envelope(done.out)["result"] == {"answer": 42}
     assert done.code == 0
@@ -185,21 +185,21 @@ def test_noise_does_not_reach_the_envelope(command: str, kind: str) -> None:
 
 
 @pytest.mark.parametrize("kind", ["print", "unflushed", "write", "child", "c", "atexit"])
-def test_noise_does_not_reach_a_stream(kind: str) -> None:
+def test_output_of_a_streaming_command_goes_to_stderr(kind: str) -> None:
     done = run(OUTCOMES_APP, "noisy-stream", kind, "--jsonl")
     assert done.out == b"0\n1\n2\n"
     assert done.err.count(b"NOISE") >= 3
     assert done.code == 0
 
 
-def test_a_command_that_closes_stdout_still_answers() -> None:
+def test_command_closes_stdout() -> None:
     done = run(OUTCOMES_APP, "noise", "close", "--json")
     assert read_envelope(done.out)["result"] == {"answer": 42}
     assert done.code == 0
     assert is_clean(done.err)
 
 
-def test_what_a_command_prints_is_its_result() -> None:
+def test_printed_text_is_the_result() -> None:
     assert read_envelope(run(OUTCOMES_APP, "say", "--json").out)["result"] == "hello"
     done = run(OUTCOMES_APP, "say", "--child", "--json")
     assert read_envelope(done.out)["result"] == "hello\nfrom a child\nfrom os.write"
@@ -210,22 +210,22 @@ def test_what_a_command_prints_is_its_result() -> None:
     assert read_envelope(agent.out)["result"] == "hello"
 
 
-def test_what_was_printed_before_a_failure_is_told() -> None:
+def test_text_printed_before_a_failure_is_in_the_details() -> None:
     found = read_envelope(run(OUTCOMES_APP, "say-and-fail", "--json").out)
     assert found["error"]["details"]["printed"] == "so far"
 
 
-def test_a_result_wins_over_what_was_printed() -> None:
+def test_returned_value_takes_precedence_over_printed_text() -> None:
     done = run(OUTCOMES_APP, "say-and-return", "--json")
     assert read_envelope(done.out)["result"] == {"returned": 1}
     assert done.err == b"printed\n"
 
 
-def test_printed_bytes_that_are_no_text() -> None:
+def test_printed_bytes_that_are_not_utf_8() -> None:
     assert read_envelope(run(OUTCOMES_APP, "say-raw", "--json").out)["result"] == "\ufffd\ufffd raw"
 
 
-def test_much_print_is_cut() -> None:
+def test_long_printed_text_is_truncated() -> None:
     done = run(OUTCOMES_APP, "say-much", "50", "--json")
     found = read_envelope(done.out)
     assert len(found["result"]) == 1 << 20
@@ -262,12 +262,12 @@ def test_typer_path_keeps_stdout_clean() -> None:
 
 # ------------------------------------------------------------------ in one process
 
-TWICE = """
+REPEATED_RUNS = """
 import os, sys
 sys.path.insert(0, {apps!r})
 from outcomes import app
 
-def ran(*argv, **more):
+def run(*argv, **more):
     try:
         return app([*argv], **more)
     except SystemExit as end:
@@ -279,37 +279,37 @@ def inode():
 
 before, stdout = inode(), sys.stdout
 codes = [
-    ran("add", "1", "2", "--json"),
-    ran("crash", "--json"),
-    ran("add", "3", "4", "--json"),
-    ran("say", "--word", "five", "--text"),
-    ran("add", "3", "4", "--json", standalone_mode=False),
-    ran("add", "x", "4", "--json", standalone_mode=False),
+    run("add", "1", "2", "--json"),
+    run("crash", "--json"),
+    run("add", "3", "4", "--json"),
+    run("say", "--word", "five", "--text"),
+    run("add", "3", "4", "--json", standalone_mode=False),
+    run("add", "x", "4", "--json", standalone_mode=False),
 ]
 print("after")
 sys.stdout.flush()
-os.write(1, b"and below\\n")
-assert inode() == before, "fd 1 leads elsewhere"
+os.write(1, b"from os.write\\n")
+assert inode() == before, "fd 1 is another file"
 assert sys.stdout is stdout
 print(codes, file=sys.stderr)
 """
 
 
-def test_an_app_runs_again_and_again(tmp_path: Path) -> None:
-    script = tmp_path / "twice.py"
-    script.write_text(TWICE.format(apps=str(APPS)))
+def test_repeated_runs_in_one_process(tmp_path: Path) -> None:
+    script = tmp_path / "repeated_runs.py"
+    script.write_text(REPEATED_RUNS.format(apps=str(APPS)))
     done = run(script)
     lines = done.out.splitlines()
     assert [parse_json(line)["ok"] for line in lines[:3]] == [True, False, True]
     assert lines[3] == b"five"
     assert [parse_json(line)["ok"] for line in lines[4:6]] == [True, False]
-    assert lines[6:] == [b"after", b"and below"]
+    assert lines[6:] == [b"after", b"from os.write"]
     assert json.loads(done.err) == [0, 70, 0, 0, 7, 2]
     assert done.code == 0
 
 
-def test_many_at_once() -> None:
-    many = [
+def test_concurrent_processes() -> None:
+    processes = [
         subprocess.Popen(
             command(OUTCOMES_APP, "add", str(i), "1", "--json"),
             env=environment(),
@@ -319,15 +319,15 @@ def test_many_at_once() -> None:
         )
         for i in range(24)
     ]
-    for i, process in enumerate(many):
+    for i, process in enumerate(processes):
         out, err = process.communicate(timeout=PROCESS_TIMEOUT)
         assert read_envelope(out)["result"] == i + 1
         assert err == b""
         assert process.returncode == 0
 
 
-def test_many_into_one_pipe() -> None:
-    """Envelopes of many processes that share a pipe stay whole lines."""
+def test_processes_that_share_a_pipe() -> None:
+    """Each envelope is written as one line."""
     done = shell("for i in $(seq 20); do $APP add $i 0 --json & done; wait")
     results = sorted(parse_json(line)["result"] for line in done.stdout.splitlines())
     assert results == list(range(1, 21))

@@ -20,8 +20,8 @@ COMMANDS = ("percent", "hebrew", "long", "odd-value", "café-%s")
 WIDTHS = (40, 80, 300)
 
 
-def cells(line: str) -> int:
-    """How wide a line is on a terminal."""
+def cell_width(line: str) -> int:
+    """Return the width of a line on a terminal, in cells."""
     from rich.cells import cell_len
 
     return cell_len(re.sub(r"\x1b\[[0-9;]*m", "", line))
@@ -48,7 +48,7 @@ def test_plain_help(command: str, width: int) -> None:
 
 @pytest.mark.parametrize("width", WIDTHS)
 @pytest.mark.parametrize("command", ["", *COMMANDS])
-def test_typers_help_at_a_terminal(command: str, width: int) -> None:
+def test_typer_help_on_a_terminal(command: str, width: int) -> None:
     env = environment(TERM="xterm-256color", COLUMNS=str(width))
     done = run_on_terminal(APP, *command.split(), "--help", size=(24, width), env=env)
     assert done.code == 0
@@ -56,22 +56,22 @@ def test_typers_help_at_a_terminal(command: str, width: int) -> None:
     text = done.out.decode()
     assert "Usage: " in re.sub(r"\x1b\[[0-9;]*m", "", text)
     for line in text.splitlines():
-        assert cells(line) <= width, (width, line)
+        assert cell_width(line) <= width, (width, line)
 
 
 @pytest.mark.parametrize("width", WIDTHS)
 @pytest.mark.parametrize("line", ["long", "hebrew", "percent 100%", "odd-value --value a%b"])
-def test_results_at_a_terminal(line: str, width: int) -> None:
+def test_results_on_a_terminal(line: str, width: int) -> None:
     env = environment(TERM="xterm-256color", COLUMNS=str(width))
     done = run_on_terminal(APP, *line.split(), size=(24, width), env=env)
     assert done.code == 0
     assert done.err == b""
     for shown in done.out.decode().splitlines():
-        assert cells(shown) <= width, (width, shown)
+        assert cell_width(shown) <= width, (width, shown)
 
 
 @pytest.mark.parametrize("width", WIDTHS)
-def test_errors_at_a_terminal(width: int) -> None:
+def test_errors_on_a_terminal(width: int) -> None:
     env = environment(TERM="xterm-256color", COLUMNS=str(width))
     for line in (["percen", "%s"], ["long", "--wrod=%d"], ["percent"], ["x" * 500], ["%s%n"]):
         done = run_on_terminal(APP, *line, size=(24, width), env=env)
@@ -87,7 +87,7 @@ VALUES = (
 
 
 @pytest.mark.parametrize("value", VALUES, ids=[repr(v)[:20] for v in VALUES])
-def test_values(value: str) -> None:
+def test_values_with_special_characters(value: str) -> None:
     shown = value.replace("\u202e", "").replace("\x1b[31m", "")
     done = run(APP, "odd-value", f"--value={value}", "--json")
     assert parse_json(done.out)["result"] == {"value": shown, "list": [shown, shown]}
@@ -103,13 +103,13 @@ def test_values(value: str) -> None:
     assert parse_json(done.out)["ok"] is False
 
 
-def test_plain_keeps_one_record_per_line() -> None:
+def test_plain_mode_escapes_line_breaks() -> None:
     out = run(APP, "odd-value", "--value", "a\nb\tc\rd", "--plain").out
     assert out.splitlines()[0] == b"value\ta\\nb\\tc\\rd"
     assert out.count(b"\n") == 2
 
 
-def test_names_that_are_not_ascii() -> None:
+def test_non_ascii_names() -> None:
     done = run(APP, "café-%s", "--naïve", "3", "--größe=ö", "--json")
     found = parse_json(done.out)
     assert found["result"] == {"naïve": 3, "größe": "ö"}
@@ -118,7 +118,7 @@ def test_names_that_are_not_ascii() -> None:
 
 
 @pytest.mark.parametrize("command", ["", *COMMANDS])
-def test_help_for_agents_and_schema(command: str) -> None:
+def test_agent_help_and_schema(command: str) -> None:
     assert run(APP, *command.split(), "--help-agent").code == 0
     done = run(APP, *command.split(), "--schema")
     assert done.code == 0

@@ -1,4 +1,4 @@
-"""Tokens and loops on the command line, from outside."""
+"""Tokens and repeated failures on the command line, in real processes."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ APP = APPS / "token_auth.py"
 KEY = ECKey.generate_key("P-256")
 
 
-def made(**claims: Any) -> str:
+def make_token(**claims: Any) -> str:
     payload = {"sub": "ada", "exp": int(time.time()) + 600, "scope": "files:read", **claims}
     return jwt.encode({"alg": "ES256"}, payload, KEY, algorithms=["ES256"])
 
@@ -31,7 +31,7 @@ def home(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def call(home: Path, *words: str, token: str | None = None, mode: int = 0o600, **env: Any) -> Any:
+def call(home: Path, *argv: str, token: str | None = None, mode: int = 0o600, **env: Any) -> Any:
     variables = {
         "HOME": str(home),
         "TOOLI_STATE_DIR": str(home / "state"),
@@ -42,28 +42,29 @@ def call(home: Path, *words: str, token: str | None = None, mode: int = 0o600, *
         (home / "token").write_text(token + "\n")
         (home / "token").chmod(mode)
         variables["TOOLI_TOKEN_FILE"] = str(home / "token")
-    ended = run(APP, *words, "--json", env=environment(**variables), cwd=home)
+    ended = run(APP, *argv, "--json", env=environment(**variables), cwd=home)
     answer = json.loads(ended.out)
     assert not (token or "").strip() or token not in ended.out.decode() + ended.err.decode()
     assert b"Traceback" not in ended.err
     return ended.code, answer
 
 
-def by_key(home: Path, **more: str) -> dict[str, str]:
+def key_settings(home: Path, **more: str) -> dict[str, str]:
+    """Return the variables that select the public key."""
     return {"TOOLI_TOKEN_KEY": str(home / "key.pem"), **more}
 
 
-def test_a_token_gives_its_scopes(home: Path) -> None:
-    code, answer = call(home, "whoami", token=made(), **by_key(home))
+def test_scopes_of_a_token(home: Path) -> None:
+    code, answer = call(home, "whoami", token=make_token(), **key_settings(home))
     assert (code, answer["result"]) == (0, {"principal": "ada", "scopes": ["files:read"]})
-    code, answer = call(home, "write", token=made(), **by_key(home))
+    code, answer = call(home, "write", token=make_token(), **key_settings(home))
     assert (code, answer["error"]["code"]) == (30, "E2001")
     assert answer["error"]["details"] == {"missing_scopes": ["files:write"]}
-    code, answer = call(home, "whoami", **by_key(home))
+    code, answer = call(home, "whoami", **key_settings(home))
     assert (code, answer["error"]["code"]) == (30, "E2001")
 
 
-def test_a_known_token(home: Path) -> None:
+def test_token_in_the_token_list(home: Path) -> None:
     env = {"TOOLI_TOKENS": str(home / "tokens")}
     code, answer = call(home, "write", token="robot-token", **env)
     assert (code, answer["result"]) == (0, "written")
@@ -72,104 +73,116 @@ def test_a_known_token(home: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "token", ["nonsense", "a.b.c", made(exp=1), made(aud="other"), made() + "x", "x" * 20_000, " "]
+    "token",
+    [
+        "nonsense",
+        "a.b.c",
+        make_token(exp=1),
+        make_token(aud="other"),
+        make_token() + "x",
+        "x" * 20_000,
+        " ",
+    ],
 )
-def test_a_token_that_does_not_hold_ends_every_call(home: Path, token: str) -> None:
+def test_invalid_token_refuses_every_call(home: Path, token: str) -> None:
     for command, policy in (("whoami", "strict"), ("anyone", "standard")):
-        text = by_key(home, TOOLI_SECURITY_POLICY=policy)
-        code, answer = call(home, command, token=token, **text)
+        env = key_settings(home, TOOLI_SECURITY_POLICY=policy)
+        code, answer = call(home, command, token=token, **env)
         assert (code, answer["error"]["code"]) == (30, "E2004")
 
 
-def test_standard_only_warns_of_a_missing_scope(home: Path) -> None:
-    text = by_key(home, TOOLI_SECURITY_POLICY="standard")
-    code, answer = call(home, "write", token=made(), **text)
+def test_standard_policy_warns_of_a_missing_scope(home: Path) -> None:
+    env = key_settings(home, TOOLI_SECURITY_POLICY="standard")
+    code, answer = call(home, "write", token=make_token(), **env)
     assert code == 0
     assert answer["meta"]["warnings"] == ["the caller lacks the scope files:write"]
 
 
-def test_without_a_verifier_a_token_is_nothing(home: Path) -> None:
-    code, answer = call(home, "whoami", token=made(), TOOLI_SECURITY_POLICY="standard")
+def test_token_is_ignored_without_a_key(home: Path) -> None:
+    code, answer = call(home, "whoami", token=make_token(), TOOLI_SECURITY_POLICY="standard")
     assert code == 0
     assert answer["result"]["principal"] is None
     assert "is ignored" in answer["meta"]["warnings"][0]
-    code, answer = call(home, "whoami", token=made())
+    code, answer = call(home, "whoami", token=make_token())
     assert (code, answer["error"]["code"]) == (30, "E2001")
 
 
-def test_others_may_use_the_file(home: Path) -> None:
-    code, answer = call(home, "whoami", token=made(), mode=0o644, **by_key(home))
+def test_warning_about_a_readable_token_file(home: Path) -> None:
+    code, answer = call(home, "whoami", token=make_token(), mode=0o644, **key_settings(home))
     assert code == 0
     assert "chmod 600" in answer["meta"]["warnings"][0]
 
 
-def test_a_token_file_that_is_not_there(home: Path) -> None:
+def test_missing_token_file(home: Path) -> None:
     for path in (home / "absent", home):
-        text = by_key(home, TOOLI_TOKEN_FILE=str(path))
-        code, answer = call(home, "anyone", **text)
+        env = key_settings(home, TOOLI_TOKEN_FILE=str(path))
+        code, answer = call(home, "anyone", **env)
         assert (code, answer["error"]["code"]) == (30, "E2004")
 
 
-def test_a_token_that_is_not_known_is_on_record(home: Path) -> None:
-    text = by_key(home, TOOLI_STATE_DIR=str(home / "state"))
-    code, _ = call(home, "anyone", token="nonsense", **text)
+def test_unknown_token_is_in_the_audit_log(home: Path) -> None:
+    env = key_settings(home, TOOLI_STATE_DIR=str(home / "state"))
+    code, _ = call(home, "anyone", token="nonsense", **env)
     assert code == 30
     (log,) = (home / "state" / "audit").glob("*.jsonl")
     (line,) = [json.loads(line) for line in log.read_text().splitlines()]
     assert (line["event"], line["code"], line["arguments"]) == ("denial", "E2004", {})
 
 
-def test_a_key_that_cannot_be_used_verifies_nothing(home: Path) -> None:
+def test_invalid_key(home: Path) -> None:
     (home / "key.pem").write_text("garbage")
-    code, answer = call(home, "whoami", token=made(), **by_key(home))
+    code, answer = call(home, "whoami", token=make_token(), **key_settings(home))
     assert (code, answer["error"]["code"]) == (2, "E1011")
-    assert "~/key.pem cannot be used" in answer["error"]["message"]  # strict: homes are not shown
+    assert (
+        "~/key.pem cannot be used" in answer["error"]["message"]
+    )  # the strict policy shortens home directories
 
 
-def test_a_caller_adds_no_way_in_that_the_owner_did_not_mean(home: Path) -> None:
-    """The project says a key; the caller's own list of tokens does not count beside it."""
+def test_variables_do_not_override_the_project(home: Path) -> None:
+    """The project sets a key. The token list and the key of the caller are ignored."""
     (home / ".tooli.yaml").write_text(f"token_key: {home / 'key.pem'}\n")
     (home / ".git").mkdir()
     env = {"TOOLI_TOKENS": str(home / "tokens")}
     code, answer = call(home, "write", token="robot-token", **env)
     assert (code, answer["error"]["code"]) == (30, "E2004")
-    own = ECKey.generate_key("P-256")
-    (home / "own.pem").write_bytes(own.as_pem(private=False))
+    caller_key = ECKey.generate_key("P-256")
+    (home / "own.pem").write_bytes(caller_key.as_pem(private=False))
     claims = {"sub": "eve", "exp": int(time.time()) + 60, "scope": "files:write"}
-    forged = jwt.encode({"alg": "ES256"}, claims, own, algorithms=["ES256"])
+    forged = jwt.encode({"alg": "ES256"}, claims, caller_key, algorithms=["ES256"])
     code, answer = call(home, "write", token=forged, TOOLI_TOKEN_KEY=str(home / "own.pem"))
     assert (code, answer["error"]["code"]) == (30, "E2004")
-    code, answer = call(home, "whoami", token=made())
+    code, answer = call(home, "whoami", token=make_token())
     assert code == 0
 
 
-def test_people_get_the_same(home: Path) -> None:
+def test_invalid_token_on_a_terminal(home: Path) -> None:
     (home / "token").write_text("nonsense")
-    text = environment(
+    env = environment(
         HOME=str(home),
         TERM="dumb",
         TOOLI_SECURITY_POLICY="strict",
         TOOLI_TOKEN_FILE=str(home / "token"),
-        **by_key(home),
+        **key_settings(home),
     )
-    ended = run_on_terminal(APP, "whoami", env=text)
+    ended = run_on_terminal(APP, "whoami", env=env)
     assert ended.code == 30
     assert b"Traceback" not in ended.out + ended.err
     assert b"The token is unknown" in ended.out + ended.err
 
 
-# ------------------------------------------------------------------ loops
+# ------------------------------------------------------------------ repeated failures
 
 
-def codes(home: Path, times: int, *words: str, **env: str) -> list[str]:
+def codes(home: Path, times: int, *argv: str, **env: str) -> list[str]:
+    """Repeat a call; return the error codes, or "ok"."""
     found: list[str] = []
     for _ in range(times):
-        _, answer = call(home, *words, **env)
+        _, answer = call(home, *argv, **env)
         found.append(answer["error"]["code"] if "error" in answer else "ok")
     return found
 
 
-def test_the_same_failure_again_and_again(home: Path) -> None:
+def test_repeated_failure_is_refused(home: Path) -> None:
     ran = home / "ran"
     env = {"TOOLI_SESSION_ID": "one", "RAN": str(ran)}
     errors: list[Any] = []
@@ -189,11 +202,11 @@ def test_the_same_failure_again_and_again(home: Path) -> None:
 
 
 @pytest.mark.parametrize("session", ["séance", "Upper", "a/b", "x" * 60, "x" * 61])
-def test_failures_of_every_session_name_are_counted(home: Path, session: str) -> None:
+def test_every_session_name(home: Path, session: str) -> None:
     assert codes(home, 5, "find", "nothing", TOOLI_SESSION_ID=session)[-1] == "E4031"
 
 
-def test_what_ends_a_row(home: Path) -> None:
+def test_what_resets_the_count(home: Path) -> None:
     env = {"TOOLI_SESSION_ID": "one"}
     assert codes(home, 5, "find", "nothing", **env)[-1] == "E4031"
     assert codes(home, 1, "find", "nothing", TOOLI_SESSION_ID="two") == ["E3010"]
@@ -207,7 +220,7 @@ def test_what_ends_a_row(home: Path) -> None:
     assert codes(home, 1, "find", "nothing", "--dry-run", **env) == ["ok"]
 
 
-def test_mistakes_that_never_run_count_as_well(home: Path) -> None:
+def test_input_errors_are_counted(home: Path) -> None:
     env = {"TOOLI_SESSION_ID": "one"}
     found = codes(home, 6, "find", "--nmae", "x", **env)
     assert found[:4] == [found[0]] * 4
@@ -215,16 +228,16 @@ def test_mistakes_that_never_run_count_as_well(home: Path) -> None:
     assert found[4:] == ["E4031"] * 2
 
 
-def test_an_agents_own_session(home: Path) -> None:
-    payload = {"CLAUDECODE": "1", "CLAUDE_CODE_SESSION_ID": "s"}
-    assert codes(home, 5, "find", "nothing", **payload)[-1] == "E4031"
-    assert codes(home, 1, "find", "there", **payload) == ["ok"]
-    assert codes(home, 1, "find", "nothing", **payload) == ["E3010"]
-    assert codes(home, 6, "find", "nothing", CLAUDECODE="1") == ["E3010"] * 6  # whose session?
+def test_session_of_an_agent(home: Path) -> None:
+    env = {"CLAUDECODE": "1", "CLAUDE_CODE_SESSION_ID": "s"}
+    assert codes(home, 5, "find", "nothing", **env)[-1] == "E4031"
+    assert codes(home, 1, "find", "there", **env) == ["ok"]
+    assert codes(home, 1, "find", "nothing", **env) == ["E3010"]
+    assert codes(home, 6, "find", "nothing", CLAUDECODE="1") == ["E3010"] * 6  # unknown session
     assert codes(home, 6, "find", "nothing") == ["E3010"] * 6
 
 
-def test_what_may_work_later_is_never_held_back(home: Path) -> None:
+def test_temporary_failures_are_not_refused(home: Path) -> None:
     env = {"TOOLI_SESSION_ID": "one"}
     answers = [call(home, "busy", **env)[1]["error"] for _ in range(7)]
     assert {one["code"] for one in answers} == {"E4075"}
@@ -232,35 +245,35 @@ def test_what_may_work_later_is_never_held_back(home: Path) -> None:
     assert answers[-1]["suggestion"]["action"] == "retry_later"
 
 
-def test_who_corrects_the_input_does_not_repeat_himself(home: Path) -> None:
+def test_changed_input_file_is_not_a_repetition(home: Path) -> None:
     env = {"TOOLI_SESSION_ID": "one"}
     found: list[str] = []
     for content in ("a", "bb", "ccc", "dddd", "eeeee", "ffffff"):
         (home / "input").write_text(content)
         found += codes(home, 1, "read", "input", **env)
     assert found == ["E3010"] * 6
-    assert codes(home, 6, "read", "-", **env) == ["E3010"] * 6  # nobody knows what was piped
+    assert codes(home, 6, "read", "-", **env) == ["E3010"] * 6  # the content of a pipe is unknown
 
 
 @pytest.mark.parametrize(
     "content", [b"", b"{", b"[]", b'{"token-auth.find": 1}', b"\xff" * 99, None]
 )
-def test_a_memory_that_cannot_be_read(home: Path, content: bytes | None) -> None:
-    room = home / "state" / "loops"
-    room.mkdir(parents=True)
+def test_unreadable_failure_history(home: Path, content: bytes | None) -> None:
+    folder = home / "state" / "loops"
+    folder.mkdir(parents=True)
     if content is None:
-        (room / "as-one").mkdir()
+        (folder / "as-one").mkdir()
     else:
-        (room / "as-one").write_bytes(content)
+        (folder / "as-one").write_bytes(content)
     assert codes(home, 2, "find", "nothing", TOOLI_SESSION_ID="one") == ["E3010"] * 2
 
 
-def test_nowhere_to_remember_anything(home: Path) -> None:
+def test_state_folder_is_a_file(home: Path) -> None:
     (home / "state").write_text("no folder")
-    words = ("find", "nothing")
-    assert codes(home, 6, *words, TOOLI_SESSION_ID="one") == ["E4061"] * 6  # strict: on record
+    found = codes(home, 6, "find", "nothing", TOOLI_SESSION_ID="one")
+    assert found == ["E4061"] * 6  # the strict policy needs the audit log
 
 
-def test_a_success_writes_nothing(home: Path) -> None:
+def test_success_writes_no_history(home: Path) -> None:
     call(home, "anyone", TOOLI_SESSION_ID="one")
     assert not (home / "state" / "loops").exists()

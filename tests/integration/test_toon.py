@@ -1,4 +1,4 @@
-"""TOON held against the reference implementation: the same text, and read back the same value."""
+"""Compare the TOON encoder with the reference implementation."""
 
 from __future__ import annotations
 
@@ -31,18 +31,18 @@ for await (const line of createInterface({ input: process.stdin })) {
 
 
 class Reference:
-    """The reference implementation, in a process that stays."""
+    """The reference implementation, in a process that runs until the end of the tests."""
 
     def __init__(self, process: subprocess.Popen[str]) -> None:
         self._process = process
 
-    def ask(self, **question: Any) -> dict[str, Any]:
-        """What it writes for a value, and what it reads from a text."""
+    def run(self, **request: Any) -> dict[str, Any]:
+        """Return its encoding of `value`, and the value that it decodes from `text`."""
         assert self._process.stdin is not None
         assert self._process.stdout is not None
-        self._process.stdin.write(json.dumps(question) + "\n")
+        self._process.stdin.write(json.dumps(request) + "\n")
         self._process.stdin.flush()
-        # JavaScript has but one kind of number, and writes large ones as integers.
+        # JavaScript has one number type, and writes large numbers as integers.
         return json.loads(self._process.stdout.readline(), parse_int=float)
 
 
@@ -60,21 +60,21 @@ def reference() -> Iterator[Reference]:
         process.stdin.close()
 
 
-# JavaScript counts no further, and puts keys that are numbers first.
+# Larger integers are not exact in JavaScript.
 NUMBERS = st.integers(-(2**53), 2**53) | st.floats(allow_nan=False, allow_infinity=False)
-TRAPS = st.sampled_from(
+AMBIGUOUS_TEXTS = st.sampled_from(
     [*("", "true", "null", "-", "- x", "05", "1e5", "+1", "#", " x", "a,b", "a: b", "[1]: x")]
 )
-TEXTS = TRAPS | st.text(max_size=12) | st.text('ab1-.,:#[]{}" \\\n\t', max_size=6)
+TEXTS = AMBIGUOUS_TEXTS | st.text(max_size=12) | st.text('ab1-.,:#[]{}" \\\n\t', max_size=6)
 SCALARS = st.none() | st.booleans() | NUMBERS | TEXTS
-# Keys with escapes in them are not always read rightly by the JSON.parse of V8.
+# JavaScript moves numeric keys to the front. JSON.parse of V8 misreads some keys with escapes.
 KEYS = (st.sampled_from("abc") | TEXTS).filter(
     lambda key: key.isprintable() and not key.isdigit() and {*'"\\'}.isdisjoint(key)
 )
 
 
-def of_like_objects(values: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
-    """Lists and objects whose objects have the same keys: tables, or nearly."""
+def uniform_objects(values: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
+    """Return lists and objects whose items have the same keys, as in a table."""
     keys = st.lists(KEYS, min_size=1, max_size=3, unique=True)
     records = keys.flatmap(lambda names: st.fixed_dictionaries(dict.fromkeys(names, values)))
     rows = keys.flatmap(
@@ -88,36 +88,36 @@ VALUES = st.recursive(
     lambda inner: (
         st.lists(inner, max_size=4)
         | st.dictionaries(KEYS, inner, max_size=4)
-        | of_like_objects(SCALARS)
-        | of_like_objects(inner)
+        | uniform_objects(SCALARS)
+        | uniform_objects(inner)
     ),
     max_leaves=20,
 )
 
 
 @given(VALUES)
-def test_it_is_written_and_read_as_the_reference_does(reference: Reference, value: Any) -> None:
+def test_encoding_matches_the_reference(reference: Reference, value: Any) -> None:
     text = encode(value)
-    told = reference.ask(value=value, text=text)
-    assert text == told["written"]
-    assert "failure" not in told
-    assert told["read"] == value
+    answer = reference.run(value=value, text=text)
+    assert text == answer["written"]
+    assert "failure" not in answer
+    assert answer["read"] == value
 
 
 @given(st.dictionaries(TEXTS, st.dictionaries(TEXTS, SCALARS, max_size=3), max_size=3))
-def test_any_key_is_read_back(reference: Reference, value: Any) -> None:
-    assert reference.ask(text=encode(value))["read"] == value
+def test_any_key_is_decoded(reference: Reference, value: Any) -> None:
+    assert reference.run(text=encode(value))["read"] == value
 
 
 @pytest.mark.parametrize("line", ["add 1 2", "noise child", "crash", "conflict", "nope", "add x"])
-def test_real_answers_can_be_read(reference: Reference, line: str) -> None:
-    """A strict reader of TOON finds the document that `--json` gives."""
-    mine = run(OUTCOMES_APP, *line.split(), "-o", "toon")
-    theirs = run(OUTCOMES_APP, *line.split(), "--json")
-    told = reference.ask(text=mine.out.decode())["read"]
-    wanted = json.loads(theirs.out)
-    for document in (told, wanted):
-        document["meta"].pop("duration_ms")
-        document.get("error", {}).get("details", {}).pop("traceback", None)
-    assert told == wanted
-    assert mine.code == theirs.code
+def test_envelopes_match_json(reference: Reference, line: str) -> None:
+    """The reference decodes `-o toon` to the document of `--json`."""
+    toon = run(OUTCOMES_APP, *line.split(), "-o", "toon")
+    expected = run(OUTCOMES_APP, *line.split(), "--json")
+    decoded = reference.run(text=toon.out.decode())["read"]
+    document = json.loads(expected.out)
+    for each in (decoded, document):
+        each["meta"].pop("duration_ms")
+        each.get("error", {}).get("details", {}).pop("traceback", None)
+    assert decoded == document
+    assert toon.code == expected.code

@@ -1,4 +1,4 @@
-"""An app that reads inputs, keeps secrets, asks, and writes files."""
+"""An app that reads inputs and secrets, prompts, and writes files."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ app = Tooli("inputs", version="1.0", pretty_exceptions_show_locals=True)
 
 @app.command()
 def process(data: StdinOr[Iterator[dict]]) -> dict[str, int]:
-    """Add up a column."""
+    """Sum a column."""
     count = total = 0
     for row in data:
         count += 1
@@ -27,13 +27,13 @@ def process(data: StdinOr[Iterator[dict]]) -> dict[str, int]:
 
 @app.command()
 def rows(data: StdinOr[Iterator[dict]]) -> Iterator[dict]:
-    """Pass them on."""
+    """Return the rows."""
     yield from data
 
 
 @app.command()
-def weigh(data: StdinOr[Iterator[dict]]) -> dict[str, int]:
-    """Count rows, and tell how much memory that took."""
+def measure_memory(data: StdinOr[Iterator[dict]]) -> dict[str, int]:
+    """Count rows, and return the peak memory."""
     count = sum(1 for _ in data)
     return {"rows": count, "peak": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss}
 
@@ -64,7 +64,7 @@ def sign(
 
 @app.command(annotations=Destructive)
 def drop(data: StdinOr[str]) -> str:
-    """Drop what the data names."""
+    """Run a destructive command."""
     return f"dropped {data}"
 
 
@@ -76,20 +76,20 @@ def confirm(data: StdinOr[str], ctx: Context) -> str:
 
 @app.command()
 def crash(key: Annotated[SecretInput[str], Option()], where: str = "") -> str:
-    """Crash with a secret at hand."""
+    """Crash with a secret in a local variable."""
     copy = [key, {"key": key}]
     raise RuntimeError(f"crashed with {copy} of {key}")
 
 
 @app.command()
 def names(files: list[str]) -> list[str]:
-    """The names, as they came."""
+    """Return the names."""
     return files
 
 
 @app.command()
 def slow(out: Annotated[Output, Option()]) -> str:
-    """Write, and wait to be stopped."""
+    """Write a part of the output, then wait."""
     with out.open() as file:
         file.write("half")
         file.flush()

@@ -1,4 +1,4 @@
-"""An app whose answers are larger than its callers accept."""
+"""An app whose results are larger than its callers accept."""
 
 import os
 from collections.abc import AsyncIterator, Iterator
@@ -14,24 +14,24 @@ class Row(TypedDict):
     text: str
 
 
-def tell(i: int) -> None:
-    """Tell the test, on stderr, that a row was made."""
-    os.write(2, f"made {i}\n".encode())
+def report_row(i: int) -> None:
+    """Report on stderr that a row was created."""
+    os.write(2, f"created {i}\n".encode())
 
 
 @app.command()
 def rows(count: int, width: int = 20, *, word: str = "") -> list[Row]:
-    """A list."""
+    """Return a list."""
     return [Row(n=i, text=word + "x" * width) for i in range(count)]
 
 
 @app.command()
 def stream(count: int, loud: bool = False) -> Iterator[Row]:
-    """A generator that says when it is closed."""
+    """Yield rows; report on stderr when the generator is closed."""
     try:
         for i in range(count):
             if loud:
-                tell(i)
+                report_row(i)
             yield Row(n=i, text=f"row {i}")
     finally:
         os.write(2, b"closed\n")
@@ -39,7 +39,7 @@ def stream(count: int, loud: bool = False) -> Iterator[Row]:
 
 @app.command()
 async def astream(count: int) -> AsyncIterator[Row]:
-    """The same, async."""
+    """Yield rows in a coroutine; report on stderr when the generator is closed."""
     try:
         for i in range(count):
             yield Row(n=i, text=f"row {i}")
@@ -49,7 +49,7 @@ async def astream(count: int) -> AsyncIterator[Row]:
 
 @app.command()
 def limited(limit: int = 2) -> list[int]:
-    """Has a limit of its own."""
+    """Return a list; has a parameter that is named like a framework option."""
     return list(range(limit))
 
 

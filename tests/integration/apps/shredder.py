@@ -1,4 +1,4 @@
-"""An app that deletes: for plans and the audit log, from outside."""
+"""An app that deletes files, for the tests of plans and of the audit log."""
 
 import os
 import time
@@ -13,7 +13,7 @@ app = Tooli("shredder", version="1.0", security_policy=os.environ.get("POLICY", 
 @app.command(annotations=Destructive, auth=[])
 @dry_run_support
 def delete(files: list[Path]) -> list[str]:
-    """Delete files, and say what was deleted."""
+    """Delete files, with support for dry runs."""
     for path in files:
         if not record_dry_action("delete", path, details={"size": path.stat().st_size}, state=path):
             path.unlink()
@@ -22,7 +22,7 @@ def delete(files: list[Path]) -> list[str]:
 
 @app.command(annotations=Destructive, auth=[])
 def wipe(files: list[Path]) -> list[str]:
-    """Delete files, and say nothing before."""
+    """Delete files, without support for dry runs."""
     for path in files:
         path.unlink()
     return [str(path) for path in files]
@@ -30,7 +30,7 @@ def wipe(files: list[Path]) -> list[str]:
 
 @app.command(annotations=Destructive, auth=[])
 def hang(ctx: Context) -> None:
-    """Begin, and do not end."""
+    """Wait after the start."""
     ctx.log("ready", level=0)
     time.sleep(600)
 
@@ -38,7 +38,7 @@ def hang(ctx: Context) -> None:
 @app.command()
 @dry_run_support
 def load(names: StdinOr[Path]) -> list[str]:
-    """Make a file for each line."""
+    """Create a file for each line."""
     found = [line.strip() for line in names.open()]
     for name in found:
         if not record_dry_action("make", name):
@@ -48,7 +48,7 @@ def load(names: StdinOr[Path]) -> list[str]:
 
 @app.command()
 def write_lines(log: str, count: int, name: str) -> int:
-    """Write to a log, as fast as it goes."""
+    """Append lines to an audit log."""
     from tooli.storage.audit_log import append_line
 
     for number in range(count):
