@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 from examples.file_tools.app import app as file_tools
-from tests.integration.frameworks.everything import HARD
+from tests.integration.frameworks.everything import DIFFICULT_TEXT
 from tests.integration.frameworks.everything import app as everything
 from tests.parity.zoo import make_app, make_called, make_single
 
@@ -151,7 +151,9 @@ for target in CALLERS:
 @pytest.mark.parametrize("target", sorted(set(CALLERS) - {"python"}))
 def test_descriptions_and_defaults_are_unchanged(target: str) -> None:
     files = exported("everything", target, "subprocess")
-    source = next(text for name, text in files.items() if "test_" not in name and HARD[:9] in text)
+    source = next(
+        text for name, text in files.items() if "test_" not in name and DIFFICULT_TEXT[:9] in text
+    )
     (found,) = [
         node.value
         for node in ast.parse(source).body
@@ -163,9 +165,9 @@ def test_descriptions_and_defaults_are_unchanged(target: str) -> None:
         for keyword in found.keywords
         if keyword.arg[0] in "ds"
     }
-    assert keywords["description"] == HARD
-    assert keywords["schema"]["properties"]["word"]["description"] == HARD
-    assert keywords["schema"]["properties"]["word"]["default"] == HARD
+    assert keywords["description"] == DIFFICULT_TEXT
+    assert keywords["schema"]["properties"]["word"]["description"] == DIFFICULT_TEXT
+    assert keywords["schema"]["properties"]["word"]["default"] == DIFFICULT_TEXT
 
 
 def test_adk_agent_file() -> None:

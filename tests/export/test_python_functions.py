@@ -53,8 +53,8 @@ def test_results(module: ModuleType) -> None:
     assert module.acount(2) == [0, 1]
     assert module.grep("--yes") == "--yes"
     assert module.grep() == "x"
-    assert module.collide(json="--x", self="me")["self"] == "me"
-    assert module.class_().startswith("Bear a name")
+    assert module.reserved_names(json="--x", self="me")["self"] == "me"
+    assert module.class_().startswith("Be named like")
     assert module.class_("word") == "word"
 
 
@@ -111,7 +111,7 @@ def test_signatures(subprocess_mode: ModuleType, import_mode: ModuleType) -> Non
 
 def test_docstrings(subprocess_mode: ModuleType) -> None:
     assert subprocess_mode.scalars.__doc__ == (
-        "Take one of each plain kind.\n\n    Args:\n        text: Any text.\n"
+        "Take a value of each scalar type.\n\n    Args:\n        text: Any text.\n"
         "        path: Where it is.\n    "
     )
     text = " ".join(subprocess_mode.class_.__doc__.split())

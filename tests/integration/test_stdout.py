@@ -236,7 +236,7 @@ def test_long_printed_text_is_truncated() -> None:
 def test_typer_path_keeps_stdout_clean() -> None:
     app = APPS / "typer_path.py"
     assert (
-        read_envelope(run(app, "say", "--child", "--json").out)["result"] == "spoken\nfrom a child"
+        read_envelope(run(app, "say", "--child", "--json").out)["result"] == "printed\nfrom a child"
     )
     for line, code, error in (
         (["leave", "3"], 3, "E4001"),

@@ -44,7 +44,7 @@ def plain(
     kind: Literal["a", "b-c"] = "a",
     maybe: int | None = None,
 ) -> dict:
-    """The light shapes."""
+    """Scalar types."""
     return dict(locals())
 
 
@@ -59,7 +59,7 @@ def rich(
     raw: bytes | None = None,
     either: int | str | None = None,
 ) -> dict:
-    """What pydantic reads."""
+    """Types that pydantic converts."""
     return dict(locals())
 
 
@@ -71,7 +71,7 @@ def many(
     pair: tuple[int, str] = (1, "x"),
     table: dict[str, int] = {},  # noqa: B006
 ) -> dict:
-    """Many values."""
+    """Collections."""
     return dict(locals())
 
 
@@ -82,7 +82,7 @@ def short(
     flag: Annotated[bool, Option("-f/-F", "--flag/--no-flag")] = False,
     verbose: Annotated[int, Option("-v", count=True)] = 0,
 ) -> dict:
-    """Short flags, and one of the framework's."""
+    """Short flags, one of them also used by the framework."""
     return dict(locals())
 
 
@@ -109,7 +109,7 @@ async def later(word: str = "x", ctx: Context = None) -> str:
 
 @app.command(annotations=Destructive)
 def delete(path: Path) -> str:
-    """Break something."""
+    """Run a destructive command."""
     return str(path)
 
 
@@ -134,7 +134,7 @@ def named(
     quiet: str = "q",
     input: str = "i",
 ) -> dict:
-    """Names that are the framework's, or Python's."""
+    """Parameters named like framework options or Python names."""
     return dict(locals())
 
 

@@ -1,4 +1,4 @@
-"""The demo's commands with models: loaded only when one of them is called."""
+"""Lazy commands of the demo app, with pydantic models."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from pydantic import BaseModel, Field
 
 
 class Address(BaseModel):
-    """Where somebody lives."""
+    """A postal address."""
 
     street: str
     number: int = Field(ge=1)
 
 
 class User(BaseModel):
-    """Somebody."""
+    """A user."""
 
     name: str
     age: int = 0
@@ -26,29 +26,29 @@ class User(BaseModel):
 
 @dataclass
 class Point:
-    """A place."""
+    """A point."""
 
     x: int
     y: float = 0.5
 
 
 class Box(TypedDict):
-    """A few fields."""
+    """A TypedDict."""
 
     width: int
     label: str
 
 
 def model(user: User, point: Point | None = None, box: Box | None = None) -> dict:
-    """Objects."""
+    """Structured values."""
     return dict(locals())
 
 
 def people(users: list[User]) -> list[User]:
-    """Many objects."""
+    """A list of models."""
     return users
 
 
 def two(word: str, user: User | None = None) -> dict:
-    """In a group in a group."""
+    """A command in a nested group."""
     return {"word": word, "user": user}

@@ -15,21 +15,21 @@ app = Tooli("typer-path", version="1")
 
 @app.callback()
 def before(loud: bool = False, leave_with: int = -1) -> None:
-    """Runs in front of every command."""
+    """Run before every command."""
     if leave_with >= 0:
         sys.exit(leave_with)
 
 
 def lower(text: str) -> str:
-    """A parser of the app's own."""
+    """Parse an argument."""
     if text == "bad":
-        raise ValueError("that is bad")
+        raise ValueError("invalid")
     return text.lower()
 
 
 @app.command()
 def echo(text: str = typer.Argument(parser=lower)) -> str:
-    """Say it in small letters."""
+    """Return the text in lower case."""
     return text
 
 
@@ -50,27 +50,27 @@ def sleep() -> int:
 @app.command()
 def say(child: bool = False):
     """Print."""
-    typer.echo("spoken")
+    typer.echo("printed")
     if child:
         os.system("echo from a child")
 
 
 @app.command()
 def leave(code: int):
-    """Leave in Typer's way."""
+    """Raise typer.Exit."""
     raise typer.Exit(code)
 
 
 @app.command()
 def abort():
-    """Give up in Typer's way."""
+    """Raise typer.Abort."""
     raise typer.Abort
 
 
 @app.command()
 def refuse():
-    """Refuse in Typer's way."""
-    raise typer.BadParameter("not that one")
+    """Raise typer.BadParameter."""
+    raise typer.BadParameter("invalid")
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""The apps whose documents are held to the validators, one of them as nasty as an app can be."""
+"""Apps whose documents are validated, some of them with difficult text."""
 
 # ruff: noqa: UP045  tooli reads the annotations
 from __future__ import annotations
@@ -39,15 +39,15 @@ class Row(TypedDict):
     value: Optional[float]
 
 
-def nasty() -> Tooli:
-    """Quotes, backslashes, leading dots, emoji, nothing at all, and very long lines."""
+def difficult_text() -> Tooli:
+    """Return an app with quotes, backslashes, leading dots, emoji, empty texts and long lines."""
     app = Tooli(
-        "nasty-app",
+        "difficult-text",
         version='1.0 "beta" \\(co',
         description=".SH is not a heading - it's \"text\" \\fBnot bold\\fR.\n\n'quoted' line\n"
         ".second line — naïve 日本語 😀\n\n- a [list](https://x.test/) entry\n"
         "- and [another]: one\n\n"
-        "    code with   spaces\n    .dot\n\n```bash\nnasty-app words one two\n```\n\n---\n\n"
+        "    code with   spaces\n    .dot\n\n```bash\ndifficult-text words one two\n```\n\n---\n\n"
         "# A heading\n\n> a quotation",
         sections={
             "Notes & 'quotes'": "One `thing`.\n\n.TH trick\n\n* bullet\n* second",
@@ -67,7 +67,7 @@ def nasty() -> Tooli:
     )
     def everything(
         words: Annotated[list[str], Argument(help=".leading dot, 'quote', \\backslash")],
-        odd: Annotated[Odd, Option(envvar="NASTY_ODD", help="A [choice]: one | two")] = Odd.QUOTE,
+        odd: Annotated[Odd, Option(envvar="ODD_VAR", help="A [choice]: one | two")] = Odd.QUOTE,
         deep: Annotated[Optional[Deep], Option(help="`code` and ``more``")] = None,
         number: Annotated[int, Option("--number", "-n", min=-5, max=5)] = -1,
         secret: Annotated[str, Option(hidden=True)] = "x",
@@ -115,23 +115,24 @@ def nasty() -> Tooli:
     inner, deeper = Tooli("inner"), Tooli("deeper")
     inner.command("one-two")(_words)
     deeper.command("two")(_words)
-    inner.add_typer(deeper, name="one")  # inner one two, inner one-two: the same page's name
+    # The pages of "inner one two" and "inner one-two" would have the same file name.
+    inner.add_typer(deeper, name="one")
     app.add_typer(inner, name="inner")
     app.command(hidden=True)(hidden)
     return app
 
 
 def _words(words: Annotated[list[str], typer.Argument()]) -> Iterator[str]:
-    """Give the words back | one by one."""
+    """Yield the words | one by one."""
     yield from words
 
 
 def hidden(secret_thing: str) -> None:
-    """Nobody sees this."""
+    """A hidden command."""
 
 
-def nameless() -> Tooli:
-    """An app with nothing but a name, and a strange one."""
+def undescribed_app() -> Tooli:
+    """Return an app without descriptions, and with a name that is not ASCII."""
     app = Tooli("Ünï café")
 
     @app.command()
@@ -145,7 +146,7 @@ def nameless() -> Tooli:
     return app
 
 
-PIECES = (
+TEXT_PARTS = (
     *(
         ".",
         "'",
@@ -200,39 +201,44 @@ PIECES = (
 
 
 def random_app(seed: int) -> Tooli:
-    """An app whose author leans on the keyboard."""
-    chance = random.Random(seed)
+    """Return an app with random texts."""
+    generator = random.Random(seed)
 
-    def words(most: int = 12) -> str:
-        return "".join(chance.choices(PIECES, k=chance.randrange(most)))
+    def random_text(max_parts: int = 12) -> str:
+        return "".join(generator.choices(TEXT_PARTS, k=generator.randrange(max_parts)))
 
-    name = chance.choice(["app", "My App", "a.b", "é"])
-    app = Tooli(name, description=words(), version=words(4), sections={words(4) or "x": words()})
+    name = generator.choice(["app", "My App", "a.b", "é"])
+    app = Tooli(
+        name,
+        description=random_text(),
+        version=random_text(4),
+        sections={random_text(4) or "x": random_text()},
+    )
     for command in ("one", "two"):
-        default = words(5)
+        default = random_text(5)
 
         def fn(a: Any, b: Any = default, c: Any = "x") -> Any:
             return {}
 
         fn.__annotations__ = {
-            "a": Annotated[str, Argument(help=words())],
-            "b": Annotated[str, Option(help=words())],
-            "c": Annotated[Literal["x", "y"], Option(help=words())],
+            "a": Annotated[str, Argument(help=random_text())],
+            "b": Annotated[str, Option(help=random_text())],
+            "c": Annotated[Literal["x", "y"], Option(help=random_text())],
             "return": dict[str, int],
         }
-        fn.__doc__ = words(30)
+        fn.__doc__ = random_text(30)
         app.command(
             command,
-            annotations=ReadOnly if chance.random() < 0.5 else None,
-            when_to_use=words(6),
-            examples=[{"args": [words(4)], "description": words(5)}],
-            error_codes={"E3001": words(5)},
+            annotations=ReadOnly if generator.random() < 0.5 else None,
+            when_to_use=random_text(6),
+            examples=[{"args": [random_text(4)], "description": random_text(5)}],
+            error_codes={"E3001": random_text(5)},
         )(fn)
     return app
 
 
 def file_tools() -> Tooli:
-    """The example."""
+    """Return the example app."""
     from examples.file_tools.app import app
 
     return app
@@ -243,6 +249,6 @@ APPS: dict[str, Callable[[], Tooli]] = {
     "zoo": zoo.make_app,
     "single": zoo.make_single,
     "called": zoo.make_called,
-    "nasty": nasty,
-    "nameless": nameless,
+    "difficult-text": difficult_text,
+    "undescribed": undescribed_app,
 }

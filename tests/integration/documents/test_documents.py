@@ -1,4 +1,4 @@
-"""Every document of every example app, before the validators that its readers use."""
+"""Validate all documents of all test apps with the validators of their formats."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from functools import cache
 from pathlib import Path, PurePosixPath
 
 import pytest
-from tests.integration.documents import reading, setup_validators
+from tests.integration.documents import command_line_checks, setup_validators
 from tests.integration.documents.apps import APPS, random_app
 
 from tooli import Tooli
@@ -29,17 +29,17 @@ every_app = pytest.mark.parametrize("name", APPS)
 
 
 @cache
-def app_of(name: str) -> Tooli:
+def get_app(name: str) -> Tooli:
     return APPS[name]()
 
 
 @cache
-def info_of(name: str) -> AppInfo:
-    return collect_app_info(app_of(name))
+def get_app_info(name: str) -> AppInfo:
+    return collect_app_info(get_app(name))
 
 
-def documents(app_info: AppInfo) -> dict[str, str]:
-    """All Markdown about an app, by the places where it stands."""
+def markdown_documents(app_info: AppInfo) -> dict[str, str]:
+    """Return all Markdown documents of an app by path."""
     folder = f"skills/{skill_slug(app_info.name)}"
     return {
         "AGENTS.md": render_document(app_info, "agents-md"),
@@ -53,58 +53,60 @@ def documents(app_info: AppInfo) -> dict[str, str]:
 
 
 @every_app
-def test_every_command_has_a_page_of_its_own(name: str) -> None:
-    app_info = info_of(name)
+def test_every_command_has_a_page(name: str) -> None:
+    app_info = get_app_info(name)
     assert len(build_skill_files(app_info)) == 1 + len(app_info.tools)
 
 
 @every_app
-def test_links_lead_somewhere(name: str) -> None:
-    written = documents(info_of(name))
-    lost = [
+def test_link_targets_exist(name: str) -> None:
+    files = markdown_documents(get_app_info(name))
+    missing = [
         f"{path}: {target}"
-        for path, text in written.items()
-        for target in reading.relative_links(text)
-        if str(PurePosixPath(path).parent / target) not in written
+        for path, text in files.items()
+        for target in command_line_checks.relative_links(text)
+        if str(PurePosixPath(path).parent / target) not in files
     ]
-    assert not lost
+    assert not missing
 
 
 @every_app
-def test_command_lines_are_ones_that_the_app_takes(name: str) -> None:
-    app = app_of(name)
-    written = documents(info_of(name))
-    wrong = {
+def test_command_lines_are_valid(name: str) -> None:
+    app = get_app(name)
+    files = markdown_documents(get_app_info(name))
+    problems = {
         f"{path}: {problem}"
-        for path, text in written.items()
-        if not path.startswith("docs/references")  # the same as the skill's
-        for problem in reading.problems(app, text)
+        for path, text in files.items()
+        if not path.startswith("docs/references")  # equal to those of the skill
+        for problem in command_line_checks.find_problems(app, text)
     }
-    assert not wrong, "\n".join(sorted(wrong))
-    assert reading.count_lines(app, written[f"docs/{FULL_FILE_NAME}"]) >= len(info_of(name).tools)
+    assert not problems, "\n".join(sorted(problems))
+    assert command_line_checks.count_command_lines(app, files[f"docs/{FULL_FILE_NAME}"]) >= len(
+        get_app_info(name).tools
+    )
 
 
 @every_app
-def test_examples_are_ones_that_the_app_takes(name: str) -> None:
-    assert_examples(app_of(name))
+def test_examples_are_valid(name: str) -> None:
+    assert_examples(get_app(name))
 
 
 @every_app
-def test_documents_are_the_same_every_time(name: str) -> None:
+def test_documents_are_deterministic(name: str) -> None:
     again = collect_app_info(APPS[name]())
-    assert documents(again) == documents(info_of(name))
-    assert build_man_pages(again) == build_man_pages(info_of(name))
+    assert markdown_documents(again) == markdown_documents(get_app_info(name))
+    assert build_man_pages(again) == build_man_pages(get_app_info(name))
 
 
 # ------------------------------------------------------------------ the skill
 
 
 @every_app
-@pytest.mark.skipif(sys.version_info < (3, 11), reason="skills-ref wants Python 3.11")
-def test_the_skill_is_valid(name: str, tmp_path: Path) -> None:
+@pytest.mark.skipif(sys.version_info < (3, 11), reason="skills-ref needs Python 3.11")
+def test_skill_is_valid(name: str, tmp_path: Path) -> None:
     from skills_ref.validator import validate
 
-    app_info = info_of(name)
+    app_info = get_app_info(name)
     folder = tmp_path / skill_slug(app_info.name)
     for path, text in build_skill_files(app_info).items():
         (folder / path).parent.mkdir(parents=True, exist_ok=True)
@@ -116,19 +118,19 @@ def test_the_skill_is_valid(name: str, tmp_path: Path) -> None:
 
 
 @every_app
-def test_llms_txt_is_read_back_as_it_was_meant(name: str) -> None:
+def test_llms_txt_is_parsed(name: str) -> None:
     from llms_txt import parse_llms_file
 
-    app_info = info_of(name)
-    read = parse_llms_file(render_llms_txt(app_info))
-    assert read.title == app_info.name
-    assert read.summary
-    assert "\n" not in read.summary
-    assert read.info.strip().count("\n") == 0
-    *groups, optional = read.sections
+    app_info = get_app_info(name)
+    parsed = parse_llms_file(render_llms_txt(app_info))
+    assert parsed.title == app_info.name
+    assert parsed.summary
+    assert "\n" not in parsed.summary
+    assert parsed.info.strip().count("\n") == 0
+    *groups, optional = parsed.sections
     assert optional == "Optional"
-    assert [link.url for link in read.sections[optional]] == [FULL_FILE_NAME]
-    links = [link for group in groups for link in read.sections[group]]
+    assert [link.url for link in parsed.sections[optional]] == [FULL_FILE_NAME]
+    links = [link for group in groups for link in parsed.sections[group]]
     tools = {" ".join(tool.cli_path) or tool.app: tool for tool in app_info.tools}
     assert sorted(link.title for link in links) == sorted(tools)
     for link in links:
@@ -141,56 +143,56 @@ def test_llms_txt_is_read_back_as_it_was_meant(name: str) -> None:
 
 @pytest.fixture(scope="module")
 def _validators() -> None:
-    reason = setup_validators.lacking()
+    reason = setup_validators.install_validators()
     if reason:
         pytest.skip(reason)
 
 
-def complaints(*words: str | Path) -> str:
-    done = subprocess.run(words, capture_output=True, text=True, timeout=60)
+def run_validator(*argv: str | Path) -> str:
+    done = subprocess.run(argv, capture_output=True, text=True, timeout=60)
     return done.stdout + done.stderr
 
 
 @every_app
 @pytest.mark.usefixtures("_validators")
-def test_man_pages_are_clean(name: str, tmp_path: Path) -> None:
-    pages = build_man_pages(info_of(name))
-    write(pages, tmp_path)
-    assert_clean([tmp_path / page for page in pages])
+def test_man_pages_are_valid(name: str, tmp_path: Path) -> None:
+    pages = build_man_pages(get_app_info(name))
+    write_pages(pages, tmp_path)
+    assert_valid_man_pages([tmp_path / page for page in pages])
 
 
 @pytest.mark.usefixtures("_validators")
-def test_man_pages_of_any_words_are_clean(tmp_path: Path) -> None:
+def test_man_pages_with_random_text_are_valid(tmp_path: Path) -> None:
     for seed in range(100):
         folder = tmp_path / str(seed)
         folder.mkdir()
-        write(build_man_pages(collect_app_info(random_app(seed))), folder)
-    assert_clean([*tmp_path.rglob("*.1")])
+        write_pages(build_man_pages(collect_app_info(random_app(seed))), folder)
+    assert_valid_man_pages([*tmp_path.rglob("*.1")])
 
 
-def test_llms_txt_of_any_words_is_read_back() -> None:
+def test_llms_txt_with_random_text_is_parsed() -> None:
     from llms_txt import parse_llms_file
 
     for seed in range(100):
-        read = parse_llms_file(render_llms_txt(collect_app_info(random_app(seed))))
-        assert [len(links) for links in read.sections.values()] == [2, 1]
-        assert "\n" not in read.info.strip()
+        parsed = parse_llms_file(render_llms_txt(collect_app_info(random_app(seed))))
+        assert [len(links) for links in parsed.sections.values()] == [2, 1]
+        assert "\n" not in parsed.info.strip()
 
 
-def write(pages: dict[str, str], folder: Path) -> None:
+def write_pages(pages: dict[str, str], folder: Path) -> None:
     for page, text in pages.items():
         (folder / page).write_text(text, encoding="ascii")
 
 
-def assert_clean(files: list[Path]) -> None:
-    assert complaints("mandoc", "-T", "lint", "-W", "warning", *files) == ""
-    assert complaints("groff", "-man", "-ww", "-z", "-Tutf8", *files) == ""
-    found = complaints("lexgrog", *files).splitlines()
+def assert_valid_man_pages(files: list[Path]) -> None:
+    assert run_validator("mandoc", "-T", "lint", "-W", "warning", *files) == ""
+    assert run_validator("groff", "-man", "-ww", "-z", "-Tutf8", *files) == ""
+    found = run_validator("lexgrog", *files).splitlines()
     for file, line in zip(files, found, strict=True):
         assert line.startswith(f'{file}: "{file.stem} - ')
 
 
-# ------------------------------------------------------------------ the readers themselves
+# ------------------------------------------------------------------ command_line_checks
 
 
 @pytest.mark.parametrize(
@@ -207,8 +209,8 @@ def assert_clean(files: list[Path]) -> None:
         "```bash\nls | xargs -0 file-tools checksum --algorithm md6\n```",
     ],
 )
-def test_lines_that_do_not_work_are_found(text: str) -> None:
-    assert reading.problems(app_of("file-tools"), text)
+def test_invalid_command_lines_are_found(text: str) -> None:
+    assert command_line_checks.find_problems(get_app("file-tools"), text)
 
 
 @pytest.mark.parametrize(
@@ -222,10 +224,10 @@ def test_lines_that_do_not_work_are_found(text: str) -> None:
         "```bash\nfile-tools --help-agent\nfile-tools rename --schema\n```",
     ],
 )
-def test_lines_that_work_are_let_through(text: str) -> None:
-    assert reading.problems(app_of("file-tools"), text) == []
+def test_valid_command_lines_are_accepted(text: str) -> None:
+    assert command_line_checks.find_problems(get_app("file-tools"), text) == []
 
 
-def test_links_in_code_are_none() -> None:
+def test_links_in_code_are_ignored() -> None:
     text = "[a](b.md) `[c](d.md)` [e](https://x.test) [f](#g)\n```\n[h](i.md)\n```\n"
-    assert reading.relative_links(text) == ["b.md"]
+    assert command_line_checks.relative_links(text) == ["b.md"]

@@ -1,10 +1,10 @@
-"""The calls that every export is tried with, and what must come of each."""
+"""The calls that every export is tested with, and their expected results."""
 
 from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from tests.integration.frameworks.everything import HARD
+from tests.integration.frameworks.everything import DIFFICULT_TEXT
 
 TEXT = 'naïve שלום 😀 "quoted" \\ line\nnext \u2028 end'
 OPTIONS = ("--yes", "-x", "--", "--json", "-")
@@ -19,7 +19,7 @@ SCALARS = {
     "level": 2,
     "word": "ham",
 }
-MOMENTS = {
+TEXT_VALUES = {
     "moment": "2024-02-29T01:02:03",
     "day": "2024-02-29",
     "clock": "01:02:03",
@@ -28,7 +28,7 @@ MOMENTS = {
     "money": "1.10",
     "raw": "plain",
 }
-GATHERED = {
+COLLECTIONS = {
     "words": ["a", *OPTIONS],
     "bag": [3, 1],
     "row": [1, "--two"],
@@ -49,22 +49,22 @@ STRUCTURED = {
 
 
 class Case(NamedTuple):
-    """A call, and the result or the error's code that it must come to."""
+    """A call and its expected result or error code."""
 
     tool: str
     arguments: dict[str, Any]
     result: Any = None
     code: str | None = None
-    against_schema: bool = False  # the schema alone shows that it is wrong
+    violates_schema: bool = False  # a framework can refuse it without calling the tool
 
 
-def seen(given: dict[str, Any], **kinds: str) -> dict[str, Any]:
-    """What the tools of the app say about their arguments: the class of each, and its value."""
-    return {name: [kind, given.get(name)] for name, kind in kinds.items()}
+def received(arguments: dict[str, Any], **types: str) -> dict[str, Any]:
+    """Return the expected result of `describe_arguments` in the app: types and values."""
+    return {name: [type_name, arguments.get(name)] for name, type_name in types.items()}
 
 
-COLLIDING = {"config": "--c", "self": "--s", "json": "--json", "name": "-n", "yes": True}
-COLLIDED = {
+RESERVED_NAMES = {"config": "--c", "self": "--s", "json": "--json", "name": "-n", "yes": True}
+RESERVED_NAMES_RESULT = {
     "config": "c",
     "callbacks": "c",
     "run_manager": "r",
@@ -78,7 +78,7 @@ COLLIDED = {
     "timeout": 0,
     "words": "w",
     "list": "l",
-    **COLLIDING,
+    **RESERVED_NAMES,
 }
 DEFAULTS = {
     "whole": 3,
@@ -93,7 +93,7 @@ CASES = [
     Case(
         "scalars",
         SCALARS,
-        seen(
+        received(
             SCALARS,
             text="str",
             whole="int",
@@ -107,10 +107,10 @@ CASES = [
     ),
     *[Case("grep", {"pattern": word}, word) for word in ("--yes", "--", TEXT)],
     Case(
-        "moments",
-        MOMENTS,
-        seen(
-            MOMENTS,
+        "text_values",
+        TEXT_VALUES,
+        received(
+            TEXT_VALUES,
             moment="datetime",
             day="date",
             clock="time",
@@ -121,10 +121,10 @@ CASES = [
         ),
     ),
     Case(
-        "gathered",
-        GATHERED,
-        seen(
-            {**GATHERED, "bag": [1, 3]},
+        "collections",
+        COLLECTIONS,
+        received(
+            {**COLLECTIONS, "bag": [1, 3]},
             words="list",
             bag="list",
             row="tuple",
@@ -137,7 +137,7 @@ CASES = [
     Case(
         "structured",
         STRUCTURED,
-        seen(
+        received(
             STRUCTURED,
             point="Point",
             span="dict",
@@ -149,7 +149,7 @@ CASES = [
     Case(
         "optional",
         {},
-        seen(
+        received(
             DEFAULTS,
             text="NoneType",
             whole="int",
@@ -161,28 +161,28 @@ CASES = [
             limit="int",
         ),
     ),
-    Case("collide", COLLIDING, COLLIDED),
+    Case("reserved_names", RESERVED_NAMES, RESERVED_NAMES_RESULT),
     Case("later", {"n": 1}, 2),
     Case("count", {"n": 2}, [{"i": 0}, {"i": 1}]),
     Case("acount", {"n": 2}, [0, 1]),
     Case("nothing", {}),
     Case("users_create", {"user": USER}, USER),
-    Case("class", {}, HARD),
+    Case("class", {}, DIFFICULT_TEXT),
     # ---------------------------------------------------------------- errors
     Case("fail", {"kind": "missing"}, code="E3010"),
     Case("fail", {"kind": "final"}, code="E3010"),
     Case("fail", {"kind": "crash"}, code="E5000"),
     Case("count", {"n": 3, "fail_after": 1}, code="E3010"),
-    Case("scalars", {**SCALARS, "whole": "many"}, code="E1003", against_schema=True),
-    Case("moments", {**MOMENTS, "day": "someday"}, code="E1003"),
-    Case("later", {}, code="E1002", against_schema=True),
-    Case("grep", {"patern": "x"}, code="E1004", against_schema=True),
+    Case("scalars", {**SCALARS, "whole": "many"}, code="E1003", violates_schema=True),
+    Case("text_values", {**TEXT_VALUES, "day": "someday"}, code="E1003"),
+    Case("later", {}, code="E1002", violates_schema=True),
+    Case("grep", {"patern": "x"}, code="E1004", violates_schema=True),
     Case("wait", {"seconds": 3}, code="E4050"),
     Case("await_it", {"seconds": 60}, code="E4050"),
     # ---------------------------------------------------------------- policy
     Case("delete", {"path": "--x"}, code="E1010"),
     Case("delete", {"path": "--x", "yes": True}, "deleted --x"),
-    Case("delete", {"path": "--x", "yes": "true"}, code="E1003", against_schema=True),
-    Case("delete", {"path": "-", "yes": True, "dry_run": "x"}, code="E1003", against_schema=True),
+    Case("delete", {"path": "--x", "yes": "true"}, code="E1003", violates_schema=True),
+    Case("delete", {"path": "-", "yes": True, "dry_run": "x"}, code="E1003", violates_schema=True),
     Case("launch", {"target": "moon"}, code="E2101"),
 ]

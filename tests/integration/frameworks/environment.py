@@ -1,8 +1,7 @@
-"""The frameworks, each at its pinned version, in a virtual environment of their own.
+"""A virtual environment with the agent frameworks at their pinned versions.
 
-    python -m tests.integration.frameworks.environment     makes it
-
-It is made once for a list of requirements and a Python, and kept in `.cache`.
+`python -m tests.integration.frameworks.environment` creates it. It is stored in `.cache`, one per
+list of requirements and Python version.
 """
 
 from __future__ import annotations
@@ -17,37 +16,37 @@ import sys
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parents[2]
 REQUIREMENTS = HERE / "requirements.txt"
-NEW = sys.version_info >= (3, 11)
-"""Whether this Python is new enough for all of them."""
+SUPPORTS_ALL = sys.version_info >= (3, 11)
+"""True if this Python version runs all frameworks."""
 
 
 def python() -> pathlib.Path:
-    """The interpreter that has the frameworks; it gets them now, if it has none yet."""
+    """Return the interpreter of the environment; create the environment if it is missing."""
     parts = (REQUIREMENTS.read_bytes(), sys.version.encode(), sys.base_prefix.encode())
-    room = ROOT / ".cache" / f"frameworks-{hashlib.sha256(b'|'.join(parts)).hexdigest()[:12]}"
-    room.parent.mkdir(exist_ok=True)
-    with (room.parent / f"{room.name}.lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)  # the tests' other process waits here
-        if not (room / ".ready").exists():
-            _install(room)
-            (room / ".ready").touch()
-    return room / "bin" / "python"
+    folder = ROOT / ".cache" / f"frameworks-{hashlib.sha256(b'|'.join(parts)).hexdigest()[:12]}"
+    folder.parent.mkdir(exist_ok=True)
+    with (folder.parent / f"{folder.name}.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)  # other test processes wait here
+        if not (folder / ".ready").exists():
+            _install(folder)
+            (folder / ".ready").touch()
+    return folder / "bin" / "python"
 
 
-def _install(room: pathlib.Path) -> None:
-    interpreter = room / "bin" / "python"
+def _install(folder: pathlib.Path) -> None:
+    interpreter = folder / "bin" / "python"
     uv = [sys.executable, "-m", "uv", "pip", "install", "--quiet", "--python", interpreter]
-    for words in (
-        [sys.executable, "-m", "venv", "--clear", "--without-pip", room],
+    for argv in (
+        [sys.executable, "-m", "venv", "--clear", "--without-pip", folder],
         [*uv, "--requirement", REQUIREMENTS],
     ):
-        done = subprocess.run(words, capture_output=True, text=True, timeout=600)
+        done = subprocess.run(argv, capture_output=True, text=True, timeout=600)
         if done.returncode != 0:
-            raise RuntimeError(f"{words[:4]}: {done.stderr.strip()[-1000:]}")
+            raise RuntimeError(f"{argv[:4]}: {done.stderr.strip()[-1000:]}")
 
 
 def variables(**more: str) -> dict[str, str]:
-    """What a process of the frameworks has in its environment: this tree, and no network."""
+    """Return the environment variables for the frameworks; they disable tracing."""
     return {
         "PATH": os.environ.get("PATH", "/usr/bin:/bin"),
         "HOME": os.environ.get("HOME", "/"),

@@ -55,8 +55,8 @@ class Tree(pydantic.BaseModel):
     below: list[Tree] = []
 
 
-def seen(values: dict[str, Any]) -> dict[str, Any]:
-    """What arrived: the class of each value, and the value."""
+def describe_arguments(values: dict[str, Any]) -> dict[str, Any]:
+    """Return the type and the value of each argument."""
     return {name: [type(value).__name__, value] for name, value in values.items()}
 
 
@@ -74,17 +74,17 @@ def scalars(
     level: Level,
     word: Literal["ham", "eggs"],
 ) -> dict[str, Any]:
-    """Take one of each plain kind.
+    """Take a value of each scalar type.
 
     Args:
         text: Any text.
         path: Where it is.
     """
-    return seen(locals())
+    return describe_arguments(locals())
 
 
 @app.command(annotations=ReadOnly)
-def moments(
+def text_values(
     moment: datetime,
     day: date,
     clock: clock_time,
@@ -93,12 +93,12 @@ def moments(
     money: Decimal,
     raw: bytes,
 ) -> dict[str, Any]:
-    """Take what is written as text."""
-    return seen(locals())
+    """Take values that JSON represents as strings."""
+    return describe_arguments(locals())
 
 
 @app.command(annotations=ReadOnly)
-def gathered(
+def collections(
     words: list[str],
     bag: set[int],
     row: tuple[int, str],
@@ -107,9 +107,9 @@ def gathered(
     table: Annotated[dict[str, int], Option()],
     either: Annotated[Union[int, str], Option()],  # noqa: UP007
 ) -> dict[str, Any]:
-    """Take several values at once."""
+    """Take collections."""
     bag = sorted(bag)  # type: ignore[assignment]
-    return seen(locals())
+    return describe_arguments(locals())
 
 
 @app.command(annotations=ReadOnly)
@@ -120,8 +120,8 @@ def structured(
     several: Annotated[list[User], Option()],
     tree: Annotated[Tree, Option()],
 ) -> dict[str, Any]:
-    """Take what has parts."""
-    return seen(locals())
+    """Take structured values."""
+    return describe_arguments(locals())
 
 
 @app.command(annotations=ReadOnly)
@@ -135,12 +135,12 @@ def optional(
     day: date = date(2024, 2, 29),
     limit: int | None = 10,
 ) -> dict[str, Any]:
-    """Take nothing, if need be."""
-    return seen(locals())
+    """Take optional parameters only."""
+    return describe_arguments(locals())
 
 
 @app.command(annotations=ReadOnly)
-def collide(
+def reserved_names(
     config: str = "c",
     callbacks: str = "c",
     run_manager: str = "r",
@@ -155,7 +155,7 @@ def collide(
     words: str = "w",
     list: str = "l",
 ) -> dict[str, Any]:
-    """Take what frameworks keep for themselves."""
+    """Take parameters with names that frameworks reserve."""
     return dict(locals())
 
 
@@ -170,7 +170,7 @@ async def later(n: int) -> int:
 
 @app.command()
 def count(n: int, fail_after: int = -1) -> Iterator[dict[str, int]]:
-    """Give items one by one."""
+    """Yield items."""
     for i in range(n):
         if i == fail_after:
             raise NotFoundError(f"There is no {i}.")
@@ -179,14 +179,14 @@ def count(n: int, fail_after: int = -1) -> Iterator[dict[str, int]]:
 
 @app.command()
 async def acount(n: int) -> AsyncIterator[int]:
-    """Give items one by one, in an event loop."""
+    """Yield items in an event loop."""
     for i in range(n):
         yield i
 
 
 @app.command()
 def nothing() -> None:
-    """Say nothing at all."""
+    """Return nothing."""
 
 
 @app.command("say")
@@ -197,8 +197,8 @@ def say(text: str) -> None:
 
 @app.command("list")
 def listed(ctx: Context) -> dict[str, Any]:
-    """Tell who is calling, and warn about it."""
-    ctx.warn("somebody asks")
+    """Return the caller, with a warning."""
+    ctx.warn("a warning")
     return {"surface": ctx.caller.surface, "name": ctx.caller.name}
 
 
@@ -207,7 +207,7 @@ def listed(ctx: Context) -> dict[str, Any]:
 
 @app.command(when_to_use="When nothing else has failed yet.")
 def fail(kind: Literal["missing", "final", "crash"]) -> str:
-    """Fail in one of a few ways."""
+    """Fail in the given way."""
     if kind == "missing":
         raise NotFoundError(
             'There is no such thing: "it\'s {gone}".',
@@ -222,14 +222,14 @@ def fail(kind: Literal["missing", "final", "crash"]) -> str:
 
 @app.command(timeout=1)
 def wait(seconds: float) -> str:
-    """Take its time."""
+    """Wait."""
     time.sleep(seconds)
     return "done"
 
 
 @app.command(timeout=1)
 async def await_it(seconds: float) -> str:
-    """Take its time in an event loop."""
+    """Wait in an event loop."""
     import asyncio
 
     await asyncio.sleep(seconds)
@@ -241,32 +241,32 @@ async def await_it(seconds: float) -> str:
 
 @app.command(annotations=Destructive)
 def delete(path: Annotated[Path, Argument()]) -> str:
-    """Destroy, or say so."""
+    """Run a destructive command."""
     return f"deleted {path}"
 
 
 @app.command(requires_approval=True)
 def launch(target: str) -> str:
-    """Only a human may."""
+    """Run a command that needs an approval."""
     return f"launched {target}"
 
 
 @app.command("grep")
 def search(pattern: str = "x") -> str:
-    """Bear the name of a tool that Copilot has itself."""
+    """Have the name of a built-in tool of Copilot."""
     return pattern
 
 
-HARD = (
-    "Bear a name that Python keeps, with \"quotes\", 'quotes', \\back\\slashes and {braces}.\n\n"
+DIFFICULT_TEXT = (
+    "Be named like a Python keyword, with \"quotes\", 'quotes', \\back\\slashes and {braces}.\n\n"
     "Triple quotes, too: \"\"\" and ''', a percent %s %(x)s, a $dollar, ünïcode 😀 and שלום,\n"
     "a very long line that goes on and on so that no literal on a single line could ever hold it,\n"
     'and an end in a backslash, or in "quotes\\"'
 )
 
 
-@app.command("class", help=HARD)
-def keyword(word: Annotated[str, Option(help=HARD)] = HARD) -> str:
+@app.command("class", help=DIFFICULT_TEXT)
+def keyword(word: Annotated[str, Option(help=DIFFICULT_TEXT)] = DIFFICULT_TEXT) -> str:
     return word
 
 

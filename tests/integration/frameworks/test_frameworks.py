@@ -21,19 +21,19 @@ from tooli.export import CALLERS, export
 from tooli.export.export_spec import ExportSpec, tool_description
 from tooli.export.frameworks import RESERVED_PARAMETERS
 
-ALWAYS = ("openai", "langchain", "claude")
+PYTHON_310_TARGETS = ("openai", "langchain", "claude")
 TARGETS = [target for target in CALLERS if target != "python"]
 MODES = ("subprocess", "import")
-PATIENCE = 240
-EXTRA = [Case("say", {"text": "--help"}), Case("list", {})]
+TIMEOUT = 240
+EXTRA_CASES = [Case("say", {"text": "--help"}), Case("list", {})]
 TOOLS = tools_by_safe_name(collect_app_info(app).tools)
 
-FAILED = {"langchain": "error", "claude": True, "copilot": "failure"}
-"""How a framework names a failure, where it names one."""
+FAILURE_OUTCOMES = {"langchain": "error", "claude": True, "copilot": "failure"}
+"""The outcome of a failure, for the frameworks that report one."""
 
 
-def renamed(target: str, arguments: dict[str, Any]) -> dict[str, Any]:
-    """The arguments as the model of a target must name them."""
+def rename_arguments(target: str, arguments: dict[str, Any]) -> dict[str, Any]:
+    """Return the arguments with the names that the export uses for a target."""
     if target != "langchain":
         return arguments
     return {
@@ -42,96 +42,99 @@ def renamed(target: str, arguments: dict[str, Any]) -> dict[str, Any]:
 
 
 def write_export(app_info: AppInfo, program: Path, target: str, mode: str, folder: Path) -> None:
-    """Put an export into a folder, with the tests that come with it."""
-    output = {"command": f"{environment.python()} {program}"} if mode == "subprocess" else {}
-    spec = ExportSpec(app_info, target, mode, with_tests=True, **output)
+    """Write an export and its tests into a folder."""
+    options = {"command": f"{environment.python()} {program}"} if mode == "subprocess" else {}
+    spec = ExportSpec(app_info, target, mode, with_tests=True, **options)
     for name, text in export(spec).items():
         path = folder / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, encoding="utf-8")
 
 
-def run(*words: str | Path, cwd: Path) -> None:
-    """Run something with the frameworks' interpreter."""
+def run(*argv: str | Path, cwd: Path) -> None:
+    """Run Python in the environment of the frameworks."""
     done = subprocess.run(
-        [environment.python(), *words],
+        [environment.python(), *argv],
         capture_output=True,
         text=True,
-        timeout=PATIENCE,
+        timeout=TIMEOUT,
         cwd=cwd,
         env=environment.variables(),
     )
     assert done.returncode == 0, (done.stdout + done.stderr)[-3000:]
 
 
-def drive(target: str, room: Path) -> None:
-    """Let a target's framework make all calls, in both modes: one process for each target."""
-    calls = [(case.tool, renamed(target, case.arguments)) for case in (*CASES, *EXTRA)]
-    folders = [room / mode for mode in MODES]
-    for mode, folder in zip(MODES, folders, strict=True):
+def run_exports(target: str, folder: Path) -> None:
+    """Make all calls in the framework of a target, in both modes, in one process."""
+    calls = [
+        (case.tool, rename_arguments(target, case.arguments)) for case in (*CASES, *EXTRA_CASES)
+    ]
+    folders = [folder / mode for mode in MODES]
+    for mode, mode_folder in zip(MODES, folders, strict=True):
         program = environment.HERE / "everything.py"
-        write_export(collect_app_info(app), program, target, mode, folder)
-        (folder / "calls.json").write_text(json.dumps(calls), encoding="utf-8")
-    run(environment.HERE / "drive.py", target, *folders, cwd=folders[0])
+        write_export(collect_app_info(app), program, target, mode, mode_folder)
+        (mode_folder / "calls.json").write_text(json.dumps(calls), encoding="utf-8")
+    run(environment.HERE / "run_exports.py", target, *folders, cwd=folders[0])
 
 
-def drive_once(target: str, base: Path, *, wait: bool) -> None:
-    """The same, unless it has been done; where another process does it just now, wait or go on."""
+def run_exports_once(target: str, base: Path, *, wait: bool) -> None:
+    """Run the exports of a target unless another process has done so.
+
+    If another process is running them, wait for it, or return if `wait` is False.
+    """
     with (base / f"{target}.lock").open("w") as lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX if wait else fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             return
-        if not (base / target / "import" / "seen.json").exists():
-            drive(target, base / target)
+        if not (base / target / "import" / "received.json").exists():
+            run_exports(target, base / target)
 
 
 @pytest.fixture(scope="module", params=TARGETS)
-def seen(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Any:
-    """What a target's model has seen, by mode."""
+def received(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Any:
+    """Return a target, and what its model received by mode."""
     target = request.param
-    if not environment.NEW and target not in ALWAYS:
-        pytest.skip(f"{target} wants Python 3.11")
+    if not environment.SUPPORTS_ALL and target not in PYTHON_310_TARGETS:
+        pytest.skip(f"{target} needs Python 3.11")
     base = tmp_path_factory.getbasetemp()
-    if "PYTEST_XDIST_WORKER" in os.environ:  # all processes of the tests share what is seen
+    if "PYTEST_XDIST_WORKER" in os.environ:  # all test processes share the results
         base = base.parent
-        for other in TARGETS if environment.NEW else ALWAYS:
-            drive_once(other, base, wait=False)
-    drive_once(target, base, wait=True)
+        for other in TARGETS if environment.SUPPORTS_ALL else PYTHON_310_TARGETS:
+            run_exports_once(other, base, wait=False)
+    run_exports_once(target, base, wait=True)
     return target, {
-        mode: json.loads((base / target / mode / "seen.json").read_text()) for mode in MODES
+        mode: json.loads((base / target / mode / "received.json").read_text()) for mode in MODES
     }
 
 
 @pytest.mark.parametrize("mode", MODES)
-def test_the_model_is_shown_the_schema_of_every_tool(seen: Any, mode: str) -> None:
-    target, found = seen
-    shown = found[mode]["shown"]
-    assert list(shown) == list(TOOLS)
+def test_model_receives_the_schema_of_every_tool(received: Any, mode: str) -> None:
+    target, found = received
+    schemas = found[mode]["schemas"]
+    assert list(schemas) == list(TOOLS)
     for name, tool in TOOLS.items():
         expected = arguments_schema(tool)
         if target == "langchain":
-            expected = {**expected, "properties": renamed(target, expected["properties"])}
-        if target == "langchain" and "$defs" in expected:  # it puts references in place itself
-            assert shown[name]["properties"].keys() == expected["properties"].keys()
+            expected = {**expected, "properties": rename_arguments(target, expected["properties"])}
+        if target == "langchain" and "$defs" in expected:  # it inlines references
+            assert schemas[name]["properties"].keys() == expected["properties"].keys()
         else:
-            assert shown[name] == expected, name
-        assert found[mode]["told"][name] == tool_description(tool), name
+            assert schemas[name] == expected, name
+        assert found[mode]["descriptions"][name] == tool_description(tool), name
 
 
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize(
     "number", range(len(CASES)), ids=[f"{i}-{case.tool}" for i, case in enumerate(CASES)]
 )
-def test_a_call_reaches_the_tool_and_its_answer_the_model(
-    seen: Any, mode: str, number: int
-) -> None:
-    target, found = seen
+def test_model_receives_the_result_of_a_call(received: Any, mode: str, number: int) -> None:
+    target, found = received
     case = CASES[number]
     text, outcome = found[mode]["answers"][number]
-    if target in FAILED:
-        assert (outcome == FAILED[target]) is (case.code is not None)
-    if target == "claude" and case.against_schema:  # the SDK's own words
+    if target in FAILURE_OUTCOMES:
+        assert (outcome == FAILURE_OUTCOMES[target]) is (case.code is not None)
+    if target == "claude" and case.violates_schema:  # the message of the SDK
         assert text.startswith("Input validation error")
         return
     envelope = json.loads(text)
@@ -147,37 +150,37 @@ def test_a_call_reaches_the_tool_and_its_answer_the_model(
 
 
 def expected_outcome(envelope: dict[str, Any]) -> str:
-    """What Pydantic AI must have been told."""
+    """Return the outcome that Pydantic AI must report."""
     if envelope["ok"]:
         return "success"
     error = envelope["error"]
-    for_humans = error.get("suggestion", {}).get("action") == "ask_human"
-    return "retried" if error["is_retryable"] and not for_humans else "failed"
+    needs_human = error.get("suggestion", {}).get("action") == "ask_human"
+    return "retried" if error["is_retryable"] and not needs_human else "failed"
 
 
-def test_who_calls_is_known(seen: Any) -> None:
-    target, found = seen
+def test_tool_receives_the_caller(received: Any) -> None:
+    target, found = received
     for mode, surface in zip(MODES, ("cli", "python"), strict=True):
         text, _ = found[mode]["answers"][len(CASES) + 1]
         envelope = json.loads(text)
         assert envelope["result"] == {"surface": surface, "name": CALLERS[target]}
-        assert envelope["meta"]["warnings"] == ["somebody asks"]
+        assert envelope["meta"]["warnings"] == ["a warning"]
 
 
-def test_what_a_program_prints_reaches_the_model(seen: Any) -> None:
-    _, found = seen
+def test_model_receives_printed_text(received: Any) -> None:
+    _, found = received
     text, _ = found["subprocess"]["answers"][len(CASES)]
     assert json.loads(text)["result"] == "--help"
 
 
-# ------------------------------------------------------------------ the tests that come with it
+# ------------------------------------------------------------------ exported tests
 
 
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("target", CALLERS)
-def test_the_exported_tests_pass(target: str, mode: str, tmp_path: Path) -> None:
-    if not environment.NEW and target not in (*ALWAYS, "python"):
-        pytest.skip(f"{target} wants Python 3.11")
+def test_exported_tests_pass(target: str, mode: str, tmp_path: Path) -> None:
+    if not environment.SUPPORTS_ALL and target not in (*PYTHON_310_TARGETS, "python"):
+        pytest.skip(f"{target} needs Python 3.11")
     program = environment.ROOT / "examples" / "file_tools" / "app.py"
     write_export(collect_app_info(file_tools), program, target, mode, tmp_path)
     run("-m", "pytest", "-q", "-p", "no:cacheprovider", tmp_path, cwd=tmp_path)

@@ -1,10 +1,11 @@
-"""Run exports in their framework, with a model that is a script, and tell what the model saw.
+"""Run exports in their framework with a scripted model, and record what the model receives.
 
-    python drive.py TARGET FOLDER...
+    python run_exports.py TARGET FOLDER...
 
-A FOLDER holds an export, and `calls.json`: the calls, each `[tool, arguments]`, that the scripted
-model makes in its one turn. Into `seen.json` go `{"shown": {tool: schema}, "told": {tool:
-description}, "answers": [[text, outcome]]}`: the outcome as the framework names it, or null.
+Each FOLDER contains an export and `calls.json`, a list of `[tool, arguments]`. The scripted model
+makes these calls in one turn. The result is written to `received.json`: `{"schemas": {tool:
+schema}, "descriptions": {tool: description}, "answers": [[text, outcome]]}`. The outcome is the
+status that the framework reports, or null.
 """
 
 from __future__ import annotations
@@ -18,10 +19,10 @@ from types import SimpleNamespace
 from typing import Any
 
 Calls = list[tuple[str, dict[str, Any]]]
-Seen = tuple[dict[str, Any], dict[str, str], list[tuple[str, Any]]]
+Received = tuple[dict[str, Any], dict[str, str], list[tuple[str, Any]]]
 
 
-async def openai(folder: Path, calls: Calls) -> Seen:
+async def openai(folder: Path, calls: Calls) -> Received:
     from agents import Agent, Runner
     from agents.testing import ScriptedModel, assistant_message, function_call
 
@@ -35,18 +36,18 @@ async def openai(folder: Path, calls: Calls) -> Seen:
         for item in done.new_items
         if item.type == "tool_call_output_item"
     }
-    shown = {tool.name: tool.params_json_schema for tool in tools}
-    told = {tool.name: tool.description for tool in tools}
-    return shown, told, [(outputs[str(i)], None) for i in range(len(calls))]
+    schemas = {tool.name: tool.params_json_schema for tool in tools}
+    descriptions = {tool.name: tool.description for tool in tools}
+    return schemas, descriptions, [(outputs[str(i)], None) for i in range(len(calls))]
 
 
-async def langchain(folder: Path, calls: Calls) -> Seen:
+async def langchain(folder: Path, calls: Calls) -> Received:
     from langchain.agents import create_agent
     from langchain_core.language_models import GenericFakeChatModel
     from langchain_core.messages import AIMessage, ToolMessage
     from langchain_core.utils.function_calling import convert_to_openai_tool
 
-    class Scripted(GenericFakeChatModel):
+    class ScriptedChatModel(GenericFakeChatModel):
         def bind_tools(self, tools: Any, **more: Any) -> Any:
             return self
 
@@ -56,7 +57,7 @@ async def langchain(folder: Path, calls: Calls) -> Seen:
         for i, (name, text) in enumerate(calls)
     ]
     script = iter([AIMessage("", tool_calls=turn), AIMessage("done")])
-    agent = create_agent(Scripted(messages=script), tools)
+    agent = create_agent(ScriptedChatModel(messages=script), tools)
     start = {"messages": [("user", "go")]}
     if folder.name == "import":
         done = await agent.ainvoke(start)
@@ -70,11 +71,11 @@ async def langchain(folder: Path, calls: Calls) -> Seen:
             assert message.artifact == json.loads(message.content).get("result")
         answers.append((message.content, message.status))
     functions = [convert_to_openai_tool(tool)["function"] for tool in tools]
-    shown = {function["name"]: function["parameters"] for function in functions}
-    return shown, {f["name"]: f["description"] for f in functions}, answers
+    schemas = {function["name"]: function["parameters"] for function in functions}
+    return schemas, {f["name"]: f["description"] for f in functions}, answers
 
 
-async def adk(folder: Path, calls: Calls) -> Seen:
+async def adk(folder: Path, calls: Calls) -> Received:
     from google.adk.cli.utils.agent_loader import AgentLoader
     from google.adk.models import BaseLlm, LlmResponse
     from google.adk.runners import InMemoryRunner
@@ -82,7 +83,7 @@ async def adk(folder: Path, calls: Calls) -> Seen:
 
     requests: list[Any] = []
 
-    class Scripted(BaseLlm):
+    class ScriptedChatModel(BaseLlm):
         async def generate_content_async(self, llm_request: Any, stream: bool = False) -> Any:
             requests.append(llm_request)
             parts = [types.Part(text="done")]
@@ -94,7 +95,7 @@ async def adk(folder: Path, calls: Calls) -> Seen:
             yield LlmResponse(content=types.Content(role="model", parts=parts))
 
     agent: Any = AgentLoader(str(folder)).load_agent("adk_every_thing")  # root_agent.yaml
-    agent.model = Scripted(model="scripted")
+    agent.model = ScriptedChatModel(model="scripted")
     runner = InMemoryRunner(agent=agent, app_name="every_thing")
     session = await runner.session_service.create_session(app_name="every_thing", user_id="u")
     outputs: dict[str, Any] = {}
@@ -104,11 +105,11 @@ async def adk(folder: Path, calls: Calls) -> Seen:
             outputs[response.id] = response.response
     declared = requests[0].config.tools[0].function_declarations
     answers = [(json.dumps(outputs[str(i)]), None) for i in range(len(calls))]
-    shown = {each.name: each.parameters_json_schema for each in declared}
-    return shown, {each.name: each.description for each in declared}, answers
+    schemas = {each.name: each.parameters_json_schema for each in declared}
+    return schemas, {each.name: each.description for each in declared}, answers
 
 
-async def claude(folder: Path, calls: Calls) -> Seen:
+async def claude(folder: Path, calls: Calls) -> Received:
     import mcp
 
     module = importlib.import_module("every_thing_claude")
@@ -116,44 +117,44 @@ async def claude(folder: Path, calls: Calls) -> Seen:
         listed = (await client.list_tools()).tools
         done = await asyncio.gather(*[client.call_tool(name, text) for name, text in calls])
     answers = [(result.content[0].text, bool(result.is_error)) for result in done]
-    shown = {tool.name: tool.input_schema for tool in listed}
-    return shown, {tool.name: tool.description for tool in listed}, answers
+    schemas = {tool.name: tool.input_schema for tool in listed}
+    return schemas, {tool.name: tool.description for tool in listed}, answers
 
 
-async def copilot(folder: Path, calls: Calls) -> Seen:
+async def copilot(folder: Path, calls: Calls) -> Received:
     from copilot import CopilotSession
     from copilot.session_events import ExternalToolRequestedData
 
     answers: dict[str, Any] = {}
-    everything = asyncio.Event()
+    all_answered = asyncio.Event()
 
-    class Wire:
-        """Copilot's program, as the SDK speaks to it: a session answers the calls it asks for."""
+    class Connection:
+        """Replaces the connection of the SDK to Copilot; it receives the answers of the session."""
 
         async def request(self, method: str, params: dict[str, Any], **more: Any) -> Any:
             assert method == "session.tools.handlePendingToolCall"
             answers[params["requestId"]] = params["result"]
             if len(answers) == len(calls):
-                everything.set()
+                all_answered.set()
             return {"success": True}
 
     tools = {tool.name: tool for tool in importlib.import_module("every_thing_copilot").TOOLS}
     assert [name for name, tool in tools.items() if tool.overrides_built_in_tool] == ["grep"]
-    session = CopilotSession("s", Wire())
+    session = CopilotSession("s", Connection())
     session._register_tools(list(tools.values()))
     for i, (name, text) in enumerate(calls):
         asked = ExternalToolRequestedData(
             request_id=str(i), session_id="s", tool_call_id=str(i), tool_name=name, arguments=text
         )
         session._handle_broadcast_event(SimpleNamespace(data=asked, agent_id=None))
-    await asyncio.wait_for(everything.wait(), 120)
+    await asyncio.wait_for(all_answered.wait(), 120)
     results = [answers[str(i)] for i in range(len(calls))]
-    shown = {name: tool.parameters for name, tool in tools.items()}
-    told = {name: tool.description for name, tool in tools.items()}
-    return shown, told, [(one["textResultForLlm"], one["resultType"]) for one in results]
+    schemas = {name: tool.parameters for name, tool in tools.items()}
+    descriptions = {name: tool.description for name, tool in tools.items()}
+    return schemas, descriptions, [(one["textResultForLlm"], one["resultType"]) for one in results]
 
 
-async def pydantic_ai(folder: Path, calls: Calls) -> Seen:
+async def pydantic_ai(folder: Path, calls: Calls) -> Received:
     from pydantic_ai import Agent, models
     from pydantic_ai.messages import ModelResponse, TextPart, ToolCallPart
     from pydantic_ai.models.function import FunctionModel
@@ -165,7 +166,7 @@ async def pydantic_ai(folder: Path, calls: Calls) -> Seen:
         turns.append((messages, info))
         if len(turns) > 7:
             return ModelResponse(parts=[TextPart("done")])
-        if len(turns) > 1:  # a model that does not learn: more tries than it has retries
+        if len(turns) > 1:  # repeat an invalid call more often than the retry limit
             return ModelResponse(parts=[ToolCallPart("later", {}, f"again-{len(turns)}")])
         return ModelResponse(
             parts=[ToolCallPart(name, message, str(i)) for i, (name, message) in enumerate(calls)]
@@ -179,9 +180,9 @@ async def pydantic_ai(folder: Path, calls: Calls) -> Seen:
         if part.part_kind == "tool-return":
             text = part.content if part.outcome != "success" else part.model_response_str()
             outputs[part.tool_call_id] = (text, part.outcome)
-    shown = {tool.name: tool.parameters_json_schema for tool in info.function_tools}
-    told = {tool.name: tool.description for tool in info.function_tools}
-    return shown, told, [outputs[str(i)] for i in range(len(calls))]
+    schemas = {tool.name: tool.parameters_json_schema for tool in info.function_tools}
+    descriptions = {tool.name: tool.description for tool in info.function_tools}
+    return schemas, descriptions, [outputs[str(i)] for i in range(len(calls))]
 
 
 DRIVERS = {
@@ -195,16 +196,16 @@ DRIVERS = {
 
 
 def main(target: str, *folders: str) -> None:
-    for place in folders:
-        folder = Path(place)
-        sys.path.insert(0, place)
+    for name in folders:
+        folder = Path(name)
+        sys.path.insert(0, name)
         calls = json.loads((folder / "calls.json").read_text(encoding="utf-8"))
-        shown, told, answers = asyncio.run(DRIVERS[target](folder, calls))
-        seen = {"shown": shown, "told": told, "answers": answers}
-        (folder / "seen.json").write_text(json.dumps(seen), encoding="utf-8")
-        sys.path[:] = [path for path in sys.path if path != place]
-        for name in [name for name in sys.modules if "every_thing" in name.partition(".")[0]]:
-            del sys.modules[name]
+        schemas, descriptions, answers = asyncio.run(DRIVERS[target](folder, calls))
+        received = {"schemas": schemas, "descriptions": descriptions, "answers": answers}
+        (folder / "received.json").write_text(json.dumps(received), encoding="utf-8")
+        sys.path[:] = [path for path in sys.path if path != name]
+        for module in [key for key in sys.modules if "every_thing" in key.partition(".")[0]]:
+            del sys.modules[module]
 
 
 if __name__ == "__main__":
