@@ -460,11 +460,11 @@ def _detect_weak_signals(env: Mapping[str, str], known_names: set[str]) -> tuple
     """Return the candidates with weak markers. Two markers give a higher confidence than one."""
     found: list[Candidate] = []
     for name, markers in WEAK_MARKERS:
-        signals = tuple([marker for marker in markers if matches(env, marker)])
+        signals = [marker for marker in markers if matches(env, marker)]
         if signals and name not in known_names:
             confidence = 0.5 if len(signals) > 1 or "&" in signals[0] else 0.3
             found.append(
-                Candidate(name, CallerCategory.AI_AGENT, confidence, signals, decides=False)
+                Candidate(name, CallerCategory.AI_AGENT, confidence, tuple(signals), decides=False)
             )
     return tuple(found)
 
