@@ -1,18 +1,18 @@
-"""Typer's own test suite passes with ``Tooli`` instead of ``Typer``, except for known tests."""
+"""Typer's own test suite passes with `Tooli` instead of `Typer`, except for known tests."""
 
 from __future__ import annotations
 
 import pytest
 from tests.lanes.typer_suite.compare import compare
-from tests.lanes.typer_suite.place import VERSIONS
+from tests.lanes.typer_suite.suite_paths import VERSIONS
 
-# One group: the versions run one after the other, as each run has two workers of its own.
+# One group: the versions run one after the other, because each run has two workers.
 pytestmark = [pytest.mark.typer_suite, pytest.mark.xdist_group("typer_suite")]
 
 
 @pytest.mark.parametrize("version", VERSIONS)
 def test_typer_suite(version: str) -> None:
-    """Exactly the known tests fail."""
+    """Only the known tests fail."""
     comparison = compare(version)
     if comparison.problems():
         pytest.fail(comparison.report(), pytrace=False)

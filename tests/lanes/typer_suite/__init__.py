@@ -1,7 +1,7 @@
-"""Typer's own test suite, run with ``Tooli`` in ``Typer``'s place.
+"""Typer's own test suite, run with `Tooli` instead of `Typer`.
 
-The suite comes from Typer's source distribution. It runs twice in a private virtual
-environment: as it is (the baseline), and with every name that means ``typer.Typer``
-pointing at ``tooli.Tooli`` instead, in the test processes and in the subprocesses that
-the tests start. What passes in the first run and not in the second is the difference.
+The suite comes from Typer's source distribution and runs in a private virtual environment. A run
+replaces the class `typer.Typer` with `tooli.Tooli`, in the test processes and in the subprocesses
+that the tests start. The tests that fail are run again with Typer itself. Tests that pass only
+with Typer are the differences.
 """

@@ -1,4 +1,4 @@
-"""Compare the test outcomes of Typer with those of the stand-in class."""
+"""Compare the test outcomes of Typer with those of the class that replaces it."""
 
 from __future__ import annotations
 
@@ -6,17 +6,17 @@ from collections import Counter
 from dataclasses import dataclass
 
 from .environment import prepare
-from .known import LIMIT, known
-from .place import Place
-from .run import Outcomes, Standin, collect, run
+from .known import MAX_KNOWN_DIFFERENCES, known_differences
+from .run import Outcomes, Replacement, collect, run
+from .suite_paths import SuitePaths
 
-# If fewer tests pass, the suite did not run completely.
-PLAUSIBLE = 900
+MIN_PASSED = 900
+"""Minimum number of tests that pass with Typer. If fewer pass, the suite is not complete."""
 
 
 @dataclass(frozen=True)
 class Comparison:
-    """The outcomes of a run with Typer and of a run with the stand-in class."""
+    """The outcomes of a run with Typer and of a run with its replacement."""
 
     version: str
     baseline: Outcomes
@@ -29,53 +29,54 @@ class Comparison:
 
     def problems(self) -> list[str]:
         """Return the unexpected differences, and errors in the list of known differences."""
-        listed, lost = known(self.version), self.differences()
+        known, lost = known_differences(self.version), self.differences()
         found: list[str] = []
         count = len(self.baseline.passed())
-        if count <= PLAUSIBLE:
-            found.append(f"Typer itself passes only {count} tests: that is not its whole suite")
-        if len(listed) > LIMIT:
-            found.append(f"{len(listed)} known differences are listed, over the limit of {LIMIT}")
-        found += [f"no reason is given for {test}" for test, why in listed.items() if not why]
-        found += [f"stale, it passes or is gone: {t}" for t in sorted(listed.keys() - lost.keys())]
-        found += [f"{test}\n    {why}" for test, why in lost.items() if test not in listed]
+        if count <= MIN_PASSED:
+            found.append(f"only {count} tests pass with Typer: this is not the whole suite")
+        if len(known) > MAX_KNOWN_DIFFERENCES:
+            found.append(f"{len(known)} known differences, more than {MAX_KNOWN_DIFFERENCES}")
+        found += [f"{test} is listed without a reason" for test, why in known.items() if not why]
+        stale = sorted(known.keys() - lost.keys())
+        found += [f"{test} is listed, but it passes or does not exist" for test in stale]
+        found += [f"{test}\n    {why}" for test, why in lost.items() if test not in known]
         return found
 
     def report(self) -> str:
         """Return a report of the comparison."""
-        listed, lost, problems = known(self.version), self.differences(), self.problems()
-        fresh = [test for test in lost if test not in listed]
+        known, lost = known_differences(self.version), self.differences()
+        new = [test for test in lost if test not in known]
+        total = len(self.baseline.passed())
         lines = [
-            f"Typer {self.version}: of {len(self.baseline.passed())} tests"
-            f" {len(self.baseline.passed()) - len(lost)} pass with the class in its place"
-            f" ({self.substituted.seconds:.0f} s); {len(lost)} differ, {len(fresh)} not known."
+            f"Typer {self.version}: {total - len(lost)} of {total} tests pass with the replacement"
+            f" ({self.substituted.seconds:.0f} s). {len(lost)} differ, {len(new)} of them are new."
         ]
-        reasons = Counter(lost[test] for test in fresh)
+        reasons = Counter(lost[test] for test in new)
         lines += [f"{count} times: {why}" for why, count in reasons.most_common(5) if count > 1]
-        return "\n".join([*lines, *problems])
+        return "\n".join([*lines, *self.problems()])
 
 
-def baseline(place: Place, after: Outcomes) -> Outcomes:
-    """What Typer itself makes of the suite, as far as it matters.
+def run_baseline(paths: SuitePaths, substituted: Outcomes) -> Outcomes:
+    """Return the outcomes with Typer itself.
 
-    A test that passes with the stand-in cannot be lost, so only the others are run with Typer.
-    The list of tests is Typer's own, so that one which is not even collected is missed.
+    Tests that pass with the replacement are not run again, and count as passed. The tests are
+    collected with Typer, so that a test which cannot be collected with the replacement is a
+    difference.
     """
-    fine = after.passed()
-    tests = {test: {"outcome": "passed", "reason": ""} for test in collect(place)}
-    doubtful = sorted(tests.keys() - fine)
-    if doubtful:
-        outcomes = run(place, chosen=["-q", *doubtful], workers=1).tests
-        tests.update({test: outcomes[test] for test in doubtful if test in outcomes})
+    tests = {test: {"outcome": "passed", "reason": ""} for test in collect(paths)}
+    not_passed = sorted(tests.keys() - substituted.passed())
+    if not_passed:
+        outcomes = run(paths, pytest_args=["-q", *not_passed], workers=1).tests
+        tests.update({test: outcomes[test] for test in not_passed if test in outcomes})
     return Outcomes(tests=tests)
 
 
-def compare(version: str, standin: Standin | None = None) -> Comparison:
-    """Run the whole suite of a Typer version with the stand-in, and compare."""
-    place = Place(version)
-    prepare(place)
-    after = run(place, standin or Standin())
-    after.save(place.substituted)
-    before = baseline(place, after)
-    before.save(place.baseline)
-    return Comparison(version, before, after)
+def compare(version: str, replacement: Replacement | None = None) -> Comparison:
+    """Run the whole suite of a Typer version with the replacement, and compare."""
+    paths = SuitePaths(version)
+    prepare(paths)
+    substituted = run(paths, replacement or Replacement())
+    substituted.save(paths.substituted)
+    baseline = run_baseline(paths, substituted)
+    baseline.save(paths.baseline)
+    return Comparison(version, baseline, substituted)

@@ -1,4 +1,4 @@
-"""Typer's source distribution, downloaded with pip and unpacked."""
+"""Download and unpack Typer's source distribution."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from .place import Place
+    from .suite_paths import SuitePaths
 
 
 class SetupFailed(RuntimeError):
-    """A step before the suite could start that did not work."""
+    """The suite could not be downloaded or installed."""
 
 
-def checked(command: list[str]) -> None:
-    """Run a command quietly, and raise with all it printed when it fails."""
+def run_checked(command: list[str]) -> None:
+    """Run a command; raise SetupFailed with its output if it fails."""
     done = subprocess.run(
         command,
         stdin=subprocess.DEVNULL,
@@ -32,29 +32,29 @@ def checked(command: list[str]) -> None:
         raise SetupFailed(f"{' '.join(command)}\nexit {done.returncode}\n{done.stdout}")
 
 
-def download(version: str, into: Path) -> Path:
-    """Download the source distribution from whichever index pip is set up with."""
+def download(version: str, folder: Path) -> Path:
+    """Download the source distribution from the index that pip is configured for."""
     pip = [sys.executable, "-m", "pip", "download", "--disable-pip-version-check"]
-    wanted = ["--no-deps", "--no-binary", "typer", f"typer=={version}", "--dest", str(into)]
-    checked([*pip, *wanted])
-    return into / f"typer-{version}.tar.gz"
+    arguments = ["--no-deps", "--no-binary", "typer", f"typer=={version}", "--dest", str(folder)]
+    run_checked([*pip, *arguments])
+    return folder / f"typer-{version}.tar.gz"
 
 
-def unpack(archive: Path, into: Path) -> None:
-    """Unpack a source distribution, without anything that points outside of it."""
-    with tarfile.open(archive) as packed:
+def unpack(archive: Path, folder: Path) -> None:
+    """Unpack a source distribution. Members that point outside of the folder are rejected."""
+    with tarfile.open(archive) as tar:
         if hasattr(tarfile, "data_filter"):
-            packed.extractall(into, filter="data")
+            tar.extractall(folder, filter="data")
         else:
-            packed.extractall(into)
+            tar.extractall(folder)
 
 
-def fetch(place: Place) -> None:
-    """Put the source tree in its place, unless it is there already."""
-    if (place.tree / "tests").is_dir():
+def fetch(paths: SuitePaths) -> None:
+    """Download the source tree, unless it exists already."""
+    if (paths.tree / "tests").is_dir():
         return
-    place.folder.mkdir(parents=True, exist_ok=True)
-    shutil.rmtree(place.tree, ignore_errors=True)
-    with tempfile.TemporaryDirectory(dir=place.folder) as work:
-        unpack(download(place.version, Path(work)), Path(work))
-        (Path(work) / place.tree.name).rename(place.tree)
+    paths.folder.mkdir(parents=True, exist_ok=True)
+    shutil.rmtree(paths.tree, ignore_errors=True)
+    with tempfile.TemporaryDirectory(dir=paths.folder) as work:
+        unpack(download(paths.version, Path(work)), Path(work))
+        (Path(work) / paths.tree.name).rename(paths.tree)

@@ -1,16 +1,16 @@
-"""The tests of Typer's suite that do not pass with ``Tooli``, each with its reason."""
+"""Tests of Typer's suite that are known to fail with `Tooli`, each with its reason."""
 
 from __future__ import annotations
 
-LIMIT = 4
+MAX_KNOWN_DIFFERENCES = 4
 
-# Test id: reason. An entry here is expected to fail on every Typer version.
-EVERY_VERSION: dict[str, str] = {}
+ALL_VERSIONS: dict[str, str] = {}
+"""Tests that fail with every version of Typer: test id and reason."""
 
-# Typer version: {test id: reason}, for what fails on that version alone.
-ONE_VERSION: dict[str, dict[str, str]] = {}
+BY_VERSION: dict[str, dict[str, str]] = {}
+"""Tests that fail with one version of Typer: version, test id and reason."""
 
 
-def known(version: str) -> dict[str, str]:
-    """The known differences on one Typer version."""
-    return {**EVERY_VERSION, **ONE_VERSION.get(version, {})}
+def known_differences(version: str) -> dict[str, str]:
+    """Return the known differences with one version of Typer."""
+    return {**ALL_VERSIONS, **BY_VERSION.get(version, {})}

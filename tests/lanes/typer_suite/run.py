@@ -1,4 +1,4 @@
-"""One run of the suite, and the outcomes it gives."""
+"""Run the suite and read the outcomes of its tests."""
 
 from __future__ import annotations
 
@@ -12,123 +12,133 @@ import time
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
-from .environment import held
-from .place import HOOKS, WITHIN, Place
+from .environment import lock_environment
+from .suite_paths import HOOKS, IN_PROCESS_VERSIONS, SuitePaths
 
 TOOLI = "tooli:Tooli"
-# How Typer's own scripts/test.sh sets the suite up.
-TYPERS_SETTINGS = {
+TYPER_VARIABLES = {
     "TERMINAL_WIDTH": "3000",
     "_TYPER_FORCE_DISABLE_TERMINAL": "1",
     "_TYPER_RUN_INSTALL_COMPLETION_TESTS": "1",
 }
-# What a run with the stand-in class has on top of that.
-TOOLIS_SETTINGS = {"TOOLI_OUTPUT": "text", "TOOLI_FRAMEWORK_HELP": "0"}
-# What is taken over from the caller's environment. Nothing else is, so that neither the
-# terminal nor an outer test run has a say in the outcomes.
-KEPT = ("PATH", "LANG", "LC_ALL", "LC_CTYPE", "TMPDIR", "TEMP", "TMP", "SYSTEMROOT", "USER")
+"""Environment variables of every run, as in Typer's scripts/test.sh."""
+TOOLI_VARIABLES = {"TOOLI_OUTPUT": "text", "TOOLI_FRAMEWORK_HELP": "0"}
+"""Additional variables of a run with the replacement."""
+INHERITED_VARIABLES = (
+    *("PATH", "LANG", "LC_ALL", "LC_CTYPE", "TMPDIR", "TEMP", "TMP", "SYSTEMROOT", "USER"),
+)
+"""Variables that a run inherits. The others are removed, so that the terminal or an outer test run
+does not change the outcomes."""
 WORKERS = min(2, os.cpu_count() or 1)
 TIME_LIMIT = 1800.0
-PROBE = """
+CHECK_REPLACEMENT = """
 import importlib, sys, typer.cli, typer.main, typer.testing
-wanted = getattr(importlib.import_module(sys.argv[1]), sys.argv[2])
-places = (typer, typer.main, typer.testing)
-wrong = [place.__name__ for place in places if place.Typer is not wanted]
+replacement = getattr(importlib.import_module(sys.argv[1]), sys.argv[2])
+modules = (typer, typer.main, typer.testing)
+wrong = [module.__name__ for module in modules if module.Typer is not replacement]
 assert not wrong, f"not replaced in {wrong}"
 """
 
 
 class RunFailed(RuntimeError):
-    """A run of the suite that gave no outcomes to compare."""
+    """A run of the suite has no outcomes."""
 
 
 @dataclass(frozen=True)
-class Standin:
-    """The class that takes ``Typer``'s place, and the folder it is imported from."""
+class Replacement:
+    """The class that replaces `Typer`, and the folder that it is imported from."""
 
     name: str = TOOLI
     folder: str = ""
 
     def environment(self) -> dict[str, str]:
-        """The settings of a run with this class."""
-        return {"TYPER_SUITE_CLASS": self.name, **TOOLIS_SETTINGS}
+        """Return the environment variables of a run with this class."""
+        return {"TYPER_SUITE_CLASS": self.name, **TOOLI_VARIABLES}
 
-    def paths(self) -> list[str]:
-        """The import paths of a run with this class."""
-        return [str(HOOKS / "standin"), *([self.folder] if self.folder else [])]
+    def import_paths(self) -> list[str]:
+        """Return the import paths of a run with this class."""
+        return [str(HOOKS / "replacement"), *([self.folder] if self.folder else [])]
 
 
 @dataclass
 class Outcomes:
-    """The outcomes of one run: a state and a reason for every test id."""
+    """The outcomes of one run: outcome and reason by test id."""
 
     seconds: float = 0.0
     tests: dict[str, dict[str, str]] = field(default_factory=dict[str, dict[str, str]])
 
     def passed(self) -> set[str]:
-        """The ids of the tests that passed."""
-        return {test for test, one in self.tests.items() if one["outcome"] == "passed"}
+        """Return the ids of the tests that passed."""
+        return {test for test, entry in self.tests.items() if entry["outcome"] == "passed"}
 
     def failed(self) -> dict[str, str]:
         """Return the ids and reasons of the tests that neither passed nor were skipped."""
-        fine = {"passed", "skipped", "xfailed"}
-        return {t: one["reason"] for t, one in self.tests.items() if one["outcome"] not in fine}
+        accepted = {"passed", "skipped", "xfailed"}
+        return {
+            test: entry["reason"]
+            for test, entry in self.tests.items()
+            if entry["outcome"] not in accepted
+        }
 
     def reason(self, test: str) -> str:
-        """Return in one line why a test did not pass."""
-        one = self.tests.get(test) or self.tests.get(test.partition("::")[0])
-        if one is None:
+        """Return on one line why a test did not pass."""
+        entry = self.tests.get(test) or self.tests.get(test.partition("::")[0])
+        if entry is None:
             return "was not run"
-        return f"{one['outcome']}: {one['reason']}" if one["reason"] else one["outcome"]
+        return f"{entry['outcome']}: {entry['reason']}" if entry["reason"] else entry["outcome"]
 
     def save(self, target: Path) -> None:
-        """Keep these outcomes in a JSON file."""
-        fresh = target.with_suffix(f".{os.getpid()}.tmp")
-        fresh.write_text(json.dumps(asdict(self), indent=1), encoding="utf-8")
-        fresh.replace(target)
+        """Write the outcomes to a JSON file."""
+        temporary = target.with_suffix(f".{os.getpid()}.tmp")
+        temporary.write_text(json.dumps(asdict(self), indent=1), encoding="utf-8")
+        temporary.replace(target)
 
     @classmethod
     def load(cls, source: Path) -> Outcomes:
-        """Read outcomes that were kept; none when there is no such file."""
+        """Read saved outcomes; there are no tests if the file does not exist."""
         if not source.is_file():
             return cls()
         return cls(**json.loads(source.read_text(encoding="utf-8")))
 
 
-def environment(place: Place, standin: Standin | None, work: Path) -> dict[str, str]:
+def environment(paths: SuitePaths, replacement: Replacement | None, work: Path) -> dict[str, str]:
     """Return all environment variables of a run."""
-    kept = {name: os.environ[name] for name in KEPT if name in os.environ}
-    paths = [str(HOOKS / "outcomes"), *(standin.paths() if standin else [])]
-    ours = {
+    inherited = {name: os.environ[name] for name in INHERITED_VARIABLES if name in os.environ}
+    import_paths = [
+        str(HOOKS / "outcomes"),
+        *(replacement.import_paths() if replacement is not None else []),
+    ]
+    variables = {
         "HOME": str(work),
         "COVERAGE_FILE": str(work / "coverage" / "data"),
-        "PYTHONPATH": os.pathsep.join(paths),
+        "PYTHONPATH": os.pathsep.join(import_paths),
         "TYPER_SUITE_HOME": str(work / "homes"),
         "TYPER_SUITE_OUTCOMES": str(work / "outcomes.json"),
-        **({"TYPER_SUITE_WITHIN": "1"} if place.version in WITHIN else {}),
+        **({"TYPER_SUITE_IN_PROCESS": "1"} if paths.version in IN_PROCESS_VERSIONS else {}),
     }
-    return {**kept, **TYPERS_SETTINGS, **ours, **(standin.environment() if standin else {})}
+    own = replacement.environment() if replacement is not None else {}
+    return {**inherited, **TYPER_VARIABLES, **variables, **own}
 
 
-def command(place: Place, chosen: list[str], workers: int) -> list[str]:
+def command(paths: SuitePaths, pytest_args: list[str], workers: int) -> list[str]:
     """Return the command line of a run. It uses Bash if available, because some tests need it."""
-    pytest = [str(place.python), "-m", "pytest", "-p", "typer_suite_outcomes"]
+    pytest = [str(paths.python), "-m", "pytest", "-p", "typer_suite_outcomes"]
     pytest += ["-p", "no:cacheprovider", "--continue-on-collection-errors"]
     pytest += ["-n", str(workers)] if workers > 1 else ["-p", "no:xdist"]
     bash = shutil.which("bash")
     shell = [bash, "-c", '"$@"; exit $?', "typer-suite"] if bash else []
-    return [*shell, *pytest, *chosen]
+    return [*shell, *pytest, *pytest_args]
 
 
-def execute(place: Place, line: list[str], settings: dict[str, str], show: bool) -> str:
-    """Run a command in the source tree to its end, and return what it printed."""
-    with tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace") as printed:
+def execute(paths: SuitePaths, argv: list[str], env: dict[str, str], show: bool) -> str:
+    """Run a command in the source tree and return its output."""
+    with tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace") as output:
         process = subprocess.Popen(
-            line,
-            cwd=place.tree,
-            env=settings,
+            argv,
+            cwd=paths.tree,
+            env=env,
             stdin=subprocess.DEVNULL,
-            stdout=None if show else printed,
+            stdout=None if show else output,
             stderr=None if show else subprocess.STDOUT,
             start_new_session=True,
         )
@@ -138,54 +148,54 @@ def execute(place: Place, line: list[str], settings: dict[str, str], show: bool)
             os.killpg(process.pid, signal.SIGKILL)
             process.wait()
             raise
-        printed.seek(0)
-        text = printed.read()
+        output.seek(0)
+        text = output.read()
     if status not in (0, 1, 5):
-        raise RunFailed(f"pytest ended with {status}\n{text[-4000:]}")
+        raise RunFailed(f"pytest exited with {status}\n{text[-4000:]}")
     return text
 
 
-def probe(place: Place, standin: Standin, settings: dict[str, str]) -> None:
-    """Check that ``typer.Typer`` is the stand-in class in a subprocess."""
+def check_replacement(paths: SuitePaths, replacement: Replacement, env: dict[str, str]) -> None:
+    """Check in a subprocess that `typer.Typer` is the replacement."""
     done = subprocess.run(
-        [str(place.python), "-c", PROBE, *standin.name.split(":")],
-        cwd=place.tree,
-        env=settings,
+        [str(paths.python), "-c", CHECK_REPLACEMENT, *replacement.name.split(":")],
+        cwd=paths.tree,
+        env=env,
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,
         check=False,
     )
     if done.returncode:
-        raise RunFailed(f"{standin.name} cannot take Typer's place:\n{done.stderr.strip()}")
+        raise RunFailed(f"{replacement.name} cannot replace Typer:\n{done.stderr.strip()}")
 
 
 def run(
-    place: Place,
-    standin: Standin | None = None,
-    chosen: list[str] | None = None,
+    paths: SuitePaths,
+    replacement: Replacement | None = None,
+    pytest_args: list[str] | None = None,
     workers: int = WORKERS,
     show: bool = False,
 ) -> Outcomes:
-    """Run the suite, or the chosen part of it, and return the outcomes."""
+    """Run the suite, or the tests that `pytest_args` select, and return the outcomes."""
     started = time.monotonic()
-    with held(place), tempfile.TemporaryDirectory(prefix="typer-suite-") as folder:
+    with lock_environment(paths), tempfile.TemporaryDirectory(prefix="typer-suite-") as folder:
         work = Path(folder)
-        settings = environment(place, standin, work)
-        if standin:
-            probe(place, standin, settings)
-        options = chosen if chosen is not None else ["-q"]
-        text = execute(place, command(place, options, workers), settings, show)
-        written = work / "outcomes.json"
-        if not written.is_file():
+        env = environment(paths, replacement, work)
+        if replacement is not None:
+            check_replacement(paths, replacement, env)
+        options = pytest_args if pytest_args is not None else ["-q"]
+        text = execute(paths, command(paths, options, workers), env, show)
+        outcomes_file = work / "outcomes.json"
+        if not outcomes_file.is_file():
             raise RunFailed(f"the run wrote no outcomes\n{text[-4000:]}")
-        tests = json.loads(written.read_text(encoding="utf-8"))
+        tests = json.loads(outcomes_file.read_text(encoding="utf-8"))
     return Outcomes(seconds=round(time.monotonic() - started, 1), tests=tests)
 
 
-def collect(place: Place) -> set[str]:
-    """The ids of all tests of the suite, as Typer itself has them."""
-    with held(place), tempfile.TemporaryDirectory(prefix="typer-suite-") as folder:
-        line = command(place, ["--collect-only", "-q"], workers=1)
-        text = execute(place, line, environment(place, None, Path(folder)), show=False)
+def collect(paths: SuitePaths) -> set[str]:
+    """Return the ids of all tests of the suite, collected with Typer itself."""
+    with lock_environment(paths), tempfile.TemporaryDirectory(prefix="typer-suite-") as folder:
+        argv = command(paths, ["--collect-only", "-q"], workers=1)
+        text = execute(paths, argv, environment(paths, None, Path(folder)), show=False)
     return {line.strip() for line in text.splitlines() if "::" in line}

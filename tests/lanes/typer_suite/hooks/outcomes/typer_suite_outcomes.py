@@ -1,8 +1,8 @@
-"""A pytest plugin that writes every test's outcome to a JSON file.
+"""A pytest plugin that writes the outcome of every test to a JSON file.
 
-``TYPER_SUITE_OUTCOMES`` names the file. ``TYPER_SUITE_HOME`` names a folder in which every
-worker gets a home of its own, because several tests rewrite the same shell start-up files.
-With ``TYPER_SUITE_WITHIN`` tests that start programs are left out.
+`TYPER_SUITE_OUTCOMES` is the path of the file. `TYPER_SUITE_HOME` is a folder in which every worker
+gets a home folder, because several tests change the same start-up files of shells. With
+`TYPER_SUITE_IN_PROCESS`, tests that start programs are not run.
 """
 
 from __future__ import annotations
@@ -19,23 +19,22 @@ import pytest
 if TYPE_CHECKING:
     from collections.abc import Generator
 
-# A warning inside of an exception group. It tends to come from an earlier test that failed
-# and left a process or a file behind.
-_INSIDE = re.compile(r"^ *\| (\w*Warning: .*)$", re.MULTILINE)
-_EVIDENCE = "Program that the test ran"
+# A warning in an exception group. Often an earlier test failed and left a process or a file open.
+_NESTED_WARNING = re.compile(r"^ *\| (\w*Warning: .*)$", re.MULTILINE)
+_OUTPUT_SECTION = "Output of the program that the test ran"
 _RANK = ("passed", "xfailed", "skipped", "failed")
 _outcomes: dict[str, dict[str, str]] = {}
 
 
 def _outcome(report: pytest.TestReport) -> str:
-    """The name of a phase's outcome, with an expected failure told apart."""
+    """Return the outcome of a phase. Expected failures have a name of their own."""
     if hasattr(report, "wasxfail"):
         return "xfailed" if report.skipped else "xpassed"
     return report.outcome
 
 
 def _reason(report: pytest.TestReport | pytest.CollectReport) -> str:
-    """The first line of what went wrong."""
+    """Return the first line of the error, nested warnings and the end of the program's output."""
     crash = getattr(report.longrepr, "reprcrash", None)
     if crash is not None:
         text = crash.message
@@ -46,14 +45,14 @@ def _reason(report: pytest.TestReport | pytest.CollectReport) -> str:
         text = next((line for line in reversed(lines) if line.startswith("E ")), "")
         text = text[1:] or (lines[-1] if lines else "")
     first = next(iter(text.strip().splitlines()), "")
-    inside = _INSIDE.findall(str(report.longrepr)) if "ExceptionGroup" in first else []
-    printed = [text for title, text in report.sections if title == _EVIDENCE]
-    last = [line for text in printed for line in text.strip().splitlines()[-1:]]
-    return "; ".join([first[:200], *inside, *last])[:400]
+    nested = _NESTED_WARNING.findall(str(report.longrepr)) if "ExceptionGroup" in first else []
+    outputs = [text for title, text in report.sections if title == _OUTPUT_SECTION]
+    last_lines = [line for text in outputs for line in text.strip().splitlines()[-1:]]
+    return "; ".join([first[:200], *nested, *last_lines])[:400]
 
 
-def _printed_by(value: object) -> str:
-    """Return what a failed program printed, if the value is the result of running one."""
+def _failed_output(value: object) -> str:
+    """Return the output of a failed program, if the value is the result of running one."""
     if isinstance(value, subprocess.CompletedProcess):
         done = cast("subprocess.CompletedProcess[Any]", value)
         return str(done.stderr or "") if done.returncode else ""
@@ -61,41 +60,41 @@ def _printed_by(value: object) -> str:
     return repr(error) if isinstance(error, BaseException) else ""
 
 
-def _evidence(error: pytest.ExceptionInfo[BaseException]) -> str:
-    """What the program that a failed test ran had to say, from the test's own variables."""
+def _program_output(error: pytest.ExceptionInfo[BaseException]) -> str:
+    """Return the output of the program that a failed test ran, from the variables of the test."""
     values = [value for entry in error.traceback for value in entry.frame.f_locals.values()]
-    return next((text for text in map(_printed_by, reversed(values)) if text), "")
+    return next((text for text in map(_failed_output, reversed(values)) if text), "")
 
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(
     call: pytest.CallInfo[None],
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    """Add to a failed test's report what its program had to say."""
+    """Add the output of the program to the report of a failed test."""
     report = yield
     if report.failed and call.excinfo is not None:
-        evidence = _evidence(call.excinfo)
-        if evidence:
-            report.sections.append((_EVIDENCE, evidence))
+        output = _program_output(call.excinfo)
+        if output:
+            report.sections.append((_OUTPUT_SECTION, output))
     return report
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave out what starts programs, where that is asked for."""
-    if "TYPER_SUITE_WITHIN" not in os.environ:
+    """With TYPER_SUITE_IN_PROCESS, deselect the tests that start programs."""
+    if "TYPER_SUITE_IN_PROCESS" not in os.environ:
         return
     functions = [getattr(item, "function", None) for item in items]
-    starting = [
+    deselected = [
         item
         for item, function in zip(items, functions, strict=True)
         if function is not None and "subprocess" in function.__code__.co_names
     ]
-    config.hook.pytest_deselected(items=starting)
-    items[:] = [item for item in items if item not in starting]
+    config.hook.pytest_deselected(items=deselected)
+    items[:] = [item for item in items if item not in deselected]
 
 
 def pytest_configure() -> None:
-    """Give this process a home folder of its own."""
+    """Set a separate home folder for this process."""
     homes = os.environ.get("TYPER_SUITE_HOME")
     if homes:
         home = Path(homes) / os.environ.get("PYTEST_XDIST_WORKER", "main")
@@ -104,7 +103,7 @@ def pytest_configure() -> None:
 
 
 def pytest_runtest_logreport(report: pytest.TestReport) -> None:
-    """Note a test's outcome; of its phases, the worst one counts."""
+    """Record the outcome of a test: the worst outcome of its phases."""
     outcome = _outcome(report)
     before = _outcomes.get(report.nodeid)
     if before is None or _rank(outcome) > _rank(before["outcome"]):
@@ -113,18 +112,18 @@ def pytest_runtest_logreport(report: pytest.TestReport) -> None:
 
 
 def _rank(outcome: str) -> int:
-    """How bad an outcome is; one that is not listed is the worst."""
+    """Return the rank of an outcome, a higher one for a worse outcome."""
     return _RANK.index(outcome) if outcome in _RANK else len(_RANK)
 
 
 def pytest_collectreport(report: pytest.CollectReport) -> None:
-    """Note a file that could not be collected, under the file's own name."""
+    """Record a file that could not be collected, with the path of the file as its id."""
     if report.failed:
         _outcomes[report.nodeid] = {"outcome": "uncollected", "reason": _reason(report)}
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:
-    """Write the file, from the process that has everybody's reports."""
+    """Write the file in the main process, which has the reports of all workers."""
     target = os.environ.get("TYPER_SUITE_OUTCOMES")
     if target and not hasattr(session.config, "workerinput"):
         Path(target).write_text(json.dumps(_outcomes, indent=1), encoding="utf-8")

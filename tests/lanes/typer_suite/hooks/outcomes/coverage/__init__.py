@@ -1,5 +1,5 @@
-"""What Typer's suite calls `python -m coverage run`: it runs the program, and measures nothing.
+"""Replacement for the package `coverage`, which runs a program without measuring it.
 
-The suite starts hundreds of programs below coverage to measure Typer. Here nobody looks at the
-figures, and measuring takes longer than the programs.
+Typer's suite starts hundreds of programs with `python -m coverage run`. The results are not needed
+here, and measuring takes longer than the programs.
 """

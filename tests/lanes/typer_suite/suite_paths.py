@@ -1,4 +1,4 @@
-"""Where the Typer suite keeps its files, and the Typer versions it runs on."""
+"""The files of the Typer suite, and the Typer versions that it runs with."""
 
 from __future__ import annotations
 
@@ -11,30 +11,30 @@ HOOKS = Path(__file__).resolve().parent / "hooks"
 NEWEST = "0.29.0"
 OLDEST = "0.27.0"
 VERSIONS = (NEWEST, OLDEST)
-WITHIN = (OLDEST,)
-"""Where tests that start programs are left out: they take most of the time, and start the
-same programs as the newest version's."""
+IN_PROCESS_VERSIONS = (OLDEST,)
+"""Versions for which tests that start programs are not run. These tests take most of the time, and
+start the same programs as the tests of the newest version."""
 
 
 @dataclass(frozen=True)
-class Place:
+class SuitePaths:
     """The cache folder of one Typer version, and the paths inside it."""
 
     version: str
 
     @property
     def folder(self) -> Path:
-        """The folder that holds everything kept for this version."""
+        """The folder for all files of this version."""
         return ROOT / ".cache" / "typer-suite" / self.version
 
     @property
     def tree(self) -> Path:
-        """The unpacked source distribution, which is where the suite runs."""
+        """The unpacked source distribution. The suite runs in this folder."""
         return self.folder / f"typer-{self.version}"
 
     @property
     def runtime(self) -> Path:
-        """The folder of what depends on the running Python as well."""
+        """The folder for files that also depend on the version of Python."""
         return self.folder / f"py{sys.version_info.major}{sys.version_info.minor}"
 
     @property
@@ -50,20 +50,20 @@ class Place:
 
     @property
     def stamp(self) -> Path:
-        """The file that says which requirements the environment was made for."""
+        """The file with the fingerprint that the environment was created for."""
         return self.runtime / "stamp"
 
     @property
     def packages(self) -> Path:
-        """The list of what is installed in the environment, this project left out."""
+        """The list of the packages in the environment, without this project."""
         return self.runtime / "packages.txt"
 
     @property
     def baseline(self) -> Path:
-        """The kept outcomes of Typer itself."""
+        """The outcomes of the last comparison with Typer itself."""
         return self.runtime / "baseline.json"
 
     @property
     def substituted(self) -> Path:
-        """The outcomes of the last whole run with the stand-in class."""
+        """The outcomes of the last comparison with the replacement."""
         return self.runtime / "substituted.json"
