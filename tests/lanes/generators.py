@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import enum
 import os
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import cached_property
 from pathlib import Path
@@ -85,14 +85,14 @@ class Mixed(enum.Enum):
     YES = True
 
 
-class Patient(enum.Enum):
+class Lenient(enum.Enum):
     """Accepts more values by `_missing_`."""
 
     ONE = "one"
     TWO = "two"
 
     @classmethod
-    def _missing_(cls, value: object) -> Patient | None:
+    def _missing_(cls, value: object) -> Lenient | None:
         return cls.ONE if value in ("uno", 1) else None
 
 
@@ -113,26 +113,28 @@ _NUMERIC = (
     *("", " ", "-", "--5", "abc", "None", "true", "1,000", "1\n", "1\u00a0", "−5", "e", "1e", "0"),
     *("12345678901234567", "0.30000000000000004", "9007199254740993", "1.7976931348623157e309"),
 )
-_ODD_WORDS = ("", " ", "-", "--", "-5", "a=b", "é", "日本", "\udc80", "x\udcff", "@file", "{}", "=")
+_UNUSUAL_TEXTS = (
+    *("", " ", "-", "--", "-5", "a=b", "é", "日本", "\udc80", "x\udcff", "@file", "{}", "="),
+)
 
 
 @dataclass(frozen=True)
 class Family:
     """One kind of value: valid texts, unusual texts, and defaults as source text."""
 
-    good: tuple[str, ...]
-    odd: tuple[str, ...]
+    valid: tuple[str, ...]
+    unusual: tuple[str, ...]
     defaults: tuple[str, ...]
-    odd_defaults: tuple[str, ...]
-    sorts: frozenset[str] = frozenset()  # "number", "choice", "path": decides which settings apply
+    unusual_defaults: tuple[str, ...]
+    categories: frozenset[str] = frozenset()  # "number", "choice", "path": the settings that apply
 
 
-def _choice(good: str, odd: str, defaults: str, odd_defaults: str) -> Family:
+def _choice(valid: str, unusual: str, defaults: str, unusual_defaults: str) -> Family:
     return Family(
-        tuple(good.split()),
-        (*odd.split(), *_ODD_WORDS),
+        tuple(valid.split()),
+        (*unusual.split(), *_UNUSUAL_TEXTS),
         tuple(defaults.split()),
-        tuple(odd_defaults.split()),
+        tuple(unusual_defaults.split()),
         frozenset(["choice"]),
     )
 
@@ -140,7 +142,7 @@ def _choice(good: str, odd: str, defaults: str, odd_defaults: str) -> Family:
 FAMILIES: dict[str, Family] = {
     "str": Family(
         ("x", "hello", "a b", "7", "true", "a=b"),
-        (*_ODD_WORDS, "1.0", "None", "\t", "a\nb", "ß", "x" * 300),
+        (*_UNUSUAL_TEXTS, "1.0", "None", "\t", "a\nb", "ß", "x" * 300),
         ("'d'", "''", "'two words'"),
         ("5", "1.5", "True", "Color.RED", "Level.LOW", "Path('p')", "b'bytes'", "['a']", "(1, 2)"),
     ),
@@ -183,7 +185,7 @@ FAMILIES: dict[str, Family] = {
     "Level": _choice("1 10", "2 LOW 01 1.0 １", "Level.LOW", "1 '10' 'x' Rank.FIRST True"),
     "Rank": _choice("1 2", "FIRST 3 01", "Rank.FIRST", "1 '2' 9 True 2.0"),
     "Mixed": _choice("a A", "1 0.5 True true TRUE .5", "Mixed.WORD Mixed.NUMBER", "'a' 1 '1' True"),
-    "Patient": _choice("one two", "uno ONE three", "Patient.ONE", "'two' 'uno' 1"),
+    "Lenient": _choice("one two", "uno ONE three", "Lenient.ONE", "'two' 'uno' 1"),
     "Literal['fast', 'slow']": _choice("fast slow", "FAST fas", "'fast' 'slow'", "'FAST' 'x' 5"),
     "Literal['a', 'A']": _choice("a A", "b ß", "'a' 'A'", "'b'"),
     "Literal[1, 2]": _choice("1 2", "3 01 1.0", "1 2", "'1' 3 True 1.0"),
@@ -216,9 +218,9 @@ FAMILIES: dict[str, Family] = {
         ("'" + "1" * 32 + "'", "'x'", "5"),
     ),
 }
-_SIMPLE = tuple(FAMILIES)
+_ALL_FAMILIES = tuple(FAMILIES)
 _COMMON = ("str", "int", "float", "bool", "Path", "Color", "Level", "Literal['fast', 'slow']")
-_ROWS = (
+_TUPLES = (
     *(("int", "str"), ("float", "Path"), ("bool", "bool"), ("Color", "int"), ("str", "str", "int")),
     ("Literal['fast', 'slow']", "int"),
 )
@@ -235,8 +237,8 @@ _LONG = (
     *("--Bee", "--no-bee", "--tooli-yes", "--a.b", "--timeout"),
 )
 _VARIABLES = ("'FUZZ_ONE'", "'FUZZ_TWO'", "['FUZZ_NO', 'FUZZ_ONE']")
-_SHOWN = ("hidden=True", "help='Help.'", "show_default=False", "metavar='WORD'")
-_STRANGE = ("+p", "/s", "++plus", "---three")
+_HELP_SETTINGS = ("hidden=True", "help='Help.'", "show_default=False", "metavar='WORD'")
+_UNUSUAL_FLAGS = ("+p", "/s", "++plus", "---three")
 
 
 @dataclass(frozen=True)
@@ -245,8 +247,8 @@ class Parameter:
 
     name: str
     families: tuple[str, ...]
-    many: str = ""  # "list", "set" or "tuple": takes several values
-    none: str = ""  # how None is allowed: "Optional" or "|"
+    container: str = ""  # "list", "set" or "tuple" if it takes several values
+    optional: str = ""  # the syntax that allows None: "Optional" or "|"
     kind: str = "option"
     style: str = "annotated"  # "bare", "annotated", "default"
     decls: tuple[str, ...] = ()
@@ -259,27 +261,29 @@ class Parameter:
             text = f"tuple[{', '.join(self.families)}]"
         else:
             [text] = self.families
-            text = {"": text, "tuple": f"tuple[{text}, ...]"}.get(self.many, f"{self.many}[{text}]")
-        return {"": text, "|": f"{text} | None"}.get(self.none) or f"Optional[{text}]"
+            text = {"": text, "tuple": f"tuple[{text}, ...]"}.get(
+                self.container, f"{self.container}[{text}]"
+            )
+        return {"": text, "|": f"{text} | None"}.get(self.optional) or f"Optional[{text}]"
 
     @property
     def source(self) -> str:
         settings = [f"{name}={value}" for name, value in self.settings]
-        maker = self.kind.capitalize()
+        info_class = self.kind.capitalize()
         if self.style == "annotated":
             info = ", ".join([*map(repr, self.decls), *settings])
-            text = f"{self.name}: Annotated[{self.annotation}, {maker}({info})]"
+            text = f"{self.name}: Annotated[{self.annotation}, {info_class}({info})]"
             return text if self.default is None else f"{text} = {self.default}"
         if self.style == "default":
             first = "..." if self.default is None else self.default
             info = ", ".join([first, *map(repr, self.decls), *settings])
-            return f"{self.name}: {self.annotation} = {maker}({info})"
+            return f"{self.name}: {self.annotation} = {info_class}({info})"
         text = f"{self.name}: {self.annotation}" if self.style == "bare" else self.name
         return text if self.default is None else f"{text} = {self.default}"
 
     @property
     def has_default(self) -> bool:
-        """True if Python sees a default. The parameters after it must have one, too."""
+        """True if the parameter has a default in Python. The next ones then need one, too."""
         return self.default is not None or self.style == "default"
 
     @property
@@ -293,11 +297,11 @@ class Parameter:
     @property
     def is_flag(self) -> bool:
         return self.kind == "option" and (
-            self.counts or (self.families == ("bool",) and not self.many)
+            self.counts or (self.families == ("bool",) and not self.container)
         )
 
     @cached_property
-    def words(self) -> tuple[str, ...]:
+    def flags(self) -> tuple[str, ...]:
         """All flags of the option."""
         if self.kind != "option":
             return ()
@@ -306,7 +310,7 @@ class Parameter:
         found: list[str] = []
         for decl in self.decls or (default,):
             found += [part.strip() for part in decl.split("/")] if decl[:1] != "/" else [decl]
-        return tuple(word for word in found if word)
+        return tuple(flag for flag in found if flag)
 
     @cached_property
     def variables(self) -> tuple[str, ...]:
@@ -314,34 +318,34 @@ class Parameter:
         names = eval(dict(self.settings).get("envvar", "()"))
         return (names,) if isinstance(names, str) else tuple(names)
 
-    def texts(self, *, odd: bool = False) -> list[tuple[str, ...]]:
+    def texts(self, *, unusual: bool = False) -> list[tuple[str, ...]]:
         """Return the texts of one value: one text, or one for each item of a tuple."""
-        pools = [FAMILIES[f].odd if odd else FAMILIES[f].good for f in self.families]
+        pools = [FAMILIES[f].unusual if unusual else FAMILIES[f].valid for f in self.families]
         if len(pools) == 1:
             return [(text,) for text in pools[0]]
         longest = max(map(len, pools))
         rows = [tuple(pool[i % len(pool)] for pool in pools) for i in range(longest)]
-        if odd:  # one unusual text in an otherwise valid tuple
+        if unusual:  # one unusual text in an otherwise valid tuple
             for i in range(len(pools)):
-                good = [FAMILIES[f].good[0] for f in self.families]
+                valid = [FAMILIES[f].valid[0] for f in self.families]
                 for text in pools[i]:
-                    rows.append((*good[:i], text, *good[i + 1 :]))
+                    rows.append((*valid[:i], text, *valid[i + 1 :]))
         return rows
 
-    def pieces(self, *, odd: bool = False) -> list[tuple[str, ...]]:
+    def pieces(self, *, unusual: bool = False) -> list[tuple[str, ...]]:
         """Return the arguments that set the parameter, in every spelling."""
         if self.kind == "argument":
-            texts = self.texts(odd=odd)
-            return texts if odd else [row for row in texts if not any(t[0] == "-" for t in row)]
+            texts = self.texts(unusual=unusual)
+            return texts if unusual else [row for row in texts if not any(t[0] == "-" for t in row)]
         if self.is_flag:
-            return [(f"{word}=1",) for word in self.words] if odd else [(w,) for w in self.words]
+            return [(f"{flag}=1" if unusual else flag,) for flag in self.flags]
         found: list[tuple[str, ...]] = []
-        texts = self.texts(odd=odd)
-        for word in self.words:
+        texts = self.texts(unusual=unusual)
+        for flag in self.flags:
             for i, (first, *others) in enumerate(texts):
-                found.append((word, first, *others))
-                glue = "" if len(word) == 2 and i % 2 and first else "="
-                found.append((f"{word}{glue}{first}", *others))
+                found.append((flag, first, *others))
+                equals = "" if len(flag) == 2 and i % 2 and first else "="
+                found.append((f"{flag}{equals}{first}", *others))
         return found
 
 
@@ -356,40 +360,41 @@ class Command:
     @property
     def source(self) -> str:
         parts: list[str] = []
-        open_default = starred = False
+        has_default = has_star = False
         for parameter in self.parameters:
-            if open_default and not parameter.has_default and not starred:
-                starred = True
+            if has_default and not parameter.has_default and not has_star:
+                has_star = True
                 parts.append("*")
-            open_default = open_default or parameter.has_default
+            has_default = has_default or parameter.has_default
             parts.append(parameter.source)
-        given = ", ".join(f"{p.name!r}: {p.name}" for p in self.parameters)
-        head = "from __future__ import annotations\n" if self.postponed else ""
-        return f"{head}def command({', '.join(parts)}) -> dict:\n    return {{{given}}}\n"
+        items = ", ".join(f"{p.name!r}: {p.name}" for p in self.parameters)
+        future_import = "from __future__ import annotations\n" if self.postponed else ""
+        function = f"def command({', '.join(parts)}) -> dict:\n    return {{{items}}}\n"
+        return future_import + function
 
     @cached_property
-    def words(self) -> frozenset[str]:
-        return frozenset(word for p in self.parameters for word in p.words)
+    def flags(self) -> frozenset[str]:
+        return frozenset(flag for p in self.parameters for flag in p.flags)
 
     def __repr__(self) -> str:
-        shown = "".join(f"{name}={text!r} " for name, text in self.environment)
-        return f"\n{shown}{self.source}"
+        variables = "".join(f"{name}={text!r} " for name, text in self.environment)
+        return f"\n{variables}{self.source}"
 
 
 def build_function(command: Command, option: object, argument: object) -> object:
     """Return the function of a command, with Typer's Option and Argument or with tooli's."""
     import typing
 
-    space: dict[str, object] = {
-        **{c.__name__: c for c in (Color, Level, Rank, Mixed, Patient, Path, datetime, UUID)},
+    namespace: dict[str, object] = {
+        **{c.__name__: c for c in (Color, Level, Rank, Mixed, Lenient, Path, datetime, UUID)},
         **{name: getattr(typing, name) for name in ("Annotated", "Literal", "Optional")},
         "Option": option,
         "Argument": argument,
         "factory": factory,
         "__name__": __name__,
     }
-    exec(compile(command.source, "<command>", "exec"), space)
-    return space["command"]
+    exec(compile(command.source, "<command>", "exec"), namespace)
+    return namespace["command"]
 
 
 def factory(value: object) -> object:
@@ -406,107 +411,100 @@ def _mostly(common: object, rare: object, share: int = 6) -> st.SearchStrategy:
 def _parameters(draw: st.DrawFn, name: str, taken: set[str]) -> Parameter:
     families = draw(
         _mostly(
-            _mostly(st.sampled_from(_COMMON), st.sampled_from(_SIMPLE), 4).map(lambda f: (f,)),
-            st.sampled_from(_ROWS),
+            _mostly(st.sampled_from(_COMMON), st.sampled_from(_ALL_FAMILIES), 4).map(
+                lambda f: (f,)
+            ),
+            st.sampled_from(_TUPLES),
         )
     )
-    many = ""
+    container = ""
     if len(families) == 1:
         rare = st.sampled_from(("set", "tuple"))
-        many = draw(_mostly(st.just(""), _mostly(st.just("list"), rare, 8), 3))
-    none = draw(_mostly(st.just(""), st.sampled_from(("Optional", "|")), 4))
+        container = draw(_mostly(st.just(""), _mostly(st.just("list"), rare, 8), 3))
+    optional = draw(_mostly(st.just(""), st.sampled_from(("Optional", "|")), 4))
     kind = draw(st.sampled_from(("option", "option", "argument")))
     style = draw(st.sampled_from(("annotated", "default", "bare")))
-    default = draw(_defaults(families, many, none))
+    default = draw(_defaults(families, container, optional))
     if style == "bare":
         kind = "argument" if default is None else "option"
-        if len(families) == 1 and not many and not none and default not in (None, "None"):
+        if len(families) == 1 and not container and not optional and default not in (None, "None"):
             style = draw(_mostly(st.just("bare"), st.just("unannotated"), 12))
-        return _unless_taken(Parameter(name, families, many, none, kind, style, (), default), taken)
-    settings = draw(_settings(families, many, kind, default))
+        parameter = Parameter(name, families, container, optional, kind, style, (), default)
+        return _unless_taken(parameter, taken)
+    settings = draw(_settings(families, container, kind, default))
     if "default_factory" in settings:
         default = None
+    sorted_settings = tuple(sorted(settings.items()))
     parameter = Parameter(
-        name, families, many, none, kind, style, (), default, tuple(sorted(settings.items()))
+        name, families, container, optional, kind, style, (), default, sorted_settings
     )
     if kind == "argument":
         return parameter
-    decls = draw(_decls(parameter, taken))
-    return _unless_taken(
-        Parameter(
-            name, families, many, none, kind, style, decls, default, tuple(sorted(settings.items()))
-        ),
-        taken,
-    )
+    return _unless_taken(replace(parameter, decls=draw(_decls(parameter, taken))), taken)
 
 
 def _unless_taken(parameter: Parameter, taken: set[str]) -> Parameter:
     """Return the parameter, or make it an argument if one of its flags is taken."""
-    if taken.isdisjoint(parameter.words):
-        taken.update(parameter.words)
+    if taken.isdisjoint(parameter.flags):
+        taken.update(parameter.flags)
         return parameter
     settings = tuple((k, v) for k, v in parameter.settings if k != "count")
-    return Parameter(
-        parameter.name,
-        parameter.families,
-        parameter.many,
-        parameter.none,
-        "argument",
-        "annotated",
-        (),
-        parameter.default,
-        settings,
-    )
+    return replace(parameter, kind="argument", style="annotated", decls=(), settings=settings)
 
 
 @st.composite
-def _defaults(draw: st.DrawFn, families: tuple[str, ...], many: str, none: str) -> str | None:
+def _defaults(
+    draw: st.DrawFn, families: tuple[str, ...], container: str, optional: str
+) -> str | None:
     """Draw a default as source text; None for no default."""
     if draw(st.integers(0, 9)) < 4:
         return None
-    odd = draw(st.integers(0, 7)) == 0
-    if draw(st.integers(0, 4 if none else 9)) == 0:
+    unusual = draw(st.integers(0, 7)) == 0
+    if draw(st.integers(0, 4 if optional else 9)) == 0:
         return "None"
-    pools = [[*FAMILIES[f].defaults, *(FAMILIES[f].odd_defaults if odd else ())] for f in families]
+    pools = [
+        [*FAMILIES[f].defaults, *(FAMILIES[f].unusual_defaults if unusual else ())]
+        for f in families
+    ]
     if len(pools) > 1:
         row = [draw(st.sampled_from(pool)) for pool in pools]
-        if odd and draw(st.booleans()):
+        if unusual and draw(st.booleans()):
             return draw(st.sampled_from(("()", f"({row[0]},)", "'ab'", f"[{', '.join(row)}]")))
         return f"({', '.join(row)})"
-    if not many:
+    if not container:
         return draw(st.sampled_from(pools[0]))
     items = draw(st.lists(st.sampled_from(pools[0]), max_size=2))
-    if odd and draw(st.booleans()):
+    if unusual and draw(st.booleans()):
         return draw(st.sampled_from(("'abc'", "5", f"({''.join(i + ',' for i in items)})")))
     return f"[{', '.join(items)}]"
 
 
 @st.composite
 def _settings(
-    draw: st.DrawFn, families: tuple[str, ...], many: str, kind: str, default: str | None
+    draw: st.DrawFn, families: tuple[str, ...], container: str, kind: str, default: str | None
 ) -> dict[str, str]:
     settings: dict[str, str] = {}
-    sorts = {sort for f in families for sort in FAMILIES[f].sorts}
-    if "number" in sorts and draw(st.booleans()):
-        odd = ("1.0", "True") if "int" in families else ("0.5", "1.0", "-2.5")
-        bounds = _mostly(st.integers(-5, 20).map(str), st.sampled_from(odd))
+    categories = {category for f in families for category in FAMILIES[f].categories}
+    if "number" in categories and draw(st.booleans()):
+        unusual = ("1.0", "True") if "int" in families else ("0.5", "1.0", "-2.5")
+        bounds = _mostly(st.integers(-5, 20).map(str), st.sampled_from(unusual))
         which = draw(st.sampled_from((("min",), ("max",), ("min", "max"))))
         for side in which:
             settings[side] = draw(bounds)
         if draw(st.integers(0, 3)) == 0:
             settings["clamp"] = "True"
-    if "choice" in sorts and draw(st.booleans()):
+    if "choice" in categories and draw(st.booleans()):
         settings["case_sensitive"] = draw(st.sampled_from(("False", "False", "True")))
-    if "path" in sorts and draw(st.booleans()):
+    if "path" in categories and draw(st.booleans()):
         wanted = st.sampled_from(("exists", "file_okay", "dir_okay", "writable", "resolve_path"))
         for setting in draw(st.lists(wanted, max_size=2, unique=True)):
             settings[setting] = str("okay" not in setting)
-    if families == ("int",) and not many and kind == "option" and draw(st.integers(0, 5)) == 0:
+    if families == ("int",) and not container and kind == "option" and draw(st.integers(0, 5)) == 0:
         settings["count"] = "True"
     if draw(st.integers(0, 4)) == 0:
         settings["envvar"] = draw(st.sampled_from(_VARIABLES))
     if draw(st.integers(0, 5)) == 0:
-        name, _, value = draw(st.sampled_from(_SHOWN)).partition("=")
+        name, _, value = draw(st.sampled_from(_HELP_SETTINGS)).partition("=")
         settings[name] = value
     if _is_valid_default(default, families) and draw(st.integers(0, 7)) == 0:
         settings["default_factory"] = f"factory({default})"
@@ -527,17 +525,17 @@ def _decls(draw: st.DrawFn, parameter: Parameter, taken: set[str]) -> tuple[str,
     if draw(st.integers(0, 2)) == 0:
         return ()
     plain = f"--{parameter.name.replace('_', '-')}"
-    free = [word for word in (plain, *_LONG, *_SHORT, *_SHORT) if word not in taken]
+    free = [flag for flag in (plain, *_LONG, *_SHORT, *_SHORT) if flag not in taken]
     if draw(st.integers(0, 15)) == 0:
-        free = [word for word in _STRANGE if word not in taken] or free
-    words = draw(st.lists(st.sampled_from(free), min_size=1, max_size=3, unique=True))
-    if parameter.is_flag and not parameter.counts and len(words) > 1:
-        pair = draw(st.sampled_from(("/", "/", " / ", "apart", "no")))
-        if pair == "no":
-            return (f" /{words[0]}",)
-        if pair != "apart":
-            return (f"{words[0]}{pair}{words[1]}", *words[2:])
-    return tuple(words)
+        free = [flag for flag in _UNUSUAL_FLAGS if flag not in taken] or free
+    flags = draw(st.lists(st.sampled_from(free), min_size=1, max_size=3, unique=True))
+    if parameter.is_flag and not parameter.counts and len(flags) > 1:
+        separator = draw(st.sampled_from(("/", "/", " / ", "apart", "no")))
+        if separator == "no":
+            return (f" /{flags[0]}",)
+        if separator != "apart":
+            return (f"{flags[0]}{separator}{flags[1]}", *flags[2:])
+    return tuple(flags)
 
 
 @st.composite
@@ -546,21 +544,21 @@ def commands(draw: st.DrawFn) -> Command:
     names = draw(st.lists(st.sampled_from(_NAMES), max_size=5, unique=True))
     taken: set[str] = {"--help"}
     parameters: list[Parameter] = []
-    gathers = False
+    has_list_argument = False
     for name in names:
         parameter = draw(_parameters(name, taken))
-        if parameter.kind == "argument" and parameter.many:
-            if gathers:
+        if parameter.kind == "argument" and parameter.container:
+            if has_list_argument:
                 continue
-            gathers = True
+            has_list_argument = True
         parameters.append(parameter)
     environment: dict[str, str] = {}
     for parameter in parameters:
         for variable in parameter.variables:
             if draw(st.booleans()):
-                texts = draw(st.sampled_from(parameter.texts(odd=draw(st.integers(0, 3)) == 0)))
-                glue = os.pathsep if "Path" in parameter.families else " "
-                text = glue.join(texts * (1 + bool(parameter.many)))
+                texts = draw(st.sampled_from(parameter.texts(unusual=draw(st.integers(0, 3)) == 0)))
+                separator = os.pathsep if "Path" in parameter.families else " "
+                text = separator.join(texts * (1 + bool(parameter.container)))
                 environment[variable] = text.encode("utf-8", "surrogateescape").decode(
                     "utf-8", "surrogateescape"
                 )
@@ -591,42 +589,42 @@ _NOISE = (
 
 @dataclass(frozen=True)
 class Line:
-    """A command line: `words` with the framework's flags, and `plain` without them.
+    """A command line: `argv` with the framework's flags, and `plain_argv` without them.
 
-    `plain` is None if a framework flag is invalid or changes the result.
+    `plain_argv` is None if a framework flag is invalid or changes the result.
     """
 
-    words: tuple[str, ...]
-    plain: tuple[str, ...] | None = field(compare=False)
+    argv: tuple[str, ...]
+    plain_argv: tuple[str, ...] | None = field(compare=False)
 
 
 class Pool:
     """The pieces from which the lines of one command are drawn."""
 
     def __init__(self, command: Command) -> None:
-        own = command.words
+        own = command.flags
         self.parameters = command.parameters
-        self.good = {p.name: p.pieces() for p in command.parameters}
-        self.odd = {p.name: p.pieces(odd=True) or self.good[p.name] for p in command.parameters}
-        self.short = [w for p in command.parameters if p.is_flag for w in p.words if len(w) == 2]
+        self.valid = {p.name: p.pieces() for p in command.parameters}
+        self.unusual = {
+            p.name: p.pieces(unusual=True) or self.valid[p.name] for p in command.parameters
+        }
+        self.short = [w for p in command.parameters if p.is_flag for w in p.flags if len(w) == 2]
         self.noise = [*_NOISE, *((w,) for w in self._near_flags()), *((w,) for w in own)]
-        self.noise += [piece for pieces in self.good.values() for piece in pieces]
-        self.noise += [piece for pieces in self.odd.values() for piece in pieces[:40]]
-        self.neutral_flags = [
-            words for words in _NEUTRAL_FLAGS if _is_framework_flag(words[0], own)
-        ]
+        self.noise += [piece for pieces in self.valid.values() for piece in pieces]
+        self.noise += [piece for pieces in self.unusual.values() for piece in pieces[:40]]
+        self.neutral_flags = [flag for flag in _NEUTRAL_FLAGS if _is_framework_flag(flag[0], own)]
         self.complete_pieces = {
             piece
             for p in command.parameters
             if p.kind == "option"
-            for piece in (*self.good[p.name], *self.odd[p.name])
+            for piece in (*self.valid[p.name], *self.unusual[p.name])
         }
 
     def _near_flags(self) -> list[str]:
-        """Return words that are almost flags: abbreviated, misspelled, in capitals, joined."""
+        """Return texts that resemble flags: abbreviated, misspelled, in capitals, joined."""
         found = [f"-{''.join(word[1] for word in self.short)}", *(f"{w}z" for w in self.short)]
         for parameter in self.parameters:
-            for word in parameter.words:
+            for word in parameter.flags:
                 bare = word.lstrip("-+/")
                 found += [word[:-1], f"{word}x", word.upper(), f"--no-{bare}", f"{word}="]
                 found += [f"-{bare}", f"--{bare}", word.replace("-", "_"), f"--{bare[::-1]}"]
@@ -650,15 +648,15 @@ def _is_complete(piece: tuple[str, ...], pool: Pool) -> bool:
 def lines(draw: st.DrawFn, pool: Pool, prefixes: tuple[tuple[str, ...], ...]) -> Line:
     """Draw a line. The first of `prefixes` names the command; the others may be wrong."""
     prefix = draw(_mostly(st.just(prefixes[0]), st.sampled_from(prefixes), 14))
-    mode = draw(st.sampled_from(("good", "good", "odd", "noisy", "wild")))
+    mode = draw(st.sampled_from(("valid", "valid", "unusual", "noisy", "wild")))
     pieces: list[tuple[str, ...]] = []
     for parameter in pool.parameters:
         if not parameter.required and draw(st.booleans()):
             continue
         if mode == "wild" and draw(st.booleans()):
             continue
-        source = pool.odd if mode == "odd" and draw(st.booleans()) else pool.good
-        times = 2 if parameter.many and draw(st.booleans()) else 1
+        source = pool.unusual if mode == "unusual" and draw(st.booleans()) else pool.valid
+        times = 2 if parameter.container and draw(st.booleans()) else 1
         for _ in range(times):
             piece = draw(st.sampled_from(source[parameter.name]))
             at = len(pieces) if parameter.kind == "argument" else draw(st.integers(0, len(pieces)))
@@ -666,13 +664,15 @@ def lines(draw: st.DrawFn, pool: Pool, prefixes: tuple[tuple[str, ...], ...]) ->
     if mode in ("noisy", "wild"):
         for piece in draw(st.lists(st.sampled_from(pool.noise), min_size=1, max_size=3)):
             pieces.insert(draw(st.integers(0, len(pieces))), piece)
-    whole = any(word[:1] == "-" for word in prefix)
+    prefix_has_flags = any(word[:1] == "-" for word in prefix)
     line = draw(
-        _insert_framework_flags([prefix] if whole else [(word,) for word in prefix], pieces, pool)
+        _insert_framework_flags(
+            [prefix] if prefix_has_flags else [(word,) for word in prefix], pieces, pool
+        )
     )
     if prefix != prefixes[0] and any(piece[0][:1] == "-" for piece in pieces):
         # Without the command, its flags may be read as framework flags.
-        return Line(line.words, None)
+        return Line(line.argv, None)
     return line
 
 
@@ -681,19 +681,19 @@ def _insert_framework_flags(
     draw: st.DrawFn, prefix: list[tuple[str, ...]], pieces: list[tuple[str, ...]], pool: Pool
 ) -> Line:
     """Insert framework flags between the pieces, where no piece can consume them."""
-    every = [*prefix, *pieces]
+    all_pieces = [*prefix, *pieces]
     complete_count = next(
         (i for i, piece in enumerate(pieces) if not _is_complete(piece, pool)), len(pieces)
     )
-    plain: list[str] | None = [word for piece in every for word in piece]
-    last = 0 if prefix and prefix[-1][-1][:1] == "-" else len(prefix) + complete_count
-    for kind in draw(st.lists(st.sampled_from("qqql"), max_size=2)):
-        flag = draw(st.sampled_from(pool.neutral_flags if kind == "q" else _EFFECTIVE_FLAGS))
-        if kind == "l":
-            plain = None
-        every.insert(draw(st.integers(0, last)), flag)
-    words = tuple(word for piece in every for word in piece)
-    return Line(words, None if plain is None else tuple(plain))
+    plain_argv: tuple[str, ...] | None = tuple(arg for piece in all_pieces for arg in piece)
+    last_position = 0 if prefix and prefix[-1][-1][:1] == "-" else len(prefix) + complete_count
+    is_effective = st.sampled_from((False, False, False, True))
+    for changes_result in draw(st.lists(is_effective, max_size=2)):
+        flag = draw(st.sampled_from(_EFFECTIVE_FLAGS if changes_result else pool.neutral_flags))
+        if changes_result:
+            plain_argv = None
+        all_pieces.insert(draw(st.integers(0, last_position)), flag)
+    return Line(tuple(arg for piece in all_pieces for arg in piece), plain_argv)
 
 
 def is_equal(one: object, other: object) -> bool:

@@ -42,7 +42,8 @@ from tests.lanes.generators import (
 from typer.main import get_command
 
 import tooli
-from tooli.cli import argv, main, typer_params
+from tooli.cli import argv as argv_module
+from tooli.cli import main, typer_params
 from tooli.cli.main import CommandOutput, read_invocation, run_invocation
 from tooli.core.call import Failed
 
@@ -67,7 +68,7 @@ FORMS: dict[str, tuple[tuple[str, ...], ...]] = {
 """The forms of an app, each with the arguments that may precede those of its command.
 
 `light` uses tooli's own Option and Argument. `hooked` has a callback, so that only Typer can run
-it: there tooli's parser only removes the framework's flags from the line.
+it. For such an app, tooli's parser only removes the framework's flags from the line.
 """
 
 
@@ -88,7 +89,7 @@ def make_calls_deterministic() -> Iterator[None]:
         yield
 
 
-class Verdict(NamedTuple):
+class LineResult(NamedTuple):
     """The result of a line."""
 
     ok: bool
@@ -103,10 +104,10 @@ class RecordedOutput(CommandOutput):
 
     outcome: Outcome
 
-    def __init__(self, app: Any, words: list[str], command: Any = None) -> None:
+    def __init__(self, app: Any, argv: list[str], command: Any = None) -> None:
         self.used_typer = False
-        with mock.patch.object(argv, "convert_with_typer", self.convert_with_typer):
-            super().__init__(read_invocation(app, words, "prog", False, command))
+        with mock.patch.object(argv_module, "convert_with_typer", self.convert_with_typer):
+            super().__init__(read_invocation(app, argv, "prog", False, command))
 
     def take_stdout(self, *, capture: bool = False) -> None:
         pass
@@ -119,12 +120,12 @@ class RecordedOutput(CommandOutput):
         self.used_typer = True
         return typer_params.convert_with_typer(param, raw)
 
-    def verdict(self) -> Verdict:
+    def result(self) -> LineResult:
         run_invocation(self)
         if isinstance(self.outcome, Failed):
             error = self.outcome.error
-            return Verdict(False, None, error.exit_code, error.code, error.field)
-        return Verdict(True, self.outcome.value)
+            return LineResult(False, None, error.exit_code, error.code, error.field)
+        return LineResult(True, self.outcome.value)
 
 
 _CODES = {
@@ -136,18 +137,18 @@ _CODES = {
 }
 
 
-def run_plain_typer(command: Any, words: tuple[str, ...]) -> Verdict:
+def run_plain_typer(command: Any, argv: tuple[str, ...]) -> LineResult:
     """Return the result of plain Typer with the matching error code; a crash has no code."""
     try:
-        return Verdict(True, command.main(list(words), prog_name="prog", standalone_mode=False))
+        return LineResult(True, command.main(list(argv), prog_name="prog", standalone_mode=False))
     except Exception as exc:
         if not hasattr(exc, "format_message"):
-            return Verdict(False)
+            return LineResult(False)
         code = _CODES.get(type(exc).__name__)
         if code is None:
             message = str(getattr(exc, "message", exc))
             code = "E1005" if message.startswith("Got unexpected extra") else "E1001"
-        return Verdict(False, None, 2, code, getattr(getattr(exc, "param", None), "name", None))
+        return LineResult(False, None, 2, code, getattr(getattr(exc, "param", None), "name", None))
 
 
 # ------------------------------------------------------------------ apps
@@ -157,7 +158,7 @@ def _other(word: str = "w") -> str:
     return word
 
 
-def _hook(
+def _callback(
     num: int = typer.Option(1, "--num", "-n"),
     flag: bool = typer.Option(False, "--flag/--no-flag", "-f"),
     two: tuple[str, str] = typer.Option(("a", "b"), "--two"),
@@ -167,14 +168,14 @@ def _hook(
 
 _TEXTUAL = not hasattr(typer.core, "RuntimeParam")
 """Older versions of Typer treat parameters without an annotation as text."""
-_HOOKS = ("num", "flag", "two")
+_CALLBACK_PARAMS = ("num", "flag", "two")
 
 
 def make_app(form: str, make: Callable[..., Any], fn: Any) -> Any:
     """Return an app of a form with the function as its command."""
     app = make()
     if form == "hooked":
-        app.callback()(_hook)
+        app.callback()(_callback)
     if form != "nested":
         app.command()(fn)
         if form == "pair":
@@ -197,7 +198,7 @@ def make_tooli_app(form: str, command: Command) -> Any:
 
 def make_typer_command(form: str, command: Command) -> Any:
     """Return the command of plain Typer; None if Typer does not support its types."""
-    if any(p.many in ("set", "tuple") for p in command.parameters):
+    if any(p.container in ("set", "tuple") for p in command.parameters):
         return None
     if form == "light" and _TEXTUAL and any(p.style == "unannotated" for p in command.parameters):
         return None
@@ -216,7 +217,7 @@ class Tally:
     """Counts the lines, and which path handled them."""
 
     def __init__(self) -> None:
-        self.lines = self.deferred = self.converted = self.plain = self.good = 0
+        self.lines = self.deferred = self.converted = self.plain = self.succeeded = 0
 
     def __repr__(self) -> str:
         return str(vars(self))
@@ -225,58 +226,60 @@ class Tally:
 def compare(form: str, command: Command, drawn: list[Line], tally: Tally) -> None:
     """Assert that the fast path, the Typer path and plain Typer agree about each line."""
     app = make_tooli_app(form, command)
-    before = [run_fast_path(app, line.words, tally) for line in drawn]
+    before = [run_fast_path(app, line.argv, tally) for line in drawn]
     typer_command = get_command(app)
     plain_command = make_typer_command(form, command)
     for line, fast in zip(drawn, before, strict=True):
-        slow = RecordedOutput(app, list(line.words), typer_command).verdict()
+        slow = RecordedOutput(app, list(line.argv), typer_command).result()
         plain = (
-            run_plain_typer(plain_command, line.plain)
-            if plain_command and line.plain is not None
+            run_plain_typer(plain_command, line.plain_argv)
+            if plain_command and line.plain_argv is not None
             else None
         )
         about = (
-            f"about{command!r}\n{form}: {list(line.words)!r}\n"
+            f"about{command!r}\n{form}: {list(line.argv)!r}\n"
             f"\nfast  {fast}\nslow  {slow}\nplain {plain}"
         )
         if fast is not None:
-            assert same_verdict(fast, slow), f"the paths disagree {about}"
+            assert is_same_result(fast, slow), f"the paths disagree {about}"
         if plain is not None:
             tally.plain += 1
-            tally.good += plain.ok
+            tally.succeeded += plain.ok
             assert agrees_with_plain_typer(fast or slow, plain), f"Typer disagrees {about}"
-    for line, fast in zip(drawn[:3], before, strict=False):  # now that Typer has the commands
-        again = run_fast_path(app, line.words)
-        assert again == fast or same_verdict(again, fast), f"{command!r}{line}: {again} {fast}"
+    for line, fast in zip(
+        drawn[:3], before, strict=False
+    ):  # after Typer has registered the commands
+        again = run_fast_path(app, line.argv)
+        assert again == fast or is_same_result(again, fast), f"{command!r}{line}: {again} {fast}"
 
 
-def run_fast_path(app: Any, words: tuple[str, ...], tally: Tally | None = None) -> Verdict | None:
-    """Return the verdict of the fast path; None if it leaves the line to Typer."""
-    output = RecordedOutput(app, list(words))
+def run_fast_path(app: Any, argv: tuple[str, ...], tally: Tally | None = None) -> LineResult | None:
+    """Return the result of the fast path; None if it leaves the line to Typer."""
+    output = RecordedOutput(app, list(argv))
     needs_typer = main._needs_typer(output.invocation)
-    verdict = None if needs_typer else output.verdict()
+    result = None if needs_typer else output.result()
     if tally is not None:
         tally.lines += 1
         tally.deferred += needs_typer
         tally.converted += output.used_typer
         event("deferred" if needs_typer else "converted" if output.used_typer else "fast")
-    return verdict
+    return result
 
 
-def same_verdict(one: Verdict | None, other: Verdict | None) -> bool:
+def is_same_result(one: LineResult | None, other: LineResult | None) -> bool:
     """True if two paths agree."""
     if one is None or other is None:
         return one is other
     return one[0] == other[0] and one[2:] == other[2:] and is_equal(one.value, other.value)
 
 
-def agrees_with_plain_typer(ours: Verdict, plain: Verdict) -> bool:
+def agrees_with_plain_typer(ours: LineResult, plain: LineResult) -> bool:
     """True if tooli agrees with plain Typer, which names the parameter only for invalid values."""
     if plain.ok or ours.ok:
         return plain.ok == ours.ok and is_equal(ours.value, plain.value)
     if plain.code is None or ours.code == "E1007":
         return True  # Typer crashed, or tooli reads `-output` as `-o utput`
-    if ours.code == "E1001" and plain.field in _HOOKS:
+    if ours.code == "E1001" and plain.field in _CALLBACK_PARAMS:
         return True  # the callback of plain Typer failed before it looked for the command
     field = (ours.field or "").partition(".")[0]  # tooli also names the item of a list
     return plain.code == ours.code and (plain.field is None or plain.field == field)
@@ -286,12 +289,12 @@ def agrees_with_plain_typer(ours: Verdict, plain: Verdict) -> bool:
 
 
 @pytest.fixture(autouse=True, scope="module")
-def _home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    home = tmp_path_factory.mktemp("lanes")
-    make_files(home)
+def fuzz_folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    folder = tmp_path_factory.mktemp("lanes")
+    make_files(folder)
     kept = {k: v for k, v in os.environ.items() if not k.startswith(("TOOLI_", "FUZZ_"))}
     before = os.getcwd()
-    os.chdir(home)
+    os.chdir(folder)
     with mock.patch.dict(os.environ, kept, clear=True):
         yield
     os.chdir(before)
@@ -329,8 +332,8 @@ def test_fast_path_agrees_with_typer(form: str) -> None:
     if form != "hooked":
         left = tally.deferred + tally.converted
         assert left <= 0.4 * tally.lines, f"the fast path leaves too much to Typer: {tally}"
-    assert tally.plain >= 0.5 * tally.lines, f"too few lines were put to plain Typer: {tally}"
-    assert tally.good >= 0.3 * tally.plain, f"too few lines were right: {tally}"
+    assert tally.plain >= 0.5 * tally.lines, f"too few lines were run with plain Typer: {tally}"
+    assert tally.succeeded >= 0.3 * tally.plain, f"too few lines were valid: {tally}"
 
 
 @pytest.mark.parametrize("form", ["single", "nested"])
@@ -345,21 +348,21 @@ def test_fast_path_and_typer_print_the_same(form: str) -> None:
             typer_command = get_command(other)
             for line in drawn:
                 fast, slow = (
-                    _run_and_capture(app, line.words),
-                    _run_and_capture(typer_command.main, line.words),
+                    _run_and_capture(app, line.argv),
+                    _run_and_capture(typer_command.main, line.argv),
                 )
-                assert fast == slow, f"{command!r}\n{list(line.words)}"
+                assert fast == slow, f"{command!r}\n{list(line.argv)}"
 
     run_examples(
         fuzz_example_count(40), f"documents_{form}", given(examples(form, 10)), check_output
     )
 
 
-def _run_and_capture(run: Callable[..., Any], words: tuple[str, ...]) -> tuple[list[Any], Any]:
+def _run_and_capture(run: Callable[..., Any], argv: tuple[str, ...]) -> tuple[list[Any], Any]:
     """Return the printed JSON documents without their durations, and the returned value."""
     out = io.StringIO()
     with contextlib.redirect_stdout(out), contextlib.redirect_stderr(io.StringIO()):
-        code = run(list(words), prog_name="prog", standalone_mode=False)
+        code = run(list(argv), prog_name="prog", standalone_mode=False)
     documents = [json.loads(line) for line in out.getvalue().splitlines() if line]
     for document in documents:
         if "meta" in document:
