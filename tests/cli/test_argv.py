@@ -42,9 +42,9 @@ def every(
 
 
 @inner.command()
-def leaf(word: str, count: int = 1) -> str:
-    """Repeat a word."""
-    return word * count
+def leaf(text: str, count: int = 1) -> str:
+    """Repeat a text."""
+    return text * count
 
 
 group.add_typer(inner, name="inner")
@@ -65,24 +65,28 @@ def run_app(capsys: pytest.CaptureFixture[str], *argv: str) -> tuple[int, str]:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_flag_of_the_command_wins(name: str, capsys: pytest.CaptureFixture[str]) -> None:
-    word = name.replace("_", "-")
-    code, out = run_app(capsys, f"option-{word}", f"--{word}", "given", "--tooli-json")
+    option_name = name.replace("_", "-")
+    code, out = run_app(
+        capsys, f"option-{option_name}", f"--{option_name}", "given", "--tooli-json"
+    )
     assert (code, json.loads(out)["result"]) == (0, "given")
-    code, out = run_app(capsys, f"option-{word}", f"--{word}=given", "--tooli-output=json")
+    code, out = run_app(
+        capsys, f"option-{option_name}", f"--{option_name}=given", "--tooli-output=json"
+    )
     assert (code, json.loads(out)["result"]) == (0, "given")
-    code, out = run_app(capsys, f"argument-{word}", "given", "--json")
+    code, out = run_app(capsys, f"argument-{option_name}", "given", "--json")
     assert (code, json.loads(out)["result"]) == (0, "given")
-    code, out = run_app(capsys, f"option-{word}", "--tooli-json")
+    code, out = run_app(capsys, f"option-{option_name}", "--tooli-json")
     assert (code, json.loads(out)["result"]) == (0, "d")
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_payload_and_python(name: str, capsys: pytest.CaptureFixture[str]) -> None:
-    word = name.replace("_", "-")
+    option_name = name.replace("_", "-")
     payload = json.dumps({name: "given"})
-    code, out = run_app(capsys, f"option-{word}", "--tooli-input", payload, "--tooli-json")
+    code, out = run_app(capsys, f"option-{option_name}", "--tooli-input", payload, "--tooli-json")
     assert (code, json.loads(out)["result"]) == (0, "given")
-    assert app.call(f"option-{word}", **{name: "given"}).unwrap() == "given"
+    assert app.call(f"option-{option_name}", **{name: "given"}).unwrap() == "given"
 
 
 def test_framework_flag_with_prefix(capsys: pytest.CaptureFixture[str]) -> None:
@@ -98,7 +102,7 @@ def test_framework_flag_with_prefix(capsys: pytest.CaptureFixture[str]) -> None:
     assert json.loads(out)["error"]["code"] == "E1007"
 
 
-PLACES = (
+LINES = (
     "--json group inner leaf x --count 2",
     "group --json inner leaf x --count 2",
     "group inner --json leaf x --count 2",
@@ -112,7 +116,7 @@ PLACES = (
 )
 
 
-@pytest.mark.parametrize("line", PLACES)
+@pytest.mark.parametrize("line", LINES)
 def test_flags_at_any_position(line: str, capsys: pytest.CaptureFixture[str]) -> None:
     code, out = run_app(capsys, *line.split())
     found = json.loads(out)

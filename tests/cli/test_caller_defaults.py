@@ -53,7 +53,7 @@ def test_ci_system_is_not_an_agent(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def color_variables(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
     for name in ("NO_COLOR", "FORCE_COLOR"):
-        monkeypatch.setenv(name, "")  # so that the test's own changes are undone
+        monkeypatch.setenv(name, "")  # so that monkeypatch restores the variable after the test
         monkeypatch.delenv(name)
     return monkeypatch
 

@@ -166,8 +166,8 @@ class TestErrors:
         done = run_on_terminal(app, "miss", "--text", env=terminal(**AGENT))
         assert b"\x1b[3" not in done.err
         assert b"\x1b[" in run_on_terminal(app, "miss", "--text", env=terminal()).err
-        kept = run_on_terminal(app, "miss", "--text", env=terminal(**AGENT, FORCE_COLOR="1"))
-        assert b"\x1b[" in kept.err
+        forced = run_on_terminal(app, "miss", "--text", env=terminal(**AGENT, FORCE_COLOR="1"))
+        assert b"\x1b[" in forced.err
 
 
 class TestConfirming:
@@ -195,8 +195,8 @@ class TestConfirming:
 
     @callers
     def test_caller_name_does_not_approve(self, app: Path, env: dict[str, str]) -> None:
-        for words in ((), ("--yes",)):
-            assert run(app, "launch", "--json", *words, env=environment(**env)).code == 101
+        for argv in ((), ("--yes",)):
+            assert run(app, "launch", "--json", *argv, env=environment(**env)).code == 101
 
     @pytest.mark.parametrize(
         ("env", "answer"),
@@ -268,8 +268,8 @@ class TestMeta:
 
     def test_detailed_meta(self, app: Path) -> None:
         env = environment(TOOLI_CALLER="me", TOOLI_CALLER_VERSION="2", TOOLI_SESSION_ID="s")
-        words = ("stock", "x", "--json", "--response-format", "detailed")
-        meta = read_envelope(run(app, *words, env=env).out)["meta"]
+        argv = ("stock", "x", "--json", "--response-format", "detailed")
+        meta = read_envelope(run(app, *argv, env=env).out)["meta"]
         found = {name: meta[name] for name in ("caller_id", "caller_version", "session_id")}
         assert found == {"caller_id": "me", "caller_version": "2", "session_id": "s"}
         assert meta["execution_context"] == "ai_agent"
@@ -297,10 +297,10 @@ class TestHints:
     def test_hint_for_moderate_confidence(self, app: Path) -> None:
         env = environment(AGENT="1")
         assert run(app, "stock", "x", "--json", env=env).err == b""
-        told = run(app, "stock", "x", "--json", "-v", env=env)
-        assert b"confidence 0.75: AGENT=1" in told.err
-        assert b"TOOLI_CALLER" in told.err
-        assert read_envelope(told.out)["ok"]
+        verbose = run(app, "stock", "x", "--json", "-v", env=env)
+        assert b"confidence 0.75: AGENT=1" in verbose.err
+        assert b"TOOLI_CALLER" in verbose.err
+        assert read_envelope(verbose.out)["ok"]
         assert run(app, "stock", "x", "--json", "-v", "-q", env=env).err == b""
 
     def test_hint_for_two_weak_signals(self, app: Path) -> None:
@@ -327,8 +327,8 @@ class TestSettings:
         assert run(app, "stock", "pears", cwd=project).out == b"pears\n"
         answer = read_envelope(run(app, "stock", "pears", "--json", cwd=project).out)
         assert "output_schema" in answer["meta"]
-        words = ("--json", "--response-format", "concise")
-        answer = read_envelope(run(app, "stock", "pears", *words, cwd=project).out)
+        argv = ("--json", "--response-format", "concise")
+        answer = read_envelope(run(app, "stock", "pears", *argv, cwd=project).out)
         assert "output_schema" not in answer["meta"]
 
     def test_settings_in_a_subfolder(self, app: Path, project: Path) -> None:
@@ -350,9 +350,9 @@ class TestSettings:
         assert error["code"] == "E1011"
         assert f"{project / '.tooli.yaml'}:2: unknown setting 'verbos'" in error["message"]
         assert len(error["details"]["errors"]) == 2
-        told = run(app, "stock", "pears", "--text", cwd=project)
-        assert (told.code, told.out) == (2, b"")
-        assert b".tooli.yaml:2" in told.err.replace(b"\n", b"").replace(b" ", b"")
+        done = run(app, "stock", "pears", "--text", cwd=project)
+        assert (done.code, done.out) == (2, b"")
+        assert b".tooli.yaml:2" in done.err.replace(b"\n", b"").replace(b" ", b"")
 
     def test_help_with_invalid_settings(self, app: Path, project: Path) -> None:
         self.write_settings(project, "verbos: 2\n")
@@ -365,8 +365,8 @@ class TestSettings:
         inner = project / "\x1b[31mred\u202e"
         inner.mkdir()
         self.write_settings(inner, "verbos: 2\n")
-        for words in (("--help",), ("stock", "x", "--text"), ("stock", "x", "--plain")):
-            done = run(app, *words, cwd=inner)
+        for argv in (("--help",), ("stock", "x", "--text"), ("stock", "x", "--plain")):
+            done = run(app, *argv, cwd=inner)
             assert b".tooli.yaml:1" in done.err.replace(b"\n", b"").replace(b" ", b"")
             assert b"\x1b" not in done.err
             assert "\u202e".encode() not in done.err
@@ -384,10 +384,10 @@ class TestSettings:
         self.write_settings(project, "security_policy: strict\n")
         done = run(app, "stock", "x", "--json", cwd=project)
         assert (done.code, read_envelope(done.out)["error"]["code"]) == (30, "E2002")
-        loose = environment(TOOLI_SECURITY_POLICY="off")
-        assert run(app, "stock", "x", "--json", cwd=project, env=loose).code == 30
-        alone = environment(TOOLI_SECURITY_POLICY="strict")
-        assert run(app, "stock", "x", "--json", env=alone).code == 30
+        env = environment(TOOLI_SECURITY_POLICY="off")
+        assert run(app, "stock", "x", "--json", cwd=project, env=env).code == 30
+        env = environment(TOOLI_SECURITY_POLICY="strict")
+        assert run(app, "stock", "x", "--json", env=env).code == 30
 
     def test_verbose_and_no_input(self, app: Path, project: Path) -> None:
         self.write_settings(project, "verbose: 1\n")
@@ -459,7 +459,7 @@ class TestOtherInterfaces:
             "callers:\n  codex:\n    timeout: soon",
         ],
     )
-    async def test_invalid_guard_settings_stop_every_interface(
+    async def test_invalid_security_settings_stop_every_interface(
         self, system_config: Path, text: str
     ) -> None:
         from tooli.mcp.stdio_server import serve_stdio
@@ -474,9 +474,9 @@ class TestOtherInterfaces:
         assert by_python.error.message.startswith(str(system_config))
         with pytest.raises(InputError, match=r"system\.yaml"):
             list(app.stream("stock"))
-        waited = (await app.acall("stock")).error
-        assert waited is not None
-        assert waited.to_dict() == by_python.error.to_dict()
+        async_error = (await app.acall("stock")).error
+        assert async_error is not None
+        assert async_error.to_dict() == by_python.error.to_dict()
         for served in (app, self.make_app()):
             with pytest.raises(InputError) as caught:
                 served.asgi()
@@ -503,20 +503,23 @@ class TestDetectContext:
     def test_json(self, app: Path) -> None:
         env = environment(**AGENT, GITHUB_ACTIONS="true", TOOLI_TIMEOUT="9")
         shown = read_envelope(run(app, "detect-context", env=env).out)["result"]
-        contract = (
+        documented_fields = (
             "category agent_name confidence is_agent is_ci is_interactive "
             "identified_via_convention caller_id caller_version session_id platform signals"
         ).split()
-        assert list(shown)[: len(contract)] == contract
+        assert list(shown)[: len(documented_fields)] == documented_fields
         assert (shown["caller_id"], shown["agent_name"]) == ("claude-code", "Claude Code")
-        assert [one["name"] for one in shown["candidates"]][:2] == ["claude-code", "github-actions"]
+        assert [candidate["name"] for candidate in shown["candidates"]][:2] == [
+            "claude-code",
+            "github-actions",
+        ]
         assert shown["configuration"]["timeout"] == {"value": 9.0, "origin": "TOOLI_TIMEOUT"}
         assert shown["behavior"]["help"] == "compact"
 
     def test_default_timeout_of_an_agent(self, app: Path) -> None:
         shown = read_envelope(run(app, "detect-context", env=environment(**AGENT)).out)["result"]
-        wanted = {"value": 120.0, "origin": "default for ai_agent"}
-        assert shown["configuration"]["timeout"] == wanted
+        expected = {"value": 120.0, "origin": "default for ai_agent"}
+        assert shown["configuration"]["timeout"] == expected
         shown = read_envelope(run(app, "detect-context").out)["result"]
         assert "timeout" not in shown["configuration"]
 
@@ -530,8 +533,8 @@ class TestDetectContext:
     def test_detect_context_reports_invalid_settings(self, app: Path, tmp_path: Path) -> None:
         (tmp_path / ".git").mkdir()
         (tmp_path / ".tooli.yaml").write_text("verbos: 1\n")
-        for words in (("detect-context",), ("config", "show")):
-            done = run(app, *words, "--json", cwd=tmp_path)
+        for argv in (("detect-context",), ("config", "show")):
+            done = run(app, *argv, "--json", cwd=tmp_path)
             assert done.code == 0
             (fault,) = read_envelope(done.out)["result"]["faults"]
             assert fault.startswith(".tooli.yaml:1: unknown setting 'verbos'")

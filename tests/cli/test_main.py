@@ -25,16 +25,16 @@ SOURCES = sorted((Path(tooli.__file__).parent / "cli").glob("*.py"))
 
 @pytest.fixture
 def app() -> Tooli:
-    made = tooli.Tooli("desk", version="1.0")
+    app = tooli.Tooli("desk", version="1.0")
 
-    @made.command()
+    @app.command()
     def add(a: int, b: int = 1) -> int:
         return a + b
 
-    @made.command()
+    @app.command()
     def other() -> None: ...
 
-    return made
+    return app
 
 
 @pytest.fixture

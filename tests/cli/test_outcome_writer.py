@@ -30,15 +30,15 @@ class Mixed(enum.Enum):
 
 
 @dataclass
-class Inside:
+class Inner:
     path: Path
     tags: set[str]
 
 
 @dataclass
-class Outside:
-    inside: Inside
-    more: list[Inside] = field(default_factory=list)
+class Outer:
+    inner: Inner
+    more: list[Inner] = field(default_factory=list)
 
 
 class Nested(BaseModel):
@@ -52,7 +52,7 @@ class Model(BaseModel):
     nested: list[Nested] = []
 
 
-class Odd(BaseModel):
+class AnyModel(BaseModel):
     model_config = ConfigDict(arbitrary_types_allowed=True)
 
     thing: Any
@@ -67,9 +67,11 @@ class Pair(NamedTuple):
     right: str
 
 
-class Silent:
+class Unprintable:
+    """Raises if it is converted to text."""
+
     def __str__(self) -> str:
-        raise RuntimeError("no words")
+        raise RuntimeError("no text")
 
     __repr__ = __str__
 
@@ -149,15 +151,15 @@ RESULTS: dict[str, tuple[Callable[[], Any], Any]] = {
     "int enum": (lambda: Level.LOW, 1),
     "tuple enum": (lambda: Mixed.PAIR, [1, 2]),
     "dataclass": (
-        lambda: Outside(Inside(Path("p"), {"b", "a"}), [Inside(Path("q"), set())]),
-        {"inside": {"path": "p", "tags": ["a", "b"]}, "more": [{"path": "q", "tags": []}]},
+        lambda: Outer(Inner(Path("p"), {"b", "a"}), [Inner(Path("q"), set())]),
+        {"inner": {"path": "p", "tags": ["a", "b"]}, "more": [{"path": "q", "tags": []}]},
     ),
     "model": (
         lambda: Model(full_name="x", nested=[Nested(when=dt.date(2024, 1, 1))]),
         {"fullName": "x", "nested": [{"when": "2024-01-01"}]},
     ),
-    "odd model": (lambda: Odd(thing=Silent()), ...),
-    "nan model": (lambda: Odd(thing=float("nan")), {"thing": None}),
+    "unprintable model": (lambda: AnyModel(thing=Unprintable()), ...),
+    "nan model": (lambda: AnyModel(thing=float("nan")), {"thing": None}),
     "typed dict": (lambda: Box(width=1), {"width": 1}),
     "named tuple": (lambda: Pair(1, "x"), [1, "x"]),
     "deep": (lambda: deep(10_000), ...),
@@ -169,14 +171,14 @@ RESULTS: dict[str, tuple[Callable[[], Any], Any]] = {
     "enum keys": (lambda: {Colour.RED: 1}, {"red": 1}),
     "date keys": (lambda: {dt.date(2024, 1, 1): 1}, {"2024-01-01": 1}),
     "bytes keys": (lambda: {b"k": 1}, {"k": 1}),
-    "silent keys": (lambda: {Silent(): 1}, ...),
+    "unprintable keys": (lambda: {Unprintable(): 1}, ...),
     "surrogate": (lambda: "a\udcffb", "a\udcffb"),
     "surrogate path": (lambda: [Path("a\udcff")], ["a\udcff"]),
     "surrogate key": (lambda: {"\ud800": 1}, {"\ud800": 1}),
-    "silent": (lambda: Silent(), ...),
-    "silents": (lambda: [1, Silent(), {"x": Silent()}], ...),
-    "liar": (lambda: [InvalidMapping()], ...),
-    "trap": (lambda: [RaisesOnAccess()], ...),
+    "unprintable": (lambda: Unprintable(), ...),
+    "unprintable items": (lambda: [1, Unprintable(), {"x": Unprintable()}], ...),
+    "invalid mapping": (lambda: [InvalidMapping()], ...),
+    "raises on access": (lambda: [RaisesOnAccess()], ...),
     "object": (lambda: [object], ...),
     "function": (lambda: {"f": deep}, ...),
     "exception": (lambda: [ValueError("x")], ["x"]),
@@ -194,18 +196,18 @@ RESULTS: dict[str, tuple[Callable[[], Any], Any]] = {
 }
 
 
-SEVERAL = (list, tuple, set, frozenset)
-"""Results that are several lines of JSONL: one an item."""
-WARNED = ("nan", "infinities", "deep", "recursive", "huge integer", "object", "text")
+JSONL_LISTS = (list, tuple, set, frozenset)
+"""Types of results that mode `jsonl` writes with one line per item."""
+RESULTS_WITH_WARNINGS = ("nan", "infinities", "deep", "recursive", "huge integer", "object", "text")
 
 app = Tooli("results", version="1")
-happened: list[str] = []
+calls: list[str] = []
 
 
 @app.command()
 def give(name: str) -> Any:
     """Return one of the results."""
-    happened.append(name)
+    calls.append(name)
     return RESULTS[name][0]()
 
 
@@ -246,16 +248,16 @@ def parse_strict_json(text: str) -> Any:
 
 @pytest.mark.parametrize("name", list(RESULTS))
 def test_json(name: str, capsys: pytest.CaptureFixture[str]) -> None:
-    happened.clear()
+    calls.clear()
     code, out, _ = run_app(capsys, "give", name, "--json")
-    assert happened == [name]
+    assert calls == [name]
     assert out.count("\n") == 1
     found = parse_strict_json(out)
     assert (code, found["ok"]) == (0, True)
     expected = RESULTS[name][1]
     if expected is not ...:
         assert found.get("result") == expected
-    if name in WARNED:
+    if name in RESULTS_WITH_WARNINGS:
         assert found["meta"]["warnings"]
 
 
@@ -270,18 +272,18 @@ def test_jsonl(name: str, command: str, capsys: pytest.CaptureFixture[str]) -> N
         assert len(found) == 2
         if expected is not ...:
             assert found == [expected, expected]
-    elif expected is not ... and type(RESULTS[name][0]()) in SEVERAL:
+    elif expected is not ... and type(RESULTS[name][0]()) in JSONL_LISTS:
         assert found == expected
     elif expected is not ...:
         assert found == ([] if RESULTS[name][0]() is None else [expected])
 
 
-BYTES = ("surrogate", "surrogate path", "generator beside")
-"""Results with a file name that is not UTF-8: it goes out as it came, which capsys cannot read."""
+NOT_UTF8 = ("surrogate", "surrogate path", "generator beside")
+"""Results with bytes that are not UTF-8. They are written unchanged, so capsys cannot read them."""
 
 
 @pytest.mark.parametrize("mode", ["--plain", "--text", "--plain --print0"])
-@pytest.mark.parametrize("name", [name for name in RESULTS if name not in BYTES])
+@pytest.mark.parametrize("name", [name for name in RESULTS if name not in NOT_UTF8])
 def test_text(name: str, mode: str, capsys: pytest.CaptureFixture[str]) -> None:
     code, out, err = run_app(capsys, "give", name, *mode.split())
     assert code == 0

@@ -46,7 +46,7 @@ SHAPES: list[tuple[object, str]] = [
 ]
 
 
-def written(value: object, end: str = "\n") -> str:
+def format_plain(value: object, end: str = "\n") -> str:
     pieces: list[str] = []
     write_plain(value, pieces.append, end=end)
     return "".join(pieces)
@@ -54,12 +54,12 @@ def written(value: object, end: str = "\n") -> str:
 
 @pytest.mark.parametrize(("value", "expected"), SHAPES)
 def test_plain_lines(value: object, expected: str) -> None:
-    assert written(value) == expected
+    assert format_plain(value) == expected
 
 
 def test_later_keys_get_new_columns() -> None:
     records = [{"a": 1, "b": 2}, {"b": 3, "c": 4}, {"a": 5}, "bare"]
-    assert written(records) == "1\t2\n\t3\t4\n5\t\t\nbare\n"
+    assert format_plain(records) == "1\t2\n\t3\t4\n5\t\t\nbare\n"
 
 
 @pytest.mark.parametrize(
@@ -76,21 +76,21 @@ def test_later_keys_get_new_columns() -> None:
     ],
 )
 def test_line_breaks_are_escaped(text: str, shown: str) -> None:
-    assert written([{"a": text}]) == shown + "\n"
+    assert format_plain([{"a": text}]) == shown + "\n"
 
 
 def test_nested_cells_are_json_even_with_control_characters() -> None:
     inner = {"text": "a\n\x1b\x7f\x85\u2028é"}
-    line = written([{"cell": inner}])
+    line = format_plain([{"cell": inner}])
     assert line.count("\n") == 1
     assert line.rstrip("\n").isprintable()
     assert json.loads(line) == inner
 
 
 def test_print0_escapes_separators_only() -> None:
-    assert written(["two\nlines\t\x1b", "a\0b"], end="\0") == "two\nlines\t\x1b\0a\\x00b\0"
-    assert written([{"a": "x\ty\nz", "b": 1}], end="\0") == "x\\ty\nz\t1\0"
-    assert written("text\n", end="\0") == "text\n\0"
+    assert format_plain(["two\nlines\t\x1b", "a\0b"], end="\0") == "two\nlines\t\x1b\0a\\x00b\0"
+    assert format_plain([{"a": "x\ty\nz", "b": 1}], end="\0") == "x\\ty\nz\t1\0"
+    assert format_plain("text\n", end="\0") == "text\n\0"
 
 
 def test_records_are_streamed() -> None:
@@ -107,7 +107,7 @@ def test_records_are_streamed() -> None:
 
 @given(st.lists(VALUES, max_size=6))
 def test_one_record_is_one_line(records: list[object]) -> None:
-    output = written(records)
+    output = format_plain(records)
     assert output.count("\n") == len(output.splitlines()) == len(records)
     assert "\x1b" not in output
     output.encode()
@@ -122,16 +122,16 @@ def test_one_field_is_one_line_with_one_tab(record: dict[str, object]) -> None:
 
 @given(st.lists(VALUES, max_size=6))
 def test_one_record_is_one_nul(records: list[object]) -> None:
-    assert written(records, end="\0").count("\0") == len(records)
+    assert format_plain(records, end="\0").count("\0") == len(records)
 
 
 @given(st.text())
 def test_text_is_not_changed(text: str) -> None:
-    assert written(text).removesuffix("\n") == text.removesuffix("\n")
+    assert format_plain(text).removesuffix("\n") == text.removesuffix("\n")
 
 
 @pytest.mark.parametrize(
-    ("value", "words"),
+    ("value", "expected"),
     [
         ([1, 2], "1, 2"),
         ([True, None, ""], 'yes, –, ""'),
@@ -142,8 +142,8 @@ def test_text_is_not_changed(text: str) -> None:
         ([], "none"),
     ],
 )
-def test_summarize(value: object, words: str) -> None:
-    assert summarize(value) == words
+def test_summarize(value: object, expected: str) -> None:
+    assert summarize(value) == expected
 
 
 def test_plain_output_loads_no_heavy_module() -> None:

@@ -61,7 +61,7 @@ INVALID: dict[str, object] = {
 }
 
 
-def shown(value: object, width: int = 80, color: bool | None = False) -> str:
+def render(value: object, width: int = 80, color: bool | None = False) -> str:
     file = io.StringIO()
     print_result(value, file=file, width=width, color=color)
     return file.getvalue()
@@ -73,7 +73,7 @@ def render_error(error: dict[str, object], width: int = 80, verbose: bool = Fals
     return file.getvalue()
 
 
-def text(block: str) -> str:
+def unindent(block: str) -> str:
     return dedent(block).removeprefix("\n")
 
 
@@ -82,7 +82,7 @@ def text(block: str) -> str:
 
 @pytest.mark.parametrize("width", [80, 300])
 def test_records_are_a_table(width: int) -> None:
-    assert shown(FILES, width) == text(
+    assert render(FILES, width) == unindent(
         """
         path         size  modified    binary  owner  tags
         ──────────────────────────────────────────────────
@@ -93,7 +93,7 @@ def test_records_are_a_table(width: int) -> None:
 
 
 def test_narrow_table_becomes_cards() -> None:
-    assert shown(FILES, 40) == text(
+    assert render(FILES, 40) == unindent(
         """
         ── 1 ───────────────────────────────────
         path      src/main.py
@@ -113,7 +113,7 @@ def test_narrow_table_becomes_cards() -> None:
 
 def test_long_text_is_wrapped_within_its_column() -> None:
     records = [{"id": 7, "title": "Crash when the terminal is resized"}, {"id": 12, "title": "Hi"}]
-    assert shown(records, 30) == text(
+    assert render(records, 30) == unindent(
         """
         id  title
         ──────────────────────────────
@@ -126,7 +126,7 @@ def test_long_text_is_wrapped_within_its_column() -> None:
 
 def test_long_text_becomes_cards() -> None:
     records = [{"file": "a.md", "line": 3, "text": "word " * 60}]
-    assert shown(records, 60).splitlines()[:4] == [
+    assert render(records, 60).splitlines()[:4] == [
         "── 1 ───────────────────────────────────",
         "file  a.md",
         "line  3",
@@ -136,14 +136,14 @@ def test_long_text_becomes_cards() -> None:
 
 def test_identifier_is_not_broken() -> None:
     uuid = "0b0cf7f2-7a4e-4e0a-9b1e-2b6c3f1f6a55"
-    assert uuid in shown([{"id": uuid, "name": "a name of some length"}], 50)
+    assert uuid in render([{"id": uuid, "name": "a name of some length"}], 50)
 
 
 def test_nested_cells_are_summarized() -> None:
     records = [
         {"at": {"x": 1, "y": 2}, "files": [{"a": 1}, {"a": 2}], "tags": list("abcdefghijklmnopq")}
     ]
-    assert shown(records, 120) == text(
+    assert render(records, 120) == unindent(
         """
         at          files    tags
         ──────────────────────────────────────────────────────────────────────
@@ -153,10 +153,10 @@ def test_nested_cells_are_summarized() -> None:
 
 
 def test_numbers_are_not_formatted() -> None:
-    output = shown(
+    output = render(
         [{"id": 1234567, "year": 2026, "share": 0.1}, {"id": 7, "year": None, "share": 12.5}]
     )
-    assert output == text(
+    assert output == unindent(
         """
              id  year  share
         ────────────────────
@@ -167,14 +167,14 @@ def test_numbers_are_not_formatted() -> None:
 
 
 def test_thousands_of_rows() -> None:
-    assert shown([{"n": n, "name": f"row {n}"} for n in range(5000)]).count("\n") == 5002
+    assert render([{"n": n, "name": f"row {n}"} for n in range(5000)]).count("\n") == 5002
 
 
 # ── other values ────────────────────────────────────────────────────────────────────────────
 
 
 def test_record_with_nested_values() -> None:
-    assert shown(PROJECT, 40) == text(
+    assert render(PROJECT, 40) == unindent(
         """
         name     tooli
         private  no
@@ -199,7 +199,7 @@ def test_record_with_nested_values() -> None:
 
 def test_deep_tree_is_summarized() -> None:
     value = {"a": {"b": {"c": {"d": [1, [2]]}}, "e": 1}}
-    assert shown(value) == text(
+    assert render(value) == unindent(
         """
         a
         ├─ b
@@ -213,7 +213,7 @@ def test_deep_tree_is_summarized() -> None:
 
 
 def test_long_name_is_above_its_value() -> None:
-    assert shown({"a_rather_long_name_for_this": "value", "b": 1}, 30) == text(
+    assert render({"a_rather_long_name_for_this": "value", "b": 1}, 30) == unindent(
         """
         a_rather_long_name_for_this
           value
@@ -240,36 +240,36 @@ def test_long_name_is_above_its_value() -> None:
     ],
 )
 def test_small_values(value: object, expected: str) -> None:
-    assert shown(value) == expected
+    assert render(value) == expected
 
 
 def test_long_item_has_a_bullet() -> None:
-    assert shown(["word " * 6 + "end", "b"], 24) == "• word word word word\n  word word end\n• b\n"
+    assert render(["word " * 6 + "end", "b"], 24) == "• word word word word\n  word word end\n• b\n"
 
 
 @pytest.mark.parametrize(
     "value", ["[red]x[/red]", ":smile:", "a  b \n\tc 12 'q' http://x.y", "x" * 500, "日本 שלום é"]
 )
 def test_text_is_not_changed(value: str) -> None:
-    assert shown(value, 40, color=True) == value + "\n"
-    assert shown(value + "\n", 40) == value + "\n"
+    assert render(value, 40, color=True) == value + "\n"
+    assert render(value + "\n", 40) == value + "\n"
 
 
 def test_markup_in_cells_is_literal() -> None:
-    assert "[red]x[/red] :smile:" in shown([{"a": "[red]x[/red] :smile:", "b": 1}])
+    assert "[red]x[/red] :smile:" in render([{"a": "[red]x[/red] :smile:", "b": 1}])
 
 
 def test_control_characters_are_escaped() -> None:
     evil = "\x1b[31mred\x1b]0;title\x07\r\x9b\u202eabc"
     safe = "\\x1b[31mred\\x1b]0;title\\x07\\r\\x9b\\u202eabc"
-    assert shown(evil) == safe + "\n"
-    assert safe in shown([{"a": evil}], 100)
-    assert safe in shown({evil: [evil]}, 200)
+    assert render(evil) == safe + "\n"
+    assert safe in render([{"a": evil}], 100)
+    assert safe in render({evil: [evil]}, 200)
     assert safe in render_error({"message": evil, "suggestion": {"example": evil}}, 200)
 
 
 def test_wide_characters_keep_columns_aligned() -> None:
-    assert shown([{"name": "日本語", "n": 1}, {"name": "été", "n": 22}]) == text(
+    assert render([{"name": "日本語", "n": 1}, {"name": "été", "n": 22}]) == unindent(
         """
         name     n
         ──────────
@@ -283,7 +283,7 @@ def test_wide_characters_keep_columns_aligned() -> None:
 
 
 def test_error_with_fix_and_command() -> None:
-    assert render_error({**MISSING, "field": None}) == text(
+    assert render_error({**MISSING, "field": None}) == unindent(
         """
         Error: No files matched '*.rs' in ./src  E3001
         → The directory contains .py files.
@@ -293,7 +293,7 @@ def test_error_with_fix_and_command() -> None:
 
 
 def test_command_is_never_wrapped() -> None:
-    assert render_error({**MISSING, "field": None}, 34) == text(
+    assert render_error({**MISSING, "field": None}, 34) == unindent(
         """
         Error: No files matched '*.rs' in
                ./src  E3001
@@ -305,7 +305,7 @@ def test_command_is_never_wrapped() -> None:
 
 
 def test_every_problem_is_listed() -> None:
-    assert render_error(INVALID) == text(
+    assert render_error(INVALID) == unindent(
         """
         Error: 2 problems with the input  E1002
           --limit    must be at least 1, not -3
@@ -317,7 +317,7 @@ def test_every_problem_is_listed() -> None:
 
 
 def test_verbose_adds_the_details() -> None:
-    assert render_error(MISSING, verbose=True) == text(
+    assert render_error(MISSING, verbose=True) == unindent(
         """
         Error: pattern: No files matched '*.rs' in ./src  E3001
         → The directory contains .py files.
@@ -353,14 +353,14 @@ def test_minimal_error(error: dict[str, object], expected: str) -> None:
 def test_color_option(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("FORCE_COLOR", "TTY_COMPATIBLE", "NO_COLOR"):
         monkeypatch.delenv(name, raising=False)
-    assert shown([], color=True) == "\x1b[2mNo results.\x1b[0m\n"
-    assert shown([], color=None) == "No results.\n"
+    assert render([], color=True) == "\x1b[2mNo results.\x1b[0m\n"
+    assert render([], color=None) == "No results.\n"
     monkeypatch.setenv("FORCE_COLOR", "1")
     monkeypatch.setenv("TERM", "xterm-256color")
-    assert "\x1b[32m" in shown(True, color=None)
-    assert shown(True, color=False) == "yes\n"
+    assert "\x1b[32m" in render(True, color=None)
+    assert render(True, color=False) == "yes\n"
     monkeypatch.setenv("NO_COLOR", "1")
-    assert shown(True, color=None) == "yes\n"
+    assert render(True, color=None) == "yes\n"
 
 
 def test_terminal_without_unicode() -> None:
@@ -428,12 +428,12 @@ def check_fits(output: str, width: int) -> None:
 
 @given(VALUES.filter(lambda value: not isinstance(value, str)) | RECORDS, st.integers(20, 300))
 def test_any_value_fits_any_width(value: object, width: int) -> None:
-    check_fits(shown(value, width), width)
+    check_fits(render(value, width), width)
 
 
 @given(st.text(st.characters()))
 def test_any_text_is_safe(value: str) -> None:
-    output = shown(value)
+    output = render(value)
     assert "\x1b" not in output
     assert all(char in "\n\t" or ord(char) >= 32 for char in output)
     output.encode()

@@ -44,7 +44,7 @@ def write(form: str, value: Any) -> str:
     return "".join([line + end for line in table.lines(value)])
 
 
-def named(rows: list[list[str]]) -> list[dict[str, str]]:
+def as_records(rows: list[list[str]]) -> list[dict[str, str]]:
     return [dict(zip("abc", row, strict=True)) for row in rows]
 
 
@@ -53,10 +53,9 @@ def named(rows: list[list[str]]) -> list[dict[str, str]]:
 
 @given(ROWS)
 def test_csv_round_trip(rows: list[list[str]]) -> None:
-    assume(
-        sys.version_info >= (3, 11) or all("\0" not in text for row in rows for text in row)
-    )  # 3.10 cannot read NUL
-    read = list(csv.reader(io.StringIO(write("csv", named(rows)), newline=""), strict=True))
+    has_nul = any("\0" in text for row in rows for text in row)
+    assume(sys.version_info >= (3, 11) or not has_nul)  # csv.reader of Python 3.10 rejects NUL
+    read = list(csv.reader(io.StringIO(write("csv", as_records(rows)), newline=""), strict=True))
     assert read == [["a", "b", "c"], *rows]
 
 
@@ -103,17 +102,17 @@ def cells(page: str) -> list[list[str]]:
 
 def as_shown_by_markdown(text: str) -> str:
     """Return a text as Markdown shows it: control characters are escaped, edges are trimmed."""
-    spelled = "".join(
+    escaped = "".join(
         char if char == "\n" or char == "\t" or char.isprintable() or ord(char) > 0xA0 else "?"
         for char in text.replace("\r\n", "\n").replace("\r", "\n")
     )
-    return spelled.strip()
+    return escaped.strip()
 
 
 @given(ROWS)
 def test_markdown_is_escaped(rows: list[list[str]]) -> None:
     plain = [["".join(c for c in text if c == "\n" or c.isprintable()) for text in r] for r in rows]
-    shown = cells(write("md", named(plain)))
+    shown = cells(write("md", as_records(plain)))
     assert shown[0] == ["a", "b", "c"]
     assert [[as_shown_by_markdown(cell) for cell in row] for row in shown[1:]] == [
         [as_shown_by_markdown(text) for text in row] for row in plain
@@ -148,12 +147,12 @@ def test_markdown_escapes_control_characters() -> None:
 # ------------------------------------------------------------------ types
 
 
-class Steady(TypedDict):
+class FixedFields(TypedDict):
     path: str
     size: int
 
 
-class Loose(TypedDict):
+class OptionalField(TypedDict):
     path: str
     size: NotRequired[int]
 
@@ -169,7 +168,7 @@ class Model(BaseModel):
     big: bool = Field(serialization_alias="isBig")
 
 
-class Open(BaseModel):
+class ExtraFields(BaseModel):
     model_config = ConfigDict(extra="allow")
     path: str
 
@@ -184,21 +183,21 @@ def tool_of(annotation: Any) -> Any:
 
 
 @pytest.mark.parametrize(
-    ("item", "steady", "head"),
+    ("item", "has_fixed", "header"),
     [
-        (Steady, True, "path,size"),
-        (Loose, False, "path,size"),
+        (FixedFields, True, "path,size"),
+        (OptionalField, False, "path,size"),
         (Point, True, "x,y"),
         (Model, True, "path,isBig"),
-        (Open, False, "path"),
+        (ExtraFields, False, "path"),
         (str, True, ""),
         (dict, False, ""),
     ],
 )
-def test_fields_of_a_record_type(item: Any, steady: bool, head: str) -> None:
+def test_fields_of_a_record_type(item: Any, has_fixed: bool, header: str) -> None:
     tool = tool_of(list[item])
-    assert has_fixed_fields(tool) is steady
-    assert list(TableWriter("csv", call_of(tool)).lines([])) == ([head] if head else [])
+    assert has_fixed_fields(tool) is has_fixed
+    assert list(TableWriter("csv", call_of(tool)).lines([])) == ([header] if header else [])
 
 
 def test_header_of_fixed_fields_needs_one_record() -> None:
@@ -209,7 +208,7 @@ def test_header_of_fixed_fields_needs_one_record() -> None:
             taken.append(i)
             yield {"path": "x", "size": i}
 
-    lines = TableWriter("csv", call_of(tool_of(list[Steady]))).stream(items())
+    lines = TableWriter("csv", call_of(tool_of(list[FixedFields]))).stream(items())
     assert [next(lines), next(lines), taken] == ["path,size", "x,0", [0]]
     assert [next(lines), taken] == ["x,1", [0, 1]]
 
@@ -258,8 +257,8 @@ def make_app() -> Tooli:
     return app
 
 
-def answer(*words: str, **more: Any) -> CommandResult:
-    return invoke(make_app(), *words, **more)
+def answer(*argv: str, **more: Any) -> CommandResult:
+    return invoke(make_app(), *argv, **more)
 
 
 def test_records_without_envelope() -> None:
@@ -270,13 +269,13 @@ def test_records_without_envelope() -> None:
 
 @pytest.mark.parametrize("form", ["csv", "md"])
 def test_every_mode_flag(form: str) -> None:
-    wanted = answer("walk", "--output", form).stdout
-    assert wanted.startswith({"csv": "path\r\n0.py\r\n", "md": "| path |\n| --- |\n"}[form])
-    assert answer("walk", f"-o{form}").stdout == wanted
-    assert answer("walk", mode=form).stdout == wanted
+    expected = answer("walk", "--output", form).stdout
+    assert expected.startswith({"csv": "path\r\n0.py\r\n", "md": "| path |\n| --- |\n"}[form])
+    assert answer("walk", f"-o{form}").stdout == expected
+    assert answer("walk", mode=form).stdout == expected
     app = make_app()
     app._state.default_output = form
-    assert invoke(app, "walk").stdout == wanted
+    assert invoke(app, "walk").stdout == expected
     assert answer("walk", f"--{form}").exit_code == 2  # this mode has no flag
 
 
@@ -289,11 +288,11 @@ def test_failed_stream(count: str, rows: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("words", "code"), [(["lst"], 2), (["list", "--count", "x"], 2), (["list", "--nope"], 2)]
+    ("argv", "code"), [(["lst"], 2), (["list", "--count", "x"], 2), (["list", "--nope"], 2)]
 )
-def test_usage_errors(words: list[str], code: int) -> None:
+def test_usage_errors(argv: list[str], code: int) -> None:
     for form in ("csv", "md"):
-        done = answer(*words, "-o", form)
+        done = answer(*argv, "-o", form)
         assert done.stdout == ""
         assert done.stderr.startswith("error: ")
         assert done.exit_code == code
@@ -313,7 +312,7 @@ def test_warnings_go_to_stderr() -> None:
     assert answer("nan", "-ocsv", "-q").stderr == ""
 
 
-def test_printed_text_is_in_the_envelope() -> None:
+def test_printed_text_is_the_result() -> None:
     assert answer("say", "-ocsv").stdout == 'value\r\n"one\ntwo"\r\n'
     assert answer("say", "-omd").stdout == "one\ntwo\n"
 
@@ -323,7 +322,7 @@ def test_info_options() -> None:
     assert answer("list", "--help-agent", "-omd").stdout == answer("list", "--help-agent").stdout
 
 
-def test_session_without_schema_in_text_modes(tmp_path: Path) -> None:
+def test_table_does_not_count_as_the_first_answer_of_a_session(tmp_path: Path) -> None:
     """A table does not contain the schema, so the next JSON answer of the session has it."""
     session = {"TOOLI_SESSION_ID": "tables", "TOOLI_STATE_DIR": str(tmp_path)}
     answer("walk", "-ocsv", env=session)

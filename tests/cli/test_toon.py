@@ -75,7 +75,7 @@ def test_numbers(number: float, text: str) -> None:
 def test_quoted_strings(text: str) -> None:
     written = encode({"t": text})
     assert written.startswith('t: "')
-    assert json.loads(written[3:]) == text  # these escapes are JSON's, too
+    assert json.loads(written[3:]) == text  # JSON has the same escapes
 
 
 @pytest.mark.parametrize(
@@ -134,15 +134,15 @@ def test_stream_is_collected() -> None:
 
 
 @pytest.mark.parametrize(
-    ("words", "code", "lines"),
+    ("argv", "code", "lines"),
     [
         (["gone"], 10, ["ok: false", "  message: There is no such ticket.", "  field: id"]),
         (["tikets"], 2, ["ok: false", "  code: E1001"]),
         (["tickets", "--count", "x"], 2, ["ok: false", "  code: E1003"]),
     ],
 )
-def test_failures_are_in_the_envelope(words: list[str], code: int, lines: list[str]) -> None:
-    done = invoke(make_app(), *words, "-o", "toon")
+def test_failures_are_in_the_envelope(argv: list[str], code: int, lines: list[str]) -> None:
+    done = invoke(make_app(), *argv, "-o", "toon")
     assert done.exit_code == code
     assert set(lines) <= set(done.stdout.splitlines())
     assert done.stderr == ""

@@ -18,26 +18,26 @@ Answer = Callable[..., tuple[int, str, str]]
 
 @pytest.fixture
 def app() -> Tooli:
-    made = Tooli("typed", version="1")
+    app = Tooli("typed", version="1")
 
     def parse(text: str) -> int:
         if not text.isdigit():
             raise typer.BadParameter("not digits")
         return int(text) * 10
 
-    @made.command()
+    @app.command()
     def scale(value: int = typer.Argument(..., parser=parse), *, unit: str = "m") -> str:
         print("working")
         return f"{value} {unit}"
 
-    @made.command()
+    @app.command()
     def stop() -> None:
         raise typer.Exit(7)
 
-    @made.callback()
+    @app.callback()
     def before(strict: bool = False) -> None: ...
 
-    return made
+    return app
 
 
 def envelope(answer: Answer, app: Tooli, *argv: str) -> tuple[int, dict[str, Any]]:

@@ -88,7 +88,7 @@ def read_back(text: str) -> Any:
 
 
 def is_same(left: Any, right: Any) -> bool:
-    """True if values are equal in type and key order, too: 1 is neither 1.0 nor true."""
+    """True if values, types and key order are equal: 1 is neither 1.0 nor true."""
     return repr(left) == repr(right)
 
 

@@ -43,7 +43,7 @@ class Machine:
 
 @pytest.fixture
 def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Machine:
-    made = Machine(tmp_path)
-    monkeypatch.setattr(config_files, "SYSTEM_CONFIG_PATH", str(made.system))
-    monkeypatch.setattr(process, "SYSTEM_CONFIG_PATH", str(made.system))
-    return made
+    machine = Machine(tmp_path)
+    monkeypatch.setattr(config_files, "SYSTEM_CONFIG_PATH", str(machine.system))
+    monkeypatch.setattr(process, "SYSTEM_CONFIG_PATH", str(machine.system))
+    return machine
