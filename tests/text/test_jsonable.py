@@ -22,7 +22,13 @@ import pytest
 from pydantic import BaseModel
 
 from tooli.core.record import Record
-from tooli.text.jsonable import MAX_JSON_DEPTH, convert_one_step, iter_children, to_jsonable
+from tooli.text.jsonable import (
+    MAX_JSON_DEPTH,
+    convert_one_step,
+    iter_children,
+    map_strings,
+    to_jsonable,
+)
 
 
 class Colour(enum.Enum):
@@ -330,3 +336,8 @@ def test_children_of_model_with_extra_fields() -> None:
     found = list(iter_children(Model.model_validate({"one": 1, "more": 2})))
     assert 1 in found
     assert {"more": 2} in found
+
+
+def test_map_strings_changes_keys_and_values() -> None:
+    value = {"a": ["b", 1, None, {"c": ("d", True)}]}
+    assert map_strings(value, str.upper) == {"A": ["B", 1, None, {"C": ["D", True]}]}

@@ -16,7 +16,7 @@ from tooli.core.output_modes import find_mode
 from tooli.pipeline.drivers import stream
 from tooli.pipeline.present import ItemPresenter, Presented, outgoing_warnings, present_text
 from tooli.text.json_encoder import encode
-from tooli.text.jsonable import is_list, is_object, is_set, sort_set
+from tooli.text.jsonable import is_list, is_set, map_strings, sort_set
 
 TYPE_CHECKING = False
 
@@ -145,19 +145,13 @@ def render_envelope(
     try:
         return text.encode()
     except UnicodeEncodeError:  # a format may not be able to escape a lone surrogate
-        text = render(_escape_surrogates(envelope))
+        text = render(map_strings(envelope, _escape_surrogates))
         return text.encode()
 
 
-def _escape_surrogates(value: object) -> object:
-    """Return the value with every lone surrogate in its strings written as `\\udcff`."""
-    if is_object(value):
-        return {_escape_surrogates(name): _escape_surrogates(item) for name, item in value.items()}
-    if is_list(value):
-        return [_escape_surrogates(item) for item in value]
-    if isinstance(value, str):
-        return value.encode(errors="backslashreplace").decode()
-    return value
+def _escape_surrogates(text: str) -> str:
+    """Return the text with every lone surrogate written as `\\udcff`."""
+    return text.encode(errors="backslashreplace").decode()
 
 
 def render_json(envelope: JsonObject) -> str:

@@ -17,7 +17,7 @@ from tooli.config.setting_definitions import (
 )
 from tooli.core.call import CALLER_PROFILES
 from tooli.core.record import Record
-from tooli.errors import InputError, Suggestion, closest_match
+from tooli.errors import InputError, Suggestion, closest_match, did_you_mean
 
 TYPE_CHECKING = False
 
@@ -291,9 +291,8 @@ class _FileSettings:
                 message = f"{name} must be {definition.type}, not a section"
                 self._add_fault(value.line, message, name)
             elif name not in other_names:
-                closest = closest_match(name, (*SETTINGS, *other_names))
                 known = f"; the settings are {', '.join(SETTINGS)}"
-                hint = f"; did you mean {closest!r}?" if closest else known
+                hint = did_you_mean(name, (*SETTINGS, *other_names)) or known
                 self._add_fault(value.line, f"unknown setting {name[:60]!r}{hint}")
         return found
 

@@ -10,7 +10,7 @@ from urllib.parse import parse_qsl
 from tooli.config.setting_definitions import BOOLEAN_VALUES
 from tooli.core._hot_tables import CALL_OPTIONS, CHOICES, HTTP_HEADERS, RUN_OPTIONS
 from tooli.core.call import DEFAULT_OPTIONS, Caller, Options, Problem
-from tooli.errors import InputError, Suggestion, closest_match
+from tooli.errors import InputError, Suggestion, did_you_mean
 from tooli.records.call_options import build_options
 from tooli.serving.dispatcher import path_without_root
 from tooli.text.jsonable import MAX_JSON_DEPTH, is_list, is_object
@@ -385,12 +385,7 @@ def _conflicting_option_problem(name: str, is_header: bool) -> Problem:
 
 
 def _unknown_option_problem(name: str) -> Problem:
-    suggestion = closest_match(name, HTTP_OPTIONS)
-    hint = (
-        f"; did you mean {suggestion!r}?"
-        if suggestion
-        else f"; the options are {', '.join(HTTP_OPTIONS)}"
-    )
+    hint = did_you_mean(name, HTTP_OPTIONS) or f"; the options are {', '.join(HTTP_OPTIONS)}"
     return Problem("E1007", None, f"Unknown option {name[:80]!r}{hint}")
 
 

@@ -42,7 +42,7 @@ from tooli.serving.dispatcher import (
     unknown_tool_error,
 )
 from tooli.text.json_encoder import encode
-from tooli.text.jsonable import MAX_JSON_DEPTH, is_list, is_object, to_jsonable
+from tooli.text.jsonable import MAX_JSON_DEPTH, is_list, is_object, map_strings, to_jsonable
 
 TYPE_CHECKING = False
 
@@ -429,19 +429,8 @@ def _to_portable_json(text: str, warnings: list[str]) -> tuple[str, Any]:
         return text, value
     if is_deep:
         value = to_jsonable(value, warnings)
-    value = _replace_surrogates_deep(value)
+    value = map_strings(value, _replace_lone_surrogates)
     return encode(value, []).decode(), value
-
-
-def _replace_surrogates_deep(value: Any) -> Any:
-    if isinstance(value, str):
-        return _replace_lone_surrogates(value)
-    if is_object(value):
-        return {
-            _replace_lone_surrogates(key): _replace_surrogates_deep(item)
-            for key, item in value.items()
-        }
-    return [_replace_surrogates_deep(item) for item in value] if is_list(value) else value
 
 
 def _replace_lone_surrogates(text: str) -> str:

@@ -63,6 +63,15 @@ def iter_items(value: object) -> Iterable[Any]:
     return value if is_list(value) or is_set(value) else (value,)
 
 
+def map_strings(value: Any, change: Callable[[str], str]) -> Any:
+    """Return a JSON value in which `change` has replaced every string, including keys."""
+    if isinstance(value, str):
+        return change(value)
+    if is_object(value):
+        return {map_strings(key, change): map_strings(item, change) for key, item in value.items()}
+    return [map_strings(item, change) for item in value] if is_list(value) else value
+
+
 class _NotConverted: ...
 
 
