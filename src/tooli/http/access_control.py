@@ -1,6 +1,6 @@
 """Access control: checks which requests may reach the app.
 
-Which tools a caller may run is checked by the stages of the pipeline.
+The stages of the pipeline check which tools a caller may run.
 
 Host     only names of this server, against DNS rebinding
 Origin   only the server's own page and the allowed origins
@@ -124,17 +124,18 @@ class AccessControl:
         authorization = request.headers.get(b"authorization", b"")
         scheme, _, token = authorization.partition(b" ")
         token = token.strip()
-        found = False
-        if scheme.lower() == b"bearer" and token:
-            # every token is compared, so that the time reveals nothing
-            for known, scopes, principal in self._tokens:
-                if compare_digest(known, token):
-                    found = True
-                    request.scopes, request.principal = scopes, principal
-        if not found and self._verifier is not None and scheme.lower() == b"bearer" and token:
-            self._verify_token(request, self._verifier, token)
-        elif not found:
-            raise _token_error(authorization != b"")
+        if scheme.lower() != b"bearer" or not token:
+            raise _token_error(is_given=authorization != b"")
+        is_known = False
+        for known, scopes, principal in self._tokens:
+            if compare_digest(known, token):  # no early return: the time must reveal nothing
+                is_known = True
+                request.scopes, request.principal = scopes, principal
+        if is_known:
+            return
+        if self._verifier is None:
+            raise _token_error(is_given=True)
+        self._verify_token(request, self._verifier, token)
 
     def _verify_token(self, request: HttpRequest, verifier: TokenVerifier, token: bytes) -> None:
         try:
@@ -149,9 +150,8 @@ class AccessControl:
             message = "Tokens cannot be verified at the moment."
             raise HttpError(TemporaryError(message, suggestion=suggestion)) from None
         if identity.principal in [principal for *_, principal in self._tokens]:
-            raise _token_error(
-                True
-            )  # the token claims the principal of one of the server's own tokens
+            # it claims the principal of one of the server's own tokens
+            raise _token_error(is_given=True)
         request.scopes, request.principal = identity.scopes, identity.principal
 
 
@@ -224,7 +224,7 @@ def _origin_error(origin: str) -> HttpError:
     )
 
 
-def _token_error(is_given: bool) -> HttpError:
+def _token_error(*, is_given: bool) -> HttpError:
     return HttpError(
         AuthError(
             "The token is not valid." if is_given else "A token is required.",

@@ -185,7 +185,7 @@ class Api:
                 await self._send_error(request, termination_error())
             raise exc
         elif not isinstance(exc, HttpDisconnect):
-            _print_traceback(exc)
+            print_exception(exc, file=sys.stderr)  # for the operator of the server
             if request.is_response_started:
                 raise exc
             await self._send_error(request, InternalError("Internal server error."))
@@ -385,11 +385,6 @@ async def _run_on_loop(prepared: PreparedCall) -> tuple[int, bytes, Headers]:
 
 def _response_parts(presented: Presented) -> tuple[int, bytes, Headers]:
     return presented.http_status, presented.envelope_json(), failure_headers(presented)
-
-
-def _print_traceback(exc: BaseException) -> None:
-    """Print the traceback of an internal error for the operator of the server."""
-    print_exception(type(exc), exc, exc.__traceback__, file=sys.stderr)
 
 
 # ------------------------------------------------------------------ mounts

@@ -30,6 +30,7 @@ TYPE_CHECKING = False
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from types import FrameType
     from typing import Protocol
 
     from typing_extensions import Unpack
@@ -44,8 +45,6 @@ if TYPE_CHECKING:
         def asgi(self, *, mcp: bool = True, **settings: Unpack[HttpSettingsDict]) -> Api:
             """Return the ASGI application."""
             ...
-
-    from types import FrameType
 
 
 def serve_http(
@@ -176,6 +175,8 @@ def run_workers(run: Callable[[int | None], None], count: int, grace: float) -> 
 
 
 class _WorkerProcesses:
+    """The worker processes of this process, each of which runs a server."""
+
     def __init__(self, run: Callable[[int | None], None], grace: float) -> None:
         self._run = run
         self._grace = grace

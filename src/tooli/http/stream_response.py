@@ -66,7 +66,7 @@ class StreamSource:
         self._ready: deque[bytes | StreamEnd] = deque()
         self._waiter: Future[None] | None = None
 
-    def end(self) -> None:
+    def mark_generator_done(self) -> None:
         """Record that the generator has ended. May be called in any thread."""
         self._is_generator_done = True
         if self._is_client_done:
@@ -136,7 +136,7 @@ class ThreadStreamSource(StreamSource):
         try:
             self._produce()
         finally:
-            self.end()
+            self.mark_generator_done()
 
     def _produce(self) -> None:
         items = self.prepared.stream()
@@ -170,7 +170,7 @@ class TaskStreamSource(StreamSource):
         self._free_slots = asyncio.Semaphore(MAX_BUFFERED_ITEMS)
         self._free_slot = self._free_slots.release
         self._task: Task[None] = self._loop.create_task(self._produce())
-        self._task.add_done_callback(lambda _: self.end())
+        self._task.add_done_callback(lambda _: self.mark_generator_done())
 
     async def _produce(self) -> None:
         final: list[Presented] = []

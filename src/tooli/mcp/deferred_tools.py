@@ -15,7 +15,7 @@ from tooli.schema.tool_reader import read_tool
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Mapping
 
     from tooli.core.protocols import CommandOptions, JsonObject
     from tooli.core.tool import Tool
@@ -29,28 +29,22 @@ class DeferredTools:
 
     def __init__(self, dispatcher: ToolDispatcher) -> None:
         self._dispatcher = dispatcher
+        # The built-in tools need no scopes. The access rules of the called tool apply.
+        search_options: CommandOptions = {"auth": (), "annotations": ReadOnly}
+        run_options: CommandOptions = {"auth": (), "input_schema": _RUN_TOOL_SCHEMA}
+        app = dispatcher.name
         self._builtin_tools = {
-            SEARCH_TOOL: self._make_builtin_tool(SEARCH_TOOL, self._search),
-            RUN_TOOL: self._make_builtin_tool(RUN_TOOL, _run_tool),
+            SEARCH_TOOL: read_tool(
+                self._search, app=app, path=("search-tools",), kwargs=search_options
+            ),
+            RUN_TOOL: read_tool(_run_tool, app=app, path=("run-tool",), kwargs=run_options),
         }
-
-    def _make_builtin_tool(self, name: str, fn: Callable[..., object]) -> Tool:
-        options: CommandOptions = {
-            "auth": ()
-        }  # no scopes: a tool that run_tool runs has its own access rules
-        if name == SEARCH_TOOL:
-            options["annotations"] = ReadOnly
-        else:
-            options["input_schema"] = _RUN_TOOL_SCHEMA
-        path = (name.replace("_", "-"),)
-        return read_tool(fn, app=self._dispatcher.name, path=path, kwargs=options)
 
     @property
     def listed_tools(self) -> Mapping[str, Tool]:
         """The listed tools: the search tool, the run tool, and those that are always visible."""
-        always_visible = {
-            n: t for n, t in self._dispatcher.tools.items() if t.guidance.always_visible
-        }
+        tools = self._dispatcher.tools.items()
+        always_visible = {name: tool for name, tool in tools if tool.guidance.always_visible}
         return {**self._builtin_tools, **always_visible}
 
     @property

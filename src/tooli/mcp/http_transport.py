@@ -40,7 +40,7 @@ LIFESPAN_GRACE_PERIOD = 5.0
 """Seconds that running calls get when the server shuts down."""
 
 FLUSH_TIMEOUT = 2.0
-"""Seconds to send the last answers to their clients."""
+"""Seconds that clients get to receive the last answers."""
 
 
 class McpEndpoint:
@@ -126,12 +126,12 @@ class _SseTransport:
     def __init__(self, server: AppServer) -> None:
         self._server = server
         self._transport = SseServerTransport("/messages/")
-        self._lifespan: JsonObject = {}
+        self._lifespan_state: JsonObject = {}
 
     @asynccontextmanager
     async def running(self) -> AsyncGenerator[None]:
         async with self._server.lifespan(self._server) as state:
-            self._lifespan = state
+            self._lifespan_state = state
             yield
 
     async def respond(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -141,7 +141,7 @@ class _SseTransport:
         elif path == "/sse" and scope["method"] == "GET":
             async with self._transport.connect_sse(scope, receive, send) as (incoming, outgoing):
                 await serve_dual_era_loop(
-                    self._server, incoming, outgoing, lifespan_state=self._lifespan
+                    self._server, incoming, outgoing, lifespan_state=self._lifespan_state
                 )
         else:
             await _send_not_found(send)
@@ -152,7 +152,7 @@ async def _send_not_found(send: Send) -> None:
     await send({"type": "http.response.body", "body": b""})
 
 
-# ------------------------------------------------------------------ events of streams
+# ------------------------------------------------------------------ event store
 
 
 MAX_STREAMS, MAX_EVENTS_PER_STREAM = 32, 100
@@ -160,7 +160,7 @@ MAX_STREAMS, MAX_EVENTS_PER_STREAM = 32, 100
 
 
 class MemoryEventStore(EventStore):
-    """The latest events of the latest streams."""
+    """The latest events of the latest streams, for clients that reconnect."""
 
     def __init__(
         self, max_streams: int = MAX_STREAMS, max_events: int = MAX_EVENTS_PER_STREAM

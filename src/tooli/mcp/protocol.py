@@ -1,8 +1,8 @@
 """The MCP protocol: versions, keys, JSON-RPC errors, validation, and questions to clients.
 
-The SDK validates what this module cannot decide (`NeedsSdk`).
+Functions that cannot decide whether parameters are valid raise `NeedsSdk`: the SDK decides.
 
-    call ─▶ needs approval ─▶ the client asks its human ─▶ yes: the same call, approved
+    call ─▶ needs approval ─▶ the client asks its human ─▶ yes: the call runs, approved
                                                         └▶ no: the call fails
 
 In the stateless protocol versions the server cannot ask while a call waits. The call ends with

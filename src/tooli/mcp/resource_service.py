@@ -219,15 +219,15 @@ class ReadRequest(McpRequest):
             data: JsonObject = {"uri": self._uri, "error": error.to_dict()}
             raise RpcError(missing.code, error.message, data)
         _raise_failure(error)
-        result: JsonObject = {"contents": presented.format_with(self._documents)}
-        if self._stateless:  # the next read may return another document
+        result: JsonObject = {"contents": presented.format_with(self._format_contents)}
+        if self._stateless:  # the content may change at any time
             return {**self._service.add_cache_hints(result), "ttlMs": 0}
         return result
 
-    def _documents(self, value: object, to_json: Callable[[Any], str]) -> list[JsonObject]:
-        has_documents = is_list(value) and any([isinstance(part, Embedded) for part in value])
-        parts = value if is_list(value) and has_documents else [value]
-        return [self._resource_contents(part, to_json) for part in parts]
+    def _format_contents(self, value: object, to_json: Callable[[Any], str]) -> list[JsonObject]:
+        if is_list(value) and any([isinstance(part, Embedded) for part in value]):
+            return [self._resource_contents(part, to_json) for part in value]
+        return [self._resource_contents(value, to_json)]
 
     def _resource_contents(self, value: object, to_json: Callable[[Any], str]) -> JsonObject:
         mime_type = self._mime_type

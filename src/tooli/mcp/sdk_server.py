@@ -80,24 +80,32 @@ if TYPE_CHECKING:
     MethodHandler: TypeAlias = Callable[[Ctx, JsonObject, bool], Awaitable[JsonObject]]
     RequestFactory: TypeAlias = Callable[[JsonObject, RequestContext], McpRequest]
 
-_LISTS: dict[str, Callable[[AppServer], Callable[..., JsonObject]]] = {
+_LIST_METHODS: dict[str, Callable[[AppServer], Callable[..., JsonObject]]] = {
     "tools/list": lambda server: server.service.list_tools,
     "resources/list": lambda server: server.resource_service.list_resources,
     "resources/templates/list": lambda server: server.resource_service.list_resource_templates,
     "prompts/list": lambda server: server.resource_service.list_prompts,
 }
-"""Methods that return a page of a list, and the functions that make the page."""
+"""List methods, and the functions that return a page of the list."""
 
-_RUNS: dict[str, tuple[type[types.RequestParams], Callable[[AppServer], RequestFactory]]] = {
-    "tools/call": (types.CallToolRequestParams, lambda s: s.service.tool_call_request),
-    "resources/read": (types.ReadResourceRequestParams, lambda s: s.resource_service.read_request),
-    "prompts/get": (types.GetPromptRequestParams, lambda s: s.resource_service.prompt_request),
+_CALL_METHODS: dict[
+    str, tuple[type[types.RequestParams], Callable[[AppServer], RequestFactory]]
+] = {
+    "tools/call": (types.CallToolRequestParams, lambda server: server.service.tool_call_request),
+    "resources/read": (
+        types.ReadResourceRequestParams,
+        lambda server: server.resource_service.read_request,
+    ),
+    "prompts/get": (
+        types.GetPromptRequestParams,
+        lambda server: server.resource_service.prompt_request,
+    ),
     "completion/complete": (
         types.CompleteRequestParams,
-        lambda s: s.resource_service.completion_request,
+        lambda server: server.resource_service.completion_request,
     ),
 }
-"""Methods that run a function of the app: the type of their parameters, and the request."""
+"""Methods that run a function of the app: the type of their parameters, and the request factory."""
 
 SHUTDOWN_ERROR = -32000
 """The error code of a call that was stopped because the server shuts down."""
@@ -143,11 +151,12 @@ class AppServer(Server[dict[str, Any]]):
     # -------------------------------------------------------------- methods
 
     def _add_methods(self) -> None:
-        for method, get_list in _LISTS.items():
+        for method, get_list in _LIST_METHODS.items():
             self._add_method(method, types.PaginatedRequestParams, partial(self._list, get_list))
-        for method, (params_type, get_factory) in _RUNS.items():
+        for method, (params_type, get_factory) in _CALL_METHODS.items():
             self._add_method(method, params_type, partial(self.run_request, get_factory))
-        subscribe, unsubscribe = partial(self._subscribe, True), partial(self._subscribe, False)
+        subscribe = partial(self._set_subscription, True)
+        unsubscribe = partial(self._set_subscription, False)
         self._add_method("resources/subscribe", types.SubscribeRequestParams, subscribe)
         self._add_method("resources/unsubscribe", types.UnsubscribeRequestParams, unsubscribe)
         self._add_method("logging/setLevel", types.SetLevelRequestParams, self._set_level)
@@ -184,7 +193,7 @@ class AppServer(Server[dict[str, Any]]):
     async def _discover(self, ctx: Ctx, params: JsonObject, stateless: bool) -> JsonObject:
         return self.service.discover()
 
-    async def _subscribe(
+    async def _set_subscription(
         self, is_subscribed: bool, ctx: Ctx, params: JsonObject, stateless: bool
     ) -> JsonObject:
         uri: str = params["uri"]
@@ -320,7 +329,10 @@ class ChangeNotifier:
     def set_subscription(self, ctx: Ctx, uri: str, *, is_subscribed: bool) -> None:
         """Subscribe a client of a handshake version to a resource, or unsubscribe it."""
         subscribed_uris: set[str] = connection_state(ctx).setdefault("subscribed", set())
-        subscribed_uris.add(uri) if is_subscribed else subscribed_uris.discard(uri)
+        if is_subscribed:
+            subscribed_uris.add(uri)
+        else:
+            subscribed_uris.discard(uri)
 
     # -------------------------------------------------------------- publishing
 

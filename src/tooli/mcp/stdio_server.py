@@ -336,11 +336,9 @@ class StdioServer:
 
 
 def log_line(text: str) -> None:
-    """Write a line to the server's log on stderr."""
+    """Write a text to the server's log on stderr, as one line."""
+    line = " ".join(text[:300].split())  # the text of a client must not add lines to the log
     try:
-        line = " ".join(
-            text[:300].split()
-        )  # clients may control the text, so it is limited to one line
         sys.stderr.write(f"[tooli] {line}\n")
         sys.stderr.flush()
     except (OSError, ValueError, AttributeError):

@@ -36,6 +36,10 @@ if TYPE_CHECKING:
     FindSpec: TypeAlias = Callable[[str, None], object]
     T = TypeVar("T")
 
+_CONCISE_OPTIONS = Options(detailed=False)
+_MCP_OPTIONS = {
+    name: kind for name, (kind, interfaces) in CALL_OPTIONS.items() if "mcp" in interfaces
+}
 _ARGUMENT_TYPES: dict[str, tuple[type, ...]] = {
     "flag": (bool,),
     "count": (int,),
@@ -245,13 +249,7 @@ def split_options(
             if kind not in ("flag", "count") or type(value) in _ARGUMENT_TYPES[kind]:
                 values[name] = value
     if len(values) == 1 and not values["detailed"]:
-        return arguments, _SERVER_OPTIONS, ()
+        return arguments, _CONCISE_OPTIONS, ()
     from tooli.records.call_options import build_options
 
     return arguments, *build_options(values)
-
-
-_SERVER_OPTIONS = Options(detailed=False)
-_MCP_OPTIONS = {
-    name: kind for name, (kind, interfaces) in CALL_OPTIONS.items() if "mcp" in interfaces
-}
