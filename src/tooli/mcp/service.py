@@ -75,6 +75,10 @@ class McpService:
         self.app = app
         self.deferred = deferred
         self._deferred_tools: DeferredTools | None = None
+        if deferred:
+            from tooli.mcp.deferred_tools import DeferredTools
+
+            self._deferred_tools = DeferredTools(self.dispatcher)
 
     # -------------------------------------------------------------- server information
 
@@ -143,22 +147,14 @@ class McpService:
     @property
     def tools(self) -> Mapping[str, Tool]:
         """Every tool that can be called, by its MCP name."""
-        return self._get_deferred_tools().tools if self.deferred else self.dispatcher.tools
-
-    def _get_deferred_tools(self) -> DeferredTools:
-        if self._deferred_tools is None:
-            from tooli.mcp.deferred_tools import DeferredTools
-
-            self._deferred_tools = DeferredTools(self.dispatcher)
-        return self._deferred_tools
+        return (self._deferred_tools or self.dispatcher).tools
 
     def list_tools(self, cursor: str | None, *, stateless: bool) -> JsonObject:
         """Return a page of tools."""
 
         def describe_tools() -> list[JsonObject]:
-            tools = self.dispatcher.tools
-            if self.deferred:
-                tools = self._get_deferred_tools().listed_tools
+            deferred = self._deferred_tools
+            tools = self.dispatcher.tools if deferred is None else deferred.listed_tools
             version = self.app._state.version
             return [
                 describe_mcp_tool(name, tool, stateless=stateless, version=version)
@@ -191,8 +187,8 @@ class McpService:
     def tool_call_request(self, params: JsonObject, context: RequestContext) -> ToolCallRequest:
         """Return the request of a tool call; raises an RpcError if the tool is unknown."""
         name = params["name"]
-        if self.deferred:
-            name, params = self._get_deferred_tools().resolve_call(name, params)
+        if self._deferred_tools is not None:
+            name, params = self._deferred_tools.resolve_call(name, params)
         tool = self.tools.get(name)
         if tool is None:
             raise self._unknown_tool_error(name, context.caller)
