@@ -107,7 +107,7 @@ AGENT_SESSION_VARIABLES = {agent_sessions}
 """Variables in which agents name their session."""
 
 FALSE_VALUES = {false_values}
-"""Values of a variable that is taken for unset, in lower case."""
+"""Values with which a variable counts as not set, in lower case."""
 
 AGENT_PATH_PARTS = {path_parts}
 """Parts of PATH that indicate an agent."""

@@ -90,7 +90,7 @@ _CLASS_BY_CODE = {
     **dict.fromkeys(("E4029", "E4060", "E4061"), errors.TemporaryError),
     "E4143": errors.Interrupted,
 }
-"""Classes of codes that are neither the default of their class nor of the class of their family."""
+"""The classes of the codes for which `class_of_code` cannot derive the class."""
 
 
 def class_of_code(code: str) -> type[errors.ToolError]:

@@ -273,7 +273,7 @@ AGENT_SESSION_VARIABLES = (
 """Variables in which agents name their session."""
 
 FALSE_VALUES = frozenset(("", "0", "false", "no", "none", "off"))
-"""Values of a variable that is taken for unset, in lower case."""
+"""Values with which a variable counts as not set, in lower case."""
 
 AGENT_PATH_PARTS = (".pi/agent/bin",)
 """Parts of PATH that indicate an agent."""
