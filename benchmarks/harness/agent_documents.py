@@ -58,12 +58,8 @@ def document_benchmarks(tokens: TokenCounter) -> Iterator[Benchmark]:
         text = document_text(run)
         found = check_facts(text)
         known = sum(fact.known for fact in found)
-        return {
-            "tokens": float(tokens.count(text)),
-            "answered": float(known),
-            "unanswered": float(len(found) - known),
-            "bytes": float(len(text.encode())),
-        }
+        answers = {"answered": float(known), "unanswered": float(len(found) - known)}
+        return {**tokens.metrics(text), **answers}
 
     for name, (venv, args) in {**TOOLI_DOCUMENTS, **PEER_DOCUMENTS}.items():
         requests = LIST_TOOLS_REQUESTS if name.endswith("tools/list") else ()

@@ -96,9 +96,8 @@ def for_each_framework(
     case: str, app: str, arguments: Sequence[str], check: Check
 ) -> Iterator[Benchmark]:
     """Yield a benchmark of the same arguments for the app in each framework."""
-    for name, (venv, framework) in FRAMEWORKS.items():
-        args = (f"run_{app.format(framework)}.py", *arguments)
-        yield Benchmark(f"{case}/{name}", venv, args, check, lenient=venv == OLD)
+    for name, (_, framework) in FRAMEWORKS.items():
+        yield in_framework(case, name, app.format(framework), arguments, check)
 
 
 def in_framework(
@@ -107,6 +106,11 @@ def in_framework(
     """Return a benchmark in the environment of its framework."""
     venv, args = FRAMEWORKS[name][0], (f"run_{app}.py", *arguments)
     return Benchmark(f"{case}/{name}", venv, args, check, lenient=venv == OLD)
+
+
+def probe(key: str, venv: str, args: tuple[str, ...], metric: str) -> Benchmark:
+    """Return a benchmark that prints its metrics, among them this one."""
+    return Benchmark(key, venv, args, mentions(metric), printed_metrics, max_rounds=8)
 
 
 def startup_benchmarks() -> Iterator[Benchmark]:
@@ -132,14 +136,14 @@ def usage_and_help_benchmarks() -> Iterator[Benchmark]:
             check = failed_usage(as_json=name == "tooli")
             yield in_framework(f"usage{suffix}", name, f"{app}_{framework}", arguments, check)
         for flag, case in (("--help-agent", "help"), ("--schema", "schema")):
-            key, about = f"{case}{suffix}", mentions("name", "count")
-            yield in_framework(key, "tooli", f"{app}_tooli", (command, flag), about)
-            yield in_framework(key, "argparse", f"{app}_argparse", (command, "--help"), about)
+            key, check = f"{case}{suffix}", mentions("name", "count")
+            yield in_framework(key, "tooli", f"{app}_tooli", (command, flag), check)
+            yield in_framework(key, "argparse", f"{app}_argparse", (command, "--help"), check)
             # The older tooli prints the help only if the positional arguments are given.
-            yield in_framework(key, "older tooli", f"{app}_tooli", (command, "bob", flag), about)
+            yield in_framework(key, "older tooli", f"{app}_tooli", (command, "bob", flag), check)
             if case == "help":
-                yield in_framework(key, "click", f"{app}_click", (command, "--help"), about)
-                yield in_framework(key, "typer", f"{app}_typer", (command, "--help"), about)
+                yield in_framework(key, "click", f"{app}_click", (command, "--help"), check)
+                yield in_framework(key, "typer", f"{app}_typer", (command, "--help"), check)
 
 
 def app_size_benchmarks() -> Iterator[Benchmark]:
@@ -160,10 +164,7 @@ def python_call_benchmarks() -> Iterator[Benchmark]:
     for name, venv in (("tooli", PROJECT), ("older tooli", OLD)):
         for size in (2, 50):
             args = ("run_call_probe.py", f"many_tooli_{size}", str(size - 1))
-            key = f"call/{name} {size}"
-            yield Benchmark(
-                key, venv, args, mentions("overhead_us"), read_metrics=printed_metrics, max_rounds=8
-            )
+            yield probe(f"call/{name} {size}", venv, args, "overhead_us")
 
 
 def caller_benchmarks() -> Iterator[Benchmark]:
@@ -172,10 +173,8 @@ def caller_benchmarks() -> Iterator[Benchmark]:
         args, check = ("run_agent_tooli.py", folder, *TWO), json_result("hello bob hello bob")
         yield Benchmark(f"agent/{name}", PROJECT, args, check)
     for caller in ("nobody", "tooli-caller", "claude-code"):
-        args, key = ("run_detect_probe.py", caller), f"detect/{caller}"
-        yield Benchmark(
-            key, PROJECT, args, mentions("detect_us"), read_metrics=printed_metrics, max_rounds=8
-        )
+        args = ("run_detect_probe.py", caller)
+        yield probe(f"detect/{caller}", PROJECT, args, "detect_us")
 
 
 def guard_benchmarks() -> Iterator[Benchmark]:
@@ -190,10 +189,7 @@ def guard_benchmarks() -> Iterator[Benchmark]:
 def sanitize_benchmarks() -> Iterator[Benchmark]:
     """Yield the sanitizing of texts, measured inside one process."""
     for kind in ("clean", "clean, many scripts", "dirty"):
-        args, key = ("run_sanitize_probe.py", kind), f"sanitize/{kind}"
-        yield Benchmark(
-            key, PROJECT, args, mentions("mb_per_s"), read_metrics=printed_metrics, max_rounds=8
-        )
+        yield probe(f"sanitize/{kind}", PROJECT, ("run_sanitize_probe.py", kind), "mb_per_s")
 
 
 def stream_benchmarks() -> Iterator[Benchmark]:
@@ -229,8 +225,7 @@ def envelope_benchmarks(tokens: TokenCounter) -> Iterator[Benchmark]:
     """Yield the envelope of an empty list."""
 
     def measure(run: Run) -> Mapping[str, float]:
-        text = run.stdout.strip()
-        return {"tokens": float(tokens.count(text)), "bytes": float(len(text.encode()))}
+        return tokens.metrics(run.stdout.strip())
 
     for name, venv in (("tooli", PROJECT), ("older tooli", OLD)):
         args, check = ("run_empty_tooli.py", "find", "x", "--json"), json_result([])
@@ -239,17 +234,15 @@ def envelope_benchmarks(tokens: TokenCounter) -> Iterator[Benchmark]:
 
 def server_benchmarks() -> Iterator[Benchmark]:
     """Yield the start-up of servers, and calls to them."""
-    numbers = mentions("calls_per_s")
     for name, (venv, args) in MCP_SERVERS.items():
-        listed = lists_tools(TOOLS, ORDER)
+        check = lists_tools(TOOLS, ORDER)
         yield Benchmark(
-            f"mcp/{name}", venv, args, listed, max_rounds=10, requests=LIST_TOOLS_REQUESTS
+            f"mcp/{name}", venv, args, check, max_rounds=10, requests=LIST_TOOLS_REQUESTS
         )
-        probe, key = ("run_mcp_probe.py", *args), f"mcpcalls/{name}"
-        yield Benchmark(key, venv, probe, numbers, read_metrics=printed_metrics, max_rounds=8)
+        yield probe(f"mcpcalls/{name}", venv, ("run_mcp_probe.py", *args), "calls_per_s")
     for name, venv in (("tooli", SERVING), ("FastAPI", SERVERS)):
-        probe, key = ("run_http_probe.py", f"run_http_{name.lower()}.py"), f"http/{name}"
-        yield Benchmark(key, venv, probe, numbers, read_metrics=printed_metrics, max_rounds=8)
+        args = ("run_http_probe.py", f"run_http_{name.lower()}.py")
+        yield probe(f"http/{name}", venv, args, "calls_per_s")
 
 
 def build_benchmarks(tokens: TokenCounter) -> list[Benchmark]:

@@ -128,8 +128,7 @@ def output_format_benchmarks(tokens: TokenCounter) -> Iterator[Benchmark]:
     for name, (venv, args, read) in FORMATS.items():
 
         def measure(run: Run, read: Callable[[str], str] = read) -> Mapping[str, float]:
-            text = read(run.stdout)
-            return {"tokens": float(tokens.count(text)), "bytes": float(len(text.encode()))}
+            return tokens.metrics(read(run.stdout))
 
         check = (
             has_exact_records

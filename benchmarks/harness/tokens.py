@@ -32,3 +32,7 @@ class TokenCounter:
             self.envs.problems[TOKENS] = "the tokenizer does not run on this machine"
             return self.count(text)
         return int(done.stdout)
+
+    def metrics(self, text: str) -> dict[str, float]:
+        """Return the metrics `tokens` and `bytes` of a text."""
+        return {"tokens": float(self.count(text)), "bytes": float(len(text.encode()))}
