@@ -399,7 +399,7 @@ _SHELL_SAFE_CHARS = frozenset(
 
 
 def shell_quote(text: str) -> str:
-    """Return a text as one word of a POSIX shell."""
+    """Quote a text as one word of a POSIX shell."""
     if text and _SHELL_SAFE_CHARS.issuperset(text):
         return text
     return "'" + text.replace("'", "'\"'\"'") + "'"

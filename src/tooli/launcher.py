@@ -110,7 +110,7 @@ def main() -> None:
 
 def load_app(reference: str) -> Tooli:
     """Load an app by its reference. A plain Typer is wrapped in a Tooli."""
-    path, _, attribute = _split_reference(reference)
+    path, attribute = _split_reference(reference)
     module = _load_file(path) if path.endswith(".py") else _load_module(path)
     found = _select_app(module, attribute, reference)
     if isinstance(found, Tooli):
@@ -121,11 +121,11 @@ def load_app(reference: str) -> Tooli:
     return wrapper
 
 
-def _split_reference(reference: str) -> tuple[str, str, str]:
+def _split_reference(reference: str) -> tuple[str, str]:
     """Split a reference into path and attribute. The colon of a Windows drive is kept."""
     drive, rest = os.path.splitdrive(reference)
     path, colon, attribute = rest.rpartition(":")
-    return (drive + path, colon, attribute) if colon else (reference, "", "")
+    return (drive + path, attribute) if colon else (reference, "")
 
 
 def _load_file(path: str) -> ModuleType:

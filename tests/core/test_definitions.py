@@ -185,6 +185,8 @@ INVALID_OPTIONS = [
     ({"timeout": 0}, "must be a number of seconds above 0"),
     ({"timeout": True}, "must be a number of seconds above 0"),
     ({"timeout": float("nan")}, "must be a number of seconds above 0"),
+    ({"timeout": float("inf")}, "at most 10000000"),
+    ({"timeout": 10_000_001}, "at most 10000000"),
     ({"rate_limit": "60 per minute"}, "such as '60/minute'"),
     ({"rate_limit": 60}, "such as '60/minute'"),
     ({"paginated": -1}, "must be True or the number of records"),

@@ -145,16 +145,13 @@ HTTP_HEADERS: dict[bytes, str] = {b"idempotency-key": "idempotency_key"}
 TOOL_SCHEMA_OPTIONS: dict[str, dict[str, dict[str, Any]]] = {
     "paginated": {
         "limit": {"type": "integer", "minimum": 0, "description": "Records on a page; 0 is all."},
-        "cursor": {
-            "type": "string",
-            "description": "Where to go on: next_cursor of the page before.",
-        },
+        "cursor": {"type": "string", "description": "The next_cursor of the previous page."},
     },
     "destructive": {
         "yes": {"type": "boolean", "description": "Must be true."},
         "dry_run": {"type": "boolean", "description": "Only plan."},
     },
-    "plannable": {"apply": {"type": "string", "description": "Token of a plan: run just that."}},
+    "plannable": {"apply": {"type": "string", "description": "Plan token: run exactly that plan."}},
 }
 """Options in the input schema of MCP tools: the tools that have them, and JSON Schema by name."""
 

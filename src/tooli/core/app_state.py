@@ -108,7 +108,7 @@ class AppState:
         self.own_stages: list[CustomStage] = []  # added with `app.use`
         self.is_typer_initialized = False
 
-        self.policy = self.declared_policy = "standard"  # in force, and as declared
+        self.policy = self.declared_policy = "standard"  # in force; declared by the app
         self.security_settings_loaded = False  # True once configuration has been read
         self.security_settings: SecuritySettings = {}
         self.permissions: tuple[str, ...] | None = None  # allowed capabilities; None: all

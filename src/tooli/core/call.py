@@ -208,7 +208,7 @@ if TYPE_CHECKING:
     Outcome: TypeAlias = Ok | Failed
 
     StageRun: TypeAlias = Generator[Call, Outcome, Outcome]
-    """A stage that a call passes through."""
+    """The generator that a stage returns for one call."""
 
     Stage: TypeAlias = Callable[[Call], StageRun]
     """One concern of a call: a generator function that yields the call to the next stage.

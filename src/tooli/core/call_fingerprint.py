@@ -64,7 +64,7 @@ def to_stable_json(value: object) -> object:
         items = list(value)
         if any([hasattr(item.__class__, "reveal") for item in items]):
             return [to_stable_json(item) for item in items]
-    if any([hasattr(kind, name) for name in ("__next__", "read")]):
+    if hasattr(kind, "__next__") or hasattr(kind, "read"):
         return kind.__name__
     return to_jsonable(value, [])
 

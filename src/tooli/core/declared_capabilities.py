@@ -129,7 +129,7 @@ def capabilities_problem(value: object) -> str | None:
         if problem is not None:
             return problem
     if not value:
-        return "must not be empty; write ['none'] for a command that touches nothing"
+        return "must not be empty; write ['none'] for a command that accesses nothing"
     if "none" in value and len(value) > 1:
         return "'none' cannot be combined with other capabilities"
     return None

@@ -10,12 +10,14 @@ from __future__ import annotations
 
 from tooli.core.app_state import TYPER_COMMAND_KEYWORDS
 from tooli.core.tool import (
+    MAX_TIMEOUT_SECONDS,
     RATE_LIMIT_FORMAT,
     Behavior,
     Guard,
     Guidance,
     Limits,
     is_rate_limit,
+    parse_timeout,
 )
 from tooli.errors import DefinitionError, calling_location, check_keywords, did_you_mean
 from tooli.text.jsonable import is_list, is_set
@@ -183,8 +185,8 @@ _VALIDATORS: dict[str, Validator] = {
         "ReadOnly, Idempotent, Destructive, OpenWorld or several joined by `|`",
     ),
     "timeout": require(
-        lambda value: isinstance(value, (int, float)) and value is not True and value > 0,
-        "a number of seconds above 0",
+        lambda value: isinstance(value, (int, float)) and parse_timeout(value) is not None,
+        f"a number of seconds above 0, at most {MAX_TIMEOUT_SECONDS:.0f}",
     ),
     "rate_limit": require(is_rate_limit, RATE_LIMIT_FORMAT),
     "paginated": require(

@@ -178,7 +178,7 @@ def _peek(lines: list[str], at: int) -> str:
 def _section_end(lines: list[str], at: int, kind: str, style: str) -> int:
     """Return the index of the first line after the section that starts at index `at`."""
     start = at + 2 if style == _NUMPY else at + 1
-    is_level = at == 0 and not _peek(lines, start)[0].isspace()
+    has_unindented_body = at == 0 and not _peek(lines, start)[0].isspace()
     gap = False
     for end in range(start, len(lines)):
         line = lines[end]
@@ -187,7 +187,7 @@ def _section_end(lines: list[str], at: int, kind: str, style: str) -> int:
             continue
         if _section_start(lines, end)[0] or _is_underlined(lines, end):
             return end
-        if style == _GOOGLE and not is_level:
+        if style == _GOOGLE and not has_unindented_body:
             return end
         if style == _SPHINX and (gap or line.startswith((":", ".."))):
             return end
@@ -219,15 +219,15 @@ def _section_entries(lines: list[str], kind: str, style: str) -> list[tuple[list
         # `cleandoc` ignores the first line when it computes the margin: put an empty one first.
         return [([""], cleandoc("\n".join(["", *body])))]
     body = [line for line in body if line]
-    level = _indent(body[0]) if body else 0
+    entry_indent = _indent(body[0]) if body else 0
     if kind == _RETURNS:
-        return [([""], _returns_text(body, level, style))]
+        return [([""], _returns_text(body, entry_indent, style))]
     bulleted = bool(body) and body[0].lstrip().startswith(_BULLETS)
     entries: list[tuple[list[str], list[str]]] = []
     for line in body:
         text = line.strip()
         names: list[str] = []
-        if _indent(line) <= level:
+        if _indent(line) <= entry_indent:
             label = text[2:].lstrip() if bulleted and text.startswith(_BULLETS) else text
             names, rest = _parse_entry(label, kind, style)
             text = rest if names else text
@@ -244,7 +244,7 @@ def _parse_names(text: str) -> list[str]:
     for part in text.split(","):
         name = part.strip().replace("`", "").replace("\\", "")
         name = (name.rpartition(":")[2] if name.startswith(":") else name).lstrip("*~")
-        if not all(bit.isidentifier() for bit in name.split(".")):
+        if not all(identifier.isidentifier() for identifier in name.split(".")):
             return []
         names.append(name)
     return names
@@ -295,11 +295,11 @@ def _find_closing_paren(text: str, at: int) -> int:
     return len(text)
 
 
-def _returns_text(body: list[str], level: int, style: str) -> str:
+def _returns_text(body: list[str], entry_indent: int, style: str) -> str:
     """Return the text of a returns section, without a leading type."""
     texts: list[str] = []
     for line, after in zip(body, [*body, ""][1:], strict=True):
-        is_type = style == _NUMPY and _indent(line) <= level < _indent(after)
+        is_type = style == _NUMPY and _indent(line) <= entry_indent < _indent(after)
         if not is_type or line.rstrip()[-1] in ".:,":
             texts.append(line)
     text = _one_line(texts)
@@ -310,5 +310,5 @@ def _returns_text(body: list[str], level: int, style: str) -> str:
 def _is_type_name(text: str) -> bool:
     # A lone word may be prose ("Success: ..."), so only a well-known type counts.
     squeezed = text.replace(" | ", "|").replace(", ", ",")
-    is_one = text[:1].isalpha() and " " not in squeezed and ("," not in text or "[" in text)
-    return text in _PLAIN_TYPES or (is_one and text[-1] != "." and any(c in text for c in "[|."))
+    is_single = text[:1].isalpha() and " " not in squeezed and ("," not in text or "[" in text)
+    return text in _PLAIN_TYPES or (is_single and text[-1] != "." and any(c in text for c in "[|."))

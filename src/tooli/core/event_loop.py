@@ -26,10 +26,10 @@ def run_awaitable(awaitable: Awaitable[T]) -> T:
     """Await an awaitable from sync code, even if an event loop runs in this thread."""
     import asyncio
 
-    async def outcome() -> T:
+    async def wait() -> T:
         return await awaitable
 
-    return _run_outside_loop(lambda: asyncio.run(outcome()))
+    return _run_outside_loop(lambda: asyncio.run(wait()))
 
 
 def iterate_async(items: AsyncIterator[T]) -> Iterator[T]:

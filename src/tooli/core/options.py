@@ -3,8 +3,8 @@
 A framework option controls how tooli handles a call; it is not an argument of the tool. Examples:
 `--timeout 5` on the command line, `?timeout=5` over HTTP, `timeout=5` in Python, and
 `"io.tooli/options": {"timeout": 5}` over MCP.
-To add one, add an `Option` to `OPTIONS`, run `make docs`, and write the stage that honours it. The
-stage finds the value in the field of `call.options` with the option's name, or in
+To add one, add an `Option` to `OPTIONS`, run `make docs`, and write the stage that implements it.
+The stage finds the value in the field of `call.options` with the option's name, or in
 `call.options.extra` if `Options` has no such field.
 
 The command line reads the tables in `_hot_tables.py`, which `make docs` generates from this module,
@@ -194,7 +194,7 @@ OPTIONS: tuple[Option, ...] = (
         metavar="CURSOR",
         in_openapi="paginated",
         in_tool_schema="paginated",
-        tool_schema_help="Where to go on: next_cursor of the page before.",
+        tool_schema_help="The next_cursor of the previous page.",
     ),
     _result_option(
         "filter",
@@ -219,7 +219,7 @@ OPTIONS: tuple[Option, ...] = (
         "Return at most this many records",
         metavar="N",
         setting="max_items",
-        note="A cut answer says how much there is and how to get the rest.",
+        note="A truncated answer states its full size and how to get the rest.",
     ),
     _result_option(
         "max_bytes",
@@ -272,7 +272,7 @@ OPTIONS: tuple[Option, ...] = (
         max_length=4096,
         in_openapi="plannable",
         in_tool_schema="plannable",
-        tool_schema_help="Token of a plan: run just that.",
+        tool_schema_help="Plan token: run exactly that plan.",
         page="plans.md",
     ),
     Option(
@@ -294,7 +294,7 @@ OPTIONS: tuple[Option, ...] = (
         target="options",
         setting="timeout",
         in_openapi="all",
-        note="Write it in plain digits. A shorter limit of the command itself still holds.",
+        note="Write it in plain digits. A shorter timeout of the command still applies.",
         page="timeouts.md",
     ),
     Option(

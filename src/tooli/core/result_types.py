@@ -1,4 +1,4 @@
-"""Types that functions return for more than a JSON value: Next, Page, and content such as images.
+"""Result types beyond plain JSON values: Next, Page, and content such as images.
 
 A tool may return a `Next` or a `Page`. A tool, a resource or a prompt may return an `Image`,
 `Audio`, `Embedded` or `Link`, or a list that contains some. Over MCP, each of these becomes a

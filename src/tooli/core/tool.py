@@ -64,7 +64,7 @@ class Choice(Record):
 
     @property
     def raw_values(self) -> list[Any]:
-        """The values; those of the members of an Enum."""
+        """The values of a Literal, or the `value` of each member of an Enum."""
         return [c if self.enum is None else c.value for c in self.values]
 
     @property

@@ -86,12 +86,15 @@ class ToolIndex:
         words = query[:_MAX_TEXT_CHARS].split()
         groups = {word: _parse_group(word) for word in words if word[-1] == ":"}
         words = [word for word in words if not groups.get(word)]
-        paths, below = enumerate(self._groups), groups.values()
-        among = [at for at, path in paths if all(path[: len(group)] == group for group in below)]
+        candidates = [
+            at
+            for at, path in enumerate(self._groups)
+            if all(path[: len(group)] == group for group in groups.values())
+        ]
         if not words:
-            return [SearchHit(self._tools[at], 0.0) for at in among[: max(limit, 0)]]
+            return [SearchHit(self._tools[at], 0.0) for at in candidates[: max(limit, 0)]]
         scores = self._score(" ".join(words))
-        found = sorted([at for at in among if at in scores], key=lambda at: -scores[at])
+        found = sorted([at for at in candidates if at in scores], key=lambda at: -scores[at])
         return [SearchHit(self._tools[at], scores[at]) for at in found[: max(limit, 0)]]
 
     def _score(self, text: str) -> dict[int, float]:
@@ -107,9 +110,9 @@ class ToolIndex:
                 matched[at] = matched.get(at, 0) + 1
         for at, count in matched.items():  # prefer tools that match more terms of the query
             total[at] *= 0.4 + 0.6 * count / len(words)
-        above = 1 + max(total.values(), default=0.0)
+        name_bonus = 1 + max(total.values(), default=0.0)
         for at, rank in self._names.get(_normalize_name(text), {}).items():
-            total[at] = total.get(at, 0.0) + above * rank
+            total[at] = total.get(at, 0.0) + name_bonus * rank
         return total
 
     def _match_word(self, word: str) -> dict[int, float]:

@@ -1,4 +1,4 @@
-"""Everything that needs pydantic: validation and JSON Schema of types that are not plain.
+"""Validation and JSON Schema with pydantic, for types that are not plain.
 
 pydantic, typer, typing, json and datetime are imported where they are used, because importing
 this module must not load them.
@@ -53,16 +53,17 @@ def pydantic_json_schema(annotation: Any, mode: str) -> JsonObject:
     """Return pydantic's JSON Schema of an annotation, with a pattern for decimals as text."""
     from pydantic.json_schema import GenerateJsonSchema
 
-    class Maker(GenerateJsonSchema):
+    class SchemaGenerator(GenerateJsonSchema):
         def decimal_schema(self, schema: Any) -> JsonObject:
-            made = super().decimal_schema(schema)
+            json_schema = super().decimal_schema(schema)
             if self.mode == "validation" and not schema.get("allow_inf_nan"):
-                for part in made.get("anyOf", ()):
+                for part in json_schema.get("anyOf", ()):
                     if part.get("type") == "string":  # some versions of pydantic add a pattern
-                        part["pattern"] = part.get("pattern", DECIMAL_PATTERN)
-            return made
+                        part.setdefault("pattern", DECIMAL_PATTERN)
+            return json_schema
 
-    return get_type_adapter(annotation).json_schema(mode=mode, schema_generator=Maker)  # type: ignore[arg-type]
+    type_adapter = get_type_adapter(annotation)
+    return type_adapter.json_schema(mode=mode, schema_generator=SchemaGenerator)  # type: ignore[arg-type]
 
 
 def _build_type_adapter(pydantic: Any, annotation: Any) -> TypeAdapter[Any]:
@@ -178,14 +179,14 @@ def wrap_typer_callback(callback: Any) -> Callable[[Any], Any]:
     from typer.main import get_param_callback
 
     context = typer.Context(TyperCommand(name=None))
-    called: Any = get_param_callback(callback=callback)
+    typer_callback: Any = get_param_callback(callback=callback)
 
-    class Single:  # the attributes of a parameter that Typer reads
+    class SingleParameter:  # the attributes of a parameter that Typer reads
         multiple = False
         nargs = 1
         default = None
 
-    return lambda value: called(context, Single(), value)
+    return lambda value: typer_callback(context, SingleParameter(), value)
 
 
 def iter_model_fields(model: Any) -> Iterator[tuple[str, Any, Any]]:
@@ -206,9 +207,9 @@ def parse_text(annotation: Any, text: str, option_kwargs: Mapping[str, Any]) -> 
     if formats:
         from datetime import datetime
 
-        for form in formats:
+        for format_text in formats:
             try:
-                return datetime.strptime(text, form)
+                return datetime.strptime(text, format_text)
             except ValueError:
                 continue
         raise ConversionError(f"{text!r} does not match {' or '.join(map(repr, formats))}")

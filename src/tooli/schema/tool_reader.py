@@ -139,7 +139,7 @@ def _read_keywords(
 
 
 def _may_return(name: str, fn: object, returns: object) -> bool:
-    """True if a function may return our `Next` or `Page`: its annotation or its code names it."""
+    """True if the annotation or the code of a function contains the name `Next` or `Page`."""
     module = sys.modules.get("tooli.core.result_types")
     if module is None:  # not imported, so not used
         return False
