@@ -35,7 +35,7 @@ def pytest_report_teststatus(report: pytest.TestReport) -> tuple[str, str, str] 
 
 @pytest.fixture(scope="session", autouse=True)
 def state_dir(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """Keep signing keys and stored results out of the home directory."""
+    """Use a temporary state directory, so that tests do not write to the home directory."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("XDG_STATE_HOME", str(tmp_path_factory.mktemp("state")))
         yield

@@ -475,7 +475,7 @@ async def test_tools_page_describes_commands() -> None:
     assert {key: document[key] for key in ("app", "version", "description", "prog")} == {
         "app": "zoo",
         "version": "1.2.0",
-        "description": "Everything once.",
+        "description": "A sample app.",
         "prog": "zoo",
     }
     commands = {command["name"]: command for command in document["commands"]}

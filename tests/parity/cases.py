@@ -1,4 +1,8 @@
-"""The calls to the test apps, for every interface. Arguments are in declaration order."""
+"""Calls to the sample apps, for every interface. Arguments are in declaration order.
+
+The dictionaries at the top are values of `Case.skip`: interfaces that a case does not apply to, and
+the reason.
+"""
 
 from __future__ import annotations
 
@@ -12,26 +16,24 @@ from tests.parity.zoo import ERRORS, RESULTS, Color, Level, Point, User
 
 from tooli.testing import Case
 
-TEXT_ONLY = {"cli": "a command line has only text: no way to say that it is not a string"}
-NO_EMPTY = {"cli": "a command line cannot give a list and nothing in it"}
-NO_NULL = {"cli": "a command line cannot say null"}
-PRINTS = {
-    "python": "what a command prints is its result on a command line; in Python it is printed"
-}
+TEXT_ONLY = {"cli": "every value on a command line is text"}
+NO_EMPTY = {"cli": "a command line cannot contain an empty list"}
+NO_NULL = {"cli": "a command line cannot contain null"}
+PRINTS = {"python": "printed text is the result on a command line, but not in Python"}
 ITEMWISE = dict.fromkeys(
-    ("stream", "astream", "jsonl"), "each item of a stream is a document of its own"
+    ("stream", "astream", "jsonl"), "each item of a stream is a separate document"
 )
-NO_PARSER = {"mcp": "parsers of MCP clients give up on it: it is mended for them"}
-TYPED = {"cli": "Typer reads the empty word as false"}
-NAMED = {"cli": "the flag is called --kind, the parameter kinds"}
+NO_PARSER = {"mcp": "JSON parsers of MCP clients fail on the value, so MCP replaces it"}
+EMPTY_IS_FALSE = {"cli": "Typer converts empty text to false"}
+OTHER_FLAG = {"cli": "the parameter `kinds` has the flag --kind"}
 INTERRUPTS = {"python": "Ctrl-C stops the Python program itself"}
-NO_SHELL = {"cli": "an app of one command has no word for it: every word is an argument"}
+NO_COMMAND_NAME = {"cli": "a command line of an app with a single command has no command name"}
 JSON_TEXT = dict.fromkeys(
-    ("python", "http", "mcp"), "JSON as text is the command line's way to write an object"
+    ("python", "http", "mcp"), "only a command line accepts an object as JSON text"
 )
-RAW = "12345678-1234-5678-1234-567812345678"
+UUID_TEXT = "12345678-1234-5678-1234-567812345678"
 
-GOOD: dict[str, list[Any]] = {
+VALID: dict[str, list[Any]] = {
     "text": ["plain", "", "-dash", "--json", "--", "a=b", "naïve שלום", "@x", "{", "a b\nc", "%s"],
     "whole": [7, -3, 0, "7", "007", "1_0", " 7", "1.0", 10**30],
     "number": [1.5, -0.25, 3, "1e3", "1.5", "inf"],
@@ -44,7 +46,7 @@ GOOD: dict[str, list[Any]] = {
     "day": [date(2024, 2, 29), "2024-02-29"],
     "clock": [time(1, 2, 3), "01:02"],
     "length": [timedelta(hours=1), timedelta(0), -timedelta(seconds=90), "PT1H", "01:00:00"],
-    "uid": [UUID(RAW), RAW],
+    "uid": [UUID(UUID_TEXT), UUID_TEXT],
     "money": [Decimal("1.10"), "1.10", 3, -2.5],
     "raw": [b"abc", "abc", b""],
     "words": [["a", "b"], ["-x"], ["x"], ("a", "b")],
@@ -65,7 +67,7 @@ GOOD: dict[str, list[Any]] = {
     "any": ["x"],
     "positive": [3, "4"],
 }
-WRONG: dict[str, list[Any]] = {
+INVALID: dict[str, list[Any]] = {
     "whole": ["abc", "", "1.5", "x1"],
     "number": ["abc", "", "1,5"],
     "color": ["rd", "nothing-like-it", "", "Red", "rde"],
@@ -91,17 +93,18 @@ WRONG: dict[str, list[Any]] = {
 }
 
 
-def _values(table: dict[str, list[Any]]) -> list[Case]:
+def _cases_of(values_by_type: dict[str, list[Any]]) -> list[Case]:
+    """Return two cases for each value: as an argument and as an option."""
     return [
-        Case(f"{place}-{name}", {"value": value})
-        for name, values in table.items()
+        Case(f"{prefix}-{name}", {"value": value})
+        for name, values in values_by_type.items()
         for value in values
-        for place in ("take", "maybe")
+        for prefix in ("take", "maybe")
     ]
 
 
-VALUES = [
-    *_values(GOOD),
+VALID_VALUES = [
+    *_cases_of(VALID),
     Case("take-truth", {"value": "true"}),
     Case("take-truth", {"value": "yes"}),
     Case("take-truth", {"value": "0"}),
@@ -147,17 +150,17 @@ VALUES = [
     ),
     Case("collide", {"yes": True, "dry_run": True}),
 ]
-MISFITS = [
-    *_values(WRONG),
+INVALID_VALUES = [
+    *_cases_of(INVALID),
     Case("take-truth", {"value": "maybe"}),
-    Case("take-truth", {"value": ""}, skip=TYPED),
+    Case("take-truth", {"value": ""}, skip=EMPTY_IS_FALSE),
     Case("take-whole", {"value": 1.5}, skip=TEXT_ONLY),
     Case("take-table", {"value": '{"a":'}, skip=JSON_TEXT),
     Case("take-point", {"value": "{bad"}, skip=JSON_TEXT),
     Case("find-files", {"pattern": "x", "limit": 1000}),
     Case("find-files", {"pattern": "x", "limit": 0}),
 ]
-USAGE = [
+USAGE_ERRORS = [
     Case("take-text"),
     Case("take-words"),
     Case("take-user"),
@@ -171,7 +174,7 @@ USAGE = [
     Case("find-files", {"pattern": "x", "zzzzzz": "x"}),
     Case("find-files", {"zzzzzz": "x"}),
     Case("find-files", {"pattern": "x", "zzzzzz": "x", "limit": "q"}),
-    Case("find-files", {"pattern": "x", "kind": "x"}, skip=NAMED),
+    Case("find-files", {"pattern": "x", "kind": "x"}, skip=OTHER_FLAG),
     Case("later", {"n": "x"}),
     Case("later"),
     Case("count", {"n": "x"}),
@@ -188,9 +191,9 @@ USAGE = [
     Case("users.create", {"user": {}}),
     Case("users.list", {"limit": "x"}),
 ]
-LINES = [
-    Case("find-files", argv=words)
-    for words in (
+COMMAND_LINES = [
+    Case("find-files", argv=argv)
+    for argv in (
         ["x", "y", "z"],
         ["x", "--limit"],
         ["x", "--deep=yes"],
@@ -287,7 +290,7 @@ POLICY = [
     Case("users.admin.promote", {"name": "x"}),
     Case("users.admin.promote", {"name": "x", "level": "2"}),
 ]
-ANSWERS = [
+RETURN_VALUES = [
     Case(
         "result",
         {"kind": kind},
@@ -298,15 +301,15 @@ ANSWERS = [
     )
     for kind in RESULTS
 ]
-SINGLE = [
+SINGLE_COMMAND_APP = [
     Case("find-files", {"pattern": "x"}),
     Case("find-files"),
     Case("find-files", {"pattern": "x", "limit": 1000}),
     Case("find-files", {"pattern": "x", "depp": True}),
     Case("find-files", {"pattern": "x"}, {"dry_run": True}),
-    Case("nope", skip=NO_SHELL),
+    Case("nope", skip=NO_COMMAND_NAME),
 ]
-CALLED = [
+CALLBACK_APP = [
     Case("find-files", {"pattern": "x", "limit": 3}),
     Case("find-files"),
     Case("find-files", {"limit": "q", "color": "rd"}),
@@ -328,13 +331,9 @@ CALLED = [
     Case("plain.fail", {"kind": "value-error"}),
     Case("plain.levels", {"name": "x"}, {"dry_run": True}),
 ]
-_THREADED = dict.fromkeys(
-    ("acall", "astream"),
-    "async code cannot pass StopIteration on: it arrives as what Python makes of it",
-)
 FAILURES = [
     Case(tool, {"kind": kind})
     for tool in ("fail", "afail")
     for kind in ERRORS
-    if (tool, kind) != ("fail", "stop-iteration")  # has a test of its own: it must not hang
+    if (tool, kind) != ("fail", "stop-iteration")  # a separate test checks that it does not hang
 ]

@@ -1,4 +1,7 @@
-"""An app with a command for every rule of the policy table. Each command records its runs."""
+"""An app with a command for every rule of the policy table. Each command records that it ran.
+
+As a script, it writes the name of the command that ran to the file `RUN_RECORD`.
+"""
 
 from __future__ import annotations
 
@@ -46,24 +49,24 @@ CASES: dict[str, list[Case]] = {
 """The calls that each rule applies to."""
 
 
-def make(policy: str, note: Callable[[str], Any]) -> Tooli:
-    """Return the app under a policy. Each command calls `note` with its name."""
-    app = Tooli("policed", version="1.0", security_policy=policy)
+def make_app(policy: str, record_run: Callable[[str], Any]) -> Tooli:
+    """Return the app with a security policy. Each command calls `record_run` with its name."""
+    app = Tooli("guarded", version="1.0", security_policy=policy)
 
     def make_command(name: str) -> Callable[[], str]:
         def run() -> str:
             if name == "undeclared":
                 os.listdir(os.path.expanduser("~"))
-            note(name)
+            record_run(name)
             return name + ESCAPES if name == "escapes" else name
 
         return run
 
-    for name, text in COMMANDS.items():
-        app.command(name, **text)(make_command(name))
+    for name, kwargs in COMMANDS.items():
+        app.command(name, **kwargs)(make_command(name))
     return app
 
 
 if __name__ == "__main__":
-    record = Path(os.environ["NOTED"])
-    make(os.environ["POLICED"], lambda name: record.write_text(name))()
+    record = Path(os.environ["RUN_RECORD"])
+    make_app(os.environ["APP_POLICY"], lambda name: record.write_text(name))()

@@ -1,4 +1,4 @@
-"""An app whose results are long: lists, generators and async generators of the same records."""
+"""An app with long results: lists, generators, async generators and pages of the same records."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Row(TypedDict):
 
 
 def row(i: int) -> Row:
-    """One record; each is another."""
+    """Return a record. Each index has a different one."""
     return Row(
         n=i,
         name=f"row {i}",
@@ -32,10 +32,10 @@ def row(i: int) -> Row:
 
 
 def make_app() -> Tooli:
-    """The app, new."""
-    app = Tooli("long", version="1.0")
-    made: list[int] = []
-    app.__dict__["made"] = made
+    """Return a new app. `app.__dict__["produced"]` lists the records that a stream produced."""
+    app = Tooli("records", version="1.0")
+    produced: list[int] = []
+    app.__dict__["produced"] = produced
 
     @app.command()
     def rows(count: int = 12) -> list[Row]:
@@ -45,36 +45,36 @@ def make_app() -> Tooli:
     @app.command()
     def stream(count: int = 12) -> Iterator[Row]:
         """A generator."""
-        made.clear()
+        produced.clear()
         for i in range(count):
-            made.append(i)
+            produced.append(i)
             yield row(i)
 
     @app.command()
     async def astream(count: int = 12) -> AsyncIterator[Row]:
         """An async generator."""
-        made.clear()
+        produced.clear()
         for i in range(count):
-            made.append(i)
+            produced.append(i)
             yield row(i)
 
     @app.command(paginated=5)
     def pages(count: int = 12) -> list[Row]:
-        """A list that is paged unless somebody says otherwise."""
+        """A list with a default page size."""
         return [row(i) for i in range(count)]
 
     @app.command()
-    def source(count: int = 12, most: int = 4, *, ctx: Context) -> Page[Row]:
-        """Pages at the source, of its own size."""
+    def source(count: int = 12, max_size: int = 4, *, ctx: Context) -> Page[Row]:
+        """Pages that the tool makes itself, with a maximum size."""
         first = int(ctx.page.cursor or 0)
-        size = min(ctx.page.limit or most, most)
+        size = min(ctx.page.limit or max_size, max_size)
         last = min(first + size, count)
         following = str(last) if last < count else None
         return Page([row(i) for i in range(first, last)], next_cursor=following, total=count)
 
     @app.command()
     def careless(count: int = 12, *, ctx: Context) -> Page[Row]:
-        """Pages at the source, and gives more than it is asked for."""
+        """Pages that the tool makes itself, larger than requested."""
         first = int(ctx.page.cursor or 0)
         last = min(first + 7, count)
         following = str(last) if last < count else None
@@ -82,27 +82,27 @@ def make_app() -> Tooli:
 
     @app.command()
     def text(lines: int = 40) -> str:
-        """One long text."""
+        """A long text."""
         return "".join([f"line {i} is “{i * i}”\n" for i in range(lines)])
 
     @app.command()
     def one(size: int = 40) -> dict[str, Any]:
-        """One object with long parts."""
+        """An object with long parts."""
         return {"numbers": list(range(size)), "text": "x" * size, "whole": size}
 
     @app.command(max_tokens=300)
     def bounded(count: int = 40) -> list[Row]:
-        """A list that says itself how long its answer may be."""
+        """A list with a limit of tokens."""
         return [row(i) for i in range(count)]
 
     @app.command()
     def owned(limit: int = 3, cursor: str = "") -> list[int]:
-        """Has parameters that are called as the framework's are."""
+        """Take parameters with the names of framework options."""
         return list(range(limit + len(cursor)))
 
     @app.command()
     def onward(count: int = 12) -> Next[list[int]]:
-        """Says what to do next, besides."""
+        """A list with a suggested next step."""
         return Next(list(range(count)), "rows", {"count": 1}, why="To see them.")
 
     return app

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from tests.parity import cases
@@ -17,29 +17,29 @@ if TYPE_CHECKING:
 
     from tooli import Tooli
 
-WITHOUT_TYPER = {"typer": "the app has not met Typer yet"}
-
-ALL = [
-    (group, case)
-    for group in (
-        *("VALUES", "MISFITS", "USAGE", "LINES", "FUNCTIONS", "POLICY", "ANSWERS", "FAILURES"),
-    )
-    for case in getattr(cases, group)
-]
+WITHOUT_TYPER = {"typer": "the app has not loaded Typer"}
+GROUPS = (
+    *("VALID_VALUES", "INVALID_VALUES", "USAGE_ERRORS", "COMMAND_LINES", "FUNCTIONS", "POLICY"),
+    *("RETURN_VALUES", "FAILURES"),
+)
 
 
-def _name(group: str, case: Case) -> str:
-    messages = list(case.argv) if case.argv is not None else dict(case.arguments)
+def case_param(group: str, case: Case) -> Any:
+    """Return a parameter of a test, with an id that names the group and the call."""
+    arguments = list(case.argv) if case.argv is not None else dict(case.arguments)
     options = " ".join(case.options)
-    return f"{group.lower()}: {case.tool} {messages!r:.70} {options}".strip()
+    return pytest.param(
+        case, id=f"{group.lower()}: {case.tool} {arguments!r:.70} {options}".strip()
+    )
 
 
-every_case = pytest.mark.parametrize("case", [pytest.param(c, id=_name(r, c)) for r, c in ALL])
+SAMPLE_APP_CASES = [case_param(group, case) for group in GROUPS for case in getattr(cases, group)]
+every_case = pytest.mark.parametrize("case", SAMPLE_APP_CASES)
 
 
 @pytest.fixture(scope="module")
 def typer_app() -> Tooli:
-    """The test app after it has loaded Typer."""
+    """The sample app after it has loaded Typer."""
     app = make_app()
     assert app.registered_commands
     return app
@@ -55,14 +55,14 @@ def test_interfaces_of_an_app_with_typer_agree(typer_app: Tooli, case: Case) -> 
     assert_parity(typer_app, case)
 
 
-@pytest.mark.parametrize("case", [pytest.param(c, id=_name("single", c)) for c in cases.SINGLE])
+@pytest.mark.parametrize("case", [case_param("single", case) for case in cases.SINGLE_COMMAND_APP])
 def test_interfaces_of_an_app_with_one_command_agree(case: Case) -> None:
     app = make_single()
     assert_parity(app, case)
     assert_parity(app, case)
 
 
-@pytest.mark.parametrize("case", [pytest.param(c, id=_name("called", c)) for c in cases.CALLED])
+@pytest.mark.parametrize("case", [case_param("callback", case) for case in cases.CALLBACK_APP])
 def test_interfaces_of_an_app_with_a_callback_agree(case: Case) -> None:
     app = make_called()
     assert_parity(app, case)

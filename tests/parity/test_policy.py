@@ -11,7 +11,7 @@ import pytest
 from tests.integration.app_process import environment, run_interactive
 from tests.integration.app_process import read_envelope as only_envelope
 from tests.integration.app_process import run as run_outside
-from tests.parity.policed import CASES, COMMANDS, ESCAPES, make
+from tests.parity.policed import CASES, COMMANDS, ESCAPES, make_app
 
 from tooli.mcp.protocol import (
     CAPABILITIES_KEY,
@@ -43,7 +43,8 @@ every_cell = pytest.mark.parametrize(("policy", "case", "verdict"), TABLE)
 at_a_terminal = pytest.mark.skipif(sys.platform == "win32", reason="a terminal is needed")
 
 
-def words(case: Case) -> list[str]:
+def argv_of(case: Case) -> list[str]:
+    """Return the command line of a case."""
     return [case.tool, *(["--yes"] if case.options else [])]
 
 
@@ -85,7 +86,7 @@ def test_rules_match_the_documented_verdicts() -> None:
 @every_cell
 def test_verdict_on_every_interface(policy: str, case: Case, verdict: Verdict) -> None:
     ran: list[str] = []
-    app = make(policy, ran.append)
+    app = make_app(policy, ran.append)
     answer = assert_parity(app, case)
     if verdict.code is None:
         left = ESCAPES if case.tool == "escapes" and policy == "off" else ""
@@ -103,7 +104,7 @@ def test_verdict_on_every_interface(policy: str, case: Case, verdict: Verdict) -
 def test_dry_run_on_every_interface(policy: str, case: Case, verdict: Verdict) -> None:
     ran: list[str] = []
     options = {**case.options, "dry_run": True}
-    answer = assert_parity(make(policy, ran.append), case.replace(options=options))
+    answer = assert_parity(make_app(policy, ran.append), case.replace(options=options))
     assert ran == []
     if answer["ok"]:
         assert answer["meta"]["dry_run"] is True
@@ -119,8 +120,8 @@ class AppProcess:
         self.record = folder / "record"
         self.env = environment(
             TERM="xterm-256color",
-            POLICED=policy,
-            NOTED=str(self.record),
+            APP_POLICY=policy,
+            RUN_RECORD=str(self.record),
             TOOLI_STATE_DIR=str(folder / "state"),
         )
 
@@ -134,7 +135,7 @@ def test_verdict_without_a_terminal(
     policy: str, case: Case, verdict: Verdict, tmp_path: Path
 ) -> None:
     process = AppProcess(tmp_path, policy)
-    done = run_outside(APP, *words(case), "--json", env=process.env)
+    done = run_outside(APP, *argv_of(case), "--json", env=process.env)
     found = only_envelope(done.out)
     assert found["ok"] is process.ran is (verdict.code is None)
     assert found.get("error", {}).get("code") == verdict.code
@@ -156,10 +157,10 @@ def question_of(case: Case) -> tuple[bytes, bytes]:
 def test_verdict_at_a_terminal(policy: str, case: Case, verdict: Verdict, tmp_path: Path) -> None:
     process = AppProcess(tmp_path, policy)
     answers = [question_of(case)] if verdict.asks_human else []
-    done = run_interactive(APP, *words(case), answers=answers, env=process.env)
+    done = run_interactive(APP, *argv_of(case), answers=answers, env=process.env)
     assert process.ran is (verdict.code is None or verdict.asks_human)
     if verdict.asks_human:
-        assert f"policed.{case.tool}".encode() in done.out.partition(answers[0][0])[0]
+        assert f"guarded.{case.tool}".encode() in done.out.partition(answers[0][0])[0]
     else:
         assert QUESTION not in done.out
         assert TYPED_QUESTION not in done.out
@@ -221,17 +222,17 @@ def test_grant_allows_one_run_on_each_interface(policy: str) -> None:
 
     ran: list[str] = []
     case, store = Case("approval"), ApprovalStore()
-    for interface in interfaces(make(policy, ran.append)):
+    for interface in interfaces(make_app(policy, ran.append)):
         ran.clear()
         first = _request_id(interface, case)
         assert first == _request_id(interface, case)
-        (request,) = [one for one in store.list_pending("policed") if one.id == first]
+        (request,) = [one for one in store.list_pending("guarded") if one.id == first]
         assert store.decide(request, "granted")
         assert interface.send_case(case).envelope["ok"] is True, interface.name
         assert ran == ["approval"], interface.name
         again = _request_id(interface, case)
         assert again != first
-        (request,) = [one for one in store.list_pending("policed") if one.id == again]
+        (request,) = [one for one in store.list_pending("guarded") if one.id == again]
         assert store.decide(request, "denied")
         assert interface.send_case(case).envelope["error"]["code"] == "E2103", interface.name
         assert ran == ["approval"], interface.name
@@ -266,7 +267,7 @@ def test_setting_human_in_the_loop_on_every_interface(
 ) -> None:
     monkeypatch.setenv("TOOLI_HUMAN_IN_THE_LOOP", "true")
     ran: list[str] = []
-    answer = assert_parity(make(policy, ran.append), Case("delete", {}, {"yes": True}))
+    answer = assert_parity(make_app(policy, ran.append), Case("delete", {}, {"yes": True}))
     assert answer["error"]["code"] == "E2101"
     assert ran == []
 
@@ -277,10 +278,10 @@ def test_setting_human_in_the_loop_on_every_interface(
 class Client:
     """An MCP client with or without a handshake, whose user gives one answer."""
 
-    def __init__(self, app: Any, stateless: bool, send_case: bool) -> None:
+    def __init__(self, app: Any, stateless: bool, agrees: bool) -> None:
         self.stateless = stateless
         self.asked: list[str] = []
-        self.reply = {"action": "accept", "content": {"yes": send_case}}
+        self.reply = {"action": "accept", "content": {"yes": agrees}}
         self.transport = _AnsweringTransport(self)
         self.server = StdioServer(app, self.transport)
         if not stateless:
@@ -332,7 +333,7 @@ def test_mcp_client_that_can_ask(
     policy: str, case: Case, verdict: Verdict, agrees: bool, stateless: bool
 ) -> None:
     ran: list[str] = []
-    client = Client(make(policy, ran.append), stateless, agrees)
+    client = Client(make_app(policy, ran.append), stateless, agrees)
     result = client.call(case)
     assert len(client.asked) == int(verdict.asks_human)
     assert bool(ran) is (verdict.code is None or (verdict.asks_human and agrees))

@@ -1,4 +1,4 @@
-"""Pages, filters, selections and budgets mean the same through every interface."""
+"""Pages, filters, selected fields and size limits have the same effect on every interface."""
 
 from __future__ import annotations
 
@@ -71,18 +71,18 @@ def test_interfaces_agree(case: Case) -> None:
     assert_parity(make_app(), case)
 
 
-def follow(interface: Any, tool: str, options: dict[str, Any], arguments: Any) -> list[Any]:
+def read_all_pages(interface: Any, tool: str, options: dict[str, Any], arguments: Any) -> list[Any]:
     """Return the envelopes of all pages."""
-    found: list[Any] = []
+    pages: list[Any] = []
     while True:
         envelope = interface.send_case(Case(tool, arguments, options)).envelope
         assert envelope["ok"], envelope
-        found.append(envelope)
+        pages.append(envelope)
         cursor = envelope["meta"].get("page", {}).get("next_cursor")
         if cursor is None:
-            return found
+            return pages
         options = {**options, "cursor": cursor}
-        assert len(found) < 100
+        assert len(pages) < 100
 
 
 @settings(max_examples=12, deadline=None, suppress_health_check=list(HealthCheck))
@@ -104,7 +104,7 @@ def test_pages_contain_all_records_on_every_interface(
     for interface in interfaces(app):
         if interface.streams:
             continue
-        pages = follow(interface, tool, options, {"count": count})
+        pages = read_all_pages(interface, tool, options, {"count": count})
         records = [record for page in pages for record in page.get("result", [])]
         assert records == expected, interface.name
         for page in pages:
@@ -117,20 +117,19 @@ def test_pages_contain_all_records_on_every_interface(
 @pytest.mark.parametrize("tool", ["stream", "astream"])
 def test_stream_is_not_read_beyond_the_page(tool: str) -> None:
     app = make_app()
-    made = app.__dict__["made"]
+    produced = app.__dict__["produced"]
     for interface in interfaces(app):
         answer = interface.send_case(Case(tool, {"count": 10**6}, {"limit": 10}))
         assert answer.envelope["result"] == [row(i) for i in range(10)], interface.name
-        assert made == list(range(10)), interface.name
+        assert produced == list(range(10)), interface.name
 
 
 def test_cursor_of_one_interface_works_on_another() -> None:
     app = make_app()
-    asked = [interface for interface in interfaces(app) if not interface.streams]
-    cursor = (
-        asked[0].send_case(Case("rows", {}, {"limit": 5})).envelope["meta"]["page"]["next_cursor"]
-    )
-    for interface in asked:
+    paged_interfaces = [interface for interface in interfaces(app) if not interface.streams]
+    first_page = paged_interfaces[0].send_case(Case("rows", {}, {"limit": 5})).envelope
+    cursor = first_page["meta"]["page"]["next_cursor"]
+    for interface in paged_interfaces:
         answer = interface.send_case(Case("rows", {}, {"limit": 5, "cursor": cursor}))
         assert answer.envelope["result"] == [row(i) for i in range(5, 10)], interface.name
 

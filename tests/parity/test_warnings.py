@@ -12,7 +12,7 @@ app = Tooli("noisy", version="1.0")
 
 @app.command(auth=[])
 def warn(ctx: Context) -> str:
-    """Warn often."""
+    """Add fifty warnings."""
     for i in range(50):
         ctx.warn(f"skipped file {i}")
     return "done"

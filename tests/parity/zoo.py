@@ -1,6 +1,6 @@
-"""An app with one command for each thing that a tool may take, do or fail with."""
+"""A sample app with a command for every kind of parameter, function, result and error."""
 
-# ruff: noqa: UP007, UP045  tooli reads the annotations, and both spellings are users'
+# ruff: noqa: UP007, UP045  tooli reads annotations, and users write both spellings
 from __future__ import annotations
 
 import dataclasses
@@ -74,22 +74,24 @@ _TOOLS: list[tuple[Callable[..., Any], dict[str, Any]]] = []
 _USERS: list[tuple[Callable[..., Any], dict[str, Any]]] = []
 
 
-def tool(to: list[Any] = _TOOLS, **settings: Any) -> Callable[[Any], Any]:
-    def note(fn: Any) -> Any:
-        to.append((fn, settings))
+def tool(group: list[Any] = _TOOLS, **kwargs: Any) -> Callable[[Any], Any]:
+    """Add a function to a group of commands. The keywords are those of `app.command`."""
+
+    def add(fn: Any) -> Any:
+        group.append((fn, kwargs))
         return fn
 
-    return note
+    return add
 
 
 def make_app() -> Tooli:
-    """The app, newly made: Typer has not seen it yet."""
-    app = Tooli("zoo", version="1.2.0", description="Everything once.")
-    for fn, text in _TOOLS:
-        app.command(**text)(fn)
+    """Return a new sample app. It has not loaded Typer yet."""
+    app = Tooli("zoo", version="1.2.0", description="A sample app.")
+    for fn, kwargs in _TOOLS:
+        app.command(**kwargs)(fn)
     users = Tooli("users")
-    for fn, text in _USERS:
-        users.command(**text)(fn)
+    for fn, kwargs in _USERS:
+        users.command(**kwargs)(fn)
     admin = Tooli("admin")
     admin.command()(promote)
     users.add_typer(admin)
@@ -98,33 +100,33 @@ def make_app() -> Tooli:
 
 
 def make_single() -> Tooli:
-    """An app that is one command."""
+    """Return an app with a single command."""
     app = Tooli("single", version="3")
     app.command()(find_files)
     return app
 
 
 def make_called() -> Tooli:
-    """An app with a callback, and an ordinary Typer below it: Typer reads every line."""
+    """Return an app with a callback and a group of Typer. Typer parses every command line."""
     app = Tooli("called", version="2")
 
     @app.callback()
     def before(verbosity: int = 0) -> None:
-        """Runs before every command."""
+        """Run before every command."""
 
     app.command()(find_files)
     app.command()(say)
-    plain = typer.Typer()
-    plain.command()(later)
-    plain.command()(say)
-    plain.command("levels")(promote)
-    plain.command()(fail)
-    app.add_typer(plain, name="plain")
+    typer_group = typer.Typer()
+    typer_group.command()(later)
+    typer_group.command()(say)
+    typer_group.command("levels")(promote)
+    typer_group.command()(fail)
+    app.add_typer(typer_group, name="plain")
     return app
 
 
 def _types(**values: Any) -> dict[str, Any]:
-    """What arrived: the values, and the class of each."""
+    """Return each value that the function received, with the name of its class."""
     return {name: [type(value).__name__, value] for name, value in values.items()}
 
 
@@ -220,7 +222,7 @@ def collide(
     kwargs: str = "k",
     tool_name: str = "t",
 ) -> dict[str, Any]:
-    """Parameters with the framework's own names."""
+    """Take parameters with the names of framework options."""
     return {
         "json": json,
         "output": output,
@@ -237,7 +239,7 @@ def collide(
 
 @tool()
 def ask(ctx: Context, question: str = "why") -> dict[str, Any]:
-    """Use what the framework offers."""
+    """Use the methods of the context."""
     ctx.warn(f"asked {question}")
     items = list(ctx.progress([1, 2, 3]))
     options = ctx.options
@@ -252,7 +254,7 @@ def ask(ctx: Context, question: str = "why") -> dict[str, Any]:
 
 @tool()
 def under_typer(ctx: typer.Context, word: str = "w") -> dict[str, Any]:
-    """Typer's own context."""
+    """Take the context of Typer."""
     return {"word": word, "command": ctx.info_name}
 
 
@@ -288,28 +290,28 @@ async def acount(n: int, fail_after: int = -1) -> AsyncIterator[dict[str, int]]:
 
 @tool()
 def breaking(n: int) -> Iterator[int]:
-    """A generator that breaks unexpectedly after n items."""
+    """A generator that raises an unexpected exception after n items."""
     yield from range(n)
     raise KeyError("lost")
 
 
 @tool()
 def returning(n: int) -> Iterator[int]:
-    """A generator that also returns something, which nobody is promised."""
+    """A generator that also returns a value, which is ignored."""
     yield from range(n)
     return 5
 
 
 @tool()
 def interrupted(after: int = 0) -> Iterator[int]:
-    """Ctrl-C, after some items."""
+    """A generator that is interrupted with Ctrl-C after some items."""
     yield from range(after)
     raise KeyboardInterrupt
 
 
 @tool()
 def parsed(value: Annotated[int, typer.Option(parser=lambda text: int(text, 16))]) -> int:
-    """A value that the author's own parser reads."""
+    """Take a value that a custom parser converts."""
     return value
 
 
@@ -321,13 +323,13 @@ def _even(value: int) -> int:
 
 @tool()
 def checked(value: Annotated[int, typer.Option(callback=_even)] = 2) -> int:
-    """A value that the author's own callback checks."""
+    """Take a value that a callback validates."""
     return value
 
 
 @tool()
 def asked(value: Annotated[str, typer.Option(prompt=True)]) -> str:
-    """A value that a person is asked for."""
+    """Take a value that Typer prompts for."""
     return value
 
 
@@ -336,7 +338,7 @@ def asked(value: Annotated[str, typer.Option(prompt=True)]) -> str:
 
 @tool()
 def result(kind: str) -> Any:
-    """A result of any kind."""
+    """Return a value of the given kind."""
     return RESULTS[kind]()
 
 
@@ -470,7 +472,7 @@ def _group() -> BaseException:
 
 @tool()
 async def afail(kind: str) -> str:
-    """The same, from async code."""
+    """Raise an error of any class, in async code."""
     raise ERRORS[kind]()
 
 
@@ -479,7 +481,7 @@ async def afail(kind: str) -> str:
 
 @tool()
 def say(text: str, code: int = 0) -> None:
-    """Print, as every Typer command does."""
+    """Print text and return nothing, like most Typer commands."""
     print(text)
     typer.echo("and more")
     print("extra", file=sys.stderr)
@@ -489,8 +491,8 @@ def say(text: str, code: int = 0) -> None:
 
 @tool()
 def chatty(text: str) -> str:
-    """Print, and return something."""
-    print("noise")
+    """Print text and return a value."""
+    print("printed")
     return text
 
 
@@ -499,31 +501,31 @@ def chatty(text: str) -> str:
 
 @tool(annotations=Destructive)
 def delete(path: Path, force: bool = False) -> str:
-    """Destroy."""
+    """Delete a file."""
     return f"deleted {path}"
 
 
 @tool(requires_approval=True)
 def launch(target: str) -> str:
-    """Only a human may."""
+    """Run only with the approval of a person."""
     return f"launched {target}"
 
 
 @tool(auth=["files:write"])
 def scoped(path: str = "p") -> str:
-    """Needs a scope."""
+    """Run only with the scope files:write."""
     return path
 
 
 @tool(deprecated=True)
 def old(n: int = 1) -> int:
-    """Superseded."""
+    """A deprecated command."""
     return n
 
 
 @tool(version="9.9")
 def fresh() -> User:
-    """Its own version, and a model as result."""
+    """A command with its own version, which returns a model."""
     return User(name="new")
 
 
@@ -538,10 +540,10 @@ def create(user: User, notify: bool = False) -> User:
 
 @tool(_USERS, name="list")
 def list_users(limit: int = 2) -> list[User]:
-    """All users."""
+    """List users."""
     return [User(name=f"u{i}") for i in range(limit)]
 
 
 def promote(name: str, level: Level = Level.LOW) -> dict[str, Any]:
-    """Two groups down."""
+    """A command in a nested group."""
     return _types(name=name, level=level)

@@ -16,7 +16,7 @@ from typing import Annotated, Any, Literal, Optional
 
 import pydantic
 import pytest
-from tests.shown import shown
+from tests.stable_ids import stable_id
 from tests.stages.stage_calls import make_call
 
 from tooli import Argument, Option, Output, StdinOr, Tooli, Verbatim
@@ -199,7 +199,7 @@ class TestBuildArgv:
             ),
             ({"tags": RawText(["a", "b"])}, ["--tags", "a", "--tags", "b"]),
         ],
-        ids=shown,
+        ids=stable_id,
     )
     def test_arguments(self, arguments, argv) -> None:
         assert build_argv(tool_of(everything), arguments) == argv
@@ -286,7 +286,7 @@ class TestUnknownCommand:
         (dt.date, "a date"),
         (int | str, "a value"),
     ],
-    ids=shown,
+    ids=stable_id,
 )
 def test_describe_shape(annotation, description) -> None:
     assert describe_shape(infer_shape(annotation)) == description

@@ -11,7 +11,7 @@ import pydantic
 import pytest
 import typer
 from tests.schema.reading import Colour, Level, Size, param, value
-from tests.shown import shown
+from tests.stable_ids import stable_id
 
 from tooli import Argument, Option
 from tooli.schema.convert import (
@@ -54,7 +54,7 @@ class TestText:
             (Size, ['{"width": 3}'], Size(width=3)),
             (list[Size], ['{"width": 3}'], [Size(width=3)]),
         ],
-        ids=shown,
+        ids=stable_id,
     )
     def test_unambiguous_text_is_converted(self, annotation, texts, expected) -> None:
         found = convert(annotation, *texts)

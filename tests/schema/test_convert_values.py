@@ -10,7 +10,7 @@ import pydantic
 import pytest
 import typer
 from tests.schema.reading import Colour, Level, Size, param, value
-from tests.shown import shown
+from tests.stable_ids import stable_id
 
 from tooli import Option
 from tooli.core.tool import MISSING
@@ -88,7 +88,7 @@ class TestValues:
             (Size, {"width": "3"}, Size(width=3)),
             (dt.date, "2024-01-02", dt.date(2024, 1, 2)),
         ],
-        ids=shown,
+        ids=stable_id,
     )
     def test_valid_value_is_converted(self, annotation, given, expected) -> None:
         found = value(annotation, given)
@@ -110,7 +110,7 @@ class TestValues:
             (pathlib.Path, 3),
             (Size, {}),
         ],
-        ids=shown,
+        ids=stable_id,
     )
     def test_invalid_value_is_rejected(self, annotation, given) -> None:
         with pytest.raises(ConversionError):
@@ -125,7 +125,7 @@ class TestValues:
             (list[int], ("3",), ("1",)),
             (Optional[int], None, 1),
         ],
-        ids=shown,
+        ids=stable_id,
     )
     def test_bounds_apply_after_every_conversion(self, annotation, good, bad) -> None:
         bounded = Annotated[annotation, Option(min=2)]
@@ -159,7 +159,7 @@ class TestDefaults:
             (typer.FileText, "x", "x"),
             (Annotated[int, Option(default_factory=lambda: 7)], MISSING, 7),
         ],
-        ids=shown,
+        ids=stable_id,
     )
     def test_default_is_converted_like_a_value(self, annotation, default, expected) -> None:
         assert convert_default(param(annotation, default)) == expected
@@ -172,7 +172,7 @@ class TestDefaults:
             (list[int], lambda: None, []),
             (int, lambda: None, None),
         ],
-        ids=shown,
+        ids=stable_id,
     )
     def test_default_factory(self, annotation, default, expected) -> None:
         assert convert_default(param(annotation, default)) == expected
@@ -193,7 +193,7 @@ class TestDefaults:
             (dt.date, "x", False),
             (Annotated[int, pydantic.Field(gt=1)], "3", False),
         ],
-        ids=shown,
+        ids=stable_id,
     )
     def test_default_that_only_typer_can_convert(self, annotation, default, needs_typer) -> None:
         assert default_needs_typer(param(annotation, default)) is needs_typer

@@ -18,7 +18,7 @@ import pydantic
 import pytest
 import typer
 import typing_extensions
-from tests.shown import shown
+from tests.stable_ids import stable_id
 
 from tooli import Argument, Context, Option, Tooli
 from tooli.core.tool import MISSING, Injected
@@ -172,11 +172,11 @@ RICH = [
 
 
 class TestEqualToPydantic:
-    @pytest.mark.parametrize("annotation", [*PLAIN, *RICH], ids=shown)
+    @pytest.mark.parametrize("annotation", [*PLAIN, *RICH], ids=stable_id)
     def test_as_a_parameter(self, annotation: Any) -> None:
         assert schema_of(annotation) == normalize(pydantic.TypeAdapter(annotation).json_schema())
 
-    @pytest.mark.parametrize("annotation", [*PLAIN, *RICH], ids=shown)
+    @pytest.mark.parametrize("annotation", [*PLAIN, *RICH], ids=stable_id)
     def test_as_a_result(self, annotation: Any) -> None:
         def tool(): ...
 
@@ -184,7 +184,7 @@ class TestEqualToPydantic:
         expected = pydantic.TypeAdapter(annotation).json_schema(mode="serialization")
         assert check(output_schema(read(tool))) == normalize(expected)
 
-    @pytest.mark.parametrize("annotation", PLAIN, ids=shown)
+    @pytest.mark.parametrize("annotation", PLAIN, ids=stable_id)
     def test_plain_types_need_no_pydantic(self, annotation: Any, monkeypatch) -> None:
         from tooli.schema import pydantic_bridge
 
@@ -236,7 +236,7 @@ class TestTypedDict:
         assert [part.get("type") for part in schema["either"]["anyOf"]] == ["object", "integer"]
 
     @pytest.mark.parametrize(
-        "kind", [Keys, list[Holder], Optional[Keys], dict[str, Keys]], ids=shown
+        "kind", [Keys, list[Holder], Optional[Keys], dict[str, Keys]], ids=stable_id
     )
     def test_upgraded_typed_dict_has_the_same_schema(self, kind: Any) -> None:
         assert (
@@ -288,7 +288,7 @@ class TestParameters:
             (str, "", ""),
             (User, User(name="a", address=Address(street="b")), MISSING),
         ],
-        ids=shown,
+        ids=stable_id,
     )
     def test_defaults_are_json(self, annotation, default, expected) -> None:
         found = schema_of(annotation, default).get("default", MISSING)
@@ -444,7 +444,7 @@ class TestInstances:
             (dict[str, int], [{"a": 1}], [{"a": "x"}]),
             (Annotated[int, Option(min=1, max=3)], [1, 3], [0, 4]),
         ],
-        ids=shown,
+        ids=stable_id,
     )
     def test_schema_accepts_valid_values_only(self, annotation, good, bad) -> None:
         schema = schema_of(annotation)
@@ -472,7 +472,7 @@ class TestResults:
             typing.Iterator[int],
             list[int],
         ],
-        ids=shown,
+        ids=stable_id,
     )
     def test_iterator_is_an_array(self, annotation) -> None:
         def tool(): ...
@@ -488,7 +488,7 @@ class TestResults:
     @pytest.mark.parametrize(
         "annotation",
         [cabc.Iterator, cabc.Iterable, typing.Iterator, typing.Generator, typing.AsyncIterator],
-        ids=shown,
+        ids=stable_id,
     )
     def test_iterator_without_an_item_type(self, annotation) -> None:
         def tool(): ...
@@ -608,7 +608,7 @@ def test_types_that_need_pydantic(annotation: Any) -> None:
 @pytest.mark.parametrize(
     "annotation",
     [list, Optional[list], dict[str, list], list[Any], tuple[int, str]],
-    ids=shown,
+    ids=stable_id,
 )
 def test_approximate_schema_allows_what_the_full_schema_allows(annotation: Any) -> None:
     assert approximate_schema(annotation) == result_schema(annotation)

@@ -14,7 +14,7 @@ import pytest
 import typer
 import typing_extensions
 from tests.schema.reading import Colour, Point, User
-from tests.shown import shown
+from tests.stable_ids import stable_id
 
 from tooli import AgentContext, Context
 from tooli.core.tool import (
@@ -115,7 +115,7 @@ STR, INT = Scalar(str), Scalar(int)
         (Annotated[int, "x"], ParsedText(Annotated[int, "x"])),
         (Annotated[User, "x"], Structured(Annotated[User, "x"])),
     ],
-    ids=shown,
+    ids=stable_id,
 )
 def test_shape(annotation: Any, shape: Any) -> None:
     assert infer_shape(annotation) == shape

@@ -8,7 +8,7 @@ import math
 import pathlib
 
 import pytest
-from tests.shown import shown
+from tests.stable_ids import stable_id
 
 from tooli.text.json_encoder import encode, make_json_encoder
 
@@ -17,7 +17,7 @@ class TestEncode:
     @pytest.mark.parametrize(
         "value",
         [None, True, 1, 1.5, "x", 'a"b\\c\n\x00', "ü ☃ 𝄞", [], {}, {"a": [1, {"b": None}]}, 2**200],
-        ids=shown,
+        ids=stable_id,
     )
     def test_round_trip(self, value) -> None:
         warnings: list[str] = []

@@ -8,7 +8,7 @@ import threading
 from typing import Any
 
 import pytest
-from tests.parity.test_parity import ALL, _name
+from tests.parity.test_parity import SAMPLE_APP_CASES
 from tests.parity.zoo import make_app
 
 from tooli.mcp import mcp_endpoint
@@ -19,7 +19,11 @@ from tooli.testing import Case
 from tooli.testing.app_interfaces import HandshakeInterface, StatelessInterface
 from tooli.testing.assertions import without_volatile_fields
 
-CASES = [pytest.param(c, id=_name(r, c)) for r, c in ALL if c.argv is None and "mcp" not in c.skip]
+CASES = [
+    param
+    for param in SAMPLE_APP_CASES
+    if param.values[0].argv is None and "mcp" not in param.values[0].skip
+]
 
 
 class EndpointThread:
