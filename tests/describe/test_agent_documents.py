@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import pytest
 from markdown_it import MarkdownIt
 from tests.describe.apps import big, make
-from tests.parity import zoo
+from tests.parity import sample_apps
 
 from tooli import Option, Tooli
 from tooli.annotations import Destructive
@@ -366,7 +366,7 @@ def test_llms_full_txt() -> None:
 
 
 def test_llms_full_txt_contains_every_reference_page() -> None:
-    app_info = collect_app_info(zoo.make_app())
+    app_info = collect_app_info(sample_apps.make_app())
     whole = render_llms_full(app_info)
     for tool in app_info.tools:
         _, *blocks = render_reference_page(app_info, tool).split("\n\n")
@@ -375,7 +375,7 @@ def test_llms_full_txt_contains_every_reference_page() -> None:
 
 
 def test_llms_txt_of_a_minimal_app() -> None:
-    single: Any = collect_app_info(zoo.make_single())
+    single: Any = collect_app_info(sample_apps.make_single_command_app())
     assert "`single … --json`" in render_llms_txt(single)
     assert "> The commands of single.\n" in render_llms_txt(single)
     assert "\n## single\n" in render_llms_full(single)

@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal, Optional
 
 import pytest
 from pydantic import BaseModel, Field
-from tests.parity import zoo
+from tests.parity import sample_apps
 
 from tooli import NotFoundError, Option, Tooli
 from tooli.annotations import Destructive, Idempotent, OpenWorld
@@ -146,7 +146,15 @@ def names_in_help(app: Tooli, tool: Tool) -> str:
     return invoke(app, *tool.cli_path, "--tooli-help", "--tooli-plain").stdout
 
 
-@pytest.mark.parametrize("make", [zoo.make_app, zoo.make_single, zoo.make_called, make_app])
+@pytest.mark.parametrize(
+    "make",
+    [
+        sample_apps.make_app,
+        sample_apps.make_single_command_app,
+        sample_apps.make_callback_app,
+        make_app,
+    ],
+)
 def test_a_page_has_just_the_parameters_of_the_contract(make: Any) -> None:
     app = make()
     app_info = collect_app_info(app)
@@ -195,7 +203,9 @@ def test_pages_of_an_app() -> None:
         "shop-say.1",
         "shop-stock-add.1",
     ]
-    assert list(build_man_pages(collect_app_info(zoo.make_single()))) == ["single.1"]
+    assert list(build_man_pages(collect_app_info(sample_apps.make_single_command_app()))) == [
+        "single.1"
+    ]
 
 
 def test_the_page_of_an_app() -> None:
@@ -264,7 +274,7 @@ def test_commands_that_stream_print_or_may_give_nothing() -> None:
 
 
 def test_an_app_of_one_command_has_all_on_one_page() -> None:
-    page = page_of(zoo.make_single(), "single.1")
+    page = page_of(sample_apps.make_single_command_app(), "single.1")
     assert list(page)[:5] == ["NAME", "SYNOPSIS", "DESCRIPTION", "ARGUMENTS", "OPTIONS"]
     assert len(tags(page["COMMON OPTIONS"])) > 5
     assert "SEE ALSO" not in page
@@ -280,7 +290,7 @@ def test_one_page() -> None:
         page_of_words(app, ["buyy"])
     assert found.value.suggestion is not None
     assert found.value.suggestion.fix == "Try 'buy'."
-    single = collect_app_info(zoo.make_single())
+    single = collect_app_info(sample_apps.make_single_command_app())
     assert page_of_words(single, []) == build_man_pages(single)["single.1"]
 
 

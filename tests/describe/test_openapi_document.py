@@ -12,7 +12,7 @@ import jsonschema
 import pydantic
 import pytest
 from openapi_spec_validator import validate
-from tests.parity.zoo import make_app, make_called, make_single
+from tests.parity.sample_apps import make_app, make_callback_app, make_single_command_app
 
 from tooli import Argument, Context, Option, Tooli
 from tooli.annotations import Destructive, ReadOnly
@@ -93,7 +93,9 @@ def document(app: Tooli, **more):
     return build_openapi(library.name, library.version, library.description, app.catalog, **more)
 
 
-@pytest.mark.parametrize("make", [make_app, make_single, make_called, lambda: Tooli("empty")])
+@pytest.mark.parametrize(
+    "make", [make_app, make_single_command_app, make_callback_app, lambda: Tooli("empty")]
+)
 @pytest.mark.parametrize("more", [{}, {"secured": True, "server_url": "https://x.example/api"}])
 def test_it_is_valid(make, more) -> None:
     validate(document(make(), **more))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from tests.parity import zoo
+from tests.parity import sample_apps
 
 from tooli import Tooli
 from tooli.describe import schema_text
@@ -133,7 +133,10 @@ def test_a_list_of_types_is_a_union() -> None:
 _WITH_CALLBACK = ("checked",)  # the callback of its parameter rejects sample values
 
 
-@pytest.mark.parametrize("make", [zoo.make_app, zoo.make_single, zoo.make_called])
+@pytest.mark.parametrize(
+    "make",
+    [sample_apps.make_app, sample_apps.make_single_command_app, sample_apps.make_callback_app],
+)
 @pytest.mark.parametrize("every", [True, False])
 def test_sample_arguments_are_accepted(make: Any, every: bool) -> None:
     app: Tooli = make()

@@ -47,9 +47,9 @@ def test_parameters_named_like_confirmation_flags_stay_parameters() -> None:
 def test_no_flags_without_destructive_commands() -> None:
     source = exported("single", "langchain", "import")["single_langchain.py"]
     assert "flags" not in source
-    assert "from tests.parity.zoo import app" in source
-    assert "from tests.parity.zoo import other as app" in next(
-        iter(exported("called", "openai", "import").values())
+    assert "from sample_apps import app" in source
+    assert "from sample_apps import other as app" in next(
+        iter(exported("callback", "openai", "import").values())
     )
 
 

@@ -13,7 +13,7 @@ import pytest
 from examples.file_tools.app import app as file_tools
 from tests.integration.frameworks.everything import DIFFICULT_TEXT
 from tests.integration.frameworks.everything import app as everything
-from tests.parity.zoo import make_app, make_called, make_single
+from tests.parity.sample_apps import make_app, make_callback_app, make_single_command_app
 
 from tooli import Tooli
 from tooli.annotations import Destructive
@@ -49,9 +49,9 @@ def make_dangerous() -> Tooli:
 APPS = {
     "file-tools": (file_tools, None),
     "everything": (everything, None),
-    "zoo": (make_app(), "tests.parity.zoo:app"),
-    "single": (make_single(), "tests.parity.zoo:app"),
-    "called": (make_called(), "tests.parity.zoo:other"),
+    "sample": (make_app(), "sample_apps:app"),
+    "single": (make_single_command_app(), "sample_apps:app"),
+    "callback": (make_callback_app(), "sample_apps:other"),
     "names": (make_names(), "names:app"),
     "dangerous": (make_dangerous(), "danger:app"),
 }

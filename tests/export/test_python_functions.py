@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 from tests.integration.frameworks.everything import app as everything
-from tests.parity.zoo import make_app
+from tests.parity.sample_apps import make_app
 
 from tooli import NotFoundError, Tooli
 from tooli.describe.sections import collect_app_info
@@ -119,12 +119,12 @@ def test_docstrings(subprocess_mode: ModuleType) -> None:
 
 
 def test_calls_to_many_kinds_of_commands() -> None:
-    zoo = make_app()
-    module = load(zoo, "import", app="tests.parity.zoo:make_app")
-    module.app = zoo
+    sample = make_app()
+    module = load(sample, "import", app="tests.parity.sample_apps:make_app")
+    module.app = sample
     assert module.find_files("*.py")["pattern"] == ["str", "*.py"]
-    assert module.take_row((1, "a"))["value"] == ["tuple", (1, "a")]
-    assert module.maybe_point()["value"] == ["NoneType", None]
+    assert module.argument_int_str_tuple((1, "a"))["value"] == ["tuple", (1, "a")]
+    assert module.option_dataclass()["value"] == ["NoneType", None]
     assert module.users_admin_promote("Ada")["name"] == ["str", "Ada"]
 
 
@@ -136,7 +136,7 @@ def test_reserved_parameter_names() -> None:
         return [app, run]
 
     app_info = collect_app_info(app)
-    module = load(app, "import", app="tests.parity.zoo:make_app")
+    module = load(app, "import", app="tests.parity.sample_apps:make_app")
     module.app = app
     assert list(inspect.signature(module.take).parameters) == ["app_", "run_", "without_none_"]
     assert module.take("a", run_="b") == ["a", "b"]

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from tests.http.asgi_client import HOST, JSON, AsgiClient, post, send
-from tests.parity.zoo import make_app, make_single
+from tests.parity.sample_apps import make_app, make_single_command_app
 
 from tooli import DefinitionError, ToolError, Tooli
 from tooli.describe.schema_formats import describe_tool
@@ -58,7 +58,7 @@ async def test_empty_body_means_no_arguments(api) -> None:
 
 
 async def test_command_registered_later_is_served() -> None:
-    app = make_single()
+    app = make_single_command_app()
     api = app.asgi(mcp=False)
     assert (await post(api, "late")).status == 404
     app.command("late")(lambda: 7)
@@ -106,7 +106,7 @@ async def test_status_of_errors(api, path, arguments, status, code) -> None:
 async def test_unknown_command_suggests_the_closest_one(api) -> None:
     error = (await post(api, "find-flies")).json()["error"]
     assert "did you mean 'find-files'?" in error["message"]
-    assert error["suggestion"]["argv"] == ["zoo", "find-files"]
+    assert error["suggestion"]["argv"] == ["sample", "find-files"]
 
 
 async def test_exit_in_a_command_does_not_end_the_server() -> None:
@@ -352,11 +352,11 @@ async def test_internal_error_is_answered_with_an_envelope(api, monkeypatch, cap
 
 def test_misspelled_setting() -> None:
     with pytest.raises(DefinitionError, match="did you mean 'token'"):
-        make_single().asgi(tokn="x", mcp=False)
+        make_single_command_app().asgi(tokn="x", mcp=False)
 
 
 def test_repr_of_settings_has_no_token() -> None:
-    api = make_single().asgi(token="hush", mcp=False)
+    api = make_single_command_app().asgi(token="hush", mcp=False)
     assert repr(api.settings) == "HttpSettings(secured, max_body=4194304)"
 
 
@@ -473,10 +473,10 @@ async def test_tools_page_describes_commands() -> None:
     app = make_app()
     document = (await send(app.asgi(mcp=False), "GET", "/tools")).json()
     assert {key: document[key] for key in ("app", "version", "description", "prog")} == {
-        "app": "zoo",
+        "app": "sample",
         "version": "1.2.0",
         "description": "A sample app.",
-        "prog": "zoo",
+        "prog": "sample",
     }
     commands = {command["name"]: command for command in document["commands"]}
     find = commands["find-files"]

@@ -15,7 +15,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.http.asgi_client import AsgiClient, post, send
-from tests.parity.zoo import make_app
+from tests.parity.sample_apps import make_app
 
 from tooli import Tooli
 from tooli.http.http_request import prefers_strict
@@ -82,17 +82,17 @@ def test_long_headers() -> None:
 
 async def test_values_are_converted_by_default(api) -> None:
     for headers in ([], [(b"prefer", b"handling=lenient")], [(b"prefer", b"respond-async")]):
-        client = await post(api, "take-whole", {"value": "7"}, *headers)
+        client = await post(api, "argument-int", {"value": "7"}, *headers)
         assert client.json()["result"] == {"value": ["int", 7]}
         assert "preference-applied" not in client.headers
 
 
 async def test_strict_handling_validates_against_the_schema(api) -> None:
-    rejected = await post(api, "take-whole", {"value": "7"}, STRICT)
+    rejected = await post(api, "argument-int", {"value": "7"}, STRICT)
     assert problems(rejected) == [("E1003", "value")]
     assert "'7' is not of type 'integer'" in rejected.json()["error"]["message"]
-    assert rejected.json()["meta"]["tool"] == "zoo.take-whole"
-    accepted = await post(api, "take-whole", {"value": 7}, STRICT)
+    assert rejected.json()["meta"]["tool"] == "sample.argument-int"
+    accepted = await post(api, "argument-int", {"value": 7}, STRICT)
     assert accepted.json()["result"] == {"value": ["int", 7]}
     for client in (rejected, accepted):
         assert client.headers["preference-applied"] == "handling=strict"
@@ -100,9 +100,9 @@ async def test_strict_handling_validates_against_the_schema(api) -> None:
 
 async def test_repeated_headers_are_joined(api) -> None:
     first = (b"prefer", b"respond-async")
-    assert (await post(api, "take-whole", {"value": "7"}, first, STRICT)).status == 422
+    assert (await post(api, "argument-int", {"value": "7"}, first, STRICT)).status == 422
     lenient = (b"prefer", b"handling=lenient")
-    assert (await post(api, "take-whole", {"value": "7"}, lenient, STRICT)).status == 200
+    assert (await post(api, "argument-int", {"value": "7"}, lenient, STRICT)).status == 200
 
 
 async def test_cors_allows_and_exposes_the_headers() -> None:
@@ -122,19 +122,19 @@ async def test_cors_allows_and_exposes_the_headers() -> None:
 @pytest.mark.parametrize(
     ("tool", "arguments", "expected"),
     [
-        ("take-text", {}, [("E1002", "value")]),
-        ("take-text", {"value": "x", "more": 1}, [("E1004", "more")]),
+        ("argument-str", {}, [("E1002", "value")]),
+        ("argument-str", {"value": "x", "more": 1}, [("E1004", "more")]),
         ("find-files", {"patern": "x", "limit": "7"}, [("E1003", "limit"), ("E1004", "patern")]),
         ("find-files", {"limit": 700}, [("E1003", "limit"), ("E1002", "pattern")]),
-        ("maybe-truth", {"value": "yes"}, [("E1003", "value")]),
-        ("take-number", {"value": True}, [("E1003", "value")]),
-        ("take-bag", {"value": [1, 2, 1.0]}, [("E1003", "value")]),
-        ("take-row", {"value": ["1", "x"]}, [("E1003", "value.0")]),
-        ("take-table", {"value": {"a": "1", "b": 2}}, [("E1003", "value.a")]),
-        ("take-days", {"value": ["2024-02-01", 0]}, [("E1003", "value.1")]),
-        ("take-level", {"value": "1"}, [("E1003", "value")]),
+        ("option-bool", {"value": "yes"}, [("E1003", "value")]),
+        ("argument-float", {"value": True}, [("E1003", "value")]),
+        ("argument-int-set", {"value": [1, 2, 1.0]}, [("E1003", "value")]),
+        ("argument-int-str-tuple", {"value": ["1", "x"]}, [("E1003", "value.0")]),
+        ("argument-dict", {"value": {"a": "1", "b": 2}}, [("E1003", "value.a")]),
+        ("argument-date-list", {"value": ["2024-02-01", 0]}, [("E1003", "value.1")]),
+        ("argument-int-enum", {"value": "1"}, [("E1003", "value")]),
         (
-            "maybe-user",
+            "option-model",
             {"value": {"name": "A", "age": "3", "address": {"city": 1}}},
             [("E1003", "value.age"), ("E1003", "value.address.city")],
         ),
@@ -166,13 +166,13 @@ async def test_invalid_call_does_not_run() -> None:
 
 
 async def test_invalid_option_is_reported_as_well(api) -> None:
-    client = await post(api, "take-whole", {"value": "7"}, STRICT, query=b"yes=maybe")
+    client = await post(api, "argument-int", {"value": "7"}, STRICT, query=b"yes=maybe")
     assert problems(client) == [("E1007", "yes"), ("E1003", "value")]
 
 
 async def test_empty_body_means_no_arguments(api) -> None:
     assert (await send(api, "POST", "/tools/users/list", None, STRICT)).status == 200
-    assert problems(await send(api, "POST", "/tools/take-whole", None, STRICT)) == [
+    assert problems(await send(api, "POST", "/tools/argument-int", None, STRICT)) == [
         ("E1002", "value")
     ]
 
@@ -232,7 +232,7 @@ async def test_recursive_type() -> None:
 
 
 async def test_large_body_gets_a_short_answer(api) -> None:
-    client = await post(api, "take-words", {"value": "x" * 100_000}, STRICT)
+    client = await post(api, "argument-str-list", {"value": "x" * 100_000}, STRICT)
     assert len(client.json()["error"]["details"]["errors"][0]["message"]) < 300
     items: list[Any] = [value for n in range(30_000) for value in (n, str(n), [n], {"n": n}, None)]
     app = Tooli("bag")
@@ -248,7 +248,7 @@ async def test_large_body_gets_a_short_answer(api) -> None:
 
 def test_number_of_problems_is_limited() -> None:
     app = make_app()
-    for name in ("take-wholes", "maybe-wholes"):
+    for name in ("argument-int-list", "option-int-list"):
         tool = app.find(name)
         assert tool is not None
         found = StrictValidator().problems(tool, {"value": ["1"] * 20_000})
@@ -337,11 +337,11 @@ async def test_streaming_tools(api, tool: str, accept: tuple[bytes, bytes]) -> N
 
 async def test_jsonschema_is_not_installed(api, monkeypatch) -> None:
     monkeypatch.setitem(sys.modules, "jsonschema", None)
-    client = await post(api, "take-whole", {"value": 7}, STRICT)
+    client = await post(api, "argument-int", {"value": 7}, STRICT)
     assert (client.status, client.code) == (502, "E4040")
     assert "pip install 'tooli[http]'" in client.json()["error"]["suggestion"]["fix"]
     assert "preference-applied" not in client.headers
-    assert (await post(api, "take-whole", {"value": "7"})).status == 200
+    assert (await post(api, "argument-int", {"value": "7"})).status == 200
 
 
 def test_other_requests_do_not_import_jsonschema() -> None:
@@ -426,13 +426,13 @@ def test_formats(name: str, valid: list[str], invalid: list[str]) -> None:
 @pytest.mark.parametrize(
     ("tool", "lenient"),
     [
-        ("take-moment", "2024-02-29T01:02:03"),
-        ("maybe-moment", 1700000000),
-        ("take-day", "2024-02-29T00:00:00"),
-        ("take-clock", "01:02"),
-        ("take-length", "1 day, 01:00:00"),
-        ("take-uid", "2eb8aa08aa9811eab4aa73b441d16380"),
-        ("take-money", "1_0"),
+        ("argument-datetime", "2024-02-29T01:02:03"),
+        ("option-datetime", 1700000000),
+        ("argument-date", "2024-02-29T00:00:00"),
+        ("argument-time", "01:02"),
+        ("argument-timedelta", "1 day, 01:00:00"),
+        ("argument-uuid", "2eb8aa08aa9811eab4aa73b441d16380"),
+        ("argument-decimal", "1_0"),
     ],
 )
 async def test_formats_are_checked(api, tool: str, lenient: Any) -> None:

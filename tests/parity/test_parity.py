@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from tests.parity import cases
-from tests.parity.zoo import make_app, make_called, make_single
+from tests.parity.sample_apps import make_app, make_callback_app, make_single_command_app
 
 from tooli.testing import Case, assert_parity, invoke
 from tooli.testing.app_interfaces import CallInterface
@@ -57,14 +57,14 @@ def test_interfaces_of_an_app_with_typer_agree(typer_app: Tooli, case: Case) -> 
 
 @pytest.mark.parametrize("case", [case_param("single", case) for case in cases.SINGLE_COMMAND_APP])
 def test_interfaces_of_an_app_with_one_command_agree(case: Case) -> None:
-    app = make_single()
+    app = make_single_command_app()
     assert_parity(app, case)
     assert_parity(app, case)
 
 
 @pytest.mark.parametrize("case", [case_param("callback", case) for case in cases.CALLBACK_APP])
 def test_interfaces_of_an_app_with_a_callback_agree(case: Case) -> None:
-    app = make_called()
+    app = make_callback_app()
     assert_parity(app, case)
     assert_parity(app, case)
 
@@ -72,9 +72,9 @@ def test_interfaces_of_an_app_with_a_callback_agree(case: Case) -> None:
 @pytest.mark.parametrize(
     ("case", "tool"),
     [
-        (Case("find-files", {"pattern": "x"}), "zoo.find-files"),
-        (Case("users.list"), "zoo.users.list"),
-        (Case("users.admin.promote", {"name": "x"}), "zoo.users.admin.promote"),
+        (Case("find-files", {"pattern": "x"}), "sample.find-files"),
+        (Case("users.list"), "sample.users.list"),
+        (Case("users.admin.promote", {"name": "x"}), "sample.users.admin.promote"),
     ],
 )
 def test_meta_has_the_full_name_of_the_tool(case: Case, tool: str) -> None:
@@ -90,7 +90,7 @@ def test_meta_has_the_full_name_of_the_tool(case: Case, tool: str) -> None:
         Case("find-files", {"pattern": "x", "depp": True}),
     ],
 )
-@pytest.mark.parametrize("make", [make_app, make_single, make_called])
+@pytest.mark.parametrize("make", [make_app, make_single_command_app, make_callback_app])
 def test_suggested_command_runs(make: Callable[[], Tooli], case: Case) -> None:
     """A suggestion that is machine-applicable has a command line that runs."""
     app = make()

@@ -11,7 +11,7 @@ import pytest
 from tests.integration.app_process import environment, run_interactive
 from tests.integration.app_process import read_envelope as only_envelope
 from tests.integration.app_process import run as run_outside
-from tests.parity.policed import CASES, COMMANDS, ESCAPES, make_app
+from tests.parity.policy_app import CASES, COMMANDS, ESCAPES, make_app
 
 from tooli.mcp.protocol import (
     CAPABILITIES_KEY,
@@ -26,7 +26,7 @@ from tooli.policy.rules import RULES, Verdict
 from tooli.testing import Case, assert_parity
 from tooli.testing.app_interfaces import MemoryTransport, interfaces
 
-APP = Path(__file__).parent / "policed.py"
+APP = Path(__file__).parent / "policy_app.py"
 POLICIES = ("off", "standard", "strict")
 TABLE = [
     pytest.param(

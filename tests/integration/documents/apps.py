@@ -11,7 +11,7 @@ from typing import Annotated, Any, Literal, Optional, TypedDict
 
 import pydantic
 import typer
-from tests.parity import zoo
+from tests.parity import sample_apps
 
 from tooli import Argument, NotFoundError, Option, Tooli
 from tooli.annotations import Destructive, OpenWorld, ReadOnly
@@ -246,9 +246,9 @@ def file_tools() -> Tooli:
 
 APPS: dict[str, Callable[[], Tooli]] = {
     "file-tools": file_tools,
-    "zoo": zoo.make_app,
-    "single": zoo.make_single,
-    "called": zoo.make_called,
+    "sample": sample_apps.make_app,
+    "single": sample_apps.make_single_command_app,
+    "callback": sample_apps.make_callback_app,
     "difficult-text": difficult_text,
     "undescribed": undescribed_app,
 }

@@ -32,7 +32,7 @@ def make_config(default: list[str | int], additional: dict[str, list[int]]) -> s
     return "\n".join(lines)
 
 
-ZOO_CONFIG = make_config(
+SAMPLE_CONFIG = make_config(
     ["2xx"],
     {
         # their own parser and callback reject values that the schema allows
@@ -54,10 +54,10 @@ FILES_CONFIG = make_config(["2xx", 403, 404, 422], {})
 @pytest.mark.parametrize(
     ("app", "config", "max_examples", "flags"),
     [
-        ("zoo", ZOO_CONFIG, 3, ()),
+        ("sample", SAMPLE_CONFIG, 3, ()),
         ("files", FILES_CONFIG, 15, ("--header", "Authorization: Bearer secret")),
     ],
-    ids=["zoo", "files"],
+    ids=["sample", "files"],
 )
 def test_api_matches_its_openapi_document(
     tmp_path: Path, app: str, config: str, max_examples: int, flags: tuple[str, ...]

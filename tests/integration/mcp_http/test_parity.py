@@ -8,8 +8,8 @@ import threading
 from typing import Any
 
 import pytest
+from tests.parity.sample_apps import make_app
 from tests.parity.test_parity import SAMPLE_APP_CASES
-from tests.parity.zoo import make_app
 
 from tooli.mcp import mcp_endpoint
 from tooli.mcp.http_transport import McpEndpoint

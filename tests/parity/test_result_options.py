@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from tests.parity.shaped import make_app, row
+from tests.parity.records_app import make_app, row
 
 from tooli.testing import Case, assert_parity
 from tooli.testing.app_interfaces import interfaces

@@ -70,11 +70,11 @@ class User(pydantic.BaseModel):
     address: Address | None = None
 
 
-_TOOLS: list[tuple[Callable[..., Any], dict[str, Any]]] = []
-_USERS: list[tuple[Callable[..., Any], dict[str, Any]]] = []
+TOOLS: list[tuple[Callable[..., Any], dict[str, Any]]] = []
+USERS: list[tuple[Callable[..., Any], dict[str, Any]]] = []
 
 
-def tool(group: list[Any] = _TOOLS, **kwargs: Any) -> Callable[[Any], Any]:
+def tool(group: list[Any] = TOOLS, **kwargs: Any) -> Callable[[Any], Any]:
     """Add a function to a group of commands. The keywords are those of `app.command`."""
 
     def add(fn: Any) -> Any:
@@ -86,11 +86,11 @@ def tool(group: list[Any] = _TOOLS, **kwargs: Any) -> Callable[[Any], Any]:
 
 def make_app() -> Tooli:
     """Return a new sample app. It has not loaded Typer yet."""
-    app = Tooli("zoo", version="1.2.0", description="A sample app.")
-    for fn, kwargs in _TOOLS:
+    app = Tooli("sample", version="1.2.0", description="A sample app.")
+    for fn, kwargs in TOOLS:
         app.command(**kwargs)(fn)
     users = Tooli("users")
-    for fn, kwargs in _USERS:
+    for fn, kwargs in USERS:
         users.command(**kwargs)(fn)
     admin = Tooli("admin")
     admin.command()(promote)
@@ -99,16 +99,16 @@ def make_app() -> Tooli:
     return app
 
 
-def make_single() -> Tooli:
+def make_single_command_app() -> Tooli:
     """Return an app with a single command."""
     app = Tooli("single", version="3")
     app.command()(find_files)
     return app
 
 
-def make_called() -> Tooli:
+def make_callback_app() -> Tooli:
     """Return an app with a callback and a group of Typer. Typer parses every command line."""
-    app = Tooli("called", version="2")
+    app = Tooli("callback", version="2")
 
     @app.callback()
     def before(verbosity: int = 0) -> None:
@@ -133,38 +133,38 @@ def _types(**values: Any) -> dict[str, Any]:
 # ------------------------------------------------------------------ parameters
 
 for _name, _type in {
-    "text": str,
-    "whole": int,
-    "number": float,
-    "truth": bool,
+    "str": str,
+    "int": int,
+    "float": float,
+    "bool": bool,
     "path": Path,
-    "color": Color,
-    "level": Level,
-    "word": Literal["ham", "eggs"],
-    "moment": datetime,
-    "day": date,
-    "clock": time,
-    "length": timedelta,
-    "uid": UUID,
-    "money": Decimal,
-    "raw": bytes,
-    "words": list[str],
-    "wholes": list[int],
-    "colors": list[Color],
-    "bag": set[int],
-    "frozen": frozenset[str],
-    "row": tuple[int, str],
-    "rows": tuple[int, ...],
-    "days": list[date],
-    "table": dict[str, int],
-    "either": Union[int, str],
-    "point": Point,
-    "span": Span,
-    "user": User,
-    "users-of": list[User],
-    "points": list[Point],
+    "enum": Color,
+    "int-enum": Level,
+    "literal": Literal["ham", "eggs"],
+    "datetime": datetime,
+    "date": date,
+    "time": time,
+    "timedelta": timedelta,
+    "uuid": UUID,
+    "decimal": Decimal,
+    "bytes": bytes,
+    "str-list": list[str],
+    "int-list": list[int],
+    "enum-list": list[Color],
+    "int-set": set[int],
+    "str-frozenset": frozenset[str],
+    "int-str-tuple": tuple[int, str],
+    "int-tuple": tuple[int, ...],
+    "date-list": list[date],
+    "dict": dict[str, int],
+    "union": Union[int, str],
+    "dataclass": Point,
+    "typed-dict": Span,
+    "model": User,
+    "model-list": list[User],
+    "dataclass-list": list[Point],
     "any": Any,
-    "positive": Annotated[int, pydantic.Field(gt=0)],
+    "positive-int": Annotated[int, pydantic.Field(gt=0)],
 }.items():
 
     def _as_argument(value: Any) -> Any:
@@ -175,8 +175,8 @@ for _name, _type in {
 
     _as_argument.__annotations__ = {"value": _type, "return": dict[str, Any]}
     _as_option.__annotations__ = {"value": Optional[_type], "return": dict[str, Any]}
-    _TOOLS.append((_as_argument, {"name": f"take-{_name}"}))
-    _TOOLS.append((_as_option, {"name": f"maybe-{_name}"}))
+    TOOLS.append((_as_argument, {"name": f"argument-{_name}"}))
+    TOOLS.append((_as_option, {"name": f"option-{_name}"}))
 
 
 @tool(
@@ -406,7 +406,7 @@ def fail(kind: str) -> str:
 
 def _rich_error() -> ToolError:
     suggestion = Suggestion(
-        "retry_with_modified_input", "Try '*.py'.", example="zoo find-files '*.py'"
+        "retry_with_modified_input", "Try '*.py'.", example="sample find-files '*.py'"
     )
     return StateError(
         "No files matched",
@@ -532,13 +532,13 @@ def fresh() -> User:
 # ------------------------------------------------------------------ groups
 
 
-@tool(_USERS)
+@tool(USERS)
 def create(user: User, notify: bool = False) -> User:
     """Create a user."""
     return user
 
 
-@tool(_USERS, name="list")
+@tool(USERS, name="list")
 def list_users(limit: int = 2) -> list[User]:
     """List users."""
     return [User(name=f"u{i}") for i in range(limit)]
