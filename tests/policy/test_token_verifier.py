@@ -14,6 +14,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from cryptography.hazmat.primitives.asymmetric.padding import PKCS1v15
+from cryptography.hazmat.primitives.hashes import SHA256
 from joserfc import jwt
 from joserfc.jwk import ECKey, KeySet, OctKey, OKPKey, RSAKey
 
@@ -67,9 +69,9 @@ def write(tmp_path: Path):
 def make_verifier_for(write):
     """Return a function that makes a verifier with a key of a kind."""
 
-    def make(kind: str, **rules: str) -> TokenVerifier:
+    def make(kind: str, **settings: str) -> TokenVerifier:
         data = SECRET if kind == "secret" else PUBLIC[kind].as_pem(private=False)
-        return TokenVerifier({"token_key": write(f"{kind}.key", data), **rules})
+        return TokenVerifier({"token_key": write(f"{kind}.key", data), **settings})
 
     return make
 
@@ -112,22 +114,22 @@ def test_forms_of_scopes(make_verifier_for, claims, scopes) -> None:
 
 def test_issuer_and_audience(make_verifier_for) -> None:
     verifier = make_verifier_for("ec", token_issuer="https://issuer", token_audience="files")
-    right = {"iss": "https://issuer", "aud": ["other", "files"]}
-    assert verifier.identify(make_token(EC, "ES256", **right)).principal == "ada"
+    claims = {"iss": "https://issuer", "aud": ["other", "files"]}
+    assert verifier.identify(make_token(EC, "ES256", **claims)).principal == "ada"
     assert "another issuer" in rejection_of(
-        verifier, make_token(EC, "ES256", **{**right, "iss": "evil"})
+        verifier, make_token(EC, "ES256", **{**claims, "iss": "evil"})
     )
     assert "another audience" in rejection_of(
-        verifier, make_token(EC, "ES256", **{**right, "aud": "x"})
+        verifier, make_token(EC, "ES256", **{**claims, "aud": "x"})
     )
     assert "has no aud, iss" in rejection_of(verifier, make_token(EC, "ES256"))
 
 
-def test_a_set_of_keys(write) -> None:
+def test_key_set(write) -> None:
     old, new = ECKey.generate_key("P-256"), ECKey.generate_key("P-256")
     keys = KeySet([RSA, old, new]).as_dict(private=False)
-    odd = [{"kty": "new-kind"}, {"kty": "RSA", "use": "enc", "n": "AA", "e": "AQAB"}]
-    path = write("keys.json", json.dumps({"keys": [*odd, *keys["keys"]]}))
+    unsupported = [{"kty": "new-kind"}, {"kty": "RSA", "use": "enc", "n": "AA", "e": "AQAB"}]
+    path = write("keys.json", json.dumps({"keys": [*unsupported, *keys["keys"]]}))
     verifier = TokenVerifier({"token_key": path})
     for key in (old, new):
         for header in ({}, {"kid": key.kid}):
@@ -135,6 +137,20 @@ def test_a_set_of_keys(write) -> None:
     assert verifier.identify(make_token(RSA, "RS256")).principal == "ada"
     rejection_of(verifier, make_token(new, "ES256", {"kid": old.kid}))
     rejection_of(verifier, make_token(ECKey.generate_key("P-256"), "ES256", {"kid": new.kid}))
+
+
+def test_critical_header_is_rejected(make_verifier_for) -> None:
+    """The signature is valid, but the header names an extension that must be understood."""
+    parts = make_token(RSA, "RS256").split(b".")
+    for header, is_valid in (({}, True), ({"crit": ["x"], "x": 1}, False)):
+        head = b64(json.dumps({"alg": "RS256", **header}).encode())
+        signed = head + b"." + parts[1]
+        signature = RSA.private_key.sign(signed, PKCS1v15(), SHA256())
+        token = signed + b"." + b64(signature)
+        if is_valid:
+            assert make_verifier_for("rsa").identify(token).principal == "ada"
+        else:
+            assert "known key" in rejection_of(make_verifier_for("rsa"), token)
 
 
 def test_leeway(make_verifier_for) -> None:
@@ -199,17 +215,17 @@ def test_key_id_is_not_used_as_a_path(make_verifier_for, write, kid: str) -> Non
 
 @pytest.mark.parametrize("name", ["jwk", "jku", "x5u", "x5c", "crit"])
 def test_key_in_the_token_is_ignored(make_verifier_for, name: str) -> None:
-    mine = RSAKey.generate_key(2048)
+    attacker_key = RSAKey.generate_key(2048)
     value = {
-        "jwk": mine.as_dict(private=False),
+        "jwk": attacker_key.as_dict(private=False),
         "jku": "http://127.0.0.1:9/keys",
         "x5u": "http://127.0.0.1:9/cert",
         "x5c": ["MII"],
         "crit": ["exp"],
     }[name]
     head = json.dumps({"alg": "RS256", name: value}).encode()
-    whole = make_token(mine, "RS256").split(b".")
-    rejection_of(make_verifier_for("rsa"), b".".join([b64(head), *whole[1:]]))
+    parts = make_token(attacker_key, "RS256").split(b".")
+    rejection_of(make_verifier_for("rsa"), b".".join([b64(head), *parts[1:]]))
 
 
 @pytest.mark.parametrize(
@@ -226,7 +242,7 @@ def test_key_in_the_token_is_ignored(make_verifier_for, name: str) -> None:
         ({"sub": 7}, "invalid claim"),
         ({"sub": "a\nb"}, "invalid subject"),
         ({"sub": "x" * 500}, "invalid subject"),
-        ({"aud": "somebody else"}, "token_audience"),
+        ({"aud": "another-service"}, "token_audience"),
         ({"scope": 7}, "scopes"),
         ({"scp": [1]}, "scopes"),
         ({"scopes": {"a": 1}}, "scopes"),
@@ -256,9 +272,9 @@ def test_malformed_tokens(make_verifier_for, token: bytes) -> None:
 
 def test_changed_tokens_are_rejected(make_verifier_for) -> None:
     token, verifier = make_token(EC, "ES256"), make_verifier_for("ec")
-    for at in range(0, len(token), 7):
-        other = b"B" if token[at : at + 1] != b"B" else b"C"
-        rejection_of(verifier, token[:at] + other + token[at + 1 :])
+    for i in range(0, len(token), 7):
+        other = b"B" if token[i : i + 1] != b"B" else b"C"
+        rejection_of(verifier, token[:i] + other + token[i + 1 :])
 
 
 # ------------------------------------------------------------------ known tokens
@@ -302,9 +318,9 @@ def test_changed_file_is_read_again(write) -> None:
 # ------------------------------------------------------------------ files that cannot be used
 
 
-def unusable(rules: dict[str, str]) -> str:
+def unusable(settings: dict[str, str]) -> str:
     with pytest.raises(InputError) as caught:
-        TokenVerifier(rules).check()
+        TokenVerifier(settings).check()
     error = caught.value
     assert (error.code, error.is_retryable) == ("E1011", False)
     return error.message
@@ -322,7 +338,7 @@ def unusable(rules: dict[str, str]) -> str:
         (b'{"keys": 1}', "not a list"),
         (b'{"keys": []}', "contains no key"),
         (b'{"keys": [1]}', "not a JSON object"),
-        (b'{"kty": "RSA", "n": "AA", "e": "AQAB"}', "cannot be used"),
+        (b'{"kty": "RSA", "n": "AA", "e": "AQAB"}', "malformed"),
         (b'{"kty": "oct", "k": "AAAA"}', "shorter than 32"),
         (b'{"kty": "EC", "crv": "P-256"}', "malformed"),
         (b"-----BEGIN PUBLIC KEY-----\nAAAA\n-----END PUBLIC KEY-----", "not a public key"),
@@ -352,9 +368,36 @@ def test_insecure_keys(write) -> None:
     assert "cannot be used with" in unusable({"token_key": write("k", json.dumps(wrong))})
 
 
-def test_a_key_for_one_algorithm(write) -> None:
-    only = {**RSA.as_dict(private=False), "alg": "RS256"}
-    verifier = TokenVerifier({"token_key": write("k", json.dumps(only))})
+def test_unsupported_keys_of_a_set_are_skipped(write) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        weak = RSAKey.generate_key(1024)
+    unsupported = [weak, ECKey.generate_key("secp256k1"), OKPKey.generate_key("X25519")]
+    jwks = [key.as_dict(private=False) for key in unsupported]
+    jwks += [{"kty": "oct", "k": "AAAA"}, {**EC.as_dict(private=False), "alg": "HS256"}]
+    assert "contains no key" in unusable({"token_key": write("k", json.dumps({"keys": jwks}))})
+    path = write("k", json.dumps({"keys": [*jwks, RSA.as_dict(private=False)]}))
+    verifier = TokenVerifier({"token_key": path})
+    assert verifier.identify(make_token(RSA, "RS256")).principal == "ada"
+    rejection_of(verifier, make_token(EC, "ES256"))
+
+
+@pytest.mark.parametrize(
+    ("jwk", "why"),
+    [
+        (EC.as_dict(private=True), "private key"),
+        ({"kty": "EC", "crv": "P-256"}, "malformed"),
+        ("text", "not a JSON object"),
+    ],
+)
+def test_invalid_key_of_a_set_rejects_the_file(write, jwk: Any, why: str) -> None:
+    keys = {"keys": [RSA.as_dict(private=False), jwk]}
+    assert why in unusable({"token_key": write("k", json.dumps(keys))})
+
+
+def test_key_with_an_algorithm(write) -> None:
+    jwk = {**RSA.as_dict(private=False), "alg": "RS256"}
+    verifier = TokenVerifier({"token_key": write("k", json.dumps(jwk))})
     assert verifier.identify(make_token(RSA, "RS256")).principal == "ada"
     rejection_of(verifier, make_token(RSA, "PS256"))
 

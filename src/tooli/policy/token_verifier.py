@@ -73,7 +73,7 @@ class TokenRejected(Exception):  # noqa: N818
 
 
 class UnsupportedKey(UnusableFile):
-    """A key cannot verify signatures. In a set of keys, it is skipped."""
+    """A key that cannot verify signatures. It is skipped if it is part of a set of keys."""
 
 
 class VerificationKey(Record):
@@ -237,10 +237,10 @@ def read_token_file(path: str) -> tuple[bytes, str | None]:
 
 def parse_keys(data: bytes) -> tuple[VerificationKey, ...]:
     """Return the keys of a file: PEM, JWK, JWKS or a secret. Raises UnusableFile."""
-    _key_classes()  # without joserfc, this is the error
+    _key_classes()  # raises UnusableFile if joserfc is not installed
     text = data.strip()
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # about weak keys, which are rejected below
+        warnings.simplefilter("ignore")  # joserfc warns about weak keys, which are rejected below
         if text[:1] == b"{":
             return _from_json(text)
         if b"-----BEGIN" in text:
@@ -315,9 +315,9 @@ def _from_pem(text: bytes) -> VerificationKey:
 
 
 def _from_secret(text: bytes) -> VerificationKey:
-    """Return an HMAC secret.
+    """Return the key for an HMAC secret.
 
-    It must be one line of text, so that a key of another kind is not used as a secret.
+    The secret must be one line of text, so that a key of another kind is not used as a secret.
     """
     if not text.isascii() or not text.decode("ascii").isprintable() or b" " in text:
         raise UnusableFile("it contains neither PEM, nor JSON, nor a secret without spaces")
