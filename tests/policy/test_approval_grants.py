@@ -37,52 +37,52 @@ def state_dir(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / "state"
 
 
-class Desk:
+class GuardedApp:
     """An app whose commands need an approval, and methods that call and approve them."""
 
     def __init__(self) -> None:
-        self.app = Tooli("desk", version="1.0")
+        self.app = Tooli("app", version="1.0")
         self.ran: list[Any] = []
         self.stock = ["a", "b"]
-        guarded = self.app.command
+        command = self.app.command
 
-        @guarded(requires_approval=True, annotations=Destructive)
+        @command(requires_approval=True, annotations=Destructive)
         def wipe(paths: list[str], deep: bool = False) -> str:
             self.ran.append(paths)
             return "wiped"
 
-        @guarded(requires_approval=True)
+        @command(requires_approval=True)
         def pay(amount: int, key: SecretInput[str]) -> str:
             self.ran.append(amount)
             return "paid"
 
-        @guarded(requires_approval=True)
+        @command(requires_approval=True)
         def enter(login: Login) -> str:
             self.ran.append(login.user)
             return "entered"
 
-        @guarded(requires_approval=True)
+        @command(requires_approval=True)
         def load(data: StdinOr[dict[str, int]]) -> str:
             self.ran.append(data)
             return "loaded"
 
-        @guarded(requires_approval=True)
+        @command(requires_approval=True)
         def clear() -> str:
             self.ran.append(list(self.stock))
             return "cleared"
 
         clear.tooli_plan = lambda: {"removes": list(self.stock)}
 
-        @guarded(requires_approval=True)
-        def eat(items: Any) -> str:
+        @command(requires_approval=True)
+        def read(items: Any) -> str:
             self.ran.append(items)
-            return "eaten"
+            return "read"
 
     def call(self, name: str, caller: Caller | None = None, **arguments: Any) -> Any:
         tool = self.app.find(name)
         assert tool is not None
-        who = caller or Caller("cli", "codex")
-        call, stages = self.app.prepare(Call(tool, arguments, who, [], Options(yes=True)))
+        caller = caller or Caller("cli", "codex")
+        call, stages = self.app.prepare(Call(tool, arguments, caller, [], Options(yes=True)))
         return run(call, stages)
 
     def code(self, name: str, caller: Caller | None = None, **arguments: Any) -> str | None:
@@ -96,25 +96,25 @@ class Desk:
         assert outcome.error.details is not None
         approval: Any = outcome.error.details["approval"]
         store = ApprovalStore()
-        (request,) = [one for one in store.list_pending("desk") if one.id == approval["id"]]
+        (request,) = [one for one in store.list_pending("app") if one.id == approval["id"]]
         assert store.decide(request, "granted")
 
 
 @pytest.fixture
-def desk() -> Desk:
-    return Desk()
+def guarded() -> GuardedApp:
+    return GuardedApp()
 
 
 class TestBinding:
-    def test_the_same_call_runs_once(self, desk: Desk) -> None:
-        desk.grant("wipe", paths=["a"])
-        assert desk.code("wipe", paths=["a"]) is None
-        assert desk.code("wipe", paths=["a"]) == "E2101"
-        assert desk.ran == [["a"]]
+    def test_the_same_call_runs_once(self, guarded: GuardedApp) -> None:
+        guarded.grant("wipe", paths=["a"])
+        assert guarded.code("wipe", paths=["a"]) is None
+        assert guarded.code("wipe", paths=["a"]) == "E2101"
+        assert guarded.ran == [["a"]]
 
-    def test_equivalent_arguments_are_the_same_call(self, desk: Desk) -> None:
-        desk.grant("wipe", paths=["a"])
-        assert desk.code("wipe", paths=("a",), deep=False) is None
+    def test_equivalent_arguments_are_the_same_call(self, guarded: GuardedApp) -> None:
+        guarded.grant("wipe", paths=["a"])
+        assert guarded.code("wipe", paths=("a",), deep=False) is None
 
     @pytest.mark.parametrize(
         "changed",
@@ -126,10 +126,10 @@ class TestBinding:
             {"paths": ["a"], "deep": True},
         ],
     )
-    def test_other_arguments(self, desk: Desk, changed: dict[str, Any]) -> None:
-        desk.grant("wipe", paths=["a"])
-        assert desk.code("wipe", **changed) == "E2101"
-        assert desk.ran == []
+    def test_other_arguments(self, guarded: GuardedApp, changed: dict[str, Any]) -> None:
+        guarded.grant("wipe", paths=["a"])
+        assert guarded.code("wipe", **changed) == "E2101"
+        assert guarded.ran == []
 
     @pytest.mark.parametrize(
         "other",
@@ -143,155 +143,157 @@ class TestBinding:
             Caller("cli", principal="codex"),
         ],
     )
-    def test_another_caller(self, desk: Desk, other: Caller) -> None:
-        desk.grant("wipe", paths=["a"])
-        assert desk.code("wipe", other, paths=["a"]) == "E2101"
-        assert desk.ran == []
+    def test_another_caller(self, guarded: GuardedApp, other: Caller) -> None:
+        guarded.grant("wipe", paths=["a"])
+        assert guarded.code("wipe", other, paths=["a"]) == "E2101"
+        assert guarded.ran == []
 
-    def test_verified_principal_is_identified_by_its_token_only(self, desk: Desk) -> None:
+    def test_verified_principal_is_identified_by_its_token_only(self, guarded: GuardedApp) -> None:
         ann = Caller("http", "one", principal="ann")
-        desk.grant("wipe", ann, paths=["a"])
+        guarded.grant("wipe", ann, paths=["a"])
         for other in (Caller("http", "one", principal="bob"), Caller("http", "ann")):
-            assert desk.code("wipe", other, paths=["a"]) == "E2101"
-        assert desk.code("wipe", ann.replace(name="two", session="s"), paths=["a"]) is None
+            assert guarded.code("wipe", other, paths=["a"]) == "E2101"
+        assert guarded.code("wipe", ann.replace(name="two", session="s"), paths=["a"]) is None
 
-    def test_another_secret(self, desk: Desk) -> None:
-        desk.grant("pay", amount=1, key="mine")
-        assert desk.code("pay", amount=1, key="yours") == "E2101"
-        assert desk.code("pay", amount=1, key="mine") is None
+    def test_another_secret(self, guarded: GuardedApp) -> None:
+        guarded.grant("pay", amount=1, key="mine")
+        assert guarded.code("pay", amount=1, key="yours") == "E2101"
+        assert guarded.code("pay", amount=1, key="mine") is None
 
-    def test_another_secret_inside_a_model(self, desk: Desk) -> None:
-        desk.grant("enter", login={"user": "ann", "password": "one"})
-        assert desk.code("enter", login={"user": "ann", "password": "two"}) == "E2101"
-        assert desk.code("enter", login={"user": "ann", "password": "one"}) is None
+    def test_another_secret_inside_a_model(self, guarded: GuardedApp) -> None:
+        guarded.grant("enter", login={"user": "ann", "password": "one"})
+        assert guarded.code("enter", login={"user": "ann", "password": "two"}) == "E2101"
+        assert guarded.code("enter", login={"user": "ann", "password": "one"}) is None
 
     @pytest.mark.parametrize("kind", [Slotted, list, set, dict])
-    def test_another_secret_in_a_collection(self, desk: Desk, kind: Any) -> None:
+    def test_another_secret_in_a_collection(self, guarded: GuardedApp, kind: Any) -> None:
         def collect(*texts: str) -> Any:
             secrets = [SecretStr(text) for text in texts]
             if kind is dict:
                 return dict.fromkeys(secrets, 1)
             return kind(secrets)
 
-        desk.grant("eat", items=collect("one", "two"))
-        assert desk.code("eat", items=collect("one", "other")) == "E2101"
-        assert desk.code("eat", items=collect("one", "two")) is None
+        guarded.grant("read", items=collect("one", "two"))
+        assert guarded.code("read", items=collect("one", "other")) == "E2101"
+        assert guarded.code("read", items=collect("one", "two")) is None
 
-    def test_order_of_a_set_is_ignored(self, desk: Desk) -> None:
+    def test_order_of_a_set_is_ignored(self, guarded: GuardedApp) -> None:
         one, two = SecretStr("one"), SecretStr("two")
-        desk.grant("eat", items=[{("a", one), ("b", two)}])
-        assert desk.code("eat", items=[{("a", two), ("b", one)}]) == "E2101"
-        assert desk.code("eat", items=[{("b", two), ("a", one)}]) is None
+        guarded.grant("read", items=[{("a", one), ("b", two)}])
+        assert guarded.code("read", items=[{("a", two), ("b", one)}]) == "E2101"
+        assert guarded.code("read", items=[{("b", two), ("a", one)}]) is None
 
-    def test_input_given_by_value(self, desk: Desk) -> None:
-        desk.grant("load", data={"a": 1})
-        assert desk.code("load", data={"a": 2}) == "E2101"
-        assert desk.code("load", data={"a": 1}) is None
+    def test_input_given_by_value(self, guarded: GuardedApp) -> None:
+        guarded.grant("load", data={"a": 1})
+        assert guarded.code("load", data={"a": 2}) == "E2101"
+        assert guarded.code("load", data={"a": 1}) is None
 
-    def test_changed_plan(self, desk: Desk) -> None:
-        desk.grant("clear")
-        desk.stock.append("precious")
-        assert desk.code("clear") == "E2101"
-        assert desk.ran == []
-        desk.stock.pop()
-        assert desk.code("clear") is None
+    def test_changed_plan(self, guarded: GuardedApp) -> None:
+        guarded.grant("clear")
+        guarded.stock.append("precious")
+        assert guarded.code("clear") == "E2101"
+        assert guarded.ran == []
+        guarded.stock.pop()
+        assert guarded.code("clear") is None
 
     @pytest.mark.parametrize("items", [iter([1]), io.StringIO("x"), (x for x in "ab")])
-    def test_streams_cannot_be_approved(self, desk: Desk, items: Any) -> None:
-        outcome = desk.call("eat", items=items)
+    def test_streams_cannot_be_approved(self, guarded: GuardedApp, items: Any) -> None:
+        outcome = guarded.call("read", items=items)
         assert outcome.error.code == "E2101"
         assert outcome.error.details is None
-        assert ApprovalStore().list_pending("desk") == []
+        assert ApprovalStore().list_pending("app") == []
 
-    def test_stdin_cannot_be_approved(self, desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_stdin_cannot_be_approved(
+        self, guarded: GuardedApp, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
         monkeypatch.setattr("sys.stdin", io.StringIO('{"a": 1}'))
-        outcome = desk.call("load", data="-")
+        outcome = guarded.call("load", data="-")
         assert outcome.error.code == "E2101"
         assert "Put the input into a file" in outcome.error.suggestion.fix
 
-    def test_dry_run_does_not_use_the_grant(self, desk: Desk) -> None:
-        desk.grant("wipe", paths=["a"])
-        tool = desk.app.find("wipe")
+    def test_dry_run_does_not_use_the_grant(self, guarded: GuardedApp) -> None:
+        guarded.grant("wipe", paths=["a"])
+        tool = guarded.app.find("wipe")
         assert tool is not None
         options = Options(yes=True, dry_run=True)
-        call, stages = desk.app.prepare(
+        call, stages = guarded.app.prepare(
             Call(tool, {"paths": ["a"]}, Caller("cli", "codex"), [], options)
         )
         assert isinstance(run(call, stages), Ok)
-        assert desk.ran == []
-        assert desk.code("wipe", paths=["a"]) is None
+        assert guarded.ran == []
+        assert guarded.code("wipe", paths=["a"]) is None
 
-    def test_denial_is_returned_once(self, desk: Desk) -> None:
-        assert desk.code("wipe", paths=["a"]) == "E2101"
+    def test_denial_is_returned_once(self, guarded: GuardedApp) -> None:
+        assert guarded.code("wipe", paths=["a"]) == "E2101"
         store = ApprovalStore()
-        (request,) = store.list_pending("desk")
+        (request,) = store.list_pending("app")
         store.decide(request, "denied")
-        assert desk.code("wipe", paths=["b"]) == "E2101"
-        assert desk.code("wipe", paths=["a"]) == "E2103"
-        assert desk.code("wipe", paths=["a"]) == "E2101"
+        assert guarded.code("wipe", paths=["b"]) == "E2101"
+        assert guarded.code("wipe", paths=["a"]) == "E2103"
+        assert guarded.code("wipe", paths=["a"]) == "E2101"
 
 
 class TestRequest:
-    def test_stored_request(self, desk: Desk) -> None:
-        outcome = desk.call("pay", amount=7, key="hush")
+    def test_stored_request(self, guarded: GuardedApp) -> None:
+        outcome = guarded.call("pay", amount=7, key="hush")
         approval = outcome.error.details["approval"]
-        (request,) = ApprovalStore().list_pending("desk")
-        assert (request.tool, request.arguments) == ("desk.pay", {"amount": 7, "key": "***"})
+        (request,) = ApprovalStore().list_pending("app")
+        assert (request.tool, request.arguments) == ("app.pay", {"amount": 7, "key": "***"})
         assert request.caller == "codex (cli)"
         assert approval.keys() == {"id", "expires", "command"}
-        assert approval["command"] == f"desk approvals grant {request.id}"
+        assert approval["command"] == f"app approvals grant {request.id}"
         assert request.id in outcome.error.message
         assert outcome.error.suggestion.action == "ask_human"
         assert approval["command"] in outcome.error.suggestion.fix
 
-    def test_secrets_are_not_stored(self, desk: Desk, state_dir: Path) -> None:
-        desk.call("pay", amount=7, key="hush-hush")
-        desk.call("enter", login={"user": "ann", "password": "hush-hush"})
+    def test_secrets_are_not_stored(self, guarded: GuardedApp, state_dir: Path) -> None:
+        guarded.call("pay", amount=7, key="hush-hush")
+        guarded.call("enter", login={"user": "ann", "password": "hush-hush"})
         for path in (state_dir / "approvals").iterdir():
             assert b"hush-hush" not in path.read_bytes()
 
-    def test_request_contains_the_plan(self, desk: Desk) -> None:
-        desk.call("clear")
-        (request,) = ApprovalStore().list_pending("desk")
+    def test_request_contains_the_plan(self, guarded: GuardedApp) -> None:
+        guarded.call("clear")
+        (request,) = ApprovalStore().list_pending("app")
         assert request.plan == {"removes": ["a", "b"]}
 
-    def test_control_characters_are_escaped(self, desk: Desk) -> None:
-        desk.call("wipe", Caller("cli", "x\x1b[2J"), paths=["\x1b]0;owned\x07", "a\u202eb\n"])
-        (request,) = ApprovalStore().list_pending("desk")
+    def test_control_characters_are_escaped(self, guarded: GuardedApp) -> None:
+        guarded.call("wipe", Caller("cli", "x\x1b[2J"), paths=["\x1b]0;owned\x07", "a\u202eb\n"])
+        (request,) = ApprovalStore().list_pending("app")
         assert request.arguments["paths"] == ["\\x1b]0;owned\\x07", "a\\u202eb\\n"]
         assert request.caller.isprintable()
 
-    def test_invisible_characters_are_escaped(self, desk: Desk) -> None:
+    def test_invisible_characters_are_escaped(self, guarded: GuardedApp) -> None:
         """Some invisible characters count as printable, such as variation selectors."""
         hidden = ["\u034f", "\u3164", "\ufe0f", "\U000e0100", "\u200d", "\U000e0041"]
-        desk.call("wipe", paths=[f"a{char}b" for char in hidden])
-        (request,) = ApprovalStore().list_pending("desk")
+        guarded.call("wipe", paths=[f"a{char}b" for char in hidden])
+        (request,) = ApprovalStore().list_pending("app")
         escapes = ["\\u034f", "\\u3164", "\\ufe0f", "\\U000e0100", "\\u200d", "\\U000e0041"]
         assert request.arguments["paths"] == [f"a{text}b" for text in escapes]
 
-    def test_caller_without_a_name(self, desk: Desk) -> None:
-        desk.call("clear", Caller("http"))
-        (request,) = ApprovalStore().list_pending("desk")
+    def test_caller_without_a_name(self, guarded: GuardedApp) -> None:
+        guarded.call("clear", Caller("http"))
+        (request,) = ApprovalStore().list_pending("app")
         assert request.caller == "an unnamed caller (http)"
 
-    def test_name_that_claims_to_be_verified_is_quoted(self, desk: Desk) -> None:
-        desk.call("clear", Caller("http", "ann (http, verified)"))
-        desk.call("clear", Caller("http", "x", principal="ann"))
-        shown = [request.caller for request in ApprovalStore().list_pending("desk")]
+    def test_name_that_claims_to_be_verified_is_quoted(self, guarded: GuardedApp) -> None:
+        guarded.call("clear", Caller("http", "ann (http, verified)"))
+        guarded.call("clear", Caller("http", "x", principal="ann"))
+        shown = [request.caller for request in ApprovalStore().list_pending("app")]
         assert shown == ["'ann (http, verified)' (http)", "ann (http, verified)"]
 
-    def test_repeated_call_has_one_request(self, desk: Desk) -> None:
-        first = desk.call("wipe", paths=["a"]).error.details
-        assert desk.call("wipe", paths=["a"]).error.details == first
-        assert desk.call("wipe", paths=["b"]).error.details != first
+    def test_repeated_call_has_one_request(self, guarded: GuardedApp) -> None:
+        first = guarded.call("wipe", paths=["a"]).error.details
+        assert guarded.call("wipe", paths=["a"]).error.details == first
+        assert guarded.call("wipe", paths=["b"]).error.details != first
 
     def test_request_that_cannot_be_stored(
-        self, desk: Desk, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+        self, guarded: GuardedApp, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         (tmp_path / "file").touch()
         monkeypatch.setenv("TOOLI_STATE_DIR", str(tmp_path / "file"))
-        assert desk.code("wipe", paths=["a"]) == "E2104"
-        assert desk.ran == []
+        assert guarded.code("wipe", paths=["a"]) == "E2104"
+        assert guarded.ran == []
 
 
 class TestDryRun:
@@ -306,7 +308,7 @@ class TestDryRun:
         return outcome.error
 
     def test_dry_run_with_a_timeout_runs_in_a_process(self) -> None:
-        app = Tooli("desk")
+        app = Tooli("app")
 
         @app.command(requires_approval=True, timeout=30)
         @dry_run_support
@@ -314,11 +316,11 @@ class TestDryRun:
             record_dry_action("wipe", "all", details={"pid": os.getpid()})
 
         assert self.ask(app, "wipe").code == "E2101"
-        (request,) = ApprovalStore().list_pending("desk")
+        (request,) = ApprovalStore().list_pending("app")
         assert request.plan["actions"][0]["details"]["pid"] != os.getpid()
 
     def test_timeout_applies_to_the_dry_run(self) -> None:
-        app = Tooli("desk")
+        app = Tooli("app")
 
         @app.command(requires_approval=True, timeout=0.2)
         @dry_run_support
@@ -328,10 +330,10 @@ class TestDryRun:
             sleep(30)
 
         assert self.ask(app, "wipe").code == "E4050"
-        assert ApprovalStore().list_pending("desk") == []
+        assert ApprovalStore().list_pending("app") == []
 
     def test_dry_run_is_monitored(self, tmp_path: Path) -> None:
-        app = Tooli("desk", security_policy="strict")
+        app = Tooli("app", security_policy="strict")
         (tmp_path / "in").mkdir()
         (tmp_path / "out.txt").write_text("outside")
 
@@ -341,10 +343,10 @@ class TestDryRun:
             record_dry_action("send", path, details={"text": path.read_text()})
 
         assert self.ask(app, "send", path=tmp_path / "out.txt").code == "E2003"
-        assert ApprovalStore().list_pending("desk") == []
+        assert ApprovalStore().list_pending("app") == []
 
     def test_warnings_are_not_repeated(self, tmp_path: Path) -> None:
-        app = Tooli("desk")
+        app = Tooli("app")
         (tmp_path / "in").mkdir()
         (tmp_path / "out.txt").write_text("outside")
 
@@ -358,7 +360,7 @@ class TestDryRun:
         path = tmp_path / "out.txt"
         assert app.call("send", path=path).error.code == "E2101"
         store = ApprovalStore()
-        assert store.decide(store.list_pending("desk")[0], "granted")
+        assert store.decide(store.list_pending("app")[0], "granted")
         result = app.call("send", path=path)
         assert result.result == "outside"
         assert len(result.meta["warnings"]) == 1
@@ -368,7 +370,7 @@ class TestDryRun:
 
         if detect_sandbox_support().missing:
             pytest.skip("no sandbox is available")
-        app = Tooli("desk")
+        app = Tooli("app")
         (tmp_path / "in").mkdir()
         (tmp_path / "out.txt").write_text("outside")
         inside = [f"fs:read:{tmp_path / 'in'}"]
@@ -380,10 +382,10 @@ class TestDryRun:
 
         error = self.ask(app, "send", path=tmp_path / "out.txt")
         assert (error.code, "outside" in str(error.to_dict())) == ("E2030", False)
-        assert ApprovalStore().list_pending("desk") == []
+        assert ApprovalStore().list_pending("app") == []
 
     def test_no_dry_run_on_an_event_loop(self) -> None:
-        app = Tooli("desk")
+        app = Tooli("app")
         ran: list[str] = []
 
         @app.command(requires_approval=True)
@@ -400,7 +402,7 @@ class TestDryRun:
 
         assert asyncio.run(ask()).error.code == "E2101"
         store = ApprovalStore()
-        (request,) = store.list_pending("desk")
+        (request,) = store.list_pending("app")
         assert (request.plan, ran) == (None, [])
         assert store.decide(request, "granted")
         assert asyncio.run(ask()).result == "done"
@@ -426,7 +428,7 @@ class TestUse:
     """Only a run uses the grant."""
 
     def test_call_that_ends_with_a_question_does_not_use_the_grant(self) -> None:
-        app = Tooli("desk", security_policy="strict")  # the peer itself is not asked
+        app = Tooli("app", security_policy="strict")  # the peer itself is not asked
 
         @app.command(requires_approval=True, auth=[])
         def ask(ctx: Context) -> str:
@@ -447,25 +449,27 @@ class TestUse:
 
         assert go(True).error.code == "E2101"
         store = ApprovalStore()
-        assert store.decide(store.list_pending("desk")[0], "granted")
+        assert store.decide(store.list_pending("app")[0], "granted")
         with pytest.raises(InputRequired):
             go(False)
         assert go(True) == Ok("{'x': 'y'}")
         assert go(True).error.code == "E2101"
 
-    def test_call_that_an_inner_stage_rejects_does_not_use_the_grant(self, desk: Desk) -> None:
+    def test_call_that_an_inner_stage_rejects_does_not_use_the_grant(
+        self, guarded: GuardedApp
+    ) -> None:
         def wipe(**options: Any) -> Any:
-            return desk.app.call("wipe", paths=["a"], **options)
+            return guarded.app.call("wipe", paths=["a"], **options)
 
         assert wipe().error.code == "E2101"
         store = ApprovalStore()
-        assert store.decide(store.list_pending("desk")[0], "granted")
+        assert store.decide(store.list_pending("app")[0], "granted")
         assert wipe(apply="pWRONG").error.code == "E1051"
         assert wipe().ok
         assert wipe().error.code == "E2101"
 
     def test_failed_run_uses_the_grant(self) -> None:
-        app = Tooli("desk")
+        app = Tooli("app")
 
         @app.command(requires_approval=True)
         def fail() -> None:
@@ -473,7 +477,7 @@ class TestUse:
 
         assert app.call("fail").error.code == "E2101"
         store = ApprovalStore()
-        assert store.decide(store.list_pending("desk")[0], "granted")
+        assert store.decide(store.list_pending("app")[0], "granted")
         assert app.call("fail").error.code != "E2101"
         assert app.call("fail").error.code == "E2101"
 
@@ -488,7 +492,7 @@ class TestApprovedCall:
 
     @pytest.mark.parametrize("policy", ["off", "standard", "strict"])
     def test_approved_call_under_each_policy(self, policy: str) -> None:
-        app = Tooli("desk", security_policy=policy)
+        app = Tooli("app", security_policy=policy)
         app.command("other", auth=[])(lambda: None)
         app.command("wipe", requires_approval=True, auth=[])(lambda: "wiped")
         tool = app.find("wipe")
@@ -497,24 +501,24 @@ class TestApprovedCall:
         outcome = run(call, stages)
         assert isinstance(outcome, Ok) is RULES["approval"].verdict_for(policy).asks_human
 
-    def test_question_has_the_description_of_the_call(self, desk: Desk) -> None:
-        tool = desk.app.find("pay")
+    def test_question_has_the_description_of_the_call(self, guarded: GuardedApp) -> None:
+        tool = guarded.app.find("pay")
         assert tool is not None
         arguments = {"amount": 7, "key": "hush"}
-        call, stages = desk.app.prepare(
+        call, stages = guarded.app.prepare(
             Call(tool, arguments, Caller("mcp"), [], Options(), peer=_AskingClient())
         )
         outcome = run(call, stages)
         assert isinstance(outcome, Failed)
-        assert outcome.error.approval_text == 'desk.pay\n  amount: 7\n  key: "***"'
+        assert outcome.error.approval_text == 'app.pay\n  amount: 7\n  key: "***"'
         assert outcome.error.details is None
-        assert ApprovalStore().list_pending("desk") == []
+        assert ApprovalStore().list_pending("app") == []
 
     def test_approval_error_of_the_function_is_not_a_question(self) -> None:
         """The function has run already, so the call must not be repeated after a question."""
         from tooli import ApprovalRequired
 
-        app = Tooli("desk")
+        app = Tooli("app")
 
         @app.command()
         def request_approval() -> None:

@@ -33,7 +33,7 @@ from tooli.testing import invoke
         (MAX_TIMEOUT_SECONDS, MAX_TIMEOUT_SECONDS),
     ],
 )
-def test_seconds(value, seconds) -> None:
+def test_valid_timeouts(value, seconds) -> None:
     assert read_run_option("timeout", value) == (seconds, None)
 
 
@@ -43,8 +43,8 @@ def test_seconds(value, seconds) -> None:
     + [MAX_TIMEOUT_SECONDS + 1, 10**400],
 )
 def test_invalid_timeouts(value) -> None:
-    found, wrong = read_run_option("timeout", value)
-    assert (found, wrong) == (None, "a number of seconds above 0")
+    found, expected = read_run_option("timeout", value)
+    assert (found, expected) == (None, "a number of seconds above 0")
 
 
 @pytest.mark.parametrize("name", ["idempotency_key", "apply"])
@@ -54,7 +54,7 @@ def test_valid_and_invalid_tokens(name: str) -> None:
         assert read_run_option(name, value)[0] is None
 
 
-def test_lengths() -> None:
+def test_maximum_lengths() -> None:
     assert read_run_option("idempotency_key", "k" * 255)[1] is None
     assert (
         read_run_option("idempotency_key", "k" * 256)[1]
@@ -84,12 +84,12 @@ def test_options_are_built_from_values_of_all_kinds() -> None:
 @pytest.mark.parametrize(
     ("value", "detailed", "concise"), [("detailed", True, False), ("concise", False, True)]
 )
-def test_the_response_format_fills_two_fields(value: str, detailed: bool, concise: bool) -> None:
+def test_response_format_sets_two_options(value: str, detailed: bool, concise: bool) -> None:
     options, _ = build_options({"response_format": value})
     assert (options.detailed, options.concise) == (detailed, concise)
 
 
-def test_an_invalid_value_is_a_problem_and_is_not_used() -> None:
+def test_invalid_value_is_a_problem_and_is_ignored() -> None:
     options, (problem,) = build_options({"timeout": "soon", "dry_run": True})
     assert options == Options(dry_run=True)
     assert (problem.code, problem.field) == ("E1007", "timeout")
@@ -110,8 +110,8 @@ def make_app() -> Tooli:
     app = Tooli("app", version="1")
 
     @app.command()
-    def loose(kind: str = "list") -> Any:
-        found: dict[str, Any] = {
+    def get(kind: str = "list") -> Any:
+        results: dict[str, Any] = {
             "list": [{"n": i} for i in range(5)],
             "set": {3, 1, 2},
             "tuple": (1, 2, 3),
@@ -119,15 +119,15 @@ def make_app() -> Tooli:
             "text": "text",
             "none": None,
         }
-        return found[kind]
+        return results[kind]
 
     @app.command(annotations=Destructive)
     def drop() -> list[int]:
         return [1, 2, 3]
 
     @app.command()
-    def onward() -> Next[list[int]]:
-        return Next([1, 2, 3], "loose", why="Look.")
+    def next_steps() -> Next[list[int]]:
+        return Next([1, 2, 3], "get", why="Look.")
 
     @app.command()
     def failing() -> Iterator[int]:
@@ -180,11 +180,11 @@ def test_invalid_options(values: dict[str, Any]) -> None:
     ],
 )
 def test_options_apply_to_any_result(kind: str, options: dict[str, Any], expected: Any) -> None:
-    assert make_app().call("loose", kind=kind, **options).result == expected
+    assert make_app().call("get", kind=kind, **options).result == expected
 
 
 def test_warning_for_non_list_result() -> None:
-    result = make_app().call("loose", kind="object", filter="n > 1", limit=3)
+    result = make_app().call("get", kind="object", filter="n > 1", limit=3)
     assert result.result == {"n": 1, "m": 2}
     assert result.meta["warnings"] == [
         "The result is not a list, so it was not filtered.",
@@ -198,10 +198,10 @@ def test_options_do_not_change_failures() -> None:
 
 
 def test_next_page_is_the_first_next_step() -> None:
-    steps = make_app().call("onward", limit=1).meta["next"]
+    steps = make_app().call("next-steps", limit=1).meta["next"]
     assert [step["why"] for step in steps] == ["The rest of the result.", "Look."]
-    assert make_app().call("onward", limit=9).meta["next"] == [
-        {"argv": ["app", "loose"], "why": "Look."}
+    assert make_app().call("next-steps", limit=9).meta["next"] == [
+        {"argv": ["app", "get"], "why": "Look."}
     ]
 
 
@@ -222,17 +222,17 @@ def test_next_page_command_repeats_options() -> None:
 @pytest.mark.parametrize(
     "argv",
     [
-        ["loose", "--limit", "2"],
-        ["--limit=2", "loose"],
-        ["loose", "--limit", "2", "--"],
-        ["--limit", "2", "loose", "--kind=list"],
-        ["loose", "--limit", "2", "--cursor="],
+        ["get", "--limit", "2"],
+        ["--limit=2", "get"],
+        ["get", "--limit", "2", "--"],
+        ["--limit", "2", "get", "--kind=list"],
+        ["get", "--limit", "2", "--cursor="],
     ],
 )
 def test_next_steps_reach_the_last_page(argv: list[str]) -> None:
     app = make_app()
     if "--cursor=" in argv:
-        argv = [*argv[:-1], f"--cursor={app.call('loose', limit=2).meta['page']['next_cursor']}"]
+        argv = [*argv[:-1], f"--cursor={app.call('get', limit=2).meta['page']['next_cursor']}"]
     found: list[Any] = []
     while True:
         done = invoke(app, *argv, mode="json")

@@ -30,7 +30,7 @@ def _temp_dir(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(isolation, "detect_architecture", lambda: "x86_64")
 
 
-def support(monkeypatch: pytest.MonkeyPatch, found: SandboxSupport) -> None:
+def set_support(monkeypatch: pytest.MonkeyPatch, found: SandboxSupport) -> None:
     monkeypatch.setattr(isolation, "detect_sandbox_support", lambda: found)
 
 
@@ -50,7 +50,7 @@ def test_setting_turns_isolation_on() -> None:
 
 
 def test_complete_sandbox(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    support(monkeypatch, COMPLETE)
+    set_support(monkeypatch, COMPLETE)
     call, passed = run_stage()
     assert isinstance(passed.runner, SandboxRunner)
     assert call.warnings == []
@@ -58,13 +58,13 @@ def test_complete_sandbox(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> No
 
 
 def test_required_but_not_available(monkeypatch: pytest.MonkeyPatch) -> None:
-    support(monkeypatch, NOTHING)
+    set_support(monkeypatch, NOTHING)
     with pytest.raises(ToolError, match="no Landlock"):
         run_stage()
 
 
 def test_wanted_but_not_available(monkeypatch: pytest.MonkeyPatch) -> None:
-    support(monkeypatch, NOTHING)
+    set_support(monkeypatch, NOTHING)
     call, passed = run_stage("wanted")
     assert passed is call
     assert call.warnings == [
@@ -73,14 +73,14 @@ def test_wanted_but_not_available(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_wanted_and_partly_available(monkeypatch: pytest.MonkeyPatch) -> None:
-    support(monkeypatch, PARTIAL)
+    set_support(monkeypatch, PARTIAL)
     call, passed = run_stage("wanted")
     assert isinstance(passed.runner, SandboxRunner)
     assert len(call.warnings) == 1
 
 
 def test_nested_sandbox_does_not_use_bubblewrap(monkeypatch: pytest.MonkeyPatch) -> None:
-    support(monkeypatch, PARTIAL.replace(is_nested=True))
+    set_support(monkeypatch, PARTIAL.replace(is_nested=True))
     monkeypatch.setattr(isolation, "find_bubblewrap", lambda: pytest.fail("not expected"))
     call, passed = run_stage("wanted")
     assert passed is call
@@ -88,14 +88,16 @@ def test_nested_sandbox_does_not_use_bubblewrap(monkeypatch: pytest.MonkeyPatch)
 
 
 def test_bubblewrap_replaces_landlock(monkeypatch: pytest.MonkeyPatch) -> None:
-    support(monkeypatch, PARTIAL)
-    made: list[Any] = []
+    set_support(monkeypatch, PARTIAL)
+    runners: list[Any] = []
     monkeypatch.setattr(isolation, "find_bubblewrap", lambda: "/usr/bin/bwrap")
     monkeypatch.setattr(isolation, "locate_app", lambda state, tool: "entry")
-    monkeypatch.setattr(isolation, "BubblewrapRunner", lambda *parts: made.append(parts) or parts)
+    monkeypatch.setattr(
+        isolation, "BubblewrapRunner", lambda *parts: runners.append(parts) or parts
+    )
     call, passed = run_stage()
-    assert passed.runner is made[0]
-    program, entry, sandbox, filters = made[0]
+    assert passed.runner is runners[0]
+    program, entry, sandbox, filters = runners[0]
     assert (program, entry, filters) == ("/usr/bin/bwrap", "entry", True)
     assert isinstance(sandbox, SandboxRunner)
     assert call.warnings == []
@@ -106,7 +108,7 @@ def test_bubblewrap_cannot_be_used(reason: str, monkeypatch: pytest.MonkeyPatch)
     def fail(state: object, tool: object) -> None:
         raise SandboxUnavailable(reason)
 
-    support(monkeypatch, PARTIAL)
+    set_support(monkeypatch, PARTIAL)
     monkeypatch.setattr(isolation, "find_bubblewrap", lambda: "/usr/bin/bwrap")
     monkeypatch.setattr(isolation, "locate_app", fail)
     call, _ = run_stage("wanted")
@@ -114,7 +116,7 @@ def test_bubblewrap_cannot_be_used(reason: str, monkeypatch: pytest.MonkeyPatch)
 
 
 def test_settings_are_read_before_the_sandbox_starts(monkeypatch: pytest.MonkeyPatch) -> None:
-    support(monkeypatch, COMPLETE)
+    set_support(monkeypatch, COMPLETE)
     resolved: list[Any] = []
     monkeypatch.setattr(isolation, "load_security_settings", resolved.append)
     call = make_call(isolation="required")

@@ -170,17 +170,17 @@ def make_app() -> Tooli:
         return [FILE, FILE]
 
     @app.command()
-    def flow(count: int = 2) -> Iterator[File]:
+    def stream(count: int = 2) -> Iterator[File]:
         for _ in range(count):
             yield FILE
 
     @app.command()
-    async def aflow(count: int = 2) -> AsyncIterator[File]:
+    async def async_stream(count: int = 2) -> AsyncIterator[File]:
         for _ in range(count):
             yield FILE
 
     @app.command()
-    async def later() -> File:
+    async def asynchronous() -> File:
         return FILE
 
     @app.command()
@@ -204,7 +204,7 @@ def make_app() -> Tooli:
         return {"detail": "kept"}
 
     @app.command()
-    def onward() -> Next[File]:
+    def next_steps() -> Next[File]:
         return Next(FILE, "files", {}, why="to see all")
 
     @app.command()
@@ -214,12 +214,12 @@ def make_app() -> Tooli:
     return app
 
 
-SHORT: list[tuple[str, dict[str, Any], Any]] = [
+CONCISE: list[tuple[str, dict[str, Any], Any]] = [
     ("files", {}, [{"path": "a"}, {"path": "a"}]),
-    ("flow", {}, [{"path": "a"}, {"path": "a"}]),
-    ("flow", {"count": 0}, []),
-    ("aflow", {}, [{"path": "a"}, {"path": "a"}]),
-    ("later", {}, {"path": "a"}),
+    ("stream", {}, [{"path": "a"}, {"path": "a"}]),
+    ("stream", {"count": 0}, []),
+    ("async-stream", {}, [{"path": "a"}, {"path": "a"}]),
+    ("asynchronous", {}, {"path": "a"}),
     (
         "tree",
         {},
@@ -242,32 +242,32 @@ SHORT: list[tuple[str, dict[str, Any], Any]] = [
     ("pet", {}, {"kind": "cat", "lives": 9}),
     ("pet", {"which": "dog"}, {"kind": "dog", "name": "Rex"}),
     ("plain", {}, {"detail": "kept"}),
-    ("onward", {}, {"path": "a"}),
+    ("next-steps", {}, {"path": "a"}),
     ("extra", {}, {"path": "a", "more": 1}),
 ]
 
 
-@pytest.mark.parametrize(("tool", "arguments", "short"), SHORT)
+@pytest.mark.parametrize(("tool", "arguments", "expected"), CONCISE)
 def test_every_interface_omits_the_same_fields(
-    tool: str, arguments: dict[str, Any], short: Any
+    tool: str, arguments: dict[str, Any], expected: Any
 ) -> None:
     found = assert_parity(make_app(), Case(tool, arguments, {"concise": True}))
-    assert found["result"] == short
+    assert found["result"] == expected
 
 
-@pytest.mark.parametrize(("tool", "arguments", "short"), SHORT)
+@pytest.mark.parametrize(("tool", "arguments", "expected"), CONCISE)
 def test_every_result_is_valid_for_the_schema(
-    tool: str, arguments: dict[str, Any], short: Any
+    tool: str, arguments: dict[str, Any], expected: Any
 ) -> None:
     app = make_app()
     schema = output_schema(app.find(tool))  # type: ignore[arg-type]
     assert schema is not None
-    jsonschema.validate(short, schema)
+    jsonschema.validate(expected, schema)
     jsonschema.validate(app.call(tool, **arguments).to_dict()["result"], schema)
 
 
 def test_schema_marks_details() -> None:
-    schema = output_schema(make_app().find("later"))  # type: ignore[arg-type]
+    schema = output_schema(make_app().find("asynchronous"))  # type: ignore[arg-type]
     assert schema == {
         "type": "object",
         "properties": {"path": {"type": "string"}, "checksum": {"type": "string", "detail": True}},
@@ -277,12 +277,11 @@ def test_schema_marks_details() -> None:
 
 def test_all_fields_without_the_option() -> None:
     assert make_app().call("files").result == [FILE, FILE]
-    whole = invoke(make_app(), "files", "--json").result
-    assert whole == [FILE, FILE]
+    assert invoke(make_app(), "files", "--json").result == [FILE, FILE]
 
 
 def test_detailed_has_all_fields_and_the_schema() -> None:
-    done = invoke(make_app(), "later", "--json", "--response-format", "detailed").envelope
+    done = invoke(make_app(), "asynchronous", "--json", "--response-format", "detailed").envelope
     assert done["result"] == FILE
     assert done["meta"]["output_schema"]["properties"]["checksum"]["detail"] is True
 
@@ -298,13 +297,13 @@ def test_result_without_detail_fields_is_not_changed() -> None:
     assert app.call("get", concise=True).result is dog
 
 
-def test_a_plan_is_not_shortened() -> None:
+def test_plan_is_not_changed() -> None:
     found = make_app().call("files", concise=True, dry_run=True)
     assert found.result["tool"] == "trees.files"
 
 
 def test_items_are_yielded_one_by_one() -> None:
-    made: list[int] = []
+    yielded: list[int] = []
     closed: list[bool] = []
     app = Tooli("x")
 
@@ -312,14 +311,14 @@ def test_items_are_yielded_one_by_one() -> None:
     def count() -> Iterator[File]:
         try:
             for i in range(5):
-                made.append(i)
+                yielded.append(i)
                 yield FILE
         finally:
             closed.append(True)
 
     items = app.options(concise=True).stream("count")
     assert next(items) == {"path": "a"}
-    assert (made, closed) == ([0], [])
+    assert (yielded, closed) == ([0], [])
     items.close()
     assert closed == [True]
 
@@ -348,7 +347,7 @@ def test_async_items_are_yielded_one_by_one() -> None:
 @pytest.mark.parametrize("mode", ["--jsonl", "--plain", "--text"])
 def test_other_output_modes(mode: str) -> None:
     app = make_app()
-    for tool in ("files", "flow"):
+    for tool in ("files", "stream"):
         done = invoke(app, tool, mode, "--response-format", "concise")
         assert done.exit_code == 0
         assert "a" in done.stdout
@@ -367,22 +366,22 @@ def test_sync_functions_that_return_async_results() -> None:
     def get() -> File:
         return one()  # type: ignore[return-value]
 
-    def flow() -> Iterator[File]:
+    def stream() -> Iterator[File]:
         return many()  # type: ignore[return-value]
 
     app.command()(get)
-    app.command()(flow)
+    app.command()(stream)
     assert assert_parity(app, Case("get", {}, {"concise": True}))["result"] == {"path": "a"}
-    assert app.call("flow", concise=True).result == [{"path": "a"}]
-    assert list(app.stream("flow", concise=True)) == [{"path": "a"}]
-    assert asyncio.run(app.acall("flow", concise=True)).result == [{"path": "a"}]
+    assert app.call("stream", concise=True).result == [{"path": "a"}]
+    assert list(app.stream("stream", concise=True)) == [{"path": "a"}]
+    assert asyncio.run(app.acall("stream", concise=True)).result == [{"path": "a"}]
 
 
 def test_an_iterator_that_cannot_be_closed() -> None:
     app = Tooli("x")
 
-    def flow() -> Iterator[File]:
+    def stream() -> Iterator[File]:
         return iter([FILE])
 
-    app.command()(flow)
-    assert app.call("flow", concise=True).result == [{"path": "a"}]
+    app.command()(stream)
+    assert app.call("stream", concise=True).result == [{"path": "a"}]

@@ -25,20 +25,20 @@ from tooli.stages.repeated_failures import (
 )
 from tooli.storage import state_files
 
-ONE = StateError("Always the same object.", details={"kept": 1})
+SHARED_ERROR = StateError("Always the same object.", details={"kept": 1})
 
 
-class Own(ToolError):
+class UncopyableError(ToolError):
     """An error that cannot be copied: its constructor needs more than a message."""
 
     def __init__(self, message: str, more: str) -> None:
         super().__init__(message + more)
 
 
-def raised(kind: str) -> Exception:
+def make_exception(kind: str) -> Exception:
     return {
-        "single": lambda: ONE,
-        "own": lambda: Own("a", "b"),
+        "shared": lambda: SHARED_ERROR,
+        "uncopyable": lambda: UncopyableError("a", "b"),
         "late": lambda: TimeoutExceeded("late"),
         "busy": lambda: TemporaryError("busy"),
         "retry": lambda: StateError("soon", is_retryable=True),
@@ -53,7 +53,7 @@ class Calls:
 
     def __init__(self) -> None:
         self.ran = 0
-        self.app = Tooli("looping")
+        self.app = Tooli("app")
         self.app.command("fail")(self.fail)
         self.dispatcher = ToolDispatcher(self.app)
 
@@ -63,7 +63,7 @@ class Calls:
             return kind
         if kind == "counted":
             raise StateError(f"failed {self.ran} times")
-        raise raised(kind)
+        raise make_exception(kind)
 
     def run(self, arguments: Any, session: str | None = "one", **more: Any) -> Any:
         caller = Caller("http", session=session, address="x", principal=more.pop("who", None))
@@ -91,17 +91,17 @@ def now(monkeypatch: pytest.MonkeyPatch) -> list[float]:
 
 
 @pytest.mark.parametrize(
-    ("kind", "code"), [("single", "E3000"), ("own", "E5000"), ("bug", "E5000")]
+    ("kind", "code"), [("shared", "E3000"), ("uncopyable", "E5000"), ("bug", "E5000")]
 )
 def test_fifth_call_is_blocked(calls: Calls, kind: str, code: str) -> None:
     assert calls.codes(7, kind) == [code] * 4 + ["E4031"] * 3
     assert calls.ran == 4
 
 
-def test_an_error_that_is_raised_again_is_not_changed(calls: Calls) -> None:
-    calls.codes(6, "single")
-    assert ONE.details == {"kept": 1}
-    assert ONE.suggestion is None
+def test_error_object_is_not_changed(calls: Calls) -> None:
+    calls.codes(6, "shared")
+    assert SHARED_ERROR.details == {"kept": 1}
+    assert SHARED_ERROR.suggestion is None
 
 
 @pytest.mark.parametrize("kind", ["late", "busy", "retry"])
@@ -115,24 +115,24 @@ def test_retryable_failure_is_never_blocked(calls: Calls, kind: str) -> None:
 
 
 def test_block_ends_after_ten_minutes(calls: Calls, now: list[float]) -> None:
-    assert calls.codes(5, "single")[-1] == "E4031"
+    assert calls.codes(5, "shared")[-1] == "E4031"
     for _ in range(9):
         now[0] += 60
-        assert calls.codes(1, "single") == ["E4031"]  # a blocked call does not extend the block
+        assert calls.codes(1, "shared") == ["E4031"]  # a blocked call does not extend the block
     now[0] += 60
-    assert calls.codes(1, "single") == ["E3000"]
+    assert calls.codes(1, "shared") == ["E3000"]
 
 
 def test_clock_that_is_set_back(calls: Calls, now: list[float]) -> None:
-    assert calls.codes(5, "single")[-1] == "E4031"
+    assert calls.codes(5, "shared")[-1] == "E4031"
     now[0] -= 3600
-    assert calls.codes(1, "single") == ["E3000"]
+    assert calls.codes(1, "shared") == ["E3000"]
 
 
 @pytest.mark.parametrize(
     "other",
     [
-        {"arguments": {"kind": "single", "word": "x"}},
+        {"arguments": {"kind": "shared", "word": "x"}},
         {"options": Options(dry_run=True)},
         {"options": Options(yes=True)},
         {"options": Options(result_options=read_result_options({"limit": 3}))},
@@ -142,8 +142,8 @@ def test_clock_that_is_set_back(calls: Calls, now: list[float]) -> None:
     ],
 )
 def test_different_call_is_not_blocked(calls: Calls, other: dict[str, Any]) -> None:
-    assert calls.codes(5, "single")[-1] == "E4031"
-    assert calls.codes(1, other.pop("arguments", "single"), **other)[0] != "E4031"
+    assert calls.codes(5, "shared")[-1] == "E4031"
+    assert calls.codes(1, other.pop("arguments", "shared"), **other)[0] != "E4031"
 
 
 def test_different_message_is_a_different_failure(calls: Calls) -> None:
@@ -158,23 +158,23 @@ def test_input_errors_with_different_messages_are_the_same_failure(calls: Calls)
 
 def test_stopped_call_is_not_a_failure(calls: Calls) -> None:
     assert calls.codes(9, "stop") == ["E4130"] * 9
-    assert calls.codes(4, "single") == ["E3000"] * 4
+    assert calls.codes(4, "shared") == ["E3000"] * 4
     assert calls.codes(1, "stop") == ["E4130"]
 
 
 def test_success_between_failures_resets_the_count(calls: Calls) -> None:
     for _ in range(3):
-        assert calls.codes(4, "single") == ["E3000"] * 4
+        assert calls.codes(4, "shared") == ["E3000"] * 4
         assert calls.codes(1, "fine") == [None]
 
 
 def test_unknown_caller_is_not_blocked(calls: Calls) -> None:
-    assert calls.codes(9, "single", session=None) == ["E3000"] * 9
+    assert calls.codes(9, "shared", session=None) == ["E3000"] * 9
 
 
 def test_each_server_has_its_own_history(calls: Calls) -> None:
-    assert calls.codes(5, "single")[-1] == "E4031"
-    assert Calls().codes(1, "single") == ["E3000"]
+    assert calls.codes(5, "shared")[-1] == "E4031"
+    assert Calls().codes(1, "shared") == ["E3000"]
 
 
 def test_size_of_the_history_is_limited(calls: Calls, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -194,14 +194,14 @@ def test_failure_file_contains_no_secret(tmp_path: Path) -> None:
     env = environment(
         TOOLI_STATE_DIR=str(tmp_path), TOOLI_SESSION_ID="s", PW="hunter2hunter2", TOOLI_CONFIG="off"
     )
-    words = [APPS / "redaction.py", "login-fails", "env:PW", "--json"]
-    answers = [run(*words, env=env) for _ in range(5)]
+    argv = [APPS / "redaction.py", "login-fails", "env:PW", "--json"]
+    answers = [run(*argv, env=env) for _ in range(5)]
     codes = [json.loads(one.out)["error"]["code"] for one in answers]
     assert codes == ["E3020"] * 4 + ["E4031"]
     assert json.loads(answers[4].out)["error"]["details"]["error"]["message"] == "bad ***"
     files = [path for path in tmp_path.rglob("*") if path.is_file()]
-    kept = b"".join([path.read_bytes() for path in files])
-    assert b"E3020" in kept and b"hunter2" not in kept
+    stored = b"".join([path.read_bytes() for path in files])
+    assert b"E3020" in stored and b"hunter2" not in stored
 
 
 def test_history_of_a_server_contains_no_secret() -> None:
@@ -214,26 +214,26 @@ def test_history_of_a_server_contains_no_secret() -> None:
     @app.command()
     def other() -> None: ...
 
-    desk, tool = ToolDispatcher(app), app.find("login")
+    dispatcher, tool = ToolDispatcher(app), app.find("login")
     assert tool is not None
     caller = Caller("mcp", session="one")
-    answers = [desk.prepare(tool, {"pw": "hunter2hunter2"}, caller).run() for _ in range(5)]
-    stuck = answers[-1].error
-    assert stuck is not None and stuck.code == "E4031"
-    assert stuck.details == {"repeated": 5, "error": {"code": "E3000", "message": "no ***"}}
+    answers = [dispatcher.prepare(tool, {"pw": "hunter2hunter2"}, caller).run() for _ in range(5)]
+    blocked = answers[-1].error
+    assert blocked is not None and blocked.code == "E4031"
+    assert blocked.details == {"repeated": 5, "error": {"code": "E3000", "message": "no ***"}}
 
 
 # ------------------------------------------------------------------ files
 
 
-@pytest.mark.parametrize("where", ["here", "work_dir"])
+@pytest.mark.parametrize("base", ["current folder", "work_dir"])
 def test_call_with_a_corrected_file_is_a_different_call_on_a_server(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, where: str
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, base: str
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    folder = tmp_path / "below" if where == "work_dir" else tmp_path
+    folder = tmp_path / "below" if base == "work_dir" else tmp_path
     folder.mkdir(exist_ok=True)
-    if where == "work_dir":
+    if base == "work_dir":
         monkeypatch.setenv("TOOLI_WORK_DIR", str(folder))
     app = Tooli("app")
 
@@ -246,41 +246,41 @@ def test_call_with_a_corrected_file_is_a_different_call_on_a_server(
     @app.command()
     def other() -> None: ...
 
-    desk, tool = ToolDispatcher(app), app.find("check")
+    dispatcher, tool = ToolDispatcher(app), app.find("check")
     assert tool is not None
     file = folder / "input.txt"
     file.write_text("bad")
     for _ in range(6):
-        answer = desk.prepare(tool, {"path": "input.txt"}, Caller("mcp", session="one")).run()
+        answer = dispatcher.prepare(tool, {"path": "input.txt"}, Caller("mcp", session="one")).run()
     assert answer.error is not None and answer.error.code == "E4031"
     file.write_text("good")
-    answer = desk.prepare(tool, {"path": "input.txt"}, Caller("mcp", session="one")).run()
+    answer = dispatcher.prepare(tool, {"path": "input.txt"}, Caller("mcp", session="one")).run()
     assert answer.error is None
 
 
 def test_server_does_not_stat_text_arguments(calls: Calls, monkeypatch: pytest.MonkeyPatch) -> None:
     seen: list[Any] = []
     monkeypatch.setattr(
-        "tooli.stages.repeated_failures._stat_key", lambda *words: seen.append(words)
+        "tooli.stages.repeated_failures._stat_key", lambda *arguments: seen.append(arguments)
     )
-    assert calls.codes(5, {"kind": "single", "word": "/etc/passwd"})[-1] == "E4031"
+    assert calls.codes(5, {"kind": "shared", "word": "/etc/passwd"})[-1] == "E4031"
     assert seen == []
 
 
 def test_failure_file_keeps_long_failures(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The longest messages of as many tools as possible fit in the file."""
+    """The longest messages of `MAX_TOOLS_PER_SESSION` tools fit in the file."""
     monkeypatch.setenv("TOOLI_STATE_DIR", str(tmp_path))
-    files = state_files.FileFailureHistory()
-    told = {"code": "E3000", "message": "\U0001f600" * 500, "blocks": True}
+    history = state_files.FileFailureHistory()
+    stored_error = {"code": "E3000", "message": "\U0001f600" * 500, "blocks": True}
     for number in range(state_files.MAX_TOOLS_PER_SESSION + 1):
-        failure = state_files.RepeatedFailure("m", "w", 1, time.time(), told)
-        files.record_failure("me", f"tool{number}", failure)
+        failure = state_files.RepeatedFailure("m", "w", 1, time.time(), stored_error)
+        history.record_failure("me", f"tool{number}", failure)
         for latest in range(max(0, number - 5), number + 1):
-            assert files.last_failure("me", f"tool{latest}") is not None
-    assert files.last_failure("me", "tool0") is None
-    assert files.last_failure("me", "tool1") is not None
-    (kept,) = (tmp_path / "loops").iterdir()
-    assert kept.stat().st_size <= state_files._MAX_FAILURES_BYTES
+            assert history.last_failure("me", f"tool{latest}") is not None
+    assert history.last_failure("me", "tool0") is None
+    assert history.last_failure("me", "tool1") is not None
+    (file,) = (tmp_path / "loops").iterdir()
+    assert file.stat().st_size <= state_files._MAX_FAILURES_BYTES
 
 
 class TestStages:
@@ -316,7 +316,7 @@ class TestStages:
         assert found is self.FAILED
 
     def test_session_of_an_agent(self, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-        monkeypatch.setenv("TOOLI_SESSION_ID", "of-an-agent")
+        monkeypatch.setenv("TOOLI_SESSION_ID", "session-of-an-agent")
         pass_through(count_failures_in_files, make_call(), self.FAILED)
         assert list(tmp_path.rglob("*"))
 

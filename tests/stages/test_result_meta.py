@@ -11,7 +11,7 @@ from tooli import DefinitionError, Next, Tooli
 from tooli.testing import invoke
 
 
-def make() -> Tooli:
+def make_app() -> Tooli:
     app, users = Tooli("shop"), Tooli("users")
 
     @app.command(handoffs=["users.list", {"command": "two", "when": "x is small"}])
@@ -34,7 +34,7 @@ def make() -> Tooli:
         return n
 
     @app.command()
-    async def lost() -> Next[str]:
+    async def unknown_step() -> Next[str]:
         return Next("done", "nowhere")
 
     @app.command()
@@ -47,10 +47,10 @@ def make() -> Tooli:
 
 @pytest.fixture
 def app() -> Tooli:
-    return make()
+    return make_app()
 
 
-MORE = [
+STEPS = [
     {"argv": ["shop", "two", "3", "--n=-a"], "why": "there is more"},
     {"argv": ["shop", "users", "list"]},
 ]
@@ -59,13 +59,13 @@ MORE = [
 def test_next_steps_of_a_result(app: Tooli) -> None:
     done = invoke(app, "one", "3", "--json")
     assert done.result == {"x": 3}
-    assert done.envelope["meta"]["next"] == MORE
+    assert done.envelope["meta"]["next"] == STEPS
 
 
 def test_next_steps_in_python(app: Tooli) -> None:
     done = app.call("one", x=3)
     assert done.unwrap() == {"x": 3}
-    assert done.meta["next"] == MORE
+    assert done.meta["next"] == STEPS
 
 
 def test_result_without_next_steps(app: Tooli) -> None:
@@ -83,7 +83,7 @@ def test_next_without_an_annotation(app: Tooli) -> None:
 
 
 def test_step_with_an_unknown_command_is_a_warning(app: Tooli) -> None:
-    meta = invoke(app, "lost", "--json").envelope["meta"]
+    meta = invoke(app, "unknown-step", "--json").envelope["meta"]
     assert "next" not in meta
     assert meta["warnings"] == ["The result suggests 'nowhere', but there is no such command."]
 
@@ -99,11 +99,11 @@ def test_handoffs_are_added_with_detailed(app: Tooli) -> None:
 
 def test_steps_of_the_result_replace_handoffs(app: Tooli) -> None:
     done = invoke(app, "one", "3", "--json", "--response-format", "detailed")
-    assert done.envelope["meta"]["next"] == MORE
+    assert done.envelope["meta"]["next"] == STEPS
 
 
 def test_every_suggested_command_runs(app: Tooli) -> None:
-    for step in MORE:
+    for step in STEPS:
         assert invoke(app, *step["argv"][1:], "--json").exit_code == 0
 
 
