@@ -96,7 +96,7 @@ class Context:
         self._call.warnings.append(str(message))  # it may be an exception
 
     def log(self, message: str, *, level: int | str = 1) -> None:
-        """Log a message: to stderr if `-v` asks for it, and to the client over MCP.
+        """Log a message to stderr if `-v` is given, or to the client over MCP.
 
         The level is a number (`-v` shows 1, `-vv` shows 2) or a level of MCP
         ("debug", "info", "warning", "error", …).

@@ -40,8 +40,7 @@ def to_outcome(exc: BaseException, stage: str | None = None) -> Outcome:
     `stage` is the name of the stage that raised the exception. It is added to the details of an
     internal error.
     """
-    code = requested_exit_code(exc)
-    if code == 0:
+    if requested_exit_code(exc) == 0:
         return Ok(None)
     error = as_tool_error(exc)
     if stage is not None and error is not exc and type(error) is InternalError:

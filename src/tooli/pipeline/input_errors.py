@@ -367,11 +367,8 @@ def describe_option_fix(problem: Problem) -> str:
 
 def describe_param(param: Param) -> str:
     """Return a description of the values that a parameter accepts, with its bounds."""
-    low, high, text = (
-        param.option_kwargs.get("min"),
-        param.option_kwargs.get("max"),
-        describe_shape(param.shape),
-    )
+    low, high = param.option_kwargs.get("min"), param.option_kwargs.get("max")
+    text = describe_shape(param.shape)
     if low is not None and high is not None:
         return f"{text} from {low} to {high}"
     if low is not None:

@@ -89,7 +89,6 @@ def _plan_arguments(call: Call) -> dict[str, Any]:
     tool = call.tool
     if tool.input_model is None:
         return {param.name: call.arguments[param.name] for param in tool.public_params}
-
     return to_jsonable(call.arguments[tool.input_model[0]], [])
 
 
@@ -142,7 +141,6 @@ def plan_changed_error(
     details: JsonObject = {"actions": actions} if actions is not None else {}
     if digests and actions is not None:
         details = _compare_actions(actions, digests)
-
     error = StateError(
         f"The plan is no longer valid: {reason}. Nothing was done.",
         code="E3053",

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     class _GenericBase(Generic[T]):
         _output_policy: Call | RedactionPolicy
 
-else:
+else:  # `typing` takes too long to import, so TooliResult[T] is TooliResult at run time
 
     class _GenericBase:
         __slots__ = ("_output_policy",)

@@ -53,7 +53,7 @@ def is_awaiting_input(outcome: Outcome) -> bool:
 def start_claims(call: Call) -> StageRun:
     """Use up the approval or the plan token of a call.
 
-    It is the innermost stage, so no later stage can reject the call.
+    It is the last stage before the function, so no other stage can reject the call afterwards.
     """
     for claim in call.claims:
         claim.start(call)

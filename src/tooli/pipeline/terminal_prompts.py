@@ -25,7 +25,6 @@ def is_auto_confirmed(call: Call) -> bool:
     tool, caller = call.tool, call.caller
     if tool.behavior.destructive or tool.guard.may_need_approval or call.policy == "strict":
         return False
-
     category = caller.category or (category_of(caller.name) if caller.name else None)
     return category is not None and CALLER_PROFILES[category].confirm == "agree"
 

@@ -61,14 +61,12 @@ def resolve_bounds(state: AppState) -> AllowedAccess | None:
     A path is allowed if it is below a path in every list of `allow_paths`, and below none of
     `deny_paths`.
     """
-    allowed, denied = (
-        state.security_settings.get("allow_paths"),
-        state.security_settings.get("deny_paths"),
-    )
+    settings = state.security_settings
+    allowed, denied = settings.get("allow_paths"), settings.get("deny_paths")
     if not allowed and not denied:
         return None
     allowed_paths: tuple[str, ...] | None = None
-    folder = state.security_settings.get("work_dir") or ""
+    folder = settings.get("work_dir") or ""
     for paths in allowed or ():
         allowed_paths = _intersect_paths(
             allowed_paths, tuple([resolve_setting_path(path, folder) for path in paths])

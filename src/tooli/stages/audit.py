@@ -33,7 +33,7 @@ def select_audit_log(context: StageContext) -> Stage:
 def record_identity_denials(context: StageContext) -> Stage | None:
     """Log calls that are denied because of the caller's token.
 
-    The stage logs no arguments. It is outside of `bind`, so it does not know which are secrets.
+    The stage logs no arguments. It runs before `bind`, so it does not know which are secrets.
     """
     if "TOOLI_TOKEN_FILE" not in os.environ:
         return None
@@ -47,8 +47,8 @@ def record_identity_denials(context: StageContext) -> Stage | None:
 def record_denials(call: Call) -> StageRun:
     """Log calls that are denied.
 
-    The stage is directly inside of `bind`. So invalid arguments do not count as a denial, and it
-    is known which of the logged arguments are secrets.
+    The stage follows `bind` directly. So invalid arguments do not count as a denial, and it is
+    known which of the logged arguments are secrets.
     """
     return (yield from _log_denials(call, call))
 
@@ -66,7 +66,7 @@ def _log_denials(call: Call, logged_call: Call) -> StageRun:
 def record_run(call: Call) -> StageRun:
     """Log the start and the end of a run.
 
-    It is inside of every stage that may refuse or replay a call. Under the policy `strict` a call
+    It follows every stage that may reject or replay a call. Under the policy `strict` a call
     does not start if it cannot be logged.
     """
     if call.options.dry_run:

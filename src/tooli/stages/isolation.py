@@ -127,9 +127,8 @@ def _create_path(path: str) -> None:
 def _create_temp_dir() -> tuple[str, int]:
     """Create a private folder. Return its path and a file descriptor that locks it.
 
-    The lock ends with this process, so that others can remove the folder of a killed one.
-
-    It does not use `tempfile`, which takes longer to import.
+    The lock ends with this process, so that other processes can remove the folder if this one is
+    killed. `tempfile` is not used, because it takes longer to import.
     """
     tmpdir = os.environ.get("TMPDIR")
     reason = ""
@@ -142,7 +141,6 @@ def _create_temp_dir() -> tuple[str, int]:
             return temp_dir, _lock_dir(temp_dir)
         except OSError as error:
             reason = error.strerror or str(error)
-
     raise TemporaryError(
         f"No folder for temporary files can be created: {reason}.",
         suggestion=Suggestion("ask_human", "Set TMPDIR to a writable folder."),

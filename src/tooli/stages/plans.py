@@ -78,9 +78,8 @@ def add_plan_token(call: Call, plan: JsonObject, actions: list[JsonObject] | Non
 def apply_plan(call: Call) -> StageRun:
     """Check that the run does exactly what a plan has shown.
 
-    The token of the plan is used up when the function runs.
-
-    A token is not an approval: the stage `approval` is outside of this one.
+    The token of the plan is used up when the function runs. A token is not an approval: the stage
+    `approval` runs before this one.
     """
     tool = call.tool
     token = _read_token(call, call.options.apply or "")

@@ -96,13 +96,10 @@ def _track_failures(
 def record_failure(call: Call, outcome: Failed) -> Outcome:
     """Record the first failure of a session. It is for calls without a stage of this module."""
     session_key = _session_id(call)
-    return (
-        outcome
-        if session_key is None
-        else _record_outcome(
-            call, outcome, None, digest_call(call), session_key, FileFailureHistory()
-        )
-    )
+    if session_key is None:
+        return outcome
+    history = FileFailureHistory()
+    return _record_outcome(call, outcome, None, digest_call(call), session_key, history)
 
 
 def _record_outcome(
@@ -143,7 +140,7 @@ def _record_outcome(
 
 
 def _session_id(call: Call) -> str | None:
-    """Return the session of a command line: TOOLI_SESSION_ID, or the variable of an agent."""
+    """Return the session of a command line, from TOOLI_SESSION_ID or a variable of an agent."""
     if not call.caller.owns_process:
         return None  # a server counts in its own memory
     if call.caller.session is not None:
@@ -260,7 +257,6 @@ def _with_repeat_warning(error: ToolError, count: int) -> ToolError:
     from tooli.errors import Suggestion
 
     error = _copy_error(error)
-
     previous_fix = f" {error.suggestion.fix}" if error.suggestion is not None else ""
     argv = error.suggestion.argv if error.suggestion is not None else None
     details: dict[str, object] = {**(error.details or {}), "repeated": count}

@@ -63,7 +63,6 @@ def _build_step(
     if tool is None:
         call.warnings.append(f"The result suggests {name!r}, but there is no such command.")
         return []
-
     argv = [*(call.caller.prog or (tool.app,)), *tool.cli_path]
     if arguments is not None:
         argv += build_argv(tool, arguments)
