@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import threading
+from collections.abc import AsyncIterator, Iterator
+from contextlib import suppress
 from typing import Any
 
 import pytest
 
-from tooli import StateError, Tooli, dry_run_support, record_dry_action
+from tooli import Context, StateError, Tooli, dry_run_support, record_dry_action
 from tooli.core.call import Call, Caller
 from tooli.pipeline.planning import (
     MAX_MARKED_ACTIONS,
@@ -151,3 +154,51 @@ def test_an_unplanned_action_stops_the_function() -> None:
     planned = make_planned_function(make_call(go), lambda report: None)
     with pytest.raises(StateError, match="stopped before delete b, which is not in the plan"):
         planned()
+
+
+@pytest.mark.parametrize("kind", ["sync", "coroutine", "stream", "async stream"])
+def test_an_unplanned_action_in_a_thread_stops_the_function(kind: str) -> None:
+    """A thread does not inherit the context variable, so `ctx.plan` has to know the plan."""
+    planned = iter([True, False])
+    performed: list[str] = []
+
+    def act(ctx: Context) -> None:
+        target = "a" if next(planned) else "b"
+        with suppress(StateError):
+            if not ctx.plan("delete", target):
+                performed.append(target)
+
+    def act_in_thread(ctx: Context) -> None:
+        thread = threading.Thread(target=act, args=(ctx,))
+        thread.start()
+        thread.join()
+
+    def sync(ctx: Context) -> None:
+        act_in_thread(ctx)
+
+    async def coroutine(ctx: Context) -> None:
+        act_in_thread(ctx)
+
+    def stream(ctx: Context) -> Iterator[int]:
+        act_in_thread(ctx)
+        yield 1
+
+    async def async_stream(ctx: Context) -> AsyncIterator[int]:
+        act_in_thread(ctx)
+        yield 1
+
+    functions = {
+        "sync": sync,
+        "coroutine": coroutine,
+        "stream": stream,
+        "async stream": async_stream,
+    }
+    app = Tooli("a")
+    app.command("go")(dry_run_support(functions[kind]))
+    token = app.call("go", dry_run=True).unwrap()["token"]
+    planned = iter([True, False])
+    error = app.call("go", apply=token).error
+    assert performed == []
+    assert error is not None and error.code == "E3053" and error.details is not None
+    assert error.details["unplanned"] == action("delete", "b")
+    assert error.details["done"] == []

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import io
 import os
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -384,6 +385,27 @@ class TestDryRun:
         assert (error.code, "outside" in str(error.to_dict())) == ("E2030", False)
         assert ApprovalStore().list_pending("app") == []
 
+    def test_plan_of_a_stream_that_is_too_long_is_declared(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """The human must not take the beginning of a plan for all of it."""
+        from tooli.pipeline import planning
+
+        monkeypatch.setattr(planning, "MAX_STREAM_ITEMS", 3)
+        app = Tooli("app")
+
+        @app.command(requires_approval=True)
+        @dry_run_support
+        def wipe() -> Iterator[int]:
+            for number in range(9):
+                record_dry_action("delete", number)
+                yield number
+
+        assert self.ask(app, "wipe").code == "E2101"
+        (request,) = ApprovalStore().list_pending("app")
+        assert request.plan["basis"] == "declared"
+        assert "actions" not in request.plan
+
     def test_no_dry_run_on_an_event_loop(self) -> None:
         app = Tooli("app")
         ran: list[str] = []
@@ -467,6 +489,22 @@ class TestUse:
         assert wipe(apply="pWRONG").error.code == "E1051"
         assert wipe().ok
         assert wipe().error.code == "E2101"
+
+    def test_grant_answers_questions_of_the_function(self) -> None:
+        app = Tooli("app")
+
+        @app.command(requires_approval=True)
+        def pay(ctx: Context) -> bool:
+            return ctx.confirm("Sure?")
+
+        def go() -> Any:
+            call = Call(app.find("pay"), {}, Caller("cli", "codex"), [], Options())
+            return run(*app.prepare(call))
+
+        assert isinstance(go(), Failed)
+        store = ApprovalStore()
+        assert store.decide(store.list_pending("app")[0], "granted")
+        assert go() == Ok(True)
 
     def test_failed_run_uses_the_grant(self) -> None:
         app = Tooli("app")

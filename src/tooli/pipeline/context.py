@@ -36,7 +36,7 @@ class Context:
 
     def __init__(self, call: Call, recorder: ActionRecorder | None = None) -> None:
         self._call = call
-        self._recorder = recorder  # set in a dry run; new threads do not inherit context variables
+        self._recorder = recorder  # set if there is a plan; threads do not inherit the variable
 
     @property
     def caller(self) -> Caller:
@@ -96,7 +96,7 @@ class Context:
         self._call.warnings.append(str(message))  # it may be an exception
 
     def log(self, message: str, *, level: int | str = 1) -> None:
-        """Log a message to stderr if `-v` is given, or to the client over MCP.
+        """Log a message to stderr, depending on `-v`, or to the client over MCP.
 
         The level is a number (`-v` shows 1, `-vv` shows 2) or a level of MCP
         ("debug", "info", "warning", "error", …).
@@ -140,7 +140,7 @@ class Context:
     # -------------------------------------------------------------- asking
 
     def confirm(self, question: str, *, default: bool = False) -> bool:
-        """Ask a yes-or-no question. `--yes` means yes; if nobody can answer, use the default."""
+        """Ask yes or no. `--yes` and approvals mean yes; if nobody can answer, use the default."""
         options = self._call.options
         question = present_text(question, self._call)
         if options.yes or self._call.approved:
@@ -223,6 +223,16 @@ def make_injected(param: Param, call: Call) -> Any:
     """Return the value of an injected parameter: a Context or a `typer.Context`."""
     is_context = getattr(param.shape, "kind", None) == "context"
     return Context(call) if is_context else typer_context(call)
+
+
+def replace_context(
+    arguments: Mapping[str, Any], call: Call, recorder: ActionRecorder | None = None
+) -> dict[str, Any]:
+    """Return bound arguments in which the injected Context is one for this call."""
+    return {
+        name: Context(call, recorder) if isinstance(value, Context) else value
+        for name, value in arguments.items()
+    }
 
 
 def typer_context(call: Call) -> Any:

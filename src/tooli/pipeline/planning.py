@@ -16,7 +16,7 @@ from tooli.core.call import Failed
 from tooli.core.call_fingerprint import digest
 from tooli.core.event_loop import run_awaitable
 from tooli.errors import StateError, Suggestion
-from tooli.pipeline.context import Context
+from tooli.pipeline.context import replace_context
 from tooli.pipeline.drivers import (
     CO_ASYNC_GENERATOR,
     CO_COROUTINE,
@@ -195,8 +195,9 @@ def make_plan(call: Call, confinement_stages: Sequence[Stage]) -> Any:
     """Return the plan of a bound call, for a human who has to approve it.
 
     The call is not approved yet, so the dry run is confined like a run: by monitor, sandbox and
-    timeout. Raises the error of a failed dry run. If the function does not support dry runs, or
-    has inputs to read, the plan contains only the declared effects.
+    timeout. Raises the error of a failed dry run. If the function does not support dry runs, has
+    inputs to read, or returns a stream that is too long, the plan contains only the declared
+    effects.
     """
     tool = call.tool
     if tool.has_handles or hasattr(tool.fn, "tooli_plan") or not supports_dry_run(tool.fn):
@@ -211,7 +212,8 @@ def make_plan(call: Call, confinement_stages: Sequence[Stage]) -> Any:
     if isinstance(outcome, Failed):
         call.warnings.extend(dry_call.warnings)
         raise outcome.error
-    return build_plan(call, outcome.value["actions"])
+    report: JsonObject = outcome.value
+    return build_plan(call, None if report["is_truncated"] else report["actions"])
 
 
 def make_planned_function(
@@ -225,12 +227,15 @@ def make_planned_function(
         check_plan(report)
         return PlanEnforcer(report["actions"])
 
+    def run_function(enforcer: PlanEnforcer, arguments: Mapping[str, object]) -> Any:
+        return fn(**replace_context(arguments, call, enforcer))
+
     if flags & CO_ASYNC_GENERATOR:
 
         async def run_stream(**arguments: object) -> AsyncGenerator[object]:
             dry_run_arguments, run_arguments = _duplicate_arguments(arguments)
             enforcer = make_enforcer(await _adry_run(call, fn, dry_run_arguments))
-            async for item in _aiterate_items(enforcer, fn(**run_arguments)):
+            async for item in _aiterate_items(enforcer, run_function(enforcer, run_arguments)):
                 yield item
 
         return _mark_wrapper(run_stream)
@@ -239,7 +244,7 @@ def make_planned_function(
         async def run_async(**arguments: object) -> object:
             dry_run_arguments, run_arguments = _duplicate_arguments(arguments)
             enforcer = make_enforcer(await _adry_run(call, fn, dry_run_arguments))
-            return await _afinish_run(enforcer, fn(**run_arguments))
+            return await _afinish_run(enforcer, run_function(enforcer, run_arguments))
 
         return _mark_wrapper(run_async)
 
@@ -248,7 +253,7 @@ def make_planned_function(
         report = _dry_run(call, fn, dry_run_arguments)
         enforcer = make_enforcer(report if isinstance(report, dict) else run_awaitable(report))
         with enforcer:
-            value = fn(**run_arguments)
+            value = run_function(enforcer, run_arguments)
         return _finish_run(enforcer, value)
 
     return _mark_wrapper(run_sync)
@@ -326,11 +331,9 @@ def _dry_run_arguments(
 ) -> dict[str, object]:
     """Return the arguments for a dry run: its Context, and outputs that write nothing."""
     dry_call = call.replace(options=call.options.replace(dry_run=True))
-    safe_arguments = dict(arguments)
+    safe_arguments = replace_context(arguments, dry_call, recorder)
     for name, value in arguments.items():
-        if isinstance(value, Context):
-            safe_arguments[name] = Context(dry_call, recorder)
-        elif hasattr(type(value), "tooli_dry_run"):
+        if hasattr(type(value), "tooli_dry_run"):
             output: Any = value
             safe_arguments[name] = discarded = output.tooli_dry_run(recorder.record_action)
             recorder.discarded_outputs.append(discarded)

@@ -32,10 +32,13 @@ def require_approval(context: StageContext) -> Stage:
     def check_approval(call: Call) -> StageRun:
         if _may_run(call, human_required, confinement):
             return (yield call)
+        from tooli.pipeline.context import replace_context
         from tooli.policy.approval_grants import take_grant
 
         grant = take_grant(call, _approval_message(call), confinement)
-        return (yield from with_claim(call.replace(approved=True), grant))
+        approved = call.replace(approved=True)
+        approved = approved.replace(arguments=replace_context(call.arguments, approved))
+        return (yield from with_claim(approved, grant))
 
     return check_approval
 
