@@ -6,9 +6,9 @@ import os
 from typing import Any, cast
 
 import pytest
+from tests.execution.calls import make_call
 
-from tooli import Tooli
-from tooli.core.call import PYTHON_CALLER, Call, Caller, Options
+from tooli.core.call import PYTHON_CALLER, Call
 from tooli.core.peer import Peer
 from tooli.errors import InputError, InternalError, ToolError
 from tooli.execution import ipc
@@ -137,18 +137,6 @@ def test_messages_are_added_to_the_call(capsys: pytest.CaptureFixture[str]) -> N
     assert not messages.handle("value", b"")
     assert (call.warnings, call.meta) == (["careful"], {"enforcement": "audit"})
     assert capsys.readouterr().err == "printed"
-
-
-def make_call(**options: Any) -> Call:
-    """Return a call of a command that does nothing."""
-    app = Tooli("app")
-
-    @app.command()
-    def work() -> None: ...
-
-    tool = app.find("work")
-    assert tool is not None
-    return Call(tool, {}, Caller("python"), [], Options(), **options)
 
 
 def test_large_values_are_pickled() -> None:

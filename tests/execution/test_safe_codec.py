@@ -19,10 +19,11 @@ from uuid import UUID
 import pydantic
 import pytest
 from tests.execution import forged_messages
+from tests.execution.calls import make_call
 from tests.pipeline import test_context
 
 from tooli import Context, Next, Page, Tooli
-from tooli.core.call import PYTHON_CALLER, Call, Caller, Failed, Ok, Options
+from tooli.core.call import PYTHON_CALLER, Call, Failed, Ok, Options
 from tooli.core.peer import Elicit, Question, Roots, Sample
 from tooli.core.result_types import Audio, Embedded, Image, Link, Message, NextStep
 from tooli.errors import ToolError, ToolRuntimeError
@@ -287,18 +288,6 @@ def test_printed_text_is_limited(
 
 
 # ------------------------------------------------------------------ invalid messages
-
-
-def make_call(**options: Any) -> Call:
-    """Return a call of a command that does nothing."""
-    app = Tooli("app")
-
-    @app.command()
-    def work() -> None: ...
-
-    tool = app.find("work")
-    assert tool is not None
-    return Call(tool, {}, Caller("python"), [], Options(), **options)
 
 
 def encoded(value: Any) -> bytes:

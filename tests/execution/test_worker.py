@@ -9,10 +9,9 @@ import sys
 from typing import Any
 
 import pytest
+from tests.execution.calls import make_call
 from tests.execution.forked import refuse, run_in_child
 
-from tooli import Tooli
-from tooli.core.call import Call, Caller, Options
 from tooli.execution import worker
 from tooli.execution.ipc import Codec, FrameReceiver, dumps
 from tooli.execution.worker import ForwardedStream, ForwardedWarnings, StopRequested, Worker
@@ -24,18 +23,10 @@ class Pipes:
     """A worker with pipes whose other ends the test holds."""
 
     def __init__(self, surface: Any = "python") -> None:
-        app = Tooli("app")
-
-        @app.command()
-        def work() -> int:
-            return 1
-
-        tool = app.find("work")
-        assert tool is not None
         self.data_read, self.data_write = os.pipe()
         self.answer_read, self.answer_write = os.pipe()
         self.cancel_read, self.cancel_write = os.pipe()
-        call = Call(tool, {}, Caller(surface), [], Options())
+        call = make_call(lambda: 1, surface=surface)
         self.worker = Worker(call, None, self.data_write, self.answer_read, self.cancel_read)
 
     def messages(self) -> list[tuple[str, Any]]:

@@ -11,10 +11,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.execution.calls import make_call
 from tests.execution.forked import refuse
 
-from tooli import Tooli
-from tooli.core.call import Call, Caller, Options
 from tooli.core.declared_capabilities import AllowedAccess
 from tooli.errors import AuthError
 from tooli.execution.monitor import audit_hook, monitored_runner
@@ -22,26 +21,17 @@ from tooli.execution.monitor.audit_hook import Monitor
 from tooli.execution.monitor.monitored_runner import MonitoredRunner, RecordingRunner
 
 
-def make_call(fn: Any, **arguments: Any) -> Call:
-    """Return a call of a function."""
-    app = Tooli("app")
-    app.command("work")(fn)
-    tool = app.find("work")
-    assert tool is not None
-    return Call(tool, arguments, Caller("python"), [], Options(), meta={})
-
-
 def test_no_hook(monkeypatch: pytest.MonkeyPatch) -> None:
     """Another hook of the process may reject tooli's hook."""
     monkeypatch.setattr(Monitor, "begin", lambda self: False)
-    call = make_call(lambda: 1)
+    call = make_call(lambda: 1, meta={})
     assert MonitoredRunner(Monitor(AllowedAccess()), None).run(call) == 1
     assert call.warnings == [
         "not monitored: another audit hook of the process rejects tooli's hook"
     ]
     with pytest.raises(AuthError, match="cannot be monitored"):
         MonitoredRunner(Monitor(AllowedAccess(), is_blocking=True), None).run(call)
-    recording = make_call(lambda: 1)
+    recording = make_call(lambda: 1, meta={})
     assert RecordingRunner(None, False).run(recording) == 1
     assert recording.meta == {}
 
@@ -68,7 +58,7 @@ def test_created_files_may_be_deleted(tmp_path: Path) -> None:
 
 def test_section_restores_the_monitors_of_the_thread() -> None:
     outer, inner = Monitor(AllowedAccess()), Monitor(AllowedAccess())
-    call = make_call(lambda: 1)
+    call = make_call(lambda: 1, meta={})
     runner = MonitoredRunner(outer, MonitoredRunner(inner, None))
     assert runner.run(call) == 1
     assert threading.get_ident() not in audit_hook._thread_monitors
@@ -148,7 +138,7 @@ def test_stream_without_close() -> None:
     def work() -> Iterator[int]:
         return iter(Items())
 
-    stream = MonitoredRunner(Monitor(AllowedAccess()), None).run(make_call(work))
+    stream = MonitoredRunner(Monitor(AllowedAccess()), None).run(make_call(work, meta={}))
     assert next(stream) == 1
     stream.close()
 
@@ -165,7 +155,9 @@ def test_async_stream_without_aclose() -> None:
         return Items()
 
     async def main() -> None:
-        stream = await MonitoredRunner(Monitor(AllowedAccess()), None).arun(make_call(work))
+        stream = await MonitoredRunner(Monitor(AllowedAccess()), None).arun(
+            make_call(work, meta={})
+        )
         assert await stream.__anext__() == 1
         await stream.aclose()
 
@@ -183,7 +175,7 @@ def test_paths_in_a_deleted_directory(tmp_path: Path, monkeypatch: pytest.Monkey
 
 
 def test_violations_need_metadata() -> None:
-    call = make_call(lambda: 1).replace(meta=None)
+    call = make_call(lambda: 1)
     monitored_runner.store_violations(call, ())
     assert call.meta is None
 
@@ -198,7 +190,7 @@ def test_many_recorded_actions_are_stored_at_the_end(tmp_path: Path) -> None:
             except FileNotFoundError:
                 pass
 
-    call = make_call(work)
+    call = make_call(work, meta={})
     RecordingRunner(None, False).run(call)
     assert call.meta is not None
     rows = call.meta[monitored_runner.RECORDED_KEY]

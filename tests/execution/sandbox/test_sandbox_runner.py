@@ -10,14 +10,12 @@ import subprocess
 import sys
 import threading
 from pathlib import Path
-from typing import Any
 
 import pytest
+from tests.execution.calls import make_call
 from tests.execution.sandbox.sandboxed import sandboxed
 
-from tooli import Tooli
 from tooli.config.setting_definitions import VARIABLES
-from tooli.core.call import Call, Caller, Options
 from tooli.core.declared_capabilities import AllowedAccess
 from tooli.execution.monitor import actions
 from tooli.execution.sandbox import landlock, runtime_paths, sandbox_runner
@@ -432,18 +430,6 @@ def test_process_with_a_second_thread_is_refused() -> None:
 
 
 # ------------------------------------------------------------------ support and metadata
-
-
-def make_call(**options: Any) -> Call:
-    """Return a call of a command that does nothing."""
-    app = Tooli("app")
-
-    @app.command()
-    def work() -> None: ...
-
-    tool = app.find("work")
-    assert tool is not None
-    return Call(tool, {}, Caller("python"), [], Options(), **options)
 
 
 def test_sandbox_needs_fork(monkeypatch: pytest.MonkeyPatch) -> None:
