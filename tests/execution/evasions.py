@@ -1,6 +1,6 @@
 """Evasion attempts: small functions that access what a command did not declare.
 
-    workspace = create_workspace(root)              inside/ is declared, outside/ is not
+    workspace = create_workspace(root)     inside/ is declared, outside/ is not
     evidence = attempt.run(workspace)      in the restricted process, or in a child of it
     succeeded(attempt, workspace, before, evidence, received)
 
@@ -19,6 +19,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    Function = Callable[["Workspace"], Any]
 
 TOKEN = "never-seen-outside"  # the content of the secret files, and of nothing else
 CHANGED = "changed-by-an-evasion"
@@ -81,15 +83,22 @@ class Attempt(NamedTuple):
 ATTEMPTS: list[Attempt] = []
 
 
-def attempt(kind: str) -> Callable[[Callable[[Workspace], Any]], Callable[[Workspace], Any]]:
-    """Add a function to the table."""
+def make_decorator(table: list[Attempt]) -> Callable[[str], Callable[[Function], Function]]:
+    """Return a decorator that takes the kind of an attempt and adds the function to a table."""
 
-    def enter(fn: Callable[[Workspace], Any]) -> Callable[[Workspace], Any]:
+    def attempt(kind: str) -> Callable[[Function], Function]:
         assert kind in KINDS
-        ATTEMPTS.append(Attempt(fn.__name__, kind, (fn.__doc__ or "").strip(), fn))
-        return fn
 
-    return enter
+        def add(fn: Function) -> Function:
+            table.append(Attempt(fn.__name__, kind, (fn.__doc__ or "").strip(), fn))
+            return fn
+
+        return add
+
+    return attempt
+
+
+attempt = make_decorator(ATTEMPTS)
 
 
 # ------------------------------------------------------------------ files and listeners
@@ -166,18 +175,18 @@ def create_workspace(root: str, listener: Listener | None = None) -> Workspace:
     os.makedirs(os.path.join(outside, "folder"), exist_ok=True)
     os.makedirs(os.path.join(outside, "empty"), exist_ok=True)
 
-    def put(name: str, text: str) -> str:
+    def write(name: str, text: str) -> str:
         path = os.path.join(root, name)
         with open(path, "w", encoding="utf-8") as file:
             file.write(text)
         return path
 
-    put("inside/own.txt", "mine\n")
-    secret = put("outside/secret.txt", f"{TOKEN}\n")
-    put("outside/folder/secret.txt", f"{TOKEN}\n")
-    victim = put("outside/victim.txt", "as it was\n")
-    module = put("outside/secret_module.py", f"TOKEN = {TOKEN!r}\n")
-    put("outside/certificate.pem", _CERTIFICATE)
+    write("inside/own.txt", "mine\n")
+    secret = write("outside/secret.txt", f"{TOKEN}\n")
+    write("outside/folder/secret.txt", f"{TOKEN}\n")
+    victim = write("outside/victim.txt", "as it was\n")
+    module = write("outside/secret_module.py", f"TOKEN = {TOKEN!r}\n")
+    write("outside/certificate.pem", _CERTIFICATE)
     with zipfile.ZipFile(os.path.join(outside, "secret.zip"), "w") as archive:
         archive.write(secret, "secret.txt")
         archive.write(module, "zipped_module.py")
@@ -265,7 +274,7 @@ def succeeded(
 
 
 def _left_inside(workspace: Workspace) -> str:
-    """Return what the attempt copied to a place where it may write."""
+    """Return the text of all files inside, where the attempt may write."""
     texts: list[str] = []
     for folder, _, files in os.walk(workspace.inside):
         for name in files:

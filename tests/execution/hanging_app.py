@@ -27,7 +27,7 @@ if "HANG_AT_EXIT" in os.environ:
     atexit.register(time.sleep, LONG)
 
 
-def linger() -> None:
+def sleep_forever() -> None:
     """Run as an abandoned process."""
     while True:
         time.sleep(LONG)
@@ -46,7 +46,7 @@ def sleep() -> str:
 
 
 @app.command()
-def deaf() -> str:
+def uninterruptible() -> str:
     while True:
         try:
             time.sleep(LONG)
@@ -112,7 +112,7 @@ def daemon(returns: bool = False) -> str:
             for stream in range(3):
                 os.dup2(os.open(os.devnull, os.O_RDWR), stream)
             os.closerange(3, 256)  # as daemons do
-            linger()
+            sleep_forever()
         os._exit(0)
     os.wait()
     if not returns:
@@ -130,7 +130,7 @@ def deadlock() -> str:
 
 @app.command()
 def thread_after_return() -> str:
-    threading.Thread(target=linger).start()
+    threading.Thread(target=sleep_forever).start()
     return "returned"
 
 
@@ -141,7 +141,7 @@ async def blocked_loop() -> str:
 
 
 @app.command()
-async def deaf_task() -> str:
+async def uncancellable_task() -> str:
     while True:
         try:
             await asyncio.sleep(LONG)
@@ -186,7 +186,7 @@ def regex() -> str:
 
 @app.command()
 def at_exit() -> str:
-    atexit.register(linger)
+    atexit.register(sleep_forever)
     return "returned"
 
 
@@ -260,12 +260,12 @@ def read(text: StdinOr[str], secret: SecretInput[str]) -> str:
 
 
 @app.command()
-def vanish(code: int = 4) -> str:
+def exit_process(code: int = 4) -> str:
     os._exit(code)
 
 
 @app.command()
-def swarm() -> str:
+def fork_repeatedly() -> str:
     """Fork new processes, for a limited time, while they are searched for and killed."""
     until = time.monotonic() + 5
     for _ in range(20):

@@ -216,6 +216,18 @@ def test_values_and_streams_of_threads() -> None:
     stream.close()
 
 
+def test_closing_a_stream_before_its_first_item_ends_the_thread() -> None:
+    def items() -> Iterator[int]:
+        yield 1
+
+    before = set(threading.enumerate())
+    stream = ThreadRunner(None, LIMIT).run(make_call(items))
+    (thread,) = set(threading.enumerate()) - before
+    stream.close()
+    thread.join(LIMIT)
+    assert not thread.is_alive()
+
+
 def test_exceptions_of_threads() -> None:
     def work() -> None:
         raise ValueError("x")

@@ -29,9 +29,10 @@ LINUX = sys.platform.startswith("linux")
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 
 HANGS = (
-    *("busy", "sleep", "deaf", "blocked-signals", "read-stdin", "accept", "receive"),
+    *("busy", "sleep", "uninterruptible", "blocked-signals", "read-stdin", "accept", "receive"),
     *("run-sleep", "run-shell", "grandchild", "daemon", "deadlock", "thread-after-return"),
-    *("blocked-loop", "deaf-task", "task", "stream", "async-stream", "c-code", "regex", "at-exit"),
+    *("blocked-loop", "uncancellable-task", "task", "stream", "async-stream", "c-code", "regex"),
+    "at-exit",
 )
 
 
@@ -109,7 +110,7 @@ def test_items_before_the_timeout_arrive(process_env: ProcessEnv, hang: str) -> 
 
 
 @pytest.mark.parametrize("mode", ["--text", "--plain"])
-@pytest.mark.parametrize("hang", ["sleep", "deaf", "stream"])
+@pytest.mark.parametrize("hang", ["sleep", "uninterruptible", "stream"])
 def test_text_modes(process_env: ProcessEnv, hang: str, mode: str) -> None:
     done = process_env.run(hang, mode, "--timeout", "0.5")
     assert done.code == 50
@@ -201,7 +202,7 @@ def test_process_killed_by_a_signal(process_env: ProcessEnv) -> None:
 
 
 def test_process_that_exits(process_env: ProcessEnv) -> None:
-    done = process_env.run("vanish", "--json", "--timeout", "20")
+    done = process_env.run("exit-process", "--json", "--timeout", "20")
     assert (done.code, error_of(done)["code"]) == (70, "E4051")
     assert error_of(done)["details"] == {"exit_code": 4}
 
@@ -220,7 +221,7 @@ def test_inputs_are_read_in_the_process_of_the_command(process_env: ProcessEnv) 
 
 @pytest.mark.skipif(not LINUX, reason="/proc")
 def test_forking_descendants_are_killed(process_env: ProcessEnv) -> None:
-    done = process_env.run("swarm", "--json", "--timeout", "0.5")
+    done = process_env.run("fork-repeatedly", "--json", "--timeout", "0.5")
     assert error_of(done)["code"] == "E4050"
     assert process_env.remaining() == []
 

@@ -93,8 +93,11 @@ def server(process_env: ProcessEnv) -> Iterator[HttpServer]:
 
 @pytest.mark.parametrize(
     ("hang", "stopped"),
-    [("sleep", "process"), ("deaf", "process"), ("c-code", "process"), ("grandchild", "process")]
-    + [("task", "task"), ("deaf-task", "no task"), ("stream", "process"), ("async-stream", "task")],
+    [
+        *[(hang, "process") for hang in ("sleep", "uninterruptible", "c-code", "grandchild")],
+        *[("stream", "process"), ("async-stream", "task")],
+        *[("task", "task"), ("uncancellable-task", "no task")],
+    ],
 )
 def test_http(server: HttpServer, hang: str, stopped: str) -> None:
     status, body = server.post(f"{hang}?timeout=0.5")
@@ -123,7 +126,9 @@ def test_http_declared_limit_and_printed_text(server: HttpServer) -> None:
 def test_http_other_requests_are_server(server: HttpServer) -> None:
     """A connection is closed even if the process of another call has inherited it."""
     answers: list[tuple[int, bytes]] = []
-    hanging = threading.Thread(target=lambda: answers.append(server.post("deaf?timeout=2")))
+    hanging = threading.Thread(
+        target=lambda: answers.append(server.post("uninterruptible?timeout=2"))
+    )
     hanging.start()
     for _ in range(3):
         status, body = server.post("quick?timeout=120", connection="close")
@@ -169,7 +174,7 @@ def timeout_meta(seconds: float) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("version", [HANDSHAKE_VERSION, STATELESS_VERSION])
-@pytest.mark.parametrize("hang", ["sleep", "deaf", "task", "stream", "say_and_sleep"])
+@pytest.mark.parametrize("hang", ["sleep", "uninterruptible", "task", "stream", "say_and_sleep"])
 def test_mcp(process_env: ProcessEnv, version: str, hang: str) -> None:
     with mcp_client(process_env, version) as client:
         error = failure_of(client.call(hang, **timeout_meta(0.5)))
@@ -237,7 +242,7 @@ async def ahang() -> str:
 
 
 @app.command()
-def deaf_rows() -> Iterator[int]:
+def hanging_rows() -> Iterator[int]:
     """Yield two items and hang."""
     yield 1
     yield 2
@@ -245,7 +250,7 @@ def deaf_rows() -> Iterator[int]:
 
 
 @app.command()
-async def adeaf_rows() -> AsyncIterator[int]:
+async def ahanging_rows() -> AsyncIterator[int]:
     """Yield two items and hang."""
     yield 1
     yield 2
@@ -361,7 +366,7 @@ def _children() -> set[str]:
 def test_streams() -> None:
     received: list[int] = []
     with pytest.raises(TimeoutExceeded):
-        received.extend(app.stream("deaf-rows", timeout=2))
+        received.extend(app.stream("hanging-rows", timeout=2))
     assert received == [1, 2]
     items: list[int] = []
 
@@ -369,7 +374,7 @@ def test_streams() -> None:
         async for item in app.astream(name, timeout=2):
             items.append(item)
 
-    for name in ("deaf-rows", "adeaf-rows"):
+    for name in ("hanging-rows", "ahanging-rows"):
         items.clear()
         with pytest.raises(TimeoutExceeded):
             asyncio.run(read_all(name))
@@ -530,7 +535,7 @@ def test_caller_stops_waiting_without_fork() -> None:
     assert app.call("fail", how="tool", timeout=50).error.code == "E1003"
     received: list[int] = []
     with pytest.raises(TimeoutExceeded):
-        for item in app.stream("deaf-rows", timeout=2):
+        for item in app.stream("hanging-rows", timeout=2):
             received.append(item)
     assert received == [1, 2]
     assert asyncio.run(app.acall("ahang", timeout=0.2)).error.details["stopped"] == "task"

@@ -143,7 +143,11 @@ class ThreadRunner(Runner):
         """Run the call and return its value, or an iterator of its items."""
         worker = _WorkerThread(call.replace(runner=self.inner), self.timeout)
         value = worker.run_step()
-        return _iterate_stream(value, worker) if is_stream(value) else value
+        if not is_stream(value):
+            return value
+        stream = _iterate_stream(value, worker)
+        next(stream)  # start the generator, so that close() always ends the thread
+        return stream
 
     async def arun(self, call: Call) -> Any:
         """Run the call from an event loop without blocking it."""
@@ -198,7 +202,9 @@ class _WorkerThread:
 
 
 def _iterate_stream(items: Iterator[object], worker: _WorkerThread) -> Iterator[object]:
+    """Yield None, which starts the generator, and then the items of a stream."""
     try:
+        yield None
         while (item := worker.run_step(lambda: next(items, _END_OF_STREAM))) is not _END_OF_STREAM:
             yield item
     finally:

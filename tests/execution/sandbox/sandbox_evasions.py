@@ -15,46 +15,34 @@ import platform
 import signal
 import socket
 import struct
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from evasions import CHANGED, TOKEN, Attempt, Workspace
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
+from evasions import CHANGED, TOKEN, Attempt, Workspace, make_decorator
 
 ATTEMPTS: list[Attempt] = []
+attempt = make_decorator(ATTEMPTS)
 ARM = platform.machine() == "aarch64"
 LIBC = ctypes.CDLL(None, use_errno=True)
 LIBC.syscall.restype = ctypes.c_long
 AT_FDCWD = -100
 
 
-def attempt(kind: str) -> Callable[[Callable[[Workspace], Any]], Callable[[Workspace], Any]]:
-    """Add a function to the table."""
-
-    def enter(fn: Callable[[Workspace], Any]) -> Callable[[Workspace], Any]:
-        ATTEMPTS.append(Attempt(fn.__name__, kind, (fn.__doc__ or "").strip(), fn))
-        return fn
-
-    return enter
-
-
-def call(x86: int, arm: int, *words: Any) -> int:
+def syscall(x86: int, arm: int, *args: Any) -> int:
     """Make a raw system call; raise OSError on failure."""
-    given = [ctypes.c_long(word) if isinstance(word, int) else word for word in words]
-    result = LIBC.syscall(ctypes.c_long(arm if ARM else x86), *given)
+    native_args = [ctypes.c_long(arg) if isinstance(arg, int) else arg for arg in args]
+    result = LIBC.syscall(ctypes.c_long(arm if ARM else x86), *native_args)
     if result == -1:
         code = ctypes.get_errno()
         raise OSError(code, os.strerror(code))
     return result
 
 
-def path(text: str) -> Any:
-    """Return a text as bytes for the kernel."""
+def c_path(text: str) -> Any:
+    """Return a path as a C string for the kernel."""
     return ctypes.c_char_p(os.fsencode(text))
 
 
-def drain(descriptor: int) -> str:
+def read_descriptor(descriptor: int) -> str:
     """Return the content of an open file."""
     return os.read(descriptor, 4096).decode("utf-8", "replace")
 
@@ -65,28 +53,28 @@ def drain(descriptor: int) -> str:
 @attempt("read")
 def raw_openat(workspace: Workspace) -> Any:
     """openat, as a raw system call"""
-    return drain(call(257, 56, AT_FDCWD, path(workspace.secret), os.O_RDONLY, 0))
+    return read_descriptor(syscall(257, 56, AT_FDCWD, c_path(workspace.secret), os.O_RDONLY, 0))
 
 
 @attempt("read")
 def raw_openat2(workspace: Workspace) -> Any:
     """openat2"""
     how = ctypes.create_string_buffer(struct.pack("=QQQ", os.O_RDONLY, 0, 0), 24)
-    return drain(call(437, 437, AT_FDCWD, path(workspace.secret), how, 24))
+    return read_descriptor(syscall(437, 437, AT_FDCWD, c_path(workspace.secret), how, 24))
 
 
 @attempt("read")
 def path_only_then_reopen(workspace: Workspace) -> Any:
     """O_PATH needs no right; opened again through /proc/self/fd"""
-    place = os.open(workspace.secret, os.O_PATH)
-    return drain(os.open(f"/proc/self/fd/{place}", os.O_RDONLY))
+    descriptor = os.open(workspace.secret, os.O_PATH)
+    return read_descriptor(os.open(f"/proc/self/fd/{descriptor}", os.O_RDONLY))
 
 
 @attempt("read")
 def path_only_then_empty_path(workspace: Workspace) -> Any:
     """O_PATH on the folder, openat below it"""
-    place = os.open(workspace.outside, os.O_PATH)
-    return drain(os.open("secret.txt", os.O_RDONLY, dir_fd=place))
+    descriptor = os.open(workspace.outside, os.O_PATH)
+    return read_descriptor(os.open("secret.txt", os.O_RDONLY, dir_fd=descriptor))
 
 
 @attempt("read")
@@ -94,9 +82,9 @@ def open_by_handle(workspace: Workspace) -> Any:
     """name_to_handle_at and open_by_handle_at: by inode, not by name"""
     handle = ctypes.create_string_buffer(struct.pack("=Ii", 128, 0), 136)
     mount = ctypes.c_int()
-    call(303, 264, AT_FDCWD, path(workspace.secret), handle, ctypes.byref(mount), 0)
+    syscall(303, 264, AT_FDCWD, c_path(workspace.secret), handle, ctypes.byref(mount), 0)
     root = os.open("/", os.O_RDONLY)
-    return drain(call(304, 265, root, handle, os.O_RDONLY))
+    return read_descriptor(syscall(304, 265, root, handle, os.O_RDONLY))
 
 
 @attempt("read")
@@ -105,14 +93,14 @@ def open_by_made_up_handle(workspace: Workspace) -> Any:
     inode = os.stat(workspace.secret).st_ino
     handle = ctypes.create_string_buffer(struct.pack("=IiII", 8, 1, inode & 0xFFFFFFFF, 0), 136)
     root = os.open(workspace.inside, os.O_RDONLY)
-    return drain(call(304, 265, root, handle, os.O_RDONLY))
+    return read_descriptor(syscall(304, 265, root, handle, os.O_RDONLY))
 
 
 @attempt("read")
 def io_uring(workspace: Workspace) -> Any:
     """io_uring: the kernel opens and reads on behalf of a queue"""
     parameters = ctypes.create_string_buffer(120)
-    ring = call(425, 425, 4, parameters)
+    ring = syscall(425, 425, 4, parameters)
     return f"a queue {ring} that opens files: {TOKEN}"
 
 
@@ -124,30 +112,32 @@ def thirty_two_bits(workspace: Workspace) -> Any:
     code = bytes([0xCD, 0x80, 0xC3])
     low = LIBC.mmap
     low.restype = ctypes.c_void_p
-    place = low(ctypes.c_void_p(0), ctypes.c_size_t(8192), 7, 0x62, -1, ctypes.c_long(0))
-    if place in (None, ctypes.c_void_p(-1).value):
+    address = low(ctypes.c_void_p(0), ctypes.c_size_t(8192), 7, 0x62, -1, ctypes.c_long(0))
+    if address in (None, ctypes.c_void_p(-1).value):
         raise OSError("no memory below 4 GiB")
     name = os.fsencode(workspace.secret) + b"\0"
-    ctypes.memmove(place + 4096, name, len(name))
+    ctypes.memmove(address + 4096, name, len(name))
     # mov eax, 5 (open); mov ebx, name; xor ecx, ecx; xor edx, edx; int 0x80; ret
-    program = b"\x53\xb8\x05\0\0\0\xbb" + struct.pack("=I", place + 4096)
+    program = b"\x53\xb8\x05\0\0\0\xbb" + struct.pack("=I", address + 4096)
     program += b"\x31\xc9\x31\xd2" + code[:2] + b"\x5b\xc3"
-    ctypes.memmove(place, program, len(program))
-    opened = ctypes.CFUNCTYPE(ctypes.c_int)(place)()
-    return drain(opened) if opened >= 0 else None
+    ctypes.memmove(address, program, len(program))
+    opened = ctypes.CFUNCTYPE(ctypes.c_int)(address)()
+    return read_descriptor(opened) if opened >= 0 else None
 
 
 @attempt("read")
 def x32_numbers(workspace: Workspace) -> Any:
     """x32: the calls under numbers with a high bit"""
-    return drain(call(0x40000000 | 257, 56, AT_FDCWD, path(workspace.secret), os.O_RDONLY, 0))
+    return read_descriptor(
+        syscall(0x40000000 | 257, 56, AT_FDCWD, c_path(workspace.secret), os.O_RDONLY, 0)
+    )
 
 
 @attempt("read")
 def mapped(workspace: Workspace) -> Any:
     """mmap of a file that is opened by a raw call"""
-    place = call(257, 56, AT_FDCWD, path(workspace.secret), os.O_RDONLY, 0)
-    with mmap.mmap(place, 0, prot=mmap.PROT_READ) as memory:
+    descriptor = syscall(257, 56, AT_FDCWD, c_path(workspace.secret), os.O_RDONLY, 0)
+    with mmap.mmap(descriptor, 0, prot=mmap.PROT_READ) as memory:
         return memory[:].decode()
 
 
@@ -174,7 +164,7 @@ def descriptor_by_proc(workspace: Workspace) -> Any:
 @attempt("read")
 def folder_from_before(workspace: Workspace) -> Any:
     """openat below a folder that was open before"""
-    return drain(os.open("secret.txt", os.O_RDONLY, dir_fd=workspace.folder_fd))
+    return read_descriptor(os.open("secret.txt", os.O_RDONLY, dir_fd=workspace.folder_fd))
 
 
 @attempt("read")
@@ -196,7 +186,9 @@ def renamed_inside(workspace: Workspace) -> Any:
 @attempt("read")
 def exchanged(workspace: Workspace) -> Any:
     """renameat2 with RENAME_EXCHANGE: a file inside for the secret"""
-    call(316, 276, AT_FDCWD, path(workspace.secret), AT_FDCWD, path(workspace.own("own.txt")), 2)
+    syscall(
+        316, 276, AT_FDCWD, c_path(workspace.secret), AT_FDCWD, c_path(workspace.own("own.txt")), 2
+    )
     with open(workspace.own("own.txt")) as file:
         return file.read()
 
@@ -311,8 +303,8 @@ def own_stack(workspace: Workspace) -> Any:
 @attempt("spawn")
 def ptrace_the_parent(workspace: Workspace) -> Any:
     """PTRACE_SEIZE of the parent"""
-    call(101, 117, 0x4206, os.getppid(), 0, 0)
-    call(101, 117, 17, os.getppid(), 0, 0)
+    syscall(101, 117, 0x4206, os.getppid(), 0, 0)
+    syscall(101, 117, 17, os.getppid(), 0, 0)
     return "spawned: a traced parent"
 
 
@@ -324,15 +316,15 @@ def memory_by_process_vm(workspace: Workspace) -> Any:
     remote = ctypes.create_string_buffer(
         struct.pack("=QQ", ctypes.cast(LIBC.getpid, ctypes.c_void_p).value or 0, 16), 16
     )
-    call(310, 270, os.getppid(), local, 1, remote, 1, 0)
+    syscall(310, 270, os.getppid(), local, 1, remote, 1, 0)
     return f"memory of the parent: {TOKEN}"
 
 
 @attempt("read")
 def descriptor_by_pidfd(workspace: Workspace) -> Any:
     """pidfd_getfd: a descriptor of the parent's"""
-    parent = call(434, 434, os.getppid(), 0)
-    return drain(call(438, 438, parent, workspace.secret_fd, 0))
+    parent = syscall(434, 434, os.getppid(), 0)
+    return read_descriptor(syscall(438, 438, parent, workspace.secret_fd, 0))
 
 
 @attempt("spawn")
@@ -345,7 +337,7 @@ def signal_the_parent(workspace: Workspace) -> Any:
 @attempt("spawn")
 def signal_by_pidfd(workspace: Workspace) -> Any:
     """pidfd_send_signal"""
-    call(424, 424, call(434, 434, os.getppid(), 0), signal.SIGURG, 0, 0)
+    syscall(424, 424, syscall(434, 434, os.getppid(), 0), signal.SIGURG, 0, 0)
     return "spawned: a signal"
 
 
@@ -360,7 +352,7 @@ def signal_everybody(workspace: Workspace) -> Any:
 def signal_by_queue(workspace: Workspace) -> Any:
     """rt_sigqueueinfo"""
     info = ctypes.create_string_buffer(struct.pack("=iii", signal.SIGURG, 0, -1), 128)
-    call(129, 138, os.getppid(), signal.SIGURG, info)
+    syscall(129, 138, os.getppid(), signal.SIGURG, info)
     return "spawned: a signal"
 
 
@@ -407,17 +399,19 @@ def processors_of_the_parent(workspace: Workspace) -> Any:
 @attempt("spawn")
 def program_in_memory(workspace: Workspace) -> Any:
     """memfd_create and execveat: a program that is not a file"""
-    place = os.memfd_create("program")
-    os.write(place, b"#!/bin/sh\necho spawned > " + os.fsencode(workspace.own("spawned")) + b"\n")
-    words = (ctypes.c_char_p * 2)(b"program", None)
-    call(322, 281, place, path(""), words, None, 0x1000)
+    descriptor = os.memfd_create("program")
+    os.write(
+        descriptor, b"#!/bin/sh\necho spawned > " + os.fsencode(workspace.own("spawned")) + b"\n"
+    )
+    argv = (ctypes.c_char_p * 2)(b"program", None)
+    syscall(322, 281, descriptor, c_path(""), argv, None, 0x1000)
     return None
 
 
 @attempt("spawn")
 def raw_fork(workspace: Workspace) -> Any:
     """fork, as a raw system call"""
-    child = call(57, 220, 17, 0, 0, 0, 0)
+    child = syscall(57, 220, 17, 0, 0, 0, 0)
     if child == 0:
         with open(workspace.own("spawned"), "w") as file:
             file.write("spawned")
@@ -429,7 +423,7 @@ def raw_fork(workspace: Workspace) -> Any:
 @attempt("spawn")
 def raw_clone(workspace: Workspace) -> Any:
     """clone without threads' flags"""
-    child = call(56, 220, 17, 0, 0, 0, 0)
+    child = syscall(56, 220, 17, 0, 0, 0, 0)
     if child == 0:
         os._exit(0)
     os.waitpid(child, 0)
@@ -439,8 +433,8 @@ def raw_clone(workspace: Workspace) -> Any:
 @attempt("spawn")
 def raw_clone3(workspace: Workspace) -> Any:
     """clone3, whose flags a filter cannot read"""
-    words = ctypes.create_string_buffer(struct.pack("=8Q", 0, 0, 0, 0, 17, 0, 0, 0), 64)
-    child = call(435, 435, words, 64)
+    clone_args = ctypes.create_string_buffer(struct.pack("=8Q", 0, 0, 0, 0, 17, 0, 0, 0), 64)
+    child = syscall(435, 435, clone_args, 64)
     if child == 0:
         os._exit(0)
     os.waitpid(child, 0)
@@ -451,8 +445,8 @@ def raw_clone3(workspace: Workspace) -> Any:
 def raw_execve(workspace: Workspace) -> Any:
     """execve, as a raw system call, in this process"""
     text = f"echo spawned > {workspace.own('spawned')}".encode()
-    words = (ctypes.c_char_p * 4)(b"sh", b"-c", text, None)
-    call(59, 221, path("/bin/sh"), words, None)
+    argv = (ctypes.c_char_p * 4)(b"sh", b"-c", text, None)
+    syscall(59, 221, c_path("/bin/sh"), argv, None)
     return None
 
 
@@ -470,8 +464,8 @@ def new_root(workspace: Workspace) -> Any:
 @attempt("read")
 def new_namespace(workspace: Workspace) -> Any:
     """unshare of user and mount namespaces, then a bind mount to where reading is allowed"""
-    call(272, 97, 0x10000000 | 0x00020000)
-    call(165, 40, path(workspace.outside), path(workspace.own("deep")), None, 4096, None)
+    syscall(272, 97, 0x10000000 | 0x00020000)
+    syscall(165, 40, c_path(workspace.outside), c_path(workspace.own("deep")), None, 4096, None)
     with open(workspace.own("deep/secret.txt")) as file:
         return file.read()
 
@@ -479,19 +473,19 @@ def new_namespace(workspace: Workspace) -> Any:
 @attempt("read")
 def bind_mount(workspace: Workspace) -> Any:
     """mount --bind"""
-    call(165, 40, path(workspace.outside), path(workspace.own("deep")), None, 4096, None)
+    syscall(165, 40, c_path(workspace.outside), c_path(workspace.own("deep")), None, 4096, None)
     try:
         with open(workspace.own("deep/secret.txt")) as file:
             return file.read()
     finally:
-        call(166, 39, path(workspace.own("deep")), 2)
+        syscall(166, 39, c_path(workspace.own("deep")), 2)
 
 
 @attempt("read")
 def tree_of_mounts(workspace: Workspace) -> Any:
     """open_tree with OPEN_TREE_CLONE, and openat below it"""
-    place = call(428, 428, AT_FDCWD, path(workspace.outside), 1)
-    return drain(os.open("secret.txt", os.O_RDONLY, dir_fd=place))
+    descriptor = syscall(428, 428, AT_FDCWD, c_path(workspace.outside), 1)
+    return read_descriptor(os.open("secret.txt", os.O_RDONLY, dir_fd=descriptor))
 
 
 @attempt("write")
@@ -509,7 +503,7 @@ def device_node(workspace: Workspace) -> Any:
 @attempt("write")
 def raw_truncate(workspace: Workspace) -> Any:
     """truncate, as a raw system call: no file is opened"""
-    return call(76, 45, path(workspace.victim), 0) == 0
+    return syscall(76, 45, c_path(workspace.victim), 0) == 0
 
 
 @attempt("write")
@@ -528,9 +522,9 @@ def splice_to_descriptor_from_before(workspace: Workspace) -> Any:
 @attempt("write")
 def named_temporary(workspace: Workspace) -> Any:
     """O_TMPFILE outside, then linkat to a name"""
-    place = os.open(workspace.outside, os.O_TMPFILE | os.O_RDWR, 0o600)
-    os.write(place, CHANGED.encode())
-    os.link(f"/proc/self/fd/{place}", workspace.out("made"), follow_symlinks=True)
+    descriptor = os.open(workspace.outside, os.O_TMPFILE | os.O_RDWR, 0o600)
+    os.write(descriptor, CHANGED.encode())
+    os.link(f"/proc/self/fd/{descriptor}", workspace.out("made"), follow_symlinks=True)
     return "made"
 
 
@@ -545,7 +539,7 @@ def link_outside(workspace: Workspace) -> Any:
 def bound_socket(workspace: Workspace) -> Any:
     """bind of a unix socket: a name in a folder outside"""
     ours, _ = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
-    call(
+    syscall(
         49,
         200,
         ours.fileno(),
@@ -558,15 +552,15 @@ def bound_socket(workspace: Workspace) -> Any:
 @attempt("attributes")
 def raw_chmod_at(workspace: Workspace) -> Any:
     """fchmodat2 with an empty path, on O_PATH"""
-    place = os.open(workspace.victim, os.O_PATH)
-    return call(452, 452, place, path(""), 0o777, 0x1000)
+    descriptor = os.open(workspace.victim, os.O_PATH)
+    return syscall(452, 452, descriptor, c_path(""), 0o777, 0x1000)
 
 
 @attempt("attributes")
 def chmod_by_proc(workspace: Workspace) -> Any:
     """chmod of /proc/self/fd/N, on O_PATH"""
-    place = os.open(workspace.victim, os.O_PATH)
-    os.chmod(f"/proc/self/fd/{place}", 0o777)
+    descriptor = os.open(workspace.victim, os.O_PATH)
+    os.chmod(f"/proc/self/fd/{descriptor}", 0o777)
     return True
 
 
@@ -590,9 +584,9 @@ def flags_of_a_file(workspace: Workspace) -> Any:
     import fcntl
 
     flags = array.array("i", [0])
-    place = os.open(workspace.own("own.txt"), os.O_RDONLY)
-    fcntl.ioctl(place, 0x80086601, flags)
-    fcntl.ioctl(place, 0x40086602, flags)
+    descriptor = os.open(workspace.own("own.txt"), os.O_RDONLY)
+    fcntl.ioctl(descriptor, 0x80086601, flags)
+    fcntl.ioctl(descriptor, 0x40086602, flags)
     os.chmod(workspace.victim, 0o777)
     return True
 
@@ -601,16 +595,16 @@ def flags_of_a_file(workspace: Workspace) -> Any:
 def attribute_by_new_call(workspace: Workspace) -> Any:
     """setxattrat, which is newer than the filter"""
     value = ctypes.create_string_buffer(b"x", 1)
-    words = ctypes.create_string_buffer(struct.pack("=QII", ctypes.addressof(value), 1, 0), 16)
-    name = path("user.evasion")
-    return call(463, 463, AT_FDCWD, path(workspace.victim), 0, name, words, 16) == 0
+    xattr_args = ctypes.create_string_buffer(struct.pack("=QII", ctypes.addressof(value), 1, 0), 16)
+    name = c_path("user.evasion")
+    return syscall(463, 463, AT_FDCWD, c_path(workspace.victim), 0, name, xattr_args, 16) == 0
 
 
 @attempt("attributes")
 def flags_by_new_call(workspace: Workspace) -> Any:
     """file_setattr, which is newer than the filter; then chmod, to prove the access"""
-    words = ctypes.create_string_buffer(24)
-    call(469, 469, AT_FDCWD, path(workspace.victim), words, 24, 0)
+    file_attributes = ctypes.create_string_buffer(24)
+    syscall(469, 469, AT_FDCWD, c_path(workspace.victim), file_attributes, 24, 0)
     os.chmod(workspace.victim, 0o777)
     return True
 
@@ -708,32 +702,32 @@ def descriptor_passed_on(workspace: Workspace) -> Any:
 @attempt("net")
 def shared_memory(workspace: Workspace) -> Any:
     """shmget: memory that others can attach to"""
-    place = call(29, 194, 0x7001, 4096, 0o1600)
-    call(31, 195, place, 0, 0)
+    segment = syscall(29, 194, 0x7001, 4096, 0o1600)
+    syscall(31, 195, segment, 0, 0)
     return "bound"
 
 
 @attempt("net")
 def semaphores(workspace: Workspace) -> Any:
     """semget"""
-    place = call(64, 190, 0x7001, 1, 0o1600)
-    call(66, 191, place, 0, 0)
+    semaphores = syscall(64, 190, 0x7001, 1, 0o1600)
+    syscall(66, 191, semaphores, 0, 0)
     return "bound"
 
 
 @attempt("net")
 def message_queue(workspace: Workspace) -> Any:
     """msgget"""
-    place = call(68, 186, 0x7001, 0o1600)
-    call(71, 187, place, 0, 0)
+    queue = syscall(68, 186, 0x7001, 0o1600)
+    syscall(71, 187, queue, 0, 0)
     return "bound"
 
 
 @attempt("net")
 def posix_queue(workspace: Workspace) -> Any:
     """mq_open"""
-    call(240, 180, path("evasion"), os.O_CREAT | os.O_RDWR, 0o600, None)
-    call(241, 181, path("evasion"))
+    syscall(240, 180, c_path("evasion"), os.O_CREAT | os.O_RDWR, 0o600, None)
+    syscall(241, 181, c_path("evasion"))
     return "bound"
 
 
@@ -751,7 +745,7 @@ def shared_folder(workspace: Workspace) -> Any:
 @attempt("net")
 def keyring(workspace: Workspace) -> Any:
     """add_key: the user's keyring"""
-    call(248, 217, path("user"), path("evasion"), path("x"), 1, -3)
+    syscall(248, 217, c_path("user"), c_path("evasion"), c_path("x"), 1, -3)
     return "bound"
 
 
@@ -775,7 +769,7 @@ def typed_into_the_terminal(workspace: Workspace) -> Any:
 def typed_with_high_bits(workspace: Workspace) -> Any:
     """TIOCSTI with bits above the 32 that the kernel reads"""
     try:
-        call(16, 29, 0, 0x100005412, ctypes.create_string_buffer(b"x"))
+        syscall(16, 29, 0, 0x100005412, ctypes.create_string_buffer(b"x"))
     except OSError as refused:
         if refused.errno == errno.EPERM:
             raise
@@ -786,7 +780,7 @@ def typed_with_high_bits(workspace: Workspace) -> Any:
 def program_for_the_kernel(workspace: Workspace) -> Any:
     """bpf"""
     try:
-        call(321, 280, 0, 0, 0)
+        syscall(321, 280, 0, 0, 0)
     except OSError as refused:
         if refused.errno == errno.EPERM:
             raise
@@ -797,7 +791,7 @@ def program_for_the_kernel(workspace: Workspace) -> Any:
 def counters(workspace: Workspace) -> Any:
     """perf_event_open"""
     try:
-        call(298, 241, 0, 0, -1, -1, 0)
+        syscall(298, 241, 0, 0, -1, -1, 0)
     except OSError as refused:
         if refused.errno == errno.EPERM:
             raise
@@ -807,14 +801,14 @@ def counters(workspace: Workspace) -> Any:
 @attempt("spawn")
 def faults(workspace: Workspace) -> Any:
     """userfaultfd"""
-    call(323, 282, 1)
+    syscall(323, 282, 1)
     return "spawned: faults are ours"
 
 
 @attempt("spawn")
 def other_personality(workspace: Workspace) -> Any:
     """personality: addresses without randomization"""
-    call(135, 92, 0xFFFFFFFF)
+    syscall(135, 92, 0xFFFFFFFF)
     return "spawned: another personality"
 
 
@@ -822,7 +816,7 @@ def other_personality(workspace: Workspace) -> Any:
 def kernel_module(workspace: Workspace) -> Any:
     """finit_module"""
     try:
-        call(313, 273, -1, path(""), 0)
+        syscall(313, 273, -1, c_path(""), 0)
     except OSError as refused:
         if refused.errno == errno.EPERM:
             raise
@@ -849,7 +843,7 @@ def privileges_again(workspace: Workspace) -> Any:
 def kernel_log(workspace: Workspace) -> Any:
     """syslog: the messages of the kernel"""
     buffer = ctypes.create_string_buffer(4096)
-    call(103, 116, 3, buffer, 4096)
+    syscall(103, 116, 3, buffer, 4096)
     return f"{TOKEN}: {buffer.raw[:80]!r}"
 
 
@@ -868,13 +862,13 @@ def another_filter(workspace: Workspace) -> Any:
     allow = struct.pack("=HBBI", 6, 0, 0, 0x7FFF0000)
     text = ctypes.create_string_buffer(allow, 8)
     header = ctypes.create_string_buffer(struct.pack("=H6xQ", 1, ctypes.addressof(text)), 16)
-    call(317, 277, 1, 0, header)
+    syscall(317, 277, 1, 0, header)
     attributes = ctypes.create_string_buffer(struct.pack("=Q", 4), 8)
-    rules = call(444, 444, attributes, 8, 0)
-    place = os.open("/", os.O_PATH)
-    rule = ctypes.create_string_buffer(struct.pack("=Qi", 4, place), 12)
-    call(445, 445, rules, 1, rule, 0)
-    call(446, 446, rules, 0)
+    rules = syscall(444, 444, attributes, 8, 0)
+    descriptor = os.open("/", os.O_PATH)
+    rule = ctypes.create_string_buffer(struct.pack("=Qi", 4, descriptor), 12)
+    syscall(445, 445, rules, 1, rule, 0)
+    syscall(446, 446, rules, 0)
     with open(workspace.secret) as file:
         return file.read()
 
