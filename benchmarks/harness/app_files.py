@@ -193,6 +193,7 @@ def write_apps() -> Path:
     for name, source in sources.items():
         (APP_FOLDER / f"{name}.py").write_text(source)
         (APP_FOLDER / f"run_{name}.py").write_text(f"from {name} import main\n\nmain()\n")
+    (APP_FOLDER / "agent").mkdir()
     (APP_FOLDER / "settings").mkdir()
     (APP_FOLDER / "settings" / ".tooli.yaml").write_text(SETTINGS)
     return APP_FOLDER

@@ -63,6 +63,7 @@ GUARDS = {
     "key": "a new idempotency key (SQLite on the local disk)",
     "replay": "an idempotency key that was used before",
 }
+AGENT_VARIABLES = ("CLAUDECODE=1", "AI_AGENT=claude-code_2-1-325_agent")
 TWO = ("hello", "bob", "--count", "2", "--json")
 SEVEN = (
     *("convert", "bob", "--count", "3", "--verbose", "--path", "src", "--mode", "fast"),
@@ -169,9 +170,16 @@ def python_call_benchmarks() -> Iterator[Benchmark]:
 
 def caller_benchmarks() -> Iterator[Benchmark]:
     """Yield starts by an agent, with and without a settings file, and the detection alone."""
-    for name, folder in (("agent", "."), ("agent and settings", "settings")):
-        args, check = ("run_agent_tooli.py", folder, *TWO), json_result("hello bob hello bob")
-        yield Benchmark(f"agent/{name}", PROJECT, args, check)
+    check = json_result("hello bob hello bob")
+    for name, folder in (("agent", "agent"), ("agent and settings", "settings")):
+        yield Benchmark(
+            f"agent/{name}",
+            PROJECT,
+            ("../run_two_tooli.py", *TWO),
+            check,
+            folder=folder,
+            variables=AGENT_VARIABLES,
+        )
     for caller in ("nobody", "tooli-caller", "claude-code"):
         args = ("run_detect_probe.py", caller)
         yield probe(f"detect/{caller}", PROJECT, args, "detect_us")

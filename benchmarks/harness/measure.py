@@ -16,7 +16,7 @@ from pathlib import Path
 
 from harness.envs import Environments, clean_environment
 from harness.model import Benchmark, Measurements, Run
-from harness.spawn import SEPARATOR
+from harness.spawn import SEPARATOR, VARIABLE_SEPARATOR
 
 TIMEOUT_S = 180.0
 RSS_UNIT = 1 if sys.platform == "darwin" else 1024
@@ -27,6 +27,7 @@ class Spawner:
     """The client of `spawn.py`, a small process that starts the benchmarks and measures them."""
 
     def __init__(self, app_folder: Path) -> None:
+        self.app_folder = app_folder
         self.out, self.err = app_folder / ".out", app_folder / ".err"
         self.pipe, self.stdin = app_folder / ".pipe", app_folder / ".stdin"
         for pipe in (self.pipe, self.stdin):
@@ -49,18 +50,18 @@ class Spawner:
         for path in (self.out, self.err, self.pipe, self.stdin):
             path.unlink(missing_ok=True)
 
-    def run(self, argv: Sequence[str]) -> Run:
+    def run(self, benchmark: Benchmark, argv: Sequence[str]) -> Run:
         """Run a program to its end; its output goes to files."""
-        pid = self._start(self.out, argv)
+        pid = self._start(benchmark, argv, self.out)
         code, cpu, wall, rss = self._wait(pid)
         return Run(code, cpu, wall, rss, self.out.read_text(errors="replace"), self._errors())
 
-    def stream(self, argv: Sequence[str]) -> Run:
+    def stream(self, benchmark: Benchmark, argv: Sequence[str]) -> Run:
         """Run a program and read its output from a pipe while it runs."""
         reader = os.open(self.pipe, os.O_RDONLY | os.O_NONBLOCK)
         try:
             began = time.perf_counter()
-            pid = self._start(self.pipe, argv)
+            pid = self._start(benchmark, argv, self.pipe)
             first = lines = 0
             while chunk := read_chunk(reader):
                 first = first or time.perf_counter()
@@ -71,7 +72,7 @@ class Spawner:
         first_ms = (first - began) * 1000 if first else 0.0
         return Run(code, cpu, wall, rss, "", self._errors(), lines, first_ms)
 
-    def run_server(self, argv: Sequence[str], requests: Sequence[str]) -> Run:
+    def run_server(self, benchmark: Benchmark, argv: Sequence[str]) -> Run:
         """Send requests to a server, wait for each answer, and kill the server after the last.
 
         The shutdown of the server is not measured.
@@ -79,9 +80,9 @@ class Spawner:
         reader = os.open(self.pipe, os.O_RDONLY | os.O_NONBLOCK)
         writer = os.open(self.stdin, os.O_RDWR)  # opening both ends of a FIFO does not block
         try:
-            pid = self._start(self.pipe, argv, self.stdin)
+            pid = self._start(benchmark, argv, self.pipe, self.stdin)
             answers: list[bytes] = []
-            for request in requests:
+            for request in benchmark.requests:
                 os.write(writer, request.encode())
                 answers.append(read_line(reader))
                 if not answers[-1]:
@@ -97,9 +98,17 @@ class Spawner:
         text = b"".join(answers).decode(errors="replace")
         return Run(code, cpu, wall, rss, text, self._errors())
 
-    def _start(self, out: Path, argv: Sequence[str], stdin: str | Path = os.devnull) -> int:
+    def _start(
+        self,
+        benchmark: Benchmark,
+        argv: Sequence[str],
+        out: Path,
+        stdin: str | Path = os.devnull,
+    ) -> int:
         assert self.process.stdin is not None
-        fields = [str(stdin), str(out), str(self.err), *argv]
+        folder = self.app_folder / benchmark.folder
+        variables = VARIABLE_SEPARATOR.join(benchmark.variables)
+        fields = [str(stdin), str(out), str(self.err), str(folder), variables, *argv]
         self.process.stdin.write(SEPARATOR.join(fields) + "\n")
         self.process.stdin.flush()
         return int(self._read_reply())
@@ -189,8 +198,9 @@ class Runner:
         """Run a benchmark once."""
         argv = [self.envs.python(benchmark.venv), *benchmark.args]
         if benchmark.requests:
-            return self.spawner.run_server(argv, benchmark.requests)
-        return self.spawner.stream(argv) if benchmark.streamed else self.spawner.run(argv)
+            return self.spawner.run_server(benchmark, argv)
+        run = self.spawner.stream if benchmark.streamed else self.spawner.run
+        return run(benchmark, argv)
 
     def warm_up(self) -> None:
         """Run each benchmark twice, to write bytecode and fill caches, and check its output."""

@@ -38,6 +38,7 @@ class Benchmark:
     `key` is `case/name`. `args` are the arguments of `python`. A benchmark whose output is wrong is
     not measured, unless it is `lenient`: then it is measured, and the report contains a remark.
     A server has `requests`: it answers each with one line and is killed after the last answer.
+    The process runs in `folder`, below the folder of the apps, with additional `variables`.
     """
 
     key: str
@@ -49,6 +50,8 @@ class Benchmark:
     streamed: bool = False
     lenient: bool = False
     requests: tuple[str, ...] = ()
+    folder: str = "."
+    variables: tuple[str, ...] = ()
 
     @property
     def case(self) -> str:

@@ -94,8 +94,7 @@ class Report:
             figure.passed(self.measurements) for figure in self.figures if figure.bound is not None
         ]
         passed, missed, unknown = results.count(True), results.count(False), results.count(None)
-        counts = f"{passed} are reached, {missed} are missed, {unknown} were not measured"
-        return f"Of {len(results)} targets, {counts}."
+        return f"Targets: {passed} reached, {missed} missed, {unknown} not measured."
 
     def details(self) -> str:
         """Return one table per case, then the benchmarks that were not measured, and remarks."""
