@@ -198,6 +198,7 @@ class TestChecking:
     def test_nothing_to_check(self, app: Tooli) -> None:
         done = invoke(app, "docs", "check", "--json")
         assert (done.exit_code, done.error["code"]) == (10, "E3010")
+        assert done.error["message"] == "No document of My tool was found in '.'."
 
     def test_missing_path(self, app: Tooli) -> None:
         assert invoke(app, "docs", "check", "nowhere", "--json").exit_code == 10

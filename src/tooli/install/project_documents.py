@@ -157,7 +157,7 @@ def check_documents(app: ToolSource, paths: list[str]) -> list[ProjectDocument]:
     ]
     if not found:
         raise NotFoundError(
-            f"No document of {finder.app_info.name} found in {', '.join(paths)}.",
+            f"No document of {finder.app_info.name} was found in {', '.join(map(repr, paths))}.",
             suggestion=Suggestion(
                 "retry_with_modified_input",
                 "Pass other files or folders, or write a document first: generate-skill --out DIR.",
