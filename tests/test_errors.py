@@ -1,4 +1,4 @@
-"""The tree of errors: what goes wrong, which code, which exit, which status."""
+"""Error classes, their codes, exit codes and HTTP statuses, and suggestions."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ TREE = [
 
 
 def tree() -> set[type[ToolError]]:
-    """Every class of the error tree that tooli defines."""
+    """Return every error class of tooli that derives from ToolError."""
     found = {ToolError}
     while more := {sub for cls in found for sub in cls.__subclasses__()} - found:
         found |= more
@@ -59,28 +59,30 @@ def tree() -> set[type[ToolError]]:
 class TestTree:
     @pytest.mark.parametrize("row", TREE, ids=lambda row: row[0])
     def test_class(self, row) -> None:
-        name, base, code, category, exit_code, status, again = row
+        name, base, code, category, exit_code, status, is_retryable = row
         cls = getattr(errors, name)
         error = cls("x")
         assert cls.__base__.__name__ == base
         assert (error.code, error.category) == (code, category)
         assert (error.exit_code, error.http_status) == (exit_code, status)
-        assert error.is_retryable is again
+        assert error.is_retryable is is_retryable
         assert ERROR_CODES[code][1:] == (exit_code, status)
 
-    def test_no_class_is_missing_here(self) -> None:
+    def test_table_lists_every_class(self) -> None:
         assert {cls.__name__ for cls in tree()} == {row[0] for row in TREE}
 
-    def test_the_drawing_in_the_docstring_names_every_class(self) -> None:
+    def test_docstring_of_the_module_names_every_class(self) -> None:
         for cls in tree():
             assert cls.__name__ in errors.__doc__
 
-    def test_subclasses_have_no_code_of_their_own(self) -> None:
+    def test_subclasses_define_no_methods(self) -> None:
         for cls in tree() - {ToolError}:
             assert not [name for name, thing in vars(cls).items() if callable(thing)]
 
-    def test_definition_error_stands_outside(self) -> None:
+    def test_definition_error_is_not_a_tool_error(self) -> None:
         assert DefinitionError not in tree()
+        assert issubclass(DefinitionError, TypeError)
+        assert not issubclass(DefinitionError, ToolError)
 
 
 class TestTable:
@@ -91,17 +93,17 @@ class TestTable:
         assert exit_code in EXIT_CODES or code == "E4001"
         assert 400 <= status < 600
 
-    def test_exits_of_the_contract(self) -> None:
-        wanted = {0, 2, 10, 20, 30, 40, 50, 65, 70, 75, 101, 130}
-        assert wanted == EXIT_CODES.keys() - {143}
+    def test_exit_codes(self) -> None:
+        expected = {0, 2, 10, 20, 30, 40, 50, 65, 70, 75, 101, 130}
+        assert expected == EXIT_CODES.keys() - {143}
 
     @pytest.mark.parametrize(
-        ("family", "category"),
+        ("prefix", "category"),
         [("E1", "input"), ("E2", "auth"), ("E3", "state"), ("E4", "runtime"), ("E5", "internal")],
     )
-    def test_every_code_is_of_a_family(self, family, category) -> None:
+    def test_first_digit_of_a_code_selects_the_category(self, prefix, category) -> None:
         for code in ERROR_CODES:
-            if code[:2] == family and code != "E2101":
+            if code[:2] == prefix and code != "E2101":
                 assert error_class_for(code, category).category == category
 
     def test_codes_are_in_order(self) -> None:
@@ -109,7 +111,7 @@ class TestTable:
 
 
 class TestFields:
-    def test_all(self) -> None:
+    def test_all_fields(self) -> None:
         error = StateError(
             "no",
             code="E3001",
@@ -133,22 +135,22 @@ class TestFields:
         ]
         assert str(error) == "no"
 
-    def test_few(self) -> None:
+    def test_empty_fields_are_left_out(self) -> None:
         assert list(ToolError("x", details={}).to_dict()) == [
             *("code", "category", "message", "is_retryable"),
         ]
 
-    def test_a_code_of_the_table_brings_its_exit(self) -> None:
+    def test_code_of_the_table_sets_exit_code_and_status(self) -> None:
         assert InputError("x", code="E1001").http_status == 404
         assert InputError("x", code="E1065").exit_code == 65
 
-    def test_a_code_of_ones_own_keeps_the_classs(self) -> None:
+    def test_custom_code_keeps_the_exit_code_of_the_class(self) -> None:
         assert NotFoundError("x", code="E3001").exit_code == 10
 
-    def test_an_exit_of_ones_own(self) -> None:
+    def test_custom_exit_code(self) -> None:
         assert ToolRuntimeError("x", exit_code=9).exit_code == 9
 
-    def test_a_class_of_ones_own(self) -> None:
+    def test_custom_error_class(self) -> None:
         class Quota(ToolRuntimeError):
             exit_code = 44
 
@@ -165,21 +167,21 @@ class TestFields:
         details["b"] = 2
         assert error.details == {"a": 1}
 
-    @pytest.mark.parametrize("travel", [copy.copy, lambda e: pickle.loads(pickle.dumps(e))])
-    def test_travels(self, travel) -> None:
+    @pytest.mark.parametrize("duplicate", [copy.copy, lambda e: pickle.loads(pickle.dumps(e))])
+    def test_error_can_be_copied_and_pickled(self, duplicate) -> None:
         error = NotFoundError("x", code="E3001", suggestion=Suggestion("abort", "y"), field="f")
-        again = travel(error)
-        assert type(again) is NotFoundError
-        assert again.to_dict() == error.to_dict()
-        assert again.exit_code == error.exit_code
+        copied = duplicate(error)
+        assert type(copied) is NotFoundError
+        assert copied.to_dict() == error.to_dict()
+        assert copied.exit_code == error.exit_code
 
-    def test_a_misspelled_field_fails(self) -> None:
+    def test_misspelled_keyword_is_rejected(self) -> None:
         with pytest.raises(TypeError):
             ToolError("x", sugestion=None)
 
 
 class TestSuggestion:
-    def test_all(self) -> None:
+    def test_all_fields(self) -> None:
         found = Suggestion("fix", "Do.", "x y", "machine_applicable", ("x", "y"))
         assert found.to_dict() == {
             "action": "fix",
@@ -193,10 +195,10 @@ class TestSuggestion:
 
     @pytest.mark.parametrize("action", SUGGESTION_ACTIONS)
     @pytest.mark.parametrize("applicability", APPLICABILITY_LEVELS)
-    def test_words(self, action, applicability) -> None:
+    def test_every_action_and_applicability_level(self, action, applicability) -> None:
         assert Suggestion(action, "x", applicability=applicability).action == action
 
-    def test_the_words_of_the_contract(self) -> None:
+    def test_names_of_actions_and_applicability_levels(self) -> None:
         assert set(SUGGESTION_ACTIONS) == {
             *("retry_with_modified_input", "use_different_tool", "retry_later"),
             *("ask_human", "abort", "fix"),
@@ -208,11 +210,11 @@ class TestSuggestion:
         }
 
     @pytest.mark.parametrize(
-        ("action", "applicability", "word"),
+        ("action", "applicability", "message"),
         [("panic", "maybe_incorrect", "abort"), ("fix", "surely", "machine_applicable")],
     )
-    def test_other_words(self, action, applicability, word) -> None:
-        with pytest.raises(DefinitionError, match=word):
+    def test_unknown_action_or_applicability(self, action, applicability, message) -> None:
+        with pytest.raises(DefinitionError, match=message):
             Suggestion(action, "x", applicability=applicability)
 
     def test_needs_an_action_and_a_fix(self) -> None:
@@ -231,9 +233,9 @@ class TestSuggestion:
         assert repr(Suggestion("fix", "a")).startswith("Suggestion({'action': 'fix'")
 
 
-class TestNearest:
+class TestClosestMatch:
     @pytest.mark.parametrize(
-        ("word", "meant"),
+        ("word", "expected"),
         [
             ("patern", "pattern"),
             ("pattren", "pattern"),
@@ -247,17 +249,17 @@ class TestNearest:
             ("x" * 100, None),
         ],
     )
-    def test_words(self, word, meant) -> None:
-        assert closest_match(word, ["pattern", "root", "depth"]) == meant
+    def test_closest_match(self, word, expected) -> None:
+        assert closest_match(word, ["pattern", "root", "depth"]) == expected
 
-    def test_the_closest_wins(self) -> None:
+    def test_exact_match_is_the_closest(self) -> None:
         assert closest_match("cat", ["cart", "cat", "bat"]) == "cat"
 
-    def test_long_words_are_compared_whole(self) -> None:
+    def test_long_words_must_be_equal(self) -> None:
         assert closest_match("y" * 80, ["y" * 80]) == "y" * 80
         assert closest_match("y" * 80, ["y" * 79 + "z"]) is None
 
-    def test_nothing_known(self) -> None:
+    def test_no_candidates(self) -> None:
         assert closest_match("a", []) is None
 
 
@@ -272,11 +274,11 @@ class TestNearest:
         ("X", "weather", "InternalError"),
     ],
 )
-def test_class_of(code, category, name) -> None:
+def test_error_class_for(code, category, name) -> None:
     assert error_class_for(code, category).__name__ == name
 
 
-def test_an_internal_error_is_a_bug() -> None:
+def test_category_of_an_internal_error() -> None:
     assert InternalError("x").category == "internal"
 
 

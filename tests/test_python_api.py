@@ -1,4 +1,4 @@
-"""The Python API: the same tools and the same checks, as ordinary calls."""
+"""Calls from Python: `app.call`, `acall`, `stream`, `astream`, options and accessors."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Colour(enum.Enum):
     RED = "red"
 
 
-def make() -> Tooli:
+def make_app() -> Tooli:
     app = Tooli("file-tools", version="1.2.0")
     users, admins = Tooli("users"), Tooli("admins")
 
@@ -82,11 +82,11 @@ def make() -> Tooli:
 
 @pytest.fixture
 def app() -> Tooli:
-    return make()
+    return make_app()
 
 
 class TestCall:
-    def test_a_result(self, app) -> None:
+    def test_result(self, app) -> None:
         result = app.call("find-files", pattern="*.py", root="src", depth="2")
         assert isinstance(result, TooliResult)
         assert (result.ok, result.error) == (True, None)
@@ -100,7 +100,7 @@ class TestCall:
     def test_names(self, app, name) -> None:
         assert app.call(name, **({} if "users" in name else {"pattern": "x"})).ok
 
-    def test_all_errors_at_once(self, app) -> None:
+    def test_every_error_is_reported(self, app) -> None:
         result = app.call("find-files", root=3, patern="x")
         assert not result.ok
         assert result.result is None
@@ -111,7 +111,7 @@ class TestCall:
         with pytest.raises(InputError):
             result.unwrap()
 
-    def test_the_tools_own_error(self, app) -> None:
+    def test_error_of_the_function(self, app) -> None:
         result = app.call("find-files", pattern="x", depth=0)
         assert (result.error.code, result.error.field) == ("E3010", "pattern")
         with pytest.raises(NotFoundError, match="nothing there"):
@@ -134,14 +134,14 @@ class TestCall:
         assert result.meta["warnings"] == ["careful"]
         assert "warnings" not in app.call("silent").meta
 
-    def test_nothing(self, app) -> None:
+    def test_no_result(self, app) -> None:
         assert app.call("silent").to_dict().keys() == {"ok", "meta"}
 
-    def test_streams_are_gathered(self, app) -> None:
+    def test_streams_are_collected(self, app) -> None:
         assert app.call("numbers").result == [0, 1, 2]
         assert app.call("ticks").result == [0, 1, 2]
 
-    def test_a_stream_that_breaks(self, app) -> None:
+    def test_stream_that_fails(self, app) -> None:
         error = app.call("numbers", break_at=2).error
         assert error.details == {"items_before_failure": 2}
 
@@ -153,11 +153,11 @@ class TestCall:
         assert app.call("ticks").result == [0, 1, 2]
         assert list(app.stream("ticks")) == [0, 1, 2]
 
-    def test_positional_words_are_not_the_tools(self, app) -> None:
+    def test_positional_arguments_are_rejected(self, app) -> None:
         with pytest.raises(TypeError):
             app.call("find-files", "x")
 
-    def test_a_parameter_called_like_one_of_the_methods(self) -> None:
+    def test_parameters_may_have_the_names_of_those_of_call(self) -> None:
         app = Tooli("a")
 
         @app.command()
@@ -167,19 +167,19 @@ class TestCall:
         assert app.call("odd", tool_name="t", self=1, name="x").result == ["t", 1, "x"]
         assert list(app.stream("odd", tool_name="t", self=1)) == ["t", 1, "n"]
 
-    def test_a_tool_registered_later_is_found(self, app) -> None:
+    def test_tool_registered_later_is_found(self, app) -> None:
         assert not app.call("late").ok
         app.command("late")(lambda: 1)
         assert app.call("late").result == 1
 
-    def test_a_tool_of_a_group_registered_later_is_found(self) -> None:
+    def test_tool_of_a_group_registered_later_is_found(self) -> None:
         app, group = Tooli("app"), Tooli("group")
         app.add_typer(group)
         assert not app.call("group.late").ok
         group.command("late")(lambda: 1)
         assert app.call("group.late").result == 1
 
-    def test_functions_stay_what_they_were(self) -> None:
+    def test_functions_are_unchanged(self) -> None:
         app = Tooli("a")
 
         def fn(x: int = 1) -> int:
@@ -241,7 +241,7 @@ class TestNeverExits:
         self.check(await self.app(exc).acall(name), ok, code, exit_code)
 
 
-def test_ctrl_c_is_the_callers() -> None:
+def test_keyboard_interrupt_is_raised() -> None:
     app = Tooli("a")
 
     @app.command()
@@ -258,7 +258,7 @@ def test_ctrl_c_is_the_callers() -> None:
 
 
 class TestOptions:
-    def test_refused_and_confirmed(self, app) -> None:
+    def test_confirmation(self, app) -> None:
         assert app.call("delete", path="a").error.code == "E1010"
         assert app.call("delete", path="a", yes=True).result == "deleted a"
         assert app.options(yes=True).call("delete", path="a").result == "deleted a"
@@ -268,27 +268,27 @@ class TestOptions:
         assert result.result["tool"] == "file-tools.delete"
         assert result.meta["dry_run"] is True
 
-    def test_a_parameter_of_that_name_is_the_tools(self, app) -> None:
+    def test_parameter_takes_precedence_over_an_option(self, app) -> None:
         result = app.call("plan", dry_run=True)
         assert result.result is True
         assert "dry_run" not in result.meta
         assert app.options(dry_run=True).call("plan").result["tool"] == "file-tools.plan"
 
-    def test_a_keyword_goes_over_an_option_set_before(self, app) -> None:
+    def test_keyword_overrides_an_option_of_the_surface(self, app) -> None:
         assert app.options(yes=True).call("delete", path="a", yes=False).error.code == "E1010"
 
-    def test_options_do_not_stay(self, app) -> None:
+    def test_options_do_not_change_the_app(self, app) -> None:
         app.options(yes=True).call("delete", path="a")
         assert app.call("delete", path="a").error.code == "E1010"
 
     def test_detailed(self, app) -> None:
         assert app.call("fetch", detailed=True).meta["output_schema"] == {"type": "string"}
 
-    async def test_on_every_way(self, app) -> None:
-        sure = app.options(yes=True)
-        assert (await sure.acall("delete", path="a")).ok
-        assert list(sure.stream("delete", path="a")) == ["deleted a"]
-        assert [item async for item in sure.astream("delete", path="a")] == ["deleted a"]
+    async def test_options_apply_to_every_kind_of_call(self, app) -> None:
+        surface = app.options(yes=True)
+        assert (await surface.acall("delete", path="a")).ok
+        assert list(surface.stream("delete", path="a")) == ["deleted a"]
+        assert [item async for item in surface.astream("delete", path="a")] == ["deleted a"]
 
 
 class TestAsync:
@@ -298,12 +298,12 @@ class TestAsync:
         assert (await app.acall("ticks")).result == [0, 1, 2]
         assert (await app.acall("numbers")).result == [0, 1, 2]
 
-    async def test_failures(self, app) -> None:
+    async def test_acall_failures(self, app) -> None:
         assert (await app.acall("find-files", root=3, patern="x")).error.code == "E1004"
         assert (await app.acall("nobody")).error.code == "E1001"
         assert (await app.acall("numbers", break_at=1)).error.details == {"items_before_failure": 1}
 
-    async def test_many_at_once(self, app) -> None:
+    async def test_concurrent_calls(self, app) -> None:
         results = await asyncio.gather(*[app.acall("fetch", what=str(i)) for i in range(20)])
         assert [r.result for r in results] == [str(i) for i in range(20)]
 
@@ -332,7 +332,7 @@ class TestStream:
         (only,) = app.stream("numbers", dry_run=True)
         assert only["tool"] == "file-tools.numbers"
 
-    def test_what_a_generator_returns_is_no_item(self) -> None:
+    def test_return_value_of_a_generator_is_not_an_item(self) -> None:
         app = Tooli("a")
 
         @app.command()
@@ -356,7 +356,7 @@ class TestStream:
         with pytest.raises(InputError):
             [item async for item in app.astream("nobody")]
 
-    def test_left_early(self) -> None:
+    def test_stream_that_is_closed_early(self) -> None:
         app = Tooli("a")
         closed = []
 
@@ -373,7 +373,7 @@ class TestStream:
         stream.close()
         assert closed == [True]
 
-    async def test_astream_left_early(self) -> None:
+    async def test_astream_that_is_closed_early(self) -> None:
         app = Tooli("a")
         closed = []
 
@@ -392,46 +392,46 @@ class TestStream:
 
 
 class TestAccessors:
-    def test_a_tool(self, app) -> None:
+    def test_tool_is_an_attribute(self, app) -> None:
         found = app.find_files(pattern="x", depth=1)
         assert isinstance(found, TooliResult)
         assert found.result == ["./x"]
         assert app.find_files("x", "src", 1).result == ["src/x"]
 
-    def test_groups(self, app) -> None:
+    def test_groups_are_attributes(self, app) -> None:
         assert app.users.create(name="Ada").result == "Ada"
         assert app.users.admins.list_all().result == "all"
 
-    def test_looks_like_the_function(self, app) -> None:
+    def test_accessor_has_the_attributes_of_the_function(self, app) -> None:
         assert app.find_files.__name__ == "find_files"
         assert app.find_files.__doc__ == "Find files."
         assert app.find_files.__wrapped__("x", depth=1) == ["./x"]
 
-    def test_wrong_positions(self, app) -> None:
+    def test_invalid_positional_arguments(self, app) -> None:
         with pytest.raises(TypeError, match="takes 3 arguments, 4 given"):
             app.find_files(1, 2, 3, 4)
         with pytest.raises(TypeError, match="'pattern' twice"):
             app.find_files("x", pattern="y")
 
-    def test_nobody(self, app) -> None:
+    def test_unknown_attribute(self, app) -> None:
         with pytest.raises(AttributeError):
             app.no_such_tool  # noqa: B018
         with pytest.raises(AttributeError, match=r"users has no command 'nobody'"):
             app.users.nobody  # noqa: B018
 
-    def test_wrong_arguments_are_a_result(self, app) -> None:
+    def test_invalid_arguments_are_in_the_result(self, app) -> None:
         assert app.find_files(patern="x").error.code == "E1004"
 
 
-def test_many_threads() -> None:
-    """Eight threads begin together on an app that nobody has used yet."""
+def test_calls_from_several_threads() -> None:
+    """Eight threads call a new app at the same time."""
     import threading
 
-    app = make()
-    together = threading.Barrier(8)
+    app = make_app()
+    barrier = threading.Barrier(8)
 
     def work(number: int) -> list[object]:
-        together.wait()
+        barrier.wait()
         found: list[object] = []
         for i in range(50):
             found.append(app.call("find-files", pattern=f"{number}-{i}", depth=1).result)
@@ -442,13 +442,13 @@ def test_many_threads() -> None:
     with ThreadPoolExecutor(8) as pool:
         results = list(pool.map(work, range(8)))
     for number, found in enumerate(results):
-        wanted: list[object] = []
+        expected: list[object] = []
         for i in range(50):
-            wanted += [[f"./{number}-{i}"], "E1003", str(i)]
-        assert found == wanted
+            expected += [[f"./{number}-{i}"], "E1003", str(i)]
+        assert found == expected
 
 
-def test_a_tool_that_only_typer_knows_runs_here_too() -> None:
+def test_tool_that_needs_typer_on_the_command_line() -> None:
     app = Tooli("a")
 
     @app.command()
@@ -459,7 +459,7 @@ def test_a_tool_that_only_typer_knows_runs_here_too() -> None:
     assert app.call("tool").result == ["x", "tool"]
 
 
-def test_a_parser_that_refuses_is_the_callers_mistake() -> None:
+def test_error_of_a_parser_is_an_input_error() -> None:
     app = Tooli("a")
 
     @app.command()
@@ -471,7 +471,7 @@ def test_a_parser_that_refuses_is_the_callers_mistake() -> None:
     assert (error.code, error.field) == ("E1003", "n")
 
 
-def test_the_process_goes_on() -> None:
+def test_exit_message_is_the_error_message() -> None:
     app = Tooli("a")
 
     @app.command()
@@ -484,7 +484,7 @@ def test_the_process_goes_on() -> None:
     assert not isinstance(result.error.to_exception(), InternalError)
 
 
-def test_an_app_below_two_others_is_named_by_the_one_that_is_asked() -> None:
+def test_app_that_is_a_group_of_two_apps() -> None:
     users = Tooli("users", version="3")
 
     @users.command()
@@ -503,7 +503,7 @@ def test_an_app_below_two_others_is_named_by_the_one_that_is_asked() -> None:
     assert [tool.id for tool in first.catalog] == ["first.users.create", "first.users.remove"]
 
 
-def test_calls_in_somebodys_name() -> None:
+def test_calls_with_the_name_of_a_caller() -> None:
     app = Tooli("named")
 
     @app.command()

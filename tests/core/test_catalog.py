@@ -1,4 +1,4 @@
-"""A Catalog: tools by name, in the order in which they were registered."""
+"""Catalog: tools by key, in order of registration."""
 
 import pytest
 
@@ -6,7 +6,7 @@ from tooli import Tooli
 from tooli.core.catalog import Catalog
 
 
-def make() -> Catalog:
+def make_catalog() -> Catalog:
     app, users = Tooli("app"), Tooli("users")
     app.command("b")(lambda: 1)
     app.command("a")(lambda: 2)
@@ -16,14 +16,14 @@ def make() -> Catalog:
 
 
 def test_order_and_names() -> None:
-    catalog = make()
+    catalog = make_catalog()
     assert [tool.key for tool in catalog] == ["b", "a", "users.create"]
     assert len(catalog) == 3
     assert repr(catalog) == "Catalog(b, a, users.create)"
 
 
-def test_by_name() -> None:
-    catalog = make()
+def test_tool_by_key() -> None:
+    catalog = make_catalog()
     assert catalog["users.create"].name == "create"
     assert "a" in catalog
     assert "create" not in catalog
@@ -31,7 +31,7 @@ def test_by_name() -> None:
         catalog["create"]
 
 
-def test_a_transform_makes_another() -> None:
-    catalog = make()
+def test_transform_returns_another_catalog() -> None:
+    catalog = make_catalog()
     fewer = Catalog(tool for tool in catalog if tool.name != "a")
     assert (len(catalog), len(fewer)) == (3, 2)

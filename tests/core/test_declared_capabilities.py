@@ -1,4 +1,4 @@
-"""Declared capabilities: names, limits, and what they allow."""
+"""Declared capabilities, permissions of apps, and the access that both allow."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ def declare(capabilities: Any, permissions: Any = None) -> Any:
     return app.find("one")
 
 
-class TestWords:
-    @pytest.mark.parametrize("word", [*CAPABILITIES, "fs:read:./data", "fs:write:/tmp/x:y"])
-    def test_every_word_of_the_taxonomy(self, word: str) -> None:
-        assert declare([word]).guard.capabilities == (word,)
+class TestCapabilities:
+    @pytest.mark.parametrize("capability", [*CAPABILITIES, "fs:read:./data", "fs:write:/tmp/x:y"])
+    def test_valid_capability(self, capability: str) -> None:
+        assert declare([capability]).guard.capabilities == (capability,)
 
     @pytest.mark.parametrize(
-        ("raw", "message"),
+        ("value", "message"),
         [
             (["fs:raed"], "did you mean 'fs:read'"),
             (["fs"], "'fs' is not a capability"),
@@ -48,14 +48,14 @@ class TestWords:
             ([], r"write \['none'\]"),
         ],
     )
-    def test_what_is_none(self, raw: Any, message: str) -> None:
+    def test_invalid_capabilities(self, value: Any, message: str) -> None:
         with pytest.raises(DefinitionError, match=message):
-            declare(raw)
+            declare(value)
 
 
-class TestCeiling:
+class TestAppPermissions:
     @pytest.mark.parametrize(
-        ("raw", "words"),
+        ("value", "capabilities"),
         [
             (["fs:read", "net:read"], {"fs:read", "net:read"}),
             ({"fs": "read"}, {"fs:read"}),
@@ -69,11 +69,11 @@ class TestCeiling:
             ({}, {"none"}),
         ],
     )
-    def test_reading(self, raw: Any, words: set[str]) -> None:
-        assert set(read_app_permissions(raw)) == words
+    def test_read_app_permissions(self, value: Any, capabilities: set[str]) -> None:
+        assert set(read_app_permissions(value)) == capabilities
 
     @pytest.mark.parametrize(
-        ("raw", "message"),
+        ("value", "message"),
         [
             ({"fileystem": "read"}, "did you mean 'filesystem'"),
             ({"fs": "raed"}, "did you mean 'read'"),
@@ -82,16 +82,16 @@ class TestCeiling:
             ("fs:read", "a list of capabilities"),
         ],
     )
-    def test_what_is_none(self, raw: Any, message: str) -> None:
+    def test_invalid_permissions(self, value: Any, message: str) -> None:
         with pytest.raises(DefinitionError, match=message):
-            Tooli("x", permissions=raw)
+            Tooli("x", permissions=value)
 
-    def test_a_command_may_declare_less(self) -> None:
+    def test_command_may_declare_less(self) -> None:
         tool = declare(["fs:read:./data"], {"fs": "read"})
         assert tool.guard.app_permissions == (("fs:read",),)
 
     @pytest.mark.parametrize(
-        ("words", "ceiling"),
+        ("capabilities", "permissions"),
         [
             (["net:read"], {"fs": "read-write"}),
             (["fs:read"], ["fs:read:./data"]),
@@ -100,14 +100,14 @@ class TestCeiling:
             (["fs:write:./data"], ["fs:read:./data"]),
         ],
     )
-    def test_more_than_it_is_a_mistake(self, words: list[str], ceiling: Any) -> None:
+    def test_command_may_not_declare_more(self, capabilities: list[str], permissions: Any) -> None:
         with pytest.raises(DefinitionError, match="more than the app's permissions= allow"):
-            declare(words, ceiling)
+            declare(capabilities, permissions)
 
-    def test_none_is_below_everything(self) -> None:
+    def test_none_is_always_allowed(self) -> None:
         assert find_disallowed(["none"], ["none"]) == []
 
-    def test_it_holds_in_groups_below(self) -> None:
+    def test_permissions_apply_to_groups_below(self) -> None:
         top, group = Tooli("top", permissions=["fs:read"]), Tooli("group")
         group.command("go", capabilities=["net:read"])(lambda: None)
         group.command("stay")(lambda: None)
@@ -117,7 +117,7 @@ class TestCeiling:
         stay = top.find("group.stay")
         assert stay is not None and stay.guard.app_permissions == (("fs:read",),)
 
-    def test_a_groups_own_ceiling_comes_along(self) -> None:
+    def test_permissions_of_a_group_apply(self) -> None:
         top, group = Tooli("top"), Tooli("group", permissions=["none"])
         group.command("stay")(lambda: None)
         group.command("go")(lambda: None)
@@ -127,19 +127,17 @@ class TestCeiling:
         assert len(top.stages_for(stay, Options())) > 1
         assert resolve_allowed_access(stay, top._state) == AllowedAccess()
 
-    def test_no_link_leads_out_of_it(self, tmp_path: Path) -> None:
+    def test_symbolic_link_out_of_the_permissions_is_not_allowed(self, tmp_path: Path) -> None:
         (tmp_path / "in").mkdir()
         (tmp_path / "out").mkdir()
-        words = [f"fs:read:{tmp_path}/in/link", f"fs:read:{tmp_path}/in/own"]
+        capabilities = [f"fs:read:{tmp_path}/in/link", f"fs:read:{tmp_path}/in/own"]
         (tmp_path / "in" / "link").symlink_to(tmp_path / "out")
-        tool = declare(words, [f"fs:read:{tmp_path}/in"])
+        tool = declare(capabilities, [f"fs:read:{tmp_path}/in"])
         found = resolve_allowed_access(tool, Tooli("x")._state)
         assert found.reads == (f"{tmp_path.resolve()}/in/own",)
 
-    def test_nor_does_another_folder_to_run_in(self, tmp_path: Path) -> None:
-        """A relative path is relative to the folder that commands run in; a limit keeps its own
-        folder.
-        """
+    def test_work_dir_does_not_move_the_permissions(self, tmp_path: Path) -> None:
+        """A path of a command is relative to `work_dir`; a path of the permissions is not."""
         tool = declare(["fs:read:./data"], [f"fs:read:{Path.cwd()}"])
         state = Tooli("x")._state
         state.security_settings = {"work_dir": str(tmp_path)}
@@ -148,7 +146,7 @@ class TestCeiling:
 
 
 class TestAllowedAccess:
-    def test_places(self, tmp_path: Path) -> None:
+    def test_paths_are_resolved(self, tmp_path: Path) -> None:
         (tmp_path / "real").mkdir()
         (tmp_path / "link").symlink_to(tmp_path / "real")
         found = resolve_access(["fs:read:link", "fs:write", "proc:spawn"], str(tmp_path))
@@ -156,7 +154,7 @@ class TestAllowedAccess:
         assert (found.writes, found.deletes) == (None, ())
         assert (found.spawns, found.net) == (True, False)
 
-    def test_nothing_declared(self) -> None:
+    def test_no_capabilities_declared(self) -> None:
         app = Tooli("x")
         app.command("one")(lambda: None)
         tool = app.find("one")
@@ -164,7 +162,7 @@ class TestAllowedAccess:
         assert resolve_allowed_access(tool, app._state) == UNRESTRICTED
         assert len(app.stages_for(tool, Options())) == 1
 
-    def test_all_lists_must_allow(self, tmp_path: Path) -> None:
+    def test_every_list_of_paths_must_allow_access(self, tmp_path: Path) -> None:
         app = Tooli("x")
         app.command("one", capabilities=["fs:read:a/b", "fs:read:c", "net:read"])(lambda: None)
         app.command("two")(lambda: None)

@@ -8,7 +8,6 @@ import pytest
 
 from tooli import Argument, DefinitionError, Option, Suggestion, Tooli
 from tooli.core.definitions import COMMAND_KEYWORDS
-from tooli.schema.param_info import ParamInfo, to_param_info
 from tooli.schema.tool_reader import read_tool
 from tooli.testing import invoke
 
@@ -18,7 +17,7 @@ def read(fn):
 
 
 @pytest.mark.parametrize(
-    ("make", "wrong", "meant"),
+    ("make", "wrong", "suggested"),
     [
         (lambda: Tooli("a", descripton="x"), "descripton", "description"),
         (lambda: Tooli("a", no_arg_is_help=True), "no_arg_is_help", "no_args_is_help"),
@@ -35,62 +34,41 @@ def read(fn):
         (lambda: Suggestion("fix", "x", qqq="y"), "qqq", None),
     ],
 )
-def test_a_misspelled_keyword(make, wrong, meant) -> None:
+def test_misspelled_keyword_gets_a_suggestion(make, wrong, suggested) -> None:
     with pytest.raises(DefinitionError) as caught:
         make()
     assert repr(wrong) in str(caught.value)
-    if meant:
-        assert f"did you mean {meant!r}?" in str(caught.value)
+    if suggested:
+        assert f"did you mean {suggested!r}?" in str(caught.value)
 
 
 @pytest.mark.parametrize(
-    ("settings", "words"),
+    ("kwargs", "choices"),
     [
         ({"security_policy": "lax"}, "off, standard, strict"),
         ({"default_output": "xml"}, "auto, json, jsonl, text, plain"),
         ({"mcp_transport": "carrier-pigeon"}, "stdio"),
     ],
 )
-def test_a_value_that_is_none_of_a_few(settings, words) -> None:
-    with pytest.raises(DefinitionError, match=words):
-        Tooli("a", **settings)
+def test_invalid_choice_lists_the_valid_ones(kwargs, choices) -> None:
+    with pytest.raises(DefinitionError, match=choices):
+        Tooli("a", **kwargs)
 
 
-def test_a_definition_error_stands_outside_the_tree() -> None:
-    from tooli import ToolError
-
-    assert issubclass(DefinitionError, TypeError)
-    assert not issubclass(DefinitionError, ToolError)
-
-
-def test_lazy_commands_need_a_colon() -> None:
+def test_target_of_a_lazy_command_needs_a_colon() -> None:
     with pytest.raises(DefinitionError, match=r"package\.module:function"):
         Tooli("a").lazy_command("package.module.function")
 
 
 @pytest.mark.parametrize("target", ["no_such_module:f", "os:no_such_function", ":f"])
-def test_a_lazy_command_that_cannot_be_loaded(target: str) -> None:
+def test_lazy_command_that_cannot_be_loaded(target: str) -> None:
     app = Tooli("a")
     app.lazy_command(target, "late")
     with pytest.raises(DefinitionError, match="cannot be loaded"):
         app.find("late")
 
 
-def test_two_infos_in_one_annotation() -> None:
-    def tool(x: Annotated[int, Option(), Argument()]): ...
-
-    with pytest.raises(DefinitionError, match="more than one"):
-        read(tool)
-
-
-def test_a_default_inside_an_annotated_argument() -> None:
-    def tool(x: Annotated[int, Argument(3)]): ...
-
-    with pytest.raises(DefinitionError, match="write the default after `=`"):
-        read(tool)
-
-
-def test_an_annotation_that_cannot_be_read() -> None:
+def test_annotation_that_cannot_be_evaluated() -> None:
     def tool(x: "NoSuchThing"): ...  # noqa: F821
 
     with pytest.raises(DefinitionError, match=r"tool: .*'NoSuchThing'.*outside `if TYPE_CHECKING`"):
@@ -98,14 +76,14 @@ def test_an_annotation_that_cannot_be_read() -> None:
 
 
 @pytest.mark.parametrize("wrong", [list["NeverDefined"], "NeverDefined"])  # noqa: F821
-def test_a_type_that_names_what_is_not_defined(wrong) -> None:
+def test_type_with_an_undefined_name(wrong) -> None:
     from tooli.schema.pydantic_bridge import get_type_adapter
 
     with pytest.raises(DefinitionError, match="pydantic cannot read"):
         get_type_adapter(wrong)
 
 
-def test_a_type_that_pydantic_refuses() -> None:
+def test_type_that_pydantic_rejects() -> None:
     from pydantic import Field
 
     from tooli.schema.pydantic_bridge import get_type_adapter
@@ -114,43 +92,7 @@ def test_a_type_that_pydantic_refuses() -> None:
         get_type_adapter(Annotated[int | str, Field(discriminator="kind")])
 
 
-class TestInfo:
-    def test_keeps_only_what_was_set(self) -> None:
-        info = Option(3, "--size", "-s", help="how big", hidden=False, min=None)
-        assert (info.kind, info.default, info.decls) == ("option", 3, ("--size", "-s"))
-        assert info.option_kwargs == {"help": "how big"}
-
-    def test_repr(self) -> None:
-        assert repr(Argument(help="x")) == "Argument(Ellipsis, *(), **{'help': 'x'})"
-
-    def test_typers_own_become_ours(self) -> None:
-        import typer
-
-        theirs = to_param_info(typer.Option("x", "--name", help="who", min=3))
-        assert isinstance(theirs, ParamInfo)
-        assert (theirs.kind, theirs.default, theirs.decls) == ("option", "x", ("--name",))
-        assert theirs.option_kwargs == {"help": "who", "min": 3}
-        assert not theirs.is_tooli_info
-        assert to_param_info(typer.Argument(help="x")).kind == "argument"
-
-    @pytest.mark.parametrize("other", [None, 3, "text", object()])
-    def test_nothing_else_is_one(self, other) -> None:
-        assert to_param_info(other) is None
-
-    def test_typer_has_no_setting_that_we_do_not_know(self) -> None:
-        """A new Typer may bring new settings; this is where we hear of them."""
-        import inspect
-
-        import typer
-
-        from tooli.schema.param_info import ARGUMENT_DEFAULTS, OPTION_DEFAULTS
-
-        for theirs, ours in ((typer.Option, OPTION_DEFAULTS), (typer.Argument, ARGUMENT_DEFAULTS)):
-            names = inspect.signature(theirs).parameters.keys()
-            assert set(names) - {"default", "param_decls"} <= set(ours)
-
-
-def test_an_unannotated_default_that_only_typer_understands() -> None:
+def test_default_without_annotation_that_needs_typer() -> None:
     app = Tooli("paths")
 
     @app.command()
@@ -224,7 +166,7 @@ INVALID_OPTIONS = [
 
 
 @pytest.mark.parametrize(("options", "message"), INVALID_OPTIONS, ids=str)
-def test_an_invalid_value_is_rejected_at_registration(options, message) -> None:
+def test_invalid_value_is_rejected_at_registration(options, message) -> None:
     app = Tooli("a")
     for register in (app.command, lambda **kwargs: app.lazy_command("m:f", **kwargs)):
         with pytest.raises(DefinitionError) as caught:
@@ -234,7 +176,7 @@ def test_an_invalid_value_is_rejected_at_registration(options, message) -> None:
     assert app.catalog.problems == {}
 
 
-def test_every_keyword_has_a_case_above() -> None:
+def test_every_keyword_has_an_invalid_case() -> None:
     assert {keyword for options, _ in INVALID_OPTIONS for keyword in options} == COMMAND_KEYWORDS
 
 
@@ -259,7 +201,7 @@ def test_valid_values_and_none_are_accepted() -> None:
 
 
 @pytest.mark.parametrize(
-    ("settings", "message"),
+    ("kwargs", "message"),
     [
         ({"title": 3}, "title=3 must be a string"),
         ({"auth": "scope"}, "must be a list of scopes"),
@@ -267,11 +209,11 @@ def test_valid_values_and_none_are_accepted() -> None:
         ({"complete": {"a": "abc"}}, "the values of 'a' must be a list or a function"),
     ],
 )
-def test_an_invalid_value_of_a_resource_or_prompt(settings, message) -> None:
+def test_invalid_value_of_a_resource_or_prompt(kwargs, message) -> None:
     app = Tooli("a")
     for register in (lambda **kwargs: app.resource("n://{a}", **kwargs), app.prompt):
         with pytest.raises(DefinitionError) as caught:
-            register(**settings)
+            register(**kwargs)
         assert message in str(caught.value)
     with pytest.raises(DefinitionError, match="must be a number of bytes"):
         app.resource("n://x", size=-1)
@@ -286,7 +228,7 @@ def _line() -> int:
     return sys._getframe(1).f_lineno
 
 
-def test_the_message_ends_with_file_and_line() -> None:
+def test_message_ends_with_file_and_line() -> None:
     app = Tooli("a")
     makers = [
         lambda: (_line(), Tooli("a", permissions=["fs:raed"])),
@@ -306,7 +248,7 @@ def test_the_message_ends_with_file_and_line() -> None:
         assert caught.value.location == f"{__file__}:{line}"
 
 
-def test_an_error_found_later_has_the_line_of_the_registration() -> None:
+def test_error_found_later_has_the_line_of_the_registration() -> None:
     app = Tooli("a")
 
     @app.command()
@@ -323,7 +265,7 @@ def test_an_error_found_later_has_the_line_of_the_registration() -> None:
     assert caught.value.location == f"{__file__}:{lazy_line}"
 
 
-def test_a_definition_error_can_be_pickled() -> None:
+def test_definition_error_can_be_pickled() -> None:
     import pickle
 
     error = DefinitionError("wrong", "app.py:3")
@@ -353,7 +295,7 @@ def make_app_with_invalid_definitions() -> Tooli:
     return app
 
 
-def test_an_invalid_definition_leaves_the_other_commands_in_the_catalog() -> None:
+def test_invalid_definition_leaves_the_other_commands_in_the_catalog() -> None:
     catalog = make_app_with_invalid_definitions().catalog
     assert [tool.key for tool in catalog] == ["fine", "pointing"]
     assert list(catalog.problems) == ["unreadable", "late", "pointing"]
@@ -375,7 +317,7 @@ def test_calls_from_python_report_an_invalid_definition() -> None:
 
 
 @pytest.mark.parametrize("interface", ["mcp", "mcp-stateless"])
-def test_an_mcp_server_works_with_an_invalid_definition(interface, capsys) -> None:
+def test_mcp_server_works_with_an_invalid_definition(interface, capsys) -> None:
     from tooli.testing import app_interfaces
     from tooli.testing.app_interfaces import Case
 
@@ -394,7 +336,7 @@ def test_an_mcp_server_works_with_an_invalid_definition(interface, capsys) -> No
     assert __file__ not in str(reply)
 
 
-async def test_an_http_server_works_with_an_invalid_definition() -> None:
+async def test_http_server_works_with_an_invalid_definition() -> None:
     from tests.http.asgi_client import post, send
 
     api = make_app_with_invalid_definitions().asgi(mcp=False)
@@ -416,7 +358,7 @@ async def test_an_http_server_works_with_an_invalid_definition() -> None:
     ]
 
 
-def test_the_command_line_works_with_an_invalid_definition() -> None:
+def test_command_line_works_with_an_invalid_definition() -> None:
     app = make_app_with_invalid_definitions()
     assert invoke(app, "fine", "--json").envelope["result"] == 1
     pointing = invoke(app, "pointing", "--json").envelope

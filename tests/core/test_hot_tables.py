@@ -12,12 +12,12 @@ from tooli.config import config_files
 from tooli.core import _hot_tables
 
 
-def test_the_module_is_current() -> None:
+def test_module_is_current() -> None:
     """`make docs` writes it."""
     assert HOT_TABLES.read_text(encoding="utf-8") == hot_tables_source()
 
 
-def test_the_module_imports_nothing_of_ours() -> None:
+def test_module_imports_no_module_of_tooli() -> None:
     code = (
         "import sys, tooli.core._hot_tables; print(*[m for m in sys.modules if m[:5] == 'tooli'])"
     )
@@ -27,5 +27,5 @@ def test_the_module_imports_nothing_of_ours() -> None:
     assert done.stdout.split() == ["tooli", "tooli.core", "tooli.core._hot_tables"]
 
 
-def test_the_path_of_the_system_configuration() -> None:
+def test_path_of_the_system_configuration() -> None:
     assert _hot_tables.SYSTEM_CONFIG_PATH == config_files.SYSTEM_CONFIG_PATH

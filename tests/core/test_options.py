@@ -1,4 +1,4 @@
-"""The table of framework options: complete, consistent, and the only place to add one."""
+"""The table of framework options is consistent, and every interface derives from it."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ KINDS = {"flag", "count", "choice", "number", "seconds", "token", "text", "list"
 
 
 @pytest.mark.parametrize("option", OPTIONS, ids=lambda option: option.name)
-def test_every_record_is_consistent(option: Option) -> None:
+def test_option_is_consistent(option: Option) -> None:
     assert option.kind in KINDS
     assert option.group in OPTION_GROUPS
     assert option.help[0].isupper()
@@ -37,7 +37,7 @@ def test_every_record_is_consistent(option: Option) -> None:
 
 
 @pytest.mark.parametrize("option", OPTIONS, ids=lambda option: option.name)
-def test_every_option_fills_a_field(option: Option) -> None:
+def test_option_fills_a_field(option: Option) -> None:
     if option.target == "result_options":
         assert option.target_field in ResultOptions.__match_args__
     elif option.target == "options":
@@ -62,12 +62,12 @@ def test_every_flag_is_in_the_help_panel() -> None:
     assert modes >= {*OUTPUT_MODES} - {"auto"}
 
 
-def test_an_alias_is_a_name_in_every_interface_but_the_command_line() -> None:
+def test_aliases_are_not_names_on_the_command_line() -> None:
     assert options_for("http")["select"].name == "fields"
     assert "select" not in options_for("cli")
 
 
-def test_settings_know_their_flags() -> None:
+def test_flags_of_settings() -> None:
     assert setting_flag("color") == "--no-color"
     assert setting_flag("security_policy") is None
     assert SETTINGS["timeout"].flag == "--timeout"

@@ -18,7 +18,7 @@ HOT_MODES = {"auto", "json"}
 
 
 @pytest.mark.parametrize("mode", MODE_TABLE, ids=lambda mode: mode.name)
-def test_a_row_is_complete(mode: tooli.core.output_modes.OutputMode) -> None:
+def test_mode_is_complete(mode: tooli.core.output_modes.OutputMode) -> None:
     assert find_mode(mode.name) is mode
     assert mode.summary
     if mode.kind == "auto":
@@ -43,8 +43,8 @@ def test_default_output_is_checked() -> None:
         tooli.Tooli("app", default_output="xml")
 
 
-def test_no_branch_names_a_mode() -> None:
-    """Code asks a row what it is; only the names of the hot path are compared."""
+def test_cli_does_not_compare_names_of_modes() -> None:
+    """Code uses the properties of a mode. Only modes of the hot path are compared by name."""
     names = set(OUTPUT_MODES) - HOT_MODES
     found: list[str] = []
     for path in (Path(tooli.__file__).parent / "cli").glob("*.py"):

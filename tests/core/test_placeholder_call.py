@@ -9,7 +9,7 @@ from tooli.core.placeholder_call import make_placeholder_call
 CALLER = Caller("http")
 
 
-def test_a_placeholder_has_the_name_version_and_policy_of_the_app() -> None:
+def test_placeholder_has_the_name_version_and_policy_of_the_app() -> None:
     state = Tooli("shop", version="2.0", security_policy="strict")._state
     call = make_placeholder_call(state, CALLER)
     assert (call.tool.id, call.tool.version, call.policy) == ("shop", "2.0", "strict")
@@ -17,7 +17,7 @@ def test_a_placeholder_has_the_name_version_and_policy_of_the_app() -> None:
     assert call.tool.fn() is None
 
 
-def test_a_given_tool_and_list_of_warnings_are_used() -> None:
+def test_tool_and_warnings_of_the_caller_are_used() -> None:
     app = Tooli("shop")
 
     @app.command()

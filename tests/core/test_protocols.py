@@ -49,7 +49,7 @@ def read_typed_dicts() -> dict[str, set[str]]:
         ("ResourceOptions", RESOURCE_KEYWORDS),
     ],
 )
-def test_keys(name: str, accepted: frozenset[str]) -> None:
+def test_keywords_are_accepted_at_run_time(name: str, accepted: frozenset[str]) -> None:
     assert read_typed_dicts()[name] == accepted
 
 
@@ -58,7 +58,7 @@ def test_danger_levels() -> None:
     assert f"Literal[{', '.join(json.dumps(level) for level in DANGER_LEVELS)}]" in text
 
 
-def test_nothing_is_there_at_run_time() -> None:
+def test_module_is_empty_at_run_time() -> None:
     assert [name for name in vars(tooli.core.protocols) if name[0].isupper()] == ["TYPE_CHECKING"]
 
 

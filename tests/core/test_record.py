@@ -19,41 +19,41 @@ class Dot(Point):
     colour: str = "red"
 
 
-class Nothing(Record):
+class Empty(Record):
     pass
 
 
 MANY = 30
-"""More than it takes until a record class writes an `__init__` of its own."""
+"""More instances than a record class needs until it compiles its `__init__`."""
 
 
-@pytest.fixture(params=["seldom", "often"], ids=str)
+@pytest.fixture(params=["generic", "compiled"], ids=str)
 def point(request: pytest.FixtureRequest) -> type[Record]:
-    """A record class of two fields, fresh, or used so often that it has compiled itself."""
+    """Return a record class with two fields, before or after it has compiled its `__init__`."""
 
-    class Place(Record):
+    class FreshPoint(Record):
         x: int
         y: int = 0
 
-    if request.param == "often":
+    if request.param == "compiled":
         for _ in range(MANY):
-            Place(1)
-    return Place
+            FreshPoint(1)
+    return FreshPoint
 
 
-class TestMaking:
+class TestCreation:
     @pytest.mark.parametrize(
         ("args", "fields"), [((1, 2), {}), ((1,), {"y": 2}), ((), {"y": 2, "x": 1})]
     )
-    def test_by_position_and_by_name(self, point, args, fields) -> None:
-        made = point(*args, **fields)
-        assert (made.x, made.y) == (1, 2)
+    def test_positional_and_keyword_arguments(self, point, args, fields) -> None:
+        record = point(*args, **fields)
+        assert (record.x, record.y) == (1, 2)
 
     def test_defaults(self, point) -> None:
         assert point(5).y == 0
 
     @pytest.mark.parametrize(
-        ("args", "fields", "word"),
+        ("args", "fields", "message"),
         [
             ((), {}, "x"),
             ((), {"y": 1}, "x"),
@@ -63,58 +63,58 @@ class TestMaking:
         ],
         ids=["nothing", "missing", "unknown", "twice", "too many"],
     )
-    def test_wrong_fields_fail(self, point, args, fields, word) -> None:
-        with pytest.raises(TypeError, match=word):
+    def test_invalid_arguments_are_rejected(self, point, args, fields, message) -> None:
+        with pytest.raises(TypeError, match=message):
             point(*args, **fields)
 
-    def test_a_class_used_often_compiles_itself_and_means_the_same(self) -> None:
+    def test_compiled_init_creates_equal_records(self) -> None:
         class Pair(Record):
             a: int
             b: str = "b"
 
         first = Pair(1)
-        slow = Pair.__init__
+        generic_init = Pair.__init__
         later = [Pair(1) for _ in range(MANY)]
-        assert Pair.__init__ is not slow
+        assert Pair.__init__ is not generic_init
         assert later == [first] * MANY
 
     def test_no_fields(self) -> None:
-        assert [Nothing() for _ in range(MANY)] == [Nothing()] * MANY
+        assert [Empty() for _ in range(MANY)] == [Empty()] * MANY
         with pytest.raises(TypeError):
-            Nothing(1)
+            Empty(1)
 
 
-class TestBeingFrozen:
-    def test_no_field_changes(self) -> None:
+class TestFrozen:
+    def test_field_cannot_be_set(self) -> None:
         with pytest.raises(AttributeError, match=r"Point is frozen; use replace\(x=…\)"):
             Point(1).x = 2
 
-    def test_no_field_goes(self) -> None:
+    def test_field_cannot_be_deleted(self) -> None:
         with pytest.raises(AttributeError, match="frozen"):
             del Point(1).x
 
-    def test_no_field_comes(self) -> None:
+    def test_field_cannot_be_added(self) -> None:
         assert not hasattr(Point(1), "__dict__")
         with pytest.raises(AttributeError):
             object.__setattr__(Point(1), "z", 1)
 
-    def test_replace_gives_another(self) -> None:
+    def test_replace_returns_a_copy(self) -> None:
         one = Point(1, 2)
         assert one.replace(y=3) == Point(1, 3)
         assert one == Point(1, 2)
 
-    def test_replace_knows_its_fields(self) -> None:
+    def test_replace_rejects_unknown_fields(self) -> None:
         with pytest.raises(TypeError, match="z"):
             Point(1).replace(z=3)
 
 
-class TestInheriting:
+class TestInheritance:
     def test_fields_of_the_base_come_first(self) -> None:
         assert Dot.__match_args__ == ("x", "y", "colour")
         assert Dot(1, 2, "blue").colour == "blue"
         assert Dot(1) == Dot(1, 0, "red")
 
-    def test_a_subclass_may_change_a_default(self) -> None:
+    def test_defaults_of_a_subclass_do_not_change_the_base(self) -> None:
         class High(Point):
             z: int = 1
 
@@ -128,28 +128,28 @@ class TestInheriting:
                 pytest.fail("did not match")
 
 
-class TestComparing:
+class TestComparison:
     def test_equal_by_value_and_class(self) -> None:
         assert Point(1, 2) == Point(1, 2)
         assert Point(1, 2) != Point(1, 3)
         assert Point(1, 0) != Dot(1, 0)
         assert Point(1) != (1, 0)
 
-    def test_hash_goes_with_equality(self) -> None:
+    def test_equal_records_have_equal_hashes(self) -> None:
         assert hash(Point(1, 2)) == hash(Point(1, 2))
         assert len({Point(1), Point(1, 0), Dot(1)}) == 2
 
-    def test_a_record_of_lists_has_no_hash(self) -> None:
+    def test_record_with_a_list_is_unhashable(self) -> None:
         with pytest.raises(TypeError, match="unhashable"):
             hash(Point([]))
 
 
-class TestTravelling:
+class TestCopies:
     @pytest.mark.parametrize(
-        "travel", [copy.copy, copy.deepcopy, lambda r: pickle.loads(pickle.dumps(r))]
+        "duplicate", [copy.copy, copy.deepcopy, lambda r: pickle.loads(pickle.dumps(r))]
     )
-    def test_copies_are_equal(self, travel) -> None:
-        assert travel(Dot(1, 2, "blue")) == Dot(1, 2, "blue")
+    def test_copies_are_equal(self, duplicate) -> None:
+        assert duplicate(Dot(1, 2, "blue")) == Dot(1, 2, "blue")
 
-    def test_repr_names_the_fields(self) -> None:
+    def test_repr(self) -> None:
         assert repr(Dot(1)) == "Dot(x=1, y=0, colour='red')"

@@ -1,4 +1,4 @@
-"""Pictures, sounds, documents and links, as MCP writes them."""
+"""Images, audio, embedded documents and links as MCP content blocks."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from tooli.core.result_types import Content, is_content
 from tooli.text.jsonable import to_jsonable
 
 
-def test_blocks() -> None:
+def test_content_blocks() -> None:
     assert Image(b"x").to_content_block() == {
         "type": "image",
         "data": "eA==",
@@ -31,17 +31,17 @@ def test_blocks() -> None:
     }
 
 
-def test_what_is_content() -> None:
+def test_is_content() -> None:
     assert is_content(Image(b""))
     assert is_content(["text", Image(b"")])
     assert not is_content(["text"])
     assert not is_content("text")
 
 
-def test_other_interfaces_write_the_block() -> None:
+def test_content_as_json_is_its_block() -> None:
     assert to_jsonable([Image(b"x")], []) == [Image(b"x").to_content_block()]
 
 
-def test_every_kind_says_how_it_is_written() -> None:
+def test_every_content_class_has_a_content_block() -> None:
     for kind in Content.__subclasses__():
         assert kind.to_content_block is not Content.to_content_block

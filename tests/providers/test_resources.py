@@ -1,4 +1,4 @@
-"""Resources and prompts: their templates, their functions, what is wrong with a declaration."""
+"""Resources and prompts: URI templates, registration, arguments, MIME types, completions."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class Color(enum.Enum):
         ("a://{n}.txt", "a://bxtxt", None),
     ],
 )
-def test_template(template: str, uri: str, found: dict[str, str] | None) -> None:
+def test_match(template: str, uri: str, found: dict[str, str] | None) -> None:
     assert UriTemplate(template).match(uri) == found
 
 
@@ -77,15 +77,15 @@ def test_template(template: str, uri: str, found: dict[str, str] | None) -> None
         ("x://{a}{b}", "need a separator"),
     ],
 )
-def test_wrong_template(template: str, message: str) -> None:
+def test_invalid_template(template: str, message: str) -> None:
     with pytest.raises(DefinitionError, match=message):
         UriTemplate(template)
 
 
-def test_most_precise_wins() -> None:
+def test_most_specific_template_is_chosen() -> None:
     app = Tooli("app")
     for uri in ("n://{path*}", "n://{id}", "n://{id}/info", "n://7/info", "n://{id}/{part}"):
-        app.resource(uri)(_taking(uri))
+        app.resource(uri)(make_function(uri))
     resources = list(iter_resources(app))
 
     def found(uri: str) -> str:
@@ -101,7 +101,7 @@ def test_most_precise_wins() -> None:
     assert find_resource(resources, "m://8") is None
 
 
-def _taking(uri: str) -> Any:
+def make_function(uri: str) -> Any:
     names = ", ".join(UriTemplate(uri).names)
     space: dict[str, Any] = {}
     exec(f"def fn({names}): return ''", space)
@@ -111,7 +111,7 @@ def _taking(uri: str) -> Any:
 # ------------------------------------------------------------------ declaring
 
 
-def test_the_function_stays_what_it_was() -> None:
+def test_functions_are_unchanged() -> None:
     app = Tooli("app")
 
     @app.resource("n://{id}")
@@ -146,19 +146,19 @@ def test_the_function_stays_what_it_was() -> None:
         ),
         (lambda app: app.command(resorce="n://x"), "did you mean 'resource'"),
         (
-            lambda app: app.resource("n://x")(_taking("x://{a}")),
+            lambda app: app.resource("n://x")(make_function("x://{a}")),
             r"the URI has no \{a\} for the parameter",
         ),
-        (lambda app: app.resource(_taking("x://{a}")), "write @app.resource"),
-        (lambda app: app.prompt(_taking("x://{a}")), "write @app.prompt"),
+        (lambda app: app.resource(make_function("x://{a}")), "write @app.resource"),
+        (lambda app: app.prompt(make_function("x://{a}")), "write @app.prompt"),
     ],
 )
-def test_wrong_declaration(declare: Any, message: str) -> None:
+def test_invalid_declaration(declare: Any, message: str) -> None:
     with pytest.raises(DefinitionError, match=message):
         declare(Tooli("app"))
 
 
-def test_what_is_injected_or_defined_later_is_not_missed() -> None:
+def test_injected_and_undefined_parameters_are_not_required() -> None:
     app = Tooli("app")
 
     def injected(ctx: Context, size: int = 1) -> str:
@@ -172,7 +172,7 @@ def test_what_is_injected_or_defined_later_is_not_missed() -> None:
     assert len(list(iter_resources(app))) == 2
 
 
-def test_a_command_as_a_resource() -> None:
+def test_command_as_a_resource() -> None:
     app = Tooli("app")
 
     @app.command(annotations=ReadOnly, resource="n://{id}", auth=["notes"])
@@ -191,7 +191,7 @@ def test_a_command_as_a_resource() -> None:
     assert [tool.name for tool in app.catalog] == ["note"]
 
 
-def test_a_command_that_is_decorated_again_keeps_its_guard() -> None:
+def test_resource_of_a_command_inherits_its_guard() -> None:
     app = Tooli("app")
 
     @app.resource("n://x")
@@ -207,7 +207,21 @@ def test_a_command_that_is_decorated_again_keeps_its_guard() -> None:
     assert tool.limits.rate_limit == "2/hour"
 
 
-def test_registered_twice_is_replaced() -> None:
+def test_resource_of_a_command_of_another_app_inherits_its_guard() -> None:
+    app, admin = Tooli("app"), Tooli("admin")
+    app.add_typer(admin)
+
+    @app.resource("n://x")
+    @admin.command(requires_approval=True, auth=["admin"])
+    def secret() -> str:
+        return "s"
+
+    (resource,) = iter_resources(app)
+    guard = resource.tool(app._state).guard
+    assert (guard.approval, guard.scopes) == (True, ("admin",))
+
+
+def test_second_registration_replaces_the_first() -> None:
     app = Tooli("app")
     app.resource("n://x", title="one")(lambda: "1")
     app.resource("n://y")(lambda: "2")
@@ -233,17 +247,17 @@ def test_groups() -> None:
     assert list(collect_prompts(app)) == ["greet", "users_greet", "leave"]
 
 
-def test_revisions_and_subscribers() -> None:
+def test_change_listeners_and_revision() -> None:
     app, users = Tooli("app"), Tooli("users")
     app.add_typer(users)
-    heard: list[tuple[str, str | None]] = []
-    app._state.change_listeners.append(lambda what, uri: heard.append((what, uri)))
+    changes: list[tuple[str, str | None]] = []
+    app._state.change_listeners.append(lambda what, uri: changes.append((what, uri)))
     before = app._state.revision
     users.resource("n://x")(lambda: "")
     app.prompt("p")(lambda: "")
     app.command("c")(lambda: "")
     users.announce("n://x")
-    assert heard == [
+    assert changes == [
         ("resources", None),
         ("prompts", None),
         ("tools", None),
@@ -255,7 +269,7 @@ def test_revisions_and_subscribers() -> None:
 # ------------------------------------------------------------------ arguments
 
 
-def test_texts_are_fitted_like_words() -> None:
+def test_texts_are_converted_like_command_line_arguments() -> None:
     app = Tooli("app")
     seen: dict[str, Any] = {}
 
@@ -314,19 +328,19 @@ def test_no_file_is_read_for_a_text(tmp_path: pathlib.Path) -> None:
     assert texts_to_arguments(tool, {"data": f"@{secret}"}) == {"data": f"@{secret}"}
 
 
-def test_unknown_names_are_left_for_the_pipeline() -> None:
+def test_unknown_names_are_passed_on() -> None:
     app = Tooli("app")
-    app.prompt("p")(_taking("x://{a}"))
+    app.prompt("p")(make_function("x://{a}"))
     tool = collect_prompts(app)["p"].tool(app._state)
-    made = texts_to_arguments(tool, {"a": "1", "z": "2"})
-    assert isinstance(made["a"], RawText)
-    assert made["z"] == "2"
+    arguments = texts_to_arguments(tool, {"a": "1", "z": "2"})
+    assert isinstance(arguments["a"], RawText)
+    assert arguments["z"] == "2"
 
 
-# ------------------------------------------------------------------ kinds and completions
+# ------------------------------------------------------------------ MIME types and completions
 
 
-def test_kinds() -> None:
+def test_mime_types() -> None:
     assert guess_mime_type("n://a/readme.md") == "text/markdown"
     assert guess_mime_type("n://a.b/readme") is None
     assert guess_mime_type("n://{id}.json?x=1.png") == "application/json"
@@ -346,8 +360,8 @@ def test_mime_type_order() -> None:
     app.resource("n://a.md")(text)
     app.resource("n://b.md", mime_type="text/x-own")(text)
     app.resource("n://c")(text)
-    kinds = [resource.mime_type for resource in iter_resources(app)]
-    assert kinds == ["text/markdown", "text/x-own", "text/plain"]
+    mime_types = [resource.mime_type for resource in iter_resources(app)]
+    assert mime_types == ["text/markdown", "text/x-own", "text/plain"]
 
 
 def test_completion_by_type() -> None:
@@ -359,13 +373,13 @@ def test_completion_by_type() -> None:
 
     tool = collect_prompts(app)["p"].tool(app._state)
 
-    def given(name: str) -> list[str]:
+    def complete(name: str) -> list[str]:
         return filter_matches(completion_candidates(tool.param(name), None, "", {}), "")
 
-    assert given("color") == given("many") == ["red", "green"]
-    assert given("kind") == ["a", "b"]
-    assert given("flag") == ["true", "false"]
-    assert given("text") == []
+    assert complete("color") == complete("many") == ["red", "green"]
+    assert complete("kind") == ["a", "b"]
+    assert complete("flag") == ["true", "false"]
+    assert complete("text") == []
     assert completion_candidates(None, None, "", {}) == ()
 
 
@@ -378,7 +392,7 @@ def test_completion_by_the_author() -> None:
     assert filter_matches([1, 12, 21], "1") == ["1", "12", "21"]
 
 
-def test_documents_are_held_to_what_the_app_is_permitted(tmp_path: pathlib.Path) -> None:
+def test_permissions_of_the_app_apply_to_resources(tmp_path: pathlib.Path) -> None:
     path = tmp_path / "file"
     path.write_text("not for everybody")
     app = Tooli("held", permissions=["none"], security_policy="strict")

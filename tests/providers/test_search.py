@@ -1,7 +1,4 @@
-"""Searching an app's tools: what is found first, what is never found, what never breaks.
-
-format_signature: a tool as one line, and what is cut if the line is too long.
-"""
+"""Search over an app's tools, and signatures of tools."""
 
 # ruff: noqa: UP007, UP045  Optional and Union are tested as well
 from __future__ import annotations
@@ -184,7 +181,7 @@ def keys(hits: list[SearchHit]) -> list[str]:
 
 
 @pytest.mark.parametrize(("query", "expected"), FIRST)
-def test_the_tool_that_is_meant_comes_first(index: ToolIndex, query: str, expected: str) -> None:
+def test_expected_tool_is_first(index: ToolIndex, query: str, expected: str) -> None:
     assert keys(index.search(query))[:1] == [expected]
 
 
@@ -198,12 +195,12 @@ def test_mean_reciprocal_rank(index: ToolIndex) -> None:
 
 
 @pytest.mark.parametrize("key", [declared.partition("(")[0] for declared in TOOLS])
-def test_an_exact_name_is_always_first(index: ToolIndex, key: str) -> None:
+def test_exact_name_is_first(index: ToolIndex, key: str) -> None:
     for written in (key, key.replace(".", " "), key.replace("-", "_"), key.upper()):
         assert keys(index.search(written))[0] == key
 
 
-def test_a_name_beats_any_amount_of_prose() -> None:
+def test_name_ranks_above_text() -> None:
     prose = "Purge, purge, purge everything: purge caches, purge logs, purge again."
     index = ToolIndex(
         build({"wipe(purge)": prose, "purge-all()": prose, "purge()": ""}, {}).catalog
@@ -211,18 +208,18 @@ def test_a_name_beats_any_amount_of_prose() -> None:
     assert keys(index.search("purge"))[0] == "purge"
 
 
-def test_the_word_itself_beats_its_synonym() -> None:
+def test_term_ranks_above_its_synonyms() -> None:
     index = ToolIndex(build({"delete()": "", "remove()": "", "erase()": ""}, {}).catalog)
     assert keys(index.search("remove it")) == ["remove", "delete", "erase"]
 
 
-def test_every_word_counts(index: ToolIndex) -> None:
+def test_every_term_adds_to_the_score(index: ToolIndex) -> None:
     both = {hit.tool.key: hit.score for hit in index.search("suspend role", 100)}
     assert both["users.suspend"] and both["users.roles.grant"]
     assert keys(index.search("list invoices of a customer"))[0] == "billing.invoices.list"
 
 
-def test_everything_a_tool_says_is_searched() -> None:
+def test_every_text_of_a_tool_is_searched() -> None:
     app = Tooli("say")
 
     @app.command(when_to_use="nightly", task_group="warehousing", examples=[{"args": ["sofia"]}])
@@ -249,26 +246,26 @@ def test_everything_a_tool_says_is_searched() -> None:
 # ------------------------------------------------------------------ order, limits, groups
 
 
-def test_an_empty_query_lists_all_in_the_order_of_the_app(index: ToolIndex) -> None:
+def test_empty_query_lists_all_tools_in_order(index: ToolIndex) -> None:
     everything = [tool.key for tool in build(TOOLS, KEYWORDS).catalog]
     assert keys(index.search("", 100)) == keys(index.search(" \n\t", 100)) == everything
     assert keys(index.search("")) == everything[:10]
     assert {hit.score for hit in index.search("")} == {0.0}
 
 
-def test_what_matches_nothing_finds_nothing(index: ToolIndex) -> None:
+def test_no_match(index: ToolIndex) -> None:
     for query in ("xylophone quartz", "!!!", "zzzzzzzz", "\x00"):
         assert index.search(query) == []
     assert ToolIndex([]).search("x") == ToolIndex([]).search("") == []
 
 
-def test_limits(index: ToolIndex) -> None:
+def test_limit(index: ToolIndex) -> None:
     assert len(index.search("user", 3)) == 3
     assert index.search("user", 0) == index.search("user", -1) == index.search("", -1) == []
     assert keys(index.search("user", 3)) == keys(index.search("user", 100))[:3]
 
 
-def test_scores_fall_and_ties_keep_the_order_of_the_app(index: ToolIndex) -> None:
+def test_order_by_score_and_registration(index: ToolIndex) -> None:
     for query, _ in FIRST:
         scores = [hit.score for hit in index.search(query, 100)]
         assert scores == sorted(scores, reverse=True)
@@ -277,7 +274,7 @@ def test_scores_fall_and_ties_keep_the_order_of_the_app(index: ToolIndex) -> Non
     assert keys(similar.search("job")) == ["d-job", "b-job", "c-job", "a-job"]
 
 
-def test_the_same_order_whatever_the_hash_seed() -> None:
+def test_order_does_not_depend_on_the_hash_seed() -> None:
     code = (
         "import sys; sys.path.insert(0, 'tests/providers'); import test_search as t;"
         "i = t.ToolIndex(t.build(t.TOOLS, t.KEYWORDS).catalog);"
@@ -297,7 +294,7 @@ def test_the_same_order_whatever_the_hash_seed() -> None:
     assert len(output) == 1
 
 
-def test_a_group_restricts(index: ToolIndex) -> None:
+def test_group_restricts_the_search(index: ToolIndex) -> None:
     below = [key for key in keys(index.search("", 100)) if key.startswith("users.")]
     assert keys(index.search("users:", 100)) == keys(index.search(" USERS: ", 100)) == below
     assert set(keys(index.search("users: delete", 100))) <= set(below)
@@ -307,11 +304,11 @@ def test_a_group_restricts(index: ToolIndex) -> None:
 
 
 @pytest.mark.parametrize("query", ["nobody:", "roles:", "nobody: create", "create users.nobody:"])
-def test_an_unknown_group_is_empty(index: ToolIndex, query: str) -> None:
+def test_unknown_group_has_no_tools(index: ToolIndex, query: str) -> None:
     assert index.search(query) == []
 
 
-def test_punctuation_is_no_group(index: ToolIndex) -> None:
+def test_punctuation_is_not_a_group(index: ToolIndex) -> None:
     assert keys(index.search(":: delete : file"))[0] == "delete-file"
 
 
@@ -344,19 +341,19 @@ def test_hidden_tools_are_left_out() -> None:
         "'" * 100,
     ],
 )
-def test_hostile_queries_are_only_words(index: ToolIndex, query: str) -> None:
+def test_hostile_queries_do_not_fail(index: ToolIndex, query: str) -> None:
     assert len(index.search(query, 100)) <= len(TOOLS)
 
 
 def test_random_queries_never_raise(index: ToolIndex) -> None:
-    chance = random.Random(7)
+    rng = random.Random(7)
     for _ in range(300):
-        size = chance.randrange(30)
-        index.search("".join([chr(chance.choice((chance.randrange(0x110000), 97, 32, 58)))
+        size = rng.randrange(30)
+        index.search("".join([chr(rng.choice((rng.randrange(0x110000), 97, 32, 58)))
                               for _ in range(size)]))  # fmt: skip
 
 
-def test_hostile_tools_are_searched() -> None:
+def test_tool_with_hostile_text_is_searched() -> None:
     app = build(
         {"odd(ÆØ)": "\ud800 " + "ß" * 50_000 + " needle"}, {"odd": {"examples": [{"args": []}]}}
     )
@@ -364,7 +361,7 @@ def test_hostile_tools_are_searched() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "asked"),
+    ("text", "query_text"),
     [
         ("fetchHTTPResponse", "http response"),
         ("list_URLs", "url"),
@@ -379,15 +376,15 @@ def test_hostile_tools_are_searched() -> None:
         ("파일-삭제", "파일을"),
     ],
 )
-def test_words_however_they_are_written(text: str, asked: str) -> None:
+def test_query_in_another_spelling(text: str, query_text: str) -> None:
     index = ToolIndex(build({"other()": "", f"{text}()": ""}, {}).catalog)
-    assert keys(index.search(f"{asked} please"))[:1] == [text]
+    assert keys(index.search(f"{query_text} please"))[:1] == [text]
 
 
 # ------------------------------------------------------------------ imports
 
 
-def test_searching_imports_next_to_nothing() -> None:
+def test_search_loads_no_heavy_module() -> None:
     code = (
         "import sys; from tooli import Tooli; app = Tooli('x');\n"
         "@app.command()\ndef find(a: str = 'b') -> list[str]:\n    'Find it.'\n    return []\n"
@@ -468,9 +465,9 @@ SHAPES: list[tuple[Any, Any, str]] = [
 ]
 
 
-def tool_of(fn: Any, **settings: Any) -> Tool:
+def tool_of(fn: Any, **kwargs: Any) -> Tool:
     app = Tooli("one")
-    app.command("run", **settings)(fn)
+    app.command("run", **kwargs)(fn)
     return next(iter(app.catalog))
 
 

@@ -1,5 +1,6 @@
 """Option and Argument, of tooli and of Typer, in Annotated and as defaults."""
 
+import inspect
 from typing import Annotated
 
 import pytest
@@ -14,7 +15,12 @@ from tooli.core.tool import (
     TyperOnly,
 )
 from tooli.errors import DefinitionError
-from tooli.schema.param_info import to_param_info
+from tooli.schema.param_info import (
+    ARGUMENT_DEFAULTS,
+    OPTION_DEFAULTS,
+    ParamInfo,
+    to_param_info,
+)
 
 STR, INT = Scalar(str), Scalar(int)
 
@@ -122,11 +128,38 @@ class TestErrors:
             read_one(Annotated[int, Argument(3)])
 
 
+def test_attributes_of_an_option() -> None:
+    info = Option(3, "--size", "-s", help="how big", hidden=False, min=None)
+    assert (info.kind, info.default, info.decls) == ("option", 3, ("--size", "-s"))
+    assert info.option_kwargs == {"help": "how big"}
+
+
+def test_option_of_typer_is_converted() -> None:
+    info = to_param_info(typer.Option("x", "--name", help="who", min=3))
+    assert isinstance(info, ParamInfo)
+    assert (info.kind, info.default, info.decls) == ("option", "x", ("--name",))
+    assert info.option_kwargs == {"help": "who", "min": 3}
+    assert not info.is_tooli_info
+    assert to_param_info(typer.Argument(help="x")).kind == "argument"
+
+
+@pytest.mark.parametrize("value", [None, 3, "text", object()])
+def test_other_values_are_not_converted(value) -> None:
+    assert to_param_info(value) is None
+
+
+def test_every_keyword_of_typer_is_known() -> None:
+    """A new version of Typer may add keywords."""
+    for function, known in ((typer.Option, OPTION_DEFAULTS), (typer.Argument, ARGUMENT_DEFAULTS)):
+        names = inspect.signature(function).parameters.keys()
+        assert set(names) - {"default", "param_decls"} <= set(known)
+
+
 def test_default_values_are_left_out() -> None:
     assert Option(1, help=None, min=2).option_kwargs == {"min": 2}
     assert to_param_info(typer.Option(1, help=None, min=2)).option_kwargs == {"min": 2}
-    assert to_param_info("text") is None
 
 
 def test_repr() -> None:
     assert repr(Option(1, "--n", min=2)) == "Option(1, *('--n',), **{'min': 2})"
+    assert repr(Argument(help="x")) == "Argument(Ellipsis, *(), **{'help': 'x'})"

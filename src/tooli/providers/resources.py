@@ -142,7 +142,7 @@ class ServedFunction:
 
     def _build_tool(self, root: AppState) -> Tool:
         options: CommandOptions = {"annotations": Behavior(read_only=True)}
-        command = self._registration or _find_command(self._state, self.fn)
+        command = self._registration or _find_command(self._state.root, self.fn)
         if command is not None:
             for keyword in _INHERITED_KEYWORDS:
                 if keyword in command.kwargs:
@@ -300,10 +300,12 @@ def _check_parameter_names(label: str, fn: Callable[..., object], names: Sequenc
             raise DefinitionError(f"{label}: the function has no parameter {name!r}{hint}")
 
 
-def _find_command(state: AppState, fn: Callable[..., object]) -> Registration | None:
-    for registration in state.commands:
-        if registration.target is None and registration.fn is fn:
-            return registration
+def _find_command(root: AppState, fn: Callable[..., object]) -> Registration | None:
+    """Return the registration of a function as a command, in an app or in an app below it."""
+    for state in _iter_states(root):
+        for registration in state.commands:
+            if registration.target is None and registration.fn is fn:
+                return registration
     return None
 
 
