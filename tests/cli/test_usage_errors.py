@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -40,6 +41,17 @@ def test_unknown_mode_in_the_environment(answer: Answer, monkeypatch: pytest.Mon
     error = error_of(answer, "price", "pear")
     assert error["message"].startswith("TOOLI_OUTPUT: 'ymal' is not one of")
     assert error["suggestion"]["fix"] == "Use yaml as 'output'."
+
+
+def test_unknown_mode_in_the_environment_is_an_error_even_if_a_file_sets_a_mode(
+    answer: Answer, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    (tmp_path / ".tooli.yaml").write_text("output: json\n")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("TOOLI_CONFIG", raising=False)
+    monkeypatch.setenv("TOOLI_OUTPUT", "ymal")
+    assert error_of(answer, "price", "pear")["code"] == "E1007"
+    assert answer("price", "pear", "--json")[0] == 0  # the line has priority
 
 
 def test_invalid_option_value_says_what_to_do(answer: Answer) -> None:

@@ -85,16 +85,20 @@ class Settings:
     def effective(self, name: str) -> SettingValue | None:
         """Return the effective value of a setting with its origin, or None.
 
-        It is the value of the highest layer. For a security setting, the values of all layers are
-        merged.
+        It is the value of the highest layer. For a security setting, it is the value of the lowest
+        layer, or the values of all layers are merged.
         """
         values = self.all_values.get(name)
         if not values:
             return None
-        if not SETTINGS[name].is_security:
+        definition = SETTINGS[name]
+        if not definition.is_security:
             return values[0]
-        value = merge_security_values(SETTINGS[name], [candidate.value for candidate in values])
-        if SETTINGS[name].is_merged:
+        if definition.merge_rule == "lowest":  # the system decides, not the caller
+            lowest = values[-1].layer
+            return next(candidate for candidate in values if candidate.layer == lowest)
+        value = merge_security_values(definition, [candidate.value for candidate in values])
+        if definition.is_merged:
             return SettingValue(
                 value, values[0].layer, ", ".join([candidate.origin for candidate in values])
             )
@@ -394,9 +398,10 @@ def load_cli_settings(
         state.prepared_tools.clear()
     state.security_settings = extract_security_rules(settings)
     for name, setting in settings.non_default().items():
-        # the flags are already on the line, and TOOLI_OUTPUT is read with the output mode
-        is_new = setting.layer != "flag" and setting.origin != "TOOLI_OUTPUT"
-        if is_new and not SETTINGS[name].is_security and name not in options:
+        # TOOLI_OUTPUT is read with the output mode, which reports an invalid value
+        is_read_later = name == "output" and bool(os.environ.get("TOOLI_OUTPUT"))
+        is_new = setting.layer != "flag" and name not in options  # `--no-color` sets `color`
+        if is_new and not is_read_later and not SETTINGS[name].is_security:
             options[name] = setting.value
             from_config.add(name)
     faults = [fault for fault in settings.faults if fault.origin != "TOOLI_OUTPUT"]

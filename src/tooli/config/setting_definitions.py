@@ -279,9 +279,10 @@ def documented_variables() -> dict[str, str]:
 
 
 def merge_security_values(definition: SettingDefinition, values: list[Any]) -> Any:
-    """Return the effective value of a security setting. `values` starts with the highest layer."""
-    if definition.merge_rule == "lowest":  # the system decides, not the caller
-        return values[-1]
+    """Return the values of a security setting in all layers as one value: the strictest or all.
+
+    Settings with the rule `lowest` are not merged.
+    """
     if definition.merge_rule == "union":  # everything that any layer denies
         return tuple(dict.fromkeys([item for value in values for item in value]))
     if definition.merge_rule == "each":  # a path must be allowed by every layer
