@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from tests.inputs.reading_app import make_reading_app
-from tests.inputs.served import Site, site
+from tests.inputs.web_server import Site, site
 
 from tooli import Input, Tooli
 from tooli.inputs.formats import _iter_rows
@@ -35,7 +35,10 @@ def _private(monkeypatch: pytest.MonkeyPatch) -> None:
 
 CSV = "name,age,note\nada,36,\nbob,5,x\n"
 PEOPLE = [{"name": "ada", "age": 36, "note": None}, {"name": "bob", "age": 5, "note": "x"}]
-LOOSE = [{"name": "ada", "age": "36", "note": ""}, {"name": "bob", "age": "5", "note": "x"}]
+PEOPLE_AS_TEXT = [
+    {"name": "ada", "age": "36", "note": ""},
+    {"name": "bob", "age": "5", "note": "x"},
+]
 JSONL = '{"name":"ada","age":36}\n\n{"name":"bob","age":5,"note":"x"}\n'
 ARRAY = json.dumps(PEOPLE, indent=1)
 CASES = [
@@ -58,7 +61,7 @@ CASES = [
         [{"name": 'a "b",\nc', "age": 1, "note": None}],
     ),
     ("rows", "a.csv", "", []),
-    ("objects", "a.csv", CSV, LOOSE),
+    ("objects", "a.csv", CSV, PEOPLE_AS_TEXT),
     ("objects", "a.json", "[]", []),
     ("objects", "a.jsonl", '{"a": 1}\n', [{"a": 1}]),
     ("table", "a.csv", "a,b\n1,2\n", [["a", "b"], ["1", "2"]]),
@@ -66,7 +69,7 @@ CASES = [
     ("lines", "a.txt", "a\nb\n\nc", ["a", "b", "", "c"]),
     ("lines", "a.txt", "", []),
     ("chunks", "a.txt", "abc", ["abc"]),
-    ("each-object", "a.csv", CSV, LOOSE),
+    ("each-object", "a.csv", CSV, PEOPLE_AS_TEXT),
     ("each-object", "a.jsonl", JSONL, [{"name": "ada", "age": 36}, PEOPLE[1]]),
     ("each-object", "a.jsonl", '\ufeff{"a": 1}\n', [{"a": 1}]),
     ("each-object", "a.jsonl", "\ufeff", []),

@@ -12,7 +12,7 @@ from typing import Annotated, Any
 import pydantic
 import pytest
 from tests.inputs.reading_app import Row, make_reading_app
-from tests.inputs.served import Site, site
+from tests.inputs.web_server import Site, site
 
 from tooli import DefinitionError, Input, InputLimits, Option, StdinOr, Tooli
 from tooli.testing import invoke

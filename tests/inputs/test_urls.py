@@ -7,7 +7,7 @@ import threading
 from typing import TYPE_CHECKING, Annotated, Any
 
 import pytest
-from tests.inputs.served import Site, site
+from tests.inputs.web_server import Site, site
 
 from tooli import InputLimits, StdinOr, Tooli
 from tooli.inputs import urls

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from tests.inputs.served import site
+from tests.inputs.web_server import site
 from tests.integration.app_process import (
     APPS,
     PROCESS_TIMEOUT,

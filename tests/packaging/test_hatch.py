@@ -1,4 +1,4 @@
-"""The build hook for hatchling: when it adds the skill, and what it leaves behind."""
+"""The build hook for hatchling: files that it adds to a wheel, and its temporary folder."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.packaging.test_packaging import APP, project
+from tests.packaging.test_packaging import APP, write_project
 
 from tooli.packaging import SkillBuildError
 from tooli.packaging.hatch import SkillHook, hatch_register_build_hook
@@ -18,14 +18,14 @@ SKILL = "hatch_shop/_skill/SKILL.md"
 
 @pytest.fixture(autouse=True)
 def unload_app() -> Iterator[None]:
-    """Every test has a package of its own with the same name."""
+    """Unload the package of a test. The next test has another package with the same name."""
     yield
     for name in [name for name in sys.modules if name.partition(".")[0] == "hatch_shop"]:
         del sys.modules[name]
 
 
 class Display:
-    """Replaces the application of hatch."""
+    """Replaces the application of hatch, which displays messages."""
 
     def __init__(self) -> None:
         self.lines: list[str] = []
@@ -38,7 +38,7 @@ def make_hook(
     folder: Path, app: object = "hatch_shop.app:app", target: str = "wheel"
 ) -> tuple[SkillHook, Display]:
     """Return the hook for a project with an app."""
-    project(folder, "", APP.format(auto=True), "hatch_shop")
+    write_project(folder, "", APP.format(auto=True), "hatch_shop")
     display: Any = Display()
     config = {} if app is None else {"app": app}
     missing: Any = None
@@ -58,13 +58,13 @@ def test_files_are_included_and_deleted_after_the_build(tmp_path: Path) -> None:
     hook, display = make_hook(tmp_path)
     data = build_data()
     hook.initialize("standard", data)
-    places = {place: Path(source) for source, place in data["force_include"].items()}
+    sources = {path: Path(source) for source, path in data["force_include"].items()}
     references = {f"hatch_shop/_skill/references/{name}.md" for name in ("sell", "stock")}
-    assert set(places) == {SKILL, *references}
-    assert "name: shop-tools\n" in places[SKILL].read_text()
-    assert tmp_path not in places[SKILL].parents
+    assert set(sources) == {SKILL, *references}
+    assert "name: shop-tools\n" in sources[SKILL].read_text()
+    assert tmp_path not in sources[SKILL].parents
     hook.finalize("standard", data, "out/shop.whl")
-    assert not places[SKILL].exists()
+    assert not sources[SKILL].exists()
     assert display.lines == ["the skill is in out/shop.whl"]
 
 

@@ -1,4 +1,4 @@
-"""Wheels that carry their app's skill, built by the real backends."""
+"""Wheels that hatchling and setuptools build contain the skill of the app."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ BACKENDS = {"hatchling": HATCH, "setuptools": SETUPTOOLS}
 BUILD = "import sys; from {backend} import build_wheel; print(build_wheel(sys.argv[1]))"
 
 
-def project(folder: Path, settings: str, app: str, name: str = "shop_tools") -> None:
+def write_project(folder: Path, settings: str, app: str, name: str = "shop_tools") -> None:
     """Write the source of a package."""
     package = folder / "src" / name
     package.mkdir(parents=True)
@@ -79,10 +79,10 @@ def project(folder: Path, settings: str, app: str, name: str = "shop_tools") -> 
     (folder / "pyproject.toml").write_text(settings)
 
 
-def build(folder: Path) -> subprocess.CompletedProcess[str]:
-    """Ask the backend for a wheel, as pip does."""
-    hatch = "hatchling" in (folder / "pyproject.toml").read_text()
-    backend = "hatchling.build" if hatch else "setuptools.build_meta"
+def build_with_backend(folder: Path) -> subprocess.CompletedProcess[str]:
+    """Build a wheel in the folder `out`, as pip does."""
+    uses_hatchling = "hatchling" in (folder / "pyproject.toml").read_text()
+    backend = "hatchling.build" if uses_hatchling else "setuptools.build_meta"
     (folder / "out").mkdir()
     return subprocess.run(
         [sys.executable, "-c", BUILD.format(backend=backend), "out"],
@@ -95,7 +95,7 @@ def build(folder: Path) -> subprocess.CompletedProcess[str]:
 
 
 def unpack(folder: Path) -> Path:
-    """The wheel's content, where Python finds it."""
+    """Unpack the wheel and return the folder with its content."""
     (wheel,) = (folder / "out").glob("*.whl")
     with zipfile.ZipFile(wheel) as archive:
         archive.extractall(folder / "site")
@@ -103,9 +103,9 @@ def unpack(folder: Path) -> Path:
 
 
 @pytest.mark.parametrize("backend", BACKENDS)
-def test_an_installed_app_carries_its_skill(tmp_path: Path, backend: str) -> None:
-    project(tmp_path, BACKENDS[backend], APP.format(auto=True))
-    done = build(tmp_path)
+def test_wheel_contains_the_skill(tmp_path: Path, backend: str) -> None:
+    write_project(tmp_path, BACKENDS[backend], APP.format(auto=True))
+    done = build_with_backend(tmp_path)
     assert done.returncode == 0, done.stderr
     site = unpack(tmp_path)
     skill = site / "shop_tools" / "_skill"
@@ -113,41 +113,43 @@ def test_an_installed_app_carries_its_skill(tmp_path: Path, backend: str) -> Non
     assert {path.name for path in (skill / "references").iterdir()} == {"sell.md", "stock.md"}
     record = next(site.glob("*.dist-info/RECORD")).read_text()
     assert "shop_tools/_skill/SKILL.md" in record
-    assert not (tmp_path / "src" / "shop_tools" / "_skill").exists(), "the source stays as it was"
+    assert not (tmp_path / "src" / "shop_tools" / "_skill").exists(), "the source is not changed"
 
 
 @pytest.mark.parametrize("backend", BACKENDS)
 def test_no_skill_unless_enabled(tmp_path: Path, backend: str) -> None:
-    project(tmp_path, BACKENDS[backend], APP.format(auto=False))
-    assert build(tmp_path).returncode == 0
+    write_project(tmp_path, BACKENDS[backend], APP.format(auto=False))
+    assert build_with_backend(tmp_path).returncode == 0
     assert not (unpack(tmp_path) / "shop_tools" / "_skill").exists()
 
 
 @pytest.mark.parametrize("backend", BACKENDS)
 def test_app_that_cannot_be_imported(tmp_path: Path, backend: str) -> None:
-    project(tmp_path, BACKENDS[backend], "import nowhere_to_be_found\n")
-    done = build(tmp_path)
+    write_project(tmp_path, BACKENDS[backend], "import nowhere_to_be_found\n")
+    done = build_with_backend(tmp_path)
     assert done.returncode != 0
     assert "No module named 'nowhere_to_be_found'" in done.stderr
     assert "`requires` of [build-system]" in done.stderr
 
 
 def test_invalid_app_reference(tmp_path: Path) -> None:
-    project(tmp_path, HATCH.replace("shop_tools.app:app", "shop_tools"), APP.format(auto=True))
-    assert "must be 'package.module:app'" in build(tmp_path).stderr
+    write_project(
+        tmp_path, HATCH.replace("shop_tools.app:app", "shop_tools"), APP.format(auto=True)
+    )
+    assert "must be 'package.module:app'" in build_with_backend(tmp_path).stderr
 
 
 def test_packaged_skill_is_found(tmp_path: Path) -> None:
-    project(tmp_path, HATCH, APP.format(auto=True))
-    assert build(tmp_path).returncode == 0
+    write_project(tmp_path, HATCH, APP.format(auto=True))
+    assert build_with_backend(tmp_path).returncode == 0
     site = unpack(tmp_path)
     with (site / "shop_tools" / "_skill" / "SKILL.md").open("a") as page:
-        page.write("\nMade when it was built.\n")
+        page.write("\nAdded to the packaged file.\n")
     code = (
         "from shop_tools.app import app\n"
         "from tooli.install.managed_files import read_packaged_skill\n"
         "found = read_packaged_skill(app)\n"
-        "print(list(found), found['SKILL.md'].endswith('was built.\\n'))"
+        "print(list(found), found['SKILL.md'].endswith('packaged file.\\n'))"
     )
     done = subprocess.run(
         [sys.executable, "-c", code],
@@ -160,7 +162,7 @@ def test_packaged_skill_is_found(tmp_path: Path) -> None:
     ), done.stderr
 
 
-def test_an_app_without_one() -> None:
+def test_app_without_a_packaged_skill() -> None:
     from tests.describe.apps import make
 
     from tooli.install.managed_files import read_packaged_skill

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from setuptools import Distribution
-from tests.packaging.test_packaging import APP, project
+from tests.packaging.test_packaging import APP, write_project
 
 from tooli.packaging import SkillBuildError
 from tooli.packaging.setuptools import BuildSkill, _app_setting
@@ -16,7 +16,7 @@ SETTING = '[tool.tooli.build]\napp = "{package}.app:app"\n'
 
 def make_command(folder: Path, package: str, settings: str, auto: bool = True) -> BuildSkill:
     """Return the command for a project in the current folder."""
-    project(folder, settings, APP.format(auto=auto), package)
+    write_project(folder, settings, APP.format(auto=auto), package)
     distribution = Distribution(
         {
             "name": "shop-tools",
@@ -32,8 +32,8 @@ def make_command(folder: Path, package: str, settings: str, auto: bool = True) -
 
 
 @pytest.fixture(autouse=True)
-def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Setuptools runs in the folder of the project."""
+def project_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Change to the folder of the project, in which setuptools runs."""
     monkeypatch.chdir(tmp_path)
 
 

@@ -12,7 +12,10 @@ if TYPE_CHECKING:
 
 
 class Site:
-    """Pages by path. A page is (content type, body), or a function that gets the handler."""
+    """The pages of a web server by path.
+
+    A page is a content type and a body, or a function that answers with the request handler.
+    """
 
     def __init__(self, address: str) -> None:
         self.address = address
@@ -20,9 +23,12 @@ class Site:
         self.requested_paths: list[str] = []
 
     def __call__(self, path: str) -> str:
+        """Return the URL of a path."""
         return f"http://{self.address}{path}"
 
     def redirect(self, path: str, to: str) -> None:
+        """Add a page that redirects to a URL."""
+
         def answer(handler: BaseHTTPRequestHandler) -> None:
             handler.send_response(302)
             handler.send_header("Location", to)
@@ -34,7 +40,7 @@ class Site:
 
 @contextlib.contextmanager
 def site() -> Iterator[Site]:
-    """Run a site until the block ends."""
+    """Run a web server for the duration of a `with` block."""
 
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
