@@ -27,7 +27,13 @@ LAZY = {
         *("cli.caller_defaults", "cli.outcome_writer", "cli.tables", "config", "detect"),
         "config.layers",
         *("config.setting_definitions", "stages.repeated_failures", "text.json_encoder"),
-        *("text.redact", "pipeline.context", "python_api", "schema.shapes"),
+        *(
+            "text.redact",
+            "pipeline.argv_builder",
+            "pipeline.context",
+            "python_api",
+            "schema.shapes",
+        ),
         *("pipeline.prepared_call", "pipeline.stdout_capture", "stages.record_selection"),
     ),
     "help, schemas and usage errors": (

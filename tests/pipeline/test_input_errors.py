@@ -19,13 +19,12 @@ import pytest
 from tests.stable_ids import stable_id
 from tests.stages.stage_calls import make_call
 
-from tooli import Argument, Option, Output, StdinOr, Tooli, Verbatim
+from tooli import Option, Output, StdinOr, Tooli, Verbatim
 from tooli.core.call import PYTHON_CALLER, Call, Caller, Problem
 from tooli.core.tool import TyperOnly
 from tooli.errors import shell_quote
 from tooli.inputs.source import Input
 from tooli.pipeline.input_errors import (
-    build_argv,
     build_input_error,
     check_arguments,
     describe_shape,
@@ -138,106 +137,6 @@ class TestSuggestion:
         def tool(number: Annotated[int, Option("--count")] = 1): ...
 
         assert unknown_parameter_problem("cuont", tool_of(tool)).suggested_value == "number"
-
-
-def everything(
-    path: pathlib.Path,
-    number: Annotated[int, Argument()] = 1,
-    words: Annotated[Optional[list[str]], Argument()] = None,
-    flag: bool = False,
-    on: Annotated[bool, Option("--on")] = True,
-    size: Annotated[int, Option("-s", "--size")] = 1,
-    verbose: Annotated[int, Option("-v", count=True)] = 0,
-    at: tuple[int, int] = (0, 0),
-    tags: Optional[list[str]] = None,
-    colour: Colour = Colour.RED,
-    level: Optional[Level] = None,
-    user: Optional[User] = None,
-    box: Optional[Size] = None,
-    data: Optional[dict[str, Any]] = None,
-    day: Optional[dt.date] = None,
-    took: Optional[dt.timedelta] = None,
-    raw: Optional[bytes] = None,
-    silent: Annotated[bool, Option(" /--loud")] = True,
-): ...
-
-
-class TestBuildArgv:
-    @pytest.mark.parametrize(
-        ("arguments", "argv"),
-        [
-            ({"path": pathlib.Path("a b")}, ["a b"]),
-            ({"path": "a", "number": 1}, ["a"]),
-            ({"path": "a", "number": 1, "words": ["x"]}, ["a", "1", "x"]),
-            ({"path": "a", "words": ["x", "y"]}, ["a", "1", "x", "y"]),
-            ({"path": "-a"}, ["--", "-a"]),
-            ({"path": "-a", "size": 3}, ["--size", "3", "--", "-a"]),
-            ({"path": "-"}, ["-"]),
-            ({"flag": True}, ["--flag"]),
-            ({"flag": False}, []),
-            ({"on": False}, []),
-            ({"silent": False}, ["--loud"]),
-            ({"silent": "x"}, []),
-            ({"size": -3}, ["--size=-3"]),
-            ({"verbose": 3}, ["-v", "-v", "-v"]),
-            ({"at": (1, 2)}, ["--at", "1", "2"]),
-            ({"at": (0, 0)}, []),
-            ({"tags": ["a", "b"]}, ["--tags", "a", "--tags", "b"]),
-            ({"tags": None}, []),
-            ({"colour": Colour.BLUE}, ["--colour", "blue"]),
-            ({"colour": "blue"}, ["--colour", "blue"]),
-            ({"level": Level.LOW}, ["--level", "1"]),
-            ({"user": User(name="Ada")}, ["--user", '{"name":"Ada"}']),
-            ({"box": Size(3)}, ["--box", '{"width":3}']),
-            ({"data": {"a": [1, True]}}, ["--data", '{"a":[1,true]}']),
-            ({"day": dt.date(2024, 1, 2)}, ["--day", "2024-01-02"]),
-            ({"took": dt.timedelta(hours=1)}, ["--took", "PT1H"]),
-            ({"raw": b"x"}, ["--raw", "x"]),
-            (
-                {"user": RawText(["{}"], dotted={"name": ["Ada"]})},
-                ["--user", "{}", "--user.name", "Ada"],
-            ),
-            ({"tags": RawText(["a", "b"])}, ["--tags", "a", "--tags", "b"]),
-        ],
-        ids=stable_id,
-    )
-    def test_arguments(self, arguments, argv) -> None:
-        assert build_argv(tool_of(everything), arguments) == argv
-
-    def test_framework_flags_are_before_the_double_dash(self) -> None:
-        assert build_argv(tool_of(everything), {"path": "-a"}, "--yes") == ["--yes", "--", "-a"]
-        assert build_argv(tool_of(everything), {"path": "a"}, "--yes") == ["a", "--yes"]
-
-    def test_argv_is_parsed_to_the_same_arguments(self) -> None:
-        """The app parses a built command line to the arguments that it was built from."""
-        app = Tooli("app")
-        received = {}
-
-        @app.command()
-        def tool(
-            path: str,
-            number: Annotated[int, Argument()] = 1,
-            flag: bool = False,
-            verbose: Annotated[int, Option("-n", count=True)] = 0,
-            at: tuple[int, int] = (0, 0),
-            tags: Optional[list[str]] = None,
-            user: Optional[User] = None,
-        ):
-            received.update(locals())
-
-        arguments = {
-            "path": "-x y",
-            "number": 5,
-            "flag": True,
-            "verbose": 2,
-            "at": (-1, 2),
-            "tags": ["a", "-b"],
-            "user": User(name="Ada"),
-        }
-        argv = build_argv(app.find("tool"), arguments)
-        app(argv, standalone_mode=False)
-        received.pop("received", None)
-        assert received == arguments
 
 
 class TestUnknownCommand:

@@ -6,7 +6,6 @@ import sys
 
 from tooli.core.call import Problem
 from tooli.core.tool import (
-    MISSING,
     Choice,
     Handle,
     ListOf,
@@ -18,6 +17,7 @@ from tooli.core.tool import (
     unwrap_optional,
 )
 from tooli.errors import InputError, Suggestion, closest_match
+from tooli.pipeline.argv_builder import Placeholder, build_argv
 from tooli.schema.convert import ConversionError, Converted, RawText
 
 TYPE_CHECKING = False
@@ -241,7 +241,7 @@ def _suggest_command(call: Call, problems: Sequence[Problem]) -> Suggestion:
             if problem.suggested_value and value is not None:
                 name = problem.suggested_value
                 is_valid = _convert(tool.param(name), value) is not None
-                arguments.setdefault(name, value if is_valid else _Placeholder(name))
+                arguments.setdefault(name, value if is_valid else Placeholder(name))
             is_certain = is_certain and problem.suggested_value is not None
         elif problem.code == "E1005":
             continue
@@ -255,15 +255,15 @@ def _suggest_command(call: Call, problems: Sequence[Problem]) -> Suggestion:
             arguments[head] = repaired
         elif head in tool.param_names:
             param = tool.param(head)
-            arguments[head] = True if param is not None and param.is_flag else _Placeholder(head)
+            arguments[head] = True if param is not None and param.is_flag else Placeholder(head)
     for param in tool.public_params:
         if param.required and param.name not in arguments:
-            arguments[param.name] = _Placeholder(param.name)
+            arguments[param.name] = Placeholder(param.name)
         elif is_handle(param.shape) and arguments.get(param.name) is not None:
             arguments[param.name] = _handle_argument(param, arguments[param.name])
         elif is_structured(param.shape) and param.name in arguments and _has_secret_parts(param):
-            arguments[param.name] = _Placeholder(param.name)
-    has_placeholders = any(isinstance(value, _Placeholder) for value in arguments.values())
+            arguments[param.name] = Placeholder(param.name)
+    has_placeholders = any(isinstance(value, Placeholder) for value in arguments.values())
     argv = [*(call.caller.prog or (tool.app,)), *tool.cli_path, *build_argv(tool, arguments)]
     if has_placeholders:
         applicability = "has_placeholders"
@@ -279,13 +279,13 @@ _FRAMEWORK_OPTION_CODES = ("E1007", "E1040", "E1041", "E1042")
 
 def _handle_argument(param: Param, value: object) -> Any:
     """Return the location of an input or a secret; a placeholder if it was given by value."""
-    if isinstance(value, _Placeholder):
+    if isinstance(value, Placeholder):
         return value
     converted = _convert(param, value)
     if converted is None:
-        return _Placeholder(param.name)
+        return Placeholder(param.name)
     locations = [item.tooli_cli_text for item in (converted if param.is_multiple else [converted])]
-    return _Placeholder(param.name) if None in locations else locations
+    return Placeholder(param.name) if None in locations else locations
 
 
 def _has_secret_parts(param: Param) -> bool:
@@ -319,11 +319,6 @@ def _convert(param: Param | None, value: object) -> Any:
         return None if param is None else convert_argument(param, value)
     except ConversionError:
         return None
-
-
-class _Placeholder:
-    def __init__(self, name: str) -> None:
-        self.text = f"<{name}>"
 
 
 def _build_fix(tool: Tool, problems: Sequence[Problem]) -> str:
@@ -395,87 +390,6 @@ def describe_shape(shape: Shape) -> str:
         return shape.expected_text
     name = getattr(getattr(shape, "annotation", None), "__name__", None)
     return f"a {name}" if name else "a value"
-
-
-# ------------------------------------------------------------------ a call as a command line
-
-
-def build_argv(tool: Tool, arguments: Mapping[str, Any], *flags: str) -> list[str]:
-    """Return the command-line arguments after the command: positional ones, then options.
-
-    `flags` are framework flags to add to the options.
-    """
-    positional = _positional_words(tool, arguments)
-    optional: list[str] = []
-    for param in tool.public_params:
-        if param.kind == "option" and param.name in arguments:
-            value = arguments[param.name]
-            if not _is_default(param, value):
-                optional += _option_words(param, value)
-    optional += flags
-    if any(text[:1] == "-" and len(text) > 1 for text in positional):
-        return [*optional, "--", *positional]
-    return [*positional, *optional]
-
-
-def _is_default(param: Param, value: object) -> bool:
-    return type(value) is type(param.default) and value == param.default
-
-
-def _positional_words(tool: Tool, arguments: Mapping[str, Any]) -> list[str]:
-    """Return the positional arguments, up to the last one that is needed."""
-    words: list[str] = []
-    needed_count = 0
-    for param in tool.public_params:
-        if param.kind == "argument":
-            value = arguments.get(param.name, param.default)
-            words += _value_words(value)
-            if not _is_default(param, value):
-                needed_count = len(words)
-    return words[:needed_count]
-
-
-def _option_words(param: Param, value: object) -> list[str]:
-    """Return an option as command-line arguments."""
-    if param.is_flag and isinstance(value, bool):
-        return list((param.flags if value else param.negations)[:1])
-    if not param.flags:
-        return []
-    flag = max(param.flags, key=len)
-    if param.option_kwargs.get("count") and isinstance(value, int):
-        return [flag] * min(value, 9)
-    texts = _value_words(value)
-    if param.nargs > 1 and len(texts) == param.nargs:
-        return [flag, *texts]
-    words: list[str] = []
-    for text in texts:
-        words += [f"{flag}={text}"] if text[:1] == "-" else [flag, text]
-    if isinstance(value, RawText):
-        for path, parts in (value.dotted or {}).items():
-            for text in parts:
-                words += [f"{flag}.{path}", text]
-    return words
-
-
-def _value_words(value: Any) -> list[str]:
-    """Return a value as command-line arguments. None results in an empty list."""
-    if isinstance(value, RawText):
-        return list(value.texts)
-    if isinstance(value, _Placeholder):
-        return [value.text]
-    if value is None or value is MISSING:
-        return []
-    if type(value) in (list, tuple, set, frozenset):
-        return [text for item in value for text in _value_words(item)]
-    if type(value) in (str, int, float):
-        return [str(value)]
-    if hasattr(value, "tooli_cli_text"):  # the location of a secret, not its value
-        return [value.tooli_cli_text or f"<{value.field or 'value'}>"]
-    from tooli.text.json_encoder import encode
-    from tooli.text.jsonable import to_jsonable
-
-    json_value = to_jsonable(value, [])
-    return [json_value if isinstance(json_value, str) else encode(json_value, []).decode()]
 
 
 # ------------------------------------------------------------------ checks of bound arguments

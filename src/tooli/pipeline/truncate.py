@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from tooli.core.call import Ok
 from tooli.core.tool import BYTES_PER_TOKEN
-from tooli.pipeline.input_errors import build_argv
+from tooli.pipeline.argv_builder import build_argv
 from tooli.pipeline.present import ItemPresenter, find_cut, measure_envelope
 from tooli.records.call_options import resolve_result_options
 from tooli.records.record_flow import RecordFlow, as_records

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tooli.errors import ApprovalRequired, AuthError, InputError, Suggestion
 from tooli.pipeline import CONFINEMENT_STAGES
-from tooli.pipeline.input_errors import build_argv
+from tooli.pipeline.argv_builder import build_argv
 from tooli.pipeline.single_use_claims import with_claim
 from tooli.policy.rules import find_verdict
 

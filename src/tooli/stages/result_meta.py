@@ -5,7 +5,7 @@ from __future__ import annotations
 from tooli.core.call import Ok
 from tooli.core.catalog import candidate_keys
 from tooli.core.result_types import Next
-from tooli.pipeline.input_errors import build_argv
+from tooli.pipeline.argv_builder import build_argv
 from tooli.schema.json_schema import output_schema
 from tooli.storage.state_files import is_first_call
 

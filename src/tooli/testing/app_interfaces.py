@@ -34,7 +34,7 @@ from tooli.mcp.protocol import (
 )
 from tooli.mcp.stdio_server import StdioServer
 from tooli.mcp.stdio_transport import StdioTransport, from_json, to_json
-from tooli.pipeline.input_errors import build_argv
+from tooli.pipeline.argv_builder import build_argv
 from tooli.pipeline.present import ItemPresenter
 from tooli.pipeline.stdout_capture import route_stdout
 from tooli.testing.command_runner import app_name, invoke, invoke_callable

@@ -1,0 +1,102 @@
+"""Build the command line of a call, for suggestions, next steps and approvals.
+
+This module is separate from `input_errors`, because successful calls also suggest commands.
+"""
+
+from __future__ import annotations
+
+from tooli.core.tool import MISSING
+from tooli.schema.convert import RawText
+
+TYPE_CHECKING = False
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any
+
+    from tooli.core.tool import Param, Tool
+
+
+class Placeholder:
+    """Stands for an unknown value in a command line, as `<name>`."""
+
+    def __init__(self, name: str) -> None:
+        self.text = f"<{name}>"
+
+
+def build_argv(tool: Tool, arguments: Mapping[str, Any], *flags: str) -> list[str]:
+    """Return the command-line arguments after the command: positional ones, then options.
+
+    `flags` are framework flags to add to the options.
+    """
+    positional = _positional_words(tool, arguments)
+    optional: list[str] = []
+    for param in tool.public_params:
+        if param.kind == "option" and param.name in arguments:
+            value = arguments[param.name]
+            if not _is_default(param, value):
+                optional += _option_words(param, value)
+    optional += flags
+    if any(text[:1] == "-" and len(text) > 1 for text in positional):
+        return [*optional, "--", *positional]
+    return [*positional, *optional]
+
+
+def _is_default(param: Param, value: object) -> bool:
+    return type(value) is type(param.default) and value == param.default
+
+
+def _positional_words(tool: Tool, arguments: Mapping[str, Any]) -> list[str]:
+    """Return the positional arguments, up to the last one that is needed."""
+    words: list[str] = []
+    needed_count = 0
+    for param in tool.public_params:
+        if param.kind == "argument":
+            value = arguments.get(param.name, param.default)
+            words += _value_words(value)
+            if not _is_default(param, value):
+                needed_count = len(words)
+    return words[:needed_count]
+
+
+def _option_words(param: Param, value: object) -> list[str]:
+    """Return an option as command-line arguments."""
+    if param.is_flag and isinstance(value, bool):
+        return list((param.flags if value else param.negations)[:1])
+    if not param.flags:
+        return []
+    flag = max(param.flags, key=len)
+    if param.option_kwargs.get("count") and isinstance(value, int):
+        return [flag] * min(value, 9)
+    texts = _value_words(value)
+    if param.nargs > 1 and len(texts) == param.nargs:
+        return [flag, *texts]
+    words: list[str] = []
+    for text in texts:
+        words += [f"{flag}={text}"] if text[:1] == "-" else [flag, text]
+    if isinstance(value, RawText):
+        for path, parts in (value.dotted or {}).items():
+            for text in parts:
+                words += [f"{flag}.{path}", text]
+    return words
+
+
+def _value_words(value: Any) -> list[str]:
+    """Return a value as command-line arguments. None results in an empty list."""
+    if isinstance(value, RawText):
+        return list(value.texts)
+    if isinstance(value, Placeholder):
+        return [value.text]
+    if value is None or value is MISSING:
+        return []
+    if type(value) in (list, tuple, set, frozenset):
+        return [text for item in value for text in _value_words(item)]
+    if type(value) in (str, int, float):
+        return [str(value)]
+    if hasattr(value, "tooli_cli_text"):  # the location of a secret, not its value
+        return [value.tooli_cli_text or f"<{value.field or 'value'}>"]
+    from tooli.text.json_encoder import encode
+    from tooli.text.jsonable import to_jsonable
+
+    json_value = to_jsonable(value, [])
+    return [json_value if isinstance(json_value, str) else encode(json_value, []).decode()]
