@@ -25,8 +25,11 @@ if TYPE_CHECKING:
     """A file with servers by name in one object or table, the container."""
 
 
-_SPACE = re.compile(r"(?:[\s\ufeff]+|//[^\n]*|/\*.*?\*/)*", re.DOTALL)
-_LITERAL = re.compile(r"-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?(?![\w.])|true|false|null")
+_STRING = r'"(?:\\.|[^"\\])*"'
+_COMMENT = r"//[^\n]*|/\*.*?\*/"
+_SPACE = re.compile(rf"(?:[\s\ufeff]+|{_COMMENT})*", re.DOTALL)
+_NOT_JSON = re.compile(rf"{_STRING}|{_COMMENT}|[^\S \t\r\n]|\ufeff", re.DOTALL)
+_TRAILING_COMMA = re.compile(rf"{_STRING}|(?<=[^\s,{{\[:])\s*,(?=\s*[}}\]])", re.DOTALL)
 _DECODER = json.JSONDecoder()
 
 
@@ -56,92 +59,46 @@ class JsonMember(Record):
 
 
 def parse_jsonc(text: str) -> JsonNode | None:
-    """Parse a text; return None if it contains only whitespace and comments."""
-    parser = _Parser(text)
-    parser.skip()
-    if parser.position == len(text):
+    """Parse JSON with comments and trailing commas; return None if it contains no value.
+
+    Only the root and its members have `members`.
+    """
+    json_text = _TRAILING_COMMA.sub(_blank, _NOT_JSON.sub(_blank, text))
+    if not json_text.strip():
         return None
+
+    def refuse_constant(name: str) -> None:
+        raise MalformedFileError(line_number(json_text, json_text.index(name)), f"invalid: {name}")
+
     try:
-        root = parser.value()
+        json.loads(json_text, parse_constant=refuse_constant)
+    except json.JSONDecodeError as error:
+        raise MalformedFileError(error.lineno, error.msg.lower()) from None
     except RecursionError:
         raise MalformedFileError(1, "nested too deeply") from None
-    parser.skip()
-    if parser.position != len(text):
-        raise MalformedFileError(
-            line_number(text, parser.position), "unexpected text after the end"
-        )
-    return root
+    return _locate(json_text, skip_space(json_text, 0), depth=2)
 
 
-class _Parser:
-    def __init__(self, text: str) -> None:
-        self.text, self.position = text, 0
+def _blank(match: re.Match[str]) -> str:
+    """Replace the match with spaces, so that positions and lines stay the same. Keep strings."""
+    text = match.group()
+    return text if text[0] == '"' else re.sub(r"[^\r\n]", " ", text)
 
-    def skip(self) -> None:
-        self.position = skip_space(self.text, self.position)
 
-    def value(self) -> JsonNode:
-        start, first = self.position, self.text[self.position : self.position + 1]
-        if first == "{":
-            return self.object(start)
-        if first == "[":
-            return self.array(start)
-        if first == '"':
-            return JsonNode(self.string(), start, self.position)
-        literal = _LITERAL.match(self.text, start)
-        if literal is None:
-            raise self.error("a value is missing")
-        self.position = literal.end()
-        return JsonNode(json.loads(literal.group()), start, self.position)
-
-    def string(self) -> str:
-        try:
-            found, self.position = _DECODER.raw_decode(self.text, self.position)
-        except json.JSONDecodeError as error:
-            raise MalformedFileError(error.lineno, error.msg.lower()) from None
-        return found
-
-    def object(self, start: int) -> JsonNode:
-        members: list[JsonMember] = []
-        while self.has_next("}", first=not members):
-            at = self.position
-            if self.text[at : at + 1] != '"':
-                raise self.error("a name in quotes is missing")
-            name = self.string()
-            self.skip()
-            if self.text[self.position : self.position + 1] != ":":
-                raise self.error("a colon is missing")
-            self.position += 1
-            self.skip()
-            members.append(JsonMember(name, at, self.value()))
-        whole = {member.name: member.node.value for member in members}
-        return JsonNode(whole, start, self.position, tuple(members))
-
-    def array(self, start: int) -> JsonNode:
-        items: list[object] = []
-        while self.has_next("]", first=not items):
-            items.append(self.value().value)
-        return JsonNode(items, start, self.position)
-
-    def has_next(self, close: str, *, first: bool) -> bool:
-        """Skip the opening bracket, a comma or the closing bracket; True if an item follows."""
-        if first:
-            self.position += 1
-        self.skip()
-        following = self.text[self.position : self.position + 1]
-        if not first and following == ",":
-            self.position += 1
-            self.skip()
-            following = self.text[self.position : self.position + 1]
-        elif not first and following != close:
-            raise self.error(f"a comma or {close} is missing")
-        if following == close:
-            self.position += 1
-            return False
-        return True
-
-    def error(self, problem: str) -> MalformedFileError:
-        return MalformedFileError(line_number(self.text, self.position), problem)
+def _locate(json_text: str, start: int, depth: int) -> JsonNode:
+    """Return the node of a valid JSON value, with the members of `depth` levels of objects."""
+    value, end = _DECODER.raw_decode(json_text, start)
+    members: list[JsonMember] = []
+    position = skip_space(json_text, start + 1)
+    while depth and is_object(value) and json_text[position] == '"':
+        name, colon = _DECODER.raw_decode(json_text, position)
+        value_start = skip_space(json_text, skip_space(json_text, colon) + 1)
+        node = _locate(json_text, value_start, depth - 1)
+        members.append(JsonMember(name, position, node))
+        position = skip_space(json_text, node.end)
+        if json_text[position] == ",":
+            position = skip_space(json_text, position + 1)
+    return JsonNode(value, start, end, tuple(members))
 
 
 def line_number(text: str, position: int) -> int:
@@ -149,9 +106,10 @@ def line_number(text: str, position: int) -> int:
     return text.count("\n", 0, position) + 1
 
 
-def find_member(node: JsonNode, name: str) -> JsonMember | None:
+def find_member(node: JsonNode | None, name: str) -> JsonMember | None:
     """Return the member of that name, or None. Of duplicates the last one counts, as in JSON."""
-    return next((member for member in reversed(node.members) if member.name == name), None)
+    members = node.members if node is not None else ()
+    return next((member for member in reversed(members) if member.name == name), None)
 
 
 def skip_space(text: str, position: int) -> int:
@@ -160,14 +118,11 @@ def skip_space(text: str, position: int) -> int:
     return found.end() if found else position
 
 
-# ------------------------------------------------------------------ servers in JSON
+# ------------------------------------------------------------------ servers
 
 
-_INDENT = re.compile(r"[ \t]*")
-
-
-class JsonServers:
-    """Servers by name, in one object of a JSON file."""
+class ServerFile:
+    """Servers by name in one object or table of a settings file, the container."""
 
     def __init__(self, container: str) -> None:
         self.container = container
@@ -176,24 +131,39 @@ class JsonServers:
         """Return the entry of a server, or None."""
         return self._entries(text).get(name)
 
-    def other_entries(self, text: str, name: str) -> object:
+    def other_entries(self, text: str, name: str) -> JsonObject:
         """Return the whole content without that entry. An empty container is left out."""
         rest = {key: entry for key, entry in self._entries(text).items() if key != name}
-        root = parse_jsonc(text)
-        whole = {**root.value} if root is not None and is_object(root.value) else {}
-        whole.pop(self.container, None)
-        return {**whole, self.container: rest} if rest else whole
+        document = {key: value for key, value in self._load(text).items() if key != self.container}
+        return {**document, self.container: rest} if rest else document
+
+    def _load(self, text: str) -> JsonObject:
+        """Return the whole content; raise MalformedFileError."""
+        raise NotImplementedError
+
+    def _entries(self, text: str) -> JsonObject:
+        """Return the entries in the container; raise MalformedFileError."""
+        raise NotImplementedError
+
+
+# ------------------------------------------------------------------ servers in JSON
+
+
+_INDENT = re.compile(r"[ \t]*")
+
+
+class JsonServers(ServerFile):
+    """Servers by name, in one object of a JSON file."""
 
     def insert_entry(self, text: str, name: str, entry: JsonObject) -> tuple[str, str]:
         """Add an entry; return the new text and the part that was inserted."""
-        root = parse_jsonc(text)
+        self._entries(text)  # raises MalformedFileError
+        root, container_member, _ = self._find(text, name)
         newline = _newline(text)
         if root is None:
             whole = json.dumps({self.container: {name: entry}}, indent=2, ensure_ascii=False)
             inserted = whole.replace("\n", newline) + newline
             return text + inserted, inserted
-        self._entries(text)  # raises MalformedFileError
-        container_member = find_member(root, self.container)
         at, inserted = (
             _insertion(text, root, root, self.container, {name: entry})
             if container_member is None
@@ -205,9 +175,7 @@ class JsonServers:
         self, text: str, name: str, entry: JsonObject, inserted: str
     ) -> tuple[str, str]:
         """Replace an entry; return the new text, and `inserted` with the new entry."""
-        root = parse_jsonc(text)
-        container_member = find_member(root, self.container) if root is not None else None
-        found = find_member(container_member.node, name) if container_member is not None else None
+        root, _, found = self._find(text, name)
         if root is None or found is None:
             return self.insert_entry(text, name, entry)
         node = found.node
@@ -221,12 +189,8 @@ class JsonServers:
 
     def remove_entry(self, text: str, name: str, *, container: bool) -> str:
         """Return the text without an entry. With `container`, an empty container is removed."""
-        root = parse_jsonc(text)
-        container_member = find_member(root, self.container) if root is not None else None
-        if root is None or container_member is None:
-            return text
-        found = find_member(container_member.node, name)
-        if found is None:
+        root, container_member, found = self._find(text, name)
+        if root is None or container_member is None or found is None:
             return text
         surrounding = (
             text[container_member.start : found.start]
@@ -243,20 +207,32 @@ class JsonServers:
         """True if the text has no content."""
         return "".join(text.removeprefix("\ufeff").split()) in ("", "{}")
 
-    def _entries(self, text: str) -> JsonObject:
+    def _load(self, text: str) -> JsonObject:
         root = parse_jsonc(text)
         if root is None:
             return {}
         if not is_object(root.value):
             raise MalformedFileError(line_number(text, root.start), "expected a JSON object")
-        container_member = find_member(root, self.container)
-        if container_member is None:
-            return {}
-        if not is_object(container_member.node.value):
+        return root.value
+
+    def _entries(self, text: str) -> JsonObject:
+        entries = self._load(text).get(self.container, {})
+        if not is_object(entries):
+            _, container_member, _ = self._find(text, "")
+            start = container_member.start if container_member is not None else 0
             raise MalformedFileError(
-                line_number(text, container_member.start), f'"{self.container}" is not an object'
+                line_number(text, start), f'"{self.container}" is not an object'
             )
-        return container_member.node.value
+        return entries
+
+    def _find(
+        self, text: str, name: str
+    ) -> tuple[JsonNode | None, JsonMember | None, JsonMember | None]:
+        """Return the root, the container and the member of a server, or None for each."""
+        root = parse_jsonc(text)
+        container_member = find_member(root, self.container)
+        member = find_member(container_member.node, name) if container_member else None
+        return root, container_member, member
 
 
 def _insertion(
@@ -340,26 +316,12 @@ def _remove_member(text: str, parent: JsonNode, member: JsonMember) -> str:
 # ------------------------------------------------------------------ TOML
 
 
-class TomlServers:
+class TomlServers(ServerFile):
     """Servers by name, as tables of a TOML file."""
-
-    def __init__(self, container: str) -> None:
-        self.container = container
-
-    def get_entry(self, text: str, name: str) -> object:
-        """Return the entry of a server, or None."""
-        return self._entries(_parse_toml(text).unwrap()).get(name)
-
-    def other_entries(self, text: str, name: str) -> object:
-        """Return the whole content without that entry. An empty container is left out."""
-        document = _parse_toml(text).unwrap()
-        rest = {key: value for key, value in self._entries(document).items() if key != name}
-        document.pop(self.container, None)
-        return {**document, self.container: rest} if rest else document
 
     def insert_entry(self, text: str, name: str, entry: JsonObject) -> tuple[str, str]:
         """Add a table at the end; return the new text and the part that was inserted."""
-        self._entries(_parse_toml(text))  # raises MalformedFileError
+        self._entries(text)  # raises MalformedFileError
         content = text.removeprefix("\ufeff")
         gap = "" if not content else "\n" if content.endswith("\n") else "\n\n"
         inserted = f"{gap}{self._render_table(name, entry)}".replace("\n", _newline(text))
@@ -400,7 +362,13 @@ class TomlServers:
         """True if the text has no content."""
         return not text.strip("\ufeff \t\r\n")
 
-    def _entries(self, document: JsonObject) -> JsonObject:
+    def _load(self, text: str) -> JsonObject:
+        return _parse_toml(text).unwrap()
+
+    def _entries(self, text: str) -> JsonObject:
+        return self._container(self._load(text))
+
+    def _container(self, document: JsonObject) -> JsonObject:
         """Return the container: a table of the document, or an empty dict."""
         container = document.get(self.container, {})
         if not isinstance(container, dict):
@@ -408,7 +376,9 @@ class TomlServers:
         return container  # pyright: ignore[reportUnknownVariableType]
 
     def _is_inline(self, text: str, name: str) -> bool:
-        return isinstance(self._entries(_parse_toml(text))[name], _load_tomlkit().items.InlineTable)
+        return isinstance(
+            self._container(_parse_toml(text))[name], _load_tomlkit().items.InlineTable
+        )
 
     def _set_inline(self, text: str, name: str, entry: JsonObject) -> str:
         """Return the text with the entry as an inline table."""
@@ -416,7 +386,7 @@ class TomlServers:
         table = _load_tomlkit().inline_table()
         for key, value in entry.items():
             table[key] = value
-        self._entries(document)[name] = table
+        self._container(document)[name] = table
         return _render_toml(document, text)
 
     def _render_table(self, name: str, entry: JsonObject) -> str:
@@ -428,7 +398,7 @@ class TomlServers:
     def _without(self, text: str, name: str) -> str:
         """Return the text without the server, and without the comments that follow its tables."""
         document = _parse_toml(text)
-        servers = self._entries(document)
+        servers = self._container(document)
         if name in servers:
             del servers[name]
         return _render_toml(document, text)
