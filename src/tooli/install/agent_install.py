@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import sys
+from functools import partial
 
 from tooli.describe.agent_documents import (
     render_agents_md_block,
@@ -97,7 +98,7 @@ def add_skill(
         blocks = {"AGENTS.md": agents_md, "CLAUDE.md": claude_md}
         return steps + _plan_blocks(app, [file for file, selected in blocks.items() if selected])
 
-    return plan_and_apply(lambda: _drop_duplicate_files(plan()), force=force, dry_run=dry)
+    return plan_and_apply(plan, force=force, dry_run=dry)
 
 
 def remove_skill(
@@ -113,7 +114,7 @@ def remove_skill(
         ]
         return steps if agent or user else steps + _plan_blocks(app, DOCUMENT_AGENTS, removal=True)
 
-    return plan_and_apply(lambda: _drop_duplicate_files(plan()), force=force, dry_run=dry)
+    return plan_and_apply(plan, force=force, dry_run=dry)
 
 
 def list_skills(app: ToolSource) -> Rows:
@@ -132,32 +133,40 @@ def list_skills(app: ToolSource) -> Rows:
     return found
 
 
-def add_server(
+def _change_server(
     app: ToolSource,
     agent: Sequence[str],
     user: bool,
     command: str | None,
     force: bool,
     *,
+    remove: bool,
     dry: bool = False,
 ) -> Rows:
-    """Register the app's MCP server with agents."""
-    argv = server_argv(app._state.name, command)
-    return _apply_server_plan(app, agent, user, argv, plan_server, force=force, dry=dry)
+    """Register the app's MCP server with agents, or remove it from their settings."""
+    argv = _server_argv(app, command) if remove else server_argv(app._state.name, command)
+    plan = plan_server_removal if remove else plan_server
+    name, server_plans, records = skill_slug(app._state.name), list[ServerPlan](), ServerRecords()
+
+    def plan_steps() -> list[InstallStep]:
+        nonlocal records
+        records = ServerRecords()  # read while the lock is held
+        server_plans[:] = [
+            plan(agent_path, name, argv, records)
+            for agent_path in server_config_paths(agent, user=user)
+        ]
+        return [server_plan.step for server_plan in server_plans]
+
+    def save_records() -> None:
+        for server_plan in server_plans:
+            records.set(server_plan.file, name, server_plan.written_entry)
+        records.save()  # may fail; entries are then recognized by their content
+
+    return plan_and_apply(plan_steps, force=force, dry_run=dry, on_applied=save_records)
 
 
-def remove_server(
-    app: ToolSource,
-    agent: Sequence[str],
-    user: bool,
-    command: str | None,
-    force: bool,
-    *,
-    dry: bool = False,
-) -> Rows:
-    """Remove the app's MCP server from the agents' settings."""
-    argv = _server_argv(app, command)
-    return _apply_server_plan(app, agent, user, argv, plan_server_removal, force=force, dry=dry)
+add_server = partial(_change_server, remove=False)
+remove_server = partial(_change_server, remove=True)
 
 
 def list_servers(app: ToolSource) -> Rows:
@@ -176,35 +185,6 @@ def list_servers(app: ToolSource) -> Rows:
 
 
 # ------------------------------------------------------------------ helpers
-
-
-def _apply_server_plan(
-    app: ToolSource,
-    agent: Sequence[str],
-    user: bool,
-    argv: Sequence[str],
-    plan: Callable[[AgentPath, str, Sequence[str], ServerRecords], ServerPlan],
-    *,
-    force: bool,
-    dry: bool,
-) -> Rows:
-    name, server_plans, records = skill_slug(app._state.name), list[ServerPlan](), ServerRecords()
-
-    def plan_steps() -> list[InstallStep]:
-        nonlocal records
-        records = ServerRecords()  # read while the lock is held
-        server_plans[:] = [
-            plan(agent_path, name, argv, records)
-            for agent_path in server_config_paths(agent, user=user)
-        ]
-        return _drop_duplicate_files([server_plan.step for server_plan in server_plans])
-
-    def save_records() -> None:
-        for server_plan in server_plans:
-            records.set(server_plan.file, name, server_plan.written_entry)
-        records.save()  # may fail; entries are then recognized by their content
-
-    return plan_and_apply(plan_steps, force=force, dry_run=dry, on_applied=save_records)
 
 
 def _plan_blocks(
@@ -227,17 +207,6 @@ def _plan_blocks(
             seen.add(os.path.realpath(path))
             steps.append(plan(path, DOCUMENT_AGENTS[name], app_name, bodies[name]))
     return steps
-
-
-def _drop_duplicate_files(steps: list[InstallStep]) -> list[InstallStep]:
-    """Drop changes of files that an earlier step changes, because two paths may be links."""
-    seen: set[str] = set()
-    unique_steps: list[InstallStep] = []
-    for step in steps:
-        files = {os.path.realpath(change.path) for change in step.changes}
-        unique_steps.append(step.replace(changes=(), edited_changes=()) if files & seen else step)
-        seen |= files
-    return unique_steps
 
 
 def _status_row(

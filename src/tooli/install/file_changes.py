@@ -227,13 +227,25 @@ def plan_and_apply(
     A dry run only returns the rows. `on_applied` is called before the lock is released.
     """
     if dry_run:
-        return to_rows(resolve_conflicts(plan(), force=force), with_diffs=True)
+        steps = resolve_conflicts(_drop_duplicate_files(plan()), force=force)
+        return to_rows(steps, with_diffs=True)
     with FileLock(os.path.join(get_state_dir(), "install.lock")):
-        steps = resolve_conflicts(plan(), force=force)
+        steps = resolve_conflicts(_drop_duplicate_files(plan()), force=force)
         apply_steps(steps)
         if on_applied is not None:
             on_applied()
     return to_rows(steps, with_diffs=False)
+
+
+def _drop_duplicate_files(steps: list[InstallStep]) -> list[InstallStep]:
+    """Drop changes of files that an earlier step changes, because two paths may be links."""
+    seen: set[str] = set()
+    unique_steps: list[InstallStep] = []
+    for step in steps:
+        files = {os.path.realpath(change.path) for change in step.changes}
+        unique_steps.append(step.replace(changes=(), edited_changes=()) if files & seen else step)
+        seen |= files
+    return unique_steps
 
 
 def write_atomically(path: str, data: bytes) -> None:

@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from tooli.core.protocols import JsonObject
 
     ServerFileFormat: TypeAlias = "JsonServers | TomlServers"
-    """A file with servers by name in one object or table, the container."""
 
 
 _STRING = r'"(?:\\.|[^"\\])*"'
