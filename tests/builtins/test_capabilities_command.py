@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from tooli.builtins.capabilities_command import minimal_capabilities
+from tooli import Tooli
+from tooli.annotations import ReadOnly
+from tooli.builtins.capabilities_command import minimal_capabilities, record_usage
 
 
 @pytest.fixture
@@ -45,3 +48,21 @@ def test_temporary_files_become_the_temporary_folder(
     monkeypatch.setattr("tooli.builtins.capabilities_command.gettempdir", lambda: temporary)
     uses = [("fs:write", f"{temporary}/x1/a"), ("fs:write", f"{temporary}/x2/b")]
     assert minimal_capabilities(uses, []) == {f"fs:write:{temporary}"}
+
+
+@pytest.mark.parametrize(
+    "guard",
+    [{"requires_approval": True}, {"human_in_the_loop": True}, {"danger_level": "critical"}],
+    ids=lambda guard: next(iter(guard)),
+)
+def test_examples_that_need_approval_are_skipped(guard: dict[str, Any]) -> None:
+    """Running them would only create requests for approval."""
+    app = Tooli("app")
+    app.command("launch", annotations=ReadOnly, examples=[{"args": []}], **guard)(lambda: None)
+    app.command("other")(lambda: None)
+    report = record_usage(app, "app.py:app", [], examples=True, include_all=True, roots=[])
+    assert report["not_run"] == [
+        {"command": "launch", "why": "the command needs approval"},
+        {"command": "other", "why": "the command has no examples"},
+    ]
+    assert "failed" not in report

@@ -14,6 +14,7 @@ from subprocess import DEVNULL, TimeoutExpired, run
 from tempfile import TemporaryDirectory, gettempdir
 
 from tooli.core.declared_capabilities import find_disallowed, is_under_any
+from tooli.describe.sections import insert_flags
 from tooli.errors import NotFoundError, Suggestion
 from tooli.execution.monitor.monitored_runner import shorten_path
 
@@ -103,7 +104,7 @@ def _run_examples(app: App, app_target: str, include_all: bool, path: str) -> di
 def _skip_reason(tool: Tool, include_all: bool) -> str | None:
     if not tool.guidance.examples:
         return "the command has no examples"
-    if tool.guard.approval or tool.guard.human_in_the_loop:
+    if tool.guard.may_need_approval:
         return "the command needs approval"
     if include_all or tool.behavior.read_only:
         return None
@@ -113,10 +114,9 @@ def _skip_reason(tool: Tool, include_all: bool) -> str | None:
 
 
 def _run_example(tool: Tool, app_target: str, argv: list[str], path: str) -> str | None:
-    """Return what went wrong with an example, or None."""
-    separator = argv.index("--") if "--" in argv else len(argv)
+    """Run an example; return the problem, or None."""
     flags = ["--tooli-json", *(["--tooli-yes"] if tool.behavior.destructive else [])]
-    command_line = [*tool.cli_path, *argv[:separator], *flags, *argv[separator:]]
+    command_line = [*tool.cli_path, *insert_flags(argv, flags)]
     try:
         done = run(
             [sys.executable, "-c", _BOOTSTRAP_CODE, app_target, *command_line],

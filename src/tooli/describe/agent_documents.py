@@ -211,7 +211,7 @@ def _related_commands(app_info: AppInfo, tool: Tool, mark: str) -> Iterator[str]
         )
 
 
-# ------------------------------------------------------------------ AGENTS.md, llms.txt
+# ------------------------------------------------------------------ formats by agent
 
 
 FULL_FILE_NAME = "llms-full.txt"

@@ -95,13 +95,16 @@ def file_stem(tool: Tool) -> str:
 
 
 def format_command_line(program: str, tool: Tool, argv: Iterable[object], *flags: str) -> str:
-    """Return a command line. `flags` are inserted before `--`, where they count as flags."""
+    """Return a command line, with those of the flags that the arguments lack."""
     arguments = [str(argument) for argument in argv]
-    more = [flag for flag in flags if flag not in arguments]
-    at = arguments.index("--") if "--" in arguments else len(arguments)
-    return " ".join(
-        map(shell_quote, [program, *tool.cli_path, *arguments[:at], *more, *arguments[at:]])
-    )
+    arguments = insert_flags(arguments, [flag for flag in flags if flag not in arguments])
+    return " ".join(map(shell_quote, [program, *tool.cli_path, *arguments]))
+
+
+def insert_flags(argv: Sequence[str], flags: Sequence[str]) -> list[str]:
+    """Return the arguments with flags before `--`, because flags after it are plain values."""
+    end = argv.index("--") if "--" in argv else len(argv)
+    return [*argv[:end], *flags, *argv[end:]]
 
 
 def shortest_call(program: str, tool: Tool) -> str:

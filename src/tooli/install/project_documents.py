@@ -28,7 +28,7 @@ from tooli.describe.agent_documents import (
     skill_slug,
 )
 from tooli.describe.man import DEFAULT_DATE, build_man_pages
-from tooli.describe.sections import collect_app_info
+from tooli.describe.sections import collect_app_info, insert_flags
 from tooli.errors import NotFoundError, StateError, Suggestion
 from tooli.export import CALLERS, EXPORT_MODES, export, is_unmodified
 from tooli.export.export_spec import ExportSpec
@@ -397,11 +397,9 @@ def _runnable_examples(app_info: AppInfo) -> Iterator[tuple[Tool, int, list[str]
 
 def _run_example(argv: list[str], tool: Tool) -> JsonObject:
     """Run one example and return its envelope, or an error in the same form."""
-    separator = argv.index("--") if "--" in argv else len(argv)
-    command_line = [*argv[:separator], "--json", *argv[separator:]]
     try:
         completed = run(
-            command_line,
+            insert_flags(argv, ["--json"]),
             stdin=DEVNULL,
             stdout=PIPE,
             stderr=DEVNULL,

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tooli.cli.argv import parse_command_line
+from tooli.describe.sections import insert_flags
 from tooli.pipeline.dry_run_recorder import DryRunExecutionDisabled
 from tooli.schema.convert import RawText
 from tooli.testing.app_interfaces import CommandLineInterface, as_items, interfaces
@@ -155,8 +156,7 @@ def check_line(app: Tooli, argv: Sequence[str]) -> list[str]:
 
     The app parses the line and runs all checks of a dry run. Files need not exist.
     """
-    end = argv.index("--") if "--" in argv else len(argv)
-    json_argv = [*argv[:end], "--tooli-json", *argv[end:]]  # overrides the output mode of the line
+    json_argv = insert_flags(argv, ["--tooli-json"])  # overrides the output mode of the line
     with DryRunExecutionDisabled():
         command_result = invoke(app, "--tooli-dry-run", *json_argv, mode="json")
     if command_result.exit_code == 0:
