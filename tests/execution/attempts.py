@@ -82,13 +82,13 @@ def try_one(attempt: Attempt, enforce: Enforcement) -> dict[str, Any]:
     listener = evasions.Listener(os.path.realpath(root))
     workspace = evasions.create_workspace(root, listener)
     before = evasions.read_state(workspace)
-    ours, theirs = os.pipe()
+    read_end, write_end = os.pipe()
     pid = os.fork()
     if pid == 0:
-        os.close(ours)
-        _run_in_child(attempt, enforce, workspace, theirs)
-    os.close(theirs)
-    found = _result(pid, ours)
+        os.close(read_end)
+        _run_in_child(attempt, enforce, workspace, write_end)
+    os.close(write_end)
+    found = _read_result(pid, read_end)
     received = listener.received()
     done = evasions.succeeded(attempt, workspace, before, found.get("evidence"), received)
     for fd in (workspace.secret_fd, workspace.victim_fd, workspace.folder_fd):
@@ -116,7 +116,7 @@ def _run_in_child(
     sys.exit()  # normally, with threads, atexit and finalizers
 
 
-def _result(pid: int, report: int) -> dict[str, Any]:
+def _read_result(pid: int, report: int) -> dict[str, Any]:
     data = b""
     while chunk := os.read(report, 65536):
         data += chunk
@@ -142,8 +142,11 @@ def try_all(level: str, names: list[str] | None = None) -> dict[str, dict[str, A
     enforce = LEVELS[level]
     if level != "free":
         _warm_up()
-    chosen = [one for one in evasions.ATTEMPTS if not names or one.name in names]
-    return {attempt.name: try_one(attempt, enforce) for attempt in chosen}
+    return {
+        attempt.name: try_one(attempt, enforce)
+        for attempt in evasions.ATTEMPTS
+        if not names or attempt.name in names
+    }
 
 
 def restart_with_token() -> None:

@@ -154,7 +154,9 @@ VALUE_KINDS: dict[str, ValueKind] = {
     "tuple": ValueKind("builtins", "tuple", _list_parts, (_LIST,)),
     "set": ValueKind("builtins", "set", _list_parts, (_LIST,)),
     "frozenset": ValueKind("builtins", "frozenset", _list_parts, (_LIST,)),
-    "dict": ValueKind("builtins", "dict", lambda v: ([list(one) for one in v.items()],), (_LIST,)),
+    "dict": ValueKind(
+        "builtins", "dict", lambda v: ([list(item) for item in v.items()],), (_LIST,)
+    ),
     "bytes": ValueKind("builtins", "bytes", lambda v: (_to_base64(v),), (_STR,), _make_bytes),
     "bytearray": ValueKind(
         "builtins", "bytearray", lambda v: (_to_base64(v),), (_STR,), _make_bytes

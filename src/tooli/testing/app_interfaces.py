@@ -116,7 +116,7 @@ def register_interface(interface_class: InterfaceType) -> InterfaceType:
 
 def interfaces(app: Tooli) -> list[Interface]:
     """Return every interface of the app."""
-    return [kind(app) for kind in _INTERFACES]
+    return [interface_class(app) for interface_class in _INTERFACES]
 
 
 def as_items(envelope: Mapping[str, Any]) -> JsonObject:
@@ -508,8 +508,8 @@ class StatelessInterface(McpInterface):
 
 def _find_tool(server: StdioServer, name: str) -> tuple[str, Tool | None]:
     tool = server.service.app.find(name)
-    for key, one in server.service.tools.items():
-        if tool is not None and one.id == tool.id:
+    for key, served_tool in server.service.tools.items():
+        if tool is not None and served_tool.id == tool.id:
             return key, tool
     return name, tool
 

@@ -142,13 +142,13 @@ _FILE_MESSAGES = (
 
 def assert_examples(app: Tooli) -> None:
     """Check that each command of the app accepts all of its `examples=`."""
-    wrong = [
+    problems = [
         f"{tool.key}: {problem}"
         for tool in app.catalog
         for example in tool.guidance.examples
         for problem in _example_problems(app, tool, example)
     ]
-    assert not wrong, "examples that do not work:\n" + "\n".join(wrong)
+    assert not problems, "examples that do not work:\n" + "\n".join(problems)
 
 
 def check_line(app: Tooli, argv: Sequence[str]) -> list[str]:
@@ -252,9 +252,13 @@ def format_json(value: object) -> str:
     return json.dumps(value, indent=2, ensure_ascii=False) + "\n"
 
 
-def diff(expected: str, found: str, one: str, other: str) -> str:
-    """Return a unified diff; empty if the values are equal."""
+def diff(expected: str, found: str, expected_name: str, found_name: str) -> str:
+    """Return a unified diff; empty if the texts are equal."""
     lines = difflib.unified_diff(
-        expected.splitlines(keepends=True), found.splitlines(keepends=True), one, other, n=4
+        expected.splitlines(keepends=True),
+        found.splitlines(keepends=True),
+        expected_name,
+        found_name,
+        n=4,
     )
     return "".join(lines)

@@ -185,21 +185,22 @@ def build_environment(added: Mapping[str, str | None] | None, mode: str | None) 
     variables in `added` are set. Settings files of users and projects are ignored, unless `added`
     has `{"TOOLI_CONFIG": "on"}`.
     """
-    callers = all_variables()
-    settings = {
+    caller_variables = all_variables()
+    environment = {
         name: value
         for name, value in os.environ.items()
-        if name == _RECORD_VARIABLE or (name not in callers and not name.startswith("TOOLI_"))
+        if name == _RECORD_VARIABLE
+        or (name not in caller_variables and not name.startswith("TOOLI_"))
     }
-    settings.update(COLUMNS="80", TOOLI_CONFIG="off")
+    environment.update(COLUMNS="80", TOOLI_CONFIG="off")
     if mode is not None:
-        settings["TOOLI_OUTPUT"] = mode
+        environment["TOOLI_OUTPUT"] = mode
     for name, value in (added or {}).items():
         if value is None:
-            settings.pop(name, None)
+            environment.pop(name, None)
         else:
-            settings[name] = value
-    return settings
+            environment[name] = value
+    return environment
 
 
 @contextmanager

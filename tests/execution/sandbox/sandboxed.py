@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 
-class Found:
+class SandboxResult:
     """The value of a function, or the name and errno of its exception."""
 
     def __init__(self, value: Any, error: str | None, code: int | None, status: int) -> None:
@@ -27,7 +27,7 @@ class Found:
         self.status = status
 
     def __repr__(self) -> str:
-        return f"Found({self.value!r}, {self.error!r}, {self.errno!r}, {self.status!r})"
+        return f"SandboxResult({self.value!r}, {self.error!r}, {self.errno!r}, {self.status!r})"
 
 
 def sandboxed(
@@ -37,16 +37,16 @@ def sandboxed(
     support: SandboxSupport | None = None,
     temp_dir: str | None = None,
     files: list[tuple[str, int]] | None = None,
-) -> Found:
+) -> SandboxResult:
     """Run a function in a sandbox with this allowed access and return the result."""
     access = allowed if isinstance(allowed, AllowedAccess) else resolve_access(allowed)
-    ours, theirs = os.pipe()
+    read_end, write_end = os.pipe()
     pid = os.fork()
     if pid == 0:
         report: dict[str, Any] = {}
         try:
             enter_sandbox(
-                access, support or detect_sandbox_support(), (theirs,), temp_dir, files or ()
+                access, support or detect_sandbox_support(), (write_end,), temp_dir, files or ()
             )
             try:
                 report = {"value": fn()}
@@ -56,13 +56,13 @@ def sandboxed(
         except BaseException as failure:
             report = {"error": f"no sandbox: {type(failure).__name__}: {failure}"}
         finally:
-            os.write(theirs, json.dumps(report, default=str).encode())
+            os.write(write_end, json.dumps(report, default=str).encode())
             os._exit(0)
-    os.close(theirs)
+    os.close(write_end)
     data = b""
-    while piece := os.read(ours, 65536):
-        data += piece
-    os.close(ours)
+    while chunk := os.read(read_end, 65536):
+        data += chunk
+    os.close(read_end)
     _, status = os.waitpid(pid, 0)
     report = json.loads(data) if data else {}
-    return Found(report.get("value"), report.get("error"), report.get("errno"), status)
+    return SandboxResult(report.get("value"), report.get("error"), report.get("errno"), status)
