@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from typing import Any, cast
 
 import pytest
@@ -154,6 +155,11 @@ def test_messages_without_a_client_or_metadata() -> None:
     assert messages.handle("log", ("info", codec.pack("x", print)))
     assert messages.handle("disconnect", None)
     assert not messages.handle("value", None)
+
+
+def test_text_without_a_stdout_is_dropped(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "stdout", None)
+    assert ChildMessages(make_call(), Codec(), lambda _: None).handle("text", ("stdout", "x"))
 
 
 def test_messages_reach_the_client() -> None:

@@ -18,6 +18,7 @@ from tooli.testing import (
     invoke,
     run,
 )
+from tooli.testing.command_runner import invoke_callable
 
 # ------------------------------------------------------------------ invoke
 
@@ -101,6 +102,15 @@ def test_system_exit_is_caught() -> None:
     done = invoke(make_app(), "fail", "exit", mode="text")
     assert done.exit_code == 1
     assert "bye" in done.stderr
+
+
+def test_system_exit_without_stderr() -> None:
+    def close_and_exit() -> None:
+        sys.stderr = None  # type: ignore[assignment]
+        sys.exit("bye")
+
+    done = invoke_callable(close_and_exit, ["program"])
+    assert (done.exit_code, done.exception) == (1, None)
 
 
 def test_uncaught_exception_is_reported() -> None:

@@ -298,9 +298,11 @@ class ChildMessages:
             self.call.meta.update(meta)
 
     def write(self, message: tuple[str, str]) -> None:
-        """Write a text to sys.stdout or sys.stderr."""
-        if message[0] in ("stdout", "stderr"):
-            getattr(sys, message[0]).write(message[1])
+        """Write a text to sys.stdout or sys.stderr, if the process has this stream."""
+        name, text = message
+        stream = getattr(sys, name) if name in ("stdout", "stderr") else None
+        if stream is not None:
+            stream.write(text)
 
     def ask(self, questions: dict[str, Question]) -> None:
         """Ask the client and send its answers, or the exception, to the worker.

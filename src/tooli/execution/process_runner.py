@@ -124,7 +124,7 @@ class ChildCall:
             self._report_deadline = deadline + TERM_GRACE_SECONDS + KILL_TIMEOUT
         with fork_lock():
             if self._is_cancelled:
-                raise _cancelled_error()
+                raise Interrupted("The call was cancelled before it started.")
             data_fd = self._fork_supervisor(interrupt_handler, deadline)
         self._receiver = FrameReceiver(data_fd, self._codec)
         self._poller = select.poll()
@@ -395,10 +395,6 @@ def _fork_failed_error(failure: OSError) -> ToolError:
         suggestion=Suggestion("retry_later", "Try again when fewer processes are running."),
     )
     return mark_not_started(error)
-
-
-def _cancelled_error() -> ToolError:
-    return Interrupted("The call was cancelled before it started.")
 
 
 class ChildStream:

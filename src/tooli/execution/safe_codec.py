@@ -490,9 +490,6 @@ class UntrustedMessages(ChildMessages):
             _truncate_text(name)
         return questions
 
-    def validate_empty(self, _: object) -> None:
-        """Return nothing: the message has no payload."""
-
 
 _VALIDATORS: dict[str, Callable[[UntrustedMessages, Any], object]] = {
     "warning": UntrustedMessages.validate_warning,
@@ -501,7 +498,7 @@ _VALIDATORS: dict[str, Callable[[UntrustedMessages, Any], object]] = {
     "progress": UntrustedMessages.validate_progress,
     "log": UntrustedMessages.validate_log,
     "ask": UntrustedMessages.validate_questions,
-    "disconnect": UntrustedMessages.validate_empty,
+    "disconnect": lambda messages, payload: None,
 }
 
 

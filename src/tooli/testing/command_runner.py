@@ -171,7 +171,8 @@ def invoke_callable(
 def _exit_code(end: SystemExit) -> int:
     if end.code is None or isinstance(end.code, int):
         return end.code or 0
-    sys.stderr.write(f"{end.code}\n")
+    if sys.stderr is not None:
+        sys.stderr.write(f"{end.code}\n")
     return 1
 
 
