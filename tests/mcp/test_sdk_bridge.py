@@ -11,6 +11,7 @@ pytest.importorskip("mcp")
 
 from tooli import Tooli
 from tooli.mcp.sdk_bridge import SdkBridge
+from tooli.mcp.sdk_server import AppServer
 from tooli.mcp.service import McpService
 from tooli.testing.app_interfaces import MemoryTransport
 
@@ -74,3 +75,21 @@ def test_server_that_has_ended_accepts_no_message(bridge: SdkBridge) -> None:
     bridge._has_ended = True
     with pytest.raises(RuntimeError, match="has ended"):
         bridge.send({"jsonrpc": "2.0", "id": 1, "method": "ping"})
+
+
+def test_server_that_fails_is_reported(
+    transport: MemoryTransport,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    async def fail(*_: object) -> None:
+        raise ValueError("broken")
+
+    monkeypatch.setattr(AppServer, "run", fail)
+    bridge = SdkBridge(McpService(Tooli("bridged")), transport, [])
+    with bridge.condition:
+        assert bridge.condition.wait_for(lambda: bridge._has_ended, 120)
+    assert "ValueError: broken" in capsys.readouterr().err
+    with pytest.raises(RuntimeError, match="has ended"):
+        bridge.send({"jsonrpc": "2.0", "id": 1, "method": "ping"})
+    assert not bridge.is_busy

@@ -110,9 +110,9 @@ def test_coroutine_can_be_cancelled() -> None:
         finally:
             ended.set()
 
-    cancel = loop_thread.submit(work())
+    future = loop_thread.submit(work())
     assert started.wait(120)
-    cancel()
+    future.cancel()
     assert ended.wait(120)
     loop_thread.shut_down()
 

@@ -9,8 +9,8 @@ to them is dropped. Only a connection that needs the SDK imports this module.
 
 from __future__ import annotations
 
-import asyncio
-from threading import Thread
+import sys
+from traceback import print_exc
 
 import anyio
 from mcp.shared.message import SessionMessage
@@ -18,11 +18,12 @@ from mcp_types.jsonrpc import jsonrpc_message_adapter
 
 from tooli.mcp.sdk_server import AppServer
 from tooli.mcp.stdio_transport import RequestTracker, alternate_id
+from tooli.serving.thread_pool import EventLoopThread
 
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
-    from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
+    from anyio.streams.memory import MemoryObjectReceiveStream
 
     from tooli.core.protocols import JsonObject
     from tooli.mcp.protocol import RequestId
@@ -40,15 +41,11 @@ class SdkBridge(RequestTracker):
         handshake_messages: list[JsonObject],
     ) -> None:
         super().__init__(transport)
-        self._service = service
         self._replayed_ids = {message["id"] for message in handshake_messages if "id" in message}
-        self._loop: asyncio.AbstractEventLoop | None = None
-        self._inbox: MemoryObjectSendStream[SessionMessage | Exception] | None = None
         self._has_ended = False
-        Thread(target=self._run, daemon=True, name="tooli-sdk").start()
-        with self.condition:
-            while self._loop is None and not self._has_ended:
-                self.condition.wait()
+        self._inbox, incoming = anyio.create_memory_object_stream[SessionMessage | Exception](1000)
+        self._loop_thread = EventLoopThread()
+        self._loop_thread.submit(self._serve(AppServer(service), incoming))
         for message in handshake_messages:
             self.send(message)
 
@@ -56,11 +53,11 @@ class SdkBridge(RequestTracker):
         """Pass a message of the client to the SDK."""
         item = SessionMessage(jsonrpc_message_adapter.validate_python(message))
         with self.condition:
-            if self._has_ended or self._loop is None or self._inbox is None:
+            if self._has_ended:
                 raise RuntimeError("the MCP SDK's server has ended")
             if "method" in message and "id" in message:
                 self.requests[message["id"]] = None
-        asyncio.run_coroutine_threadsafe(self._inbox.send(item), self._loop).result()
+        self._loop_thread.submit(self._inbox.send(item)).result()
 
     def discard_request(self, request_id: RequestId) -> None:
         """Forget a request that was cancelled: it gets no answer."""
@@ -70,25 +67,21 @@ class SdkBridge(RequestTracker):
 
     # -------------------------------------------------------------- on the loop
 
-    def _run(self) -> None:
+    async def _serve(
+        self, server: AppServer, incoming: MemoryObjectReceiveStream[SessionMessage | Exception]
+    ) -> None:
+        outgoing, outbox = anyio.create_memory_object_stream[SessionMessage](0)
         try:
-            asyncio.run(self._serve())
+            async with self._inbox, incoming, outgoing, anyio.create_task_group() as tasks:
+                tasks.start_soon(self._forward_messages, outbox)
+                await server.run(incoming, outgoing, server.create_initialization_options())
+        except Exception:
+            print_exc(file=sys.stderr)  # nobody waits for the result of this coroutine
         finally:
             with self.condition:
                 self._has_ended = True
                 self.requests.clear()
                 self.condition.notify_all()
-
-    async def _serve(self) -> None:
-        server = AppServer(self._service)
-        self._inbox, incoming = anyio.create_memory_object_stream[SessionMessage | Exception](1000)
-        outgoing, outbox = anyio.create_memory_object_stream[SessionMessage](0)
-        with self.condition:
-            self._loop = asyncio.get_running_loop()
-            self.condition.notify_all()
-        async with anyio.create_task_group() as tasks:
-            tasks.start_soon(self._forward_messages, outbox)
-            await server.run(incoming, outgoing, server.create_initialization_options())
 
     async def _forward_messages(self, outbox: MemoryObjectReceiveStream[SessionMessage]) -> None:
         """Write the SDK's messages. A write may block the loop, which serves only this client."""

@@ -311,7 +311,7 @@ class StdioServer:
         try:
             if request.is_async:
                 work = peer.run_and_reply_async(request.arun)
-                peer.on_cancel = self._loop_thread.submit(work)
+                peer.on_cancel = self._loop_thread.submit(work).cancel
             else:
                 self.thread_pool.submit(partial(peer.run_and_reply, request.run))
         except RuntimeError:  # the system cannot start a thread

@@ -22,6 +22,7 @@ TYPE_CHECKING = False
 
 if TYPE_CHECKING:
     import asyncio
+    import concurrent.futures
     from asyncio import AbstractEventLoop, Future
     from collections.abc import Callable, Coroutine
     from contextvars import Context
@@ -181,8 +182,8 @@ class EventLoopThread:
     def __init__(self) -> None:
         self._loop: asyncio.AbstractEventLoop | None = None
 
-    def submit(self, coroutine: Coroutine[object, None, object]) -> Callable[[], object]:
-        """Run a coroutine on the loop; return the function that cancels it."""
+    def submit(self, coroutine: Coroutine[object, None, T]) -> concurrent.futures.Future[T]:
+        """Run a coroutine on the loop; return the future of its result."""
         import asyncio
 
         if self._loop is None:
@@ -194,7 +195,7 @@ class EventLoopThread:
                 coroutine.close()
                 raise
             self._loop = loop
-        return asyncio.run_coroutine_threadsafe(coroutine, self._loop).cancel
+        return asyncio.run_coroutine_threadsafe(coroutine, self._loop)
 
     def shut_down(self) -> None:
         """Stop the loop once all its tasks are done. A later coroutine starts a new loop."""
