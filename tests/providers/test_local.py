@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import types
+from typing import Any
 
 import pytest
 import typer
@@ -12,6 +13,7 @@ from tooli import Tooli
 from tooli.core.call import PYTHON_CALLER, Call
 from tooli.errors import DefinitionError
 from tooli.providers.local import Registration, build_command_tree, read_all_tools
+from tooli.testing import invoke
 
 
 def make_app() -> Tooli:
@@ -75,15 +77,49 @@ def test_plain_typer_as_a_group() -> None:
     assert not make_app().tree().commands["list-all"].is_from_plain_typer
 
 
-@pytest.mark.parametrize(
-    "settings", [{"cls": typer.core.TyperGroup}, {"context_settings": {"a": 1}}]
-)
-def test_settings_that_only_typer_supports(settings: dict[str, object]) -> None:
-    app = Tooli("app", **settings)  # type: ignore[arg-type]
-    app.command()(lambda: None)
+class DynamicGroup(typer.core.TyperGroup):
+    """A group with a command `dynamic` that is not registered."""
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        if cmd_name == "dynamic":
+            return typer.core.TyperCommand("dynamic", callback=lambda: print("done"))
+        return super().get_command(ctx, cmd_name)
+
+
+@pytest.mark.parametrize("is_initialized", [False, True], ids=["registrations", "typer"])
+@pytest.mark.parametrize("kwargs", [{"cls": DynamicGroup}, {"context_settings": {"a": 1}}])
+def test_keywords_that_only_typer_supports(kwargs: dict[str, Any], is_initialized: bool) -> None:
+    app = Tooli("app", **kwargs)
+    app.command("one")(lambda: None)
+    app.command("two")(lambda: None)
+    if is_initialized:
+        app._initialize_typer()
     tree = app.tree()
     assert tree.typer_reason == "the app has settings that only Typer supports"
-    assert tree.has_dynamic_commands is ("cls" in settings)
+    assert tree.has_dynamic_commands is ("cls" in kwargs)
+
+
+@pytest.mark.parametrize("is_initialized", [False, True], ids=["registrations", "typer"])
+@pytest.mark.parametrize("place", ["app", "callback", "add_typer", "group", "plain group"])
+def test_dynamic_command_of_a_custom_class(place: str, is_initialized: bool) -> None:
+    app = Tooli("app", **({"cls": DynamicGroup} if place == "app" else {}))
+    group: Any = typer.Typer(cls=DynamicGroup) if place == "plain group" else Tooli()
+    if place == "group":
+        group = Tooli(cls=DynamicGroup)
+    for each in (app, group):
+        each.command("one")(lambda: None)
+        each.command("two")(lambda: None)
+    if place == "callback":
+        app.callback(cls=DynamicGroup)(lambda: None)
+    if place == "add_typer":
+        app.add_typer(group, name="group", cls=DynamicGroup)
+    else:
+        app.add_typer(group, name="group", callback=lambda: None)
+    if is_initialized:
+        app._initialize_typer()
+    path = [] if place in ("app", "callback") else ["group"]
+    assert invoke(app, "--json", *path, "dynamic").result == "done"
+    assert invoke(app, "--json", *path, "unknown").error["code"] == "E1001"
 
 
 def test_flags_of_the_callback() -> None:

@@ -225,16 +225,15 @@ def _tree_from_registrations(state: AppState) -> CommandGroup:
     for inner_app, kwargs in state.groups:
         _attach_group(group, inner_app, kwargs.get("name"), kwargs)
     _apply_help_keywords(group, {**state.typer_kwargs, "help": state.description})
+    group.has_dynamic_commands = "cls" in state.typer_kwargs
     if state.callback is not None:
         group.callback, callback_kwargs = state.callback
         _apply_help_keywords(group, callback_kwargs)
         group.typer_reason = "the app has a callback"
+        group.has_dynamic_commands = group.has_dynamic_commands or bool(callback_kwargs.get("cls"))
     if state.typer_kwargs.keys() & {"cls", "context_settings", "callback", "result_callback"}:
         group.callback = group.callback or state.typer_kwargs.get("callback")
         group.typer_reason = "the app has settings that only Typer supports"
-        group.has_dynamic_commands = "cls" in state.typer_kwargs
-    if state.callback is not None and state.callback[1].get("cls"):
-        group.has_dynamic_commands = True
     if not group.typer_reason and not state.groups and len(state.commands) == 1:
         group.only_command = state.commands[0]
     return group
@@ -257,7 +256,7 @@ def _attach_group(
         name = name or inner_state.typer_kwargs.get("name")
     if kwargs.get("callback") is not None or kwargs.get("cls") or kwargs.get("context_settings"):
         inner.typer_reason = "the group has settings that only Typer supports"
-        inner.has_dynamic_commands = bool(kwargs.get("cls"))
+        inner.has_dynamic_commands = inner.has_dynamic_commands or bool(kwargs.get("cls"))
         inner.callback = inner.callback or kwargs.get("callback")
     _apply_help_keywords(inner, kwargs)
     if name:
@@ -295,11 +294,20 @@ def _tree_from_typer(app: TyperApp, state: AppState) -> CommandGroup:
         callback_info.callback if callback_info is not None else _unwrap_default(app.info.callback)
     )
     _apply_help_keywords(group, vars(app.info))
+    # The class in the `info` of a Tooli is always one of tooli's own.
+    is_tooli = "_state" in app.__dict__
+    custom_class = state.typer_kwargs.get("cls") if is_tooli else _unwrap_default(app.info.cls)
     if callback_info is not None:
         _apply_help_keywords(group, vars(callback_info))
+        custom_class = custom_class or _unwrap_default(callback_info.cls)
+    group.has_dynamic_commands = bool(custom_class)
     if callback_info is not None or group.callback is not None:
         group.typer_reason = "the app has a callback"
-    elif _unwrap_default(app.info.context_settings) or _unwrap_default(app.info.result_callback):
+    elif (
+        custom_class
+        or _unwrap_default(app.info.context_settings)
+        or _unwrap_default(app.info.result_callback)
+    ):
         group.typer_reason = "the app has settings that only Typer supports"
     elif not app.registered_groups and len(app.registered_commands) == 1:
         group.only_command = next(iter(group.commands.values()))
