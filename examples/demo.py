@@ -114,12 +114,12 @@ class Demo:
     def in_pipe(self, *argv: str, code: int = 0) -> str:
         """Run a command with its output in a pipe, as a program would."""
         self._write(f"$ {shlex.join(argv)}\n")
-        ran = subprocess.run(
+        done = subprocess.run(
             argv, cwd=self.folder, env=self.env, capture_output=True, encoding="utf-8"
         )
-        self._write(ran.stdout + ran.stderr)
-        self.check(ran.returncode == code, f"exit code {code}, not {ran.returncode}")
-        return ran.stdout
+        self._write(done.stdout + done.stderr)
+        self.check(done.returncode == code, f"exit code {code}, not {done.returncode}")
+        return done.stdout
 
     def in_pipe_json(self, *argv: str, code: int = 0) -> dict[str, Any]:
         """Run a command and return the JSON document that it prints."""
@@ -138,21 +138,21 @@ class Demo:
 
     # -------------------------------------------------------------- talking to servers
 
-    def converse(
+    def send_lines(
         self, argv: Sequence[str], lines: Sequence[dict[str, Any]]
     ) -> list[dict[str, Any]]:
         """Start a server, send it lines, and return its answers."""
         self._write(f"$ {shlex.join(argv)}\n")
         sent = "".join(f"{json.dumps(line)}\n" for line in lines)
-        ran = subprocess.run(
+        done = subprocess.run(
             argv, cwd=self.folder, env=self.env, input=sent, capture_output=True, encoding="utf-8"
         )
-        self.check(ran.returncode == 0, f"exit code 0, not {ran.returncode}")
+        self.check(done.returncode == 0, f"exit code 0, not {done.returncode}")
         for line in sent.splitlines():
             self._write(f"→ {line}\n")
-        for line in ran.stdout.splitlines():
+        for line in done.stdout.splitlines():
             self._write(f"← {line}\n")
-        return [json.loads(line) for line in ran.stdout.splitlines()]
+        return [json.loads(line) for line in done.stdout.splitlines()]
 
     @contextmanager
     def serve(self, *argv: str) -> Iterator[str]:
@@ -178,10 +178,10 @@ class Demo:
         self._write(f"$ curl {url} -H 'Content-Type: application/json' -d {shlex.quote(body)}\n")
         request = Request(url, body.encode(), {"Content-Type": "application/json"})
         try:
-            with urlopen(request) as answered:
-                text = answered.read().decode()
-        except HTTPError as refused:
-            text = refused.read().decode()
+            with urlopen(request) as response:
+                text = response.read().decode()
+        except HTTPError as error:
+            text = error.read().decode()
         self._write(f"{text}\n")
         answer: dict[str, Any] = json.loads(text)
         return answer
@@ -335,7 +335,7 @@ def show_mcp(demo: Demo) -> None:
         {"jsonrpc": "2.0", "id": 3, "method": "tools/call", "params": wrong},
     ]
     argv = ("file-tools", "mcp", "serve")
-    answers = {reply["id"]: reply["result"] for reply in demo.converse(argv, lines)}
+    answers = {reply["id"]: reply["result"] for reply in demo.send_lines(argv, lines)}
     found = answers[2]["structuredContent"]["result"]
     demo.check([file["path"] for file in found] == ["src/main.py"], "the file is found")
     demo.check(answers[3]["isError"], "a destructive call without confirmation is refused")
@@ -386,22 +386,22 @@ def show_startup(demo: Demo) -> None:
     """Compare the start-up of a small app with one written with argparse."""
     demo.heading("Start-up")
     env = demo.env | {"PYTHONPATH": str(BENCHMARKS)}
-    line = ("hello", "bob", "--json")
+    argv = ("hello", "bob", "--json")
     runs = {
-        name: [sys.executable, "-c", f"import two_{name} as app; app.main()", *line]
+        name: [sys.executable, "-c", f"import two_{name} as app; app.main()", *argv]
         for name in ("tooli", "argparse")
     }
-    took: dict[str, list[float]] = {name: [] for name in runs}
-    for turn in range(16):
-        for name, argv in runs.items():
-            seconds = _cpu_seconds(argv, env)
-            if turn:  # the first one writes the bytecode
-                took[name].append(seconds)
-    ours, theirs = (statistics.median(took[name]) * 1000 for name in ("tooli", "argparse"))
+    durations: dict[str, list[float]] = {name: [] for name in runs}
+    for number in range(16):
+        for name, command in runs.items():
+            seconds = _cpu_seconds(command, env)
+            if number:  # the first one writes the bytecode
+                durations[name].append(seconds)
+    tooli_ms, argparse_ms = (statistics.median(times) * 1000 for times in durations.values())
     demo.remark(
-        f"CPU time of `{' '.join(line)}`, median of 15 runs: {ours:.0f} ms with tooli, "
-        f"{theirs:.0f} ms with argparse ({ours / theirs:.2f} ×).\n"
-        "`make bench` measures this on more runs."
+        f"CPU time of `{' '.join(argv)}`, median of 15 runs: {tooli_ms:.0f} ms with tooli, "
+        f"{argparse_ms:.0f} ms with argparse ({tooli_ms / argparse_ms:.2f} ×).\n"
+        "`make bench` measures this in more runs."
     )
 
 
