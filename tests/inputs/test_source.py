@@ -164,7 +164,7 @@ def test_size_limit(tmp_path: Path, web: Site) -> None:
 
 
 @pytest.mark.parametrize(
-    ("limit", "code"), [("10", 0), ("9", 65), ("1kB", 0), ("1KiB", 0), ("x", 2)]
+    ("limit", "code"), [("10", 0), ("9", 65), ("1kB", 0), ("1KiB", 0), ("x", 2), ("-1", 2)]
 )
 def test_size_limit_from_environment(app: Tooli, limit: str, code: int) -> None:
     done = invoke(app, "text", "-", input="0123456789", env={"TOOLI_MAX_INPUT": limit}, mode="json")

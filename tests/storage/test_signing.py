@@ -199,6 +199,15 @@ def test_incomplete_key_file_is_replaced(home: Path) -> None:
     assert (home / "cursors.key").read_bytes() == key
 
 
+def test_full_disk_leaves_no_partial_key(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(file: int, data: bytes) -> int:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "write", full)
+    assert signing.load_or_create_key("cursors") is None
+    assert list(home.iterdir()) == []
+
+
 def _read_key_in(state_dir: str) -> bytes:
     os.environ["TOOLI_STATE_DIR"] = state_dir
     return signing.get_cursor_key(owns_process=True)

@@ -7,6 +7,7 @@ import os
 import stat
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from time import time
 from typing import Any
@@ -142,7 +143,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_overflow_file_is_private(home: Path) -> None:
-    path = state_files.write_overflow("app.tool one", [b"[1,", b"2]"])
+    path = state_files.write_overflow("app.tool one", lambda: [b"[1,", b"2]"])
     assert path is not None
     assert Path(path).read_bytes() == b"[1,2]"
     assert Path(path).parent == home / "results"
@@ -154,20 +155,20 @@ def test_number_of_overflow_files_is_limited(home: Path, monkeypatch: pytest.Mon
     monkeypatch.setattr(state_files, "MAX_OVERFLOW_FILES", 3)
     paths = []
     for i in range(6):
-        path = state_files.write_overflow("t", [b"x" * 10])
+        path = state_files.write_overflow("t", lambda: [b"x" * 10])
         assert path is not None
         os.utime(path, ns=(i, i))
         paths.append(path)
-    state_files.write_overflow("t", [b"x"])
+    state_files.write_overflow("t", lambda: [b"x"])
     assert sum(map(os.path.exists, paths)) == 2
 
 
 def test_size_of_overflow_files_is_limited(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(state_files, "MAX_OVERFLOW_BYTES", 25)
-    first = state_files.write_overflow("t", [b"x" * 20])
+    first = state_files.write_overflow("t", lambda: [b"x" * 20])
     assert first is not None
     os.utime(first, ns=(1, 1))
-    second = state_files.write_overflow("t", [b"x" * 20])
+    second = state_files.write_overflow("t", lambda: [b"x" * 20])
     assert second is not None
     assert not os.path.exists(first)
     assert os.path.exists(second)
@@ -180,11 +181,32 @@ def test_overflow_falls_back_to_temp_folder(
     blocked.write_text("")
     monkeypatch.setenv("TOOLI_STATE_DIR", str(blocked / "below"))
     monkeypatch.setattr(state_files, "_temp_folder", lambda: str(tmp_path / "temporary"))
-    path = state_files.write_overflow("t", [b"1"])
+    path = state_files.write_overflow("t", lambda: [b"1"])
     assert path is not None
     assert Path(path).parent == tmp_path / "temporary"
     monkeypatch.setattr(state_files, "_temp_folder", lambda: str(blocked / "neither"))
-    assert state_files.write_overflow("t", [b"1"]) is None
+    assert state_files.write_overflow("t", lambda: [b"1"]) is None
+
+
+def test_full_disk_falls_back_to_temp_folder(
+    home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The file in the temporary folder contains the whole result, not only the rest."""
+    monkeypatch.setattr(state_files, "_temp_folder", lambda: str(tmp_path / "temporary"))
+    attempts: list[str] = []
+
+    def encode_chunks() -> Iterator[bytes]:
+        attempts.append("started")
+        yield b"[1,"
+        if len(attempts) == 1:
+            raise OSError(28, "No space left on device")
+        yield b"2]"
+
+    path = state_files.write_overflow("t", encode_chunks)
+    assert path is not None
+    assert Path(path).parent == tmp_path / "temporary"
+    assert Path(path).read_bytes() == b"[1,2]"
+    assert list((home / "results").iterdir()) == []
 
 
 def test_folder_of_another_user_is_not_used(
@@ -194,7 +216,7 @@ def test_folder_of_another_user_is_not_used(
     user = os.getuid()
     monkeypatch.setattr(os, "getuid", lambda: user + 1)
     monkeypatch.setattr(state_files, "_temp_folder", lambda: str(tmp_path / "temp"))
-    assert state_files.write_overflow("t", [b"1"]) is None
+    assert state_files.write_overflow("t", lambda: [b"1"]) is None
 
 
 @pytest.mark.skipif(os.name == "nt", reason="pathlib cannot change its system")

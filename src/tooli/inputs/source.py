@@ -339,9 +339,12 @@ def parse_size(text: str) -> int:
     digits = text.strip().lower().removesuffix("b")
     number = digits.rstrip("kmgi")
     try:
-        return int(float(number) * _SIZE_UNITS[digits[len(number) :]])
+        size = int(float(number) * _SIZE_UNITS[digits[len(number) :]])
     except (ValueError, KeyError, OverflowError):
-        raise InputError(f"TOOLI_MAX_INPUT must be a size such as 500MB, not {text!r}") from None
+        size = -1
+    if size < 0:
+        raise InputError(f"TOOLI_MAX_INPUT must be a size such as 500MB, not {text!r}")
+    return size
 
 
 def _open_stdin(source: Input, limits: InputLimits) -> BufferedReader:

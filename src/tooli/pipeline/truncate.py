@@ -71,7 +71,9 @@ class _Truncation:
             self._trim_meta(Ok(records))
             return Ok(records)
         if self.flow.result_options.can_save_overflow and self.flow.cursor_position is None:
-            self.overflow_path = write_overflow(self.call.tool.id, _encode_lines(value, self.call))
+            self.overflow_path = write_overflow(
+                self.call.tool.id, lambda: _encode_lines(value, self.call)
+            )
         if records is not None:
             return self._truncate_records(records)
         return (

@@ -24,7 +24,13 @@ from time import time
 
 from tooli.core.call_fingerprint import digest
 from tooli.core.record import Record
-from tooli.storage.state_files import claim_once, get_state_dir, release_claim, write_private_file
+from tooli.storage.state_files import (
+    claim_once,
+    get_state_dir,
+    release_claim,
+    remove_file,
+    write_private_file,
+)
 from tooli.text.json_encoder import encode
 
 TYPE_CHECKING = False
@@ -151,10 +157,10 @@ def _create_key(state_dir: str, path: str) -> bytes | None:
             pass
         except OSError:  # the file system has no hard links
             os.replace(draft, path)
-        if os.path.exists(draft):
-            os.unlink(draft)
     except OSError:
         return None
+    finally:
+        remove_file(draft)
     return _read_key(path)
 
 

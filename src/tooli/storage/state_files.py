@@ -23,7 +23,7 @@ from tooli.core.record import Record
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
     from typing import Any
 
     from tooli.core.protocols import JsonObject
@@ -127,6 +127,14 @@ def write_private_file(path: str, data: bytes) -> None:
         os.close(file)
 
 
+def remove_file(path: str) -> None:
+    """Delete a file if that is possible."""
+    try:
+        os.unlink(path)
+    except OSError:
+        pass
+
+
 def read_boot_id() -> str:
     """Return the ID of the current boot of this machine; "" if it is unknown."""
     return read_proc_file("/proc/sys/kernel/random/boot_id").strip().replace("-", "")
@@ -207,10 +215,7 @@ def claim_once(folder: str, name: str, ttl: float) -> bool:
 
 def release_claim(folder: str, name: str) -> None:
     """Delete a marker file, because the recorded event did not happen after all."""
-    try:
-        os.unlink(os.path.join(folder, name))
-    except OSError:
-        pass
+    remove_file(os.path.join(folder, name))
 
 
 def _delete_expired(folder: str, ttl: float) -> None:
@@ -227,8 +232,12 @@ def _delete_expired(folder: str, ttl: float) -> None:
 # ------------------------------------------------------------------ overflow files
 
 
-def write_overflow(name: str, chunks: Iterable[bytes]) -> str | None:
+def write_overflow(name: str, encode_chunks: Callable[[], Iterable[bytes]]) -> str | None:
     """Write a result to an overflow file that only the user can read; return its path.
+
+    Args:
+        name: the start of the file name.
+        encode_chunks: returns the content; called again for each folder that is tried.
 
     Returns None if neither the state directory nor the temporary directory can be written.
     """
@@ -243,9 +252,9 @@ def write_overflow(name: str, chunks: Iterable[bytes]) -> str | None:
             continue
         try:
             with os.fdopen(target, "wb") as file:
-                file.writelines(chunks)
+                file.writelines(encode_chunks())
         except OSError:  # the disk is full
-            _remove(path)
+            remove_file(path)
             continue
         _delete_oldest(folder)
         return path
@@ -276,14 +285,7 @@ def _delete_oldest(folder: str) -> None:
     for i, (_, size, path) in enumerate(files):
         total_bytes += size
         if i and (i >= MAX_OVERFLOW_FILES or total_bytes > MAX_OVERFLOW_BYTES):
-            _remove(path)
-
-
-def _remove(path: str) -> None:
-    try:
-        os.unlink(path)
-    except OSError:
-        pass
+            remove_file(path)
 
 
 # ------------------------------------------------------------------ repeated failures
