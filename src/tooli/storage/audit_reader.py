@@ -261,7 +261,7 @@ def _parse_line(line: bytes) -> JsonObject | None:
     """Return the record of a line without the fields of the chain."""
     try:
         record: Any = loads(line)
-    except ValueError:
+    except (ValueError, RecursionError):
         return None
     if not is_object(record):
         return None
