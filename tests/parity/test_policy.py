@@ -69,13 +69,13 @@ EXPECTED_VERDICTS = {
 
 
 def test_rules_match_the_documented_verdicts() -> None:
-    def short(verdict: Verdict) -> str:
+    def describe(verdict: Verdict) -> str:
         if verdict.code is None:
             return "warns" if verdict.adds_warning else "runs"
         return verdict.code + "?" * verdict.asks_human
 
     assert {
-        name: tuple(short(rule.verdict_for(policy)) for policy in POLICIES)
+        name: tuple(describe(rule.verdict_for(policy)) for policy in POLICIES)
         for name, rule in RULES.items()
     } == EXPECTED_VERDICTS
 
@@ -89,8 +89,8 @@ def test_verdict_on_every_interface(policy: str, case: Case, verdict: Verdict) -
     app = make_app(policy, ran.append)
     answer = assert_parity(app, case)
     if verdict.code is None:
-        left = ESCAPES if case.tool == "escapes" and policy == "off" else ""
-        assert answer["result"] == case.tool + left
+        ending = ESCAPES if case.tool == "escapes" and policy == "off" else ""
+        assert answer["result"] == case.tool + ending
         assert bool(answer["meta"].get("warnings")) is verdict.adds_warning
         assert len(ran) == len(
             [interface for interface in interfaces(app) if interface.skip_reason(case) is None]
@@ -275,8 +275,8 @@ def test_setting_human_in_the_loop_on_every_interface(
 # ------------------------------------------------------------------ an MCP client that asks
 
 
-class Client:
-    """An MCP client with or without a handshake, whose user gives one answer."""
+class AskingClient:
+    """An MCP client, with or without a handshake, that asks its user and gets one answer."""
 
     def __init__(self, app: Any, stateless: bool, agrees: bool) -> None:
         self.stateless = stateless
@@ -302,18 +302,21 @@ class Client:
 
     def send(self, method: str, params: dict[str, Any]) -> dict[str, Any]:
         if self.stateless:
-            era = {VERSION_KEY: STATELESS_VERSIONS[-1], CAPABILITIES_KEY: {"elicitation": {}}}
-            params = {**params, "_meta": {**params.get("_meta", {}), **era}}
-        number = f"mine-{len(self.transport.sent)}"
-        request = {"jsonrpc": "2.0", "id": number, "method": method, "params": params}
+            stateless_meta = {
+                VERSION_KEY: STATELESS_VERSIONS[-1],
+                CAPABILITIES_KEY: {"elicitation": {}},
+            }
+            params = {**params, "_meta": {**params.get("_meta", {}), **stateless_meta}}
+        request_id = f"request-{len(self.transport.sent)}"
+        request = {"jsonrpc": "2.0", "id": request_id, "method": method, "params": params}
         self.server.handle_message(from_json(to_json(request)))
         self.server.pending.wait(60)
         self.server.shut_down()
-        return next(sent["result"] for sent in self.transport.sent if sent.get("id") == number)
+        return next(sent["result"] for sent in self.transport.sent if sent.get("id") == request_id)
 
 
 class _AnsweringTransport(MemoryTransport):
-    def __init__(self, client: Client) -> None:
+    def __init__(self, client: AskingClient) -> None:
         super().__init__()
         self.client = client
 
@@ -333,7 +336,7 @@ def test_mcp_client_that_can_ask(
     policy: str, case: Case, verdict: Verdict, agrees: bool, stateless: bool
 ) -> None:
     ran: list[str] = []
-    client = Client(make_app(policy, ran.append), stateless, agrees)
+    client = AskingClient(make_app(policy, ran.append), stateless, agrees)
     result = client.call(case)
     assert len(client.asked) == int(verdict.asks_human)
     assert bool(ran) is (verdict.code is None or (verdict.asks_human and agrees))
