@@ -4,18 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
 from mcp import Client
+from tests.mcp.sdk_client import each_mode, make_server
 
 from tooli import Tooli
-from tooli.mcp.sdk_server import AppServer
-from tooli.mcp.service import McpService
-
-each_mode = pytest.mark.parametrize("mode", ["legacy", "auto"])
-
-
-def make_server(app: Tooli, **options: Any) -> AppServer:
-    return AppServer(McpService(app, **options))
 
 
 @each_mode

@@ -8,18 +8,11 @@ import mcp_types as types
 import pytest
 from mcp import Client
 from mcp.shared.exceptions import MCPError
+from tests.mcp.sdk_client import each_mode, make_server
 
 from tooli import Message, Tooli
 from tooli.annotations import Destructive
-from tooli.mcp.sdk_server import AppServer
-from tooli.mcp.service import McpService
 from tooli.stages import rate_limit
-
-each_mode = pytest.mark.parametrize("mode", ["legacy", "auto"])
-
-
-def make_server(app: Tooli, **options: Any) -> AppServer:
-    return AppServer(McpService(app, **options))
 
 
 @each_mode

@@ -11,18 +11,11 @@ import mcp_types as types
 import pytest
 from mcp import Client
 from mcp.shared.exceptions import MCPError
+from tests.mcp.sdk_client import each_mode, make_server
 
 from tooli import Context, Tooli
 from tooli.mcp import service
-from tooli.mcp.sdk_server import MAX_QUEUED_MESSAGES, AppServer
-from tooli.mcp.service import McpService
-
-each_mode = pytest.mark.parametrize("mode", ["legacy", "auto"])
-
-
-def make_server(app: Tooli, **options: Any) -> AppServer:
-    return AppServer(McpService(app, **options))
-
+from tooli.mcp.sdk_server import MAX_QUEUED_MESSAGES
 
 # ------------------------------------------------------------------ pages
 

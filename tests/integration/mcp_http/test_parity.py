@@ -8,6 +8,8 @@ import threading
 from typing import Any
 
 import pytest
+from tests.http.asgi_client import HOST, JSON, AsgiClient
+from tests.mcp.test_http_transport import ACCEPT
 from tests.parity.sample_apps import make_app
 from tests.parity.test_parity import SAMPLE_APP_CASES
 
@@ -47,49 +49,17 @@ class EndpointThread:
         self._loop.call_soon_threadsafe(self._stop.set)
         self._thread.join(60)
 
-    def post(self, message: dict[str, Any], **headers: str) -> tuple[dict[bytes, bytes], bytes]:
-        """Send a message; return the headers and the body of the response."""
+    def post(self, message: dict[str, Any], **headers: str) -> AsgiClient:
+        """Send a message; return the client with the response."""
         posted = self._post(to_json(message), headers)
         return asyncio.run_coroutine_threadsafe(posted, self._loop).result(60)
 
-    async def _post(self, body: bytes, headers: dict[str, str]) -> tuple[dict[bytes, bytes], bytes]:
-        all_headers = {
-            "host": "127.0.0.1:80",
-            "content-type": "application/json",
-            "accept": "application/json, text/event-stream",
-            **{name.replace("_", "-"): value for name, value in headers.items()},
-        }
-        scope = {
-            "type": "http",
-            "asgi": {"version": "3.0"},
-            "http_version": "1.1",
-            "method": "POST",
-            "scheme": "http",
-            "path": "/mcp",
-            "raw_path": b"/mcp",
-            "root_path": "",
-            "query_string": b"",
-            "headers": [(name.encode(), value.encode()) for name, value in all_headers.items()],
-            "client": ("127.0.0.1", 1),
-            "server": ("127.0.0.1", 80),
-        }
-        pending = [{"type": "http.request", "body": body, "more_body": False}]
-        response_headers: dict[bytes, bytes] = {}
-        parts: list[bytes] = []
-
-        async def receive() -> Any:
-            if not pending:
-                await asyncio.Event().wait()  # the client stays connected
-            return pending.pop()
-
-        async def send(event: Any) -> None:
-            if event["type"] == "http.response.start":
-                response_headers.update(event["headers"])
-            else:
-                parts.append(event.get("body", b""))
-
-        await self._endpoint(scope, receive, send)
-        return response_headers, b"".join(parts)
+    async def _post(self, body: bytes, headers: dict[str, str]) -> AsgiClient:
+        client = AsgiClient(self._endpoint)
+        client.send_body(body)
+        more = [(name.replace("_", "-").encode(), text.encode()) for name, text in headers.items()]
+        await client.start("POST", "/mcp", [HOST, JSON, ACCEPT, *more])
+        return client
 
 
 def last_message(body: bytes) -> dict[str, Any]:
@@ -109,16 +79,16 @@ class HandshakeOverHttp(HandshakeInterface):
     def _send(self, method: str, params: dict[str, Any]) -> dict[str, Any]:
         message = {"jsonrpc": "2.0", "id": 1, "method": method, "params": params}
         session_header = {"mcp_session_id": self.session} if self.session else {}
-        headers, body = self.endpoint_thread.post(
+        response = self.endpoint_thread.post(
             message, mcp_protocol_version="2025-11-25", **session_header
         )
         if method == "initialize":
-            self.session = headers[b"mcp-session-id"].decode()
+            self.session = response.headers["mcp-session-id"]
             initialized = {"jsonrpc": "2.0", "method": "notifications/initialized"}
             self.endpoint_thread.post(
                 initialized, mcp_protocol_version="2025-11-25", mcp_session_id=self.session
             )
-        return last_message(body)
+        return last_message(response.body)
 
 
 class StatelessOverHttp(StatelessInterface):
@@ -137,13 +107,13 @@ class StatelessOverHttp(StatelessInterface):
             CAPABILITIES_KEY: {},
         }
         message = {"jsonrpc": "2.0", "id": 1, "method": method, "params": {**params, "_meta": meta}}
-        _, body = self.endpoint_thread.post(
+        response = self.endpoint_thread.post(
             message,
             mcp_protocol_version=STATELESS_VERSIONS[-1],
             mcp_method=method,
             mcp_name=params["name"],
         )
-        return last_message(body)
+        return last_message(response.body)
 
 
 @pytest.fixture(scope="module")
