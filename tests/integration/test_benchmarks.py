@@ -44,3 +44,9 @@ def test_figures_use_known_benchmarks(monkeypatch: pytest.MonkeyPatch) -> None:
     assert {benchmark.case for benchmark in benchmarks} <= cases.CASES.keys()
     assert {figure.case for figure in figures} == cases.CASES.keys()
     assert {term.key for figure in figures for term in figure.terms()} <= keys
+
+
+def test_apps_and_probes_can_be_imported() -> None:
+    paths = [*(BENCHMARKS / "apps").glob("*_tooli*.py"), *(BENCHMARKS / "apps").glob("*_probe.py")]
+    code = f"import {', '.join(sorted(path.stem for path in paths))}"
+    subprocess.run([sys.executable, "-c", code], cwd=BENCHMARKS / "apps", check=True)
