@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from pydantic import BaseModel
+from pydantic import BaseModel, ConfigDict
 
 from tooli import Context, Output, StdinOr, Tooli, dry_run_support, record_dry_action
 from tooli.core.call import Call, Caller, Options
@@ -168,6 +168,38 @@ def test_output_is_recorded_and_not_written(tmp_path: Path) -> None:
     assert [path.name for path in tmp_path.iterdir() if path.name != "state"] == ["out.txt"]
     assert app.call("write", out=target, apply=plan["token"]).result == 5
     assert target.read_text() == "hello"
+
+
+class OutputModel(BaseModel):
+    """The arguments of a command that writes a file."""
+
+    model_config = ConfigDict(arbitrary_types_allowed=True)
+    out: Output
+
+
+@pytest.mark.parametrize("kind", ["list", "model"])
+def test_outputs_in_a_collection_or_a_model_are_not_written(kind: str, tmp_path: Path) -> None:
+    app = Tooli("a")
+
+    @app.command("list")
+    @dry_run_support
+    def write_list(out: list[Output]) -> list[int]:
+        return [output.write_text("x") for output in out]
+
+    @app.command("model", input_model=OutputModel)
+    @dry_run_support
+    def write_model(options: OutputModel) -> list[int]:
+        return [options.out.write_text("x")]
+
+    paths = [tmp_path / "1"] if kind == "model" else [tmp_path / "1", tmp_path / "2"]
+    out = paths[0] if kind == "model" else paths
+    plan = app.call(kind, out=out, dry_run=True).unwrap()
+    assert [(one["action"], one["target"]) for one in plan["actions"]] == [
+        ("write", str(path)) for path in paths
+    ]
+    assert not any(path.exists() for path in paths)
+    assert app.call(kind, out=out, apply=plan["token"]).unwrap() == [1] * len(paths)
+    assert [path.read_text() for path in paths] == ["x"] * len(paths)
 
 
 def test_input_that_can_be_read_once_is_available_to_both_runs(tmp_path: Path) -> None:

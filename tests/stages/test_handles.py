@@ -8,12 +8,20 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pydantic import BaseModel, ConfigDict
 from tests.stages.stage_calls import make_call, pass_through
 
 from tooli import InputError, Output, SecretInput, StdinOr, Tooli
 from tooli.core.call import Ok
 from tooli.inputs.secret import call_secrets
 from tooli.stages.handles import track_secrets
+from tooli.testing import invoke
+
+
+class Report(BaseModel):
+    model_config = ConfigDict(arbitrary_types_allowed=True)
+    target: Output
+    password: SecretInput[str]
 
 
 class TestSecretTracking:
@@ -116,6 +124,22 @@ class TestHandles:
         path = tmp_path / "out.txt"
         assert app.call("save", path=str(path)).ok
         assert path.read_text() == "new"
+
+    def test_handles_in_an_input_model(self, tmp_path: Path) -> None:
+        app, loaded = Tooli("a"), []
+
+        @app.command(input_model=Report)
+        def write(report: Report) -> int:
+            loaded.append(report.password.is_loaded)
+            return report.target.write_text("x")
+
+        app.command("other")(lambda: None)
+        target = tmp_path / "out"
+        argv = ["write", "--target", str(target), "--json", "--password"]
+        assert invoke(app, *argv, "env:PW", env={"PW": "hush"}).result == 1
+        assert target.read_text() == "x"
+        assert not invoke(app, *argv, f"@{tmp_path}/missing").ok
+        assert loaded == [True], "the function starts after the secret was read"
 
     def test_failed_call_keeps_the_old_output(self, app: Tooli, tmp_path: Path) -> None:
         path = tmp_path / "out.txt"

@@ -474,3 +474,10 @@ class Tool(Record):
             if param.name == name:
                 return param
         return None
+
+    def arguments_by_param(self, bound: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Return bound arguments by parameter: with `input_model=`, the fields of the model."""
+        if self.input_model is None:
+            return bound
+        model = bound[self.input_model[0]]
+        return {param.name: getattr(model, param.name) for param in self.public_params}

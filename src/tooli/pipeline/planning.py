@@ -37,7 +37,7 @@ from tooli.pipeline.dry_run_recorder import (
 )
 from tooli.pipeline.failure import mark_not_started
 from tooli.text.json_encoder import encode
-from tooli.text.jsonable import is_object, to_jsonable
+from tooli.text.jsonable import is_object, iter_items, to_jsonable
 
 TYPE_CHECKING = False
 
@@ -330,14 +330,31 @@ def _dry_run_arguments(
     call: Call, recorder: DryRunRecorder, arguments: Mapping[str, object]
 ) -> dict[str, object]:
     """Return the arguments for a dry run: its Context, and outputs that write nothing."""
-    dry_call = call.replace(options=call.options.replace(dry_run=True))
+    tool, dry_call = call.tool, call.replace(options=call.options.replace(dry_run=True))
     safe_arguments = replace_context(arguments, dry_call, recorder)
-    for name, value in arguments.items():
-        if hasattr(type(value), "tooli_dry_run"):
-            output: Any = value
-            safe_arguments[name] = discarded = output.tooli_dry_run(recorder.record_action)
-            recorder.discarded_outputs.append(discarded)
-    return safe_arguments
+    outputs = {
+        name: _discard_outputs(value, recorder)
+        for name, value in tool.arguments_by_param(arguments).items()
+        if any([_is_output(item) for item in iter_items(value)])
+    }
+    if tool.input_model is None:
+        return {**safe_arguments, **outputs}
+    name, _ = tool.input_model
+    return {**safe_arguments, name: safe_arguments[name].model_copy(update=outputs)}
+
+
+def _is_output(value: Any) -> bool:
+    return hasattr(value.__class__, "tooli_dry_run")
+
+
+def _discard_outputs(value: Any, recorder: DryRunRecorder) -> Any:
+    """Return an output, or a collection of outputs, that writes nothing."""
+    if not _is_output(value):
+        items = [_discard_outputs(item, recorder) if _is_output(item) else item for item in value]
+        return type(value)(items)
+    output = value.tooli_dry_run(recorder.record_action)
+    recorder.discarded_outputs.append(output)
+    return output
 
 
 def _duplicate_arguments(

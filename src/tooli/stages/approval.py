@@ -11,7 +11,7 @@ from tooli.policy.rules import find_verdict
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
     from tooli.core.call import Call, Stage, StageRun
     from tooli.pipeline import StageContext
@@ -99,7 +99,7 @@ def confirmation_required_error(call: Call) -> InputError:
     argv = [
         *(call.caller.prog or (tool.app,)),
         *tool.cli_path,
-        *build_argv(tool, _arguments_by_param(call), yes_flag),
+        *build_argv(tool, tool.arguments_by_param(call.arguments), yes_flag),
     ]
     return InputError(
         f"{tool.name} may destroy data and needs a confirmation.",
@@ -110,12 +110,3 @@ def confirmation_required_error(call: Call) -> InputError:
             argv=argv,
         ),
     )
-
-
-def _arguments_by_param(call: Call) -> Mapping[str, object]:
-    """Return the bound arguments by parameter: for a model, the values of its fields."""
-    tool = call.tool
-    if tool.input_model is None:
-        return call.arguments
-    model = call.arguments[tool.input_model[0]]
-    return {param.name: getattr(model, param.name) for param in tool.public_params}

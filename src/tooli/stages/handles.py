@@ -49,7 +49,7 @@ def open_handles(call: Call) -> StageRun:
 
     Stages never wait, so a wrapper of the function reads the inputs, not the stage itself.
     """
-    handles = list(_iterate_handles(call.arguments))
+    handles = list(_iterate_handles(call.tool.arguments_by_param(call.arguments)))
     outputs = [handle for handle in handles if isinstance(handle, Output)]
     try:
         outcome = yield call.replace(tool=call.tool.replace(fn=_wrap_function(call.tool)))
@@ -112,9 +112,10 @@ def _wrap_function(tool: Tool) -> Callable[..., object]:
 
 def _load_inputs(tool: Tool, arguments: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
     """Yield the content of each input by name, and read the secrets."""
+    values = tool.arguments_by_param(arguments)
     for param in tool.public_params:
         shape = unwrap_optional(param.shape)
-        value = arguments.get(param.name)
+        value = values.get(param.name)
         for item in iter_items(value):
             if isinstance(item, SecretInput):
                 item.load()  # pyright: ignore[reportUnknownMemberType]
