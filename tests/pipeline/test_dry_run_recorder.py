@@ -54,6 +54,22 @@ def test_record_dry_action_returns_true_only_in_a_dry_run() -> None:
     assert recorded == [(False,) * 4, (True,) * 4, (False,) * 4]
 
 
+@pytest.mark.parametrize("timeout", [None, 60], ids=["in process", "child process"])
+def test_warnings_of_a_dry_run_and_an_applied_plan(timeout: float | None) -> None:
+    app = Tooli("a")
+
+    @app.command(timeout=timeout)
+    @dry_run_support
+    def work(ctx: Context) -> int:
+        ctx.warn("dry" if ctx.dry_run else "real")
+        return 1
+
+    plan = app.call("work", dry_run=True)
+    assert plan.meta["warnings"] == ["dry"]
+    applied = app.call("work", apply=plan.unwrap()["token"])
+    assert applied.meta["warnings"] == ["dry", "real"]
+
+
 def test_failed_dry_run_is_no_longer_active() -> None:
     app = Tooli("a")
 

@@ -125,12 +125,14 @@ class TestHandles:
         assert app.call("save", path=str(path)).ok
         assert path.read_text() == "new"
 
-    def test_handles_in_an_input_model(self, tmp_path: Path) -> None:
-        app, loaded = Tooli("a"), []
+    @pytest.mark.parametrize("timeout", [None, 60], ids=["in process", "child process"])
+    def test_handles_in_an_input_model(self, tmp_path: Path, timeout: float | None) -> None:
+        app, started = Tooli("a"), tmp_path / "started"
 
-        @app.command(input_model=Report)
+        @app.command(input_model=Report, timeout=timeout)
         def write(report: Report) -> int:
-            loaded.append(report.password.is_loaded)
+            assert report.password.is_loaded
+            started.touch(exist_ok=False)
             return report.target.write_text("x")
 
         app.command("other")(lambda: None)
@@ -138,8 +140,9 @@ class TestHandles:
         argv = ["write", "--target", str(target), "--json", "--password"]
         assert invoke(app, *argv, "env:PW", env={"PW": "hush"}).result == 1
         assert target.read_text() == "x"
+        started.unlink()
         assert not invoke(app, *argv, f"@{tmp_path}/missing").ok
-        assert loaded == [True], "the function starts after the secret was read"
+        assert not started.exists(), "the secret is read before the function starts"
 
     def test_failed_call_keeps_the_old_output(self, app: Tooli, tmp_path: Path) -> None:
         path = tmp_path / "out.txt"

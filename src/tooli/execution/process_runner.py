@@ -143,7 +143,7 @@ class ChildCall:
         for secret in call.secrets or ():
             secret.load()  # this process redacts, so it must know the value
         if call.tool.has_handles:
-            for output in find_outputs(call.arguments):
+            for output in find_outputs(call.tool.arguments_by_param(call.arguments)):
                 output.choose_temporary_path()
         if is_async(call.tool.fn):
             for name in ("asyncio", "tooli.core.event_loop"):
@@ -359,7 +359,7 @@ class ChildCall:
         except OSError:  # other code of the app has reaped it
             pass
         if self.call.tool.has_handles:
-            for output in find_outputs(self.call.arguments):
+            for output in find_outputs(self.call.tool.arguments_by_param(self.call.arguments)):
                 output.adopt_temporary_file()
 
 

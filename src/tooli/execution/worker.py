@@ -210,7 +210,7 @@ class Worker:
     def _finish(self) -> None:
         """Close outputs, join threads, run exit handlers and flush, as Python does at exit."""
         if self.call.tool.has_handles:
-            for output in find_outputs(self.call.arguments):
+            for output in find_outputs(self.call.tool.arguments_by_param(self.call.arguments)):
                 output.close()
         signals.signal(SIGTERM, signals.SIG_DFL)  # the function has no more work to clean up
         threading = sys.modules.get("threading")

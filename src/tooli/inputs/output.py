@@ -204,7 +204,7 @@ def _temporary_path(target: str) -> str:
 
 
 def find_outputs(arguments: Mapping[str, Any]) -> Iterator[Output]:
-    """Yield the outputs among the arguments of a call."""
+    """Yield the outputs among the arguments of a call, by parameter."""
     for value in arguments.values():
         for item in iter_items(value):
             if isinstance(item, Output):

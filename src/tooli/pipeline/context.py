@@ -226,13 +226,14 @@ def make_injected(param: Param, call: Call) -> Any:
 
 
 def replace_context(
-    arguments: Mapping[str, Any], call: Call, recorder: ActionRecorder | None = None
+    arguments: Mapping[str, Any], recorder: ActionRecorder | None = None, **changes: Any
 ) -> dict[str, Any]:
-    """Return bound arguments in which the injected Context is one for this call."""
-    return {
-        name: Context(call, recorder) if isinstance(value, Context) else value
-        for name, value in arguments.items()
-    }
+    """Return bound arguments with another Context: with this recorder, and a changed call."""
+    replaced = dict(arguments)
+    for name, value in arguments.items():
+        if isinstance(value, Context):
+            replaced[name] = Context(value._call.replace(**changes), recorder)
+    return replaced
 
 
 def typer_context(call: Call) -> Any:

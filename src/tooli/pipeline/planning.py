@@ -228,7 +228,7 @@ def make_planned_function(
         return PlanEnforcer(report["actions"])
 
     def run_function(enforcer: PlanEnforcer, arguments: Mapping[str, object]) -> Any:
-        return fn(**replace_context(arguments, call, enforcer))
+        return fn(**replace_context(arguments, enforcer))
 
     if flags & CO_ASYNC_GENERATOR:
 
@@ -330,8 +330,8 @@ def _dry_run_arguments(
     call: Call, recorder: DryRunRecorder, arguments: Mapping[str, object]
 ) -> dict[str, object]:
     """Return the arguments for a dry run: its Context, and outputs that write nothing."""
-    tool, dry_call = call.tool, call.replace(options=call.options.replace(dry_run=True))
-    safe_arguments = replace_context(arguments, dry_call, recorder)
+    tool, options = call.tool, call.options.replace(dry_run=True)
+    safe_arguments = replace_context(arguments, recorder, options=options)
     outputs = {
         name: _discard_outputs(value, recorder)
         for name, value in tool.arguments_by_param(arguments).items()

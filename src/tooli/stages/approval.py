@@ -36,9 +36,8 @@ def require_approval(context: StageContext) -> Stage:
         from tooli.policy.approval_grants import take_grant
 
         grant = take_grant(call, _approval_message(call), confinement)
-        approved = call.replace(approved=True)
-        approved = approved.replace(arguments=replace_context(call.arguments, approved))
-        return (yield from with_claim(approved, grant))
+        arguments = replace_context(call.arguments, approved=True)
+        return (yield from with_claim(call.replace(approved=True, arguments=arguments), grant))
 
     return check_approval
 

@@ -175,7 +175,7 @@ def _caller_files(call: Call) -> Iterator[tuple[str, int]]:
 
     Secrets are loaded now, because the sandbox removes the environment variables that hold them.
     """
-    for value in call.arguments.values():
+    for value in call.tool.arguments_by_param(call.arguments).values():
         for item in iter_items(value):
             if isinstance(item, SecretInput):
                 item.load()  # pyright: ignore[reportUnknownMemberType]
