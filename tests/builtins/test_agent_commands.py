@@ -1,4 +1,4 @@
-"""`mcp`, `api` and `skills`; tests/install/test_agent_install.py runs what installs."""
+"""`mcp`, `api` and `skills`; tests/install/test_agent_install.py tests the installation."""
 
 from __future__ import annotations
 

@@ -12,13 +12,13 @@ from tooli.testing import invoke
 
 
 class TestPrecedence:
-    def test_command_of_the_app_wins(self) -> None:
+    def test_command_of_the_app_takes_precedence(self) -> None:
         app = Tooli("shop")
         app.command("mcp")(lambda: "mine")
         app.command("other")(lambda: None)
         assert invoke(app, "mcp", "--json").result == "mine"
 
-    def test_group_of_the_app_wins(self, app: Tooli) -> None:
+    def test_group_of_the_app_takes_precedence(self, app: Tooli) -> None:
         inner = Tooli()
         inner.command("serve")(lambda: "mine")
         inner.command("other")(lambda: None)
@@ -39,7 +39,7 @@ class TestPrecedence:
 
         assert invoke(app, "mcp", "export", "--json").result == ["mcp", "export"]
 
-    def test_single_command_without_room_for_them(self) -> None:
+    def test_builtin_runs_if_a_single_command_takes_fewer_arguments(self) -> None:
         app = Tooli("greet")
 
         @app.command()

@@ -191,7 +191,7 @@ class TestCommandLine:
     def test_bootstrap_in_an_envelope(self, app: Tooli) -> None:
         assert invoke(app, "--agent-bootstrap", "--json").result.startswith("---\n")
 
-    def test_a_flag_of_the_command_wins(self) -> None:
+    def test_flag_of_the_command_takes_precedence(self) -> None:
         app = Tooli("t")
 
         @app.command()

@@ -1,4 +1,4 @@
-"""Man pages: what they say is what the contract says, and roff shows it as it is."""
+"""Man pages: their content matches the commands, and roff displays it unchanged."""
 
 from __future__ import annotations
 
@@ -16,42 +16,41 @@ from tooli.annotations import Destructive, Idempotent, OpenWorld
 from tooli.config.setting_definitions import documented_variables
 from tooli.core._hot_tables import FLAGS
 from tooli.core.tool import Tool
-from tooli.describe.man import DEFAULT_DATE, build_man_pages
-from tooli.describe.man import build_man_page as page_of_words
+from tooli.describe.man import DEFAULT_DATE, build_man_page, build_man_pages
 from tooli.describe.sections import collect_app_info
 from tooli.schema.json_schema import input_schema
 from tooli.testing import invoke
 
-_LETTERS = {"\\(rs": "\\", "\\-": "-", "\\(aq": "'", "\\(dq": '"', "\\(ga": "`", "\\(ha": "^"}
-_LETTERS |= {"\\(ti": "~", "\\&": "", "\\:": "", "\\fB": "", "\\fI": "", "\\fR": "", "\\ ": " "}
+_CHARACTERS = {"\\(rs": "\\", "\\-": "-", "\\(aq": "'", "\\(dq": '"', "\\(ga": "`", "\\(ha": "^"}
+_CHARACTERS |= {"\\(ti": "~", "\\&": "", "\\:": "", "\\fB": "", "\\fI": "", "\\fR": "", "\\ ": " "}
 _ESCAPE = re.compile(r"\\\(..|\\f.|\\\[u([0-9A-F]+)\]|\\[-&: ]")
 
 
-def shown(text: str) -> str:
-    """What a reader sees of some roff."""
+def plain_text(text: str) -> str:
+    """Return the text that roff displays."""
     return _ESCAPE.sub(
-        lambda found: chr(int(found[1], 16)) if found[1] else _LETTERS[found[0]], text
+        lambda found: chr(int(found[1], 16)) if found[1] else _CHARACTERS[found[0]], text
     )
 
 
 def sections(page: str) -> dict[str, list[str]]:
-    """The lines of each section."""
+    """Return the lines of each section."""
     found: dict[str, list[str]] = {}
     for line in page.splitlines():
         if line.startswith(".SH"):
-            found[shown(line[5:-1])] = []
+            found[plain_text(line[5:-1])] = []
         elif found:
             next(reversed(found.values())).append(line)
     return found
 
 
 def tags(lines: list[str]) -> list[str]:
-    """The tags of a list, without those of the lists inside it."""
+    """Return the tags of a list, without those of nested lists."""
     depth, found = 0, list[str]()
     for line, after in zip(lines, [*lines, ""][1:], strict=True):
         depth += (line == ".RS") - (line == ".RE")
         if line.startswith(".TP") and not depth:
-            found.append(shown(after))
+            found.append(plain_text(after))
     return found
 
 
@@ -60,7 +59,7 @@ def page_of(app: Tooli, name: str) -> dict[str, list[str]]:
 
 
 def text_of(lines: list[str]) -> str:
-    return shown(" ".join(line for line in lines if not line.startswith(".")))
+    return plain_text(" ".join(line for line in lines if not line.startswith(".")))
 
 
 class Part(BaseModel):
@@ -139,10 +138,10 @@ def add(item: str) -> Optional[int]:  # noqa: UP045
     return None
 
 
-# ------------------------------------------------------------------ the contract
+# ------------------------------------------------------------------ complete and correct
 
 
-def names_in_help(app: Tooli, tool: Tool) -> str:
+def help_text(app: Tooli, tool: Tool) -> str:
     return invoke(app, *tool.cli_path, "--tooli-help", "--tooli-plain").stdout
 
 
@@ -155,7 +154,7 @@ def names_in_help(app: Tooli, tool: Tool) -> str:
         make_app,
     ],
 )
-def test_a_page_has_just_the_parameters_of_the_contract(make: Any) -> None:
+def test_page_lists_the_parameters_of_the_schema(make: Any) -> None:
     app = make()
     app_info = collect_app_info(app)
     pages = build_man_pages(app_info)
@@ -163,36 +162,36 @@ def test_a_page_has_just_the_parameters_of_the_contract(make: Any) -> None:
         page = sections(pages["-".join((app_info.name, *tool.cli_path)) + ".1"])
         visible = {param.name: param for param in tool.public_params if not param.hidden}
         assert visible.keys() <= input_schema(tool)["properties"].keys()
-        places = [p for p in visible.values() if p.kind == "argument"]
-        told = [tag.partition(" (")[0] for tag in tags(page.get("ARGUMENTS", []))]
-        assert told == [p.option_kwargs.get("metavar") or p.name.upper() for p in places]
+        arguments = [p for p in visible.values() if p.kind == "argument"]
+        listed = [tag.partition(" (")[0] for tag in tags(page.get("ARGUMENTS", []))]
+        assert listed == [p.option_kwargs.get("metavar") or p.name.upper() for p in arguments]
         options = [p for p in visible.values() if p.kind != "argument"]
-        told = tags(page.get("OPTIONS", []))
-        assert len(told) == len(options)
-        helped = names_in_help(app, tool)
-        for tag, param in zip(told, options, strict=True):
+        listed = tags(page.get("OPTIONS", []))
+        assert len(listed) == len(options)
+        in_help = help_text(app, tool)
+        for tag, param in zip(listed, options, strict=True):
             flags = re.findall(r"(?<!\S)-[^\s,]+", tag.partition(" ")[0] + " " + tag)
             assert {*param.flags, *param.negations} <= set(flags)
-            assert all(flag in helped for flag in param.flags)
+            assert all(flag in in_help for flag in param.flags)
 
 
-def test_the_common_options_are_those_of_the_framework() -> None:
+def test_common_options_are_the_framework_options() -> None:
     page = page_of(make_app(), "shop.1")
-    told = " ".join(tags(page["COMMON OPTIONS"]))
-    named = {word.rstrip(",") for word in told.split() if word.startswith("-") and len(word) > 1}
+    listed = " ".join(tags(page["COMMON OPTIONS"]))
+    named = {word.rstrip(",") for word in listed.split() if word.startswith("-") and len(word) > 1}
     assert named - {"--output"} == FLAGS.keys() - {"--output"}
 
 
-def test_the_environment_is_that_of_the_schema() -> None:
+def test_environment_lists_the_documented_variables() -> None:
     assert tags(page_of(make_app(), "shop.1")["ENVIRONMENT"]) == list(documented_variables())
 
 
-def test_a_flag_that_a_command_takes_for_itself_is_the_frameworks_by_another_name() -> None:
+def test_framework_flag_gets_a_prefix_if_the_command_has_the_same() -> None:
     common = text_of(page_of(make_app(), "shop-buy.1")["COMMON OPTIONS"])
     assert "--tooli-json, --jsonl" in common
 
 
-# ------------------------------------------------------------------ what pages say
+# ------------------------------------------------------------------ content of pages
 
 
 def test_pages_of_an_app() -> None:
@@ -208,7 +207,7 @@ def test_pages_of_an_app() -> None:
     ]
 
 
-def test_the_page_of_an_app() -> None:
+def test_page_of_an_app() -> None:
     page = page_of(make_app(), "shop.1")
     assert text_of(page["NAME"]) == "shop - sell things"
     assert text_of(page["SYNOPSIS"]) == "shop command [options]"
@@ -219,14 +218,14 @@ def test_the_page_of_an_app() -> None:
     assert "E1010" in tags(page["ERRORS"])
 
 
-def test_the_page_of_a_command() -> None:
+def test_page_of_a_command() -> None:
     page = page_of(make_app(), "shop-buy.1")
     assert text_of(page["NAME"]) == "shop-buy - buy something"
     synopsis = text_of(page["SYNOPSIS"])
     assert synopsis.startswith("shop buy --part json [--count integer] [--tag text]...")
     assert synopsis.endswith("ITEM")
     options = text_of(page["OPTIONS"])
-    for words in (
+    for text in (
         "--count, -c integer At least 1. Default: 1. Environment variable: SHOP_COUNT.",
         "--part json What of it. Required. --part.size integer How big. At least 1. Required.",
         "--part.kind a or b Default: a.",
@@ -235,11 +234,11 @@ def test_the_page_of_a_command() -> None:
         "--loud, --no-loud On by default.",
         "--note NOTE Default: the usual.",
     ):
-        assert words in options
+        assert text in options
     assert "Default: 3" not in options
     assert "secret" not in options
     about = text_of(page["DESCRIPTION"])
-    for words in (
+    for text in (
         "Slowly.",
         "destroy",
         "twice",
@@ -249,7 +248,7 @@ def test_the_page_of_a_command() -> None:
         "30 s",
         "high",
     ):
-        assert words in about
+        assert text in about
     assert "When to use it: When the cart is full." in about
     output = text_of(page["OUTPUT"])
     assert "What was bought. A list of objects; each of them has: size Integer. How big" in output
@@ -260,7 +259,7 @@ def test_the_page_of_a_command() -> None:
     assert text_of(page["SEE ALSO"]) == "shop(1), shop-stream(1), shop-say(1)"
 
 
-def test_commands_that_stream_print_or_may_give_nothing() -> None:
+def test_output_of_streaming_printing_and_optional_results() -> None:
     app = make_app()
     streamed = page_of(app, "shop-stream.1")
     assert "Items are streamed" in text_of(streamed["OUTPUT"])
@@ -273,39 +272,39 @@ def test_commands_that_stream_print_or_may_give_nothing() -> None:
     assert "An integer, or nothing." in text_of(page_of(app, "shop-stock-add.1")["OUTPUT"])
 
 
-def test_an_app_of_one_command_has_all_on_one_page() -> None:
+def test_app_with_a_single_command_has_one_page() -> None:
     page = page_of(sample_apps.make_single_command_app(), "single.1")
     assert list(page)[:5] == ["NAME", "SYNOPSIS", "DESCRIPTION", "ARGUMENTS", "OPTIONS"]
     assert len(tags(page["COMMON OPTIONS"])) > 5
     assert "SEE ALSO" not in page
 
 
-def test_one_page() -> None:
+def test_page_by_command_path() -> None:
     app = collect_app_info(make_app())
     pages = build_man_pages(app)
-    assert page_of_words(app, []) == pages["shop.1"]
-    assert page_of_words(app, ["stock", "add"]) == pages["shop-stock-add.1"]
-    assert page_of_words(app, ["stock.add"]) == pages["shop-stock-add.1"]
+    assert build_man_page(app, []) == pages["shop.1"]
+    assert build_man_page(app, ["stock", "add"]) == pages["shop-stock-add.1"]
+    assert build_man_page(app, ["stock.add"]) == pages["shop-stock-add.1"]
     with pytest.raises(NotFoundError, match="There is no command 'buyy'") as found:
-        page_of_words(app, ["buyy"])
+        build_man_page(app, ["buyy"])
     assert found.value.suggestion is not None
     assert found.value.suggestion.fix == "Try 'buy'."
     single = collect_app_info(sample_apps.make_single_command_app())
-    assert page_of_words(single, []) == build_man_pages(single)["single.1"]
+    assert build_man_page(single, []) == build_man_pages(single)["single.1"]
 
 
-def test_many_options_are_not_spelled_out() -> None:
+def test_synopsis_of_many_options_is_short() -> None:
     app = Tooli("many")
 
-    space: dict[str, Any] = {"X": Annotated[int, Option()]}
-    exec(f"def many(x: X, {', '.join(f'o{i}: int = 0' for i in range(20))}): ...", space)
-    app.command()(space["many"])
+    namespace: dict[str, Any] = {"X": Annotated[int, Option()]}
+    exec(f"def many(x: X, {', '.join(f'o{i}: int = 0' for i in range(20))}): ...", namespace)
+    app.command()(namespace["many"])
     page = page_of(app, "many.1")
     assert text_of(page["SYNOPSIS"]) == "many [options] --x integer"
     assert len(tags(page["OPTIONS"])) == 21
 
 
-def test_names_that_would_meet() -> None:
+def test_page_names_are_unique() -> None:
     app, group = Tooli("a"), Tooli("b")
     for name in ("b-c", "d"):
         app.command(name)(add)
@@ -318,7 +317,7 @@ def test_names_that_would_meet() -> None:
     assert list(build_man_pages(collect_app_info(odd))) == ["Ea.1", "Ea-x.1", "Ea-y.1"]
 
 
-def test_the_date() -> None:
+def test_date() -> None:
     assert (
         f'.TH "SHOP" 1 "{DEFAULT_DATE}" "shop 2"'
         in build_man_pages(collect_app_info(make_app()))["shop.1"]
@@ -326,7 +325,7 @@ def test_the_date() -> None:
     assert '"2026-02-03"' in build_man_pages(collect_app_info(make_app()), "2026-02-03")["shop.1"]
 
 
-def test_pages_do_not_depend_on_the_clock() -> None:
+def test_pages_are_reproducible() -> None:
     before = set(sys.modules)
     assert build_man_pages(collect_app_info(make_app())) == build_man_pages(
         collect_app_info(make_app())

@@ -1,4 +1,4 @@
-"""Tools as MCP clients take them: what breaks a client is never shown to it."""
+"""Descriptions of tools for MCP clients."""
 
 from __future__ import annotations
 
@@ -27,19 +27,19 @@ class Size(pydantic.BaseModel):
     width: int
 
 
-def described(fn: Any, stateless: bool = False, **settings: Any) -> dict[str, Any]:
+def describe(fn: Any, stateless: bool = False, **settings: Any) -> dict[str, Any]:
     app = Tooli("shop", version="2.0")
     app.command("find-items", **settings)(fn)
     app.command("other")(lambda: None)
     return describe_mcp_tool("find_items", app.find("find-items"), stateless=stateless)
 
 
-def test_what_every_client_wants() -> None:
+def test_title_description_and_annotations() -> None:
     def fn(text: str) -> dict[str, int]:
         """Find items."""
         return {}
 
-    found = described(fn, annotations=ReadOnly, capabilities=["net:read"], auth=["items"])
+    found = describe(fn, annotations=ReadOnly, capabilities=["net:read"], auth=["items"])
     assert found["title"] == "Find items"
     assert found["description"] == "Find items."
     assert found["annotations"] == {"readOnlyHint": True, "openWorldHint": False}
@@ -47,11 +47,11 @@ def test_what_every_client_wants() -> None:
     assert found["_meta"]["io.tooli/tool"]["scopes"] == ["items"]
 
 
-def test_no_parameters_are_an_object_still() -> None:
+def test_input_schema_without_parameters() -> None:
     def fn(ctx: Context) -> int:
         return 1
 
-    assert described(fn)["inputSchema"] == {
+    assert describe(fn)["inputSchema"] == {
         "type": "object",
         "properties": {},
         "additionalProperties": False,
@@ -59,22 +59,23 @@ def test_no_parameters_are_an_object_still() -> None:
 
 
 RESULTS = [
-    (int, True, True),
-    (str, True, True),
-    (list[int], True, True),
-    (Size, False, False),
-    (dict[str, int], False, False),
-    (Optional[Size], True, True),  # noqa: UP045
-    (int | str, True, True),
-    (Any, True, True),
-    (Node, False, False),
-    (list[Node], True, True),
+    # result type, and whether it is wrapped for clients of the handshake version
+    (int, True),
+    (str, True),
+    (list[int], True),
+    (Size, False),
+    (dict[str, int], False),
+    (Optional[Size], True),  # noqa: UP045
+    (int | str, True),
+    (Any, True),
+    (Node, False),
+    (list[Node], True),
 ]
 
 
-@pytest.mark.parametrize(("kind", "legacy", "later"), RESULTS, ids=[str(r[0]) for r in RESULTS])
+@pytest.mark.parametrize(("kind", "is_wrapped"), RESULTS, ids=[str(r[0]) for r in RESULTS])
 @pytest.mark.parametrize("stateless", [False, True])
-def test_results(kind: Any, legacy: bool, later: bool, stateless: bool) -> None:
+def test_result_schema(kind: Any, is_wrapped: bool, stateless: bool) -> None:
     def fn():  # type: ignore[no-untyped-def]
         return None
 
@@ -85,52 +86,52 @@ def test_results(kind: Any, legacy: bool, later: bool, stateless: bool) -> None:
     schema = result_schema(tool, stateless)
     jsonschema.Draft202012Validator.check_schema(schema)
     assert "$ref" not in schema
-    bare = stateless and kind in (int, str, list[int], list[Node])
-    assert is_result_wrapped(tool, stateless) is (legacy and not bare)
-    if not bare:
+    unwrapped = stateless and kind in (int, str, list[int], list[Node])
+    assert is_result_wrapped(tool, stateless) is (is_wrapped and not unwrapped)
+    if not unwrapped:
         assert schema["type"] == "object"
     assert ("result" in schema.get("properties", {})) is is_result_wrapped(tool, stateless)
     references = [part for part in str(schema).split("'") if part.startswith("#/$defs/")]
     assert all(part.rpartition("/")[2] in schema["$defs"] for part in references)
 
 
-def test_no_result_declared_no_schema() -> None:
-    assert "outputSchema" not in described(lambda: None)
+def test_no_output_schema_without_a_declared_result() -> None:
+    assert "outputSchema" not in describe(lambda: None)
 
     def picture() -> Image:
         return Image(b"")
 
-    assert "outputSchema" not in described(picture)
+    assert "outputSchema" not in describe(picture)
 
     def pictures() -> list[Image | str]:
         return []
 
-    assert "outputSchema" not in described(pictures)
+    assert "outputSchema" not in describe(pictures)
 
 
-def test_a_destructive_tool_is_confirmed_among_its_arguments() -> None:
+def test_confirmation_options_of_a_destructive_tool() -> None:
     def fn(path: str) -> int:
         return 1
 
-    properties = described(fn, annotations=Destructive)["inputSchema"]["properties"]
+    properties = describe(fn, annotations=Destructive)["inputSchema"]["properties"]
     assert list(properties) == ["path", "yes", "dry_run"]
-    guarded = described(fn, annotations=Destructive, requires_approval=True)
+    guarded = describe(fn, annotations=Destructive, requires_approval=True)
     assert list(guarded["inputSchema"]["properties"]) == ["path"]
 
     def own(yes: Annotated[int, "mine"]) -> int:
         return 1
 
-    assert described(own, annotations=Destructive)["inputSchema"]["properties"]["yes"] == {
+    assert describe(own, annotations=Destructive)["inputSchema"]["properties"]["yes"] == {
         "type": "integer"
     }
 
 
-def test_a_schema_of_the_authors_own_stands_as_it_is() -> None:
+def test_custom_input_schema_is_not_changed() -> None:
     raw = {"$schema": "https://json-schema.org/draft/2020-12/schema", "type": "object", "$defs": {}}
-    assert described(lambda: None, input_schema=raw)["inputSchema"] == raw
+    assert describe(lambda: None, input_schema=raw)["inputSchema"] == raw
 
 
-def test_names_are_safe_and_distinct() -> None:
+def test_safe_names_are_unique() -> None:
     app = Tooli("shop")
     for name in ("a-b", "a_b", "A.B", "ünï", "x" * 90, "x" * 91):
         app.command(name)(lambda: None)
@@ -141,7 +142,7 @@ def test_names_are_safe_and_distinct() -> None:
     assert all(n == n.lower() for n in names)
 
 
-def test_a_paginated_tool_takes_pages_among_its_arguments() -> None:
+def test_paging_options_of_a_paginated_tool() -> None:
     from tooli.describe.mcp_tools import arguments_schema
 
     app = Tooli("app")
@@ -160,19 +161,19 @@ def test_a_paginated_tool_takes_pages_among_its_arguments() -> None:
 
     tools = {tool.name: arguments_schema(tool)["properties"] for tool in app.catalog}
     assert list(tools["many"]) == ["limit", "cursor"]
-    assert tools["many"]["limit"]["type"] == "string", "its own wins"
+    assert tools["many"]["limit"]["type"] == "string", "the parameter takes precedence"
     assert list(tools["bounded"]) == ["limit", "cursor"]
     assert not tools["few"]
 
 
 class Token(pydantic.BaseModel):
-    """A result with a field that plans have, too."""
+    """A result with a field that plans also have."""
 
     token: int
 
 
 class Closed(pydantic.BaseModel, extra="forbid"):
-    """A result that has no other fields."""
+    """A result that allows no other fields."""
 
     count: int
 
@@ -182,8 +183,8 @@ KINDS = (str, int, list[int], dict[str, int], Node, list[Node], Token, Closed)
 
 @pytest.mark.parametrize("kind", [*KINDS, None])
 @pytest.mark.parametrize("stateless", [False, True])
-def test_a_plan_fits_where_a_result_was_declared(kind: Any, stateless: bool) -> None:
-    """Clients hold what comes to the schema, and a dry run brings a plan."""
+def test_result_schema_accepts_a_plan(kind: Any, stateless: bool) -> None:
+    """Clients validate results, and the result of a dry run is a plan."""
     from tooli.annotations import Destructive
 
     def fn():  # type: ignore[no-untyped-def]
@@ -203,5 +204,6 @@ def test_a_plan_fits_where_a_result_was_declared(kind: Any, stateless: bool) -> 
     assert stateless or schema["type"] == "object"
     if kind is not None:
         field = next(iter(schema.get("properties", {})), "x")
-        wrong = {"result": {"x": object}} if is_result_wrapped(tool, stateless) else {field: object}
-        assert not jsonschema.Draft202012Validator(schema).is_valid(wrong)
+        wrapped = is_result_wrapped(tool, stateless)
+        invalid = {"result": {"x": object}} if wrapped else {field: object}
+        assert not jsonschema.Draft202012Validator(schema).is_valid(invalid)

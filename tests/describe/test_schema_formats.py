@@ -1,4 +1,4 @@
-"""A tool's contract in the forms that programs ask for."""
+"""Descriptions of tools in the formats of `--schema`."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tooli.annotations import Destructive, Idempotent
 from tooli.describe.mcp_tools import description_text, safe_name
 from tooli.describe.schema_formats import describe_app, describe_tool
 
-FORMS = ("json", "mcp", "openai", "anthropic")
+FORMATS = ("json", "mcp", "openai", "anthropic")
 
 
 @pytest.fixture
@@ -55,18 +55,18 @@ def app() -> Tooli:
     return app
 
 
-def schema_in(described: dict, form: str) -> dict:
+def schema_in(described: dict, schema_format: str) -> dict:
     return {
         "json": lambda d: d["input_schema"],
         "mcp": lambda d: d["inputSchema"],
         "openai": lambda d: d["function"]["parameters"],
         "anthropic": lambda d: d["input_schema"],
-    }[form](described)
+    }[schema_format](described)
 
 
-@pytest.mark.parametrize("form", FORMS)
-def test_every_form_carries_the_same_valid_schema(app, form) -> None:
-    wanted = {
+@pytest.mark.parametrize("schema_format", FORMATS)
+def test_every_format_has_the_same_valid_schema(app, schema_format) -> None:
+    expected = {
         "type": "object",
         "properties": {
             "path": {"type": "string", "description": "where they are"},
@@ -76,12 +76,12 @@ def test_every_form_carries_the_same_valid_schema(app, form) -> None:
         "required": ["path"],
         "additionalProperties": False,
     }
-    found = schema_in(describe_tool(app.find("delete-files"), form), form)
+    found = schema_in(describe_tool(app.find("delete-files"), schema_format), schema_format)
     jsonschema.Draft202012Validator.check_schema(found)
-    if form == "mcp":  # there is no --yes beside the arguments: it stands among them
-        confirming = {name: found["properties"].pop(name) for name in ("yes", "dry_run")}
-        assert [text["type"] for text in confirming.values()] == ["boolean", "boolean"]
-    assert found == wanted
+    if schema_format == "mcp":  # --yes and --dry-run are arguments
+        confirmation = {name: found["properties"].pop(name) for name in ("yes", "dry_run")}
+        assert [option["type"] for option in confirmation.values()] == ["boolean", "boolean"]
+    assert found == expected
 
 
 def test_json(app) -> None:
@@ -105,7 +105,7 @@ def test_json(app) -> None:
     }
 
 
-def test_json_of_a_tool_that_says_little() -> None:
+def test_json_of_a_minimal_tool() -> None:
     app = Tooli("a")
     app.command("x")(lambda: None)
     assert describe_tool(app.find("x"), "json") == {
@@ -116,12 +116,12 @@ def test_json_of_a_tool_that_says_little() -> None:
     }
 
 
-def test_anyone_on_purpose_is_not_the_same_as_nothing_set() -> None:
+def test_empty_auth_differs_from_no_auth() -> None:
     app = Tooli("a")
     app.command("open", auth=[])(lambda: None)
-    app.command("mute", capabilities=["fs:read"])(lambda: None)
+    app.command("other", capabilities=["fs:read"])(lambda: None)
     assert describe_tool(app.find("open"), "json")["auth"] == []
-    assert "auth" not in describe_tool(app.find("mute"), "json")
+    assert "auth" not in describe_tool(app.find("other"), "json")
 
 
 def test_openai_and_anthropic(app) -> None:
@@ -143,11 +143,11 @@ class TestApp:
         found = describe_app("files", None, app.catalog, "mcp")
         assert [t["name"] for t in found["tools"]] == ["delete_files", "users_create"]
 
-    @pytest.mark.parametrize("form", ["openai", "anthropic"])
-    def test_a_bare_list(self, app, form) -> None:
-        assert len(describe_app("files", None, app.catalog, form)) == 2
+    @pytest.mark.parametrize("schema_format", ["openai", "anthropic"])
+    def test_list_formats(self, app, schema_format) -> None:
+        assert len(describe_app("files", None, app.catalog, schema_format)) == 2
 
 
-def test_names_and_words(app) -> None:
+def test_name_and_description(app) -> None:
     assert safe_name(app.find("users.create")) == "users_create"
     assert description_text(app.find("users.create")) == "Create a user."

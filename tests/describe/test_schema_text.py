@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
+import enum
+from typing import Annotated, Any, Literal
 
 import pytest
 from tests.parity import sample_apps
 
-from tooli import Tooli
+from tooli import Argument, Option, Tooli
 from tooli.describe import schema_text
-from tooli.describe.schema_text import sample_argv, sample_value
+from tooli.describe.schema_text import parse_example, sample_argv, sample_value
 from tooli.describe.sections import collect_app_info
 from tooli.testing import check_line
 
@@ -180,3 +181,77 @@ def test_sample_arguments_are_accepted(make: Any, every: bool) -> None:
 )
 def test_sample_values(schema: dict[str, Any], value: Any) -> None:
     assert sample_value(schema) == value
+
+
+class Kind(enum.Enum):
+    A = "a"
+    B = "b"
+
+
+# ------------------------------------------------------------------ example arguments
+
+
+def tool_of(fn):
+    app = Tooli("one")
+    app.command("it")(fn)
+    tool = app.find("it")
+    assert tool is not None
+    return tool
+
+
+def _many(
+    first: str,
+    rest: list[int],
+    last: str,
+    pair: tuple[int, str] = (0, ""),
+    kind: Kind = Kind.A,
+    word: Literal["x", "y"] = "x",
+    user: dict[str, int] = {},  # noqa: B006
+    flag: bool = True,
+    many: Annotated[list[float] | None, Option("--many", "-m")] = None,
+    hexed: Annotated[int, Option(parser=lambda text: int(text, 16))] = 0,
+    when: Annotated[str | None, Option()] = None,
+) -> None: ...
+
+
+REQUIRED_ARGV = ["a", "1", "b"]
+REQUIRED_ARGUMENTS = {"first": "a", "rest": [1], "last": "b"}
+
+
+@pytest.mark.parametrize(
+    ("argv", "arguments"),
+    [
+        (["a", "1", "b"], {"first": "a", "rest": [1], "last": "b"}),
+        (["a", "1", "2", "b"], {"first": "a", "rest": [1, 2], "last": "b"}),
+        (["--", "-a", "1", "b"], {"first": "-a", "rest": [1], "last": "b"}),
+        (["a", "1", "-", "--no-flag"], {"first": "a", "rest": [1], "last": "-", "flag": False}),
+        (
+            ["a", "1", "b", "--pair", "2", "x", "--kind=b", "--word", "y", "-m", "1", "-m", "2.5"],
+            {
+                "first": "a",
+                "rest": [1],
+                "last": "b",
+                "pair": [2, "x"],
+                "kind": "b",
+                "word": "y",
+                "many": [1.0, 2.5],
+            },
+        ),
+        ([*REQUIRED_ARGV, "--user", '{"x":1}'], {**REQUIRED_ARGUMENTS, "user": {"x": 1}}),
+        ([*REQUIRED_ARGV, "--user.x", "1"], {**REQUIRED_ARGUMENTS, "user": {"x": "1"}}),
+        ([*REQUIRED_ARGV, "--hexed", "ff"], {**REQUIRED_ARGUMENTS, "hexed": "ff"}),
+        *((argv, None) for argv in (["a"], ["a", "x", "b"], [*REQUIRED_ARGV, "--kind", "z"])),
+        *((argv, None) for argv in ([*REQUIRED_ARGV, "--zz"], [*REQUIRED_ARGV, "--user", "{"])),
+        *((argv, None) for argv in ([*REQUIRED_ARGV, "--word"], [*REQUIRED_ARGV, "--pair", "1"])),
+    ],
+)
+def test_parse_example(argv: list[str], arguments) -> None:
+    assert parse_example(tool_of(_many), argv) == arguments
+
+
+def test_parse_example_with_too_many_arguments() -> None:
+    assert parse_example(tool_of(lambda: 1), ["x"]) is None
+
+    def one(a: Annotated[str, Argument()]) -> None: ...
+
+    assert parse_example(tool_of(one), ["x", "y"]) is None

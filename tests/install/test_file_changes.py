@@ -41,7 +41,7 @@ class TestWriting:
             add(tmp_path / "skills" / "shop")
         assert len(replaced) == 2 and tree(tmp_path) == []
 
-    def test_not_allowed(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_permission_denied(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         def deny(path: str, data: bytes) -> None:
             raise PermissionError(13, "Permission denied", path)
 
@@ -70,7 +70,7 @@ class TestWriting:
         with pytest.raises(ToolRuntimeError, match="Already changed"):
             apply_steps([InstallStep("", "", "stale", "updated", both)])
 
-    def test_changed_meanwhile(self, tmp_path: Path) -> None:
+    def test_file_changed_since_the_plan(self, tmp_path: Path) -> None:
         (tmp_path / "a").write_text("newer")
         step = InstallStep(
             "", "", "stale", "updated", (FileChange(str(tmp_path / "a"), b"old", b"x"),)

@@ -35,7 +35,7 @@ def rows(app: Tooli, *args: str) -> dict[str, str]:
     return {row["path"]: row["action"] for row in result.result}
 
 
-EVERY = [
+ALL_COMMANDS = [
     ["generate-skill", "--out", "skills"],
     ["generate-skill", "--format", "agents-md", "--out", "."],
     ["generate-skill", "--format", "claude-md", "--out", "."],
@@ -47,7 +47,7 @@ EVERY = [
 
 
 class TestWriting:
-    @pytest.mark.parametrize("args", EVERY, ids=" ".join)
+    @pytest.mark.parametrize("args", ALL_COMMANDS, ids=" ".join)
     def test_twice_changes_nothing(self, app: Tooli, home: Path, args: list[str]) -> None:
         first = rows(app, *args)
         assert set(first.values()) == {"created"}
@@ -55,7 +55,7 @@ class TestWriting:
         assert set(rows(app, *args).values()) == {"current"}
         assert {path: path.read_bytes() for path in before} == before
 
-    @pytest.mark.parametrize("args", EVERY, ids=" ".join)
+    @pytest.mark.parametrize("args", ALL_COMMANDS, ids=" ".join)
     def test_dry_run_writes_nothing(self, app: Tooli, home: Path, args: list[str]) -> None:
         done = invoke(app, *args, "--dry-run", "--json")
         assert done.exit_code == 0
@@ -122,7 +122,7 @@ class TestPrinting:
 class TestChecking:
     @pytest.fixture
     def written(self, app: Tooli, home: Path) -> Path:
-        for args in EVERY:
+        for args in ALL_COMMANDS:
             rows(app, *args)
         return home
 
@@ -205,7 +205,7 @@ class TestChecking:
 
 
 class TestVerify:
-    def outside(self, home: Path, *args: str) -> Any:
+    def run_process(self, home: Path, *args: str) -> Any:
         env = environment(TOOLI_STATE_DIR=str(home / ".state"))
         return run(FILE_TOOLS, *args, cwd=home, env=env)
 
@@ -214,17 +214,17 @@ class TestVerify:
         (home / "src" / "a.py").write_text("TODO\n")
         (home / "app.py").touch()
         (home / "data.csv").touch()
-        done = self.outside(home, "generate-skill", "--verify", "--out", "skills", "--json")
+        done = self.run_process(home, "generate-skill", "--verify", "--out", "skills", "--json")
         assert done.code == 0, done.out
         page = (home / "skills" / "file-tools" / "references" / "find-files.md").read_text()
         assert '```json\n{"ok": true, "result": [{"path": "src/a.py", "size": 5}]}\n```' in page
         deleted = (home / "skills" / "file-tools" / "references" / "delete.md").read_text()
         assert "```json" not in deleted, "destructive examples are never run"
-        checked = self.outside(home, "docs", "check", "--json")
+        checked = self.run_process(home, "docs", "check", "--json")
         assert checked.code == 0, checked.out
 
     def test_failing_example(self, home: Path) -> None:
-        done = self.outside(home, "generate-skill", "--verify", "--json")
+        done = self.run_process(home, "generate-skill", "--verify", "--json")
         assert done.code == 20
         error = json.loads(done.out)["error"]
         assert error["message"].startswith("These examples fail: find-files *.py")

@@ -142,55 +142,55 @@ class TestJson:
         assert after.replace(inserted, "", 1) == text
 
     def test_any_layout(self) -> None:
-        chance = Random(7)
+        random = Random(7)
         for _ in range(400):
-            text = layout(chance)
+            text = layout(random)
             rest = JSON.other_entries(text, "shop")
             after, inserted = JSON.insert_entry(text, "shop", ENTRY)
             assert (
                 JSON.get_entry(after, "shop") == ENTRY and JSON.other_entries(after, "shop") == rest
             )
             assert inserted in after and len(after) == len(text) + len(inserted)
-            back = JSON.remove_entry(after, "shop", container=chance.random() < 0.5)
+            back = JSON.remove_entry(after, "shop", container=random.random() < 0.5)
             assert JSON.get_entry(back, "shop") is None and JSON.other_entries(back, "shop") == rest
             assert back.count("/* , } */") == text.count("/* , } */")
             assert back.count("// c") == text.count("// c")
 
 
-def layout(chance: Random) -> str:
+def layout(random: Random) -> str:
     """Return a settings file with comments and line ends at random places."""
-    newline = chance.choice(["\n", "\r\n"])
+    newline = random.choice(["\n", "\r\n"])
 
     def space() -> str:
         kinds = ["", " ", newline, "\t", "/* , } */", f'// c " {{{newline}', f"{newline}  "]
-        return "".join(chance.choices(kinds, k=chance.randint(0, 3)))
+        return "".join(random.choices(kinds, k=random.randint(0, 3)))
 
     def value(depth: int) -> str:
-        kind = chance.random()
+        kind = random.random()
         if not depth or kind < 0.4:
-            return chance.choice(["1", "true", "null", '"a,b}"', '"\\""', "-1.5e3"])
+            return random.choice(["1", "true", "null", '"a,b}"', '"\\""', "-1.5e3"])
         if kind < 0.7:
-            return record(depth - 1, [f"k{i}" for i in range(chance.randint(0, 3))])
-        items = [space() + value(depth - 1) + space() for _ in range(chance.randint(0, 3))]
+            return record(depth - 1, [f"k{i}" for i in range(random.randint(0, 3))])
+        items = [space() + value(depth - 1) + space() for _ in range(random.randint(0, 3))]
         return f"[{space() if not items else ''}{','.join(items)}]"
 
     def member_value(depth: int, key: str) -> str:
         if key != "mcpServers":
             return value(depth)
-        return record(depth - 1, ["a"] if chance.random() < 0.5 else [])
+        return record(depth - 1, ["a"] if random.random() < 0.5 else [])
 
     def record(depth: int, keys: list[str]) -> str:
         inside = [
             f'{space()}"{key}"{space()}:{space()}{member_value(depth, key)}{space()}'
             for key in keys
         ]
-        comma = "," if inside and chance.random() < 0.3 else ""
+        comma = "," if inside and random.random() < 0.3 else ""
         return "{" + ",".join(inside) + comma + space() + "}"
 
-    keys = [f"k{i}" for i in range(chance.randint(0, 3))]
-    if chance.random() < 0.6:
-        keys.insert(chance.randint(0, len(keys)), "mcpServers")
-    return chance.choice(["", "\ufeff"]) + space() + record(3, keys) + space()
+    keys = [f"k{i}" for i in range(random.randint(0, 3))]
+    if random.random() < 0.6:
+        keys.insert(random.randint(0, len(keys)), "mcpServers")
+    return random.choice(["", "\ufeff"]) + space() + record(3, keys) + space()
 
 
 class TestToml:
@@ -223,7 +223,7 @@ class TestToml:
         assert TOML.remove_entry(text, "shop", container=False) == "[z]\na = 1\n"
         assert TOML.replace_entry(text, "shop", ENTRY, "")[0].count("[mcp_servers.shop") == 1
 
-    def test_tables_that_are_apart(self) -> None:
+    def test_separate_tables_of_one_entry(self) -> None:
         text = (
             '# first\n[mcp_servers.shop]\ncommand = "x"\n# about z\n[z]\na = 1\n\n'
             '[mcp_servers.shop.env]\nA = "b"\n\n# about y\n[y]\nb = 2\n'
@@ -275,7 +275,7 @@ class TestToml:
         assert raised.value.line >= line
 
     def test_without_tomllib(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        """Python 3.10 has no parser of its own."""
+        """Python 3.10 has no tomllib."""
         monkeypatch.setitem(sys.modules, "tomllib", None)
         for text in TOML_FILES:
             after, inserted = TOML.insert_entry(text, "shop", ENTRY)

@@ -1,4 +1,4 @@
-"""The demo app's contract, as reviewed files; TOOLI_UPDATE_SNAPSHOTS=1 writes them anew."""
+"""Schemas, help and envelopes of file-tools, compared with reviewed files."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def test_help() -> None:
     assert_help_snapshot(app, HERE / "help.txt")
 
 
-def test_answers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_envelopes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "a.md").write_text("hello\nworld\n")
     (tmp_path / "b.md").write_text("oh, hello\n")
     monkeypatch.chdir(tmp_path)

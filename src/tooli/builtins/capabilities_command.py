@@ -43,17 +43,17 @@ def record_usage(
     include_all: bool,
     roots: Sequence[str],
 ) -> dict[str, object]:
-    """Return what each command of an app accessed, with a declaration that allows it."""
+    """Run examples or tests; return what each command accessed and a declaration that allows it."""
     with TemporaryDirectory() as folder:
         path = os.path.join(folder, "record.jsonl")
         report = _run_examples(app, app_target, include_all, path) if examples else {}
         if tests:
             report |= _run_tests(tests, path)
-        seen = dict(_read_usage(path, app._state.name))
+        usage = dict(_read_usage(path, app._state.name))
     known = {tool.key: tool for tool in app.catalog}
     root_paths = [os.path.realpath(root) for root in roots]
     commands = [
-        _usage_row(known[key], uses, root_paths) for key, uses in seen.items() if key in known
+        _usage_row(known[key], uses, root_paths) for key, uses in usage.items() if key in known
     ]
     if not commands and not report.get("not_run"):
         raise NotFoundError(

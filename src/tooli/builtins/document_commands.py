@@ -123,7 +123,7 @@ def _add_command(
 
 
 def _add_llms(group: App, app: App) -> None:
-    def make(out: str | None, force: bool, dry: bool) -> WriteResult:
+    def generate(out: str | None, force: bool, dry: bool) -> WriteResult:
         app_info = collect_app_info(app)
         if out is None:
             return render_llms_txt(app_info)
@@ -131,13 +131,13 @@ def _add_llms(group: App, app: App) -> None:
 
     def llms(out: OutputDir = None, force: Force = False) -> WriteResult:
         """Generate llms.txt; with --out also llms-full.txt and a page for each command."""
-        return make(out, force, dry=False)
+        return generate(out, force, dry=False)
 
-    _add_command(group, "llms", llms, partial(make, dry=True))
+    _add_command(group, "llms", llms, partial(generate, dry=True))
 
 
 def _add_man(group: App, app: App) -> None:
-    def make(command: list[str], out: str | None, force: bool, dry: bool) -> WriteResult:
+    def generate(command: list[str], out: str | None, force: bool, dry: bool) -> WriteResult:
         app_info, date = collect_app_info(app), build_date()
         if out is None:
             return build_man_page(app_info, command, date)
@@ -149,9 +149,9 @@ def _add_man(group: App, app: App) -> None:
         force: Force = False,
     ) -> WriteResult:
         """Generate a manual page; with --out the pages of all commands."""
-        return make(command, out, force, dry=False)
+        return generate(command, out, force, dry=False)
 
-    _add_command(group, "man", man, partial(make, dry=True))
+    _add_command(group, "man", man, partial(generate, dry=True))
 
 
 def _add_check(group: App, app: App) -> None:
@@ -178,7 +178,7 @@ def _add_check(group: App, app: App) -> None:
 def add_export(builtin_app: App, app: App) -> None:
     """Add `export`."""
 
-    def make(
+    def generate(
         target: str,
         mode: str,
         out: str | None,
@@ -223,11 +223,11 @@ def add_export(builtin_app: App, app: App) -> None:
         force: ForceExport = False,
     ) -> WriteResult:
         """Export the tools as code for an agent framework or as permissions."""
-        return make(
+        return generate(
             target, mode, out, with_tests, command, app_location, model, host, force, dry=False
         )
 
-    _add_command(builtin_app, "export", export, partial(make, dry=True))
+    _add_command(builtin_app, "export", export, partial(generate, dry=True))
 
 
 def _check_option_scope(target: str, mode: str, options: dict[str, object]) -> None:

@@ -1,4 +1,4 @@
-"""AppInfo, facts about its tools, and the sections of documents that are made of them.
+"""AppInfo, facts about tools, and the sections of documents.
 
 Sections have several levels of detail, so that a document fits its token budget.
 """

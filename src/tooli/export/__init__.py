@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 CALLERS = {target: framework.caller for target, framework in FRAMEWORKS.items()} | {
     "python": "python"
 }
-"""The targets of an export, and the caller ID that the generated code reports to the app."""
+"""The caller ID that generated code reports to the app, for each target of an export."""
 
 EXPORT_MODES = ("subprocess", "import")
 

@@ -247,19 +247,21 @@ def _insertion(
             if container_node.members
             else (container_node.start + 1, member_text)
         )
-    unit = _indent_unit(text, root)
-    around = _indent_at(text, container_node.start)
+    indent_unit = _indent_unit(text, root)
+    container_indent = _indent_at(text, container_node.start)
     indent = (
         _indent_at(text, container_node.members[0].start)
         if container_node.members
-        else around + unit
+        else container_indent + indent_unit
     )
     newline = _newline(text)
-    member_text = f"{json.dumps(name, ensure_ascii=False)}: {_format_value(value, unit, indent)}"
+    member_text = (
+        f"{json.dumps(name, ensure_ascii=False)}: {_format_value(value, indent_unit, indent)}"
+    )
     member_text = f"\n{indent}{member_text}".replace("\n", newline)
     if not container_node.members:
         inside = text[container_node.start + 1 : container_node.end - 1]
-        closing = "" if "\n" in inside[len(inside.rstrip()) :] else newline + around
+        closing = "" if "\n" in inside[len(inside.rstrip()) :] else newline + container_indent
         return container_node.start + 1 + len(inside.rstrip()), member_text + closing
     end = container_node.members[-1].node.end
     rest = text[end : container_node.end - 1]
@@ -279,8 +281,8 @@ def _after_opening(text: str, container_node: JsonNode) -> int:
     return container_node.start + 1 + (len(line) if skip_space(line, 0) == len(line) else 0)
 
 
-def _format_value(value: JsonObject, unit: str, indent: str) -> str:
-    return json.dumps(value, indent=unit, ensure_ascii=False).replace("\n", f"\n{indent}")
+def _format_value(value: JsonObject, indent_unit: str, indent: str) -> str:
+    return json.dumps(value, indent=indent_unit, ensure_ascii=False).replace("\n", f"\n{indent}")
 
 
 def _indent_unit(text: str, root: JsonNode) -> str:

@@ -98,9 +98,9 @@ class ServerRecords:
         return _parse_entry(self._entries(file).get(server))
 
     def creation_record(self, file: str) -> WrittenEntry:
-        """Return whether the file, its folders or the container were created for any app.
+        """Return a record of whether we created the file, its folders or the container.
 
-        They are deleted when the last entry is removed.
+        They may have been created for any app. They are deleted with the last entry.
         """
         known = [_parse_entry(entry) for entry in self._entries(file).values()]
         return WrittenEntry(
