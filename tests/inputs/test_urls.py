@@ -199,6 +199,17 @@ class TestAllowed:
         web.pages["/gz"] = answer
         assert "compressed" in call_error("text", web("/gz")).message
 
+    def test_response_with_the_encoding_identity(self, web: Site) -> None:
+        def answer(handler: Any) -> None:
+            handler.send_response(200)
+            handler.send_header("Content-Encoding", "Identity")
+            handler.send_header("Content-Length", "4")
+            handler.end_headers()
+            handler.wfile.write(b"fine")
+
+        web.pages["/plain"] = answer
+        assert app.call("text", data=web("/plain")).unwrap() == "fine"
+
     def test_default_size_limit(self, web: Site, monkeypatch) -> None:
         from tooli.inputs import source
 

@@ -178,7 +178,8 @@ def fetch(url: str, limits: InputLimits, field: str | None = None) -> UrlBody:
         location = response.headers.get("location") if 300 <= response.status < 400 else None
         if location is None:
             body = UrlBody(display_url(url), connection, response, deadline)
-            if response.status == 200 and not response.headers.get("content-encoding"):
+            encoding = response.headers.get("content-encoding", "").lower()
+            if response.status == 200 and encoding in ("", "identity"):
                 return body
             body.close()
             raise _status_error(display_url(url), response)
