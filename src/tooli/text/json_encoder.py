@@ -65,12 +65,12 @@ def _write_or_convert(
 
 
 def _make_replacing_writer(warnings: list[str]) -> Callable[[object], str]:
-    def replace(thing: object) -> Any:
+    def replace(value: object) -> Any:
         from tooli.text.jsonable import convert_one_step
 
-        if hasattr(thing.__class__, "__next__"):  # an iterator is read once, by `to_jsonable`
+        if hasattr(value.__class__, "__next__"):  # an iterator is read once, by `to_jsonable`
             raise TypeError
-        return convert_one_step(thing, warnings)
+        return convert_one_step(value, warnings)
 
     return _make_writer(replace)
 
@@ -80,8 +80,8 @@ def make_json_writer() -> Callable[[object], str]:
     return _make_writer(_raise_type_error)
 
 
-def _raise_type_error(thing: object) -> Any:
-    raise TypeError(thing.__class__.__name__)
+def _raise_type_error(value: object) -> Any:
+    raise TypeError(value.__class__.__name__)
 
 
 def _make_writer(replace: Callable[[object], object]) -> Callable[[object], str]:

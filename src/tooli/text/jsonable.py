@@ -19,28 +19,28 @@ MAX_JSON_DEPTH = 150
 """Maximum nesting depth. Deeper parts are left out, because many JSON parsers fail on them."""
 
 
-def convert_one_step(thing: Any, warnings: list[str]) -> Any:
+def convert_one_step(value: Any, warnings: list[str]) -> Any:
     """Convert a value that is not a JSON type. The result may contain such values again."""
     for module, name, converter in _TYPE_CONVERTERS:
         loaded_module = sys.modules.get(module)
-        if loaded_module is not None and isinstance(thing, getattr(loaded_module, name)):
-            return converter(thing)
-    if is_set(thing):
-        return sort_set(thing)
-    if isinstance(thing, (bytes, bytearray, memoryview)):
-        data: bytes = bytes(thing)  # pyright: ignore[reportUnknownArgumentType]
+        if loaded_module is not None and isinstance(value, getattr(loaded_module, name)):
+            return converter(value)
+    if is_set(value):
+        return sort_set(value)
+    if isinstance(value, (bytes, bytearray, memoryview)):
+        data: bytes = bytes(value)  # pyright: ignore[reportUnknownArgumentType]
         return _bytes_to_text(data)
-    if hasattr(thing.__class__, "tooli_json"):  # content, an input, a secret, an output
-        return thing.tooli_json
+    if hasattr(value.__class__, "tooli_json"):  # content, an input, a secret, an output
+        return value.tooli_json
     for converter in (_from_model, _from_dataclass, _from_path, _from_array, _from_iterable):
-        found = converter(thing)
+        found = converter(value)
         if found is not _NOT_CONVERTED:
             return found
-    _add_warning(warnings, f"a {thing.__class__.__name__} was written as its text")
+    _add_warning(warnings, f"a {value.__class__.__name__} was written as its text")
     try:
-        return str(thing)
+        return str(value)
     except Exception:
-        return f"<{thing.__class__.__name__}>"
+        return f"<{value.__class__.__name__}>"
 
 
 def is_object(value: object) -> TypeGuard[dict[Any, Any]]:
@@ -130,35 +130,35 @@ def _bytes_to_text(data: bytes) -> str:
         return b64encode(data).decode()
 
 
-def _from_model(thing: Any) -> Any:
-    dump = getattr(thing, "model_dump", None)
-    if dump is None or not hasattr(thing.__class__, "__pydantic_serializer__"):
+def _from_model(value: Any) -> Any:
+    dump = getattr(value, "model_dump", None)
+    if dump is None or not hasattr(value.__class__, "__pydantic_serializer__"):
         return _NOT_CONVERTED
     try:
         return dump(mode="json", by_alias=True)
     except Exception:  # pydantic cannot write a field: convert the fields one by one
-        return dict(thing)
+        return dict(value)
 
 
-def _from_dataclass(thing: object) -> Any:
-    if not hasattr(thing.__class__, "__dataclass_fields__"):
+def _from_dataclass(value: object) -> Any:
+    if not hasattr(value.__class__, "__dataclass_fields__"):
         return _NOT_CONVERTED
-    names = [field.name for field in sys.modules["dataclasses"].fields(thing)]
-    return {name: getattr(thing, name) for name in names if hasattr(thing, name)}
+    names = [field.name for field in sys.modules["dataclasses"].fields(value)]
+    return {name: getattr(value, name) for name in names if hasattr(value, name)}
 
 
-def _from_path(thing: object) -> Any:
-    path = getattr(thing.__class__, "__fspath__", None)
+def _from_path(value: object) -> Any:
+    path = getattr(value.__class__, "__fspath__", None)
     if path is None:
         return _NOT_CONVERTED
-    found = path(thing)
+    found = path(value)
     return _bytes_to_text(found) if isinstance(found, bytes) else found
 
 
-def _from_array(thing: object) -> Any:
+def _from_array(value: object) -> Any:
     for name in ("tolist", "to_dict"):  # numpy, pandas
-        converter = getattr(thing, name, None)
-        if callable(converter) and thing.__class__.__module__.partition(".")[0] in (
+        converter = getattr(value, name, None)
+        if callable(converter) and value.__class__.__module__.partition(".")[0] in (
             "numpy",
             "pandas",
         ):
@@ -166,12 +166,12 @@ def _from_array(thing: object) -> Any:
     return _NOT_CONVERTED
 
 
-def _from_iterable(thing: Any) -> Any:
-    keys = getattr(thing, "keys", None)
-    if callable(keys) and hasattr(thing.__class__, "__getitem__"):
-        return {key: thing[key] for key in list(thing)}
-    if hasattr(thing.__class__, "__iter__") and not isinstance(thing, type):
-        return list(thing)
+def _from_iterable(value: Any) -> Any:
+    keys = getattr(value, "keys", None)
+    if callable(keys) and hasattr(value.__class__, "__getitem__"):
+        return {key: value[key] for key in list(value)}
+    if hasattr(value.__class__, "__iter__") and not isinstance(value, type):
+        return list(value)
     return _NOT_CONVERTED
 
 
