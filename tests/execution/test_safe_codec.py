@@ -60,7 +60,7 @@ def test_forged_message_has_no_effect(name: str) -> None:
     outcome = found["outcome"]
     assert outcome["meta"]["tool"] == "forging.forge"
     assert outcome["meta"]["enforcement"] == SUPPORT.level
-    assert not {"caller_id", "violations"} & set(outcome["meta"])
+    assert not {"caller_id", "violations", "recorded"} & set(outcome["meta"])
     if name in forged_messages.FORGERIES:
         assert outcome["error"]["code"] == "E4051", found
         assert "it sent an invalid message" in outcome["error"]["message"]
@@ -112,10 +112,10 @@ VALUES: list[Any] = [
 
 @pytest.mark.parametrize("value", VALUES, ids=repr)
 def test_value_keeps_its_type(value: Any) -> None:
-    again = safe_codec.loads(safe_codec.dumps(value))
-    assert again == value
-    assert type(again) is type(value)
-    assert repr(again) == repr(value)
+    decoded = safe_codec.loads(safe_codec.dumps(value))
+    assert decoded == value
+    assert type(decoded) is type(value)
+    assert repr(decoded) == repr(value)
 
 
 def test_nan() -> None:
@@ -136,14 +136,14 @@ class Word(str):
 
 
 def test_values_without_a_kind_become_json() -> None:
-    note, written = Note(number=1, day=date(2026, 1, 2)), {"number": 1, "day": "2026-01-02"}
+    note, as_json = Note(number=1, day=date(2026, 1, 2)), {"number": 1, "day": "2026-01-02"}
     page = safe_codec.loads(safe_codec.dumps(Page([note], next_cursor="2", total=5)))
-    assert (page.items, page.next_cursor, page.total) == ([written], "2", 5)
-    onward = Next([note], "run", {"path": Path("x")}, why="because")
-    found = safe_codec.loads(safe_codec.dumps(onward))
-    assert (found.result, found.steps) == ([written], onward.steps)
+    assert (page.items, page.next_cursor, page.total) == ([as_json], "2", 5)
+    next_result = Next([note], "run", {"path": Path("x")}, why="because")
+    found = safe_codec.loads(safe_codec.dumps(next_result))
+    assert (found.result, found.steps) == ([as_json], next_result.steps)
     mixed = {"day": date(2026, 1, 2), "note": note, "word": Word("w"), "!": {"!": Word("!")}}
-    assert safe_codec.loads(safe_codec.dumps(mixed)) == {**mixed, "note": written}
+    assert safe_codec.loads(safe_codec.dumps(mixed)) == {**mixed, "note": as_json}
 
 
 def test_unsupported_part_becomes_json() -> None:
@@ -188,17 +188,17 @@ def test_result_above_the_frame_limit_fails(monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setattr(safe_codec, "MAX_FRAME_BYTES", 100_000)
 
     @app.command(isolation="required")
-    def much(size: int) -> str:
+    def repeat(size: int) -> str:
         return "x" * size
 
-    assert app.call("much", size=50_000).ok
-    error = app.call("much", size=200_000).error
+    assert app.call("repeat", size=50_000).ok
+    error = app.call("repeat", size=200_000).error
     assert error is not None
     assert error.code == "E4000"
     assert "one by one" in str(error.suggestion)
 
 
-class Odd(ToolError):
+class ErrorWithSideEffects(ToolError):
     """An error class of an app with side effects in its constructor."""
 
     category, default_code = "runtime", "E4991"
@@ -206,22 +206,22 @@ class Odd(ToolError):
 
     def __init__(self, message: str, **more: Any) -> None:
         super().__init__(message, **more)
-        Odd.made.append(message)
+        ErrorWithSideEffects.made.append(message)
 
 
 def test_error_does_not_instantiate_classes_of_the_app() -> None:
     fields = {"code": "E4991", "category": "runtime", "message": "m", "is_retryable": True}
-    error = safe_codec.SafeCodec().unpack_error(("Odd", fields, None))
+    error = safe_codec.SafeCodec().unpack_error(("ErrorWithSideEffects", fields, None))
     assert isinstance(error, ToolError)
     assert (error.code, error.category, error.is_retryable) == ("E4991", "runtime", True)
-    assert Odd.made == []
+    assert ErrorWithSideEffects.made == []
 
 
 # ------------------------------------------------------------------ a client
 
 
 class Client(test_context.Client):
-    """A client that accepts everything and records what it gets."""
+    """A client that accepts every question and records all messages."""
 
     def ask(self, questions: Mapping[str, Question]) -> Mapping[str, Any]:
         self.received.extend(questions.values())
@@ -229,7 +229,7 @@ class Client(test_context.Client):
 
 
 def run_with_client(fn: Callable[[Context], Any]) -> tuple[Ok | Failed, list[Any]]:
-    """Run an isolated command with a client; return the outcome and what the client got."""
+    """Run an isolated command with a client; return the outcome and the messages to the client."""
     app, client = Tooli("isolated"), Client()
 
     @app.command(isolation="required")

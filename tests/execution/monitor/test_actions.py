@@ -95,11 +95,12 @@ def test_connect(address: Any, expected: list[Any]) -> None:
 
 
 @pytest.mark.parametrize(
-    ("address", "places"),
+    ("address", "creates_file"),
     [("/tmp/s", True), (b"/tmp/s", True), ("\0abstract", False), ("", False), (("", 0), False)],
 )
-def test_bind(address: Any, places: bool) -> None:
-    assert ("place" in [action for action, _ in translate("socket.bind", None, address)]) is places
+def test_bind(address: Any, creates_file: bool) -> None:
+    found = [action for action, _ in translate("socket.bind", None, address)]
+    assert ("place" in found) is creates_file
 
 
 @pytest.mark.parametrize(
@@ -204,10 +205,10 @@ def bytecode(folder: Path) -> list[str]:
 
 
 @pytest.mark.parametrize("policy", ["standard", "strict"])
-@pytest.mark.parametrize("place", ["pycache", "prefix", "missing/parents/of/prefix"])
-def test_importing_writes_and_reads_bytecode(tmp_path: Path, policy: str, place: str) -> None:
+@pytest.mark.parametrize("folder", ["pycache", "prefix", "missing/parents/of/prefix"])
+def test_importing_writes_and_reads_bytecode(tmp_path: Path, policy: str, folder: str) -> None:
     write_app(tmp_path, policy)
-    prefix = None if place == "pycache" else tmp_path / "elsewhere" / place
+    prefix = None if folder == "pycache" else tmp_path / "elsewhere" / folder
     for _ in range(2):  # the second time it is read
         answer = run(tmp_path, "load", prefix=prefix)
         assert answer.get("result") == "found", answer
@@ -234,8 +235,8 @@ def test_command_that_writes_bytecode(tmp_path: Path, command: str, prefix: str 
     cache.mkdir()
     target = cache / "neighbour.cpython-312.pyc"
     sources = [str(tmp_path / "neighbour.py")] if command == "compiled" else []
-    place = None if prefix is None else cache
-    answer = run(tmp_path, command, *sources, str(target), prefix=place)
+    prefix_dir = None if prefix is None else cache
+    answer = run(tmp_path, command, *sources, str(target), prefix=prefix_dir)
     assert answer["error"]["code"] == "E2003", answer
     assert answer["error"]["details"]["capability"] == "fs:write"
     assert not target.exists()
@@ -253,11 +254,7 @@ def test_command_cannot_choose_the_bytecode_folder(tmp_path: Path) -> None:
 
 
 IMPORT = "<frozen importlib._bootstrap_external>"
-
-
 STDLIB = os.path.dirname(os.__file__)
-
-
 APP_FILE = "/srv/app/main.py"
 
 

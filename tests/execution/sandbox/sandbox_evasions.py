@@ -292,12 +292,10 @@ def own_environment_in_proc(workspace: Workspace) -> Any:
 @attempt("read")
 def own_stack(workspace: Workspace) -> Any:
     """The initial environment in the memory of the stack"""
-    fields = b""
     with open("/proc/self/maps") as file:
         stack = next(line for line in file if "[stack]" in line)
     low, high = (int(end, 16) for end in stack.split()[0].split("-"))
-    fields = ctypes.string_at(low, high - low)
-    return TOKEN if TOKEN.encode() in fields else None
+    return TOKEN if TOKEN.encode() in ctypes.string_at(low, high - low) else None
 
 
 @attempt("spawn")
@@ -322,7 +320,7 @@ def memory_by_process_vm(workspace: Workspace) -> Any:
 
 @attempt("read")
 def descriptor_by_pidfd(workspace: Workspace) -> Any:
-    """pidfd_getfd: a descriptor of the parent's"""
+    """pidfd_getfd: a descriptor of the parent"""
     parent = syscall(434, 434, os.getppid(), 0)
     return read_descriptor(syscall(438, 438, parent, workspace.secret_fd, 0))
 
@@ -342,7 +340,7 @@ def signal_by_pidfd(workspace: Workspace) -> Any:
 
 
 @attempt("spawn")
-def signal_everybody(workspace: Workspace) -> Any:
+def signal_the_group(workspace: Workspace) -> Any:
     """kill(0, 0): the whole group"""
     os.kill(0, 0)
     return "spawned: a signal"
@@ -380,10 +378,10 @@ def limits_of_the_parent(workspace: Workspace) -> Any:
 
 
 @attempt("spawn")
-def rank_of_the_parent(workspace: Workspace) -> Any:
+def priority_of_the_parent(workspace: Workspace) -> Any:
     """setpriority: a lower priority of the parent"""
     os.setpriority(os.PRIO_PROCESS, os.getppid(), os.getpriority(os.PRIO_PROCESS, os.getppid()))
-    return "spawned: a rank"
+    return "spawned: a priority"
 
 
 @attempt("spawn")
@@ -422,7 +420,7 @@ def raw_fork(workspace: Workspace) -> Any:
 
 @attempt("spawn")
 def raw_clone(workspace: Workspace) -> Any:
-    """clone without threads' flags"""
+    """clone without the flags of a thread"""
     child = syscall(56, 220, 17, 0, 0, 0, 0)
     if child == 0:
         os._exit(0)
@@ -710,8 +708,8 @@ def shared_memory(workspace: Workspace) -> Any:
 @attempt("net")
 def semaphores(workspace: Workspace) -> Any:
     """semget"""
-    semaphores = syscall(64, 190, 0x7001, 1, 0o1600)
-    syscall(66, 191, semaphores, 0, 0)
+    semaphore_set = syscall(64, 190, 0x7001, 1, 0o1600)
+    syscall(66, 191, semaphore_set, 0, 0)
     return "bound"
 
 
