@@ -56,8 +56,8 @@ def assert_parity(app: Tooli, case: Case) -> JsonObject:
 def _difference(
     first: Interface, reference: InterfaceResponse, other: Interface, response: InterfaceResponse
 ) -> str:
-    expected = normalize_next_steps(first.app, without_volatile_fields(reference.envelope))
-    found = normalize_next_steps(first.app, without_volatile_fields(response.envelope))
+    expected = _normalize_envelope(first.app, reference.envelope)
+    found = _normalize_envelope(first.app, response.envelope)
     if other.streams and not first.streams:
         expected = as_items(expected)
     text = diff(format_json(expected), format_json(found), first.name, other.name)
@@ -90,17 +90,16 @@ def _drop_token(plan: object) -> object:
     return plan
 
 
-def normalize_next_steps(app: Tooli, envelope: Mapping[str, Any]) -> JsonObject:
-    """Return an envelope in which the command lines in `meta.next` are parsed.
+def _normalize_envelope(app: Tooli, envelope: Mapping[str, Any]) -> JsonObject:
+    """Return an envelope without the parts that may differ between interfaces.
 
-    Equivalent lines differ in their text: one interface builds a line from arguments, another one
-    repeats what was typed.
+    The command lines in `meta.next` are parsed, because equivalent lines differ in their text: one
+    interface builds a line from arguments, another one repeats the typed line.
     """
-    envelope = _mask_approval(envelope)
+    envelope = _mask_approval(without_volatile_fields(envelope))
     meta = dict(envelope.get("meta", {}))
     if "next" in meta:
-        steps = [{**step, "argv": _parse_argv(app, step["argv"])} for step in meta["next"]]
-        meta["next"] = steps
+        meta["next"] = [{**step, "argv": _parse_argv(app, step["argv"])} for step in meta["next"]]
     if "truncated" in meta:  # a command line writes the whole result to a new file each time
         meta["truncated"] = {k: v for k, v in meta["truncated"].items() if k != "full"}
     return {**envelope, "meta": meta} if meta else dict(envelope)

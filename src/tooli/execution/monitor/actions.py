@@ -426,23 +426,22 @@ def is_implicit_access(action: str, path: str, is_denied_by_config: bool = False
     prefix = path + os.sep
     if private_temp_dirs and prefix.startswith(tuple(private_temp_dirs)):
         return True
-    if action == "read":
-        if prefix.startswith(code_paths().libraries):
+    is_read = action == "read"
+    if is_read and prefix.startswith(code_paths().libraries):
+        return True
+    frame = _calling_frame()
+    if is_read and prefix.startswith(code_paths().sources):
+        if is_denied_by_config:
+            is_allowed = _is_loading_module(frame) or _is_showing_source(frame)
+        else:
+            is_allowed = _is_code(path)
+        if is_allowed:
             return True
-        if prefix.startswith(code_paths().sources):
-            if (
-                _is_loading_module(_calling_frame()) or _is_showing_source(_calling_frame())
-                if is_denied_by_config
-                else _is_code(path)
-            ):
-                return True
-            if _is_importing(_calling_frame()):
-                return os.path.isdir(path)
-    if _is_bytecode_path(action, path) and _is_caching_bytecode(_calling_frame()):
-        return action != "read" or not is_denied_by_config or _is_loading_module(_calling_frame())
-    return _is_framework_storage(_calling_frame()) or (
-        action == "read" and _is_removing_tree(_calling_frame())
-    )
+        if _is_importing(frame):
+            return os.path.isdir(path)
+    if _is_bytecode_path(action, path) and _is_caching_bytecode(frame):
+        return not (is_read and is_denied_by_config) or _is_loading_module(frame)
+    return _is_framework_storage(frame) or (is_read and _is_removing_tree(frame))
 
 
 def _is_bytecode_path(action: str, path: str) -> bool:
