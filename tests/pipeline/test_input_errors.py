@@ -19,7 +19,7 @@ import pytest
 from tests.stable_ids import stable_id
 from tests.stages.stage_calls import make_call
 
-from tooli import Option, Output, StdinOr, Tooli, Verbatim
+from tooli import Argument, Option, Output, StdinOr, Tooli, Verbatim
 from tooli.core.call import PYTHON_CALLER, Call, Caller, Problem
 from tooli.core.tool import TyperOnly
 from tooli.errors import shell_quote
@@ -388,3 +388,24 @@ class TestStdout:
 
         found = find_problems(make_call(go, {"target": Output("-")}, **call))
         assert found == ([("E1036", "target")] if is_problem else [])
+
+
+@pytest.mark.parametrize(
+    ("kwargs", "expected"),
+    [
+        ({}, "a path"),
+        ({"dir_okay": False}, "the path of a file"),
+        ({"exists": True}, "the path of an existing file or directory"),
+        ({"exists": True, "file_okay": False}, "the path of an existing directory"),
+    ],
+)
+def test_fix_describes_the_allowed_paths(kwargs: dict[str, bool], expected: str) -> None:
+    def show(path: Any) -> str:
+        return str(path)
+
+    show.__annotations__["path"] = Annotated[Path, Argument(**kwargs)]
+    app = Tooli("desk")
+    app.command()(show)
+    app.command("other")(show)
+    answer = invoke(app, "show", "--json")
+    assert answer.error["suggestion"]["fix"] == f"Give 'path' {expected}."

@@ -361,14 +361,28 @@ def describe_option_fix(problem: Problem) -> str:
 
 
 def describe_param(param: Param) -> str:
-    """Return a description of the values that a parameter accepts, with its bounds."""
+    """Return a description of the values that a parameter accepts, with its constraints."""
     low, high = param.option_kwargs.get("min"), param.option_kwargs.get("max")
     text = describe_shape(param.shape)
+    if isinstance(unwrap_optional(param.shape), PathShape):
+        return _describe_path(param.option_kwargs)
     if low is not None and high is not None:
         return f"{text} from {low} to {high}"
     if low is not None:
         return f"{text}, {low} or more"
     return text if high is None else f"{text}, {high} at most"
+
+
+def _describe_path(kwargs: Mapping[str, Any]) -> str:
+    """Return a description of the paths that `Option(exists=…, file_okay=…, …)` allows."""
+    kinds = [
+        name
+        for name, keyword in (("file", "file_okay"), ("directory", "dir_okay"))
+        if kwargs.get(keyword, True)
+    ]
+    if kwargs.get("exists"):
+        return f"the path of an existing {' or '.join(kinds)}"
+    return "a path" if len(kinds) != 1 else f"the path of a {kinds[0]}"
 
 
 def describe_shape(shape: Shape) -> str:
