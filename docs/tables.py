@@ -232,8 +232,7 @@ def stages() -> str:
 
 
 def _first_sentence(function: object) -> str:
-    paragraph = " ".join((inspect.getdoc(function) or "").partition("\n\n")[0].split())
-    return paragraph.removesuffix(".").partition(". ")[0]
+    return _first_paragraph(function).removesuffix(".").partition(". ")[0]
 
 
 # ------------------------------------------------------------------ reference.md
@@ -249,6 +248,27 @@ def app_keywords() -> str:
         if param.kind is param.KEYWORD_ONLY
     ]
     return table(("keyword", "default", "meaning"), rows)
+
+
+_INTERNAL_METHODS = {"tree", "builtins", "prepare", "stages_for"}
+"""Methods of `Tooli` that only tooli itself calls."""
+
+
+def app_methods() -> str:
+    """Return the methods and attributes of `Tooli`, from their docstrings."""
+    rows = [
+        (
+            _code(f"app.{name}" if isinstance(member, property) else f"app.{name}(…)"),
+            _first_paragraph(member),
+        )
+        for name, member in vars(Tooli).items()
+        if not name.startswith("_") and name not in _INTERNAL_METHODS and inspect.getdoc(member)
+    ]
+    return table(("member", "meaning"), rows)
+
+
+def _first_paragraph(documented: object) -> str:
+    return " ".join((inspect.getdoc(documented) or "").partition("\n\n")[0].split())
 
 
 def command_keywords() -> str:
@@ -278,10 +298,9 @@ def context_members() -> str:
     """Return the methods and attributes of `Context`, from their docstrings."""
     rows: list[tuple[str, ...]] = []
     for name, member in vars(Context).items():
-        if not name.startswith("_") and (docstring := inspect.getdoc(member)):
+        if not name.startswith("_") and inspect.getdoc(member):
             call = "" if isinstance(member, property) else _call_form(member)
-            first_paragraph = " ".join(docstring.partition("\n\n")[0].split())
-            rows.append((_code(f"ctx.{name}{call}"), first_paragraph))
+            rows.append((_code(f"ctx.{name}{call}"), _first_paragraph(member)))
     return table(("member", "meaning"), rows)
 
 
@@ -310,7 +329,7 @@ TABLES: dict[str, Callable[[], str]] = {
         *(error_classes, exit_codes, error_codes, suggestion_fields),
         *(output_modes, framework_options, policy_rules),
         *(caller_profiles, agent_markers, ci_markers, weak_markers, settings, stages),
-        *(app_keywords, command_keywords, context_members, meta_fields),
+        *(app_keywords, app_methods, command_keywords, context_members, meta_fields),
     )
 }
 """The tables, by the name in their marker."""

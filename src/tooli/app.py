@@ -372,7 +372,7 @@ class Tooli(_TyperPlaceholder):
     # -------------------------------------------------------------- calling
 
     def call(self, tool_name: str, /, **arguments: Any) -> TooliResult[Any]:
-        """Run a tool from Python, with the same checks as on every surface.
+        """Run a tool from Python, with the same checks as on every interface.
 
             result = app.call("find", pattern="*.py")
             files = result.unwrap()
