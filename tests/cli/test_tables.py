@@ -36,11 +36,11 @@ def call_of(tool: Any) -> Call:
     return Call(tool, {}, Caller("cli"), [])
 
 
-def write(form: str, value: Any) -> str:
+def write(mode: str, value: Any) -> str:
     tool = Tooli("x")
     tool.command("none")(lambda: None)
-    end = "\r\n" if form == "csv" else "\n"
-    table = TableWriter(form, call_of(tool.find("none")))
+    end = "\r\n" if mode == "csv" else "\n"
+    table = TableWriter(mode, call_of(tool.find("none")))
     return "".join([line + end for line in table.lines(value)])
 
 
@@ -267,16 +267,16 @@ def test_records_without_envelope() -> None:
     assert (done.exit_code, done.stderr) == (0, "listing\n")
 
 
-@pytest.mark.parametrize("form", ["csv", "md"])
-def test_every_mode_flag(form: str) -> None:
-    expected = answer("walk", "--output", form).stdout
-    assert expected.startswith({"csv": "path\r\n0.py\r\n", "md": "| path |\n| --- |\n"}[form])
-    assert answer("walk", f"-o{form}").stdout == expected
-    assert answer("walk", mode=form).stdout == expected
+@pytest.mark.parametrize("mode", ["csv", "md"])
+def test_every_mode_flag(mode: str) -> None:
+    expected = answer("walk", "--output", mode).stdout
+    assert expected.startswith({"csv": "path\r\n0.py\r\n", "md": "| path |\n| --- |\n"}[mode])
+    assert answer("walk", f"-o{mode}").stdout == expected
+    assert answer("walk", mode=mode).stdout == expected
     app = make_app()
-    app._state.default_output = form
+    app._state.default_output = mode
     assert invoke(app, "walk").stdout == expected
-    assert answer("walk", f"--{form}").exit_code == 2  # this mode has no flag
+    assert answer("walk", f"--{mode}").exit_code == 2  # this mode has no flag
 
 
 @pytest.mark.parametrize(("count", "rows"), [("0", ""), ("1", "0.py\r\n")])
@@ -291,8 +291,8 @@ def test_failed_stream(count: str, rows: str) -> None:
     ("argv", "code"), [(["lst"], 2), (["list", "--count", "x"], 2), (["list", "--nope"], 2)]
 )
 def test_usage_errors(argv: list[str], code: int) -> None:
-    for form in ("csv", "md"):
-        done = answer(*argv, "-o", form)
+    for mode in ("csv", "md"):
+        done = answer(*argv, "-o", mode)
         assert done.stdout == ""
         assert done.stderr.startswith("error: ")
         assert done.exit_code == code

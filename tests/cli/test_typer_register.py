@@ -136,6 +136,21 @@ def test_methods_of_typer_itself(shop: Tooli) -> None:
     assert not hasattr(shop.registered_commands[-1], "tooli")
 
 
+def test_prompt_is_kept_after_a_run_without_a_person(
+    shop: Tooli, capsys: pytest.CaptureFixture[str]
+) -> None:
+    @shop.command()
+    def ask(name: str = typer.Option(..., prompt="Your name")) -> str:
+        return f"hello {name}"
+
+    command = command_of(shop)
+    with pytest.raises(SystemExit):
+        command.main(["ask", "--json"], prog_name="shop")
+    assert "E1002" in capsys.readouterr().out
+    (option,) = [param for param in command.commands["ask"].params if param.name == "name"]
+    assert vars(option)["prompt"] == "Your name"
+
+
 def test_prompt_is_answered_by_stdin_of_a_test(shop: Tooli) -> None:
     @shop.command()
     def ask(name: str = typer.Option(..., prompt=True)) -> str:

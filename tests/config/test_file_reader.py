@@ -331,6 +331,19 @@ class TestToml:
             read_toml("[tool.tooli]\noutput = json\n")
         assert failure.value.line == 2
 
+    @pytest.mark.parametrize(
+        ("text", "line"),
+        [
+            ("[tool.tooli]\noutput = 'json' x\n", 2),  # the message contains "newline"
+            ('[tool.tooli]\n\noutput = "a\nb"\n', 3),
+            ("[tool.tooli", 0),
+        ],
+    )
+    def test_invalid_toml_has_line(self, text: str, line: int) -> None:
+        with pytest.raises(UnreadableConfig, match="invalid TOML") as failure:
+            read_toml(text)
+        assert failure.value.line == line
+
     def test_invalid_toml_types(self) -> None:
         with pytest.raises(UnreadableConfig, match="table"):
             read_toml("[tool]\ntooli = 3\n")

@@ -6,10 +6,10 @@ r"""Records as tables: CSV for programs and spreadsheets, Markdown for documents
     "any text", 3, true                 value⏎ any text⏎        the text itself
 
 **Columns** are the keys of all records, in order of appearance. The header of a stream is made from
-its first record if the record type has fixed fields, and otherwise from the first thousand. A key
-that appears later has no column, which a warning reports. Without any record, the header has the
-fields of the record type. Every result can be written: an item that is not a record is in a column
-`value`, and nested values are JSON.
+its first record if the record type has fixed fields, and otherwise from its first 1000 records. A
+key that appears later has no column, and a warning reports it. If there is no record, the header
+has the fields of the record type. An item that is not a record is in a column `value`. Nested
+values are JSON.
 
 **CSV** follows RFC 4180: lines end in CRLF, and a value with a comma, a quote or a line break is
 quoted. Null is an empty cell, an empty string is `""`. Values are not changed. Spreadsheets treat a
@@ -53,13 +53,13 @@ def markdown_writer(call: Call) -> TableWriter:
 
 
 class TableWriter:
-    """Formats the records of a call as the lines of a table, in `csv` or `md`.
+    """Formats the records of a call as the lines of a table; `mode` is `csv` or `md`.
 
     `items` and `value` return redacted lines in bytes, as `core.output_modes` expects them.
     """
 
-    def __init__(self, form: str, call: Call) -> None:
-        self._markdown = form == "md"
+    def __init__(self, mode: str, call: Call) -> None:
+        self._markdown = mode == "md"
         self._call = call
 
     def items(self, items: Iterator[object]) -> Iterator[bytes]:
@@ -106,21 +106,21 @@ class TableWriter:
             if not record.keys() <= columns.keys():
                 columns.update(dict.fromkeys(record))
         call = self._call
-        head = tuple(columns) if sample else record_fields(call.tool, call.options.concise)
+        header = tuple(columns) if sample else record_fields(call.tool, call.options.concise)
 
         def rows() -> Iterator[list[object]]:
             for record in map(_as_record, chain(sample, rest)):
                 unknown = record.keys() - columns.keys()
                 if unknown:
                     self._warn(f"the table has no column for {', '.join(sorted(unknown))}")
-                yield [record.get(name) for name in head]
+                yield [record.get(name) for name in header]
 
-        return self._rows(head, rows()) if head else iter(())
+        return self._rows(header, rows()) if header else iter(())
 
-    def _rows(self, head: tuple[str, ...], rows: Iterable[Iterable[object]]) -> Iterator[str]:
-        yield self._row(head)
+    def _rows(self, header: tuple[str, ...], rows: Iterable[Iterable[object]]) -> Iterator[str]:
+        yield self._row(header)
         if self._markdown:
-            yield f"|{' --- |' * len(head)}"
+            yield f"|{' --- |' * len(header)}"
         for row in rows:
             yield self._row(row)
 

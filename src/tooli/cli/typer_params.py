@@ -211,12 +211,12 @@ def convert_with_typer(param: Param, raw: RawText) -> Any:
     """Convert the text of one parameter with Typer; raises ConversionError."""
     captured: dict[str, Any] = {}
 
-    def keep(**values: Any) -> None:
+    def capture(**values: Any) -> None:
         captured.update(values)
 
-    vars(keep)["__signature__"] = inspect.Signature([_typer_parameter(param, None)])
-    keep.__annotations__ = {}
-    info = CommandInfo(callback=keep)
+    vars(capture)["__signature__"] = inspect.Signature([_typer_parameter(param, None)])
+    capture.__annotations__ = {}
+    info = CommandInfo(callback=capture)
     command: Any = get_command_from_info(info, pretty_exceptions_short=True, rich_markup_mode=None)
     parameter = command.params[0]
     takes_many = getattr(parameter, "multiple", False) or parameter.nargs != 1

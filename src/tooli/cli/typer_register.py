@@ -43,7 +43,6 @@ TYPE_CHECKING = False
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Mapping, Sequence
-    from types import ModuleType
     from typing import Any
 
     from typer._click.core import Command, Context
@@ -119,12 +118,12 @@ def _typer_callback(fn: Callable[..., object]) -> Callable[..., object]:
         return fn
 
     @functools.wraps(fn)
-    def called(**values: object) -> object:
+    def callback(**values: object) -> object:
         return fn(**values)
 
-    vars(called)["__signature__"] = typer_signature(tool)
-    called.__annotations__ = {}
-    return called
+    vars(callback)["__signature__"] = typer_signature(tool)
+    callback.__annotations__ = {}
+    return callback
 
 
 def _tooli_class(app: App, base: type) -> type:
@@ -174,9 +173,9 @@ def wrap_plain_commands(app: App, command: Command) -> Command:
         for name in path[:-1]:
             parent = subcommands(parent).get(name)
         siblings = subcommands(parent)
-        found = siblings.get(path[-1])
-        if found is not None and not isinstance(found, TooliCommandMixin):
-            siblings[path[-1]] = _wrap_command(app, registration, registration.info, found)
+        plain = siblings.get(path[-1])
+        if plain is not None and not isinstance(plain, TooliCommandMixin):
+            siblings[path[-1]] = _wrap_command(app, registration, registration.info, plain)
     return command
 
 
@@ -186,16 +185,16 @@ def subcommands(command: Command | None) -> dict[str, Command]:
 
 
 def _wrap_command(
-    app: App, registration: Registration, info: CommandInfo, found: Command
+    app: App, registration: Registration, info: CommandInfo, plain: Command
 ) -> Command:
-    """Return a command of a plain Typer app, rebuilt with our stub."""
+    """Return a command of a plain Typer app, rebuilt with our stub and our mixin."""
     kwargs = {name: value for name, value in vars(info).items() if name != "tooli"}
     kwargs["cls"] = _tooli_class(app, kwargs.get("cls") or TyperCommand)
     kwargs["callback"] = _build_stub(app, registration)
     return get_command_from_info(
         CommandInfo(**kwargs),
         pretty_exceptions_short=getattr(app, "pretty_exceptions_short", True),
-        rich_markup_mode=getattr(found, "rich_markup_mode", None),
+        rich_markup_mode=getattr(plain, "rich_markup_mode", None),
     )
 
 
@@ -417,29 +416,25 @@ def _prompt_on_terminal(command: Command, invocation: Invocation | None) -> Gene
         yield
         return
     is_real_stdin = sys.stdin is sys.__stdin__  # a test that replaces stdin answers the prompts
+    replaced: list[tuple[object, str, object]] = []
     if (
         invocation.is_machine_mode
         or invocation.line.options.get("no_input")
         or (is_real_stdin and not (is_terminal(sys.stdout) and has_terminal()))
     ):
-        for param in command.params:
-            vars(param)["prompt"] = None
-    if not is_real_stdin or is_terminal(sys.stdin):
-        yield
-        return
-    originals: list[tuple[ModuleType, str, object]] = []
-    for module in filter(None, map(sys.modules.get, _PROMPT_MODULES)):
-        for name, replacement in (
-            ("visible_prompt_func", ask_line),
-            ("hidden_prompt_func", ask_hidden),
-        ):
-            originals.append((module, name, getattr(module, name)))
-            setattr(module, name, replacement)
+        replaced += [(p, "prompt", None) for p in command.params if hasattr(p, "prompt")]
+    if is_real_stdin and not is_terminal(sys.stdin):
+        for module in filter(None, map(sys.modules.get, _PROMPT_MODULES)):
+            replaced.append((module, "visible_prompt_func", ask_line))
+            replaced.append((module, "hidden_prompt_func", ask_hidden))
+    originals = [getattr(owner, name) for owner, name, _ in replaced]
+    for owner, name, replacement in replaced:
+        setattr(owner, name, replacement)
     try:
         yield
     finally:
-        for module, name, original in originals:
-            setattr(module, name, original)
+        for (owner, name, _), original in zip(replaced, originals, strict=True):
+            setattr(owner, name, original)
 
 
 # ------------------------------------------------------------------ tracebacks

@@ -35,7 +35,7 @@ _MAX_SIMPLE_KEY_CHARS = 1000
 
 def encode(value: object) -> str:
     """Return a value of JSON types as a YAML document, without a newline at its end."""
-    return "\n".join(_block(value, "")) if _is_block(value) else _scalar(value)
+    return "\n".join(_format_block(value, "")) if _is_block(value) else _format_scalar(value)
 
 
 def _is_block(value: object) -> bool:
@@ -43,36 +43,37 @@ def _is_block(value: object) -> bool:
     return bool(value) and (is_object(value) or is_list(value))
 
 
-def _block(value: object, indent: str) -> Iterator[str]:
+def _format_block(value: object, indent: str) -> Iterator[str]:
+    """Yield the lines of a list or an object that is not empty."""
     if is_object(value):
         for key, item in value.items():
-            text = _quote(key) if len(key) > _MAX_SIMPLE_KEY_CHARS else _scalar(key)
+            text = _quote(key) if len(key) > _MAX_SIMPLE_KEY_CHARS else _format_scalar(key)
             if len(text) > _MAX_SIMPLE_KEY_CHARS:
                 yield f"{indent}? {text}"
-                yield from _entry(f"{indent}:", item, indent)
+                yield from _format_entry(f"{indent}:", item, indent)
             else:
-                yield from _entry(f"{indent}{text}:", item, indent)
+                yield from _format_entry(f"{indent}{text}:", item, indent)
         return
     for item in value if is_list(value) else ():
         if not _is_block(item):
-            yield from _entry(f"{indent}-", item, indent)
+            yield from _format_entry(f"{indent}-", item, indent)
             continue
-        lines = _block(item, f"{indent}  ")
+        lines = _format_block(item, f"{indent}  ")
         yield f"{indent}- {next(lines)[len(indent) + 2 :]}"
         yield from lines
 
 
-def _entry(head: str, value: object, indent: str) -> Iterator[str]:
+def _format_entry(head: str, value: object, indent: str) -> Iterator[str]:
     """Yield the lines of a key or a dash, with the value after it or below it."""
     if _is_block(value):
         yield head
-        yield from _block(value, f"{indent}  ")
+        yield from _format_block(value, f"{indent}  ")
     elif isinstance(value, str) and _is_literal(value):
         yield f"{head} {'|' if value[-1] == chr(10) else '|-'}"
         for line in value.removesuffix("\n").split("\n"):
             yield f"{indent}  {line}" if line else ""
     else:
-        yield f"{head} {_scalar(value)}"
+        yield f"{head} {_format_scalar(value)}"
 
 
 def _is_literal(text: str) -> bool:
@@ -87,7 +88,7 @@ def _is_literal(text: str) -> bool:
     )
 
 
-def _scalar(value: object) -> str:
+def _format_scalar(value: object) -> str:
     if isinstance(value, str):
         return value if _is_plain(value) else _quote(value)
     if value is None:
@@ -95,7 +96,7 @@ def _scalar(value: object) -> str:
     if value is True or value is False:
         return "true" if value else "false"
     if isinstance(value, float):
-        return _float(value)
+        return _format_float(value)
     return int.__repr__(value) if isinstance(value, int) else "[]" if is_list(value) else "{}"
 
 
@@ -129,7 +130,7 @@ def _escape(char: str) -> str:
     return char if _is_printable(char) else char.encode("unicode_escape").decode()
 
 
-def _float(number: float) -> str:
+def _format_float(number: float) -> str:
     """Return a float with a point and a signed exponent, which YAML 1.1 requires."""
     mantissa, has_exponent, exponent = float.__repr__(number).partition("e")
     if not has_exponent:

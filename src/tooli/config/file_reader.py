@@ -357,7 +357,7 @@ def _split_key(dotted: str) -> tuple[str, ...]:
 
 def _line_from_message(message: str) -> int:
     """Return the line that a message of the TOML library mentions, or 0."""
-    _, _, rest = message.partition("line ")
+    _, _, rest = message.rpartition("(at line ")
     digits = rest.partition(",")[0].partition(")")[0]
     return int(digits) if digits.isdigit() else 0
 

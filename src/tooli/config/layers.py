@@ -419,13 +419,15 @@ def _resolve_cli_settings(
     flags = dict(options)
     if flags.pop("no_color", None):
         flags["color"] = "never"
-    own_defaults = (
-        ("output", state.default_output, "auto"),
-        ("security_policy", state.declared_policy, "standard"),
-    )
+    app_defaults = {
+        "output": state.default_output,
+        "security_policy": state.declared_policy,
+    }
     defaults = {
-        name: SettingValue(value, "default", "default" if value == general else "the app's own")
-        for name, value, general in own_defaults
+        name: SettingValue(
+            value, "default", "default" if value == SETTINGS[name].default else "the app's own"
+        )
+        for name, value in app_defaults.items()
     }
     if category is not None:
         profile = CALLER_PROFILES[category]
