@@ -40,7 +40,7 @@ def write(mode: str, value: Any) -> str:
     tool = Tooli("x")
     tool.command("none")(lambda: None)
     end = "\r\n" if mode == "csv" else "\n"
-    table = TableWriter(mode, call_of(tool.find("none")))
+    table = TableWriter(call_of(tool.find("none")), markdown=mode == "md")
     return "".join([line + end for line in table.lines(value)])
 
 
@@ -197,7 +197,9 @@ def tool_of(annotation: Any) -> Any:
 def test_fields_of_a_record_type(item: Any, has_fixed: bool, header: str) -> None:
     tool = tool_of(list[item])
     assert has_fixed_fields(tool) is has_fixed
-    assert list(TableWriter("csv", call_of(tool)).lines([])) == ([header] if header else [])
+    assert list(TableWriter(call_of(tool), markdown=False).lines([])) == (
+        [header] if header else []
+    )
 
 
 def test_header_of_fixed_fields_needs_one_record() -> None:
@@ -208,7 +210,7 @@ def test_header_of_fixed_fields_needs_one_record() -> None:
             taken.append(i)
             yield {"path": "x", "size": i}
 
-    lines = TableWriter("csv", call_of(tool_of(list[FixedFields]))).stream(items())
+    lines = TableWriter(call_of(tool_of(list[FixedFields])), markdown=False).stream(items())
     assert [next(lines), next(lines), taken] == ["path,size", "x,0", [0]]
     assert [next(lines), taken] == ["x,1", [0, 1]]
 
@@ -216,7 +218,7 @@ def test_header_of_fixed_fields_needs_one_record() -> None:
 def test_header_of_other_records_needs_a_sample() -> None:
     items = [{"a": i} for i in range(HEADER_SAMPLE_SIZE - 1)]
     call = call_of(tool_of(list[dict]))
-    table = TableWriter("csv", call)
+    table = TableWriter(call, markdown=False)
     lines = list(table.stream(iter([*items, {"b": 1}, {"a": 1, "c": 2}])))
     assert (lines[0], lines[-2], lines[-1]) == ("a,b", ",1", "1,")
     assert call.warnings == ["the table has no column for c"]

@@ -44,23 +44,23 @@ HEADER_SAMPLE_SIZE = 1000
 
 def csv_writer(call: Call) -> TableWriter:
     """Return the writer of mode `csv` for a call."""
-    return TableWriter("csv", call)
+    return TableWriter(call, markdown=False)
 
 
 def markdown_writer(call: Call) -> TableWriter:
     """Return the writer of mode `md` for a call."""
-    return TableWriter("md", call)
+    return TableWriter(call, markdown=True)
 
 
 class TableWriter:
-    """Formats the records of a call as the lines of a table; `mode` is `csv` or `md`.
+    """Formats the records of a call as the lines of a table, in CSV or in Markdown.
 
     `items` and `value` return redacted lines in bytes, as `core.output_modes` expects them.
     """
 
-    def __init__(self, mode: str, call: Call) -> None:
-        self._markdown = mode == "md"
+    def __init__(self, call: Call, *, markdown: bool) -> None:
         self._call = call
+        self._markdown = markdown
 
     def items(self, items: Iterator[object]) -> Iterator[bytes]:
         """Return the lines of a stream of records."""
