@@ -291,9 +291,9 @@ class Api:
             stream_format = (
                 negotiate_stream_format(request_headers.get(b"accept"))
                 if tool.is_streaming
-                else "whole"
+                else "json"
             )
-            if stream_format == "whole":
+            if stream_format == "json":
                 if tool.returns_printed_text and self._restore_stdout is None:
                     self._redirect_stdout()
                 if prepared.is_async:

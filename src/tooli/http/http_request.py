@@ -437,17 +437,17 @@ def _header_text(value: bytes | None) -> str | None:
 # ------------------------------------------------------------------ response format
 
 _FORMAT_BY_MEDIA_TYPE = {
-    "application/x-ndjson": "lines",
-    "application/ndjson": "lines",
-    "application/jsonl": "lines",
-    "text/event-stream": "events",
-    "application/json": "whole",
+    "application/x-ndjson": "ndjson",
+    "application/ndjson": "ndjson",
+    "application/jsonl": "ndjson",
+    "text/event-stream": "sse",
+    "application/json": "json",
 }
 
 
 def negotiate_stream_format(accept: bytes | None) -> str:
-    """Return the response format for a stream: "whole", "lines" or "events"."""
-    best, stream_format = 0.0, "whole"
+    """Return the response format for a stream: "json" (one envelope), "ndjson" or "sse"."""
+    best, stream_format = 0.0, "json"
     for part in (accept or b"").decode("latin-1").lower().split(","):
         media_type, *parameters = [item.strip() for item in part.split(";")]
         quality = 1.0

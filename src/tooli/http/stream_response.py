@@ -233,7 +233,7 @@ async def send_stream(
     request: HttpRequest, source: StreamSource, stream_format: str, settings: HttpSettings
 ) -> None:
     """Send the items of a call as they come, until the client disconnects."""
-    chunks = SSE if stream_format == "events" else NDJSON
+    chunks = SSE if stream_format == "sse" else NDJSON
     disconnect_task = asyncio.get_running_loop().create_task(_wait_for_disconnect(request, source))
     try:
         await _send_items(request, source, chunks, settings)

@@ -352,7 +352,7 @@ class PendingCalls(RequestTracker):
         """Ask the client a question, wait for the answer and return it."""
         key = f"tooli-{next(self._question_numbers)}"
         pending_question = PendingQuestion(request)
-        with self.condition:  # so that a cancellation is seen by this check, or finds the question
+        with self.condition:  # `cancel` in another thread is seen here, or finds the question
             if not request.cancelled:
                 self._pending_questions[key] = pending_question
         if not request.cancelled:

@@ -52,7 +52,7 @@ def test_typescript_client(answers: dict[str, Any]) -> None:
     assert answers["pet"]["structuredContent"] == {"name": "Rex", "age": 1}
     assert answers["maybe"]["structuredContent"] == {"result": None}
     assert answers["shout"]["content"] == [{"type": "text", "text": "HEY"}]
-    assert failure_of(answers["wrong"])["code"] == "E1003"
+    assert failure_of(answers["invalid"])["code"] == "E1003"
     assert failure_of(answers["crash"])["code"] == "E5000"
     assert answers["unknown"]["thrown"] == -32602
     assert answers["whoami"]["structuredContent"]["name"] == "typescript"

@@ -296,16 +296,16 @@ def test_stream_cut_off_by_shutdown_gets_an_error(
 
 def test_two_workers_share_a_port(start_server: StartServer) -> None:
     server = start_server(workers=2)
-    seen: set[int] = set()
+    worker_pids: set[int] = set()
 
     def both_have_answered() -> bool:
-        seen.add(server.post("process_id")[1]["result"])
-        return len(seen) == 2
+        worker_pids.add(server.post("process_id")[1]["result"])
+        return len(worker_pids) == 2
 
     wait_until(both_have_answered)
-    assert server.process.pid not in seen
+    assert server.process.pid not in worker_pids
     assert server.stop()[0] == 0
-    wait_until(lambda: not any(map(is_running, seen)))
+    wait_until(lambda: not any(map(is_running, worker_pids)))
 
 
 def test_dead_worker_is_replaced(start_server: StartServer) -> None:

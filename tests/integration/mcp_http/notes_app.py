@@ -214,7 +214,7 @@ def file(path: str) -> str:
 # ------------------------------------------------------------------ prompts
 
 
-@app.prompt(complete={"topic": lambda text, given: [f"{given.get('tone')} {text}"]})
+@app.prompt(complete={"topic": lambda text, arguments: [f"{arguments.get('tone')} {text}"]})
 def essay(topic: str, tone: Literal["dry", "warm"] = "dry", words: int = 100) -> str:
     """Write an essay.
 

@@ -115,8 +115,8 @@ async def test_tools(connect: Connect) -> None:
 
 async def test_content(connect: Connect) -> None:
     async with connect() as client:
-        shown = (await client.call_tool("show", {})).content
-    kinds = [block.type for block in shown]
+        content = (await client.call_tool("show", {})).content
+    kinds = [block.type for block in content]
     assert kinds == ["text", "image", "audio", "resource", "resource_link"]
 
 
