@@ -20,7 +20,7 @@ class File(TypedDict):
     size: int
 
 
-def make() -> Tooli:
+def make_documented_app() -> Tooli:
     app = Tooli(
         "My tool",
         description='Finds "files",\nand more.',
@@ -72,7 +72,7 @@ def make() -> Tooli:
     return app
 
 
-def big(count: int, groups: bool = False) -> Tooli:
+def make_large_app(count: int, groups: bool = False) -> Tooli:
     app = Tooli("big", description="A big one.")
     parents = {"": app}
     for i in range(count):

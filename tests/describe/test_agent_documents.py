@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import pytest
 from markdown_it import MarkdownIt
-from tests.describe.apps import big, make
+from tests.describe.apps import make_documented_app, make_large_app
 from tests.parity import sample_apps
 
 from tooli import Option, Tooli
@@ -35,7 +35,7 @@ from tooli.text.sanitize import is_clean
 
 
 def test_skill_md() -> None:
-    text = render_skill_md(collect_app_info(make()))
+    text = render_skill_md(collect_app_info(make_documented_app()))
     assert text.startswith('---\nname: my-tool\ndescription: >-\n  Finds "files", and more. Use it')
     assert '  version: "1.2"\n---\n\n# My tool\n' in text
     assert "### find\n\nFind files. Use it when a file is lost. (read-only; cost: cheap)" in text
@@ -53,7 +53,7 @@ def test_skill_md() -> None:
 
 
 def test_files() -> None:
-    files = build_skill_files(collect_app_info(make()))
+    files = build_skill_files(collect_app_info(make_documented_app()))
     assert list(files) == [
         "SKILL.md",
         *[f"references/{name}.md" for name in ("find", "digest", "wipe")],
@@ -71,7 +71,9 @@ def test_files() -> None:
 
 
 def test_example_outputs() -> None:
-    app_info = collect_app_info(make()).replace(example_outputs={("find", 0): '{"ok":true}'})
+    app_info = collect_app_info(make_documented_app()).replace(
+        example_outputs={("find", 0): '{"ok":true}'}
+    )
     page = build_skill_files(app_info)["references/find.md"]
     assert '--depth 3 --json\n```\n\n```json\n{"ok":true}\n```' in page
 
@@ -88,7 +90,7 @@ def test_slug() -> None:
     assert skill_slug("a" * 63 + "-b") == "a" * 63
 
 
-def test_hostile_text() -> None:
+def test_text_with_special_characters() -> None:
     app = Tooli("t", description="a --- b\n---\n: c")
 
     @app.command(examples=[{"args": ["```", "a|b`c", "--", "-x"]}])
@@ -110,34 +112,34 @@ def test_hostile_text() -> None:
 
 
 def test_agents_md() -> None:
-    text = render_document(collect_app_info(make()), "agents-md")
+    text = render_document(collect_app_info(make_documented_app()), "agents-md")
     assert text.startswith('# AGENTS.md\n\n## My tool\n\nFinds "files",\nand more.\n\n### Commands')
     assert "#### find\n\nFind files." in text
     assert "### Gotchas\n\nMind the `gap`." in text
     assert "- Run a destructive command with `--dry-run` first" in text
     assert "- Exit code 101: show the human" in text
-    assert render_agents_md_block(collect_app_info(make())) in text
+    assert render_agents_md_block(collect_app_info(make_documented_app())) in text
 
 
 def test_claude_md() -> None:
-    text = render_document(collect_app_info(make()), "claude-md")
+    text = render_document(collect_app_info(make_documented_app()), "claude-md")
     assert text.startswith("# CLAUDE.md\n\n## My tool\n")
     assert "- `find <pattern:str>" in text
     assert "TOOLI_CALLER=claude-code" in text
-    thin = render_claude_md_block(collect_app_info(make()), refer_to_agents_md=True)
-    assert thin.startswith("@AGENTS.md\n\n## My tool\n")
-    assert "- `find" not in thin
+    short = render_claude_md_block(collect_app_info(make_documented_app()), refer_to_agents_md=True)
+    assert short.startswith("@AGENTS.md\n\n## My tool\n")
+    assert "- `find" not in short
 
 
 @pytest.mark.parametrize("count", [1, 10, 40, 200, 1_000])
 def test_documents_stay_within_their_token_budget(count: int) -> None:
-    app_info = collect_app_info(big(count))
+    app_info = collect_app_info(make_large_app(count))
     assert estimate_tokens(render_document(app_info, "agents-md")) <= 4_000
     assert estimate_tokens(render_document(app_info, "claude-md")) <= 1_000
 
 
 def test_manifest() -> None:
-    manifest = build_manifest(collect_app_info(make()))
+    manifest = build_manifest(collect_app_info(make_documented_app()))
     assert manifest["name"] == "My tool"
     assert list(manifest["commands"]) == ["find", "digest", "wipe"]
     find = manifest["commands"]["find"]
@@ -156,14 +158,14 @@ def test_manifest() -> None:
 
 
 def test_discovery() -> None:
-    discovery = build_discovery(collect_app_info(make()))
+    discovery = build_discovery(collect_app_info(make_documented_app()))
     assert discovery["commands"][0] == {"name": "find", "description": "Find files."}
 
 
 class TestCommandLine:
     @pytest.fixture
     def app(self) -> Tooli:
-        return make()
+        return make_documented_app()
 
     def test_manifest(self, app: Tooli) -> None:
         done = invoke(app, "--agent-manifest")
@@ -216,33 +218,37 @@ class TestCommandLine:
         assert not done.stdout.endswith("\n\n")
 
 
-# ------------------------------------------------------------------ hostile texts
+# ------------------------------------------------------------------ unsafe text
 
-ODD = "\x1b[31mred\x1b[0m \x1b]0;title\x07 \u202egnp.exe\u202c z\u200bw \x9b31m\x7f\r over"
-OPEN = "\x1b]0;an unterminated sequence"
+UNSAFE_TEXT = "\x1b[31mred\x1b[0m \x1b]0;title\x07 \u202egnp.exe\u202c z\u200bw \x9b31m\x7f\r over"
+UNTERMINATED_ESCAPE = "\x1b]0;an unterminated sequence"
 
 
-def hostile() -> Tooli:
-    app = Tooli("odd", help=f"An app {ODD}.\n\n~~~\nan open fence", version=f"1{ODD}")
+def make_unsafe_app() -> Tooli:
+    app = Tooli(
+        "odd", help=f"An app {UNSAFE_TEXT}.\n\n~~~\nan open fence", version=f"1{UNSAFE_TEXT}"
+    )
 
     @app.command(
-        help=f"Show: {OPEN}\n\n{ODD}\n\n```python\ncode\n`` `",
-        examples=[{"args": ["--name", ODD], "description": f"{ODD}\n```"}],
-        error_codes={"E3001": ODD},
-        when_to_use=f"Never \x07 {ODD}",
+        help=f"Show: {UNTERMINATED_ESCAPE}\n\n{UNSAFE_TEXT}\n\n```python\ncode\n`` `",
+        examples=[{"args": ["--name", UNSAFE_TEXT], "description": f"{UNSAFE_TEXT}\n```"}],
+        error_codes={"E3001": UNSAFE_TEXT},
+        when_to_use=f"Never \x07 {UNSAFE_TEXT}",
     )
-    def show(name: Annotated[str, Option(help=f"Its {ODD}\n---\n```")] = f"a\nb{ODD}") -> str:
+    def show(
+        name: Annotated[str, Option(help=f"Its {UNSAFE_TEXT}\n---\n```")] = f"a\nb{UNSAFE_TEXT}",
+    ) -> str:
         return name
 
-    @app.command(help=f"Burn it \x07 {ODD}")
+    @app.command(help=f"Burn it \x07 {UNSAFE_TEXT}")
     def burn() -> str:
         return ""
 
     return app
 
 
-def documents() -> dict[str, str]:
-    app_info = collect_app_info(hostile())
+def unsafe_documents() -> dict[str, str]:
+    app_info = collect_app_info(make_unsafe_app())
     written = {
         "AGENTS.md": render_document(app_info, "agents-md"),
         "CLAUDE.md": render_document(app_info, "claude-md"),
@@ -255,8 +261,8 @@ def documents() -> dict[str, str]:
 
 
 def test_documents_have_no_terminal_escapes() -> None:
-    app = hostile()
-    texts = [*documents().values(), *build_man_pages(collect_app_info(app)).values()]
+    app = make_unsafe_app()
+    texts = [*unsafe_documents().values(), *build_man_pages(collect_app_info(app)).values()]
     texts += [invoke(app, *args, "--help-agent").stdout for args in ([], ["show"])]
     assert len(texts) > 8
     for text in texts:
@@ -277,7 +283,7 @@ def test_schemas_have_no_terminal_escapes(schema_format: str) -> None:
             if isinstance(item, (dict, list)):
                 collect(item)
 
-    schema = describe_tool(next(iter(hostile().catalog)), schema_format)
+    schema = describe_tool(next(iter(make_unsafe_app().catalog)), schema_format)
     schema.pop("examples", None)  # examples are argv, not text
     collect(schema)
     assert len(descriptions) >= 2
@@ -286,7 +292,7 @@ def test_schemas_have_no_terminal_escapes(schema_format: str) -> None:
 
 @pytest.mark.parametrize("name", ["AGENTS.md", "SKILL.md", "references/show.md", "llms/llms.txt"])
 def test_open_code_fences_are_closed(name: str) -> None:
-    text = documents()[name]
+    text = unsafe_documents()[name]
     _, _, body = text.rpartition("\n---\n") if text.startswith("---") else ("", "", text)
     found = MarkdownIt().parse(body)
     heads = [found[i + 1].content for i, one in enumerate(found) if one.type == "heading_open"]
@@ -296,7 +302,7 @@ def test_open_code_fences_are_closed(name: str) -> None:
 
 def test_front_matter_is_valid_yaml() -> None:
     yaml = pytest.importorskip("yaml")
-    head = documents()["SKILL.md"].split("---\n")[1]
+    head = unsafe_documents()["SKILL.md"].split("---\n")[1]
     text = yaml.safe_load(head)
     assert list(text) == ["name", "description", "compatibility", "metadata"]
     assert "burn it" in text["description"]
@@ -385,6 +391,6 @@ def test_llms_txt_of_a_minimal_app() -> None:
 
 
 def test_help_agent_has_one_line_per_command() -> None:
-    lines = invoke(hostile(), "--help-agent").stdout.splitlines()
+    lines = invoke(make_unsafe_app(), "--help-agent").stdout.splitlines()
     assert [line.split()[0] for line in lines] == ["odd", "show", "burn", "call:", "any"]
     assert "Show:" in lines[1]

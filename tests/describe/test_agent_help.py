@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Annotated, Literal, TypedDict
 
 import pytest
-from tests.describe.apps import make
+from tests.describe.apps import make_documented_app
 
 from tooli import Option, Tooli
 from tooli.annotations import ReadOnly
@@ -70,7 +70,7 @@ def test_text_stays_on_one_line() -> None:
 
 
 def test_details_of_a_command() -> None:
-    text = invoke(make(), "find", "--help-agent").stdout
+    text = invoke(make_documented_app(), "find", "--help-agent").stdout
     for line in (
         "use when: When a file",
         "capabilities: fs:read",
@@ -83,7 +83,7 @@ def test_details_of_a_command() -> None:
 
 
 def test_one_line_per_command() -> None:
-    lines = invoke(make(), "--help-agent").stdout.splitlines()
+    lines = invoke(make_documented_app(), "--help-agent").stdout.splitlines()
     assert [line.split()[0] for line in lines] == [
         *("My", "find", "digest", "wipe", "call:", "any")
     ]

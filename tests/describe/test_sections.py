@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Annotated
 
 import pytest
-from tests.describe.apps import File, big, make
+from tests.describe.apps import File, make_documented_app, make_large_app
 
 from tooli import Option, Tooli
 from tooli.annotations import Destructive, Idempotent, ReadOnly
@@ -18,7 +18,7 @@ from tooli.describe.sections import collect_app_info, estimate_tokens
 
 
 def test_destructive_examples_are_dry_runs() -> None:
-    text = render_skill_md(collect_app_info(make()))
+    text = render_skill_md(collect_app_info(make_documented_app()))
     assert "'My tool' wipe --dry-run --json" in text
     assert "wipe --yes" not in text
 
@@ -46,10 +46,12 @@ def test_pipes() -> None:
 
 def test_large_apps_stay_within_the_budget() -> None:
     for count in (30, 60, 120, 300, 1_000):
-        text = render_skill_md(collect_app_info(big(count)), linked=True)
+        text = render_skill_md(collect_app_info(make_large_app(count)), linked=True)
         assert estimate_tokens(text) <= 5_000, count
         assert len(text.splitlines()) <= 500
-    assert "- `group-3`: 50 commands" in render_skill_md(collect_app_info(big(1_000, groups=True)))
+    assert "- `group-3`: 50 commands" in render_skill_md(
+        collect_app_info(make_large_app(1_000, groups=True))
+    )
     assert "big search-tools TEXT --json" in text
 
 
@@ -70,7 +72,7 @@ def test_task_groups() -> None:
 
 
 def test_size_of_ten_commands() -> None:
-    assert estimate_tokens(render_skill_md(collect_app_info(big(10)))) < 2_000
+    assert estimate_tokens(render_skill_md(collect_app_info(make_large_app(10)))) < 2_000
 
 
 def test_most_detailed_text_within_the_budget() -> None:
@@ -147,7 +149,7 @@ MODULE = "from tooli import Tooli\n_private = cli = Tooli('shop')\ncli.command('
 
 
 def test_visible_tools_and_texts() -> None:
-    info = collect_app_info(make())
+    info = collect_app_info(make_documented_app())
     assert (info.name, info.version) == ("My tool", "1.2")
     assert info.description == 'Finds "files",\nand more.'
     assert [tool.key for tool in info.tools] == ["find", "digest", "wipe"]

@@ -61,7 +61,7 @@ ROOT = EVERYTHING.parents[3]
 Run = Callable[..., dict[str, Any]]
 
 
-def module(mode: str, is_async: bool) -> dict[str, Any]:
+def runner_namespace(mode: str, is_async: bool) -> dict[str, Any]:
     """Return the namespace of a module that contains only a runner."""
     app_info = collect_app_info(app)
     location = "tests.integration.frameworks.everything:app"
@@ -76,9 +76,9 @@ def module(mode: str, is_async: bool) -> dict[str, Any]:
             *runner.functions,
         ]
     )
-    space: dict[str, Any] = {"Any": Any}
-    exec(compile(f"from __future__ import annotations\n{source}", "runner", "exec"), space)
-    return space
+    namespace: dict[str, Any] = {"Any": Any}
+    exec(compile(f"from __future__ import annotations\n{source}", "runner", "exec"), namespace)
+    return namespace
 
 
 @pytest.fixture(params=[True, False], ids=["async", "sync"])
@@ -87,21 +87,21 @@ def subprocess_mode(
 ) -> dict[str, Any]:
     """A runner in subprocess mode; `run` calls it."""
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(ROOT / "src"), str(ROOT)]))
-    return runnable(module("subprocess", request.param), request.param)
+    return add_run(runner_namespace("subprocess", request.param), request.param)
 
 
 @pytest.fixture(params=[True, False], ids=["async", "sync"])
 def import_mode(request: pytest.FixtureRequest) -> dict[str, Any]:
     """A runner in import mode; `run` calls it."""
-    return runnable(module("import", request.param), request.param)
+    return add_run(runner_namespace("import", request.param), request.param)
 
 
-def runnable(space: dict[str, Any], is_async: bool) -> dict[str, Any]:
+def add_run(namespace: dict[str, Any], is_async: bool) -> dict[str, Any]:
     def run(*args: Any) -> dict[str, Any]:
-        envelope = space["call"](*args)
+        envelope = namespace["call"](*args)
         return asyncio.run(envelope) if is_async else envelope
 
-    return {**space, "run": run, "space": space}
+    return {**namespace, "run": run, "namespace": namespace}
 
 
 def program(code: str) -> list[str]:
@@ -123,7 +123,7 @@ def test_no_value_is_read_as_an_option(subprocess_mode: dict[str, Any], value: s
 
 
 def test_missing_program(subprocess_mode: dict[str, Any]) -> None:
-    subprocess_mode["space"]["COMMAND"][:] = ["no-such-program"]
+    subprocess_mode["namespace"]["COMMAND"][:] = ["no-such-program"]
     envelope = subprocess_mode["run"]([], {}, 60)
     assert envelope["error"]["code"] == "E4040"
     assert "Cannot start no-such-program: No such file" in envelope["error"]["message"]
@@ -134,7 +134,7 @@ def test_missing_program(subprocess_mode: dict[str, Any]) -> None:
 @pytest.mark.parametrize("output", ["", "no JSON", "[]", "null", '{"ok": 1}', "{}", '{"ok": tru'])
 def test_program_without_envelope(subprocess_mode: dict[str, Any], output: str) -> None:
     code = f"import sys; print({output!r}); print('why', file=sys.stderr); sys.exit(3)"
-    subprocess_mode["space"]["COMMAND"][:] = program(code)
+    subprocess_mode["namespace"]["COMMAND"][:] = program(code)
     error = subprocess_mode["run"]([], {}, 60)["error"]
     assert error["code"] == "E4040"
     assert error["message"].endswith("ended with exit code 3: why")
@@ -143,42 +143,42 @@ def test_program_without_envelope(subprocess_mode: dict[str, Any], output: str) 
 def test_timeout_kills_the_program_and_its_children(
     subprocess_mode: dict[str, Any], tmp_path: Path
 ) -> None:
-    note = tmp_path / "pids"
-    code = f"sleep 600 & echo $$ $! > {note}; sleep 600"  # a shell starts quickly
-    subprocess_mode["space"]["COMMAND"][:] = ["sh", "-c", code]
+    pid_file = tmp_path / "pids"
+    code = f"sleep 600 & echo $$ $! > {pid_file}; sleep 600"  # a shell starts quickly
+    subprocess_mode["namespace"]["COMMAND"][:] = ["sh", "-c", code]
     envelope = subprocess_mode["run"]([], {}, 2)
     assert envelope["error"]["code"] == "E4050"
     assert envelope["error"]["message"] == "Timed out after 2 seconds."
-    for pid in note.read_text().split():
-        wait_until(lambda pid=pid: is_gone(int(pid)))
+    for pid in pid_file.read_text().split():
+        wait_until(lambda pid=pid: has_ended(int(pid)))
 
 
 def test_cancelled_call_kills_its_program(tmp_path: Path) -> None:
-    space = module("subprocess", True)
-    note = tmp_path / "pid"
-    code = f"import os, time; open({str(note)!r}, 'w').write(str(os.getpid())); time.sleep(600)"
-    space["COMMAND"][:] = program(code)
+    namespace = runner_namespace("subprocess", True)
+    pid_file = tmp_path / "pid"
+    code = f"import os, time; open({str(pid_file)!r}, 'w').write(str(os.getpid())); time.sleep(600)"
+    namespace["COMMAND"][:] = program(code)
 
     async def cancel_call() -> None:
-        task = asyncio.create_task(space["call"]([], {}, 60))
-        while not (note.exists() and note.read_text()):
+        task = asyncio.create_task(namespace["call"]([], {}, 60))
+        while not (pid_file.exists() and pid_file.read_text()):
             await asyncio.sleep(0.02)
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await task
 
     asyncio.run(cancel_call())
-    wait_until(lambda: is_gone(int(note.read_text())))
+    wait_until(lambda: has_ended(int(pid_file.read_text())))
 
 
-def wait_until(true: Callable[[], bool]) -> None:
+def wait_until(condition: Callable[[], bool]) -> None:
     end = time.monotonic() + 20
-    while not true():
+    while not condition():
         assert time.monotonic() < end
         time.sleep(0.02)
 
 
-def is_gone(pid: int) -> bool:
+def has_ended(pid: int) -> bool:
     """True if the process has ended, even if its parent has not waited for it."""
     try:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
@@ -197,9 +197,9 @@ def check_flags(run: Run, target: Any) -> None:
     assert delete(yes=False)["error"]["code"] == "E1010"
     assert delete(yes=True)["result"] == "deleted --x"
     assert delete(yes=True, dry_run=True)["meta"]["dry_run"] is True
-    for odd in ("false", 1, None, [], "x"):
-        assert delete(yes=odd)["error"]["code"] == "E1003"
-        assert delete(yes=True, dry_run=odd)["error"]["code"] == "E1003"
+    for value in ("false", 1, None, [], "x"):
+        assert delete(yes=value)["error"]["code"] == "E1003"
+        assert delete(yes=True, dry_run=value)["error"]["code"] == "E1003"
 
 
 def test_flags_in_subprocess_mode(subprocess_mode: dict[str, Any]) -> None:

@@ -22,7 +22,7 @@ from tooli.export.permissions import HOSTS, decide, render_rules
 SNAPSHOTS = Path(__file__).parent / "permissions"
 
 
-def make() -> Tooli:
+def make_app() -> Tooli:
     app, users = Tooli("shop"), Tooli()
 
     def command(name: str, group: Tooli = app, **options: Any) -> None:
@@ -39,7 +39,7 @@ def make() -> Tooli:
     return app
 
 
-APP = make()
+APP = make_app()
 
 
 @pytest.mark.parametrize("host", HOSTS)
@@ -121,7 +121,7 @@ LINES = {
     "shop wipe --yes": "deny",
     "shop users purge x": "deny",
 }
-FLAGGED = [
+LINES_WITH_FLAGS = [
     "shop --json wipe",
     "shop -q --yes wipe x",
     "shop users --yes purge",
@@ -223,7 +223,7 @@ class TestShell:
     def test_lines(self, evaluate: Any, line: str, decision: str) -> None:
         assert evaluate(line) == decision
 
-    @pytest.mark.parametrize("line", FLAGGED)
+    @pytest.mark.parametrize("line", LINES_WITH_FLAGS)
     def test_flags_before_the_command(self, evaluate: Any, host: str, line: str) -> None:
         assert evaluate(line) == ("ask" if host == "codex" else "deny")
 

@@ -24,7 +24,7 @@ from tooli.export.python_source import (
     value_literal,
 )
 
-HARD = (
+DIFFICULT_TEXTS = (
     "",
     "plain",
     'say "it"',
@@ -57,7 +57,7 @@ JSON = st.recursive(
 )
 
 
-@pytest.mark.parametrize("value", HARD)
+@pytest.mark.parametrize("value", DIFFICULT_TEXTS)
 def test_string_round_trip(value: str) -> None:
     assert ast.literal_eval(string_literal(value)) == value
     assert "\n" not in string_literal(value)
@@ -67,7 +67,7 @@ def test_string_round_trip(value: str) -> None:
     )
 
 
-@pytest.mark.parametrize("value", HARD)
+@pytest.mark.parametrize("value", DIFFICULT_TEXTS)
 def test_docstring_round_trip(value: str) -> None:
     space: dict[str, Any] = {}
     source = f"def f():\n{docstring(value, '    ')}\n\n\nclass C:\n{docstring(value, '    ')}\n"
@@ -108,8 +108,13 @@ def test_names() -> None:
 
 
 def test_output_is_formatted(tmp_path: Path) -> None:
-    values: list[Any] = [*HARD, list(HARD), dict(zip(HARD, HARD, strict=True)), [[], {}, [[1]]]]
-    values += [{"a": {"b": [{"c": value}]}} for value in HARD]
+    values: list[Any] = [
+        *DIFFICULT_TEXTS,
+        list(DIFFICULT_TEXTS),
+        dict(zip(DIFFICULT_TEXTS, DIFFICULT_TEXTS, strict=True)),
+        [[], {}, [[1]]],
+    ]
+    values += [{"a": {"b": [{"c": value}]}} for value in DIFFICULT_TEXTS]
     printable = [value for value in values if "\\ud800" not in json.dumps(value)]
     lines = [
         f"x{i} = {value_literal(value, columns_before=6)}" for i, value in enumerate(printable)
@@ -118,7 +123,9 @@ def test_output_is_formatted(tmp_path: Path) -> None:
         f"y{i} = {call_source('f', value, key=value, columns_before=6)}"
         for i, value in enumerate(printable)
     ]
-    functions = [f"def f{i}():\n{docstring(v, '    ')}" for i, v in enumerate(HARD) if v.strip()]
+    functions = [
+        f"def f{i}():\n{docstring(v, '    ')}" for i, v in enumerate(DIFFICULT_TEXTS) if v.strip()
+    ]
     file = tmp_path / "module.py"
     source = "\n".join(lines) + "\n\n\n" + "\n\n\n".join(functions) + "\n"
     file.write_text(source, encoding="utf-8")

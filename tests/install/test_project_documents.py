@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.describe.apps import make
+from tests.describe.apps import make_documented_app
 from tests.integration.app_process import environment, run
 
 from tooli import Tooli
@@ -26,7 +26,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture
 def app() -> Tooli:
-    return make()
+    return make_documented_app()
 
 
 def rows(app: Tooli, *args: str) -> dict[str, str]:

@@ -163,9 +163,9 @@ def test_packaged_skill_is_found(tmp_path: Path) -> None:
 
 
 def test_app_without_a_packaged_skill() -> None:
-    from tests.describe.apps import make
+    from tests.describe.apps import make_documented_app
 
     from tooli.install.managed_files import read_packaged_skill
 
-    assert read_packaged_skill(make()) is None
-    assert "SKILL.md" in build_skill_files(collect_app_info(make()))
+    assert read_packaged_skill(make_documented_app()) is None
+    assert "SKILL.md" in build_skill_files(collect_app_info(make_documented_app()))

@@ -1,4 +1,4 @@
-"""An app for MCP clients: every kind of result, of failure, of waiting and of asking."""
+"""An app for MCP clients, with results, failures, waiting calls and prompts of every kind."""
 
 import asyncio
 import math
@@ -18,7 +18,7 @@ events: list[str] = []
 
 
 class Pet(TypedDict):
-    """An animal of somebody's."""
+    """A pet."""
 
     name: str
     age: int
@@ -50,13 +50,13 @@ def pet(name: str, age: int = 1) -> Pet:
 
 @app.command()
 def maybe(there: bool = False) -> int | None:
-    """A number, or nothing."""
+    """Return a number or None."""
     return 1 if there else None
 
 
 @app.command()
 def echo(value: Any = None) -> Any:
-    """Give back what was given."""
+    """Return the value."""
     return value
 
 
@@ -68,7 +68,7 @@ def greet(name: str, tone: Literal["warm", "cool"] = "warm") -> str:
 
 @app.command()
 def loose(kind: str):
-    """A result that nobody declared."""
+    """Return a value without an annotation."""
     return {"str": "text", "none": None, "dict": {"a": 1}, "list": [1, 2]}[kind]
 
 
@@ -82,19 +82,19 @@ def shout(word: str, fail: bool = False) -> None:
 
 @app.command()
 def odd() -> dict[str, Any]:
-    """What JSON cannot hold."""
+    """Return values that JSON cannot represent."""
     return {"nan": math.nan, "lone": "\ud800", "snow": "\N{SNOWMAN}", "inf": math.inf, "b": b"\xff"}
 
 
 @app.command()
 def big(size: int) -> str:
-    """A long text."""
+    """Return a long text."""
     return "x" * size
 
 
 @app.command(annotations=OpenWorld, hidden=True)
 def secret() -> int:
-    """Not for everybody."""
+    """A hidden command."""
     return 1
 
 
@@ -113,7 +113,7 @@ def create_one(name: str) -> Pet:
 
 @app.command()
 def fail(kind: str = "input") -> int:
-    """End in one way or another."""
+    """Fail in the given way."""
     if kind == "input":
         fix = Suggestion("retry_with_modified_input", "Say something else.")
         raise InputError("Not like this.", code="E1004", field="kind", suggestion=fix)
@@ -141,7 +141,7 @@ def gate(key: str) -> threading.Event:
 
 @app.command()
 def wait(key: str) -> str:
-    """Wait until somebody opens a gate."""
+    """Wait until `release` is called with the same key."""
     events.append(f"wait {key}")
     assert gate(key).wait(60)
     return key
@@ -149,7 +149,7 @@ def wait(key: str) -> str:
 
 @app.command()
 async def wait_async(key: str) -> str:
-    """The same in a coroutine."""
+    """Wait in a coroutine until `release` is called with the same key."""
     events.append(f"wait {key}")
     try:
         while not gate(key).is_set():
@@ -162,7 +162,7 @@ async def wait_async(key: str) -> str:
 
 @app.command()
 def wait_loop(key: str, ctx: Context) -> str:
-    """Wait, and look whether anybody still wants to know."""
+    """Wait until the call is cancelled."""
     events.append(f"wait {key}")
     while not ctx.cancelled:
         time.sleep(0.005)
@@ -172,14 +172,14 @@ def wait_loop(key: str, ctx: Context) -> str:
 
 @app.command()
 async def release(key: str) -> str:
-    """Open a gate; a coroutine, for when no thread is free."""
+    """End the waiting calls of a key. A coroutine runs even if no thread is free."""
     gate(key).set()
     return key
 
 
 @app.command()
 async def happened(event: str, count: int = 1) -> int:
-    """Wait until something has happened, some number of times."""
+    """Wait until an event has occurred `count` times."""
     until = time.monotonic() + 30
     while events.count(event) < count and time.monotonic() < until:
         await asyncio.sleep(0.005)
@@ -188,13 +188,13 @@ async def happened(event: str, count: int = 1) -> int:
 
 @app.command()
 async def count_of(event: str) -> int:
-    """How often something has happened so far."""
+    """Return how often an event has occurred."""
     return events.count(event)
 
 
 @app.command()
 def sleep(seconds: float = 60, child: bool = False) -> int:
-    """Sleep, alone or with a child."""
+    """Sleep, optionally with a child process."""
     if child:
         started = subprocess.Popen([sys.executable, "-c", f"import time; time.sleep({seconds})"])
         os.write(2, b"child %d\n" % started.pid)
@@ -203,24 +203,24 @@ def sleep(seconds: float = 60, child: bool = False) -> int:
     return 1
 
 
-# ------------------------------------------------------------------ asking and telling
+# ------------------------------------------------------------------ prompts, progress and messages
 
 
 @app.command(annotations=Destructive)
 def wipe(path: str) -> str:
-    """Destroy something."""
+    """Run a destructive command."""
     return f"wiped {path}"
 
 
 @app.command(annotations=Destructive)
 async def wipe_async(path: str) -> str:
-    """Destroy something, in a coroutine."""
+    """Run a destructive command in a coroutine."""
     return f"wiped {path}"
 
 
 @app.command(requires_approval=True, danger_level="high")
 def launch(target: str) -> str:
-    """Something that only a human may start."""
+    """Run a command that needs an approval."""
     return f"launched {target}"
 
 
@@ -234,7 +234,7 @@ def ask_name(ctx: Context) -> str:
 
 @app.command()
 async def ask_twice(ctx: Context) -> str:
-    """Ask two things, one after the other, in a coroutine."""
+    """Ask two questions in a coroutine."""
     first = await ctx.aelicit("One?", {"type": "object", "properties": {"x": {"type": "string"}}})
     second = await ctx.aelicit("Two?", {"type": "object", "properties": {"x": {"type": "string"}}})
     return f"{first.content.get('x')} {second.content.get('x')}"
@@ -242,13 +242,13 @@ async def ask_twice(ctx: Context) -> str:
 
 @app.command()
 def think(prompt: str, ctx: Context) -> str:
-    """Let the client's model answer."""
+    """Return the answer of the client's model."""
     return ctx.sample(prompt, max_tokens=50, system="Be brief.")
 
 
 @app.command()
 def steps(n: int, ctx: Context) -> int:
-    """Tell how far it is, step by step."""
+    """Report progress."""
     for _ in ctx.progress(range(n), label="stepping"):
         pass
     ctx.report(n, n, "done")
@@ -257,7 +257,7 @@ def steps(n: int, ctx: Context) -> int:
 
 @app.command()
 def steps_to(key: str, ctx: Context) -> str:
-    """Tell of three steps, then wait at a gate."""
+    """Report three steps, then wait until `release` is called with the key."""
     for done in range(1, 4):
         ctx.report(done, 3)
     assert gate(key).wait(60)
@@ -266,7 +266,7 @@ def steps_to(key: str, ctx: Context) -> str:
 
 @app.command()
 def chat(ctx: Context) -> int:
-    """Say things at every level."""
+    """Log messages of every level."""
     ctx.warn("careful")
     ctx.log("loud", level="error")
     ctx.log("plain")
@@ -276,12 +276,12 @@ def chat(ctx: Context) -> int:
 
 @app.command()
 def whoami(ctx: Context) -> dict[str, Any]:
-    """Who is calling."""
+    """Return the caller."""
     caller = ctx.caller
     return {"surface": caller.surface, "name": caller.name, "version": caller.version}
 
 
-# ------------------------------------------------------------------ shelves
+# ------------------------------------------------------------------ resources and prompts
 
 
 @app.resource("note://{name}")
@@ -298,16 +298,16 @@ def fact() -> dict[str, int]:
 
 @app.prompt()
 def review(code: str) -> str:
-    """Look at some code."""
+    """Review code."""
     return f"Review {code}"
 
 
-# ------------------------------------------------------------------ noise
+# ------------------------------------------------------------------ printing
 
 
 @app.command()
 def noisy(how: str) -> str:
-    """Make noise on stdout, one way or another."""
+    """Write to stdout in the given way."""
     if how == "print":
         print("noise")
     elif how == "write":
