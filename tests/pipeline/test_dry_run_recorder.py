@@ -67,7 +67,7 @@ def test_warnings_of_a_dry_run_and_an_applied_plan(timeout: float | None) -> Non
     plan = app.call("work", dry_run=True)
     assert plan.meta["warnings"] == ["dry"]
     applied = app.call("work", apply=plan.unwrap()["token"])
-    assert applied.meta["warnings"] == ["dry", "real"]
+    assert applied.meta["warnings"] == ["real"]
 
 
 def test_failed_dry_run_is_no_longer_active() -> None:

@@ -366,6 +366,21 @@ class TestDryRun:
         assert result.result == "outside"
         assert len(result.meta["warnings"]) == 1
 
+    @pytest.mark.parametrize("timeout", [None, 60], ids=["in process", "child process"])
+    def test_warnings_of_the_function_are_not_repeated(self, timeout: float | None) -> None:
+        app = Tooli("app")
+
+        @app.command(requires_approval=True, timeout=timeout)
+        @dry_run_support
+        def pay(ctx: Context) -> int:
+            ctx.warn("careful")
+            return 1
+
+        assert app.call("pay").error.code == "E2101"
+        store = ApprovalStore()
+        assert store.decide(store.list_pending("app")[0], "granted")
+        assert app.call("pay").meta["warnings"] == ["careful"]
+
     def test_dry_run_is_sandboxed(self, tmp_path: Path) -> None:
         from tooli.execution.sandbox.sandbox_runner import detect_sandbox_support
 

@@ -202,15 +202,17 @@ def make_plan(call: Call, confinement_stages: Sequence[Stage]) -> Any:
     tool = call.tool
     if tool.has_handles or hasattr(tool.fn, "tooli_plan") or not supports_dry_run(tool.fn):
         return build_plan(call)
+    warnings: list[str] = []  # not those of the call: the run adds the same ones
     dry_call = call.replace(
         tool=tool.replace(fn=make_dry_run_function(call)),
+        arguments=replace_context(call.arguments, warnings=warnings),
         options=call.options.replace(dry_run=True),
         flow=None,
-        warnings=[],  # the run adds the same warnings
+        warnings=warnings,
     )
     outcome = run(dry_call, confinement_stages)
     if isinstance(outcome, Failed):
-        call.warnings.extend(dry_call.warnings)
+        call.warnings.extend(warnings)
         raise outcome.error
     report: JsonObject = outcome.value
     return build_plan(call, None if report["is_truncated"] else report["actions"])
@@ -360,8 +362,11 @@ def _discard_outputs(value: Any, recorder: DryRunRecorder) -> Any:
 def _duplicate_arguments(
     arguments: Mapping[str, object],
 ) -> tuple[dict[str, object], dict[str, object]]:
-    """Return the arguments for two runs. Iterators are copied, so that both runs can read them."""
-    dry_run_arguments, run_arguments = dict(arguments), dict(arguments)
+    """Return the arguments for a dry run and a run. Both can read the same inputs and iterators.
+
+    The warnings of the dry run are dropped, because the run adds the same ones.
+    """
+    dry_run_arguments, run_arguments = replace_context(arguments, warnings=[]), dict(arguments)
     for name, value in arguments.items():
         if getattr(value, "is_stdin", False) and hasattr(type(value), "cache_bytes"):
             source: Any = value
