@@ -45,7 +45,7 @@ def run_python(code: str) -> list[str]:
     return done.stdout.splitlines()
 
 
-# ------------------------------------------------------------------ settings
+# ------------------------------------------------------------------ keywords
 
 
 def test_defaults() -> None:
@@ -67,7 +67,7 @@ def test_description_is_the_help_of_typer_unless_both_are_given() -> None:
 
 
 @pytest.mark.parametrize(
-    ("settings", "message"),
+    ("kwargs", "message"),
     [
         ({"security_policy": "strcit"}, "strict"),
         ({"default_output": "jsn"}, "json"),
@@ -76,9 +76,9 @@ def test_description_is_the_help_of_typer_unless_both_are_given() -> None:
         ({"descripton": "x"}, r"Tooli\(\) has no keyword 'descripton'; did you mean 'description'"),
     ],
 )
-def test_invalid_setting_is_rejected(settings: dict[str, Any], message: str) -> None:
+def test_invalid_keyword_value_is_rejected(kwargs: dict[str, Any], message: str) -> None:
     with pytest.raises(DefinitionError, match=message):
-        Tooli("shop", **settings)
+        Tooli("shop", **kwargs)
 
 
 # ------------------------------------------------------------------ registering
@@ -332,7 +332,7 @@ def test_asgi_mounts_mcp_if_it_is_installed(
 ) -> None:
     monkeypatch.setattr(dispatcher, "is_installed", lambda package: installed)
     seen: list[Any] = []
-    monkeypatch.setattr("tooli.http.asgi.make_api", lambda app, settings: seen.append(settings))
+    monkeypatch.setattr("tooli.http.asgi.make_api", lambda app, kwargs: seen.append(kwargs))
     mounts = {"/other": object()}
     make_app().asgi(mcp=mcp, mounts=mounts)
     assert set(seen[0]["mounts"]) == ({"/mcp", "/other"} if mounted else {"/other"})

@@ -95,9 +95,13 @@ def _check_auto_confirm(function_name: str, options: Mapping[str, object]) -> No
 # ------------------------------------------------------------------ validators
 
 
-def text_problem(value: object) -> str | None:
-    """Return what is wrong with a value that must be a string, or None."""
-    return None if isinstance(value, str) else "must be a string"
+def require(is_valid: Callable[[object], bool], expected: str) -> Validator:
+    """Return a validator for values that must fulfil one condition."""
+    return lambda value: None if is_valid(value) else f"must be {expected}"
+
+
+text_problem = require(lambda value: isinstance(value, str), "a string")
+_bool_problem = require(lambda value: isinstance(value, bool), "True or False")
 
 
 def auth_problem(value: object) -> str | None:
@@ -155,13 +159,6 @@ def _error_codes_problem(value: object) -> str | None:
 def _is_mapping(value: object) -> TypeIs[Mapping[object, object]]:
     return hasattr(value, "keys") and hasattr(value, "__getitem__")
 
-
-def require(is_valid: Callable[[object], bool], expected: str) -> Validator:
-    """Return a validator for values that must fulfil one condition."""
-    return lambda value: None if is_valid(value) else f"must be {expected}"
-
-
-_bool_problem = require(lambda value: isinstance(value, bool), "True or False")
 
 _GUARD_VALIDATORS: dict[str, Validator] = {
     "capabilities": _capabilities_problem,

@@ -61,9 +61,6 @@ if TYPE_CHECKING:
     F = TypeVar("F", bound=Callable[..., object])
     S = TypeVar("S", bound="ServedFunction")
 
-PROMPT_KEYWORDS = frozenset(("title", "description", "complete", "auth"))
-RESOURCE_KEYWORDS = PROMPT_KEYWORDS | {"name", "mime_type", "size", "annotations"}
-
 _INHERITED_KEYWORDS = (*GUARD_KEYWORDS, "annotations", "timeout", "rate_limit", "version")
 """Keywords of a command that also apply to the resource with the same function."""
 
@@ -290,6 +287,8 @@ _VALIDATORS: dict[str, Callable[[object], str | None]] = {
     ),
     "annotations": require(is_object, "a dict, such as {'audience': ['user']}"),
 }
+RESOURCE_KEYWORDS = frozenset(_VALIDATORS)
+PROMPT_KEYWORDS = RESOURCE_KEYWORDS - {"name", "mime_type", "size", "annotations"}
 
 
 def _check_parameter_names(label: str, fn: Callable[..., object], names: Sequence[str]) -> None:
