@@ -127,6 +127,40 @@ def test_group_knows_the_app_above_it() -> None:
     assert users._state.root is app._state
 
 
+@pytest.mark.parametrize("is_in_plain_typer", [False, True], ids=["direct", "in a plain Typer"])
+def test_group_of_two_apps(is_in_plain_typer: bool) -> None:
+    """Each app applies its own permissions and stages, and sees commands that are added later."""
+    group = Tooli("group")
+    group.command("read", capabilities=["net:read"])(lambda: 1)
+    group.command("other")(lambda: 1)
+    called: list[str] = []
+
+    def log_call(call: Any) -> Any:
+        called.append(call.tool.id)
+        return (yield call)
+
+    limited, free = Tooli("same-name", permissions=["none"]), Tooli("same-name")
+    limited.use(log_call)
+    for app in (limited, free):
+        if is_in_plain_typer:
+            plain = typer.Typer()
+            plain.add_typer(group, name="group")
+            app.add_typer(plain, name="plain")
+        else:
+            app.add_typer(group, name="group")
+    prefix = "plain.group" if is_in_plain_typer else "group"
+    assert free.call(f"{prefix}.read").ok
+    assert limited.call(f"{prefix}.read").error.code == "E5000"
+    assert called == []
+    assert limited.call(f"{prefix}.other").ok
+    assert called == [f"same-name.{prefix}.other"]
+    assert free.call(f"{prefix}.other").ok
+    assert len(called) == 1
+    group.command("late")(lambda: 1)
+    assert free.call(f"{prefix}.late").ok
+    assert limited.call(f"{prefix}.late").ok
+
+
 # ------------------------------------------------------------------ names
 
 

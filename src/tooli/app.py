@@ -215,8 +215,8 @@ class Tooli(_TyperPlaceholder):
         _check_keywords("add_typer", options, TYPER_GROUP_KEYWORDS | {"name", "callback"})
         state = self._state
         inner: AppState | None = typer_instance.__dict__.get("_state")
-        if inner is not None:
-            inner.parent = state
+        if inner is not None and state not in inner.parents:
+            inner.parents.append(state)
         state.groups.append((typer_instance, options))
         state.invalidate()
         if state.is_typer_initialized:

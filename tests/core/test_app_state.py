@@ -12,7 +12,8 @@ from tooli.errors import DefinitionError
 def make_tree() -> tuple[AppState, AppState, AppState]:
     """Three states: the outermost app, the app in it, and the app in that one."""
     root, middle, leaf = (AppState(name, {}) for name in ("root", "middle", "leaf"))
-    middle.parent, leaf.parent = root, middle
+    middle.parents.append(root)
+    leaf.parents.append(middle)
     return root, middle, leaf
 
 
@@ -23,10 +24,11 @@ def test_root() -> None:
 
 def test_permissions_of_all_apps_above_apply() -> None:
     root, _, leaf = make_tree()
-    assert leaf.app_permissions == ()
+    assert leaf.app_permissions(root) == ()
     root.permissions, leaf.permissions = ("fs:read",), ("fs:read:./data",)
-    assert leaf.app_permissions == (("fs:read:./data",), ("fs:read",))
-    assert root.app_permissions == (("fs:read",),)
+    assert leaf.app_permissions(root) == (("fs:read:./data",), ("fs:read",))
+    assert leaf.app_permissions(leaf) == (("fs:read:./data",), ("fs:read",))
+    assert root.app_permissions(root) == (("fs:read",),)
 
 
 def test_custom_stages_of_outer_apps_come_first() -> None:
@@ -41,9 +43,23 @@ def test_custom_stages_of_outer_apps_come_first() -> None:
     def first(call):
         return (yield call)
 
-    stages = [custom.stage for custom in inner._state.custom_stages]
+    root = outer._state
+    stages = [custom.stage for custom in inner._state.custom_stages(root)]
     assert stages == [first, second]
-    assert [custom.stage for custom in outer._state.custom_stages] == [first]
+    assert [custom.stage for custom in root.custom_stages(root)] == [first]
+
+
+def test_app_below_two_others() -> None:
+    root, middle, leaf = make_tree()
+    other = AppState("other", {})
+    middle.parents.append(other)
+    root.permissions, other.permissions = ("fs:read",), ("net:read",)
+    assert leaf.app_permissions(root) == (("fs:read",),)
+    assert leaf.app_permissions(other) == leaf.app_permissions(leaf) == (("net:read",),)
+    assert (leaf.root, leaf.parent, root.parent) == (other, middle, None)
+    assert leaf.self_and_ancestors() == [leaf, middle, root, other]
+    leaf.invalidate()
+    assert [state.revision for state in (root, other)] == [1, 1]
 
 
 def test_invalidate_drops_the_caches_of_all_apps_above() -> None:

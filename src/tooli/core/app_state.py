@@ -99,7 +99,7 @@ class AppState:
         self.skill_auto_generate = False
         self.module_globals: dict[str, Any] = {}  # of the module that creates the app
 
-        self.parent: AppState | None = None
+        self.parents: list[AppState] = []  # the apps that it is a group of, in order of addition
         self.commands: list[Registration] = []
         self.groups: list[tuple[TyperApp, GroupOptions]] = []
         self.callback: tuple[Callable[..., object], CallbackOptions] | None = None
@@ -120,12 +120,10 @@ class AppState:
         self.revision = 0  # counts changes, so that a server sees that its list is out of date
         self.change_listeners: list[ChangeListener] = []
 
-    def self_and_parents(self) -> Iterator[AppState]:
-        """Iterate over the states of this app and of every app above it, innermost first."""
-        state: AppState | None = self
-        while state is not None:
-            yield state
-            state = state.parent
+    @property
+    def parent(self) -> AppState | None:
+        """The state of the app that this one was last added to."""
+        return self.parents[-1] if self.parents else None
 
     @property
     def root(self) -> AppState:
@@ -133,17 +131,42 @@ class AppState:
         *_, root = self.self_and_parents()
         return root
 
-    @property
-    def app_permissions(self) -> tuple[tuple[str, ...], ...]:
-        """The `permissions=` of this app and of every app above it, innermost first."""
-        declared = [state.permissions for state in self.self_and_parents()]
+    def self_and_parents(self, through: AppState | None = None) -> Iterator[AppState]:
+        """Iterate over this app and the apps above it, innermost first.
+
+        If an app is a group of several apps, the iteration follows the one that leads to `through`,
+        or else the one that it was last added to.
+        """
+        state: AppState | None = self
+        while state is not None:
+            yield state
+            parents = state.parents
+            if len(parents) > 1:
+                parents = [p for p in parents if through in p.self_and_ancestors()] or parents
+            state = parents[-1] if parents else None
+
+    def self_and_ancestors(self) -> list[AppState]:
+        """Return this app and every app that contains it, each once."""
+        found: list[AppState] = [self]
+        for state in found:
+            found.extend([parent for parent in state.parents if parent not in found])
+        return found
+
+    def app_permissions(self, root: AppState) -> tuple[tuple[str, ...], ...]:
+        """Return the `permissions=` that apply to commands of this app in calls of the app `root`.
+
+        They are those of this app and of every app above it, innermost first.
+        """
+        declared = [state.permissions for state in self.self_and_parents(root)]
         return tuple([permissions for permissions in declared if permissions is not None])
 
-    @property
-    def custom_stages(self) -> tuple[CustomStage, ...]:
-        """The stages that apps add with `app.use`: those of the apps above first."""
-        own = tuple(self.own_stages)
-        return own if self.parent is None else (*self.parent.custom_stages, *own)
+    def custom_stages(self, root: AppState) -> tuple[CustomStage, ...]:
+        """Return the stages of `app.use` that apply to commands of this app in calls of `root`.
+
+        Those of the apps above come first.
+        """
+        states = reversed([*self.self_and_parents(root)])
+        return tuple([stage for state in states for stage in state.own_stages])
 
     @property
     def has_one_command(self) -> bool:
@@ -157,7 +180,7 @@ class AppState:
 
         `kind` is what has changed: "tools", "resources" or "prompts".
         """
-        for state in self.self_and_parents():
+        for state in self.self_and_ancestors():
             state.command_tree = None
             state.revision += 1
             state.prepared_tools.clear()
@@ -165,7 +188,7 @@ class AppState:
 
     def notify_change(self, kind: str, uri: str | None = None) -> None:
         """Call the change listeners of this app and of every app above it."""
-        for state in self.self_and_parents():
+        for state in self.self_and_ancestors():
             for listener in tuple(state.change_listeners):  # a listener may remove itself
                 listener(kind, uri)
 

@@ -41,7 +41,7 @@ class Registration:
     ) -> None:
         self._state = state
         self._fn = fn
-        self._tools: dict[tuple[str, bool, tuple[str, ...]], Tool] = {}
+        self._tools: dict[tuple[AppState, bool, tuple[str, ...]], Tool] = {}
         self.name = name
         self.kwargs = kwargs
         self.target = target  # "package.module:function" of a lazy command
@@ -72,18 +72,17 @@ class Registration:
         """Return the Tool at a path in the tree of an app, by default of the outermost app."""
         root = root_state or self._state.root
         is_only_command = root.has_one_command
-        found = self._tools.get((root.name, is_only_command, path))
+        key = (root, is_only_command, path)
+        found = self._tools.get(key)
         if found is None:
             try:
                 found = self._read(path, root, is_only_command)
             except TypeError as error:  # includes DefinitionError, which is not imported yet
                 raise self._located(error) from error.__cause__
-            self._tools[root.name, is_only_command, path] = found
-        stages = self._state.custom_stages
+            self._tools[key] = found
+        stages = self._state.custom_stages(root)
         if stages != found.custom_stages:
-            found = self._tools[root.name, is_only_command, path] = found.replace(
-                custom_stages=stages
-            )
+            found = self._tools[key] = found.replace(custom_stages=stages)
         return found
 
     def _read(self, path: tuple[str, ...], root: AppState, is_only_command: bool) -> Tool:
@@ -97,7 +96,7 @@ class Registration:
             version=root.version,
             cli_path=() if is_only_command else path,
         )
-        permissions = self._state.app_permissions
+        permissions = self._state.app_permissions(root)
         if permissions:
             from tooli.core.declared_capabilities import apply_app_permissions
 
@@ -246,12 +245,12 @@ def _attach_group(
     inner_state: AppState | None = inner_app.__dict__.get("_state")
     if inner_state is None:
         inner_state = AppState("", {})
-        inner_state.parent = group.state
+        inner_state.parents.append(group.state)
         inner = _tree_from_typer(inner_app, inner_state)
         name = name or _unwrap_default(inner_app.info.name)
     else:
-        if inner_state.parent is None:  # it was added to a plain Typer, which has no state
-            inner_state.parent = group.state
+        if group.state.root not in inner_state.self_and_ancestors():
+            inner_state.parents.append(group.state)  # a plain Typer, which has no state, is between
         inner = build_command_tree(inner_app)  # pyright: ignore[reportArgumentType]  it is a Tooli
         name = name or inner_state.typer_kwargs.get("name")
     if kwargs.get("callback") is not None or kwargs.get("cls") or kwargs.get("context_settings"):

@@ -98,7 +98,7 @@ class ServedFunction:
     ) -> None:
         self._state = state
         self._registration = registration  # set if the function is a command as well
-        self._tools: dict[str, Tool] = {}
+        self._tools: dict[AppState, Tool] = {}
         self.fn = fn
         self.kwargs = kwargs
 
@@ -129,17 +129,17 @@ class ServedFunction:
 
     def tool(self, root: AppState) -> Tool:
         """Return the Tool. If the function is also a command, the command's guards apply to it."""
-        found = self._tools.get(root.name)
+        found = self._tools.get(root)
         if found is None:
-            found = self._tools[root.name] = self._build_tool(root)
-        stages = self._state.custom_stages
+            found = self._tools[root] = self._build_tool(root)
+        stages = self._state.custom_stages(root)
         if stages != found.custom_stages:
-            found = self._tools[root.name] = found.replace(custom_stages=stages)
+            found = self._tools[root] = found.replace(custom_stages=stages)
         return found
 
     def _build_tool(self, root: AppState) -> Tool:
         options: CommandOptions = {"annotations": Behavior(read_only=True)}
-        command = self._registration or _find_command(self._state.root, self.fn)
+        command = self._registration or _find_command(root.root, self.fn)
         if command is not None:
             for keyword in _INHERITED_KEYWORDS:
                 if keyword in command.kwargs:
@@ -152,7 +152,7 @@ class ServedFunction:
             tool = read_tool(
                 self.fn, app=root.name, path=path, kwargs=options, version=root.version
             )
-            permissions = self._state.app_permissions
+            permissions = self._state.app_permissions(root)
             return apply_app_permissions(tool, permissions) if permissions else tool
         except DefinitionError as error:
             location = function_location(self.fn)
