@@ -28,7 +28,7 @@ TYPE_CHECKING = False
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
-    from typing import ClassVar
+    from typing import Any, ClassVar
 
 
 class DefinitionError(TypeError):
@@ -439,6 +439,28 @@ def _edit_distance(left: str, right: str, limit: int) -> int:
         if min(row) >= limit:
             return limit
     return row[-1]
+
+
+def restore_error(
+    error_class: type[ToolError], fields: Mapping[str, Any], exit_code: int | None = None
+) -> ToolError:
+    """Return an error of a class with the fields that `to_dict` returned.
+
+    The `__init__` of the class is not called, because a class of an app may have other parameters.
+    """
+    error = error_class.__new__(error_class)
+    suggestion = fields.get("suggestion")
+    ToolError.__init__(
+        error,
+        fields["message"],
+        code=fields["code"],
+        field=fields.get("field"),
+        suggestion=Suggestion.from_dict(suggestion) if suggestion else None,
+        is_retryable=fields["is_retryable"],
+        details=fields.get("details"),
+        exit_code=exit_code,
+    )
+    return error
 
 
 def error_class_for(code: str, category: str) -> type[ToolError]:

@@ -81,6 +81,22 @@ def test_exception_that_cannot_be_rebuilt_becomes_a_tool_error() -> None:
     assert type(error.__cause__).__name__ == "Renamed"
 
 
+class OutOfStock(ToolError):
+    """An error class of an app whose __init__ takes other arguments."""
+
+    category, default_code = "state", "E3991"
+
+    def __init__(self, item: str) -> None:
+        super().__init__(f"no {item}", code="E3991", details={"item": item})
+
+
+def test_error_class_with_its_own_init() -> None:
+    codec = ipc.Codec()
+    error = codec.unpack_error(codec.pack_error(OutOfStock("tea")))
+    assert isinstance(error, OutOfStock)
+    assert (error.message, error.details) == ("no tea", {"item": "tea"})
+
+
 def test_abort_of_click_is_the_interrupt_that_caused_it() -> None:
     class Abort(RuntimeError):
         pass

@@ -156,6 +156,17 @@ class TestError:
         assert exception.to_dict()["suggestion"]["action"] == "abort"
         assert (exception.code, exception.field, exception.details) == (code, "f", {"a": 1})
 
+    def test_to_exception_of_a_class_with_its_own_init(self) -> None:
+        class Rejected(StateError):
+            default_code = "E3992"
+
+            def __init__(self, order: int) -> None:
+                super().__init__(f"order {order} was rejected", code="E3992")
+
+        exception = TooliError("E3992", "state", "order 7 was rejected").to_exception()
+        assert type(exception) is Rejected
+        assert exception.message == "order 7 was rejected"
+
     def test_unknown_codes_and_actions_are_kept(self) -> None:
         error = TooliError("X1", "weather", "rain", suggestion={"action": "umbrella"})
         assert error.to_dict()["suggestion"] == {"action": "umbrella"}

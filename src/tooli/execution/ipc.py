@@ -22,7 +22,13 @@ import sys
 from _thread import allocate_lock
 
 from tooli.core.peer import Peer
-from tooli.errors import Suggestion, ToolError, ToolRuntimeError, error_class_for
+from tooli.errors import (
+    Suggestion,
+    ToolError,
+    ToolRuntimeError,
+    error_class_for,
+    restore_error,
+)
 from tooli.execution.processes import SIGINT, SIGTERM, signals
 from tooli.pipeline.failure import as_tool_error
 from tooli.text.jsonable import is_object, to_jsonable
@@ -188,16 +194,7 @@ def build_error(
     error_class: type[ToolError], name: str, fields: JsonObject, trace: str | None
 ) -> ToolError:
     """Return an error with these fields. With a traceback its cause is an exception `name`."""
-    suggestion = fields.get("suggestion")
-    error = error_class(
-        fields["message"],
-        code=fields["code"],
-        field=fields.get("field"),
-        suggestion=Suggestion.from_dict(suggestion) if suggestion else None,
-        is_retryable=fields["is_retryable"],
-        details=fields["details"],
-        exit_code=fields["exit_code"],
-    )
+    error = restore_error(error_class, fields, fields["exit_code"])
     if trace is not None:
         error.__cause__ = type(name, (Exception,), {})(fields["message"])
         error.__cause__.__cause__ = RemoteTraceback(trace)

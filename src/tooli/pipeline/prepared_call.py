@@ -244,16 +244,9 @@ class TooliError(Record):
         """Return the error as an exception of its class."""
         if self.source is not None:
             return self.source
-        from tooli.errors import Suggestion, error_class_for
+        from tooli.errors import error_class_for, restore_error
 
-        return error_class_for(self.code, self.category)(
-            self.message,
-            code=self.code,
-            field=self.field,
-            suggestion=Suggestion.from_dict(self.suggestion) if self.suggestion else None,
-            is_retryable=self.is_retryable,
-            details=self.details,
-        )
+        return restore_error(error_class_for(self.code, self.category), self.to_dict())
 
     def to_dict(self) -> JsonObject:
         """Return the error as in the envelope: in fixed order, without empty fields."""

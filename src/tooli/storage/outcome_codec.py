@@ -15,7 +15,7 @@ from tooli.core.call import Failed, Ok
 from tooli.core.record import Record
 from tooli.core.result_types import Content, Next, Page, is_content
 from tooli.core.tool import MISSING
-from tooli.errors import Suggestion, ToolError, error_class_for
+from tooli.errors import ToolError, error_class_for, restore_error
 from tooli.schema.tool_reader import return_annotation
 from tooli.text.json_encoder import encode, to_json_and_value
 from tooli.text.jsonable import MAX_JSON_DEPTH, is_list, is_object
@@ -271,18 +271,7 @@ def _encode_error(error: ToolError) -> JsonObject:
 def _decode_error(parts: JsonObject) -> ToolError:
     fields = {**parts, **parts["fields"]}
     kind = _find_error_class(parts["kind"]) or error_class_for(fields["code"], fields["category"])
-    error = kind.__new__(kind)
-    suggestion = fields.get("suggestion")
-    ToolError.__init__(
-        error,
-        fields["message"],
-        code=fields["code"],
-        field=fields.get("field"),
-        suggestion=Suggestion.from_dict(suggestion) if suggestion else None,
-        is_retryable=fields["is_retryable"],
-        details=fields.get("details"),
-        exit_code=parts["exit_code"],
-    )
+    error = restore_error(kind, fields, parts["exit_code"])
     error.http_status = parts["http_status"]
     error.is_translated = True
     if error.category != fields["category"]:  # the class is not defined in this process
