@@ -256,7 +256,7 @@ def _full_disk(env: dict[str, str], folder: Path) -> dict[str, Any]:
 
 
 def _read_only_folder(env: dict[str, str], folder: Path) -> dict[str, Any]:
-    """Nobody can create files there, not even root."""
+    """The state folder is in /proc, where even root cannot create files."""
     env["TOOLI_STATE_DIR"] = "/proc/tooli"
     return {}
 

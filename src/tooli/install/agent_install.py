@@ -254,14 +254,10 @@ def skill_paths(app: str, agents: Iterable[str], *, user: bool) -> list[AgentPat
 
 def server_config_paths(agents: Iterable[str], *, user: bool) -> list[AgentPath]:
     """Return the files in which servers are registered."""
+    configs = {agent: SERVER_CONFIGS[agent] for agent in agents or SERVER_CONFIGS}
     return [
-        AgentPath(
-            _resolve(
-                SERVER_CONFIGS[agent].user if user else SERVER_CONFIGS[agent].project, user=user
-            ),
-            agent,
-        )
-        for agent in dict.fromkeys(agents or SERVER_CONFIGS)
+        AgentPath(_resolve(config.user if user else config.project, user=user), agent)
+        for agent, config in configs.items()
     ]
 
 
