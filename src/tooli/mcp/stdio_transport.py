@@ -26,7 +26,6 @@ from tooli.mcp.protocol import (
     LOG_LEVELS,
     RpcError,
     client_supports,
-    is_request_id,
 )
 from tooli.serving.dispatcher import MAX_CONCURRENT_CALLS
 from tooli.text.jsonable import to_jsonable
@@ -330,10 +329,8 @@ class PendingCalls(RequestTracker):
         """True if the limit of concurrent calls is reached."""
         return len(self.requests) + self._replies_in_progress >= MAX_CONCURRENT_CALLS
 
-    def cancel(self, request_id: object) -> bool:
+    def cancel(self, request_id: RequestId) -> bool:
         """Cancel a call at the client's request; return False if there is no such call."""
-        if not is_request_id(request_id):
-            return False
         with self.condition:
             request = self.requests.get(request_id) or self.requests.get(alternate_id(request_id))
             if request is None:
