@@ -13,8 +13,8 @@ from docs.generate import EXAMPLE_PAGES, ROOT
 from docs.tables import TABLES, field_docstrings, with_tables
 from docs.transcript import normalize, run_examples
 
+from tooli.core import TYPER_COMMAND_KEYWORDS
 from tooli.core._hot_tables import FLAGS
-from tooli.core.app_state import TYPER_COMMAND_KEYWORDS
 from tooli.core.definitions import COMMAND_KEYWORDS
 from tooli.core.output_modes import OUTPUT_MODES
 from tooli.describe.openapi_document import META_FIELDS

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import sys
 
-from tooli.core.app_state import (
+from tooli.core import (
     TYPER_APP_KEYWORDS,
     TYPER_COMMAND_KEYWORDS,
     TYPER_GROUP_KEYWORDS,
@@ -17,7 +17,7 @@ from tooli.core.app_state import (
     check_choice,
     default_app_name,
 )
-from tooli.providers.local import (
+from tooli.providers import (
     Registration,
     add_command,
     build_command_tree,
@@ -50,7 +50,7 @@ if TYPE_CHECKING:
     from tooli.core.tool import Tool
     from tooli.http.asgi import Api, HttpSettingsDict
     from tooli.pipeline.prepared_call import TooliResult
-    from tooli.providers.local import CommandGroup
+    from tooli.providers import CommandGroup
     from tooli.python_api import PythonSurface
     from tooli.storage.state_files import MemoryFailureHistory
 
@@ -317,7 +317,7 @@ class Tooli(_TyperPlaceholder):
 
         gc_was_on = gc.isenabled()
         gc.disable()  # `main` enables it: imports and parsing create no garbage
-        from tooli.cli.main import main
+        from tooli.cli import main
 
         return main(self, *args, enable_gc=gc_was_on, **kwargs)
 

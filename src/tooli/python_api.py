@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from tooli.core.protocols import App
     from tooli.errors import ToolError
     from tooli.pipeline.prepared_call import TooliResult
-    from tooli.providers.local import CommandGroup
+    from tooli.providers import CommandGroup
 
 PYTHON_OPTIONS = frozenset(
     [name for name, (_, interfaces) in CALL_OPTIONS.items() if "python" in interfaces]

@@ -18,8 +18,8 @@ LIMITS = {
 }
 LAZY = {
     "the start of every command line": (
-        *("tooli", "app", "core.app_state", "core.tool", "providers.local", "schema.convert"),
-        *("cli.argv", "cli.main", "cli.process", "cli.open_files", "schema.tool_reader"),
+        *("tooli", "app", "core", "core.tool", "providers", "schema", "schema.tool_reader"),
+        *("cli", "cli.argv", "cli.process", "cli.open_files"),
         *("pipeline.drivers", "pipeline.present"),
         "schema.detail_fields",  # loaded by `from tooli import Detail`
     ),

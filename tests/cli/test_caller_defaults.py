@@ -9,13 +9,13 @@ from collections.abc import Callable
 import pytest
 
 from tooli import Tooli
+from tooli.cli import CommandOutput, Invocation, read_invocation
 from tooli.cli.caller_defaults import (
     CALLER_OUTPUT_LIMITS,
     apply_output_settings,
     compute_result_options,
     detect_caller,
 )
-from tooli.cli.main import CommandOutput, Invocation, read_invocation
 
 Answer = Callable[..., tuple[int, str, str]]
 

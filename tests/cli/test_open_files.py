@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from tooli import Tooli
-from tooli.cli.main import CommandOutput, read_invocation
+from tooli.cli import CommandOutput, read_invocation
 from tooli.cli.open_files import (
     StdoutErrorScope,
     flush_open_files,
@@ -74,7 +74,7 @@ def test_closed_pipe_ends_the_run_silently(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    monkeypatch.setattr("tooli.cli.main.redirect_to_devnull", lambda _: None)
+    monkeypatch.setattr("tooli.cli.redirect_to_devnull", lambda _: None)
     with pytest.raises(StdoutClosed), StdoutErrorScope(output):
         raise failure
     assert output.exit.code == 0
@@ -84,7 +84,7 @@ def test_closed_pipe_ends_the_run_silently(
 def test_full_disk_is_reported(
     output: CommandOutput, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr("tooli.cli.main.redirect_to_devnull", lambda _: None)
+    monkeypatch.setattr("tooli.cli.redirect_to_devnull", lambda _: None)
     with pytest.raises(StdoutClosed), StdoutErrorScope(output):
         raise OSError(28, "No space left on device")
     assert output.exit.code == 70
@@ -100,7 +100,7 @@ def test_other_exceptions_pass(output: CommandOutput) -> None:
 def test_missing_stdout_ends_the_run(
     output: CommandOutput, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr("tooli.cli.main.redirect_to_devnull", lambda _: None)
+    monkeypatch.setattr("tooli.cli.redirect_to_devnull", lambda _: None)
     monkeypatch.setattr("sys.stdout", None)
     with pytest.raises(StdoutClosed), StdoutErrorScope(output):
         pytest.fail("nothing can be written")

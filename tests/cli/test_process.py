@@ -10,8 +10,7 @@ from pathlib import Path
 import pytest
 
 from tooli import Tooli
-from tooli.cli import process
-from tooli.cli.main import read_invocation
+from tooli.cli import process, read_invocation
 from tooli.cli.process import Deadline, Exit, StdoutGuard, Terminated, capture_outcome
 from tooli.core.call import Failed, Ok
 from tooli.errors import InputError

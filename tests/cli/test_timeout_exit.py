@@ -7,8 +7,7 @@ import json
 import pytest
 
 from tooli import Tooli
-from tooli.cli import timeout_exit
-from tooli.cli.main import CommandOutput, read_invocation
+from tooli.cli import CommandOutput, read_invocation, timeout_exit
 from tooli.cli.process import Deadline
 from tooli.cli.timeout_exit import handle_alarm
 from tooli.errors import TimeoutExceeded

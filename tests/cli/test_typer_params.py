@@ -21,7 +21,7 @@ from tooli.cli.typer_params import (
     typer_signature,
 )
 from tooli.core.tool import Param, Tool
-from tooli.schema.convert import ConversionError, RawText
+from tooli.schema import ConversionError, RawText
 
 
 class Colour(enum.Enum):

@@ -10,7 +10,7 @@ import pytest
 import typer
 
 from tooli import Tooli
-from tooli.cli.main import read_invocation
+from tooli.cli import read_invocation
 from tooli.cli.typer_runner import problem_from_typer, raise_through_typer
 
 Answer = Callable[..., tuple[int, str, str]]

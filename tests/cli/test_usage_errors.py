@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from tooli import Tooli
-from tooli.cli.main import CommandOutput, read_invocation
+from tooli.cli import CommandOutput, read_invocation
 from tooli.cli.usage_errors import has_invalid_arguments, make_output_call, no_command_error
 
 Answer = Callable[..., tuple[int, str, str]]
@@ -124,7 +124,7 @@ def test_internal_error_is_an_envelope(answer: Answer, monkeypatch: pytest.Monke
     def fail(*_: object) -> None:
         raise RuntimeError("no stages")
 
-    monkeypatch.setattr("tooli.cli.main.run", fail)
+    monkeypatch.setattr("tooli.cli.run", fail)
     code, out, _ = answer("price", "pear", "--json")
     assert code == 70
     assert json.loads(out)["error"]["message"] == "RuntimeError: no stages"

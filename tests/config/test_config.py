@@ -10,7 +10,7 @@ import pytest
 from tests.config.conftest import Machine
 
 from tooli.config import load_security_settings
-from tooli.core.app_state import AppState
+from tooli.core import AppState
 
 
 @pytest.fixture(autouse=True)
@@ -101,7 +101,7 @@ def test_layers_are_imported_only_if_there_are_settings(machine: Machine) -> Non
     code = (
         "import sys\n"
         "from tooli.config import load_security_settings\n"
-        "from tooli.core.app_state import AppState\n"
+        "from tooli.core import AppState\n"
         "load_security_settings(AppState('shop', {}))\n"
         "print('tooli.config.layers' in sys.modules)\n"
     )

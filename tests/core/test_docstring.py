@@ -678,5 +678,5 @@ def test_only_the_record_class_is_imported() -> None:
     imports = [node for node in tree.body if isinstance(node, ast.Import | ast.ImportFrom)]
     assert [ast.unparse(node) for node in imports] == [
         "from __future__ import annotations",
-        "from tooli.core.record import Record",
+        "from tooli.core import Record",
     ]

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 import tooli.core.protocols
-from tooli.core.app_state import TYPER_APP_KEYWORDS, TYPER_COMMAND_KEYWORDS, TYPER_GROUP_KEYWORDS
+from tooli.core import TYPER_APP_KEYWORDS, TYPER_COMMAND_KEYWORDS, TYPER_GROUP_KEYWORDS
 from tooli.core.definitions import COMMAND_KEYWORDS, DANGER_LEVELS
 from tooli.providers.resources import PROMPT_KEYWORDS, RESOURCE_KEYWORDS
 from tooli.python_api import PYTHON_OPTIONS

@@ -23,7 +23,7 @@ from tests.integration.app_process import (
 )
 from tests.integration.random_command_lines import command_lines
 
-from tooli.cli.main import CommandOutput, read_invocation, run_and_exit
+from tooli.cli import CommandOutput, read_invocation, run_and_exit
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

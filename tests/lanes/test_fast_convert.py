@@ -36,7 +36,7 @@ from tests.lanes.generators import (
 
 from tooli import Argument
 from tooli.core.tool import MISSING
-from tooli.schema.convert import ConversionError
+from tooli.schema import ConversionError
 from tooli.schema.convert_values import convert_value
 from tooli.schema.tool_reader import read_param
 

@@ -42,9 +42,9 @@ from tests.lanes.generators import (
 from typer.main import get_command
 
 import tooli
+from tooli import cli
+from tooli.cli import CommandOutput, read_invocation, run_invocation, typer_params
 from tooli.cli import argv as argv_module
-from tooli.cli import main, typer_params
-from tooli.cli.main import CommandOutput, read_invocation, run_invocation
 from tooli.core.call import Failed
 
 if TYPE_CHECKING:
@@ -256,7 +256,7 @@ def compare(form: str, command: Command, drawn: list[Line], tally: Tally) -> Non
 def run_fast_path(app: Any, argv: tuple[str, ...], tally: Tally | None = None) -> LineResult | None:
     """Return the result of the fast path; None if it leaves the line to Typer."""
     output = RecordedOutput(app, list(argv))
-    needs_typer = main._needs_typer(output.invocation)
+    needs_typer = cli._needs_typer(output.invocation)
     result = None if needs_typer else output.result()
     if tally is not None:
         tally.lines += 1

@@ -15,7 +15,7 @@ from tests.stable_ids import stable_id
 
 from tooli import Argument, Option, Tooli
 from tooli.pipeline.argv_builder import Placeholder, build_argv
-from tooli.schema.convert import RawText
+from tooli.schema import RawText
 from tooli.schema.tool_reader import read_tool
 
 

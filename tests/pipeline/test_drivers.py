@@ -14,7 +14,7 @@ from tooli import Argument, Context, Option
 from tooli.core.call import PYTHON_CALLER, Call, Failed, Ok, Problem
 from tooli.errors import AuthError, InputError, InternalError, NotFoundError
 from tooli.pipeline.drivers import ONLY_BIND, Walk, bind, bind_arguments, run, stream
-from tooli.schema.convert import Converted
+from tooli.schema import Converted
 from tooli.schema.tool_reader import read_tool
 
 

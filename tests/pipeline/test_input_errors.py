@@ -31,7 +31,7 @@ from tooli.pipeline.input_errors import (
     unknown_command_error,
     unknown_parameter_problem,
 )
-from tooli.schema.convert import RawText
+from tooli.schema import RawText
 from tooli.schema.tool_reader import infer_shape, read_tool
 from tooli.testing import invoke
 

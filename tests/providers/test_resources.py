@@ -23,7 +23,7 @@ from tooli.providers.resources import (
     mime_type_of_annotation,
     texts_to_arguments,
 )
-from tooli.schema.convert import RawText
+from tooli.schema import RawText
 
 
 class Color(enum.Enum):

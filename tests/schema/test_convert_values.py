@@ -14,7 +14,7 @@ from tests.stable_ids import stable_id
 
 from tooli import Option
 from tooli.core.tool import MISSING
-from tooli.schema.convert import ConversionError, Converted, RawText
+from tooli.schema import ConversionError, Converted, RawText
 from tooli.schema.convert_values import (
     convert_argument,
     convert_default,

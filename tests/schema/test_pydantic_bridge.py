@@ -10,7 +10,7 @@ import pydantic
 import pytest
 
 from tooli.core.tool import MISSING
-from tooli.schema.convert import ConversionError, RawText
+from tooli.schema import ConversionError, RawText
 from tooli.schema.convert_values import convert_argument
 from tooli.schema.pydantic_bridge import (
     get_type_adapter,

@@ -12,7 +12,7 @@ from tooli.pipeline.drivers import run
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from tooli.core.app_state import AppState
+    from tooli.core import AppState
     from tooli.core.call import Outcome, Stage
 
 

@@ -15,7 +15,7 @@ from tooli import InputError, SecretInput, StateError, ToolError, Tooli
 from tooli.core.call import Caller, Failed, Ok, Options
 from tooli.errors import TemporaryError, TimeoutExceeded
 from tooli.records.call_options import read_result_options
-from tooli.schema.convert import RawText
+from tooli.schema import RawText
 from tooli.serving.dispatcher import ToolDispatcher
 from tooli.stages import repeated_failures
 from tooli.stages.repeated_failures import (

@@ -21,7 +21,7 @@ import pydantic
 import pytest
 from pydantic import BaseModel
 
-from tooli.core.record import Record
+from tooli.core import Record
 from tooli.text.jsonable import (
     MAX_JSON_DEPTH,
     convert_one_step,

@@ -1,1 +1,563 @@
-"""The CLI surface: runs command lines of people and of agents."""
+"""Run a command line: read it, run the call, write the answer, exit.
+
+    argv ─▶ read_invocation ─▶ Invocation (frozen)
+                                   │
+                                   ├▶ info_options   help, schema, version
+                                   ├▶ typer_runner   the Typer path: lines that only Typer can parse
+                                   └▶ Call ─▶ pipeline ─▶ Outcome ─▶ CommandOutput ─▶ exit
+
+`CommandOutput` owns stdout and writes the answer. `Exit` and `Deadline` (in `process`) end the
+process, `Confirm` (in `confirm`) asks a person. Nothing changes an Invocation after it was read.
+Modules of this package that are loaded on demand receive the `CommandOutput` and never import this
+module.
+
+Every start loads this module, `argv` and `process`. They import everything else inside functions.
+There are only three of them because each further file costs every call 0.1 ms.
+"""
+
+from __future__ import annotations
+
+import gc
+import os
+import sys
+from time import perf_counter
+
+from tooli.cli.argv import COMPLETION_FLAGS, CommandLine, choice_problem, parse_command_line
+from tooli.cli.process import (
+    Deadline,
+    Exit,
+    StdoutClosed,
+    StdoutGuard,
+    capture_outcome,
+    freeze_gc,
+    is_completing,
+    is_terminal,
+    needs_argument_checks,
+    program_argv,
+    redirect_to_devnull,
+    set_sigterm_handler,
+    sniff_environment,
+    write_stderr,
+)
+from tooli.core import BUILTIN_COMMANDS, Record
+from tooli.core._hot_tables import EXTRA_OPTIONS, INFO_OPTIONS, OPTION_FIELDS
+from tooli.core.call import CALLER_PROFILES, Call, Caller, Failed, Options
+from tooli.pipeline.drivers import run
+from tooli.pipeline.present import Presented
+
+TYPE_CHECKING = False
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Any, NoReturn
+
+    from typer._click.core import Command
+
+    from tooli.cli.process import SignalHandler
+    from tooli.config.layers import SettingFault
+    from tooli.core import AppState
+    from tooli.core.call import CallerProfile, Outcome, Problem, Stage
+    from tooli.core.output_modes import OutputMode
+    from tooli.core.protocols import App
+    from tooli.core.tool import Tool
+    from tooli.records.call_options import ResultOptions
+
+
+def main(app: App, args: Sequence[str] | None = None, *, enable_gc: bool, **settings: Any) -> Any:
+    """Run a command line. Exits the process, as Typer does, unless `standalone_mode=False`.
+
+    The garbage collector is off when this function is called. `enable_gc` says whether to turn it
+    on again before the command runs.
+    """
+    prog_name = settings.pop("prog_name", None)
+    standalone = settings.pop("standalone_mode", True)
+    command = settings.pop("typer_command", None)
+    argv = list(sys.argv[1:] if args is None else args)
+    expand = os.name == "nt" and args is None and not {*"*?~%["}.isdisjoint("".join(argv))
+    if command is None and (settings or is_completing() or expand):
+        from tooli.cli.typer_runner import run_with_typer
+
+        if enable_gc:
+            gc.enable()
+        return run_with_typer(
+            app, args, prog_name=prog_name, standalone_mode=standalone, **settings
+        )
+    owns_process = standalone and command is None  # a command that Typer calls does not
+    try:
+        invocation = read_invocation(app, argv, prog_name, standalone, command)
+        if owns_process:
+            freeze_gc()
+    finally:
+        if enable_gc:
+            gc.enable()
+    output = CommandOutput(invocation)
+    if owns_process and invocation.has_time_limit:
+        return _run_with_deadline(output)
+    return run_and_exit(output)
+
+
+def _run_with_deadline(output: CommandOutput) -> Any:
+    """Run an invocation that has a time limit, and exit."""
+    invocation = output.invocation
+    is_agent = invocation.caller.category == "ai_agent"
+
+    def handle(deadline: Deadline) -> None:
+        from tooli.cli.timeout_exit import handle_alarm
+
+        handle_alarm(deadline, output)
+
+    deadline = Deadline(
+        invocation.line.tool, invocation.line.options.get("timeout"), is_agent, handle
+    )
+    return deadline.run(lambda: run_and_exit(output), invocation.milliseconds)
+
+
+# ------------------------------------------------------------------ the invocation
+
+
+class Invocation(Record):
+    """One command line, its caller and its settings. Immutable; `read_invocation` creates it."""
+
+    app: App
+    argv: Sequence[str]
+    line: CommandLine
+    caller: Caller
+    mode: str = "json"
+    has_explicit_mode: bool = False
+    prog_name: str | None = None
+    standalone: bool = True
+    command: Command | None = None  # Typer's command, if Typer called us
+    maybe_agent: bool = False  # a variable of an agent or a CI system is set
+    category: str | None = None  # of the caller; None if no such variable is set
+    setting_errors: Sequence[SettingFault] = ()
+    parse_error: Exception | None = None  # an invalid command, or one that cannot be loaded
+    started: float = 0.0
+
+    @property
+    def state(self) -> AppState:
+        """The state of the app, or of the built-in commands if the line names one of them."""
+        return self.app._state
+
+    @property
+    def caller_profile(self) -> CallerProfile | None:
+        """The output defaults for the caller; None if no agent and no CI system is calling."""
+        return None if self.category is None else CALLER_PROFILES[self.category]
+
+    @property
+    def may_have_human(self) -> bool:
+        """True unless an agent or a CI system is calling."""
+        profile = self.caller_profile
+        return profile is None or profile.output != "json"
+
+    @property
+    def can_prompt(self) -> bool:
+        """True if a person may be asked questions on the terminal."""
+        return self.is_interactive_mode and self.may_have_human and is_terminal(sys.stderr)
+
+    @property
+    def has_time_limit(self) -> bool:
+        """True if the line, the tool or the kind of caller sets a time limit."""
+        tool = self.line.tool
+        is_declared = tool is not None and tool.limits.timeout is not None
+        return self.maybe_agent or is_declared or "timeout" in self.line.options
+
+    @property
+    def is_machine_mode(self) -> bool:
+        """True if stdout contains the answer only."""
+        return self.mode == "json" or find_mode(self.mode).owns_stdout
+
+    @property
+    def is_interactive_mode(self) -> bool:
+        """True if the answer is text for a person, with Typer's help and error messages."""
+        return self.mode != "json" and find_mode(self.mode).is_interactive
+
+    @property
+    def is_document_mode(self) -> bool:
+        """True if the answer is one document, with the envelope."""
+        return self.mode == "json" or find_mode(self.mode).is_document
+
+    @property
+    def record_separator(self) -> str:
+        """The text that ends a record: a newline, or NUL after `--print0`."""
+        return "\0" if self.line.options.get("print0") else "\n"
+
+    def milliseconds(self) -> int:
+        """Return the milliseconds since the start of the invocation."""
+        return int((perf_counter() - self.started) * 1000)
+
+    def options(self, tool: Tool | None = None, *, stdin_consumed: bool = False) -> Options:
+        """Return the framework options of a call of `tool`."""
+        options = self.line.options
+        response_format = options.get("response_format")
+        fields = {field: options[name] for name, field in OPTION_FIELDS.items() if name in options}
+        if EXTRA_OPTIONS:
+            extra = {name: options[name] for name in EXTRA_OPTIONS if name in options}
+            fields["extra"] = extra or None
+        return Options(
+            **fields,
+            detailed=None
+            if response_format is None and self.is_document_mode
+            else response_format == "detailed",
+            concise=response_format == "concise",
+            interactive=self.can_prompt,
+            is_machine_mode=self.is_machine_mode,
+            stdin_consumed=stdin_consumed or options.get("input") == "-",
+            result_options=self._result_options(tool),
+            has_default_timeout="timeout" in self.line.from_config,
+        )
+
+    def _result_options(self, tool: Tool | None) -> ResultOptions | None:
+        has_caller_limits = self.maybe_agent and self.mode != "json"
+        if not has_caller_limits and not self.line.needs_result_options(tool):
+            return None  # a JSON document that is too large for an agent is truncated on output
+        from tooli.cli.caller_defaults import compute_result_options
+
+        return compute_result_options(self, tool)
+
+    def prepare(
+        self,
+        tool: Tool,
+        arguments: dict[str, Any],
+        problems: Sequence[Problem] = (),
+        warnings: list[str] | None = None,
+    ) -> tuple[Call, tuple[Stage, ...]]:
+        """Return the call of a tool with these arguments, and its stages."""
+        stdin_consumed = False
+        if self.line.has_payload:
+            from tooli.cli.payload import add_external_arguments
+
+            arguments, problems, stdin_consumed = add_external_arguments(
+                self.line, tool, arguments, problems
+            )
+        options = self.options(tool, stdin_consumed=stdin_consumed)
+        warnings = [] if warnings is None else warnings
+        return self.app.prepare(
+            Call(tool, arguments, self.caller, warnings, options, problems=tuple(problems))
+        )
+
+
+def read_invocation(
+    app: App,
+    argv: Sequence[str],
+    prog_name: str | None = None,
+    standalone: bool = True,
+    command: Command | None = None,
+) -> Invocation:
+    """Read a command line, the settings and the environment."""
+    started = perf_counter()
+    StdoutGuard.restore_stdout()
+    user_app, line, parse_error = app, None, None
+    try:
+        line = parse_command_line(app.tree(), argv)
+    except Exception as error:
+        parse_error = error
+    if line is None or _may_name_builtin(line, argv):
+        from tooli.cli.usage_errors import parse_again
+
+        app, line, parse_error = parse_again(app, argv, line, parse_error)
+    maybe_agent, agent, has_settings = sniff_environment()
+    prog = (prog_name,) if prog_name else program_argv()
+    caller, category = _identify_caller(argv, prog, maybe_agent, agent)
+    state, setting_errors = user_app._state, ()
+    # A command that inspects the settings runs even if some are invalid, and reports them itself.
+    inspects = line.tool is not None and hasattr(line.tool.fn, "tooli_runs_with_invalid_settings")
+    if has_settings or inspects or state.policy != state.declared_policy:
+        from tooli.config.layers import load_cli_settings
+
+        faults = load_cli_settings(state, line.options, line.from_config, category, standalone)
+        setting_errors = () if inspects else faults
+    requested = _read_requested_mode(line, app._state)
+    invocation = Invocation(
+        app,
+        argv,
+        line,
+        caller,
+        prog_name=prog_name,
+        standalone=standalone,
+        command=command if app is user_app else None,
+        maybe_agent=maybe_agent,
+        category=category,
+        setting_errors=setting_errors,
+        parse_error=parse_error,
+        started=started,
+    )
+    mode, has_explicit_mode = _choose_mode(invocation, requested)
+    if mode == "json" and not has_explicit_mode:
+        return invocation
+    return invocation.replace(mode=mode, has_explicit_mode=has_explicit_mode)
+
+
+def _may_name_builtin(line: CommandLine, argv: Sequence[str]) -> bool:
+    if not line.path and line.unknown_command in BUILTIN_COMMANDS:
+        return True
+    return bool(line.problems) and not BUILTIN_COMMANDS.isdisjoint(argv)
+
+
+def _read_requested_mode(line: CommandLine, state: AppState) -> str | None:
+    """Return the requested output mode; if it is unknown, add a problem to the line."""
+    requested: str = line.options.get("output") or os.environ.get("TOOLI_OUTPUT") or ""
+    requested = requested or state.default_output
+    if requested in ("auto", "json"):  # the calls of agents do not load the table of modes
+        return requested
+    from tooli.core.output_modes import OUTPUT_MODES
+
+    if requested in OUTPUT_MODES:
+        return requested
+    line.problems.append(choice_problem("TOOLI_OUTPUT", "output", requested, OUTPUT_MODES))
+    return None
+
+
+def _choose_mode(invocation: Invocation, requested: str | None) -> tuple[str, bool]:
+    """Return the output mode, and whether it was requested explicitly."""
+    line, tool = invocation.line, invocation.line.tool
+    if requested is None:
+        return "json", False
+    if tool is None and any([flag in invocation.argv for flag in COMPLETION_FLAGS]):
+        return "text", requested != "auto"
+    command_mode = None if tool is None else getattr(tool.fn, "tooli_mode", None)
+    if requested != "auto":
+        if command_mode is not None and find_mode(command_mode).is_interactive:
+            from tooli.cli.usage_errors import resolve_text_command_mode
+
+            requested = resolve_text_command_mode(invocation, requested)
+        return requested, True
+    if command_mode is not None:
+        return command_mode, False
+    if line.options.get("print0"):
+        return "plain", False
+    prints_text = tool is not None and tool.returns_printed_text
+    profile = invocation.caller_profile
+    if profile is not None and profile.output == "json":
+        return ("text" if prints_text and profile.printed == "as it is" else "json"), False
+    return ("text" if prints_text or is_terminal(sys.stdout) else "json"), False
+
+
+def _identify_caller(
+    argv: Sequence[str],
+    prog: tuple[str, ...],
+    maybe_agent: bool,
+    agent: tuple[str, str | None] | None,
+) -> tuple[Caller, str | None]:
+    """Return the caller and its category; `agent` is its name and version, if they are known."""
+    if agent is not None and "TOOLI_SESSION_ID" not in os.environ:
+        checks_arguments = needs_argument_checks(argv)
+        category = "ai_agent"
+        caller = Caller("cli", *agent, prog=prog, category=category, maybe_agent=checks_arguments)
+        return caller, category
+    if not maybe_agent and "TOOLI_SESSION_ID" not in os.environ:
+        return Caller("cli", prog=prog), None
+    from tooli.cli.caller_defaults import detect_caller
+
+    return detect_caller(prog, maybe_agent, needs_argument_checks(argv))
+
+
+def find_mode(name: str) -> OutputMode:
+    """Return the output mode with this name.
+
+    Invocation checks for `json` first, so that the calls of agents do not load the table of modes.
+    """
+    from tooli.core import output_modes
+
+    return output_modes.find_mode(name)
+
+
+# ------------------------------------------------------------------ output
+
+SMALL_DOCUMENT_BYTES = 10_000
+"""Every caller accepts documents up to this size, so the caller's limits are not loaded."""
+
+
+class CommandOutput:
+    """Writes the answer to an invocation. Owns stdout during the run, and holds the exit code."""
+
+    def __init__(self, invocation: Invocation) -> None:
+        self.invocation = invocation
+        self.exit = Exit(invocation.standalone)
+        self.warnings: list[str] = []  # of the call, for `meta.warnings`
+        self.guard: StdoutGuard | None = None
+        self.streamed_count = 0  # items of a stream that have been written
+        self._previous_sigterm: SignalHandler = None
+
+    def take_stdout(self, *, capture: bool = False) -> None:
+        """In a machine mode, reserve stdout for the answer, and let SIGTERM raise an exception."""
+        if self.guard is None and self.invocation.is_machine_mode:
+            self.guard = StdoutGuard(capture)
+            if self.invocation.standalone:
+                self._previous_sigterm = set_sigterm_handler()
+
+    def take_stdout_for_data(self) -> None:
+        """Reserve stdout for data in any mode."""
+        self.guard = self.guard or StdoutGuard()
+
+    def write_outcome(self, outcome: Outcome, call: Call) -> int:
+        """Write the outcome of a call in the mode of the invocation; return the exit code."""
+        printed = "" if self.guard is None else self.guard.printed()
+        if printed:
+            from tooli.pipeline.stdout_capture import attach_printed_text
+
+            outcome = attach_printed_text(outcome, printed, call)
+        invocation = self.invocation
+        if self.guard is not None or not isinstance(outcome, Failed):
+            self.exit.set_outcome(outcome)
+        if self.guard is None or invocation.mode != "json":
+            from tooli.cli.outcome_writer import write_outcome
+
+            return write_outcome(self, outcome, call)
+        document = Presented(outcome, call, invocation.milliseconds).envelope_json()
+        if len(document) > SMALL_DOCUMENT_BYTES and invocation.maybe_agent:
+            from tooli.cli.caller_defaults import limit_document
+
+            document = limit_document(invocation, outcome, call, document)
+        self.emit(document)
+        return self.exit.code
+
+    def emit(self, data: bytes) -> None:
+        """Write one line of the answer to stdout; raise StdoutClosed if the write fails."""
+        if self.guard is None:
+            return
+        try:
+            self.guard.write(data + b"\n")
+        except (OSError, ValueError) as failure:
+            self._report_write_error(failure)
+            raise StdoutClosed from None
+
+    def count_items(self, count: int) -> None:
+        """Record how many items of a stream are written."""
+        self.streamed_count = count
+
+    def flush(self, code: Any) -> Any:
+        """Flush stdout in a text mode; return `code`, or another exit code if flushing fails."""
+        if self.guard is not None or not self.invocation.standalone:
+            return code
+        try:
+            if sys.stdout is not None:  # pyright: ignore[reportUnnecessaryComparison]
+                sys.stdout.flush()
+        except (OSError, ValueError) as failure:
+            self.abandon_stdout(failure)
+            return self.exit.code or code
+        return code
+
+    def abandon_stdout(self, failure: BaseException) -> None:
+        """Write nothing more to stdout; report the failure, unless the reader closed the pipe."""
+        try:
+            redirect_to_devnull(1)
+        except OSError:
+            pass
+        self._report_write_error(failure)
+
+    def end_run(self, failure: BaseException) -> NoReturn:
+        """End the run because writing to stdout failed."""
+        self.abandon_stdout(failure)
+        raise StdoutClosed from None
+
+    def _report_write_error(self, failure: BaseException) -> None:
+        if not isinstance(failure, BrokenPipeError):
+            self.exit.code = 70
+            reason = getattr(failure, "strerror", None) or failure
+            write_stderr(f"The result could not be written to stdout: {reason}")
+
+    def release(self) -> None:
+        """Restore stdout and the handler of SIGTERM."""
+        if self.guard is not None:
+            self.guard.release(is_final=self.invocation.standalone)
+        if self._previous_sigterm is not None:
+            set_sigterm_handler(self._previous_sigterm)
+
+
+# ------------------------------------------------------------------ running the invocation
+
+
+def run_and_exit(output: CommandOutput) -> Any:
+    """Run an invocation and exit; with `standalone_mode=False`, return the value or the code."""
+    try:
+        code = _run_to_exit_code(output)
+    except SystemExit as system_exit:  # Typer has written the answer
+        code = output.flush(system_exit.code)
+        if code == system_exit.code:
+            raise
+    except BaseException:
+        output.release()
+        raise
+    output.release()
+    return output.exit.exit_or_return(code)
+
+
+def _run_to_exit_code(output: CommandOutput) -> Any:
+    invocation = output.invocation
+    try:
+        return output.flush(run_invocation(output))
+    except StdoutClosed:  # the reader has closed the pipe: end without a message
+        return output.exit.code
+    except (Exception, KeyboardInterrupt) as exc:
+        if invocation.is_machine_mode:
+            from tooli.cli.usage_errors import write_internal_error
+
+            return write_internal_error(output, exc)
+        if isinstance(exc, KeyboardInterrupt) and invocation.standalone:
+            return 130
+        if invocation.command is None and isinstance(exc, Exception):
+            from tooli.cli.typer_runner import raise_through_typer
+
+            raise_through_typer(invocation.app, exc)
+        raise
+
+
+def run_invocation(output: CommandOutput) -> int:
+    """Run an invocation, write the answer, and return the exit code."""
+    invocation = output.invocation
+    line = invocation.line
+    if invocation.parse_error is not None:
+        raise invocation.parse_error
+    may_need_color = invocation.maybe_agent and not invocation.is_machine_mode
+    if (
+        invocation.setting_errors
+        or may_need_color
+        or not {"verbose", "color", "no_color"}.isdisjoint(line.options)
+    ):
+        from tooli.cli.caller_defaults import apply_output_settings
+
+        exit_code = apply_output_settings(output)
+        if exit_code is not None:
+            return exit_code
+    wants_info = not line.has_invalid_option and not INFO_OPTIONS.isdisjoint(line.options)
+    if not wants_info and _needs_typer(invocation):
+        return _run_on_typer_path(output)
+    if wants_info or line.tool is None:
+        from tooli.cli.info_options import report_missing_command, run_info_option
+
+        return run_info_option(output) if wants_info else report_missing_command(output)
+    output.take_stdout(capture=line.tool.returns_printed_text)
+    call, stages = invocation.prepare(line.tool, line.arguments, line.problems, output.warnings)
+    if invocation.is_interactive_mode:
+        from tooli.cli.usage_errors import has_invalid_arguments
+
+        if has_invalid_arguments(invocation, call):  # a person gets Typer's message
+            return _run_on_typer_path(output)
+    if not invocation.is_document_mode:
+        from tooli.cli.outcome_writer import run_streaming
+
+        return run_streaming(output, call, stages)
+    return output.write_outcome(capture_outcome(lambda: run(call, stages)), call)
+
+
+def _run_on_typer_path(output: CommandOutput) -> int:
+    from tooli.cli.typer_runner import run_on_typer_path
+
+    return run_on_typer_path(output)
+
+
+def _needs_typer(invocation: Invocation) -> bool:
+    """True if Typer must parse the line, for its features or for its messages to a person."""
+    line = invocation.line
+    if line.has_invalid_option or line.has_payload:
+        return False
+    if invocation.command is not None and not (
+        invocation.is_machine_mode and line.unknown_command is not None
+    ):
+        return True
+    if invocation.is_interactive_mode:
+        needs_typer_message = bool(line.problems) or line.tool is None or line.tool.deprecated
+        return bool(needs_typer_message or line.typer_reason is not None)
+    if line.unknown_command is not None and not line.group.has_dynamic_commands:
+        return False
+    return line.typer_reason is not None

@@ -24,7 +24,7 @@ from tooli.core.tool import (
     is_structured,
     unwrap_optional,
 )
-from tooli.schema.convert import RawText
+from tooli.schema import RawText
 
 TYPE_CHECKING = False
 
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from tooli.core.tool import Param, Tool
-    from tooli.providers.local import CommandGroup, Registration
+    from tooli.providers import CommandGroup, Registration
 
 COMPLETION_FLAGS = ("--install-completion", "--show-completion")
 
@@ -313,7 +313,7 @@ def _varies_between_typer_versions(param: Param, tool: Tool) -> bool:
 
 
 def convert_with_typer(param: Param, raw: RawText) -> Any:
-    """Convert a parameter's text with Typer, if `tooli.schema.convert` cannot convert it."""
+    """Convert a parameter's text with Typer, if `tooli.schema` cannot convert it."""
     from tooli.cli import typer_params
 
     return typer_params.convert_with_typer(param, raw)

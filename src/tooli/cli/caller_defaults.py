@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Generator
     from typing import Any
 
-    from tooli.cli.main import CommandOutput, Invocation
+    from tooli.cli import CommandOutput, Invocation
     from tooli.core.call import Call, Outcome
     from tooli.core.tool import Tool
     from tooli.detect import ExecutionContext

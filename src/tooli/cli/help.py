@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from tooli.core.tool import Param, Tool
-    from tooli.providers.local import CommandGroup
+    from tooli.providers import CommandGroup
 
 
 def format_app_help(group: CommandGroup, prog: str, path: tuple[str, ...], width: int) -> str:

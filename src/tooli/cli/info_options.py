@@ -18,7 +18,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Container, Iterator, Sequence
 
-    from tooli.cli.main import CommandOutput, Invocation
+    from tooli.cli import CommandOutput, Invocation
     from tooli.core.tool import Tool
 
 

@@ -15,7 +15,7 @@ import sys
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
-    from tooli.cli.main import CommandOutput
+    from tooli.cli import CommandOutput
 
 _WRITER_TYPES = (_io.BufferedWriter, _io.BufferedRandom)
 

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from typer import Context
 
-    from tooli.cli.main import CommandOutput, Invocation
+    from tooli.cli import CommandOutput, Invocation
     from tooli.core.call import Call, Outcome, Stage
     from tooli.core.output_modes import OutputMode
     from tooli.core.protocols import JsonObject

@@ -14,7 +14,7 @@ import sys
 from tooli.cli.argv import convert_with_typer
 from tooli.core.call import Problem
 from tooli.core.tool import Handle
-from tooli.schema.convert import RawText
+from tooli.schema import RawText
 from tooli.text.jsonable import is_list
 
 TYPE_CHECKING = False

@@ -19,7 +19,7 @@ from tooli.execution.timeouts import timeout_error
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
-    from tooli.cli.main import CommandOutput
+    from tooli.cli import CommandOutput
     from tooli.cli.process import Deadline
 
 TIMEOUT_EXIT_CODE = 50

@@ -26,7 +26,7 @@ from tooli.core.tool import (
     item_shape,
     unwrap_optional,
 )
-from tooli.schema.convert import ConversionError
+from tooli.schema import ConversionError
 
 TYPE_CHECKING = False
 
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from tooli.core.tool import Param, Shape, Tool
-    from tooli.schema.convert import RawText
+    from tooli.schema import RawText
 
 _HAS_PYDANTIC_CONVERSION = hasattr(core, "RuntimeParam")
 """Typer 0.29 and newer convert with pydantic, and accept types that older versions do not."""

@@ -27,15 +27,15 @@ from tooli.cli.typer_params import (
     needs_translation,
     typer_signature,
 )
+from tooli.core import TYPER_COMMAND_KEYWORDS
 from tooli.core._hot_tables import FLAGS
-from tooli.core.app_state import TYPER_COMMAND_KEYWORDS
 from tooli.core.call import Call, Caller, Failed, Options
 from tooli.core.options import help_rows
 from tooli.core.output_modes import OUTPUT_MODES
 from tooli.errors import DefinitionError
 from tooli.pipeline.drivers import run, stream
 from tooli.pipeline.terminal_prompts import ask_hidden, ask_line, has_terminal
-from tooli.schema.convert import Converted, RawText
+from tooli.schema import Converted, RawText
 from tooli.schema.tool_reader import read_tool
 from tooli.text.jsonable import is_list
 
@@ -50,13 +50,13 @@ if TYPE_CHECKING:
     from typer._click.shell_completion import CompletionItem
     from typing_extensions import TypeIs
 
+    from tooli.cli import CommandOutput, Invocation
     from tooli.cli.argv import CommandLine
-    from tooli.cli.main import CommandOutput, Invocation
-    from tooli.core.app_state import AppState
+    from tooli.core import AppState
     from tooli.core.call import Outcome, Problem, Stage
     from tooli.core.protocols import App, TyperApp
     from tooli.core.tool import Tool
-    from tooli.providers.local import Registration
+    from tooli.providers import Registration
 
     CommandBase = TyperCommand
 else:

@@ -16,7 +16,7 @@ from tooli.pipeline.input_errors import (
     conversion_problems,
     unknown_parameter_problem,
 )
-from tooli.schema.convert import ConversionError, NeedsFallback, RawText, convert_unambiguous_text
+from tooli.schema import ConversionError, NeedsFallback, RawText, convert_unambiguous_text
 
 TYPE_CHECKING = False
 
@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 
     from typer._click.core import Command
 
+    from tooli.cli import CommandOutput
     from tooli.cli.argv import CommandLine
-    from tooli.cli.main import CommandOutput
     from tooli.core.call import Outcome
     from tooli.core.protocols import App
     from tooli.core.tool import Param

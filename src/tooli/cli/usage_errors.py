@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tooli.cli.argv import CommandLine, parse_command_line, read_output_mode
 from tooli.cli.process import StdoutClosed
-from tooli.core.app_state import BUILTIN_COMMANDS
+from tooli.core import BUILTIN_COMMANDS
 from tooli.core.call import Failed
 from tooli.core.placeholder_call import make_placeholder_call
 from tooli.errors import InputError, InternalError, Suggestion, TimeoutExceeded
@@ -15,14 +15,14 @@ from tooli.pipeline.input_errors import (
     missing_command_error,
     unknown_command_error,
 )
-from tooli.providers.local import CommandGroup
+from tooli.providers import CommandGroup
 
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from tooli.cli.main import CommandOutput, Invocation
+    from tooli.cli import CommandOutput, Invocation
     from tooli.core.call import Call, Problem
     from tooli.core.protocols import App
     from tooli.errors import ToolError

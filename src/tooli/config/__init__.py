@@ -17,7 +17,7 @@ from tooli.config.config_files import find_config_files
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
-    from tooli.core.app_state import AppState
+    from tooli.core import AppState
 
 
 def load_security_settings(state: AppState) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from tooli.core.record import Record
+from tooli.core import Record
 
 TYPE_CHECKING = False
 

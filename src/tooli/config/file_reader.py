@@ -16,7 +16,7 @@ from __future__ import annotations
 import sys
 
 from tooli.config.setting_definitions import RawSetting
-from tooli.core.record import Record
+from tooli.core import Record
 from tooli.text.jsonable import is_object
 
 TYPE_CHECKING = False

@@ -15,8 +15,8 @@ from tooli.config.setting_definitions import (
     RawSetting,
     merge_security_values,
 )
+from tooli.core import Record
 from tooli.core.call import CALLER_PROFILES
-from tooli.core.record import Record
 from tooli.errors import InputError, Suggestion, closest_match, did_you_mean
 
 TYPE_CHECKING = False
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from tooli.config.config_files import ConfigFile
     from tooli.config.setting_definitions import SettingDefinition
-    from tooli.core.app_state import AppState, SecuritySettings
+    from tooli.core import AppState, SecuritySettings
     from tooli.errors import ToolError
 
     KnownSettings = list[tuple[SettingDefinition, RawSetting]]

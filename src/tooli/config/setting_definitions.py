@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 
+from tooli.core import Record
 from tooli.core.output_modes import OUTPUT_MODES
-from tooli.core.record import Record
 from tooli.core.tool import parse_timeout
 
 TYPE_CHECKING = False

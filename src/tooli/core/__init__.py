@@ -1,1 +1,323 @@
-"""Core types: tools, calls, callers, outcomes, options, and the state of an app."""
+"""Core types: tools, calls, callers, outcomes, options, and the state of an app.
+
+Every call needs `AppState` and `Record`. They are in this file because each additional file adds
+0.1 ms to the start.
+"""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from typing import Any, TypeAlias, TypedDict
+
+    from typing_extensions import Self, dataclass_transform
+
+    from tooli.config.layers import SettingFault, Settings
+    from tooli.core.call import Stage
+    from tooli.core.protocols import CallbackOptions, GroupOptions, TyperApp, TyperKwargs
+    from tooli.core.tool import Tool
+    from tooli.pipeline.custom_stages import CustomStage
+    from tooli.providers import CommandGroup, Registration
+    from tooli.providers.resources import Prompt, Resource
+    from tooli.python_api import PythonSurface
+
+    ChangeListener: TypeAlias = Callable[[str, str | None], None]
+    """Called with the kind of change ("tools", "resources", "prompts" or "resource") and a URI.
+
+    The URI is None unless one resource has changed.
+    """
+
+    class SecuritySettings(TypedDict, total=False):
+        """Security settings that come from configuration, except `security_policy`."""
+
+        human_in_the_loop: bool
+        isolation: str
+        allow_paths: tuple[tuple[str, ...], ...]  # a path must be below one path of every tuple
+        deny_paths: tuple[str, ...]
+        work_dir: str
+        token_key: str
+        token_issuer: str
+        token_audience: str
+        tokens: str
+        rate_limit: str
+        audit_log: str
+        store: str
+        record_capabilities: str  # the file to record to; from TOOLI_RECORD_CAPABILITIES
+        timeout: float
+        faults: list[SettingFault]  # invalid settings; while there are any, every call is rejected
+
+
+TYPER_COMMAND_KEYWORDS = frozenset(
+    (
+        *("cls", "context_settings", "help", "epilog", "short_help", "options_metavar"),
+        *("add_help_option", "no_args_is_help", "hidden", "deprecated", "rich_help_panel"),
+    )
+)
+"""The keywords of Typer's own `command(…)`, apart from `name`."""
+
+TYPER_APP_KEYWORDS = frozenset(
+    (
+        *("cls", "invoke_without_command", "no_args_is_help", "subcommand_metavar", "chain"),
+        *("result_callback", "context_settings", "callback", "help", "epilog", "short_help"),
+        *("options_metavar", "add_help_option", "hidden", "deprecated", "add_completion"),
+        *("rich_markup_mode", "rich_help_panel", "suggest_commands"),
+        *("pretty_exceptions_enable", "pretty_exceptions_show_locals"),
+        *("pretty_exceptions_short",),
+    )
+)
+"""The keywords of `typer.Typer(…)`, apart from `name`."""
+
+TYPER_GROUP_KEYWORDS = TYPER_COMMAND_KEYWORDS | frozenset(
+    ("invoke_without_command", "subcommand_metavar", "chain", "result_callback")
+)
+"""The keywords of Typer's `callback(…)`; `add_typer(…)` takes `name` and `callback` as well."""
+
+BUILTIN_COMMANDS = frozenset(
+    (
+        *("mcp", "api", "search-tools", "generate-skill", "generate-agents-md", "docs", "export"),
+        *("skills", "detect-context", "config", "approvals", "audit", "idempotency"),
+    )
+)
+"""Names of the built-in commands. An app's own command of the same name takes precedence."""
+
+
+class AppState:
+    """The state of one app: its settings, registrations, policy and caches.
+
+    Typer's own state is not part of it.
+    """
+
+    def __init__(self, name: str, typer_kwargs: TyperKwargs) -> None:
+        self.name = name
+        self.typer_kwargs = typer_kwargs  # the keywords of `typer.Typer(…)`
+        self.description: str | None = None
+        self.version: str | None = None
+        self.sections: Mapping[str, str] = {}  # added to generated documents, by title
+        self.default_output = "auto"
+        self.framework_help = True
+        self.mcp_transport = "stdio"
+        self.defer_loading = False
+        self.skill_auto_generate = False
+        self.module_globals: dict[str, Any] = {}  # of the module that creates the app
+
+        self.parents: list[AppState] = []  # the apps that it is a group of, in order of addition
+        self.commands: list[Registration] = []
+        self.groups: list[tuple[TyperApp, GroupOptions]] = []
+        self.callback: tuple[Callable[..., object], CallbackOptions] | None = None
+        self.resources: list[Resource] = []
+        self.prompts: list[Prompt] = []
+        self.own_stages: list[CustomStage] = []  # added with `app.use`
+        self.is_typer_initialized = False
+
+        self.policy = self.declared_policy = "standard"  # in force; declared by the app
+        self.security_settings_loaded = False  # True once configuration has been read
+        self.security_settings: SecuritySettings = {}
+        self.permissions: tuple[str, ...] | None = None  # allowed capabilities; None: all
+        self.resolved_settings: Settings | None = None  # None: every setting has its default
+
+        self.command_tree: CommandGroup | None = None
+        self.prepared_tools: dict[str, tuple[Tool, tuple[Stage, ...]]] = {}
+        self.python_surface: PythonSurface | None = None
+        self.revision = 0  # counts changes, so that a server sees that its list is out of date
+        self.change_listeners: list[ChangeListener] = []
+
+    @property
+    def parent(self) -> AppState | None:
+        """The state of the app that this one was last added to."""
+        return self.parents[-1] if self.parents else None
+
+    @property
+    def root(self) -> AppState:
+        """The state of the outermost app that this one has been added to."""
+        *_, root = self.self_and_parents()
+        return root
+
+    def self_and_parents(self, through: AppState | None = None) -> Iterator[AppState]:
+        """Iterate over this app and the apps above it, innermost first.
+
+        If an app is a group of several apps, the iteration follows the one that leads to `through`,
+        or else the one that it was last added to.
+        """
+        state: AppState | None = self
+        while state is not None:
+            yield state
+            parents = state.parents
+            if len(parents) > 1:
+                parents = [p for p in parents if through in p.self_and_ancestors()] or parents
+            state = parents[-1] if parents else None
+
+    def self_and_ancestors(self) -> list[AppState]:
+        """Return this app and every app that contains it, each once."""
+        found: list[AppState] = [self]
+        for state in found:
+            found.extend([parent for parent in state.parents if parent not in found])
+        return found
+
+    def app_permissions(self, root: AppState) -> tuple[tuple[str, ...], ...]:
+        """Return the `permissions=` that apply to commands of this app in calls of the app `root`.
+
+        They are those of this app and of every app above it, innermost first.
+        """
+        declared = [state.permissions for state in self.self_and_parents(root)]
+        return tuple([permissions for permissions in declared if permissions is not None])
+
+    def custom_stages(self, root: AppState) -> tuple[CustomStage, ...]:
+        """Return the stages of `app.use` that apply to commands of this app in calls of `root`.
+
+        Those of the apps above come first.
+        """
+        states = reversed([*self.self_and_parents(root)])
+        return tuple([stage for state in states for stage in state.own_stages])
+
+    @property
+    def has_one_command(self) -> bool:
+        """True if the app is a single command, which is called without its name."""
+        if len(self.commands) != 1 or self.groups or self.callback is not None:
+            return False
+        return self.typer_kwargs.get("callback") is None
+
+    def invalidate(self, kind: str = "tools") -> None:
+        """Drop everything derived from the registrations, and notify servers.
+
+        `kind` is what has changed: "tools", "resources" or "prompts".
+        """
+        for state in self.self_and_ancestors():
+            state.command_tree = None
+            state.revision += 1
+            state.prepared_tools.clear()
+        self.notify_change(kind)
+
+    def notify_change(self, kind: str, uri: str | None = None) -> None:
+        """Call the change listeners of this app and of every app above it."""
+        for state in self.self_and_ancestors():
+            for listener in tuple(state.change_listeners):  # a listener may remove itself
+                listener(kind, uri)
+
+
+def check_choice(name: str, value: str, allowed: Sequence[str]) -> None:
+    """Raise DefinitionError if a keyword of `Tooli(…)` is not one of the allowed values."""
+    if value not in allowed:
+        from tooli.errors import DefinitionError
+
+        raise DefinitionError(f"{name}={value!r}: must be one of {', '.join(allowed)}")
+
+
+def default_app_name(module_globals: Mapping[str, object]) -> str:
+    """Return the default name of an app: the name of the file or package that creates it."""
+    origin = module_globals.get("__file__") or module_globals.get("__name__", "app")
+    parts = str(origin).replace("\\", "/").split("/")
+    stem = parts[-1].partition(".")[0]
+    if stem in ("__main__", "__init__") and len(parts) > 1:
+        stem = parts[-2]
+    return stem.replace("_", "-") or "app"
+
+
+# ------------------------------------------------------------------ records
+
+# `Record` is a frozen dataclass that does not import `dataclasses`, because that imports `inspect`,
+# which takes longer than starting the interpreter. A subclass lists its fields as annotations. It
+# gets slots, keyword and positional arguments, equality, a hash and `replace`. Its fields are
+# read-only.
+#
+# A class that is instantiated often gets a compiled `__init__`. Compiling takes longer than a few
+# generic calls, so it is done after 20 instances.
+
+if TYPE_CHECKING:
+
+    @dataclass_transform(frozen_default=True)
+    class Record:
+        """A frozen value with named fields."""
+
+        def replace(self, **changes: Any) -> Self:
+            """Return a copy with some fields changed."""
+            ...
+
+else:
+
+    class _RecordMeta(type):
+        def __new__(mcls, name, bases, namespace):
+            fields = tuple(namespace.get("__annotations__", ()))
+            defaults = {field: namespace.pop(field) for field in fields if field in namespace}
+            namespace["__slots__"] = fields
+            namespace.setdefault("__init__", _init_fields)
+            for base in bases:
+                if isinstance(base, _RecordMeta):
+                    fields = base.__match_args__ + fields
+                    defaults = {**base._defaults, **defaults}
+            namespace["__match_args__"] = fields
+            namespace["_defaults"] = defaults
+            namespace["_instance_count"] = 0
+            return type.__new__(mcls, name, bases, namespace)
+
+    def _init_fields(self, *args, **kwargs):
+        """Set the fields of a new record."""
+        cls = type(self)
+        cls._instance_count += 1
+        if cls._instance_count > 20:
+            cls.__init__ = _compile_init(cls)
+            return cls.__init__(self, *args, **kwargs)
+        fields, defaults = cls.__match_args__, cls._defaults
+        set_field = object.__setattr__
+        if len(args) > len(fields):
+            raise TypeError(f"{cls.__name__}() takes {len(fields)} fields, {len(args)} given")
+        positional_count = len(args)
+        for i in range(positional_count):
+            set_field(self, fields[i], args[i])
+        for field in fields[positional_count:]:
+            if field in kwargs:
+                set_field(self, field, kwargs.pop(field))
+            elif field in defaults:
+                set_field(self, field, defaults[field])
+            else:
+                raise TypeError(f"{cls.__name__}() needs {field!r}")
+        if kwargs:
+            raise TypeError(f"{cls.__name__}() has no field {next(iter(kwargs))!r}")
+
+    def _compile_init(cls):
+        """Compile an `__init__` for one class."""
+        signature: list[str] = []
+        names: dict[str, object] = {}
+        for field in cls.__match_args__:
+            names[f"_set_{field}"] = getattr(cls, field).__set__
+            if field in cls._defaults:
+                names[f"_{field}"] = cls._defaults[field]
+                signature.append(f"{field}=_{field}")
+            else:
+                signature.append(field)
+        body = "\n ".join(f"_set_{f}(self, {f})" for f in cls.__match_args__) or "pass"
+        exec(f"def __init__(self, {', '.join(signature)}):\n {body}", names)
+        return names["__init__"]
+
+    class Record(metaclass=_RecordMeta):
+        """A frozen value with named fields."""
+
+        def __setattr__(self, name, value):
+            raise AttributeError(f"{type(self).__name__} is frozen; use replace({name}=…)")
+
+        def __delattr__(self, name):
+            raise AttributeError(f"{type(self).__name__} is frozen")
+
+        def _values(self):
+            return tuple([getattr(self, field) for field in self.__match_args__])
+
+        def replace(self, **changes):
+            """Return a copy with some fields changed."""
+            values = {field: getattr(self, field) for field in self.__match_args__}
+            return type(self)(**(values | changes))
+
+        def __eq__(self, other):
+            if type(other) is not type(self):
+                return NotImplemented
+            return self._values() == other._values()
+
+        def __hash__(self):
+            return hash((type(self), self._values()))
+
+        def __repr__(self):
+            fields = ", ".join(f"{f}={getattr(self, f)!r}" for f in self.__match_args__)
+            return f"{type(self).__name__}({fields})"
+
+        def __reduce__(self):
+            return type(self), self._values()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tooli.core.record import Record
+from tooli.core import Record
 
 TYPE_CHECKING = False
 

@@ -6,7 +6,7 @@ target is looked up when the app is complete.
 
 from __future__ import annotations
 
-from tooli.core.record import Record
+from tooli.core import Record
 from tooli.errors import DefinitionError, did_you_mean, function_location
 from tooli.text.jsonable import is_list, is_object
 

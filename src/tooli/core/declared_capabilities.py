@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 
-from tooli.core.record import Record
+from tooli.core import Record
 from tooli.errors import DefinitionError, did_you_mean
 from tooli.text.jsonable import is_list, is_set
 

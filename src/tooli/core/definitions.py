@@ -8,7 +8,7 @@ modules only when their keyword is used.
 
 from __future__ import annotations
 
-from tooli.core.app_state import TYPER_COMMAND_KEYWORDS
+from tooli.core import TYPER_COMMAND_KEYWORDS
 from tooli.core.tool import (
     MAX_TIMEOUT_SECONDS,
     RATE_LIMIT_FORMAT,

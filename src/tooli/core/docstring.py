@@ -1,13 +1,13 @@
 """Parse docstrings into summary, description, parameters, result, errors and examples.
 
 Google, NumPy and Sphinx sections are supported, in any mix. All other text is prose. Help and
-schemas load this module, so it imports only `core.record`. It parses any text in linear time and
+schemas load this module, so it imports only `tooli.core`. It parses any text in linear time and
 never raises.
 """
 
 from __future__ import annotations
 
-from tooli.core.record import Record
+from tooli.core import Record
 
 _PARAMS, _RETURNS, _RAISES, _EXAMPLES, _IGNORED = "params", "returns", "raises", "examples", "type"
 _GOOGLE, _NUMPY, _SPHINX = "google", "numpy", "sphinx"

@@ -13,8 +13,8 @@ so that an ordinary call does not load the help texts.
 
 from __future__ import annotations
 
+from tooli.core import Record
 from tooli.core.output_modes import FLAG_MODES, MODE_TABLE, OUTPUT_MODES
-from tooli.core.record import Record
 from tooli.core.tool import MAX_TIMEOUT_SECONDS
 
 TYPE_CHECKING = False

@@ -12,12 +12,12 @@ The kind of a mode decides what its renderer does:
                return an iterator of lines as bytes, without the newline.
     text       `write(value, call, end)`: text on the process's own stdout. `end` follows a record.
 
-An ordinary call in mode `json` does not load this module: `cli.main` writes that document itself.
+An ordinary call in mode `json` does not load this module: `tooli.cli` writes that document itself.
 """
 
 from __future__ import annotations
 
-from tooli.core.record import Record
+from tooli.core import Record
 
 TYPE_CHECKING = False
 

@@ -11,7 +11,7 @@ runs again with the answers.
 
 from __future__ import annotations
 
-from tooli.core.record import Record
+from tooli.core import Record
 
 TYPE_CHECKING = False
 

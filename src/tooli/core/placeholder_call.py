@@ -8,7 +8,7 @@ from tooli.core.tool import Tool
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
-    from tooli.core.app_state import AppState
+    from tooli.core import AppState
     from tooli.core.call import Caller
 
 

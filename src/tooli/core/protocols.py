@@ -40,12 +40,12 @@ if TYPE_CHECKING:
     from typer.models import CommandInfo, TyperInfo
     from typing_extensions import Required, Unpack
 
-    from tooli.core.app_state import AppState
+    from tooli.core import AppState
     from tooli.core.call import Call, Caller, Options, Stage
     from tooli.core.catalog import Catalog, Handoff
     from tooli.core.tool import Behavior, Tool
     from tooli.pipeline.prepared_call import TooliResult
-    from tooli.providers.local import CommandGroup
+    from tooli.providers import CommandGroup
     from tooli.storage.state_files import MemoryFailureHistory
 
     F = TypeVar("F", bound=Callable[..., object])

@@ -10,7 +10,7 @@ from __future__ import annotations
 from binascii import b2a_base64
 from types import GenericAlias
 
-from tooli.core.record import Record
+from tooli.core import Record
 from tooli.core.tool import MISSING
 from tooli.text.jsonable import is_list
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import sys
 
-from tooli.core.record import Record
+from tooli.core import Record
 
 TYPE_CHECKING = False
 

@@ -24,7 +24,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from tooli.core.app_state import AppState
+    from tooli.core import AppState
     from tooli.core.tool import Param, Shape, Tool
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections import Counter
 from hashlib import sha256
 
-from tooli.core.record import Record
+from tooli.core import Record
 from tooli.core.tool import BYTES_PER_TOKEN, ListOf, PathShape, unwrap_optional
 from tooli.describe.agent_help import render_usage
 from tooli.describe.markdown import bullets, code, fence, link, sentence, single_line

@@ -20,7 +20,7 @@ from __future__ import annotations
 import os
 import sys
 
-from tooli.core.record import Record
+from tooli.core import Record
 
 TYPE_CHECKING = False
 

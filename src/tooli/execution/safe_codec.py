@@ -17,8 +17,8 @@ from base64 import b64decode, b64encode
 from importlib import import_module
 from json import JSONDecoder, JSONEncoder
 
+from tooli.core import Record
 from tooli.core.peer import Question
-from tooli.core.record import Record
 from tooli.errors import (
     APPLICABILITY_LEVELS,
     SUGGESTION_ACTIONS,

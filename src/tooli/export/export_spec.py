@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from shlex import join, split
 
-from tooli.core.record import Record
+from tooli.core import Record
 from tooli.describe.mcp_tools import arguments_schema, description_text, tools_by_safe_name
 from tooli.errors import InputError, Suggestion
 from tooli.export.python_source import identifier

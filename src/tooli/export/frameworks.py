@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from json import dumps
 
-from tooli.core.record import Record
+from tooli.core import Record
 from tooli.export.python_source import SourceText, call_source, docstring, value_literal
 
 TYPE_CHECKING = False

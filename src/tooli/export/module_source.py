@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from string import Template
 
-from tooli.core.record import Record
+from tooli.core import Record
 from tooli.describe.schema_text import parse_example
 from tooli.export.export_spec import DEFAULT_TIMEOUT, exported_tools, flag_prefix
 from tooli.export.python_source import (

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from json import dumps
 
-from tooli.core.record import Record
+from tooli.core import Record
 from tooli.describe.agent_documents import skill_slug
 from tooli.describe.mcp_tools import tools_by_safe_name
 from tooli.errors import InputError

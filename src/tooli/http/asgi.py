@@ -16,9 +16,9 @@ from importlib.resources import files
 from secrets import token_urlsafe
 from traceback import print_exception
 
+from tooli.core import Record
 from tooli.core._hot_tables import HTTP_HEADERS
 from tooli.core.options import OPTIONS
-from tooli.core.record import Record
 from tooli.describe.openapi_document import build_openapi
 from tooli.describe.schema_formats import describe_tool
 from tooli.errors import (

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
     from typing_extensions import Unpack
 
-    from tooli.core.app_state import AppState
+    from tooli.core import AppState
     from tooli.core.protocols import App
     from tooli.http.asgi import Api, HttpSettingsDict
 

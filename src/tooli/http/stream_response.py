@@ -11,7 +11,7 @@ import asyncio
 from collections import deque
 from threading import Semaphore, Thread
 
-from tooli.core.record import Record
+from tooli.core import Record
 from tooli.errors import Interrupted
 from tooli.http.http_request import ClientTimeout, wait_with_timeout
 from tooli.pipeline.async_drivers import aclosing

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import os
 
-from tooli.core.record import Record
-from tooli.schema.convert import ConversionError
+from tooli.core import Record
+from tooli.schema import ConversionError
 
 TYPE_CHECKING = False
 

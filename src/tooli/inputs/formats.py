@@ -15,7 +15,7 @@ import sys
 
 from tooli.core.tool import MISSING
 from tooli.errors import FormatError
-from tooli.schema.convert import ConversionError
+from tooli.schema import ConversionError
 from tooli.text.jsonable import is_list, is_object
 
 TYPE_CHECKING = False

@@ -11,7 +11,7 @@ import os
 import sys
 
 from tooli.core.tool import Handle
-from tooli.schema.convert import ConversionError
+from tooli.schema import ConversionError
 from tooli.text.jsonable import iter_items
 
 TYPE_CHECKING = False

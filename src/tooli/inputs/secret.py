@@ -13,7 +13,7 @@ from contextvars import ContextVar
 from tooli.core.tool import MISSING, Handle
 from tooli.errors import InputError
 from tooli.inputs.source import Input
-from tooli.schema.convert import ConversionError
+from tooli.schema import ConversionError
 from tooli.text.redact import REDACTED
 
 TYPE_CHECKING = False

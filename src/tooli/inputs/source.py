@@ -16,7 +16,7 @@ from tooli.core.tool import MISSING, Handle
 from tooli.errors import FormatError, InputError, StateError, Suggestion
 from tooli.inputs.constraints import DEFAULT_INPUT_LIMITS, get_input_limits
 from tooli.inputs.formats import build_format_error, content_schema, fill_with_content
-from tooli.schema.convert import ConversionError
+from tooli.schema import ConversionError
 
 TYPE_CHECKING = False
 

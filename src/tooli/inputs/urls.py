@@ -29,7 +29,7 @@ from tooli.errors import (
     TimeoutExceeded,
     ToolError,
 )
-from tooli.schema.convert import ConversionError
+from tooli.schema import ConversionError
 
 TYPE_CHECKING = False
 

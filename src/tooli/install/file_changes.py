@@ -20,7 +20,7 @@ from difflib import unified_diff
 from hashlib import sha256
 from tempfile import mkstemp
 
-from tooli.core.record import Record
+from tooli.core import Record
 from tooli.errors import AuthError, ConflictError, Suggestion, ToolRuntimeError
 from tooli.storage.state_files import FileLock, get_state_dir
 

@@ -19,7 +19,7 @@ from __future__ import annotations
 import json
 import os
 
-from tooli.core.record import Record
+from tooli.core import Record
 from tooli.describe.agent_documents import build_skill_files
 from tooli.describe.sections import collect_app_info
 from tooli.errors import ConflictError, Suggestion

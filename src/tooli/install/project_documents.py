@@ -15,7 +15,7 @@ from shlex import quote, split
 from subprocess import DEVNULL, PIPE, TimeoutExpired, run
 from time import gmtime, strftime
 
-from tooli.core.record import Record
+from tooli.core import Record
 from tooli.describe.agent_documents import (
     BLOCKS,
     build_skill_files,

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import re
 
-from tooli.core.record import Record
+from tooli.core import Record
 from tooli.text.jsonable import is_object
 
 TYPE_CHECKING = False

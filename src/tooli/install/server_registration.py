@@ -14,7 +14,7 @@ import sys
 from contextlib import contextmanager
 from shutil import which
 
-from tooli.core.record import Record
+from tooli.core import Record
 from tooli.errors import FormatError, InputError, Suggestion
 from tooli.install.file_changes import (
     FileChange,

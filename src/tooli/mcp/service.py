@@ -9,10 +9,10 @@ from __future__ import annotations
 import os
 from json import loads
 
+from tooli.core import Record
 from tooli.core.call import Caller
 from tooli.core.peer import InputRequired, Peer
 from tooli.core.placeholder_call import make_placeholder_call
-from tooli.core.record import Record
 from tooli.core.result_types import Content
 from tooli.describe.mcp_tools import describe_mcp_tool, is_result_wrapped
 from tooli.errors import InternalError, closest_match

@@ -16,8 +16,8 @@ from itertools import count
 from threading import Condition, Event, Lock
 from time import monotonic
 
+from tooli.core import Record
 from tooli.core.peer import Peer
-from tooli.core.record import Record
 from tooli.errors import Interrupted, StateError
 from tooli.mcp.protocol import (
     DEFAULT_LOG_LEVEL,

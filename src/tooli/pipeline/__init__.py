@@ -15,8 +15,8 @@ import os
 import sys
 from _operator import attrgetter
 
+from tooli.core import Record
 from tooli.core._hot_tables import AGENT_SESSION_VARIABLES
-from tooli.core.record import Record
 
 TYPE_CHECKING = False
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Sequence
     from typing import Any, TypeAlias
 
-    from tooli.core.app_state import AppState
+    from tooli.core import AppState
     from tooli.core.call import Call, Caller, Options, Stage, StageRun
     from tooli.core.tool import Tool
     from tooli.storage.state_files import MemoryFailureHistory

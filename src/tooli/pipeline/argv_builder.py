@@ -6,7 +6,7 @@ This module is separate from `input_errors`, because successful calls also sugge
 from __future__ import annotations
 
 from tooli.core.tool import MISSING
-from tooli.schema.convert import RawText
+from tooli.schema import RawText
 
 TYPE_CHECKING = False
 

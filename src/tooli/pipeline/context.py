@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import sys
 
+from tooli.core import Record
 from tooli.core.peer import Elicit, Sample
-from tooli.core.record import Record
 from tooli.pipeline.present import present_message, present_questions, present_text
 
 TYPE_CHECKING = False

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from tooli.core.record import Record
+from tooli.core import Record
 from tooli.errors import DefinitionError, closest_match
 from tooli.pipeline import STAGES
 
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
-    from tooli.core.app_state import AppState
+    from tooli.core import AppState
     from tooli.core.call import Stage
     from tooli.core.protocols import TyperApp
 

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from tooli.core.call import Call, Failed, Ok
 from tooli.pipeline import stage_name
-from tooli.schema.convert import ConversionError, Converted, RawText, convert_text
+from tooli.schema import ConversionError, Converted, RawText, convert_text
 
 TYPE_CHECKING = False
 

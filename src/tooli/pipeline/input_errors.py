@@ -18,7 +18,7 @@ from tooli.core.tool import (
 )
 from tooli.errors import InputError, Suggestion, closest_match
 from tooli.pipeline.argv_builder import Placeholder, build_argv
-from tooli.schema.convert import ConversionError, Converted, RawText
+from tooli.schema import ConversionError, Converted, RawText
 
 TYPE_CHECKING = False
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from tooli.core.call import Call
     from tooli.core.protocols import JsonObject
     from tooli.core.tool import Param, Shape, Tool
-    from tooli.providers.local import CommandGroup
+    from tooli.providers import CommandGroup
 
 
 def finish_binding(

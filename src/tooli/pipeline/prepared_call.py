@@ -12,8 +12,8 @@ from __future__ import annotations
 
 from time import perf_counter
 
+from tooli.core import Record
 from tooli.core.call import Failed, Ok, RedactionPolicy
-from tooli.core.record import Record
 from tooli.pipeline.drivers import is_async, run, stream
 from tooli.pipeline.present import (
     ItemPresenter,

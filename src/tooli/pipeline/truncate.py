@@ -17,7 +17,7 @@ from tooli.pipeline.argv_builder import build_argv
 from tooli.pipeline.present import ItemPresenter, find_cut, measure_envelope
 from tooli.records.call_options import resolve_result_options
 from tooli.records.record_flow import RecordFlow, as_records
-from tooli.schema.convert import Converted
+from tooli.schema import Converted
 from tooli.storage.state_files import write_overflow
 from tooli.text.json_encoder import encode
 from tooli.text.jsonable import is_list, is_object, to_jsonable

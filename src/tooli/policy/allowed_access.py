@@ -14,7 +14,7 @@ from tooli.core.declared_capabilities import AllowedAccess, is_under_any, resolv
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
-    from tooli.core.app_state import AppState
+    from tooli.core import AppState
     from tooli.core.tool import Tool
 
 UNRESTRICTED = AllowedAccess(

@@ -8,7 +8,7 @@ detected category of the caller.
 
 from __future__ import annotations
 
-from tooli.core.record import Record
+from tooli.core import Record
 
 TYPE_CHECKING = False
 

@@ -20,7 +20,7 @@ from hmac import compare_digest
 from json import loads
 from typing import Generic, TypeVar
 
-from tooli.core.record import Record
+from tooli.core import Record
 from tooli.errors import AuthError, InputError, Suggestion
 from tooli.storage.state_files import UnusableFile, read_regular_file
 from tooli.text.jsonable import is_list, is_object
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from typing import Any
 
-    from tooli.core.app_state import SecuritySettings
+    from tooli.core import SecuritySettings
     from tooli.core.protocols import JsonObject
 
 T = TypeVar("T")

@@ -1,1 +1,317 @@
-"""Where tools come from."""
+"""Where tools come from. This file has the commands that an app registers itself, and their tree.
+
+    @app.command() ──▶ Registration ──▶ Tool        (read when it is first needed)
+    app.tree()     ──▶ CommandGroup ──▶ CommandGroup, Registration, …
+
+`from tooli import Tooli` loads this file, so it imports only `tooli.core` at the top. A Tooli keeps
+a log of its registrations. Once its Typer is initialized, the tree is read from Typer's own lists.
+"""
+
+from __future__ import annotations
+
+from tooli.core import TYPER_COMMAND_KEYWORDS, AppState
+
+TYPE_CHECKING = False
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+    from typing import Any
+
+    from typer.models import CommandInfo
+
+    from tooli.core.protocols import App, CommandOptions, TyperApp
+    from tooli.core.tool import Tool
+    from tooli.errors import DefinitionError
+
+
+class Registration:
+    """One command as its author registers it. Its Tool is read when it is first needed."""
+
+    __slots__ = ("_fn", "_state", "_tools", "info", "kwargs", "location", "name", "target")
+
+    def __init__(
+        self,
+        state: AppState,
+        name: str | None,
+        fn: Callable[..., object] | None,
+        kwargs: CommandOptions,
+        target: str | None = None,
+        location: str | None = None,
+    ) -> None:
+        self._state = state
+        self._fn = fn
+        self._tools: dict[tuple[AppState, bool, tuple[str, ...]], Tool] = {}
+        self.name = name
+        self.kwargs = kwargs
+        self.target = target  # "package.module:function" of a lazy command
+        self.location = location  # "file:line" of the registration; None: use the function's
+        self.info: CommandInfo | None = None  # Typer's record, if a plain Typer registered it
+
+    @property
+    def is_from_plain_typer(self) -> bool:
+        """True if a plain Typer below a Tooli registered it."""
+        return self.info is not None
+
+    @property
+    def command_name(self) -> str:
+        """The command's name on the command line."""
+        if self.name:
+            return self.name
+        name: str = self._fn.__name__ if self._fn is not None else (self.target or "")
+        return name.rpartition(":")[2].rpartition(".")[2].lower().replace("_", "-")
+
+    @property
+    def fn(self) -> Callable[..., object]:
+        """The function. The module of a lazy command is imported on first access."""
+        if self._fn is None:
+            self._fn = _load_function(self.target or "")
+        return self._fn
+
+    def tool(self, path: tuple[str, ...], root_state: AppState | None = None) -> Tool:
+        """Return the Tool at a path in the tree of an app, by default of the outermost app."""
+        root = root_state or self._state.root
+        is_only_command = root.has_one_command
+        key = (root, is_only_command, path)
+        found = self._tools.get(key)
+        if found is None:
+            try:
+                found = self._read(path, root, is_only_command)
+            except TypeError as error:  # includes DefinitionError, which is not imported yet
+                raise self._located(error) from error.__cause__
+            self._tools[key] = found
+        stages = self._state.custom_stages(root)
+        if stages != found.custom_stages:
+            found = self._tools[key] = found.replace(custom_stages=stages)
+        return found
+
+    def _read(self, path: tuple[str, ...], root: AppState, is_only_command: bool) -> Tool:
+        from tooli.schema.tool_reader import read_tool
+
+        tool = read_tool(
+            self.fn,
+            app=root.name,
+            path=path,
+            kwargs=self.kwargs,
+            version=root.version,
+            cli_path=() if is_only_command else path,
+        )
+        permissions = self._state.app_permissions(root)
+        if permissions:
+            from tooli.core.declared_capabilities import apply_app_permissions
+
+            tool = apply_app_permissions(tool, permissions)
+        return tool
+
+    def _located(self, error: TypeError) -> TypeError:
+        """Return a DefinitionError with the file and line of this registration added."""
+        from tooli.errors import DefinitionError, function_location
+
+        location = self.location or function_location(self._fn)
+        if not isinstance(error, DefinitionError) or location is None:
+            return error
+        return error.at(location)
+
+    def short_help(self, path: tuple[str, ...]) -> str:
+        """Return the command's one-line help. A lazy command with its own help is not imported."""
+        text = self.kwargs.get("short_help") or self.kwargs.get("help")
+        if isinstance(text, str) and text.strip():
+            return text.strip().partition("\n")[0]
+        return self.tool(path).doc.summary
+
+
+class CommandGroup:
+    """One level of an app's tree: its commands, the groups below it, and its callback."""
+
+    def __init__(self, state: AppState) -> None:
+        self.state = state
+        self.commands: dict[str, Registration] = {}
+        self.groups: dict[str, CommandGroup] = {}
+        self.callback: Callable[..., object] | None = None
+        self.help: str | None = None
+        self.hidden = False
+        self.typer_reason: str | None = None  # why Typer must handle this level; None: fast path
+        self.has_dynamic_commands = False  # a custom class may offer commands not registered here
+        self._callback_flags: dict[str, int] | None = None
+        self.only_command: Registration | None = None
+
+    def description(self) -> str:
+        """Return the help of the level, or else the docstring of its callback, as in Typer."""
+        from tooli.core.docstring import cleandoc
+
+        text = self.help if self.help is not None else getattr(self.callback, "__doc__", None)
+        return cleandoc(text or "")
+
+    def callback_flags(self) -> dict[str, int]:
+        """Return the flags of the level's callback, with the number of values each takes."""
+        if self._callback_flags is None:
+            self._callback_flags = {}
+            if self.callback is not None:
+                from tooli.schema.tool_reader import read_tool
+
+                for p in read_tool(self.callback, app="", path=("",), kwargs={}).params:
+                    for flag in (*p.flags, *p.negations):
+                        self._callback_flags[flag] = 0 if p.is_flag else p.nargs
+        return self._callback_flags
+
+    def walk(self, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Registration]]:
+        """Iterate over every command below, with its path, in order of registration."""
+        for name, registration in self.commands.items():
+            yield (*path, name), registration
+        for name, inner in self.groups.items():
+            yield from inner.walk((*path, name))
+
+
+def _load_function(target: str) -> Callable[..., object]:
+    """Import the function that `package.module:function` names."""
+    from importlib import import_module
+
+    module, _, name = target.partition(":")
+    try:
+        return getattr(import_module(module), name)
+    except (ImportError, AttributeError, ValueError) as failure:
+        from tooli.errors import DefinitionError
+
+        raise DefinitionError(f"lazy_command({target!r}) cannot be loaded: {failure}") from failure
+
+
+# ------------------------------------------------------------------ the tree
+
+
+def add_command(state: AppState, registration: Registration) -> None:
+    """Add a command to an app; with `resource=`, as a resource as well."""
+    state.commands.append(registration)
+    state.invalidate()
+    uri = registration.kwargs.get("resource")
+    if uri is not None:
+        from tooli.providers.resources import expose_command
+
+        expose_command(state, uri, registration)
+
+
+def read_all_tools(
+    group: CommandGroup, state: AppState
+) -> tuple[list[Tool], dict[str, DefinitionError]]:
+    """Return the tools below a group, and the error of each command that cannot be read, by key."""
+    tools: list[Tool] = []
+    problems: dict[str, DefinitionError] = {}
+    for path, registration in group.walk():
+        try:
+            tools.append(registration.tool(path, state))
+        except TypeError as error:
+            from tooli.errors import DefinitionError
+
+            if not isinstance(error, DefinitionError):
+                raise
+            problems[".".join(path)] = error
+    return tools, problems
+
+
+def build_command_tree(app: App) -> CommandGroup:
+    """Return an app's tree: from its registrations, or from Typer once Typer is initialized."""
+    state = app._state
+    if state.is_typer_initialized:
+        return _tree_from_typer(app, state)
+    if state.command_tree is None:
+        state.command_tree = _tree_from_registrations(state)
+    return state.command_tree
+
+
+def _tree_from_registrations(state: AppState) -> CommandGroup:
+    group = CommandGroup(state)
+    for registration in state.commands:
+        group.commands[registration.command_name] = registration
+    for inner_app, kwargs in state.groups:
+        _attach_group(group, inner_app, kwargs.get("name"), kwargs)
+    _apply_help_keywords(group, {**state.typer_kwargs, "help": state.description})
+    group.has_dynamic_commands = "cls" in state.typer_kwargs
+    if state.callback is not None:
+        group.callback, callback_kwargs = state.callback
+        _apply_help_keywords(group, callback_kwargs)
+        group.typer_reason = "the app has a callback"
+        group.has_dynamic_commands = group.has_dynamic_commands or bool(callback_kwargs.get("cls"))
+    if state.typer_kwargs.keys() & {"cls", "context_settings", "callback", "result_callback"}:
+        group.callback = group.callback or state.typer_kwargs.get("callback")
+        group.typer_reason = "the app has settings that only Typer supports"
+    if not group.typer_reason and not state.groups and len(state.commands) == 1:
+        group.only_command = state.commands[0]
+    return group
+
+
+def _attach_group(
+    group: CommandGroup, inner_app: TyperApp, name: str | None, kwargs: Mapping[str, Any]
+) -> None:
+    """Add an app's tree as a group, or merge it into the group if it has no name."""
+    inner_state: AppState | None = inner_app.__dict__.get("_state")
+    if inner_state is None:
+        inner_state = AppState("", {})
+        inner_state.parents.append(group.state)
+        inner = _tree_from_typer(inner_app, inner_state)
+        name = name or _unwrap_default(inner_app.info.name)
+    else:
+        if group.state.root not in inner_state.self_and_ancestors():
+            inner_state.parents.append(group.state)  # a plain Typer, which has no state, is between
+        inner = build_command_tree(inner_app)  # pyright: ignore[reportArgumentType]  it is a Tooli
+        name = name or inner_state.typer_kwargs.get("name")
+    if kwargs.get("callback") is not None or kwargs.get("cls") or kwargs.get("context_settings"):
+        inner.typer_reason = "the group has settings that only Typer supports"
+        inner.has_dynamic_commands = inner.has_dynamic_commands or bool(kwargs.get("cls"))
+        inner.callback = inner.callback or kwargs.get("callback")
+    _apply_help_keywords(inner, kwargs)
+    if name:
+        group.groups[name] = inner
+    else:
+        group.commands.update(inner.commands)
+        group.groups.update(inner.groups)
+
+
+def _apply_help_keywords(group: CommandGroup, kwargs: Mapping[str, Any]) -> None:
+    """Set the help and the visibility of a level, if the keywords contain them."""
+    group.help = _unwrap_default(kwargs.get("help")) or group.help
+    group.hidden = bool(_unwrap_default(kwargs.get("hidden"))) or group.hidden
+
+
+def _tree_from_typer(app: TyperApp, state: AppState) -> CommandGroup:
+    """Return the tree of a Typer, read from its own lists."""
+    group = CommandGroup(state)
+    for info in app.registered_commands:
+        registration: Registration | None = getattr(info, "tooli", None)
+        if registration is None:
+            kwargs: Any = {k: v for k, v in vars(info).items() if k in TYPER_COMMAND_KEYWORDS and v}
+            if getattr(kwargs.get("cls"), "__name__", None) == "TyperCommand":
+                del kwargs["cls"]
+            registration = Registration(state, info.name, info.callback, kwargs)
+            registration.info = info
+            info.tooli = registration  # pyright: ignore[reportAttributeAccessIssue]
+        group.commands[registration.command_name] = registration
+    for group_info in app.registered_groups:
+        kwargs = {k: _unwrap_default(v) for k, v in vars(group_info).items()}
+        assert group_info.typer_instance is not None
+        _attach_group(group, group_info.typer_instance, kwargs.get("name"), kwargs)
+    callback_info = app.registered_callback
+    group.callback = (
+        callback_info.callback if callback_info is not None else _unwrap_default(app.info.callback)
+    )
+    _apply_help_keywords(group, vars(app.info))
+    # The class in the `info` of a Tooli is always one of tooli's own.
+    is_tooli = "_state" in app.__dict__
+    custom_class = state.typer_kwargs.get("cls") if is_tooli else _unwrap_default(app.info.cls)
+    if callback_info is not None:
+        _apply_help_keywords(group, vars(callback_info))
+        custom_class = custom_class or _unwrap_default(callback_info.cls)
+    group.has_dynamic_commands = bool(custom_class)
+    if callback_info is not None or group.callback is not None:
+        group.typer_reason = "the app has a callback"
+    elif (
+        custom_class
+        or _unwrap_default(app.info.context_settings)
+        or _unwrap_default(app.info.result_callback)
+    ):
+        group.typer_reason = "the app has settings that only Typer supports"
+    elif not app.registered_groups and len(app.registered_commands) == 1:
+        group.only_command = next(iter(group.commands.values()))
+    return group
+
+
+def _unwrap_default(setting: Any) -> Any:
+    """Return the value of a Typer setting, which may be wrapped in a `DefaultPlaceholder`."""
+    return setting.value if type(setting).__name__ == "DefaultPlaceholder" else setting

@@ -31,7 +31,7 @@ from tooli.core.tool import (
     item_shape,
 )
 from tooli.errors import DefinitionError, check_keywords, did_you_mean, function_location
-from tooli.schema.convert import RawText
+from tooli.schema import RawText
 from tooli.schema.tool_reader import (
     missing_required_parameters,
     parameter_names,
@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
     from typing import Any, TypeVar
 
-    from tooli.core.app_state import AppState
+    from tooli.core import AppState
     from tooli.core.protocols import (
         CommandOptions,
         Completions,
@@ -56,7 +56,7 @@ if TYPE_CHECKING:
         ToolSource,
     )
     from tooli.core.tool import Param, Shape, Tool
-    from tooli.providers.local import Registration
+    from tooli.providers import Registration
 
     F = TypeVar("F", bound=Callable[..., object])
     S = TypeVar("S", bound="ServedFunction")

@@ -11,8 +11,8 @@ from __future__ import annotations
 
 from math import log
 
+from tooli.core import Record
 from tooli.core import tool as shapes
-from tooli.core.record import Record
 from tooli.errors import closest_match
 from tooli.schema.tool_reader import infer_shape, return_annotation
 from tooli.text.jsonable import is_list, is_object, to_jsonable

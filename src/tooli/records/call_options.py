@@ -6,6 +6,7 @@ The options are records in `core/options.py`; this module reads the tables gener
 
 from __future__ import annotations
 
+from tooli.core import Record
 from tooli.core._hot_tables import (
     CALL_OPTIONS,
     EXTRA_OPTIONS,
@@ -16,7 +17,6 @@ from tooli.core._hot_tables import (
     TOKEN_LENGTHS,
 )
 from tooli.core.call import Options, Problem
-from tooli.core.record import Record
 from tooli.core.tool import BYTES_PER_TOKEN, parse_timeout
 from tooli.text.jsonable import is_list
 

@@ -9,7 +9,7 @@ schema: an unknown field, or a comparison that can never be true, is an error be
 
 from __future__ import annotations
 
-from tooli.core.record import Record
+from tooli.core import Record
 from tooli.errors import did_you_mean
 from tooli.records.fields import (
     ExpressionError,

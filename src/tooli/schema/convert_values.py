@@ -17,7 +17,7 @@ from tooli.core.tool import (
     TyperOnly,
     unwrap_optional,
 )
-from tooli.schema.convert import (
+from tooli.schema import (
     Converted,
     NeedsFallback,
     RawText,

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import sys
 
-from tooli.core.app_state import TYPER_COMMAND_KEYWORDS
+from tooli.core import TYPER_COMMAND_KEYWORDS
 from tooli.core.tool import (
     DEFAULT_BEHAVIOR,
     DEFAULT_GUARD,

@@ -21,7 +21,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from tooli.core.app_state import AppState
+    from tooli.core import AppState
     from tooli.core.call import Call, Runner, Stage, StageRun
     from tooli.core.tool import Tool
     from tooli.pipeline import StageContext

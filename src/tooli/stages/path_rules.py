@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import Any
 
-    from tooli.core.app_state import AppState
+    from tooli.core import AppState
     from tooli.core.call import Call, Stage, StageRun
     from tooli.core.declared_capabilities import AllowedAccess
     from tooli.pipeline import StageContext

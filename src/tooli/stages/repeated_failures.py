@@ -16,7 +16,7 @@ from time import time
 from tooli.core.call import Failed, Ok
 from tooli.core.tool import Handle, is_path, unwrap_optional
 from tooli.pipeline.present import present_text
-from tooli.schema.convert import Converted, RawText
+from tooli.schema import Converted, RawText
 from tooli.storage.state_files import (
     FAILURE_RETENTION_SECONDS,
     FileFailureHistory,

@@ -18,8 +18,8 @@ import time
 from errno import ELOOP, ENOENT, ENXIO
 from json import loads
 
+from tooli.core import Record
 from tooli.core.call_fingerprint import digest
-from tooli.core.record import Record
 from tooli.errors import AuthError, Suggestion
 from tooli.storage.signing import load_or_create_key, sign_hex, verify_hex
 from tooli.storage.state_files import (

@@ -6,7 +6,7 @@ import os
 from json import loads
 from time import sleep
 
-from tooli.core.record import Record
+from tooli.core import Record
 from tooli.storage.audit_log import FIRST_LINK, SUM_FIELD, AuditHead, list_log_files, verify_line
 from tooli.storage.signing import load_key
 from tooli.text.jsonable import is_object

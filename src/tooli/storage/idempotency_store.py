@@ -20,7 +20,7 @@ import os
 from _thread import allocate_lock
 from time import monotonic
 
-from tooli.core.record import Record
+from tooli.core import Record
 from tooli.storage.state_files import read_boot_id, read_proc_file
 
 TYPE_CHECKING = False

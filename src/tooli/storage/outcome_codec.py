@@ -11,8 +11,8 @@ from __future__ import annotations
 from binascii import a2b_base64, b2a_base64
 from types import GenericAlias
 
+from tooli.core import Record
 from tooli.core.call import Failed, Ok
-from tooli.core.record import Record
 from tooli.core.result_types import Content, Next, Page, is_content
 from tooli.core.tool import MISSING
 from tooli.errors import ToolError, error_class_for, restore_error

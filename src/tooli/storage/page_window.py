@@ -12,8 +12,8 @@ the same tool and arguments.
 
 from __future__ import annotations
 
+from tooli.core import Record
 from tooli.core.call_fingerprint import canonical_bytes, digest
-from tooli.core.record import Record
 from tooli.errors import InputError, Suggestion
 from tooli.records.record_flow import RecordProcessor, as_records
 from tooli.storage.signing import decode_token, encode_token, get_cursor_key

@@ -22,8 +22,8 @@ from _thread import allocate_lock
 from binascii import a2b_base64, b2a_base64
 from time import time
 
+from tooli.core import Record
 from tooli.core.call_fingerprint import digest
-from tooli.core.record import Record
 from tooli.storage.state_files import (
     claim_once,
     get_state_dir,

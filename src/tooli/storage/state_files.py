@@ -18,7 +18,7 @@ import os
 from _thread import allocate_lock
 from time import time
 
-from tooli.core.record import Record
+from tooli.core import Record
 
 TYPE_CHECKING = False
 

@@ -17,10 +17,10 @@ from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import urlencode
 
+from tooli.core import Record
 from tooli.core._hot_tables import RESULT_OPTIONS, RUN_OPTIONS
 from tooli.core.call import RedactionPolicy
 from tooli.core.event_loop import iterate_async, run_awaitable
-from tooli.core.record import Record
 from tooli.describe.mcp_tools import is_result_wrapped
 from tooli.errors import ToolError
 from tooli.http.http_request import HTTP_OPTIONS

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 from tooli.cli.argv import parse_command_line
 from tooli.describe.sections import insert_flags
 from tooli.pipeline.dry_run_recorder import DryRunExecutionDisabled
-from tooli.schema.convert import RawText
+from tooli.schema import RawText
 from tooli.testing.app_interfaces import CommandLineInterface, as_items, interfaces
 from tooli.testing.command_runner import app_name, invoke
 from tooli.text.json_encoder import encode

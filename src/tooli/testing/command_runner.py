@@ -12,7 +12,7 @@ import threading
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from tooli.core.record import Record
+from tooli.core import Record
 from tooli.detect import all_variables
 
 if TYPE_CHECKING:

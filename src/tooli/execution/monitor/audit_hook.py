@@ -18,7 +18,7 @@ from _thread import allocate_lock, get_ident
 from contextvars import ContextVar
 from errno import EACCES
 
-from tooli.core.record import Record
+from tooli.core import Record
 from tooli.execution.monitor.actions import (
     EVENTS,
     code_paths,

@@ -15,10 +15,10 @@ import sys
 from importlib import import_module
 from importlib.util import module_from_spec, spec_from_file_location
 
+from tooli.core import Record
 from tooli.core.call import Call, Runner
 from tooli.core.declared_capabilities import is_under_any
 from tooli.core.peer import Elicit, Peer, Roots, Sample
-from tooli.core.record import Record
 from tooli.execution.ipc import FrameSender, dumps, loads
 from tooli.execution.sandbox import runtime_paths
 from tooli.execution.sandbox.sandbox_runner import (
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from types import ModuleType
     from typing import Any, TypedDict
 
-    from tooli.core.app_state import AppState
+    from tooli.core import AppState
     from tooli.core.declared_capabilities import AllowedAccess
     from tooli.core.protocols import App, JsonObject
     from tooli.core.tool import Tool

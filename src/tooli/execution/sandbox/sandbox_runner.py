@@ -12,8 +12,8 @@ import os
 import sys
 
 from tooli.config.setting_definitions import VARIABLES
+from tooli.core import Record
 from tooli.core.call import Runner
-from tooli.core.record import Record
 from tooli.errors import AuthError, Suggestion
 from tooli.execution.monitor.actions import private_temp_dirs
 from tooli.execution.sandbox import landlock, runtime_paths

@@ -13,7 +13,7 @@ import os
 import struct
 import sys
 
-from tooli.core.record import Record
+from tooli.core import Record
 from tooli.execution.processes import prctl
 
 TYPE_CHECKING = False

@@ -14,7 +14,7 @@ from tests.schema.reading import Colour, Level, Size, param, value
 from tests.stable_ids import stable_id
 
 from tooli import Argument, Option
-from tooli.schema.convert import (
+from tooli.schema import (
     ConversionError,
     NeedsFallback,
     RawText,

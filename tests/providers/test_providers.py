@@ -12,7 +12,7 @@ import typer
 from tooli import Tooli
 from tooli.core.call import PYTHON_CALLER, Call
 from tooli.errors import DefinitionError
-from tooli.providers.local import Registration, build_command_tree, read_all_tools
+from tooli.providers import Registration, build_command_tree, read_all_tools
 from tooli.testing import invoke
 
 

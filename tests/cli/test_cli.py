@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 import tooli
-from tooli.cli import main, process
-from tooli.cli.main import read_invocation
+from tooli.cli import needs_argument_checks, process, read_invocation
 from tooli.core._hot_tables import AGENT_MARKERS, CALLER_VARIABLES
 from tooli.detect import detect_execution_context, identify_caller
 
@@ -167,4 +166,4 @@ def test_agent_is_identified_by_its_variable(
     [(["add", "1"], False), (["add", "a\\b"], True), (["add", "@x"], True), (["\x1b"], True)],
 )
 def test_needs_argument_checks(argv: list[str], expected: bool) -> None:
-    assert main.needs_argument_checks(argv) is expected
+    assert needs_argument_checks(argv) is expected
