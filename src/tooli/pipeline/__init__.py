@@ -85,7 +85,7 @@ STAGES: tuple[StageRow, ...] = (
     (
         "repeated_failures",
         "tooli.pipeline:track_failures",
-        ("failure_history", "caller.session", "caller.category"),
+        ("can_track_failures",),
         (),
     ),
     ("identity_audit", "tooli.stages.audit:record_identity_denials", _AUDITED, _POLICY_OFF),
@@ -260,6 +260,16 @@ class StageContext(Record):
             "pydantic" in sys.modules or "tooli.schema.detail_fields" in sys.modules
         )
 
+    @property
+    def can_track_failures(self) -> bool:
+        """True if failures of this caller can be distinguished from those of other callers."""
+        caller = self.caller
+        if self.failure_history is None:
+            return caller.session is not None or caller.category is not None
+        if caller.session is not None or caller.principal is not None:
+            return True
+        return caller.address is None  # the only client of the process
+
     def select(self, names: Sequence[str]) -> tuple[Stage, ...]:
         """Return the stages with these names that apply to the call."""
         rows = [row for row in STAGES if row[0] in names]
@@ -280,7 +290,7 @@ def select_stages(context: StageContext) -> tuple[Stage, ...]:
         return only_bind
     custom_stages = context.tool.custom_stages
     if not custom_stages:
-        stages = tuple(_load_stages(STAGES, context, conditions))
+        stages = tuple(_load_stages(_rows_of(conditions), context, conditions))
         return stages if len(stages) > 1 else only_bind
     ordered: list[Stage] = []
     for row in STAGES:
@@ -295,7 +305,7 @@ _conditions: tuple[object, tuple[str, ...], Any] = (None, (), None)
 """Cache of `_read_conditions`: the table, its conditions, and a function that reads them."""
 
 
-def _read_conditions(context: StageContext) -> set[str]:
+def _read_conditions(context: StageContext) -> frozenset[str]:
     """Return the conditions of the table that may hold for a call.
 
     An empty set means the fast path. Only the part of a condition before the colon is read. One C
@@ -310,14 +320,33 @@ def _read_conditions(context: StageContext) -> set[str]:
         paths = tuple(unique_paths)
         read = attrgetter(*[path.partition(":")[0] for path in paths])
         _conditions = (STAGES, paths, read)
+        _rows_by_conditions.clear()
     values = read(context)
     if not any(values):
-        return set()
-    return {path for path, value in zip(paths, values, strict=True) if value}
+        return frozenset()
+    return frozenset([path for path, value in zip(paths, values, strict=True) if value])
+
+
+_rows_by_conditions: dict[frozenset[str], tuple[StageRow, ...]] = {}
+_MAX_CACHED_ROWS = 256
+
+
+def _rows_of(conditions: frozenset[str]) -> tuple[StageRow, ...]:
+    """Return the rows that may apply if these conditions may hold.
+
+    The result is cached: a server would otherwise read the whole table for every call.
+    """
+    rows = _rows_by_conditions.get(conditions)
+    if rows is None:
+        rows = tuple([row for row in STAGES if not row[2] or not conditions.isdisjoint(row[2])])
+        if len(_rows_by_conditions) >= _MAX_CACHED_ROWS:
+            _rows_by_conditions.clear()
+        _rows_by_conditions[conditions] = rows
+    return rows
 
 
 def _load_stages(
-    rows: Sequence[StageRow], context: StageContext, conditions: set[str]
+    rows: Sequence[StageRow], context: StageContext, conditions: frozenset[str]
 ) -> Generator[Stage, None, None]:
     """Yield the stage of each row that applies to a call.
 
@@ -380,19 +409,12 @@ _RECORD_FAILURE = "tooli.stages.repeated_failures:record_failure"
 
 
 def track_failures(context: StageContext) -> Stage | None:
-    """Stop a caller that repeats a failing call.
-
-    The stage is None if this caller cannot be distinguished from other callers.
-    """
-    caller = context.caller
+    """Stop a caller that repeats a failing call. None for an agent without a session."""
     if context.failure_history is not None:
-        is_identified = caller.session is not None or caller.principal is not None
-        if is_identified or caller.address is None:  # no address: the only client of the process
-            return load_location(_COUNT_ON_SERVER)(context)
-        return None
-    if caller.session is not None:
+        return load_location(_COUNT_ON_SERVER)(context)
+    if context.caller.session is not None:
         return load_location(_COUNT_IN_FILES)
-    sessions = _agent_sessions(caller)
+    sessions = _agent_sessions(context.caller)
     if not sessions:
         return None
     has_history = _may_have_failed_before(sessions)
