@@ -263,9 +263,9 @@ class Tooli(_TyperPlaceholder):
                 print(call.tool.id, "ok" if isinstance(outcome, Ok) else outcome.error.code)
                 return outcome
 
-        `before` or `after` names a built-in stage. The new stage runs next to it. The default is
-        `before="bind"`. Stages at the same place run in the order in which they are added. Without
-        a stage, `use` returns a decorator: `@app.use(after="bind")`.
+        `before` or `after` names the built-in stage that the new stage runs before or after. The
+        default is `before="bind"`. Stages at the same place run in the order in which they are
+        added. Without a stage, `use` returns a decorator: `@app.use(after="bind")`.
         """
         if stage is None:
             return lambda stage: self.use(stage, before=before, after=after)

@@ -128,7 +128,7 @@ class Invocation(Record):
     standalone: bool = True
     command: Command | None = None  # Typer's command, if Typer called us
     maybe_agent: bool = False  # a variable of an agent or a CI system is set
-    category: str | None = None  # of the caller; None if no such variable is set
+    category: str | None = None  # kind of caller; None if no such variable is set
     setting_errors: Sequence[SettingFault] = ()
     parse_error: Exception | None = None  # an invalid command, or one that cannot be loaded
     started: float = 0.0

@@ -99,7 +99,7 @@ def _suggest_caller_variable(context: ExecutionContext) -> None:
 
 
 def _write_redacted(text: str) -> None:
-    """Write a line to stderr. Control characters in it, such as in folder names, are removed."""
+    """Write a line to stderr without control characters, which a folder name may contain."""
     write_stderr(present_text(text, RedactionPolicy()))
 
 

@@ -261,9 +261,9 @@ def freeze_gc() -> None:
     """Exclude everything that exists before the command runs from garbage collection.
 
     The final collection of a process visits everything that was imported and frees nothing, which
-    takes a millisecond. A file that is open for writing could lose data, so if any file is open,
-    objects only move to the oldest generation. Nothing is done if the process continues after this
-    command, as in a test.
+    takes a millisecond. If a file is open, objects are only moved to the oldest generation, because
+    a file that is never collected may lose buffered data. Nothing is done if the process continues
+    after this command, as in a test.
     """
     global _gc_is_frozen
     if not _is_top_level():
@@ -281,7 +281,7 @@ def _has_only_standard_files(own_count: int = 0) -> bool:
     except OSError:
         return False
     standard = (sys.__stdin__, sys.__stdout__, sys.__stderr__)
-    return count - 1 - own_count <= 3 - standard.count(None)  # 1: the folder that was just listed
+    return count - 1 - own_count <= 3 - standard.count(None)  # 1: the descriptor of listdir
 
 
 def fast_exit(code: Any) -> Any:

@@ -81,7 +81,7 @@ def initialize_typer(app: App) -> None:
 
 
 def register_command(app: App, registration: Registration) -> None:
-    """Register one command with the real Typer, as a stub with a command class of tooli."""
+    """Register one command with the real Typer: a stub function and tooli's command class."""
     kwargs: dict[str, Any] = {
         k: v for k, v in registration.kwargs.items() if k in TYPER_COMMAND_KEYWORDS
     }
@@ -227,14 +227,14 @@ class TyperRun:
     def prepare(
         self, tool: Tool, arguments: dict[str, Any], problems: Sequence[Problem] = ()
     ) -> tuple[Call, tuple[Stage, ...]]:
-        """Return the call of a tool and its stages; keep the call for the answer."""
+        """Return the call of a tool and its stages; store the call in `self.call`."""
         self.call, stages = self.output.invocation.prepare(
             tool, arguments, problems, self.output.warnings
         )
         return self.call, stages
 
     def run_tool(self, tool: Tool, values: dict[str, object]) -> object:
-        """Run a tool. Depending on the mode, write its outcome or keep it for the answer."""
+        """Run a tool. Depending on the mode, write its outcome, return it or store it."""
         output = self.output
         invocation = output.invocation
         arguments = _collect_arguments(tool, values, invocation.line.dotted)

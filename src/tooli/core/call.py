@@ -29,7 +29,7 @@ class Caller(Record):
     # The program in suggested command lines; None: the app's name.
     prog: tuple[str, ...] | None = None
     category: str | None = None  # the detected kind of caller; None: not detected
-    maybe_agent: bool = False  # a model may have invented the values, so they are checked more
+    maybe_agent: bool = False  # stricter checks, because a model may have invented the values
     principal: str | None = None  # the subject of a verified token
     address: str | None = None  # the client's IP address; None: the call is local
 

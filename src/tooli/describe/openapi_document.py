@@ -247,7 +247,7 @@ _NO_CONTROL_CHARACTERS = "^[^\\u0000-\\u0008\\u000b\\u000c\\u000e-\\u001f\\u007f
 
 
 def _strict_text_schema(tool: Tool, schema: JsonObject) -> JsonObject:
-    """Return the schema of the arguments with the pattern that HTTP requires of strings."""
+    """Return the schema of the arguments, with a pattern that forbids control characters."""
     verbatim = {param.name for param in tool.public_params if Verbatim in param.constraints}
     properties: JsonObject = schema.get("properties", {})
     strict_properties = {

@@ -442,7 +442,7 @@ def sample_argv(param: Param) -> list[str]:
 
 
 def sample_value(schema: object, name: str = "TEXT", depth: int = 0) -> object:
-    """Return a small value for a schema. A string without a format is `name`."""
+    """Return a small example of a schema. The example of a string without a format is `name`."""
     if not is_object(schema) or depth > _MAX_SAMPLE_DEPTH:
         return name
     if is_object(schema.get("$defs")) and "$ref" in schema:

@@ -97,7 +97,7 @@ class ChildCall:
     def __init__(self, runner: ProcessRunner, call: Call) -> None:
         self.call = call
         self.inner = runner.inner
-        # Messages of a process that needs isolation are validated.
+        # A sandboxed process is not trusted, so its messages are validated.
         self.is_untrusted = self.inner is not None and self.inner.needs_own_process
         self.timeout = runner.timeout
         self.report: SupervisorReport | None = None
@@ -371,7 +371,10 @@ class DeferredInterrupt:
         self._previous_handler: SignalHandler = None
 
     def __enter__(self) -> SignalHandler:
-        """Return the previous SIGINT handler, which the worker installs; None if not replaced."""
+        """Replace the SIGINT handler and return the old one, which the worker installs.
+
+        Returns None if the handler was not replaced.
+        """
         is_default = signals.getsignal(SIGINT) is signals.default_int_handler
         if is_default and self._child_call.call.caller.owns_process:
             try:

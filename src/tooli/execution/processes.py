@@ -152,8 +152,8 @@ def kill_descendants(root: int, *, reaps: bool = False) -> list[str]:
     """Kill all descendants of a process and return their names.
 
     The search is repeated until nothing is found, because a process may fork meanwhile. Orphans
-    become children of `root` if it has called adopt_orphans(). With `reaps`, exit statuses are
-    collected. Without it, other code can wait for them.
+    become children of `root` if it has called adopt_orphans(). With `reaps`, ended children are
+    reaped. Otherwise their exit statuses are left to other code.
     """
     killed: dict[int, str] = {}
     deadline = monotonic() + KILL_TIMEOUT

@@ -353,8 +353,8 @@ def build_runner(
     """Return the code that runs the tools of a module.
 
     `caller` is the caller ID that the code reports. `is_async` is True if the framework awaits
-    tools. `other_code` is other code of the module that calls `failure`. FIXES gets the error codes
-    that the module uses.
+    tools. `other_code` is the rest of the module's code. It is searched for calls of `failure`,
+    because FIXES gets the error codes that the module uses.
     """
     has_flags = any([entry.flags for entry in tools])
     prefix = flag_prefix([entry.tool for entry in tools])

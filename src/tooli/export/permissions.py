@@ -1,8 +1,9 @@
 """Permission rules for coding agents: which commands are allowed, ask first, or are denied.
 
-A command is allowed only if its author declares that it only reads. For other commands the host
-asks. A rule that would also match other commands is left out, and the host then asks as well. The
-rules do not replace the checks of the app, which still requires `--yes` or a human's approval.
+A command is allowed only if its author declares that it only reads. The host asks its user before
+it runs any other command. A rule that would also match other commands is left out, so that the host
+asks. The rules do not replace the checks of the app, which still requires `--yes` or a human's
+approval.
 """
 
 from __future__ import annotations

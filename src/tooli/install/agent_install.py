@@ -104,7 +104,7 @@ def add_skill(
 def remove_skill(
     app: ToolSource, agent: Sequence[str], user: bool, force: bool, *, dry: bool = False
 ) -> Rows:
-    """Remove the files that `add_skill` wrote. With `agent`, only those of these agents."""
+    """Remove the files that `add_skill` wrote. If `agent` is empty, remove those of all agents."""
     name, files = app._state.name, app_skill_files(app)
 
     def plan() -> list[InstallStep]:
@@ -190,7 +190,7 @@ def list_servers(app: ToolSource) -> Rows:
 def _plan_blocks(
     app: ToolSource, names: Collection[str], *, removal: bool = False
 ) -> list[InstallStep]:
-    """Plan the managed blocks. If one document is a link to the other, it gets one block."""
+    """Plan the managed blocks. If one document is a link to the other, plan only one block."""
     root, app_name, app_info = project_root(), app._state.name, collect_app_info(app)
     shared = os.path.join(root, "AGENTS.md")
     has_agents_md = "AGENTS.md" in names or has_block(shared, app_name)

@@ -62,7 +62,7 @@ def single_change(
 
 
 def parent_folders(path: str, count: int) -> list[str]:
-    """Return the innermost parent folders of a path, innermost first."""
+    """Return the `count` nearest parent folders of a path, the nearest first."""
     folders = [path]
     for _ in range(count):
         folders.append(os.path.dirname(folders[-1]))

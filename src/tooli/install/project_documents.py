@@ -358,7 +358,7 @@ def _keep_example_outputs(before: bytes, text: str) -> bytes:
 # ------------------------------------------------------------------ outputs of examples
 
 _EXAMPLE_TIMEOUT = 60.0  # seconds
-_MAX_ITEMS, _MAX_CHARACTERS = 2, 100  # of a list and a string in an output
+_MAX_ITEMS, _MAX_CHARACTERS = 2, 100  # limits for a list and a string in an output
 
 
 def with_example_outputs(app_info: AppInfo) -> AppInfo:

@@ -60,7 +60,7 @@ class JsonMember(Record):
 def parse_jsonc(text: str) -> JsonNode | None:
     """Parse JSON with comments and trailing commas; return None if it contains no value.
 
-    Only the root and its members have `members`.
+    `members` is set for the root and for the objects directly inside it.
     """
     json_text = _TRAILING_COMMA.sub(_blank, _NOT_JSON.sub(_blank, text))
     if not json_text.strip():
@@ -79,7 +79,7 @@ def parse_jsonc(text: str) -> JsonNode | None:
 
 
 def _blank(match: re.Match[str]) -> str:
-    """Replace the match with spaces, so that positions and lines stay the same. Keep strings."""
+    """Replace the match with spaces, so that positions stay the same. Do not replace strings."""
     text = match.group()
     return text if text[0] == '"' else re.sub(r"[^\r\n]", " ", text)
 
@@ -433,7 +433,9 @@ def _newline(text: str) -> str:
 
 
 def _removed_lines(text: str, without: str) -> list[tuple[int, int]] | None:
-    """Return the spans of the lines that `without` lacks; None if it has other lines than `text`.
+    """Return the spans of the lines of `text` that are missing in `without`.
+
+    Returns None if `without` has a line that is not in `text`.
 
     tomlkit counts the comments after a table as part of it. They may belong to the next table,
     so a span ends before them.

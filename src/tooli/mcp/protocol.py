@@ -392,7 +392,7 @@ class StatelessPeer(Peer):
         self._transport_peer.log(level, data)
 
     def disconnect_client(self) -> None:
-        """Close the client's connection if it can reconnect for the answer."""
+        """Close the connection to a client that can reconnect to get the answer."""
         self._transport_peer.disconnect_client()
 
     def supports(self, method: str) -> bool:

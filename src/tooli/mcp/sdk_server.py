@@ -415,7 +415,7 @@ class SdkPeer(Peer):
         await self.ctx.session.send_notification(notification, self.ctx.request_id)
 
     def disconnect_client(self) -> None:
-        """Close the client's stream if it can reconnect for the answer."""
+        """Close the stream to a client that can reconnect to get the answer."""
         close = self.ctx.close_sse_stream
         if close is not None:
             self._enqueue(close)

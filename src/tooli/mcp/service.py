@@ -134,7 +134,7 @@ class McpService:
         return self.add_cache_hints(result)
 
     def add_cache_hints(self, result: JsonObject) -> JsonObject:
-        """Return a result of a stateless version with the time for which a client may cache it."""
+        """Return a result with the cache hints that clients of stateless versions expect."""
         return self.complete_result({**result, "ttlMs": LIST_TTL_MS, "cacheScope": "private"})
 
     def complete_result(self, result: JsonObject) -> JsonObject:

@@ -349,7 +349,8 @@ class PendingCalls(RequestTracker):
         """Ask the client a question, wait for the answer and return it."""
         key = f"tooli-{next(self._question_numbers)}"
         pending_question = PendingQuestion(request)
-        with self.condition:  # `cancel` in another thread is seen here, or finds the question
+        # `cancel`, in another thread, sets `cancelled` before this, or finds the question later.
+        with self.condition:
             if not request.cancelled:
                 self._pending_questions[key] = pending_question
         if not request.cancelled:

@@ -102,7 +102,7 @@ def _as_async_stream(value: object) -> AsyncIterator[object] | None:
 async def _count_items(
     items: AsyncIterator[object], flow: RecordFlow | None
 ) -> AsyncGenerator[object]:
-    """Yield the items of a stream and close it. An exception gets the number of items so far."""
+    """Yield the items of a stream and close it. Add the number of items to an exception."""
     count = 0
     results = items if flow is None else flow.aprocess(items)
     try:

@@ -294,7 +294,7 @@ def parse_reply(response: object) -> Reply:
 
 
 def build_sample(prompt: Any, max_tokens: int, system: str | None) -> Sample:
-    """Return the question for the client's model."""
+    """Return the sampling request for the client's model."""
     if isinstance(prompt, str):
         prompt = [{"role": "user", "content": {"type": "text", "text": prompt}}]
     return Sample(prompt, max_tokens, system)

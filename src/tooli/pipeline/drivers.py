@@ -6,9 +6,8 @@
 Stages never wait, so the four drivers (`run` and `stream` here and in `async_drivers`) differ only
 in the lines that run the function.
 
-The walk, binding and the drivers share one file because an ordinary call needs all of them, and
-each additional file adds 0.1 ms to the start. A call whose only stage is `bind` takes the fast
-path.
+`Walk`, `bind` and the drivers share one file because an ordinary call needs all of them, and each
+additional file adds 0.1 ms to the start. A call whose only stage is `bind` takes the fast path.
 """
 
 from __future__ import annotations
@@ -263,7 +262,7 @@ def collect_items(items: Iterator[object]) -> list[object]:
 
 
 def count_items(items: Iterator[object]) -> Iterator[object]:
-    """Yield the items of a stream and close it. An exception gets the number of items so far."""
+    """Yield the items of a stream and close it. Add the number of items to an exception."""
     count = 0
     try:
         for item in items:

@@ -162,7 +162,7 @@ class DryRunRecorder(ActionRecorder):
         return True
 
     def add(self, entry: JsonObject) -> None:
-        """Record an action, as `describe_action` returns it, here and in an outer dry run."""
+        """Record a result of `describe_action` in this dry run, and in the outer one if any."""
         if len(self.actions) >= MAX_ACTIONS:
             self.error = ToolRuntimeError(
                 f"The plan has more than {MAX_ACTIONS} actions.",

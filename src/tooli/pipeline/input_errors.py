@@ -470,7 +470,7 @@ def _iterate_texts(
     elif hasattr(value, "tooli_location"):
         yield from _iterate_texts(value.tooli_location, path, depth)
     elif not hasattr(value, "tooli_json"):
-        fields = getattr(value.__class__, "__dataclass_fields__", ())  # also for classes with slots
+        fields = getattr(value.__class__, "__dataclass_fields__", ())  # a dataclass may have slots
         attributes: Any = {name: getattr(value, name, None) for name in fields}
         yield from _iterate_texts(attributes or getattr(value, "__dict__", None), path, depth + 1)
 

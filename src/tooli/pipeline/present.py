@@ -512,7 +512,7 @@ def find_cut(text: str, position: int, redaction: Redaction) -> int:
 
 
 def present_text(text: str, redaction: Redaction, *, shorten_paths: bool = True) -> str:
-    """Return one redacted text: a warning, a log line, a question. Adds no warning."""
+    """Return a redacted message, such as a log line or a question, without adding a warning."""
     if redaction.policy == "off":
         return text
     is_plain = text.isascii() and text.isprintable()
@@ -533,7 +533,7 @@ def present_message(message: object, redaction: Redaction) -> Any:
 def present_questions(
     questions: Mapping[str, Question], redaction: Redaction
 ) -> Mapping[str, Question]:
-    """Return questions to a client with redacted texts."""
+    """Return the questions for a client, with their texts redacted."""
     return {name: _present_question(question, redaction) for name, question in questions.items()}
 
 

@@ -275,7 +275,7 @@ def to_limit_unit(size: int, limit_name: str) -> int:
 def larger_budget_step(
     call: Call, limit_name: str, required_budget: int, part: str = "The whole result"
 ) -> JsonObject:
-    """Return the next step that repeats the call with the budget that a part of it needs."""
+    """Return a next step that repeats the call with a budget that is large enough for `part`."""
     argv = build_retry_argv(call, **{limit_name.replace("-", "_"): required_budget})
     return {"argv": argv, "why": f"{part} needs --{limit_name} {required_budget}."}
 

@@ -84,7 +84,7 @@ RULES: dict[str, PolicyRule] = {
 
 
 def find_verdict(call: Call, is_human_required: bool) -> Verdict:
-    """Return the verdict on a call about confirmation and approval.
+    """Return whether a call may run, needs confirmation or approval, or is forbidden.
 
     `is_human_required` is True if the setting `human_in_the_loop` is on.
     """

@@ -503,7 +503,7 @@ def completion_candidates(
     text: str,
     arguments: Mapping[str, str],
 ) -> Any:
-    """Return the values that may complete a text: the author's, or those of the parameter's type.
+    """Return the values that may complete a text: from `completer`, or else from the type.
 
     A completer that is a function is called with the text and, if it takes two parameters, with
     the arguments filled in so far. The result of an async function must be awaited.

@@ -127,7 +127,7 @@ def convert_each(
     values: Sequence[Any],
     param: Param,
 ) -> list[Any]:
-    """Convert each of several values. The error names all that are invalid, with their index."""
+    """Convert each value. The error lists every invalid value with its index."""
     converted: list[Any] = []
     errors: list[ConversionError] = []
     for i, item in enumerate(values):

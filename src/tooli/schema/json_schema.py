@@ -103,7 +103,7 @@ def annotation_schema(annotation: object, describe: Describe | None = None) -> J
 def shape_schema(shape: Shape, describe: Describe | None = None) -> JsonObject:
     """Return the schema of a shape.
 
-    `describe` describes the types that are not plain. By default, pydantic does.
+    `describe` returns the schemas of types that are not plain. The default uses pydantic.
     """
     describe = describe or _pydantic_schema
     match shape:

@@ -1,4 +1,4 @@
-"""Read a function into a Tool.
+"""Build a Tool from a function.
 
 Every ordinary call loads this module. It reads the code object of a function, because `inspect` and
 `typing` take longer to import than the call takes. `shapes` and `param_info` are loaded only for
@@ -56,7 +56,7 @@ def read_tool(
     version: str | None = None,
     cli_path: tuple[str, ...] | None = None,
 ) -> Tool:
-    """Read a function into a Tool. `kwargs` are the checked keywords of its decorator."""
+    """Build a Tool from a function. `kwargs` are the checked keywords of its decorator."""
     params = tuple(_read_params(fn))
     model = None
     input_model = kwargs.get("input_model")

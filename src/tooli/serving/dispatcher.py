@@ -90,7 +90,7 @@ class ToolDispatcher:
         return self.app._state.version or ""
 
     def cached(self, key: object, build: Callable[[], T]) -> T:
-        """Return what `build` returned for this key since the app's last change."""
+        """Return the result of `build`, cached under this key until the app changes."""
         revision = self.app._state.revision
         if self._revision != revision:
             self._cache, self._revision = {}, revision

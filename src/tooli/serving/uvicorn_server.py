@@ -172,13 +172,13 @@ class CorkedTransport:
         self._transport = transport
         self._loop = loop
         self._parts: list[bytes] = []
-        self._awaits_body = False  # headers with a content length wait for their body
+        self._awaits_body = False  # True: headers are held back until their body is written
 
     def write(self, data: bytes) -> None:
         """Send data together with the chunks that follow it in this iteration of the event loop.
 
-        Headers with a content length wait for their body. A large chunk or a third chunk is sent
-        at once, because a stream may write many chunks within one iteration.
+        Headers with a content length are held back until their body is written. A large chunk or
+        a third chunk is sent at once, because a stream may write many chunks within one iteration.
         """
         parts = self._parts
         if parts:

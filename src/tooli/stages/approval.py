@@ -91,7 +91,7 @@ def _forbidden_error(call: Call) -> AuthError:
 
 
 def confirmation_required_error(call: Call) -> InputError:
-    """Return the error for a destructive call without `--yes`. It suggests the confirmed call."""
+    """Return the error for a destructive call without `--yes`. It suggests adding `--yes`."""
     tool = call.tool
     is_flag_taken = any("--yes" in (*param.flags, *param.negations) for param in tool.params)
     yes_flag = "--tooli-yes" if is_flag_taken else "--yes"

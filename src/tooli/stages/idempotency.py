@@ -198,7 +198,7 @@ def _pack_outcome(
     warnings: list[str],
     printed: str,
 ) -> tuple[bytes, Outcome]:
-    """Return the encoded outcome, or NOT_STORED if it cannot be encoded, and the outcome."""
+    """Return the outcome as bytes (NOT_STORED if it cannot be encoded), and the outcome itself."""
     try:
         if items.is_opened and isinstance(outcome, Ok):
             return encode_items(call, items.encoded_items, warnings), outcome
@@ -261,7 +261,7 @@ class _ItemRecorder(RecordProcessor):
         return record
 
     def finish(self) -> object:
-        """Return True if the caller has enough items, so that no other processor is finished."""
+        """Return True if the caller needs no more items, so that the next processors add none."""
         return self._has_enough
 
 

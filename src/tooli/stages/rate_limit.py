@@ -134,7 +134,7 @@ def _caller_key(caller: Caller) -> str:
 
 
 def _network_prefix(address: str) -> str:
-    """Return the /64 network of an IPv6 address, because a machine may use all its addresses.
+    """Return the /64 network of an IPv6 address, because one machine may use the whole network.
 
     An IPv4 address that is mapped to IPv6 is returned as IPv4.
     """

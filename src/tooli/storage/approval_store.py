@@ -82,7 +82,7 @@ class ClockReading(Record):
 
 
 def read_clocks() -> ClockReading:
-    """Return the current time by both clocks."""
+    """Read the system clock and the seconds since the last boot."""
     boottime_clock = getattr(time, "CLOCK_BOOTTIME", None)
     ticks = time.monotonic() if boottime_clock is None else time.clock_gettime(boottime_clock)
     return ClockReading(time.time(), ticks, read_boot_id())

@@ -255,7 +255,7 @@ def encode_line(record: JsonObject, key: bytes) -> bytes:
 
 
 def verify_line(line: bytes, key: bytes) -> ChainLink | None:
-    """Return the number and the sum of a line; None if its sum is wrong. Parses no JSON."""
+    """Return the number and the sum of a line; None if its sum is wrong. Does not parse JSON."""
     body, _, end = line.rpartition(SUM_FIELD)
     digits, comma, _ = body[len(_SEQ_PREFIX) :].partition(b",")
     if not (body.startswith(_SEQ_PREFIX) and comma and digits.isdigit()):
@@ -290,7 +290,7 @@ def _next_link(
         newest = head or (0, "")
         return newest[0] + 1, newest[1], "the last line was not readable" if size else None
     if head is None:
-        is_head_lost = last[0] > 1  # a crash after the first line leaves no head
+        is_head_lost = last[0] > 1  # the first line is written before the head
         return last[0] + 1, last[1], "the head is missing" if is_head_lost else None
     # The last line is one ahead of the head if a crash came between the two writes.
     if last in (head, (head[0] + 1, last[1])):

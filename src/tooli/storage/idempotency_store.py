@@ -10,8 +10,8 @@ The entry is written before the tool runs and finished after it. If the process 
 the entry stays unfinished, so a call never runs twice unnoticed. The store does not interpret the
 outcome bytes.
 
-This module has the statements and the protocol for every database. `idempotency_sqlite` and
-`idempotency_postgres` add the connection and a `SqlDialect`.
+This module contains the SQL statements and the code that all databases share.
+`idempotency_sqlite` and `idempotency_postgres` add the connection and a `SqlDialect`.
 """
 
 from __future__ import annotations
@@ -198,7 +198,7 @@ def is_running(entry: IdempotencyEntry, now: float) -> bool:
 
 # ------------------------------------------------------------------ owners
 
-# On Linux `is_alive` is certain, because the start time distinguishes a process from a later one
+# On Linux `is_alive` is reliable, because the start time distinguishes a process from a later one
 # with the same PID. On other systems only the PID is known, so the age of the entry counts as well.
 _identity_by_pid: dict[int, str] = {}
 

@@ -165,7 +165,7 @@ def _is_json(value: object, depth_left: int = MAX_JSON_DEPTH) -> bool:
     """True if a value consists of JSON types and NaN, so that it can be read repeatedly.
 
     Returns False for values that are nested too deeply, because they may contain themselves. The
-    search stops at the first other type. A part that occurs many times is searched many times.
+    search stops at the first other type. An object that occurs several times is searched each time.
     """
     if is_object(value):
         return depth_left > 0 and all(_is_json(item, depth_left - 1) for item in value.values())

@@ -58,7 +58,7 @@ def compute_cursor_binding(tool: str, canonical: bytes) -> bytes:
 
 
 def encode_cursor(content: CursorPosition, key: bytes) -> str:
-    """Return the cursor with some content."""
+    """Return the cursor that encodes `content`."""
     digests = content.record_digests[:MAX_RECORD_DIGESTS]
     body = content.binding + bytes([len(digests)]) + b"".join(digests)
     body += content.position.to_bytes(_POSITION_BYTES, "big")
@@ -139,7 +139,7 @@ class PageWindow(RecordProcessor):
         """Return a function that passes on one page, or `push` if the records are not paged."""
         if not self._is_paged:
             return push
-        self._binding_and_key()  # now, because the function may change its arguments
+        self._binding_and_key()  # computed now: the function may change its arguments
         self._push = push
         return self._accept if self._is_positioned else self._seek
 
@@ -153,7 +153,7 @@ class PageWindow(RecordProcessor):
         return None if self._is_positioned else self._reposition()
 
     def paginate_value(self, value: Any) -> Any:
-        """Return the page of a result that is not a stream, or a stream that has ended."""
+        """Return the page of a result. A stream is already paged, so its value is not changed."""
         if self.is_opened and self._is_paged:
             self.end()
             return value

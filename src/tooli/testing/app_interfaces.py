@@ -102,7 +102,8 @@ class Interface:
 
 
 _INTERFACES: list[type[Interface]] = []
-# Python and MCP have an option for each response format. Other interfaces have one with a value.
+# Each response format is an option of its own in Python and MCP. In other interfaces it is a value
+# of the option `response_format`.
 _RESPONSE_FORMATS = ("detailed", "concise")
 
 InterfaceType = TypeVar("InterfaceType", bound=type[Interface])
@@ -448,7 +449,7 @@ class MemoryTransport(StdioTransport):
 
 
 class McpInterface(Interface):
-    """Sends `tools/call` as a client of one protocol generation does."""
+    """Sends `tools/call` as a client of a stateful or a stateless protocol version does."""
 
     surface: ClassVar[str] = "mcp"
     stateless: ClassVar[bool]

@@ -119,7 +119,7 @@ def _remove_unsafe(text: str, strict: bool) -> tuple[str, RemovedCounts]:
 
 
 def _sanitize_around_flags(text: str) -> tuple[str, RemovedCounts]:
-    """Sanitize the parts of a text between flag emoji that consist of tag characters."""
+    """Sanitize a text, but keep the tag characters that are part of a flag emoji."""
     counts = NOTHING_REMOVED
     parts: list[str] = []
     for i, part in enumerate(_TAG_FLAG.split(text)):

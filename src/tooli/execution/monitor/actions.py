@@ -456,9 +456,9 @@ def _is_bytecode_path(action: str, path: str) -> bool:
     if action == "make" and (name == "__pycache__" or is_below_prefix):
         return True
     if action == "make" and any([item.startswith(path + os.sep) for item in bytecode_dirs]):
-        return True  # a missing parent of the prefix
+        return True  # a parent folder of `sys.pycache_prefix`
     stem, _, suffix = name.rpartition(".")
-    if suffix.isdigit():  # the temporary name, before it is renamed
+    if suffix.isdigit():  # `x.pyc.1234`, which is renamed to `x.pyc`
         name = stem
     is_in_cache = os.path.basename(folder) == "__pycache__" or is_below_prefix
     return is_in_cache and name.endswith(".pyc")
@@ -486,7 +486,7 @@ def _is_code(path: str) -> bool:
 
 
 def is_library_call() -> bool:
-    """True if an installed library calls native code, and not the app."""
+    """True if native code is called by an installed library and not by the app."""
     frame = _calling_frame()
     while frame is not None and _is_from_stdlib(frame, "ctypes"):
         if frame.f_code.co_name == "<module>":

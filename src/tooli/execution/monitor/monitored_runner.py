@@ -164,7 +164,7 @@ class MonitoredRunner(Runner):
         """Raise an error if an action was refused."""
         monitor = self.monitor
         if monitor.denial is not None and not self._has_raised_denial:
-            self._has_raised_denial = True  # only once: closing a failed stream is a step as well
+            self._has_raised_denial = True  # only once: closing the stream checks again
             raise capability_error(call, monitor.denial) from failure
 
 

@@ -242,7 +242,7 @@ class BubblewrapRunner(Runner):
         for path in sorted(bind_options, key=len):
             covering = writable_paths if bind_options[path] == "--bind-try" else bind_options
             if is_under_any(path, tuple([other for other in covering if other != path])):
-                continue  # inside another bound path; bwrap cannot bind over a link
+                continue  # bound with its parent; bwrap cannot bind over a link
             if not path.startswith(("/proc/", "/dev/", "/sys/")):
                 argv += [bind_options[path], path, path]
         argv += ["--proc", "/proc", "--dev", "/dev", "--bind", self.temp_dir, self.temp_dir]
@@ -259,7 +259,7 @@ class BubblewrapRunner(Runner):
 
 
 def _set_inheritable(descriptor: int, inheritable: bool) -> None:
-    """Set whether bwrap inherits a descriptor. Processes inside can use what bwrap has open."""
+    """Set whether bwrap, and thus the sandboxed process, inherits a descriptor."""
     try:
         os.set_inheritable(descriptor, inheritable)
     except OSError:  # the descriptor that os.listdir() used, which is closed by now
@@ -340,7 +340,7 @@ def _build_call(payload: Payload) -> Call:
     app: App = getattr(load_app_module(payload["app"]), payload["app"].attribute)
     tool = app.find(payload["tool"])
     assert tool is not None
-    try:  # now, after the app has defined the classes of the arguments
+    try:  # unpickle after the app has defined the classes of the arguments
         arguments, caller, options, policy, approved = loads(payload["call"])
     except Exception as failure:
         reason = f"the arguments cannot be unpacked in bubblewrap: {failure}"

@@ -55,7 +55,7 @@ def find_readable_paths(net: bool) -> tuple[list[str], list[str]]:
 
 
 def find_programs() -> Iterator[str]:
-    """Yield the program folders of the system, and the single programs of other folders in PATH."""
+    """Yield the program folders of the system, and each program in the other folders of PATH."""
     base = os.path.join(sys.base_prefix, "bin")
     system_dirs = dict.fromkeys((*PROGRAM_DIRS, *LIBRARY_DIRS, base))
     yield from system_dirs
@@ -127,8 +127,9 @@ def _read_head(path: str, max_bytes: int) -> bytes:
 def find_module_paths() -> tuple[list[str], list[str]]:
     """Return the paths of modules, and the folders that Python must be able to list.
 
-    Folders of installed packages are returned whole. Of other folders only the code is returned,
-    because a script may be in a home folder, and a project folder may be a virtual environment.
+    A folder of installed packages is returned as one path. For other folders, only the paths of
+    code are returned, because a script may be in a home folder, and a project folder may be a
+    virtual environment.
     """
     standard = os.path.realpath(os.path.dirname(os.__file__))
     paths, packages = [standard, PACKAGE_DIR], list[str]()
