@@ -113,7 +113,7 @@ def suggestion_fields() -> str:
             ("`fix`", "the step in words"),
             ("`argv`", "a complete command as a list of words, if one is known"),
             ("`example`", "the same command as one line"),
-            ("`applicability`", f"how reliable it is: {_codes(errors.APPLICABILITY_LEVELS)}"),
+            ("`applicability`", f"reliability of the fix: {_codes(errors.APPLICABILITY_LEVELS)}"),
         ],
     )
 

@@ -94,7 +94,7 @@ class TestCallerProfiles:
     def test_every_category_has_a_profile(self) -> None:
         assert tuple(sorted(CALLER_PROFILES)) == tuple(sorted(CATEGORIES))
 
-    def test_profiles_without_variables_are_equal(self) -> None:
+    def test_undetected_callers_have_the_profile_of_a_human(self) -> None:
         """Without caller variables, the command line uses the defaults and loads no profile."""
         for name in ("human", "container", "unknown_automation", "python_api"):
             assert CALLER_PROFILES[name] == CALLER_PROFILES["human"]
@@ -500,7 +500,7 @@ class TestOtherInterfaces:
 
 
 class TestDetectContext:
-    def test_json(self, app: Path) -> None:
+    def test_fields_of_detect_context(self, app: Path) -> None:
         env = environment(**AGENT, GITHUB_ACTIONS="true", TOOLI_TIMEOUT="9")
         shown = read_envelope(run(app, "detect-context", env=env).out)["result"]
         documented_fields = (

@@ -134,7 +134,7 @@ def test_signature_for_typer() -> None:
     ],
     ids=str,
 )
-def test_conversion(annotation: Any, texts: list[str], expected: Any) -> None:
+def test_text_is_converted_with_typer(annotation: Any, texts: list[str], expected: Any) -> None:
     assert convert_with_typer(param_of(annotation), RawText(texts)) == expected
 
 
@@ -147,7 +147,7 @@ def test_conversion(annotation: Any, texts: list[str], expected: Any) -> None:
     ],
     ids=str,
 )
-def test_conversion_error(annotation: Any, text: str, message: str) -> None:
+def test_message_of_a_conversion_error(annotation: Any, text: str, message: str) -> None:
     with pytest.raises(ConversionError, match=message):
         convert_with_typer(param_of(annotation), RawText([text]))
 

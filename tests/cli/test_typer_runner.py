@@ -50,7 +50,7 @@ def test_result_is_an_envelope(answer: Answer, app: Tooli) -> None:
     assert (code, document["result"]) == (0, "30 km")
 
 
-def test_text_mode(answer: Answer, app: Tooli) -> None:
+def test_result_in_text_mode(answer: Answer, app: Tooli) -> None:
     code, out, _ = answer("--strict", "scale", "3", "--text", app=app)
     assert code == 0
     assert out.splitlines()[-1] == "30 m"

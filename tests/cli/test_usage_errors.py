@@ -104,7 +104,7 @@ def test_line_without_a_command(shop: Tooli, argv: list[str], code: str, message
     assert error.suggestion is not None
 
 
-def test_output_without_a_command_has_a_call_with_the_name_of_the_app(shop: Tooli) -> None:
+def test_tool_name_without_a_command_is_the_app(shop: Tooli) -> None:
     call = make_output_call(CommandOutput(read_invocation(shop, ["--json"], "shop")))
     assert (call.tool.name, call.tool.version) == ("shop", "2.0")
 

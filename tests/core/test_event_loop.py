@@ -110,7 +110,7 @@ def test_items_of_a_stream() -> None:
     assert numbers.closed == 1
 
 
-async def test_items_of_a_stream_while_a_loop_runs_here() -> None:
+async def test_items_of_a_stream_inside_a_running_loop() -> None:
     numbers = Numbers()
     assert list(iterate_async(numbers.stream())) == [1, 2]
     assert numbers.closed == 1

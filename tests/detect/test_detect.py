@@ -51,7 +51,9 @@ class TestGenericVariables:
             ("newcomer_3-0_agent", "newcomer", "3.0"),
         ],
     )
-    def test_ai_agent(self, value: str, name: str, version: str | None) -> None:
+    def test_ai_agent_variable_with_name_and_version(
+        self, value: str, name: str, version: str | None
+    ) -> None:
         context = detect_execution_context({"AI_AGENT": value})
         assert (context.caller_id, context.caller_version) == (name, version)
 
@@ -60,7 +62,7 @@ class TestGenericVariables:
         assert detect_execution_context({"AGENT": name}).caller_id == name
 
     @pytest.mark.parametrize("value", ["1", "true", "True", "yes", "1_agent"])
-    def test_ai_agent_without_name(self, value: str) -> None:
+    def test_ai_agent_variable_without_name(self, value: str) -> None:
         context = detect_execution_context({"AI_AGENT": value})
         assert context.is_agent
         assert (context.agent_name, context.caller_id) == (None, None)

@@ -163,7 +163,7 @@ def test_cancelled_caller_cancels_the_task() -> None:
     assert ended == ["ended"]
 
 
-def test_streams_of_tasks() -> None:
+def test_stream_is_closed_after_its_end_or_timeout() -> None:
     closed: list[str] = []
 
     async def items(hangs: bool) -> AsyncIterator[int]:

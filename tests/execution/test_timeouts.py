@@ -120,7 +120,7 @@ def test_text_modes(process_env: ProcessEnv, hang: str, mode: str) -> None:
     assert not LINUX or process_env.remaining() == []
 
 
-def test_on_a_terminal(process_env: ProcessEnv) -> None:
+def test_timeout_at_a_terminal(process_env: ProcessEnv) -> None:
     done = run_on_terminal(APP, "sleep", "--timeout", "0.5", env=process_env.env)
     assert done.code == 50
     assert b"E4050" in done.err

@@ -316,7 +316,7 @@ async def awhere() -> int:
     return os.getpid()
 
 
-def test_call() -> None:
+def test_timeout_of_call() -> None:
     answer = app.call("hang", timeout=0.3)
     assert answer.error is not None
     assert (answer.error.code, answer.error.details["stopped"]) == ("E4050", "process")
@@ -326,7 +326,7 @@ def test_call() -> None:
     assert app.options(timeout=0.3).call("hang").error.code == "E4050"
 
 
-def test_acall() -> None:
+def test_timeout_of_acall() -> None:
     async def both() -> list[Any]:
         return await asyncio.gather(
             app.acall("hang", timeout=0.3),

@@ -150,7 +150,7 @@ def test_sockets_without_proc(monkeypatch: pytest.MonkeyPatch) -> None:
     assert worker.detach_server_sockets() is None  # type: ignore[func-returns-value]
 
 
-def test_descriptor_that_is_not_a_socket() -> None:
+def test_inspecting_a_file_raises_and_closes_it() -> None:
     number = os.open(os.devnull, os.O_RDONLY)
     with pytest.raises(OSError):
         worker._inspect_socket(number)

@@ -245,7 +245,7 @@ async def test_timeout_ends_a_wait() -> None:
     assert getattr(task, "cancelling", int)() == 0
 
 
-async def test_wait_returns_the_result() -> None:
+async def test_wait_with_timeout_returns_the_result() -> None:
     async def at_once() -> int:
         return 1
 

@@ -90,7 +90,7 @@ class TestAddAndRemove:
         remove()
         assert files(Path()) == before
 
-    def test_entries(self) -> None:
+    def test_entry_in_the_settings_of_every_agent(self) -> None:
         add(command="uvx 'my shop'")
         entry = {"command": "uvx", "args": ["my shop", "mcp", "serve", "--transport", "stdio"]}
         typed = {"type": "stdio", **entry}

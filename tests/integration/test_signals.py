@@ -24,7 +24,7 @@ STREAMS = ("stream-then-sleep", "stream-async-then-sleep")
 
 @pytest.mark.parametrize("number", SIGNALS, ids=lambda n: n.name)
 @pytest.mark.parametrize("line", [*COMMANDS, "stream-async-then-sleep"])
-def test_json(line: str, number: signal.Signals) -> None:
+def test_json_after_a_signal(line: str, number: signal.Signals) -> None:
     with start_app(OUTCOMES_APP, line, "--json") as process:
         wait_for_ready(process)
         process.send_signal(number)
@@ -39,7 +39,7 @@ def test_json(line: str, number: signal.Signals) -> None:
 
 @pytest.mark.parametrize("number", SIGNALS, ids=lambda n: n.name)
 @pytest.mark.parametrize("line", STREAMS)
-def test_jsonl(line: str, number: signal.Signals) -> None:
+def test_jsonl_after_a_signal(line: str, number: signal.Signals) -> None:
     with start_app(OUTCOMES_APP, line, "--jsonl") as process:
         wait_for_ready(process)
         process.send_signal(number)
@@ -52,7 +52,7 @@ def test_jsonl(line: str, number: signal.Signals) -> None:
 
 @pytest.mark.parametrize("number", SIGNALS, ids=lambda n: n.name)
 @pytest.mark.parametrize("line", STREAMS)
-def test_csv(line: str, number: signal.Signals) -> None:
+def test_csv_contains_the_rows_before_the_signal(line: str, number: signal.Signals) -> None:
     """The rows so far are written, even though the writer collects rows before the header."""
     with start_app(OUTCOMES_APP, line, "-ocsv") as process:
         wait_for_ready(process)
@@ -65,7 +65,7 @@ def test_csv(line: str, number: signal.Signals) -> None:
 
 @pytest.mark.parametrize("number", SIGNALS, ids=lambda n: n.name)
 @pytest.mark.parametrize("line", ["sleep", "stream-then-sleep"])
-def test_toon(line: str, number: signal.Signals) -> None:
+def test_toon_after_a_signal(line: str, number: signal.Signals) -> None:
     with start_app(OUTCOMES_APP, line, "-otoon") as process:
         wait_for_ready(process)
         process.send_signal(number)

@@ -228,7 +228,7 @@ def test_input_errors_are_counted(home: Path) -> None:
     assert found[4:] == ["E4031"] * 2
 
 
-def test_session_of_an_agent(home: Path) -> None:
+def test_repeated_failures_are_counted_per_agent_session(home: Path) -> None:
     env = {"CLAUDECODE": "1", "CLAUDE_CODE_SESSION_ID": "s"}
     assert codes(home, 5, "find", "nothing", **env)[-1] == "E4031"
     assert codes(home, 1, "find", "there", **env) == ["ok"]

@@ -44,7 +44,7 @@ VALUES = 60
 EXAMPLES = fuzz_example_count(200)
 
 
-def test_number_of_values() -> None:
+def test_enough_values_are_compared() -> None:
     assert FUZZ_SEED or VALUES * EXAMPLES >= example_count(10_000)
 
 

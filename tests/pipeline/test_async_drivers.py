@@ -92,7 +92,7 @@ class TestRunning:
         assert log.seen == ["a in", "a out"]
 
     @pytest.mark.parametrize("code", [0, 3])
-    async def test_exit_code(self, code) -> None:
+    async def test_system_exit_sets_the_exit_code(self, code) -> None:
         def tool():
             raise SystemExit(code)
 

@@ -273,7 +273,7 @@ class TestStreaming:
     def test_a_tool_that_does_not_stream(self) -> None:
         assert drain(stream(call_of(lambda: [1, 2]), [bind])) == ([], Ok([1, 2]))
 
-    def test_async_items(self) -> None:
+    def test_sync_stream_of_an_async_generator(self) -> None:
         async def tool():
             yield 1
             yield 2

@@ -132,7 +132,7 @@ class TestItemCount:
     def test_count_is_added_to_the_details(self) -> None:
         assert with_item_count(ValueError("x"), 3).details == {"items_before_failure": 3}
 
-    def test_other_details_are_kept(self) -> None:
+    def test_item_count_keeps_other_details(self) -> None:
         error = NotFoundError("gone", details={"a": 1})
         assert with_item_count(error, 3).details == {"a": 1, "items_before_failure": 3}
 

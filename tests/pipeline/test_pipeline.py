@@ -151,7 +151,7 @@ class TestUnconditionalRow:
     """A row without a condition runs for every kind of command, through every interface."""
 
     @pytest.mark.parametrize("name", INTERFACES)
-    def test_every_interface(self, name: str, tmp_path: Path) -> None:
+    def test_row_runs_on_every_interface(self, name: str, tmp_path: Path) -> None:
         for kind in KINDS:
             app = make_app()
             interface = next(one for one in interfaces(app) if one.name == name)
@@ -162,7 +162,7 @@ class TestUnconditionalRow:
             seen.clear()
 
     @pytest.mark.parametrize("mode", ["text", "plain"])
-    def test_text(self, mode: str, tmp_path: Path) -> None:
+    def test_row_runs_in_text_modes(self, mode: str, tmp_path: Path) -> None:
         for kind in KINDS:
             app, case = make_app(), make_case(kind, tmp_path)
             assert invoke(app, *command_line(app, case), mode=mode).exit_code == 0
@@ -193,7 +193,7 @@ class TestUnconditionalRow:
                 assert seen == [(f"kinds.{kind}", "in"), (f"kinds.{kind}", "out")]
                 seen.clear()
 
-    def test_a_resource(self) -> None:
+    def test_row_runs_for_a_resource(self) -> None:
         app = make_app()
 
         @app.resource("note://one")

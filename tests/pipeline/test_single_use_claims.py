@@ -66,7 +66,7 @@ def test_awaiting_input() -> None:
     assert not is_awaiting_input(Ok(1))
 
 
-def test_release_is_required() -> None:
+def test_subclass_must_implement_release() -> None:
     claim = SingleUseClaim()
     claim.commit()
     with pytest.raises(NotImplementedError):

@@ -101,19 +101,19 @@ class TestRetryCommand:
             (("--json", "--", "go"), ["--limit", "9", "--json", "--", "go"]),
         ],
     )
-    def test_typed_command_line_is_changed(
+    def test_retry_command_contains_the_new_limit(
         self, typed: tuple[str, ...], expected: list[str]
     ) -> None:
         assert build_retry_argv(limited(typed), limit=9) == ["a", *expected]
 
-    def test_step_with_a_larger_budget(self) -> None:
+    def test_larger_budget_for_the_whole_result(self) -> None:
         step = larger_budget_step(make_call(), "max-bytes", 900)
         assert step == {
             "argv": ["a", "go", "--max-bytes", "900"],
             "why": "The whole result needs --max-bytes 900.",
         }
 
-    def test_step_with_the_budget_of_a_part(self) -> None:
+    def test_larger_budget_for_the_first_record(self) -> None:
         step = larger_budget_step(make_call(), "max-tokens", 9, "The first record")
         assert step == {
             "argv": ["a", "go", "--max-tokens", "9"],

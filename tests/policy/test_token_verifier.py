@@ -418,7 +418,7 @@ def test_invalid_token_files(write, content: Any) -> None:
 
 
 @pytest.mark.parametrize("setting", ["tokens", "token_key"])
-def test_unusable_files(write, tmp_path: Path, setting: str) -> None:
+def test_unusable_token_or_key_file(write, tmp_path: Path, setting: str) -> None:
     content = line("one", "ci") if setting == "tokens" else SECRET
     assert "every user may write" in unusable({setting: write("f", content, 0o666)})
     assert "No such file" in unusable({setting: str(tmp_path / "absent")})

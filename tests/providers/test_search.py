@@ -501,7 +501,7 @@ def test_return_type(annotation: Any, expected: str) -> None:
     assert format_signature(tool_of(fn)) == f"run(){expected}"
 
 
-def test_parameters_result_summary_and_labels() -> None:
+def test_signature_with_summary_and_labels() -> None:
     def fn(
         context: Context, pattern: str, root: Path = Path(), limit: int | None = None
     ) -> list[str]:

@@ -53,7 +53,7 @@ class TestOptionAndArgument:
         ):
             assert (param.kind, param.required, param.default) == ("argument", False, 3)
 
-    def test_names(self, library) -> None:
+    def test_flags_of_an_option(self, library) -> None:
         for param in (
             read_one(Annotated[int, library.Option("--count", "-c")], 3),
             read_one(int, library.Option(3, "--count", "-c")),

@@ -42,12 +42,12 @@ STR, INT = Scalar(str), Scalar(int)
 class TestKinds:
     """Typer's rule: without a default it is an argument, with one it is an option."""
 
-    def test_without_a_default(self) -> None:
+    def test_parameter_without_a_default_is_an_argument(self) -> None:
         param = read_one(int)
         assert (param.kind, param.required, param.default) == ("argument", True, MISSING)
         assert (param.flags, param.negations) == ((), ())
 
-    def test_with_a_default(self) -> None:
+    def test_parameter_with_a_default_is_an_option(self) -> None:
         param = read_one(int, 3)
         assert (param.kind, param.required, param.default) == ("option", False, 3)
         assert (param.flags, param.negations) == (("--the-name",), ())
@@ -178,7 +178,7 @@ class TestCallables:
         assert [(p.name, p.default) for p in made.params] == [("b", "x"), ("c", True)]
         assert return_annotation(made) is int
 
-    def test_wrapped(self) -> None:
+    def test_functools_wraps_keeps_the_signature(self) -> None:
         def tool(a: "int", b: str = "x") -> "float": ...
 
         @functools.wraps(tool)
@@ -236,7 +236,7 @@ class TestTool:
         assert read(tool).fn is tool
         assert vars(tool) == {}
 
-    def test_names(self) -> None:
+    def test_name_key_and_id(self) -> None:
         made = read_tool(lambda: None, app="file-tools", path=("users", "create"), kwargs={})
         assert (made.name, made.key, made.id) == (
             "create",
@@ -430,12 +430,12 @@ class TestStringAnnotations:
         assert tool.param("coats").flags == ("--coats", "-c")
         assert tool.param("coats").option_kwargs == {"min": 1}
 
-    def test_result(self) -> None:
+    def test_annotation_of_the_result(self) -> None:
         tool = read_tool(paint, app="app", path=("paint",), kwargs={})
         assert tool.returns == "list[Colour]"
         assert return_annotation(tool) == list[Colour]
 
-    def test_no_result(self) -> None:
+    def test_function_without_a_result(self) -> None:
         def silent(): ...
 
         def says_none() -> "None": ...

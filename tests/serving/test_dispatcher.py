@@ -40,7 +40,7 @@ def make_app() -> Tooli:
     return app
 
 
-def test_tools_by_safe_name_follow_the_app() -> None:
+def test_tools_include_commands_that_are_added_later() -> None:
     app = make_app()
     dispatcher = ToolDispatcher(app)
     assert list(dispatcher.tools) == ["buy", "users_list"]
@@ -127,7 +127,7 @@ def test_invalid_option_is_a_problem() -> None:
         ("/b", None, "/b"),
     ],
 )
-def test_path_without_root(path: str, root: str | None, result: str) -> None:
+def test_root_path_is_removed_from_the_path(path: str, root: str | None, result: str) -> None:
     assert path_without_root({"path": path, "root_path": root}) == result
 
 

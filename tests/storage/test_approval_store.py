@@ -254,7 +254,7 @@ class TestExpiry:
         assert (store.claim_denial(match) is not None) is (valid and state == "denied")
         assert (store.claim_grant(match) is not None) is (valid and state == "granted")
 
-    def test_clocks_advance(self) -> None:
+    def test_ticks_never_go_back(self) -> None:
         first, second = approval_store.read_clocks(), approval_store.read_clocks()
         assert (first.boot, first.ticks <= second.ticks) == (second.boot, True)
 

@@ -456,7 +456,7 @@ def test_signal_check_without_proc(
 
 
 @pytest.mark.usefixtures("_without_proc")
-def test_no_check_on_windows(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_liveness_is_unknown_on_windows(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(idempotency_store.os, "name", "nt")
     try:
         assert is_alive("::7:") is None

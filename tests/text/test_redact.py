@@ -144,7 +144,7 @@ def test_clean_value_is_returned_unchanged() -> None:
     assert redact_value({"a": "\x07"}, OFF, []) == {"a": "\x07"}
 
 
-def test_present_text() -> None:
+def test_present_text_removes_escapes_unless_policy_is_off() -> None:
     assert present_text("a\x1b[1mb\u202e", STANDARD) == "ab"
     assert present_text("a\x1b[1mb", OFF) == "a\x1b[1mb"
 

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 def open_record_flow(call: Call) -> StageRun:
-    """Validate `--filter`, `--fields` and `--cursor`, and create the RecordFlow of the call."""
+    """Validate `--filter`, `--fields` and `--cursor`, and prepare to process the records."""
     result_options = resolve_result_options(call.options.result_options, call.tool)
     flow = RecordFlow(result_options, call.arguments)
     problems = [*call.problems, *result_options.problems]
