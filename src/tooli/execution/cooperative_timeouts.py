@@ -95,7 +95,7 @@ async def _stream_until(
                 {get_item, task}, timeout=remaining, return_when=asyncio.FIRST_COMPLETED
             )
             if not get_item.done():
-                await asyncio.sleep(0)  # an item and the end may arrive together
+                await asyncio.sleep(0)  # let get_item take an item that arrived at the end
             if not get_item.done():
                 if task.done():
                     task.result()

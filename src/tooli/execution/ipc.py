@@ -57,7 +57,7 @@ RESULT_KINDS = ("value", "stream", "item", "done", "error")
 
 
 def dumps(value: Any) -> bytes:
-    """Encode any value. Small plain values are marshalled, because `pickle` is slow to import."""
+    """Encode a value. Small plain values are marshalled, because `pickle` is slow to import."""
     if _is_plain(value, [_MAX_MARSHAL_PARTS]):
         return b"m" + marshal.dumps(value)
     return b"p" + _import_pickle().dumps(value, 5)
@@ -172,7 +172,7 @@ class Codec:
 
 
 def prepare_exception(exc: BaseException) -> tuple[BaseException, str | None]:
-    """Return the exception to pack, and its traceback as text if the author needs it."""
+    """Return the exception to pack, and its traceback as text if it is an unexpected error."""
     if isinstance(exc.__cause__, KeyboardInterrupt) and type(exc).__name__ == "Abort":
         exc = exc.__cause__  # Click turns KeyboardInterrupt into Abort
     if not isinstance(exc, Exception) or isinstance(exc, ToolError):
@@ -193,7 +193,10 @@ def pack_error_fields(exc: BaseException, trace: str | None) -> PackedError:
 def build_error(
     error_class: type[ToolError], name: str, fields: JsonObject, trace: str | None
 ) -> ToolError:
-    """Return an error with these fields. With a traceback its cause is an exception `name`."""
+    """Return an error with these fields.
+
+    If there is a traceback, the cause of the error is an exception whose class is called `name`.
+    """
     error = restore_error(error_class, fields, fields["exit_code"])
     if trace is not None:
         error.__cause__ = type(name, (Exception,), {})(fields["message"])
@@ -214,7 +217,7 @@ class FrameSender:
         self._lock = allocate_lock()
 
     def send(self, kind: str, payload: object = None) -> None:
-        """Write one frame. Signals are blocked meanwhile, so a frame is never cut off."""
+        """Write one frame. SIGINT and SIGTERM are blocked until the whole frame is written."""
         data = self._codec.encode_frame(kind, payload)
         view = memoryview(len(data).to_bytes(_HEADER_BYTES, "big") + data)
         previous_mask = signals.pthread_sigmask(signals.SIG_BLOCK, (SIGINT, SIGTERM))

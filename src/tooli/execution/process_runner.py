@@ -108,7 +108,7 @@ class ChildCall:
         self._messages = messages_class(call, self._codec, self._write)
         self._pending_frames: list[tuple[str, Any]] = []  # received but not requested yet
         self._pipe_ends: tuple[int, ...] = ()  # the descriptors of this process
-        self._end_lock = allocate_lock()  # held while the end of the call is decided
+        self._end_lock = allocate_lock()  # cancel() and shut_down() may run in different threads
         self._interrupt_count = 0
         self._is_running = self._is_cancelled = False
         self._has_sent_cancel = False  # the worker knows that the client has cancelled the call
@@ -130,18 +130,18 @@ class ChildCall:
         self._poller = select.poll()
         self._poller.register(data_fd, select.POLLIN)
         self._poller.register(self._report_fd, select.POLLIN)
-        if self._is_cancelled:  # while the processes were started
+        if self._is_cancelled:  # cancelled while the processes were started
             self.cancel()
 
     def _prepare_fork(self) -> None:
-        """Do the work that must happen before the fork: load secrets, reserve outputs, flush.
+        """Do the work that must happen before the fork: load secrets, choose output paths, flush.
 
-        It does not count towards the time limit. asyncio is imported here, so that worker
-        processes do not import it again and again.
+        This work does not count towards the time limit. asyncio is imported here, so that the
+        worker processes do not have to import it.
         """
         call = self.call
         for secret in call.secrets or ():
-            secret.load()  # this process redacts, so it must know the value
+            secret.load()  # this process redacts secrets, so it needs their values
         if call.tool.has_handles:
             for output in find_outputs(call.tool.arguments_by_param(call.arguments)):
                 output.choose_temporary_path()
@@ -295,10 +295,10 @@ class ChildCall:
             raise invalid_message_error("more results than were requested")
 
     def _await_final_report(self) -> None:
-        """Wait a last time for the report, then kill the supervisor.
+        """Wait once more for the report; kill the supervisor if it sends none.
 
-        On Linux the worker dies with the supervisor. The full time is granted even after the
-        deadline, because the whole process tree may have been suspended.
+        On Linux the worker dies with the supervisor. The wait takes up to REPORT_TIMEOUT seconds
+        even after the deadline, because the whole process tree may have been suspended.
         """
         if is_readable(self._report_fd, REPORT_TIMEOUT):
             self.report = self._read_report()
@@ -342,7 +342,7 @@ class ChildCall:
                 self._write(b"s", self._control_fd)
 
     def shut_down(self) -> None:
-        """End the processes, close the pipes and reclaim the output files of the worker."""
+        """End the processes, close the pipes and take over the output files of the worker."""
         with self._end_lock:
             if not self._is_running:
                 return

@@ -88,7 +88,7 @@ def load_prctl() -> Callable[[int, int], int]:
 
 
 def send_signal(pid: int, number: int) -> bool:
-    """Send a signal; False if the process does not exist."""
+    """Send a signal; False if that fails, for example because the process does not exist."""
     try:
         os.kill(pid, number)
     except OSError:
@@ -201,7 +201,7 @@ def reap_children() -> dict[int, int]:
 
 
 def is_readable(fd: int, timeout: float = 0.0) -> bool:
-    """True if a descriptor can be read, or its other end is closed, within some seconds."""
+    """True if a descriptor can be read, or its other end is closed, within `timeout` seconds."""
     poller = select.poll()
     poller.register(fd, select.POLLIN)
     return bool(poller.poll(timeout * 1000))
@@ -306,7 +306,10 @@ def flush_open_files() -> None:
 TERM_GRACE_SECONDS = 0.3
 """Seconds between SIGTERM and SIGKILL."""
 LIVENESS_INTERVAL, REAP_INTERVAL = 0.5, 0.02
-"""Seconds between two checks that the caller lives, and (without pidfd) that the worker does."""
+"""Maximum seconds between two checks of the caller and the worker: with pidfd, and without it.
+
+With pidfd the supervisor also wakes up when the worker ends.
+"""
 EMPTY_REPORT: SupervisorReport = {"status": None, "timed_out": False, "killed": []}
 """The report that is assumed if the supervisor sent none."""
 INTERRUPT_FORWARD_DELAY = 0.05

@@ -446,7 +446,10 @@ class UntrustedMessages(ChildMessages):
         return str(text)[:MAX_TEXT_CHARS]
 
     def validate_meta(self, packed: bytes) -> JsonObject:
-        """Return the metadata that an untrusted process may set: enforcement and its actions."""
+        """Return the metadata that an untrusted process may set.
+
+        This is the enforcement level, and violations and recorded actions of monitored calls.
+        """
         meta, accepted = self.codec.unpack(packed), dict[str, object]()
         if "enforcement" in meta and not self._has_enforcement:
             self._has_enforcement = True
@@ -459,7 +462,7 @@ class UntrustedMessages(ChildMessages):
         return accepted
 
     def validate_text(self, message: tuple[str, str]) -> tuple[str, str]:
-        """Return the stream name and the text; two empty texts once the limit is exceeded."""
+        """Return the stream name and the text; two empty strings once the limit is exceeded."""
         name, text = message
         self._printed_chars += len(text)
         if self._printed_chars > MAX_FRAME_BYTES:

@@ -6,7 +6,8 @@
     sync function in servers and    runs in a process that is killed    nothing (Linux)
       `app.call`
     async function on a loop        the task is cancelled               code that blocks the loop
-    command line, an agent's 120 s  an alarm in the main thread         C code that never returns
+    command line, default limit     an alarm in the main thread         C code that never returns
+      of an agent (120 s)
     no fork (Windows)               the caller stops waiting            the function itself
 
 Explicit limits are `timeout=` of the command, `--timeout`, `?timeout=`, `app.call(timeout=…)` and
@@ -55,7 +56,7 @@ def timeout_error(
         timeout: The time limit in seconds.
         stopped: What was stopped, a key of _STOP_DESCRIPTIONS.
         processes: Names of the processes that were killed.
-        has_returned: True if the function had returned and only its threads or processes ran on.
+        has_returned: True if the function had returned and only its threads or processes still ran.
     """
     details: dict[str, Any] = {
         "seconds": timeout,

@@ -3,8 +3,8 @@
     function ── value, items, warnings, output, questions ──▶ frames ──▶ caller
     function ◀── answers, "the next item" ◀──────────────────────────────┘
 
-After the function has returned, the process flushes its output, joins the threads that the function
-started, runs the exit handlers that it registered, and ends.
+After the function has returned, the process closes its output files, joins the threads that the
+function started, runs the exit handlers that it registered, flushes its output, and ends.
 """
 
 from __future__ import annotations
@@ -113,7 +113,7 @@ class Worker:
         return self.call.caller.is_remote or not sys.platform.startswith("linux")
 
     def _redirect_stream(self, name: str) -> None:
-        """Flush each line if the stream is descriptor 1 or 2; otherwise send it to the caller."""
+        """Make a stream flush each line, or send its text to the caller if it is not fd 1 or 2."""
         stream = getattr(sys, name)
         try:
             if stream is not None and stream.fileno() in (1, 2):
@@ -212,7 +212,7 @@ class Worker:
         if self.call.tool.has_handles:
             for output in find_outputs(self.call.tool.arguments_by_param(self.call.arguments)):
                 output.close()
-        signals.signal(SIGTERM, signals.SIG_DFL)  # the function has no more work to clean up
+        signals.signal(SIGTERM, signals.SIG_DFL)  # the function has no cleanup to do any more
         threading = sys.modules.get("threading")
         try:
             if threading is not None:
@@ -292,7 +292,7 @@ class ForwardedWarnings(list[str]):
 
 
 class ForwardedMeta(dict[str, object]):
-    """Metadata of the call that also sends each change to the caller."""
+    """Metadata of the call that also sends each assigned value to the caller."""
 
     def __init__(self, initial: Mapping[str, object], worker: Worker) -> None:
         super().__init__(initial)

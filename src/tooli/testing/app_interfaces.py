@@ -2,9 +2,9 @@
 
     Case ─┬▶ app.call, acall, stream, astream ─────────┐
           ├▶ command line, parsed by tooli or by Typer ┼▶ InterfaceResponse
-          └▶ HTTP, MCP in both generations ────────────┘
+          └▶ HTTP, MCP with and without a handshake ───┘
 
-The caller has no influence on the answers: the program always has the name of the app, and the
+The answers do not depend on who runs the test: the program always has the name of the app, and the
 environment has no variables of an agent. HTTP sends a case to the ASGI app without a network. MCP
 sends it to the stdio server without a process.
 """
@@ -62,7 +62,7 @@ class Case(Record):
         options: Options of the framework, such as `{"yes": True}`.
         argv: Command line arguments that other interfaces cannot express, such as an option
             without its value. The case then runs on the command line only.
-        skip: Names of interfaces, or of whole surfaces, with the reason why they differ.
+        skip: Names of interfaces or surfaces that skip the case, each with the reason.
     """
 
     tool: str
@@ -137,7 +137,7 @@ class PythonInterface(Interface):
     surface: ClassVar[str] = "python"
 
     def send_case(self, case: Case) -> InterfaceResponse:
-        """Call the tool and return its result, or its items or the error that ended them."""
+        """Call the tool and return its result; for a stream, return its items or its error."""
         method = getattr(self.app.options(**case.options), self.name)
         answer = method(case.tool, **case.arguments)
         if self.streams:
@@ -489,7 +489,7 @@ class McpInterface(Interface):
         }
         self.server.handle_message(from_json(to_json(request)))
         self.server.pending.wait(60)
-        self.server.shut_down()  # a test suite creates thousands of interfaces
+        self.server.shut_down()  # end its threads: a test suite creates thousands of interfaces
         return self.transport.sent[-1]
 
 
@@ -516,7 +516,7 @@ def _find_tool(server: StdioServer, name: str) -> tuple[str, Tool | None]:
 
 
 def envelope_from_reply(reply: JsonObject, tool: Tool | None, stateless: bool) -> JsonObject:
-    """Return the envelope of a reply. A successful result is put together from its parts."""
+    """Return the envelope of a reply. For a successful result it is built from the parts."""
     if "error" in reply:
         return reply["error"]["data"][ENVELOPE_KEY]
     result = reply["result"]

@@ -1,7 +1,8 @@
 """Check that interfaces agree and examples work, and compare an app with reviewed files.
 
-assert_parity sends one request through every interface. The comparison ignores `duration_ms`, which
-is a measurement. Everything else must be equal, and the keys must have the same order.
+assert_parity sends one request through every interface. The comparison ignores parts that differ
+between calls or interfaces, such as `duration_ms` and the id of an approval request. Everything
+else must be equal, and the keys must have the same order.
 
 Set `TOOLI_UPDATE_SNAPSHOTS=1`, or pass `update=True`, to write the files. Review the difference
 before you commit it.
@@ -36,7 +37,7 @@ if TYPE_CHECKING:
 
 
 def assert_parity(app: Tooli, case: Case) -> JsonObject:
-    """Send a case through every interface; return the common envelope without `duration_ms`.
+    """Send a case through every interface; return the common envelope without volatile fields.
 
     The tool runs once for each interface, so repeating it must have the same result.
     """
@@ -197,7 +198,7 @@ def assert_schema_snapshot(
 def assert_envelope_snapshot(
     app: Tooli, cases: Iterable[Case], path: str | Path, *, update: bool = False
 ) -> None:
-    """Check the answers to some cases against a file, without `duration_ms`."""
+    """Check the answers to some cases against a file, without volatile fields."""
     interface = CommandLineInterface(app)
     entries: list[JsonObject] = []
     for case in cases:

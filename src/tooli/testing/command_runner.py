@@ -95,7 +95,7 @@ def invoke(
         app: The app.
         args: The arguments of the command line.
         input: The content of stdin.
-        env: Variables to set; None removes one.
+        env: Variables to set. The value None removes a variable.
         mode: The output mode.
     """
     program = app_name(app)

@@ -1,4 +1,4 @@
-"""Translate audit events of Python into actions, resolve their paths, and recognize Python's own.
+"""Translate audit events of Python into actions, resolve paths, and find access by Python itself.
 
     "open" (path, mode, flags) ─▶ ("read", path) │ ("write", path) │ ("make", path)
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from types import FrameType
     from typing import Any, TypeAlias
 
-    Args: TypeAlias = tuple[Any, ...]  # of an audit event
+    Args: TypeAlias = tuple[Any, ...]  # the arguments of an audit event
     Actions: TypeAlias = tuple[tuple[str, Any], ...]
 
 _WRITE_FLAGS = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
@@ -75,7 +75,7 @@ def _sqlite_uri_actions(rest: str) -> Actions:
     """Return the actions for a SQLite URI. In case of doubt it is opened for writing."""
     rest = rest.partition("#")[0]
     path, _, query = rest.partition("?")
-    if path[:2] == "//":  # an authority: empty, or localhost
+    if path[:2] == "//":  # skip the authority, which is empty or localhost
         path = path[2 + len(path[2:].partition("/")[0]) :]
     name = _percent_decode(path)
     options = [part.partition("=")[::2] for part in query.split("&")]
@@ -135,7 +135,7 @@ def _spawn_actions(args: Args) -> Actions:
 
 
 def _import_actions(args: Args) -> Actions:
-    """Report the import of a module that creates interpreters, which no audit hook observes.
+    """Report the import of a module that creates interpreters. The hook does not see their events.
 
     The import is refused, because refusing the creation itself crashes some versions of Python.
     """
@@ -417,11 +417,11 @@ private_temp_dirs: list[str] = []
 
 
 def is_implicit_access(action: str, path: str, is_denied_by_config: bool = False) -> bool:
-    """True if Python itself accesses the file, and not the command.
+    """True if an access needs no declaration, for example because Python itself makes it.
 
-    `is_denied_by_config` is True if the settings allow_paths or deny_paths forbid the access. Then
-    code of the app may be read only to import it or to show it in a traceback. Otherwise any file
-    with a suffix such as `.py` counts as code.
+    `is_denied_by_config` is True if the settings allow_paths or deny_paths forbid the access. In
+    this case, code of the app may be read only to import it or to show it in a traceback. In other
+    cases, any code of the app may be read, such as files with the suffix `.py`.
     """
     prefix = path + os.sep
     if private_temp_dirs and prefix.startswith(tuple(private_temp_dirs)):

@@ -6,8 +6,9 @@
 Python calls one hook for every event of the process. A hook cannot be removed, so it does almost
 nothing if no call is monitored. A context variable says which calls an event belongs to. Tasks
 inherit it, and so do threads that copy the context. A thread that a command starts belongs to the
-command's call. A thread of unknown origin belongs to all monitored calls, so an allowed action may
-be refused there, but a forbidden one is never allowed.
+command's call. A thread that `threading` does not know, such as one that `_thread` started, belongs
+to all monitored calls, so an allowed action may be refused there. Other threads are monitored only
+if the process runs a single call.
 """
 
 from __future__ import annotations
@@ -92,7 +93,7 @@ class Monitor:
         self.is_blocking = is_blocking
         self.owns_process = owns_process
         self.is_finished = False
-        self.is_loop_shared = False  # it runs on an event loop that other calls use
+        self.is_loop_shared = False  # the call runs on an event loop that other calls use too
         self.violations: list[Violation] = []
         self.on_violation: Callable[[], None] | None = None  # called for each new violation
         # The first refused action. The call fails even if the function caught the error.
@@ -112,7 +113,7 @@ class Monitor:
         self._max_violations = max_violations
 
     def begin(self) -> bool:
-        """Start monitoring. Threads of unknown origin belong to this call from now on.
+        """Start monitoring. Threads that `threading` does not know belong to the call from now on.
 
         Return False if nothing can be monitored, because another audit hook rejected this one.
         """
@@ -349,7 +350,7 @@ def _check_actions(monitors: tuple[Monitor, ...], actions: Actions) -> None:
 
 
 def _owning_monitors() -> tuple[Monitor, ...]:
-    """Return the monitors of an event in a thread whose context names none."""
+    """Return the monitors of the current thread, whose context variable is not set."""
     ident = get_ident()
     monitors = _thread_monitors.get(ident)
     if monitors is not None:
@@ -385,7 +386,7 @@ def _follow_thread(args: Args) -> None:
         return
     thread = getattr(args[0], "__self__", None) if args else None
     if thread is None or not hasattr(thread, "_bootstrap"):
-        return  # not a threading.Thread: it counts as a thread of unknown origin
+        return  # not a threading.Thread: it belongs to all monitored calls
     is_loop_thread = str(getattr(thread, "name", "")).startswith("asyncio_")
     if is_loop_thread and any([monitor.is_loop_shared for monitor in monitors]):
         return  # a pool thread of the event loop, which other calls use as well

@@ -32,7 +32,7 @@ VIOLATIONS_KEY = "violations"
 Each row has three texts: capability, target and code.
 """
 RECORDED_KEY = "recorded"
-"""The key of recorded actions in the metadata of a call. The rows are those of violations."""
+"""The key of recorded actions in the metadata of a call. The rows are like those of violations."""
 
 
 class MonitoredRunner(Runner):
@@ -46,7 +46,7 @@ class MonitoredRunner(Runner):
         self.monitor = monitor
         self._reported_count = 0  # how many violations were reported
         self._has_raised_denial = False
-        self._pid = 0  # the process that reports; its forks do not
+        self._pid = 0  # the process that reports; processes that it forks do not report
 
     def run(self, call: Call) -> Any:
         """Run the call and return its value, or an iterator of its items."""
@@ -113,7 +113,7 @@ class MonitoredRunner(Runner):
             return fn(**call.arguments)
         from tooli.pipeline.async_drivers import call_without_stop_iteration
 
-        # The loop owns the thread, so monitoring starts inside it.
+        # The function runs in a pool thread of the event loop, so monitoring starts in that thread.
         return await to_thread(
             self.run_monitored, call, call_without_stop_iteration, fn, call.arguments
         )
@@ -173,7 +173,7 @@ def store_violations(
 ) -> None:
     """Store all violations in the metadata of the call.
 
-    The key is assigned anew each time, because an assignment is sent to the calling process.
+    The whole list is assigned each time, because only an assignment is sent to the calling process.
     """
     if call.meta is not None:
         call.meta[key] = [
@@ -245,7 +245,7 @@ class _MonitoredItems(_MonitoredSteps):
         return self._runner.run_monitored(self._call, self._steps.__next__)
 
     def close(self) -> None:
-        """Close the stream, with the monitor."""
+        """Close the stream while it is monitored."""
         try:
             self._runner.run_monitored(self._call, close_stream, self._steps)
         finally:
@@ -298,7 +298,7 @@ class _MonitoredAsyncItems(_MonitoredSteps):
 MAX_RECORDED = 10_000
 """Maximum number of recorded actions of one call."""
 MAX_IMMEDIATE_REPORTS = 100
-"""Number of actions that are reported at once. Later ones are reported when the call ends."""
+"""Number of actions that are reported immediately. The others are reported when the call ends."""
 
 
 class RecordingRunner(MonitoredRunner):
@@ -333,7 +333,10 @@ class RecordingRunner(MonitoredRunner):
 
 
 def append_record(call: Call, rows: Iterable[Sequence[str]] | None, path: str) -> None:
-    """Append the actions of a call to the record file as one line; None: it was not monitored."""
+    """Append the actions of a call to the record file as one line.
+
+    If `rows` is None, the call was not monitored, and only a warning is added.
+    """
     if rows is None:
         call.warnings.append("capabilities were not recorded: the command was not monitored")
         return

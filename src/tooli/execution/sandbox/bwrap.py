@@ -102,7 +102,7 @@ def locate_app(state: AppState, tool: Tool) -> AppEntryPoint:
     """Return where to import the app of a tool from, or raise SandboxUnavailable."""
     if tool.has_handles:
         raise SandboxUnavailable("files that are passed as inputs or outputs need Landlock")
-    if hasattr(tool.fn, "tooli_is_wrapper"):  # a new import would find the original function
+    if hasattr(tool.fn, "tooli_is_wrapper"):  # a new import would lack the wrapper
         raise SandboxUnavailable("plans need Landlock")
     module_globals = state.root.module_globals
     names = [n for n, v in module_globals.items() if getattr(v, "_state", None) is state.root]
@@ -139,7 +139,7 @@ class BubblewrapRunner(Runner):
         self.fallback_runner = fallback_runner
         self.access = fallback_runner.access
         self.temp_dir = fallback_runner.temp_dir
-        self.uses_seccomp = uses_seccomp  # filter system calls inside as well
+        self.uses_seccomp = uses_seccomp  # also filter system calls inside bubblewrap
         self._creator_pid = os.getpid()
 
     def run(self, call: Call) -> Any:
@@ -160,7 +160,7 @@ class BubblewrapRunner(Runner):
             _check_bwrap(self.program)
             for number in [int(name) for name in os.listdir("/proc/self/fd")]:
                 _set_inheritable(number, number in (0, 1, 2, payload_fd, *self.kept_fds))
-            # The environment of bwrap itself is visible inside.
+            # The sandboxed process can read the environment of bwrap itself.
             environment = sandbox_environment(self.access, self.temp_dir)
             os.execve(self.program, self._build_argv(payload_fd), environment)
         except (SandboxUnavailable, OSError, ValueError) as failure:
@@ -306,7 +306,7 @@ class InnerSandboxRunner(Runner):
 
 
 class _PassedPeer(Peer):
-    """The client of the call, of which only the supported requests are known here."""
+    """The client of the call. Inside bubblewrap only its supported requests are known."""
 
     def __init__(self, peer: Peer) -> None:
         methods = [question.method for question in (Elicit, Sample, Roots)]

@@ -85,9 +85,9 @@ class Ruleset:
     def add(self, path: str, rights: int, *, follow_symlinks: bool = False) -> bool:
         """Grant rights on a file, or on a folder and everything below it.
 
-        Return False if the path does not exist or no right applies to it. The caller resolves the
-        links of declared paths. A declared path that is a link was replaced since then and gets no
-        rights. Use `follow_symlinks` for paths of the system.
+        Return False if the path cannot be opened or no right applies to it. Links in declared
+        paths are already resolved. If a declared path is a link now, it was replaced in the
+        meantime and gets no rights. Use `follow_symlinks` for paths of the system.
         """
         try:
             flags = os.O_PATH | os.O_CLOEXEC
@@ -120,7 +120,7 @@ class Ruleset:
 
 
 def paths_outside_denied(path: str, denied: tuple[str, ...]) -> Iterator[str]:
-    """Yield the parts of a path that are not denied, because Landlock has no deny rules."""
+    """Yield paths that cover a folder without its denied parts. Landlock has no deny rules."""
     if is_under_any(path, denied):
         return
     if not any([is_under_any(denied_path, (path,)) for denied_path in denied]):

@@ -92,7 +92,7 @@ def _is_program(entry: os.DirEntry[str]) -> bool:
 
 
 def find_certificates() -> Iterator[str]:
-    """Yield the certificate files that variables name, if they contain certificates."""
+    """Yield the files with certificates that SSL_CERT_FILE and SSL_CERT_DIR name."""
     cert_file = os.environ.get("SSL_CERT_FILE")
     if cert_file:
         yield from filter(_is_certificate, (cert_file,))

@@ -3,7 +3,7 @@
     clean the process ──▶ Landlock: files ──▶ seccomp: everything else ──▶ the function
     (environment, descriptors, privileges)
 
-A sandbox cannot be left again, so a command enters it only in a worker process.
+A process cannot leave a sandbox, so a command enters one only in a worker process.
 """
 
 from __future__ import annotations
@@ -273,7 +273,7 @@ def sandbox_environment(access: AllowedAccess, temp_dir: str | None) -> dict[str
     """Return the environment of a command.
 
     Commands that may read the environment get all variables except the framework's secrets.
-    Others get only the listed variables.
+    Others get only KEPT_ENV_VARS and variables with one of KEPT_ENV_PREFIXES.
     """
     environment = {
         name: value
@@ -298,7 +298,7 @@ def _replace_environment(access: AllowedAccess, temp_dir: str | None) -> None:
 
 
 def _detach_descriptors(keep: Iterable[int]) -> None:
-    """Replace inherited descriptors by /dev/null, except these and the standard streams.
+    """Replace inherited descriptors by /dev/null, except `keep` and the standard streams.
 
     The numbers stay in use. Otherwise an object that closes an old descriptor could close a new
     file with the same number.

@@ -84,7 +84,7 @@ def lock_down_process() -> None:
 
 
 def drop_privileges(keep_mask: int) -> None:
-    """Drop all Linux capabilities except these. Processes without capabilities are unchanged."""
+    """Drop all Linux capabilities except `keep_mask`. Do nothing if the process has none."""
     capget, capset = _CAPABILITY_SYSCALLS[detect_architecture()]
     header = ctypes.create_string_buffer(struct.pack("=Ii", _CAPABILITY_VERSION, 0))
     data = ctypes.create_string_buffer(24)
@@ -92,7 +92,7 @@ def drop_privileges(keep_mask: int) -> None:
     effective, permitted, _, permitted_high, *_ = struct.unpack("=6I", data.raw)
     if not permitted and not permitted_high:
         return
-    prctl(_AMBIENT, _CLEAR_ALL)  # Linux before 4.3 has no ambient capabilities
+    prctl(_AMBIENT, _CLEAR_ALL)  # fails before Linux 4.3, which has no ambient capabilities
     remaining = struct.pack("=6I", effective & keep_mask, permitted & keep_mask, 0, 0, 0, 0)
     syscall(capset, header, ctypes.create_string_buffer(remaining, 24))
 
@@ -163,7 +163,7 @@ sched_setparam 142 118, sched_setattr 314 274, sched_setaffinity 203 122, trunca
 
 _CLONE_THREAD, _CLONE_NAMESPACES = 0x10000, 0x7E020000
 _AF_UNIX, _SOCK_STREAM, _AF_INET, _AF_INET6, _AF_NETLINK = 1, 1, 2, 10, 16
-# F_SETOWN, F_SETSIG and F_SETOWN_EX send signals to other processes.
+# With F_SETOWN, F_SETSIG and F_SETOWN_EX the kernel can signal other processes.
 _FCNTL_OWNER_COMMANDS = (8, 10, 15)
 _ALLOWED_IOCTLS = (
     *range(0x5401, 0x540C),  # terminals: attributes, flow control
@@ -302,8 +302,8 @@ def _assemble_check(check: ArgumentCheck, code: int) -> Iterable[bytes]:
     if check.mask is not None:
         yield _instruction(_AND, check.mask)
     after = len(check.values)
-    # An equal value skips the next instruction after the list: the refusal, or (in a denylist)
-    # the jump over the refusal.
+    # A match skips the rest of the list and one more instruction. In an allowlist this is the
+    # refusal. In a denylist it is the jump over the refusal.
     for value in check.values:
         yield _instruction(_EQUAL, value, after, 0)
         after -= 1
@@ -321,7 +321,7 @@ def _instruction(code: int, operand: int, jump_true: int = 0, jump_false: int = 
 
 
 def is_seccomp_available() -> bool:
-    """True if the kernel supports filters. Then a null pointer fails with EFAULT."""
+    """True if the kernel supports filters. A null pointer then causes the error EFAULT."""
     try:
         syscall(_SECCOMP_SYSCALL[detect_architecture()], 1, 0, 0)
     except OSError as error:
