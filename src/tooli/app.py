@@ -2,7 +2,8 @@
 
 `Tooli` is a subclass of `typer.Typer`. Importing Typer takes longer than an ordinary call, so the
 class has an empty base class until something imports `typer` or reads an attribute that only Typer
-has. Registrations are kept in a log, which is passed on to Typer when an app initializes it.
+has. An app keeps a log of its registrations. When it initializes its Typer base class, it passes
+them on to Typer.
 """
 
 from __future__ import annotations
@@ -254,8 +255,8 @@ class Tooli(_TyperPlaceholder):
     ) -> S | Callable[[S], S]:
         """Add a stage of your own around every call of this app and of the apps below it.
 
-        A stage is a generator function. It takes the call, yields it to the stages inside of it,
-        and returns the outcome:
+        A stage is a generator function. It takes the call, yields it to the inner stages, and
+        returns the outcome:
 
             @app.use
             def log_calls(call):
@@ -316,7 +317,7 @@ class Tooli(_TyperPlaceholder):
         import gc
 
         gc_was_on = gc.isenabled()
-        gc.disable()  # `main` enables it: imports and parsing create no garbage
+        gc.disable()  # until `main` enables it: imports and parsing create no garbage
         from tooli.cli import main
 
         return main(self, *args, enable_gc=gc_was_on, **kwargs)
@@ -335,7 +336,11 @@ class Tooli(_TyperPlaceholder):
         return Catalog(*read_all_tools(build_command_tree(self), self._state))
 
     def builtins(self, name: str | None = None) -> Tooli:
-        """Return an app with all built-in commands, or with one group of them: `mcp`, `docs`."""
+        """Return an app with the built-in commands.
+
+        If `name` is a group, such as `mcp`, the app has only that group. If `name` is a command
+        outside of groups, the app has all such commands.
+        """
         from tooli.builtins import build_builtin_app
 
         return build_builtin_app(self, Tooli, name)
@@ -446,7 +451,7 @@ class Tooli(_TyperPlaceholder):
                 tool, call.options, state, call.caller, self.find, call.approved, failure_history
             )
         )
-        if len(stages) > 1:  # the fast path fills neither `meta` nor `secrets`
+        if len(stages) > 1:  # the stage `bind` alone fills neither `meta` nor `secrets`
             call = call.replace(tool=tool, policy=state.policy, meta={}, secrets=[])
         elif tool is not call.tool or state.policy != call.policy:
             call = call.replace(tool=tool, policy=state.policy)
@@ -457,7 +462,7 @@ class Tooli(_TyperPlaceholder):
     ) -> tuple[Stage, ...]:
         """Return the stages that apply to a call of a tool, outermost first.
 
-        Without a caller, the call comes from Python code.
+        The default caller is Python code.
         """
         from tooli.core.call import PYTHON_CALLER, Call
 

@@ -88,7 +88,7 @@ class Suggestion:
     if not TYPE_CHECKING:
 
         def __new__(cls, *args, **fields):
-            """Suggest the right keyword for a misspelled one before Python reports one missing."""
+            """Report a misspelled keyword before Python reports that an argument is missing."""
             check_keywords("Suggestion", fields, cls.__slots__)
             return object.__new__(cls)
 
@@ -187,7 +187,7 @@ class ToolError(Exception):
         self.suggestion = suggestion
         self.is_retryable = self.retryable if is_retryable is None else is_retryable
         self.details = dict(details) if details else None
-        self.is_translated = False  # made from an exception of another class, which is its cause
+        self.is_translated = False  # True: made from another exception, or read from storage
         self.approval_text: str | None = None  # shown to the human who may approve the call
         registered = ERROR_CODES.get(code) if code is not None else None
         if exit_code is not None:
@@ -291,7 +291,7 @@ class Interrupted(ToolRuntimeError):  # noqa: N818  a public name
 
 
 class InternalError(ToolError):
-    """A bug in the tool."""
+    """A bug in the tool, in a stage or in tooli."""
 
 
 ERROR_CODES: dict[str, tuple[str, int, int]] = {
@@ -446,7 +446,7 @@ def restore_error(
 ) -> ToolError:
     """Return an error of a class with the fields that `to_dict` returned.
 
-    The `__init__` of the class is not called, because a class of an app may have other parameters.
+    The `__init__` of the class is not called, because an app's own class may have other parameters.
     """
     error = error_class.__new__(error_class)
     suggestion = fields.get("suggestion")

@@ -1,6 +1,6 @@
-"""The Python surface: `app.call(…)`, `app.acall(…)`, `app.stream(…)` and `app.find_files(…)`.
+"""The Python interface: `app.call(…)`, `app.acall(…)`, `app.stream(…)` and `app.find_files(…)`.
 
-Calls run through the same stages as on every other surface. They return a TooliResult and never
+Calls run through the same stages as on every other interface. They return a TooliResult and never
 exit the process.
 """
 

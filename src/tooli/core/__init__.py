@@ -34,7 +34,8 @@ if TYPE_CHECKING:
 
         human_in_the_loop: bool
         isolation: str
-        allow_paths: tuple[tuple[str, ...], ...]  # a path must be below one path of every tuple
+        # One tuple for each layer of configuration. A path must be allowed by every tuple.
+        allow_paths: tuple[tuple[str, ...], ...]
         deny_paths: tuple[str, ...]
         work_dir: str
         token_key: str
@@ -44,7 +45,7 @@ if TYPE_CHECKING:
         rate_limit: str
         audit_log: str
         store: str
-        record_capabilities: str  # the file to record to; from TOOLI_RECORD_CAPABILITIES
+        record_capabilities: str  # output file; from TOOLI_RECORD_CAPABILITIES
         timeout: float
         faults: list[SettingFault]  # invalid settings; while there are any, every call is rejected
 
@@ -102,7 +103,7 @@ class AppState:
         self.skill_auto_generate = False
         self.module_globals: dict[str, Any] = {}  # of the module that creates the app
 
-        self.parents: list[AppState] = []  # the apps that it is a group of, in order of addition
+        self.parents: list[AppState] = []  # the apps that it was added to, in order
         self.commands: list[Registration] = []
         self.groups: list[tuple[TyperApp, GroupOptions]] = []
         self.callback: tuple[Callable[..., object], CallbackOptions] | None = None
@@ -111,11 +112,12 @@ class AppState:
         self.own_stages: list[CustomStage] = []  # added with `app.use`
         self.is_typer_initialized = False
 
-        self.policy = self.declared_policy = "standard"  # in force; declared by the app
+        # `policy` applies to calls. It is `declared_policy` unless configuration changes it.
+        self.policy = self.declared_policy = "standard"
         self.security_settings_loaded = False  # True once configuration has been read
         self.security_settings: SecuritySettings = {}
         self.permissions: tuple[str, ...] | None = None  # allowed capabilities; None: all
-        self.resolved_settings: Settings | None = None  # None: every setting has its default
+        self.resolved_settings: Settings | None = None  # None: the command line has not read it
 
         self.command_tree: CommandGroup | None = None
         self.prepared_tools: dict[str, tuple[Tool, tuple[Stage, ...]]] = {}
@@ -137,8 +139,8 @@ class AppState:
     def self_and_parents(self, through: AppState | None = None) -> Iterator[AppState]:
         """Iterate over this app and the apps above it, innermost first.
 
-        If an app is a group of several apps, the iteration follows the one that leads to `through`,
-        or else the one that it was last added to.
+        If an app was added to several apps, the iteration continues with the one that is `through`
+        or is inside of it. If there is none, it continues with the one that it was last added to.
         """
         state: AppState | None = self
         while state is not None:

@@ -19,9 +19,9 @@ if TYPE_CHECKING:
 
 
 class Caller(Record):
-    """Who makes a call, and through which surface."""
+    """Who makes a call, and through which interface."""
 
-    surface: str  # "cli" | "python" | "mcp" | "http"
+    surface: str  # the interface: "cli" | "python" | "mcp" | "http"
     name: str | None = None
     version: str | None = None
     session: str | None = None
@@ -40,12 +40,12 @@ class Caller(Record):
 
     @property
     def is_remote(self) -> bool:
-        """True if another program calls through a server (MCP, HTTP)."""
+        """True if the call comes through a server (MCP, HTTP)."""
         return self.surface in ("mcp", "http")
 
     @property
     def is_in_process(self) -> bool:
-        """True if Python code in this process calls."""
+        """True if the call comes from Python code in this process."""
         return self.surface == "python"
 
     @property
@@ -60,7 +60,7 @@ class Caller(Record):
 
     @property
     def uses_environment_token(self) -> bool:
-        """True if the caller is identified by the environment of this process."""
+        """True if the token in `TOOLI_TOKEN_FILE` may identify the caller."""
         return self.surface in ("cli", "mcp") and self.address is None
 
 
@@ -71,17 +71,17 @@ AGENT_TIMEOUT = 120.0
 class CallerProfile(Record):
     """The defaults of the command line for one kind of caller.
 
-    A profile changes how output looks, never what is allowed: detection can be wrong or deceived.
-    Therefore a destructive command needs `--yes`, and an approval needs a human, for every caller.
+    A profile never changes which calls are allowed, because detection can be wrong or deceived. For
+    every caller, a destructive command needs `--yes`, and an approval needs a human.
     """
 
     output: str = "auto"  # "auto": text on a terminal, JSON elsewhere
     help: str = "auto"  # "auto": Typer's help on a terminal, plain text elsewhere
-    errors: str = "brief"  # in text modes: "brief" shows details with -v only
+    errors: str = "brief"  # in text modes; "brief": show details only with -v
     timeout: float | None = None
     confirm: str = "ask"  # "agree": answer yes if the command has agent_auto_confirm
     color: str = "auto"
-    printed: str = "as it is"  # printed text stays on stdout; "result": it is the result
+    printed: str = "as it is"  # printed text stays on stdout; "result": it becomes the result
 
 
 CALLER_PROFILES: dict[str, CallerProfile] = {
@@ -104,7 +104,10 @@ CALLER_PROFILES: dict[str, CallerProfile] = {
 
 
 class Options(Record):
-    """The framework options of a call. `core/options.py` describes each of them."""
+    """The framework options of a call, and facts that the command line adds.
+
+    `core/options.py` describes the framework options.
+    """
 
     yes: bool = False
     dry_run: bool = False
@@ -128,7 +131,7 @@ class Options(Record):
 class Problem(Record):
     """One error in the input of a call.
 
-    `suggested_value` is a value that is probably right, or a tuple of all values of an option.
+    `suggested_value` is a value that is probably right, or a tuple of all allowed values.
     """
 
     code: str
@@ -150,13 +153,13 @@ class Call(Record):
     options: Options = Options()
     policy: str = "standard"
     approved: bool = False
-    problems: tuple[Problem, ...] = ()  # errors that the surface found in the input
+    problems: tuple[Problem, ...] = ()  # errors that the interface found in the input
     meta: dict[str, Any] | None = None
     peer: Peer | None = None  # the client, if the tool can talk to it during the call
     flow: RecordFlow | None = None  # filters and limits for the records of the result
     runner: Runner | None = None  # runs the function; None: it is called directly
     secrets: list[Any] | None = None  # values to remove from every output
-    # Approvals and plans that are used up when the function starts.
+    # Claims on approvals and plan tokens. They are used when the function starts.
     claims: tuple[SingleUseClaim, ...] = ()
 
 

@@ -36,7 +36,7 @@ def canonical_arguments(call: Call) -> list[tuple[str, object]]:
 def canonical_bytes(call: Call, *more: Any) -> bytes:
     """Return the canonical arguments of a call, followed by `more`, as JSON in UTF-8.
 
-    The secrets of the call are included, because JSON masks those inside of models.
+    Digests of the call's secrets are included, because the JSON of a model masks its secrets.
     """
     secrets = sorted({_secret_identity(secret) for secret in call.secrets or ()})
     return encode([canonical_arguments(call), *more, *([secrets] if secrets else ())], [])

@@ -71,7 +71,7 @@ class Catalog:
 
 
 def _fold_name(name: str) -> str:
-    """Return a name in a form for comparison, because surfaces use different separators."""
+    """Return a name for comparison: lower case, with every separator replaced by `_`."""
     return name.lower().replace("-", "_").replace(".", "_").replace("/", "_").replace(" ", "_")
 
 
@@ -81,7 +81,7 @@ def _fold_name(name: str) -> str:
 class Handoff(Record):
     """A command that may follow another command, and when to use it."""
 
-    command: str  # as the author writes it; in a Catalog, its key
+    command: str  # the name that the author wrote; in a Catalog, the command's key
     when: str = ""
 
     def to_dict(self) -> dict[str, str]:

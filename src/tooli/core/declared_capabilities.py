@@ -221,9 +221,9 @@ def _is_allowed(capability: str, allowed: list[tuple[str, str | None]]) -> bool:
 
 
 def apply_app_permissions(tool: Tool, app_permissions: tuple[tuple[str, ...], ...]) -> Tool:
-    """Return the tool with the permissions of its app and of every app above.
+    """Return the tool with the permissions of its app and of the apps above it.
 
-    Raises DefinitionError if the tool declares more than they allow.
+    Raises DefinitionError if the tool declares a capability that they do not allow.
     """
     for permissions in app_permissions:
         disallowed = find_disallowed(tool.guard.capabilities, permissions)

@@ -48,7 +48,7 @@ class Option(Record):
     shortcuts: tuple[tuple[str, str], ...] = ()  # flags without a value, and the value they set
     implied_value: str | None = None  # the value of a flag that is given without one
     # The record that it fills: "options" or "result_options". "detail" fills both `detailed` and
-    # `concise` of Options. "": the command line reads it.
+    # `concise` of Options. "" fills no record: only the command line reads the option.
     target: str = ""
     field: str = ""  # the field of that record, if it is not the option's name
     aliases: tuple[str, ...] = ()  # other names in HTTP, MCP and Python
@@ -448,7 +448,7 @@ def help_rows() -> Iterator[tuple[str, str]]:
 
 
 def _panel_flags(option: Option) -> list[str]:
-    """Return the flags of an option for the panel. A shortcut replaces the value that it sets."""
+    """Return the flags of an option for the panel. Values that have a shortcut are not listed."""
     if not option.shortcuts:
         return ["/".join(option.flags)]
     others = [value for value in option.choices if value not in dict(option.shortcuts).values()]

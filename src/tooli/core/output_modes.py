@@ -10,7 +10,8 @@ The kind of a mode decides what its renderer does:
                collected into a list. `envelope` holds JSON types only.
     lines      `open_writer(call)`: an object with `items(iterator)` and `value(value)`, which both
                return an iterator of lines as bytes, without the newline.
-    text       `write(value, call, end)`: text on the process's own stdout. `end` follows a record.
+    text       `write(value, call, end)`: text on the process's own stdout. `end` is the text after
+               each record; mode `text` ignores it.
 
 An ordinary call in mode `json` does not load this module: `tooli.cli` writes that document itself.
 """

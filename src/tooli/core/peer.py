@@ -3,10 +3,10 @@
     tool ── ctx.elicit(…) ──▶ Peer.ask ──▶ the client, its user or its model
     tool ◀──────── Reply ◀────────────────┘
 
-A surface with a client to talk to (MCP) gives its calls a Peer. Without one, progress and logs are
-discarded and questions cannot be asked. If the protocol cannot deliver an answer to a waiting call,
-`ask` ends the call with InputRequired. The surface sends the questions to the client, and the call
-runs again with the answers.
+An interface that can talk to its client (MCP) gives its calls a Peer. Without one, progress and
+logs are discarded and questions cannot be asked. If the protocol cannot deliver an answer to a
+waiting call, `ask` ends the call with InputRequired. The interface sends the questions to the
+client, and the call runs again with the answers.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ class Roots(Question):
 
 
 class Peer:
-    """The client of a running call. The methods do nothing unless a surface overrides them."""
+    """The client of a running call. An interface overrides the methods."""
 
     cancelled = False  # True once the client has cancelled the call
 
@@ -94,7 +94,7 @@ class Peer:
         return self.ask(questions)
 
     def disconnect_client(self) -> None:
-        """Close the client's connection if it can reconnect to get the answer."""
+        """Close the connection to the client if the client can reconnect to get the answer."""
 
 
 class InputRequired(BaseException):

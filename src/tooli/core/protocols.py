@@ -10,8 +10,8 @@ The type of a JSON value depends on what the code does with it:
 
     JsonObject   a document that the code builds, or whose fields it reads by name: a schema, an
                  envelope, the params of a request. The type checker does not check its fields.
-    JsonValue    a value that is decoded, written or returned as it is. To look into it, narrow it
-                 with `isinstance(value, dict)`; the type checker then knows the members.
+    JsonValue    a value that is decoded, written or returned as it is. To read its members, narrow
+                 it with `isinstance(value, dict)`; the type checker then knows their type.
     object       a parameter that accepts any value and tests it with `isinstance`, `is_object` or
                  `is_list` (`tooli.text.jsonable`).
 
@@ -254,7 +254,7 @@ if TYPE_CHECKING:
             ...
 
         def builtins(self, name: str | None = None) -> App:
-            """Return an app with the built-in commands, or with those of one name."""
+            """Return an app with the built-in commands, or with those that `name` selects."""
             ...
 
         def prepare(

@@ -2,7 +2,7 @@
 
 A tool may return a `Next` or a `Page`. A tool, a resource or a prompt may return an `Image`,
 `Audio`, `Embedded` or `Link`, or a list that contains some. Over MCP, each of these becomes a
-content block. Every other surface writes the same block as JSON.
+content block. Every other interface writes the same block as JSON.
 """
 
 from __future__ import annotations

@@ -262,7 +262,7 @@ def has_handle(params: tuple[Param, ...]) -> bool:
 
 def may_contain_secret(params: tuple[Param, ...]) -> bool:
     """True if an argument may be a secret or contain one."""
-    if "tooli.inputs.secret" not in sys.modules:  # then no tool can have a secret
+    if "tooli.inputs.secret" not in sys.modules:  # no parameter can be a secret
         return False
     items = [item_shape(param.shape) for param in params]
     return any(
@@ -330,7 +330,7 @@ class Guard(Record):
     danger: str | None = None
     auto_confirm: bool = False  # confirmations are answered with yes for an agent
     isolation: str | None = None  # "required": run in a sandbox or not at all
-    app_permissions: tuple[tuple[str, ...], ...] = ()  # `permissions=` of the apps it is in
+    app_permissions: tuple[tuple[str, ...], ...] = ()  # `permissions=` of its app and those above
 
     @property
     def needs_human(self) -> bool:
@@ -349,8 +349,8 @@ class Guidance(Record):
     examples: tuple[Mapping[str, Any], ...] = ()
     when_to_use: str | None = None
     handoffs: tuple[Handoff, ...] = ()
-    handoffs_resolved: bool = False  # True once each names a command of the app
-    problem: str | None = None  # an error in the definition that leaves the command usable
+    handoffs_resolved: bool = False  # True once each command is a catalog key
+    problem: str | None = None  # an error in the definition; the command still runs
     delegation_hint: str | None = None
     error_codes: Mapping[str, str] = {}
     task_group: str | None = None
@@ -359,7 +359,7 @@ class Guidance(Record):
 
 
 class Limits(Record):
-    """Timeout, paging, token and cost limits."""
+    """Timeout, page size, token limit, rate limit and cost hint."""
 
     timeout: float | None = None
     max_tokens: int | None = None
@@ -374,7 +374,7 @@ MAX_TIMEOUT_SECONDS = 10_000_000.0
 BYTES_PER_TOKEN = 3
 """Assumed bytes per token. Real tokenizers average more, so estimates tend to be too high."""
 _RATE_UNITS = ("second", "minute", "hour", "day")
-_MAX_RATE_CALLS = 10_000  # in one window; the limiter stores each call
+_MAX_RATE_CALLS = 10_000  # per time unit; the rate limiter stores each call in memory
 
 RATE_LIMIT_FORMAT = (
     f"a number of calls per {', '.join(_RATE_UNITS[:-1])} or {_RATE_UNITS[-1]}, "
@@ -413,12 +413,12 @@ DEFAULT_BEHAVIOR, DEFAULT_GUARD, DEFAULT_GUIDANCE, DEFAULT_LIMITS = (
 
 
 class Tool(Record):
-    """One command, as every surface sees it."""
+    """One command, as every interface sees it."""
 
     app: str
     path: tuple[str, ...]
     id: str  # app and path, as in `meta.tool`
-    cli_path: tuple[str, ...]  # follows the program name; empty if the app has one command
+    cli_path: tuple[str, ...]  # after the program name; empty if the app has one command
     fn: Callable[..., Any]
     params: tuple[Param, ...]
     param_names: frozenset[str]
@@ -476,7 +476,10 @@ class Tool(Record):
         return None
 
     def arguments_by_param(self, bound: Mapping[str, Any]) -> Mapping[str, Any]:
-        """Return bound arguments by parameter: with `input_model=`, the fields of the model."""
+        """Return bound arguments by parameter name.
+
+        With `input_model=`, the parameters are the fields of the model.
+        """
         if self.input_model is None:
             return bound
         model = bound[self.input_model[0]]

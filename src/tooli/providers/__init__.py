@@ -240,7 +240,7 @@ def _tree_from_registrations(state: AppState) -> CommandGroup:
 def _attach_group(
     group: CommandGroup, inner_app: TyperApp, name: str | None, kwargs: Mapping[str, Any]
 ) -> None:
-    """Add an app's tree as a group, or merge it into the group if it has no name."""
+    """Add an app's tree to a group: as an inner group, or merged into it if there is no name."""
     inner_state: AppState | None = inner_app.__dict__.get("_state")
     if inner_state is None:
         inner_state = AppState("", {})
@@ -249,7 +249,7 @@ def _attach_group(
         name = name or _unwrap_default(inner_app.info.name)
     else:
         if group.state.root not in inner_state.self_and_ancestors():
-            inner_state.parents.append(group.state)  # a plain Typer, which has no state, is between
+            inner_state.parents.append(group.state)  # not set yet: a plain Typer is between them
         inner = build_command_tree(inner_app)  # pyright: ignore[reportArgumentType]  it is a Tooli
         name = name or inner_state.typer_kwargs.get("name")
     if kwargs.get("callback") is not None or kwargs.get("cls") or kwargs.get("context_settings"):

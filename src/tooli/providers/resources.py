@@ -62,11 +62,11 @@ if TYPE_CHECKING:
     S = TypeVar("S", bound="ServedFunction")
 
 _INHERITED_KEYWORDS = (*GUARD_KEYWORDS, "annotations", "timeout", "rate_limit", "version")
-"""Keywords of a command that also apply to the resource with the same function."""
+"""Keywords of a command that also apply if its function is a resource or a prompt."""
 
 TEXT_MIME, BYTES_MIME, JSON_MIME = "text/plain", "application/octet-stream", "application/json"
 _MIME_BY_EXTENSION = {
-    # The table of the platform (`mimetypes`) differs between machines.
+    # `mimetypes` is not used, because its table differs between machines.
     **dict.fromkeys(("md", "markdown"), "text/markdown"),
     **dict.fromkeys(("txt", "log"), TEXT_MIME),
     **dict.fromkeys(("htm", "html"), "text/html"),
@@ -358,7 +358,8 @@ def _iter_states(state: AppState) -> Iterator[AppState]:
 def texts_to_arguments(tool: Tool, texts: Mapping[str, str]) -> dict[str, object]:
     """Convert a client's texts to arguments of a tool.
 
-    They are treated like text on a command line, except that `@file` is not read.
+    They are converted like text on a command line. For an object, only JSON is accepted, not
+    `@file`.
     """
     arguments: dict[str, Any] = {}
     for name, text in texts.items():
@@ -401,7 +402,7 @@ class UriTemplate:
 
     @property
     def specificity(self) -> tuple[int, int, int]:
-        """Sort key: of two templates that match a URI, the greater one is the more specific."""
+        """Sort key. A more specific template has a greater key."""
         literal_chars = sum([len(part[1]) for part in self._parts if not part[0]])
         wildcards = len([part for part in self._parts if part[0] == "*"])
         return literal_chars, -len(self.names), -wildcards

@@ -147,7 +147,8 @@ class ToolIndex:
     def _correct_spelling(self, word: str) -> Iterator[tuple[str, float]]:
         """Iterate over the closest term to a misspelled one and its synonyms, with discounts.
 
-        Terms of the index must start with one of the first two letters.
+        A term of the index is considered only if it starts with one of the first two letters of
+        the misspelled term.
         """
         synonyms, postings = self._synonyms, self._postings
         nearby = [
@@ -155,7 +156,7 @@ class ToolIndex:
             for start in dict.fromkeys(word[:2])
             for term in self._terms_by_letter.get(start, ())
         ]
-        letters = {*word}  # a cheap filter: one edit changes at most two letters
+        letters = {*word}  # a cheap filter: one edit adds or removes at most two letters
         nearby = [
             t
             for t in (*nearby, *synonyms)
@@ -218,11 +219,11 @@ def _searchable_fields(tool: Tool) -> tuple[str, ...]:
 _SEPARATORS = {code: None if code == 39 else " " for code in range(128) if not chr(code).isalnum()}
 _ACCENT_REPLACEMENTS = str.maketrans("øØłŁđĐ’", "oOlLdD'")  # NFKD does not decompose these
 _VOWELS = frozenset("aeiouy")
-_FIRST_UNSPACED = "\u2e80"  # scripts from here on are written without spaces
+_FIRST_UNSPACED = "\u2e80"  # scripts from here on have no spaces between words
 
 
 def _extract_terms(text: str, cache: dict[str, list[str]]) -> list[str]:
-    """Return the stems of a text. `cache` holds chunks that have been split already."""
+    """Return the stems of a text. `cache` maps chunks of text to their stems."""
     terms: list[str] = []
     for chunk in text[:_MAX_TEXT_CHARS].split():
         found = cache.get(chunk)

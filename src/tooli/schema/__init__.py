@@ -2,8 +2,8 @@
 
 This file converts text from a command line to the values of parameters. Every ordinary call needs
 that, and each additional file adds 0.1 ms to the start. Only unambiguous text is converted here:
-the canonical text of a number, the exact name of a choice. For other text NeedsFallback is raised,
-and Typer converts it. Values from code or JSON are converted in `convert_values.py`.
+the canonical text of a number, the exact name of a choice. Other text raises NeedsFallback, and
+Typer or pydantic converts it. Values from code or JSON are converted in `convert_values.py`.
 """
 
 from __future__ import annotations
@@ -161,7 +161,7 @@ def _convert_one(shape: Shape, text: str, param: Param) -> object:
 
 
 def _convert_variable(shape: Shape, text: str, param: Param) -> object:
-    """Convert one item of an environment variable, which may contain secrets themselves."""
+    """Convert one item of an environment variable. A secret in it is the value, not a location."""
     if isinstance(shape, Handle):
         return shape.parse(text, param, False)
     return _convert_one(shape, text, param)
@@ -174,7 +174,10 @@ _PORTABLE_FORMATS = {
 
 
 def _is_portable_text(annotation: Any, text: str) -> bool:
-    """True if all versions of Typer parse the text alike. Some UUIDs and datetimes differ."""
+    """True if all versions of Typer parse the text alike.
+
+    They parse some UUIDs and datetimes differently.
+    """
     if annotation.__class__ is not type or annotation.__module__ not in ("uuid", "datetime"):
         return True
     patterns = _PORTABLE_FORMATS.get(annotation.__name__)
@@ -204,8 +207,8 @@ def _convert_str(text: str, param: Param) -> str:
 def parse_path(shape: PathShape, text: str, param: Param) -> Any:
     """Return the path that a text names, checked as `Option(exists=…, …)` says.
 
-    Some versions of Typer check the path, others check its text. Raises NeedsFallback if the two
-    checks can differ: for an empty text, and for a file with a slash at the end.
+    Some versions of Typer check the path, others check its text. Raises NeedsFallback if the
+    results can differ: for an empty text, and for the name of a file followed by a slash.
     """
     import os
 

@@ -111,11 +111,11 @@ def drop_details(value: JsonValue, schema: object, root: JsonObject) -> JsonValu
     """Return a JSON value without its detail fields.
 
     `root` is the schema that references are resolved in. If a value matches several members of a
-    union, a field is dropped if all of them mark it.
+    union, a field is dropped only if all of them mark it as a detail.
     """
     if not isinstance(value, (dict, list)):
         return value
-    from tooli.schema.pydantic_bridge import iter_variants  # only pydantic describes details
+    from tooli.schema.pydantic_bridge import iter_variants  # only pydantic's schemas have details
 
     variants = list(iter_variants(schema, root))
     if len(variants) > 1:
@@ -150,7 +150,7 @@ def _drop_in_item(
 
 
 def _field_schema(node: JsonObject, name: str) -> object:
-    """Return the schema of a field, or of additional properties."""
+    """Return the schema of a field; `additionalProperties` if the field is not declared."""
     found = _properties(node).get(name)
     return node.get("additionalProperties", {}) if found is None else found
 

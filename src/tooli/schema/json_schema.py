@@ -142,7 +142,7 @@ def shape_schema(shape: Shape, describe: Describe | None = None) -> JsonObject:
 
 
 def _hoist_definitions(schema: JsonObject, *parts: JsonObject) -> JsonObject:
-    """Return the schema with the `$defs` of its parts, since references start at the root."""
+    """Return the schema with the `$defs` of its parts moved to it: references start at the root."""
     definitions: JsonObject = {}
     for part in parts:
         definitions.update(part.pop("$defs", {}))
@@ -204,7 +204,7 @@ def _json_default(default: object) -> object:
 def output_schema(tool: Tool) -> JsonObject | None:
     """Return the schema of a tool's result, or None if it declares no result. It is cached."""
     found = _output_schemas.get(id(tool))
-    if found is None:  # the tool is kept, so that its id is not used again
+    if found is None:  # the cache keeps the tool, so that its id is not reused
         found = _output_schemas[id(tool)] = (tool, _describe_output(tool))
     return found[1]
 
@@ -397,12 +397,15 @@ def record_schema(tool: Tool) -> JsonObject | None:
 
 
 def approximate_schema(annotation: Any) -> JsonObject | None:
-    """Return the approximate schema of an annotation. Raises _NeedsPydantic if that is needed."""
+    """Return the approximate schema of an annotation.
+
+    Raises _NeedsPydantic if only pydantic can describe it.
+    """
     return _describe_result(annotation, _approximate)
 
 
 def _approximate(annotation: object, parents: tuple[object, ...] = ()) -> JsonObject:
-    """Return the approximate schema of a type inside the types `parents`."""
+    """Return the approximate schema of a type. `parents` are the types that contain it."""
     return annotation_schema(annotation, lambda inner: _describe_without_pydantic(inner, parents))
 
 

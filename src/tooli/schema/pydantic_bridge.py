@@ -40,7 +40,7 @@ def get_type_adapter(annotation: object) -> TypeAdapter[object]:
         raise DefinitionError(
             f"pydantic cannot read {annotation!r}: it names a type that is not defined"
         )
-    # The annotation is kept as well, so that its id is not used again.
+    # The cache keeps the annotation, so that its id is not reused.
     _adapters[id(annotation)] = (annotation, type_adapter)
     return type_adapter
 
@@ -91,7 +91,7 @@ def _upgrade_typed_dicts(annotation: Any) -> Any:
             marker = typing.get_origin(hint)
             if marker in (typing.Required, typing.NotRequired):
                 hint = hint.__args__[0]
-                is_required = marker is typing.Required  # Python 3.10 ignores the marker
+                is_required = marker is typing.Required  # __required_keys__ ignores it in 3.10
             else:
                 is_required = name in annotation.__required_keys__
             keys[name] = (typing.Required if is_required else typing.NotRequired)[
@@ -130,7 +130,10 @@ def validate(annotation: object, value: object) -> object:
 
 
 def _comes_from_enum(failure: TypeError) -> bool:
-    """True if the `enum` module raised the error: Flag in Python 3.10 fails for non-numbers."""
+    """True if the `enum` module raised the error.
+
+    In Python 3.10, `Flag` raises TypeError for a value that is not a number.
+    """
     trace = failure.__traceback__
     while trace is not None and trace.tb_next is not None:
         trace = trace.tb_next
@@ -214,7 +217,7 @@ def parse_text(annotation: Any, text: str, option_kwargs: Mapping[str, Any]) -> 
                 continue
         raise ConversionError(f"{text!r} does not match {' or '.join(map(repr, formats))}")
     members = getattr(annotation, "__args__", ()) if _is_union(annotation) else ()
-    for member in members:  # left to right: as `int | str`, "5" is the number 5
+    for member in members:  # from left to right: `int | str` makes "5" the number 5
         try:
             return validate(member, text)
         except ConversionError:
@@ -314,7 +317,7 @@ def _convert_by_type(texts: Sequence[str], json_types: set[str]) -> object:
 
 
 def _child_schema(schema: object, name: str, root: JsonObject) -> object:
-    """Return the schema of a field, or of additional properties; {} if it is not known."""
+    """Return the schema of a field, or else of additional properties, or else {}."""
     for variant in iter_variants(schema, root):
         if name in variant.get("properties", {}):
             return variant["properties"][name]
