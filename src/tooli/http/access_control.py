@@ -53,7 +53,7 @@ class AccessControl:
             for origin in _normalize_names("allowed_origins", settings.allowed_origins)
         )
         self._any_address = settings.any_address
-        self._accepted_hosts: set[bytes] = set()  # Host headers that passed the check before
+        self._accepted_hosts: set[bytes] = set()  # Host headers that have passed the check
         self._tokens = _read_tokens(settings)
         self._verifier = verifier
         self.requires_token = bool(self._tokens) or verifier is not None
@@ -103,7 +103,7 @@ class AccessControl:
     def _check_origin(self, request: HttpRequest, origin: bytes, host: bytes) -> None:
         origin_text = origin.decode("latin-1").lower()
         if origin_text.partition("://")[2] == host.decode("latin-1").lower():
-            return  # the page came from this server, whose Host is checked
+            return  # a page of this server: its origin equals the Host, which is checked
         any_port = (
             f"{origin_text.rpartition(':')[0] if origin_text.count(':') > 1 else origin_text}:*"
         )
@@ -128,7 +128,8 @@ class AccessControl:
             raise _token_error(is_given=authorization != b"")
         is_known = False
         for known, scopes, principal in self._tokens:
-            if compare_digest(known, token):  # no early return: the time must reveal nothing
+            # all tokens are compared: the duration must not reveal which one matched
+            if compare_digest(known, token):
                 is_known = True
                 request.scopes, request.principal = scopes, principal
         if is_known:
@@ -150,7 +151,7 @@ class AccessControl:
             message = "Tokens cannot be verified at the moment."
             raise HttpError(TemporaryError(message, suggestion=suggestion)) from None
         if identity.principal in [principal for *_, principal in self._tokens]:
-            # it claims the principal of one of the server's own tokens
+            # the token claims the principal of one of the server's own tokens
             raise _token_error(is_given=True)
         request.scopes, request.principal = identity.scopes, identity.principal
 
@@ -164,7 +165,7 @@ def _normalize_names(name: str, names: Iterable[str]) -> list[str]:
 def _read_tokens(settings: HttpSettings) -> list[tuple[bytes, frozenset[str] | None, str | None]]:
     """Return the server's own tokens: the bytes, the scopes and the principal of each.
 
-    The setting `token` is shared by all its users, so it has no principal.
+    All users share the token in the setting `token`, so it has no principal.
     """
     scopes_by_token = dict(settings.tokens or {})
     if settings.token is not None:
@@ -189,7 +190,7 @@ def _token_principal(token: bytes) -> str:
 
 
 def _split_host(host: bytes) -> tuple[str, str]:
-    """Return the name and the port of a Host header; the name is empty if it is invalid."""
+    """Return the name and the port of a Host header; both are empty if it is invalid."""
     text = host.decode("latin-1").lower()
     if text[:1] == "[":
         name, bracket, rest = text[1:].partition("]")

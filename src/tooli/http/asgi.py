@@ -80,7 +80,7 @@ if TYPE_CHECKING:
     Headers: TypeAlias = tuple[tuple[bytes, bytes], ...]
 
     class HttpSettingsDict(TypedDict, total=False):
-        """The keywords of `app.asgi(…)`; `HttpSettings` explains them."""
+        """The keyword arguments of `app.asgi(…)`; `HttpSettings` explains them."""
 
         token: str | None
         scopes: Iterable[str] | None
@@ -137,7 +137,7 @@ class HttpSettings(Record):
 
 
 def make_api(app: App, kwargs: HttpSettingsDict) -> Api:
-    """Return the ASGI application of an app, with settings as keywords."""
+    """Return the ASGI application of an app; the settings are keyword arguments."""
     check_keywords("asgi", kwargs, HttpSettings.__match_args__)
     return Api(app, HttpSettings(**kwargs))
 
@@ -151,7 +151,7 @@ class Api:
         self.access_control = AccessControl(settings, self.dispatcher.make_verifier())
         self.mounts = [Mount(path, inner) for path, inner in settings.mounts.items()]
         self._pages = InfoPages(self.dispatcher, self.access_control.requires_token, settings)
-        self._running_calls = 0  # calls without a stream
+        self._running_calls = 0  # running calls, except open streams
         self._open_streams: set[StreamSource] = set()
         self._thread_pool = ThreadPool(settings.threads)
         self._denial_log = DenialLog(app)
@@ -273,7 +273,7 @@ class Api:
     # -------------------------------------------------------------- calls
 
     async def _call_tool(self, request: HttpRequest, tool: Tool) -> None:
-        abandoned = self._thread_pool.abandoned  # calls whose clients have disconnected
+        abandoned = self._thread_pool.abandoned  # calls whose requests were cancelled
         active_calls = self._running_calls + len(self._open_streams) + abandoned
         if active_calls >= self.settings.limit:
             raise HttpError(too_busy_error(), (b"retry-after", b"1"))
@@ -312,7 +312,7 @@ class Api:
     async def _apply_prefer_header(
         self, request: HttpRequest, tool: Tool, arguments: JsonObject
     ) -> tuple[Problem, ...]:
-        """Return the problems of strict validation if the Prefer header asks for it."""
+        """Validate the arguments if the header asks for strict handling; return the problems."""
         if not prefers_strict(request.headers[b"prefer"]):
             return ()
         if not is_installed("jsonschema"):
@@ -401,7 +401,7 @@ class Mount:
         self._lifespan_task: Task[None] | None = None
 
     def matches(self, path: str) -> bool:
-        """True if a path is the mount's own or below it."""
+        """True if a path is the path of the mount, or below it."""
         return path == self.path or path.startswith(self.path + "/")
 
     async def respond(self, request: HttpRequest, settings: HttpSettings) -> None:
@@ -455,7 +455,9 @@ class Mount:
         try:
             await self.app(scope, self._inbox.get, send)
         except Exception:
-            pass  # most likely it does not support lifespan; a real failure affects its requests
+            # The application probably does not support the lifespan protocol. If its
+            # startup really failed, its requests show the failure.
+            pass
         finally:
             replies.put_nowait("lifespan.over")
 
@@ -542,7 +544,7 @@ def _read_page() -> bytes | None:
 
 
 def describe_options() -> list[JsonObject]:
-    """Return the framework options in the format that the page uses for command lines."""
+    """Return the framework options, in the format from which the page builds command lines."""
     return [
         {
             "name": option.name,

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 HTTP_OPTIONS = {
     name: kind for name, (kind, interfaces) in CALL_OPTIONS.items() if "http" in interfaces
 }
-"""Kind of each option in the query of a request, by each of its names."""
+"""The options that the query of a request may contain, and their kinds, by name."""
 
 JSON_CONTENT_TYPE = (b"content-type", b"application/json")
 NOSNIFF = (b"x-content-type-options", b"nosniff")
@@ -91,13 +91,13 @@ class HttpRequest:
         self.is_response_started = False  # True: status and headers are sent
         self.extra_headers: Headers = ()  # headers that are added to the response
         self.scopes: frozenset[str] | None = frozenset()  # scopes of the caller; None: all
-        self.principal: str | None = None  # identity of the caller, by its token
+        self.principal: str | None = None  # identity of the caller, from its token
         self.headers: dict[bytes, bytes] = {}
 
     def read_headers(self) -> None:
         """Read the headers that the server uses.
 
-        Raises an HttpError if a header that has a single value is repeated.
+        Raises an HttpError if a header that may have only one value is repeated.
         """
         found = self.headers
         for name, value in self.scope["headers"]:
@@ -162,7 +162,7 @@ class HttpRequest:
 
 
 _CONNECTION_CLOSE = (b"connection", b"close")
-_MAX_LENGTH_DIGITS = 19  # `int` rejects a text of several thousand digits
+_MAX_LENGTH_DIGITS = 19  # `int` raises a ValueError for thousands of digits
 
 
 async def read_arguments(request: HttpRequest, settings: HttpSettings) -> JsonObject:
@@ -182,7 +182,7 @@ async def read_arguments(request: HttpRequest, settings: HttpSettings) -> JsonOb
 
 
 async def read_body(request: HttpRequest, settings: HttpSettings) -> bytes:
-    """Return the body. Raises an HttpError if it is too large or too slow."""
+    """Return the body. Raises an HttpError if it is too large or arrives too slowly."""
     length = request.headers.get(b"content-length")
     if length is not None:
         if not length.isdigit():
@@ -228,7 +228,7 @@ def _body_chunk(message: Message) -> bytes:
 def _check_content_type(content_type: bytes) -> None:
     """Raise an HttpError unless the content type is JSON.
 
-    HTML forms of other sites cannot send JSON.
+    This rejects HTML forms of other sites, because forms cannot send JSON.
     """
     media_type, _, parameters = content_type.decode("latin-1").lower().partition(";")
     media_type = media_type.strip()
@@ -417,7 +417,7 @@ def caller_from_request(request: HttpRequest, tool: Tool) -> Caller:
 
 
 _anonymous_callers: dict[str, Caller] = {}
-"""Cache of callers without identifying headers or a token, by address. Most callers are such."""
+"""Cache of callers, by address. A cached caller has no name, session, principal or scopes."""
 
 
 def _anonymous_caller(address: str) -> Caller:
@@ -467,7 +467,7 @@ def _parse_quality(text: str) -> float:
 
 
 def prefers_strict(prefer: bytes) -> bool:
-    """True if a Prefer header asks for strict handling. Only its first `handling` counts."""
+    """True if a Prefer header asks for strict handling. Only the first `handling` in it counts."""
     for preference in _split_outside_quotes(prefer.decode("latin-1"), ","):
         name, _, value = next(_split_outside_quotes(preference, ";"), "").partition("=")
         if name.strip().lower() == "handling":
@@ -491,9 +491,8 @@ class ClientTimeout(Exception):  # noqa: N818  a slow client is not an error of 
 async def wait_with_timeout(seconds: float, awaitable: Awaitable[T]) -> T:
     """Return the result of an awaitable; raise ClientTimeout if it takes longer than `seconds`.
 
-    `asyncio.wait_for` starts a task and a timer. This function first runs a coroutine up to its
-    first suspension without either. Reading a short body and writing to a buffer with free space
-    do not suspend.
+    A coroutine first runs up to its first suspension, and only then a timer is started. Reading a
+    short body and writing to a buffer with free space do not suspend, so they need no timer.
     """
     if asyncio.iscoroutine(awaitable):
         try:
@@ -511,7 +510,8 @@ async def wait_with_timeout(seconds: float, awaitable: Awaitable[T]) -> T:
     except asyncio.CancelledError:
         if not expired:
             raise
-        if hasattr(task, "uncancel"):  # Python 3.11 counts cancellations; this one was ours
+        # Since Python 3.11, a task counts its cancellations. This one came from `_expire`.
+        if hasattr(task, "uncancel"):
             getattr(task, "uncancel")()  # noqa: B009  Python 3.10 does not have it
         raise ClientTimeout from None
     finally:

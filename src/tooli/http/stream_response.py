@@ -157,7 +157,7 @@ class ThreadStreamSource(StreamSource):
             self._is_stopped = True
 
     async def stop(self) -> None:
-        """Let the thread close the generator when it yields the next item."""
+        """Tell the thread to close the generator, at the latest after its next item."""
         self._is_stopped = True
         self._free_slot()
 
@@ -186,7 +186,7 @@ class TaskStreamSource(StreamSource):
         self.put(StreamEnd(final[-1]))
 
     async def stop(self) -> None:
-        """Cancel the generator, and wait until it has ended."""
+        """Cancel the generator, and wait up to five seconds for its end."""
         self._task.cancel()
         await asyncio.wait({self._task}, timeout=5)
 
@@ -200,8 +200,8 @@ class StreamFormat(Record):
     content_type: bytes
     keepalive: bytes  # sent while the tool yields nothing; empty: nothing is sent
     item: bytes
-    failure: bytes  # ends a stream with an error
-    end: bytes  # ends a successful stream; empty: it has no last chunk
+    failure: bytes  # sent at the end of a failed stream
+    end: bytes  # sent at the end of a successful stream; empty: nothing is sent
 
 
 NDJSON = StreamFormat(
@@ -232,7 +232,7 @@ def start_stream(prepared: PreparedCall, active_streams: set[StreamSource]) -> S
 async def send_stream(
     request: HttpRequest, source: StreamSource, stream_format: str, settings: HttpSettings
 ) -> None:
-    """Send the items of a call as they come, until the client disconnects."""
+    """Send the items of a call as the tool yields them, until the client disconnects."""
     chunks = SSE if stream_format == "sse" else NDJSON
     disconnect_task = asyncio.get_running_loop().create_task(_wait_for_disconnect(request, source))
     try:

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from tooli.core.protocols import JsonObject
     from tooli.core.tool import Tool
 
-_MAX_PROBLEMS, _MAX_MESSAGE_CHARS = 100, 200  # per body, and per message
+_MAX_PROBLEMS, _MAX_MESSAGE_CHARS = 100, 200  # problems per body, characters per message
 
 
 class StrictValidator:
@@ -76,7 +76,7 @@ def _build_validator(schema: JsonObject) -> Validator:
 
 
 def _to_problems(errors: list[ValidationError]) -> Iterator[Problem]:
-    """Yield the problems for the errors. A value of the wrong type has no other problem."""
+    """Yield the problems for the errors. For a value of the wrong type, yield only that problem."""
     type_error_paths = {tuple(error.absolute_path) for error in errors if error.validator == "type"}
     for error in errors:
         if error.validator == "type" or tuple(error.absolute_path) not in type_error_paths:
@@ -182,7 +182,10 @@ def _validate_unique_items(
 
 
 def _json_identity(value: object) -> Hashable:
-    """Return a key that is equal for values equal in JSON: 1 and 1.0, but not 1 and true."""
+    """Return a hashable key for a value.
+
+    Two keys are equal if their values are equal in JSON: 1 equals 1.0, but 1 does not equal true.
+    """
     if is_list(value):
         return ("list", *[_json_identity(item) for item in value])
     if is_object(value):
@@ -237,6 +240,6 @@ FORMAT_CHECKS: dict[str, Callable[[str], bool]] = {
 }
 """Checks of the formats in our schemas, according to RFC 3339 and RFC 9562.
 
-jsonschema needs further packages for these formats. A duration may have fractions of a second,
-because the durations in results have them.
+jsonschema needs further packages for times and durations. A duration may have fractions of a
+second, because the durations in results have them.
 """

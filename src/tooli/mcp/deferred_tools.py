@@ -55,7 +55,7 @@ class DeferredTools:
     def resolve_call(self, name: str, params: JsonObject) -> tuple[str, JsonObject]:
         """Return the name and parameters of the tool that a call runs.
 
-        For `run_tool`, these are the tool and the arguments that it is called with.
+        A call of `run_tool` runs the tool that its arguments name.
         """
         arguments: JsonObject = params.get("arguments") or {}
         target_name = arguments.get("name")
@@ -88,7 +88,7 @@ class DeferredTools:
         """Find the tools that match a description, best first. Call them with run_tool.
 
         Args:
-            query: What the tool should do, or a part of its name. `group:` limits it to a group.
+            query: What the tool should do, or part of its name. `users:` searches only that group.
             limit: Maximum number of tools to return.
             with_schema: Include the JSON Schema of the arguments.
         """

@@ -37,7 +37,7 @@ SSE_RETRY_MS = 100
 """Milliseconds that a disconnected client waits before it reconnects for its answer."""
 
 LIFESPAN_GRACE_PERIOD = 5.0
-"""Seconds that running calls get when the server shuts down."""
+"""Seconds that running calls get to finish after the event `lifespan.shutdown`."""
 
 FLUSH_TIMEOUT = 2.0
 """Seconds that clients get to receive the last answers."""
@@ -84,7 +84,7 @@ class McpEndpoint:
 
     @asynccontextmanager
     async def running(self) -> AsyncGenerator[None]:
-        """Run the server. While it runs, text that a command prints becomes its result."""
+        """Run the server. While it runs, the text that a command prints can be captured."""
         async with AsyncExitStack() as stack:
             stack.callback(route_stdout())
             await stack.enter_async_context(self._handler.running())
@@ -92,7 +92,7 @@ class McpEndpoint:
 
 
 class _SessionManager(StreamableHTTPSessionManager):
-    """Session manager with one event store per session, because sessions use equal stream ids."""
+    """Session manager with one event store per session: stream ids are unique only in a session."""
 
     @property
     def event_store(self) -> MemoryEventStore:  # type: ignore[override]

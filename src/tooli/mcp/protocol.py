@@ -1,6 +1,6 @@
 """The MCP protocol: versions, keys, JSON-RPC errors, validation, and questions to clients.
 
-Functions that cannot decide whether parameters are valid raise `NeedsSdk`: the SDK decides.
+Functions that cannot decide whether parameters are valid raise `NeedsSdk`; then the SDK decides.
 
     call ─▶ needs approval ─▶ the client asks its human ─▶ yes: the call runs, approved
                                                         └▶ no: the call fails
@@ -43,13 +43,13 @@ SERVER_INFO_KEY = "io.modelcontextprotocol/serverInfo"
 LOG_LEVEL_KEY = "io.modelcontextprotocol/logLevel"
 
 META_KEY = "io.tooli/meta"
-"""The key in a result's `_meta` with the envelope's `meta`."""
+"""Key of the envelope's `meta` in the `_meta` of a result."""
 
 ENVELOPE_KEY = "io.tooli/envelope"
-"""The key in a failure's `_meta` with the whole envelope."""
+"""Key of the whole envelope, in the `_meta` of a failure or in the data of a JSON-RPC error."""
 
 OPTIONS_KEY = "io.tooli/options"
-"""The key in a request's `_meta` with framework options: `{"dry_run": true}`."""
+"""Key of the framework options in the `_meta` of a request, such as `{"dry_run": true}`."""
 
 PARSE_ERROR = -32700
 INVALID_REQUEST = -32600
@@ -64,7 +64,7 @@ LOG_LEVELS = ("debug", "info", "notice", "warning", "error", "critical", "alert"
 """Log levels, from the least to the most severe."""
 
 DEFAULT_LOG_LEVEL = "info"
-"""The log level of a client of a handshake version until it sets one."""
+"""Minimum log level in handshake versions, until the client sets another one."""
 
 
 class RpcError(Exception):
@@ -83,7 +83,7 @@ class RpcError(Exception):
 
 
 def invalid_params_error() -> RpcError:
-    """Return the error for invalid parameters, with the SDK's message."""
+    """Return the error for invalid parameters, with the same message as the SDK."""
     return RpcError(INVALID_PARAMS, "Invalid request parameters", "")
 
 
@@ -96,7 +96,7 @@ def method_not_found_error(method: str) -> RpcError:
 
 
 class NeedsSdk(Exception):  # noqa: N818
-    """The parameters are neither clearly valid nor clearly invalid: the SDK decides."""
+    """The SDK must decide whether the parameters are valid."""
 
 
 def has_version_meta(params: JsonObject) -> bool:
@@ -106,7 +106,7 @@ def has_version_meta(params: JsonObject) -> bool:
 
 
 def check_params(params: JsonObject) -> None:
-    """Check the parameters of a method that has none except `_meta`."""
+    """Check the `_meta` in the parameters of a request."""
     meta = params.get("_meta")
     if meta is None:
         return
@@ -205,7 +205,7 @@ def _check_client(client: object) -> JsonObject:
 def _check_capabilities(capabilities: object) -> JsonObject:
     """Return the client's capabilities if they are valid.
 
-    The SDK validates capabilities that are not an object of objects.
+    Raises NeedsSdk unless each capability is an object of objects, or for `roots` of booleans.
     """
     if not is_object(capabilities):
         raise invalid_params_error()
@@ -318,7 +318,7 @@ def is_approved(answers: Mapping[str, Any]) -> bool:
 
 
 class RequestState:
-    """The answers in a repeated request, and its signed state."""
+    """The client's answers to the questions of a call, from its request and the signed state."""
 
     def __init__(self, tool: Tool, params: JsonObject, client: str | None) -> None:
         self._call_binding = [tool.id, _hash_arguments(params.get("arguments") or {}), client or ""]
@@ -328,8 +328,8 @@ class RequestState:
         if state is not None:
             self.responses, asked = self._read_state(state)
         if is_object(input_responses):
-            # An answer may be sent before its question was asked. An approval may not: only our
-            # signed state proves that the human was asked.
+            # A client may send an answer before the question was asked. An approval counts only
+            # if our signed state proves that the human was asked.
             answers: JsonObject = dict(input_responses)
             if APPROVAL_KEY not in asked:
                 answers.pop(APPROVAL_KEY, None)
@@ -410,7 +410,7 @@ class StatelessPeer(Peer):
     def _unique_key(self, name: str) -> str:
         """Return a key that is unique within the call.
 
-        It is the same when the request is sent again, because a call asks in the same order.
+        A repeated request asks the same questions in the same order, so it gets the same keys.
         """
         count = self._ask_counts[name] = self._ask_counts.get(name, 0) + 1
         return name if count == 1 else f"{name}-{count}"

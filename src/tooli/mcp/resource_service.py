@@ -335,7 +335,7 @@ def _prompt_message(part: object, to_json: Callable[[Any], str]) -> JsonObject:
     elif is_object(part) and part.keys() == {"role", "content"}:
         role, content = part["role"], part["content"]
         if is_object(content) and "type" in content:
-            return part  # already an MCP content block
+            return part  # its content is already an MCP content block
     return {"role": role, "content": content_blocks(content, to_json)[0]}
 
 

@@ -76,7 +76,8 @@ class SdkBridge(RequestTracker):
                 tasks.start_soon(self._forward_messages, outbox)
                 await server.run(incoming, outgoing, server.create_initialization_options())
         except Exception:
-            print_exc(file=sys.stderr)  # nobody waits for the result of this coroutine
+            # nobody awaits this coroutine, so its exception would be lost
+            print_exc(file=sys.stderr)
         finally:
             with self.condition:
                 self._has_ended = True
@@ -84,7 +85,7 @@ class SdkBridge(RequestTracker):
                 self.condition.notify_all()
 
     async def _forward_messages(self, outbox: MemoryObjectReceiveStream[SessionMessage]) -> None:
-        """Write the SDK's messages. A write may block the loop, which serves only this client."""
+        """Write the SDK's messages. A write may block the loop, but it serves only this client."""
         async with outbox:
             async for item in outbox:
                 message = item.message.model_dump(by_alias=True, mode="json", exclude_unset=True)

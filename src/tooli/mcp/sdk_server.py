@@ -165,7 +165,7 @@ class AppServer(Server[dict[str, Any]]):
     def _add_method(
         self, method: str, params_type: type[types.RequestParams], handler: MethodHandler
     ) -> None:
-        """Let a handler answer a method. It gets the parameters as the client sent them."""
+        """Register the handler of a method. It gets the parameters as the client sent them."""
 
         async def handle(ctx: Ctx, params: types.RequestParams) -> JsonObject:
             stateless = ctx.protocol_version in STATELESS_VERSIONS
@@ -210,7 +210,7 @@ class AppServer(Server[dict[str, Any]]):
 
     @property
     def _is_full(self) -> bool:
-        """True if the limit of concurrent calls is reached, abandoned ones included."""
+        """True if the limit of concurrent calls is reached. Abandoned calls count too."""
         return len(self._running_jobs) + self.thread_pool.abandoned >= MAX_CONCURRENT_CALLS
 
     async def run_request(
@@ -280,7 +280,7 @@ def caller_from_context(ctx: Ctx) -> Caller:
     info = params.client_info if params is not None else None
     client_info = {"name": info.name, "version": info.version} if info is not None else None
     http_request = ctx.request
-    if http_request is None:  # over stdio, the environment comes from the client
+    if http_request is None:  # over stdio, the client has set the environment
         return caller_from_client_info(client_info)
     session_id = ctx.session._connection.session_id or ""
     caller = caller_from_client_info(client_info, {"TOOLI_SESSION_ID": session_id})
@@ -321,7 +321,7 @@ class ChangeNotifier:
             self._state.change_listeners.remove(self._on_change)
 
     async def track_session(self, ctx: Ctx, call_next: CallNext) -> HandlerResult:
-        """Remember the session of a handshake version for notifications; an SDK middleware."""
+        """SDK middleware: remember the sessions of handshake versions, which get notifications."""
         if ctx.protocol_version not in STATELESS_VERSIONS:
             self._sessions.add(ctx.session._connection)
         return await call_next(ctx)
@@ -474,7 +474,7 @@ class SdkPeer(Peer):
             try:
                 return await work
             finally:
-                self._outbox.append(None)  # the end of the outbox, after all messages
+                self._outbox.append(None)  # marks the end of the outbox
                 self._outbox_event.set()
                 if not self.cancelled:
                     await sender

@@ -138,7 +138,10 @@ class McpService:
         return self.complete_result({**result, "ttlMs": LIST_TTL_MS, "cacheScope": "private"})
 
     def complete_result(self, result: JsonObject) -> JsonObject:
-        """Return a result with the fields that stateless versions require in a complete result."""
+        """Return a result with the fields that stateless versions require.
+
+        `resultType` is "complete" unless the result contains it.
+        """
         meta = {**result.get("_meta", {}), SERVER_INFO_KEY: self.info()}
         return {"resultType": "complete", **result, "_meta": meta}
 
@@ -209,7 +212,7 @@ class McpService:
 def caller_from_client_info(client: object, env: Mapping[str, str] = os.environ) -> Caller:
     """Return the caller: the client's name and version, and the session from the environment.
 
-    A client without a name has the name and version from the environment.
+    If the client sends no name, the name and version also come from the environment.
     """
     session = env.get("TOOLI_SESSION_ID") or None
     if is_object(client) and isinstance(client.get("name"), str):
@@ -270,7 +273,7 @@ class McpRequest:
         return injected or tool.guard.needs_human or tool.behavior.destructive
 
     def grant(self, scopes: Iterable[str] | None, principal: str | None = None) -> None:
-        """Give the caller the scopes of its token; None means all that the tool requires."""
+        """Give the caller the scopes of its token; None means all scopes that the tool requires."""
         held_scopes = self._tool.guard.scopes or () if scopes is None else scopes
         self._caller = self._caller.replace(scopes=frozenset(held_scopes), principal=principal)
 
@@ -326,7 +329,7 @@ class McpRequest:
         return approval_question(error)
 
     def _declined(self, presented: Presented, answers: Mapping[str, Any]) -> Presented | None:
-        """Return the failure that the call ends with, or None if the human approved it."""
+        """Return the failure of a call that the human declined; None if the human approved it."""
         from tooli.pipeline.terminal_prompts import declined_error
 
         if is_approved(answers):
@@ -347,7 +350,7 @@ class McpRequest:
     def result(self, presented: Presented) -> JsonObject:
         """Return the result of the request.
 
-        Raises an RpcError for a failure that the protocol reports as an error.
+        Raises an RpcError for a failure that the protocol reports as a JSON-RPC error.
         """
         error = presented.error
         if error is not None and self._stateless and error.code == "E2102":

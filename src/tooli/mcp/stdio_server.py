@@ -5,8 +5,8 @@
                          └▶ anything else: the official SDK takes the connection over
 
 The import of the SDK is slow, and most sessions do not need it. Modules that import the SDK are
-therefore imported inside functions. Every request id gets exactly one answer. The SDK handles
-messages that this server cannot validate.
+therefore imported inside functions. Every request id gets exactly one answer, or none if the
+client cancels the request. The SDK handles messages that this server cannot validate.
 """
 
 from __future__ import annotations
@@ -61,13 +61,13 @@ if TYPE_CHECKING:
     from tooli.mcp.sdk_bridge import SdkBridge
 
 MAX_THREADS = 64
-"""Maximum number of calls that run concurrently. Further calls wait for a thread."""
+"""Maximum number of threads that run calls. Further calls of sync functions wait for a thread."""
 
 BATCH_VERSION = "2025-03-26"
 """The only protocol version with batches."""
 
 STDIO_GRACE_PERIOD = 10.0
-"""Seconds that running calls get when the client has closed stdin."""
+"""Seconds that running calls get to finish after the client has closed stdin."""
 
 
 class StdioServer:
@@ -103,7 +103,7 @@ class StdioServer:
         self.shut_down()
 
     def shut_down(self) -> None:
-        """Let each thread end after the call that it runs."""
+        """Stop the threads once their calls are done; does not wait for them."""
         self.thread_pool.shut_down()
         self._loop_thread.shut_down()
 
@@ -357,10 +357,10 @@ def serve_stdio(app: App, *, deferred: bool = False) -> None:
 
 
 def _install_signal_handlers(server: StdioServer) -> Callable[[], None]:
-    """Let SIGTERM and SIGINT end the process: the first gracefully, the second at once.
+    """Exit gracefully at the first SIGTERM or SIGINT, and immediately at the second.
 
-    Return the function that ends the process. It abandons calls that still run, and terminates
-    their child processes.
+    Return the function to call when the server has ended. If calls still run, it terminates the
+    child processes. If calls still run or the SDK is in use, it exits immediately.
     """
     is_ending = False
 

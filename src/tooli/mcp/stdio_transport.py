@@ -3,7 +3,8 @@
 stdin and stdout are reserved for the protocol. File descriptors 0 and 1 are replaced: tools and
 their child processes read an empty stdin, and their output to stdout goes to stderr.
 
-Each pending call gets one answer, and can send messages while it runs.
+Each pending call gets one answer, or none if the client cancels it. It can send messages while it
+runs.
 """
 
 from __future__ import annotations
@@ -78,7 +79,7 @@ class StdioTransport:
 
     def lines(self) -> Iterator[bytes | OversizedLine]:
         """Yield every line until the client closes stdin."""
-        parts: list[bytes] = []  # of the incomplete line
+        parts: list[bytes] = []  # parts of the line that is not complete yet
         size = 0
         remainder = b""
         while chunk := remainder or self._read():
@@ -170,8 +171,8 @@ def flush_standard_streams() -> None:
     for stream in (sys.stdout, sys.stderr):
         try:
             stream.flush()
-        except (OSError, ValueError, AttributeError, RuntimeError):  # a signal interrupted a flush
-            continue
+        except (OSError, ValueError, AttributeError, RuntimeError):
+            continue  # RuntimeError: a signal handler calls this while a flush is in progress
 
 
 # ------------------------------------------------------------------ JSON
@@ -244,7 +245,7 @@ def _scan_ids(text: bytes) -> tuple[list[int | str], bool]:
 
 
 def _find_last_id(text: bytes) -> list[int | str]:
-    """Return the last id in a text whose nesting is unreliable."""
+    """Return the last id at any depth of a text, for texts whose depth cannot be determined."""
     import re
 
     last_values = re.findall(rb'"id"' + _ID_VALUE_PATTERN, text)[-1:]
@@ -294,8 +295,12 @@ class RequestTracker:
         return bool(self.requests or self._replies_in_progress)
 
     def reply(self, request_id: RequestId | None, message: JsonObject | None) -> None:
-        """Remove a request and send its answer. If `request_id` is None, send a notification."""
-        with self.condition:  # the client may reuse the id as soon as it has the answer
+        """Remove a request and send its answer; a message of None sends nothing.
+
+        `request_id` is None for a message that is not an answer.
+        """
+        # The request is removed first: the client may reuse the id once it has the answer.
+        with self.condition:
             if request_id is not None:
                 self.requests.pop(request_id, None)
             self._replies_in_progress += 1
@@ -349,7 +354,7 @@ class PendingCalls(RequestTracker):
         """Ask the client a question, wait for the answer and return it."""
         key = f"tooli-{next(self._question_numbers)}"
         pending_question = PendingQuestion(request)
-        # `cancel`, in another thread, sets `cancelled` before this, or finds the question later.
+        # `cancel` runs in another thread. If `cancelled` is not set here, it finds the question.
         with self.condition:
             if not request.cancelled:
                 self._pending_questions[key] = pending_question
@@ -405,7 +410,7 @@ class StdioPeer(Peer):
     # -------------------------------------------------------------- running
 
     def run_and_reply(self, work: Callable[[], JsonObject]) -> None:
-        """Run a call and send its answer. A call that was cancelled while it waited is not run."""
+        """Run a call and send its answer. A call that is already cancelled is not run."""
         try:
             result = {} if self.cancelled else work()
         except BaseException as failure:
@@ -449,9 +454,9 @@ class StdioPeer(Peer):
     def log(self, level: str, data: Any) -> None:
         """Send a log message if its level is at least the minimum level for the client.
 
-        A stateless request contains the minimum level. For handshake versions it is the default
-        level here, because the SDK handles `logging/setLevel`. Without the SDK, clients of
-        handshake versions get no log messages.
+        In stateless versions, the request contains the minimum level; without one, nothing is
+        sent. In handshake versions, it is the default level: `logging/setLevel` passes the
+        connection to the SDK. Without the SDK, these clients get no log messages.
         """
         server = self._pending.server
         min_level = (

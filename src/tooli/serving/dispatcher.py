@@ -47,9 +47,9 @@ _ARGUMENT_TYPES: dict[str, tuple[type, ...]] = {
     "text": (str,),
     "list": (str, list),
 }
-"""JSON types that are accepted for an option among the arguments, by the kind of the option.
+"""Types that an option in the arguments may have, by the kind of the option.
 
-All types are accepted for the other kinds.
+An option of another kind may have any type.
 """
 
 
@@ -208,7 +208,7 @@ def path_without_root(scope: Scope) -> str:
 
 
 GRACE_PERIOD = 10.0
-"""Seconds that running calls get when a server shuts down."""
+"""Seconds that running calls get to finish when a server shuts down."""
 
 MAX_CONCURRENT_CALLS = 256
 """Default limit of concurrent calls of a server."""

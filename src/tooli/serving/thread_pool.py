@@ -4,9 +4,9 @@
     any thread ── submit(work) ──▶ queue ──▶ thread
 
 An event loop uses `run`. Fast functions run fastest in a single thread, so `run` starts more
-threads, up to the size of the pool, only when work waits for longer than GROW_INTERVAL. A server
-without an event loop uses `submit`, which starts a thread as soon as none is idle. Threads are
-daemons: a function that never returns does not keep the process alive.
+threads, up to the size of the pool, only if more work waits than was completed within
+GROW_INTERVAL. A server without an event loop uses `submit`, which starts a thread as soon as none
+is idle. Threads are daemons: a function that never returns does not keep the process alive.
 
 `asyncio` is imported inside functions: the stdio MCP server starts without it.
 """
@@ -42,7 +42,7 @@ class ThreadPool:
     def __init__(self, size: int, name: str = "tooli") -> None:
         self.size = size
         self._name = name
-        self.abandoned = 0  # work that still runs although its caller was cancelled
+        self.abandoned = 0  # queued or running work whose caller was cancelled
         self._queue: JobQueue = SimpleQueue()
         self._lock = Lock()
         self._thread_count = 0
@@ -118,7 +118,7 @@ class ThreadPool:
             del job, work, context  # a call's values are freed before the thread waits again
             if future is None:
                 with self._lock:
-                    if queue is self._queue:  # otherwise the pool has been shut down since
+                    if queue is self._queue:  # a shutdown replaces the queue and resets the count
                         self._in_progress -= 1
             del future
 

@@ -134,7 +134,7 @@ class GracefulServer(uvicorn.Server):
             super().handle_exit(sig, frame)
         else:
             self._loop.call_soon_threadsafe(self._start_shutdown)
-        if self._parent_pipe is None:  # the parent process kills its workers
+        if self._parent_pipe is None:  # a worker needs no timer: its parent process kills it
             exit_timer = threading.Timer(self._grace + FORCED_EXIT_DELAY, os._exit, (128 + sig,))
             exit_timer.daemon = True
             exit_timer.start()
