@@ -1,7 +1,8 @@
 """Built-in commands that every app has, defined as tools of a separate app.
 
 They are hidden from the help, and an app's own command of the same name takes precedence. The
-separate app is created when a command line names one of them, and contains only those commands.
+separate app is created when a command line names one of them. `_names_to_load` selects the commands
+that it contains.
 """
 
 from __future__ import annotations
@@ -46,7 +47,7 @@ def build_builtin_app(app: App, app_class: type[Tooli], name: str | None = None)
 
     Args:
         app: The app that the commands act on.
-        app_class: Tooli, which this package cannot import.
+        app_class: The class `Tooli`. It is passed, because `tooli.app` imports this package.
         name: The first argument of the command line, or None for all commands.
     """
     state = app._state
@@ -72,9 +73,9 @@ def build_builtin_app(app: App, app_class: type[Tooli], name: str | None = None)
 def _names_to_load(name: str | None) -> list[str]:
     """Return the keys of `_COMMAND_LOADERS` to load for a name.
 
-    For a group, this is the group alone. For a command outside of groups, it is all such commands:
-    in an app with a single command, the command line does not contain the name of the command.
-    For None or an unknown name, it is everything.
+    For a group, this is the group alone. For a command outside of groups, this is all such
+    commands, because an app with a single command does not expect its name on the command line.
+    For None or an unknown name, this is everything.
     """
     if name in _GROUP_DESCRIPTIONS:
         return [name]

@@ -21,9 +21,9 @@ if TYPE_CHECKING:
     from tooli.http.http_server import ServableApp
 
 _LOCAL_HOSTS = ("localhost", "127.0.0.1", "[::1]")
-"""Origins of web pages that may use an MCP server on this machine, such as inspectors."""
+"""Hosts of web pages, such as MCP inspectors, that may connect to an MCP server over HTTP."""
 
-# Optional, because these are evaluated at run time, on Python 3.10 as well.
+# These annotations are evaluated when the module is imported.
 Transport = Annotated[
     Optional[Literal["stdio", "http", "sse"]],  # noqa: UP045
     Option(help="How clients connect. Default: mcp_transport of the app."),
@@ -203,7 +203,7 @@ ForUser = Annotated[
     Option("--user/--project", help="For your user account, or for this project (the default)."),
 ]
 Command = Annotated[
-    Optional[str],  # noqa: UP045  evaluated at run time, on Python 3.10 as well
+    Optional[str],  # noqa: UP045
     Option(help="Command that starts the app, such as 'uvx mytool'. Default: the current command."),
 ]
 Force = Annotated[bool, Option("--force", help="Overwrite edited files; a copy is kept as .bak.")]

@@ -26,7 +26,7 @@ _MAX_LINES = 400
 
 
 def add_approvals(group: App, app: App | None = None) -> None:
-    """Add `approvals list`, `grant` and `deny`; without an app, for all apps."""
+    """Add `approvals list`, `grant` and `deny`. If `app` is None, they apply to all apps."""
 
     @group.command("list")
     def list_() -> list[dict[str, object]]:
@@ -105,7 +105,7 @@ def _record_decision(
 
 
 def _write_audit_entry(request: ApprovalRequest, state: str, app: App | None, ctx: Context) -> None:
-    """Write to the audit log of the app, or to the default log if only its name is known."""
+    """Write to the app's audit log. If `app` is None, write to the log at the default path."""
     policy = "standard"
     if app is not None:
         app_state = app._state

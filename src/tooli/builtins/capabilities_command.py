@@ -173,8 +173,9 @@ def _usage_row(
 def minimal_capabilities(uses: Iterable[tuple[str, str]], root_paths: Sequence[str]) -> set[str]:
     """Return the fewest capabilities that allow these actions.
 
-    Files become folders, and nested folders become one. A path below one of
-    `root_paths` becomes that root. Other temporary files become the temporary folder.
+    A file is replaced by its folder, and a folder inside another one is left out. A path below one
+    of `root_paths` is replaced by that root. Any other path in the temporary folder is replaced by
+    the temporary folder, unless it is in the current folder.
     """
     folders: dict[str, set[str]] = {}
     capabilities: set[str] = set()

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
     from tooli.core.protocols import App
 
-# Optional and Union, because these are evaluated at run time, on Python 3.10 as well.
+# These annotations are evaluated when the module is imported.
 DocumentFormat = Annotated[
     Literal["skill", "claude-md", "agents-md"], Option("--format", help="Document to generate.")
 ]

@@ -147,8 +147,8 @@ def _setting_value(settings: Settings, name: str) -> dict[str, object]:
 def _setting_layers(settings: Settings, name: str) -> dict[str, object]:
     """Return the effective value and its origin, and the values of the other layers.
 
-    Values that are merged into the effective value are `merged`. Those without effect are
-    `overruled`.
+    The key `merged` has the values that are merged into the effective value. The key `overruled`
+    has the values without effect.
     """
     effective = settings.effective(name)
     assert effective is not None

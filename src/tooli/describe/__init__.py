@@ -1,1 +1,1 @@
-"""Descriptions of an app and its tools for people, agents and programs. They run no tools."""
+"""Describe an app and its tools for people, agents and programs, without running a tool."""

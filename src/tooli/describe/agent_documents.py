@@ -1,7 +1,7 @@
 """Render the documents for agents: SKILL.md, AGENTS.md, CLAUDE.md, llms.txt and the manifest.
 
 A skill is a folder that an agent loads on demand: SKILL.md and a page for each command. llms.txt
-follows llmstxt.org: a title, one quoted line, one paragraph, then lists of links to these pages.
+follows llmstxt.org: a title, a blockquote, a paragraph, and lists of links to these pages.
 """
 
 from __future__ import annotations
@@ -291,7 +291,7 @@ BLOCKS: dict[str, tuple[str, Callable[[AppInfo], str]]] = {
     "agents-md": ("AGENTS.md", render_agents_md_block),
     "claude-md": ("CLAUDE.md", render_claude_md_block),
 }
-"""For each document with a section for every app: the file and how the section is rendered."""
+"""The documents that contain a section per app: file name, and function that renders a section."""
 
 
 def render_document(
@@ -363,7 +363,7 @@ def render_llms_full(app_info: AppInfo) -> str:
 
 
 def build_llms_files(app_info: AppInfo) -> dict[str, str]:
-    """Return both files and the pages that llms.txt links to, by path."""
+    """Return llms.txt, llms-full.txt and the pages that llms.txt links to, by path."""
     pages = {
         sections.reference_path(tool): render_reference_page(app_info, tool)
         for tool in app_info.tools
@@ -481,7 +481,7 @@ _HTTP_ONLY_FAMILIES = ("E14", "E24")
 
 
 def _describe_command(app_info: AppInfo, tool: Tool) -> JsonObject:
-    """Describe one command, without the fields that the manifest has for all commands."""
+    """Describe one command, without the names and the version that the manifest already has."""
     described = describe_tool(tool, "json")
     for name in ("name", "tool"):
         described.pop(name, None)

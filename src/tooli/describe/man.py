@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from tooli.describe.sections import AppInfo
 
 DEFAULT_DATE = "1970-01-01"
-"""The date of a page without SOURCE_DATE_EPOCH. It is fixed, so that pages are reproducible."""
+"""The date of pages if SOURCE_DATE_EPOCH is not set. It is fixed for reproducible pages."""
 
 _MAX_SYNOPSIS_OPTIONS = 12
 _MAX_SEE_ALSO = 20
@@ -76,7 +76,7 @@ def build_man_page(app_info: AppInfo, command_path: Sequence[str], date: str = D
 def _tools_by_page(app_info: AppInfo) -> dict[str, Tool | None]:
     """Return the tools by page name. The first page is the app's, with None as its tool.
 
-    Page names are unique even if upper and lower case are not distinguished.
+    Page names are unique on file systems that ignore case, too.
     """
     top = _slug(app_info.name)
     pages: dict[str, Tool | None] = {top: None}

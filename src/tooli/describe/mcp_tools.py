@@ -1,8 +1,9 @@
-"""Describe tools and result schemas for MCP clients, in both versions of the protocol.
+"""Describe tools and their result schemas for MCP clients.
 
-Clients of the handshake version accept only objects as structured content. Any other result is
-wrapped as `{"result": …}`, in the schema and in the response. Clients of the later version accept
-any JSON value except null.
+In protocol versions with an `initialize` handshake, structured content must be an object. Any other
+result is wrapped as `{"result": …}`, in the schema and in the response. In stateless versions,
+structured content may be any JSON value except null. A result is wrapped there only if its schema
+has no `type`, because it may be null.
 """
 
 from __future__ import annotations
@@ -71,10 +72,11 @@ def describe_mcp_tool(
 
 
 def _behavior_hints(behavior: Behavior) -> dict[str, bool]:
-    """Return the tool annotations, without those that equal the protocol's defaults.
+    """Return the MCP annotations of a tool.
 
-    A read-only tool needs no other hint than `openWorldHint`. If the author declared no behavior,
-    `openWorldHint` is left out, because it is unknown.
+    `readOnlyHint` and `idempotentHint` are left out if they are False, which is their default. A
+    read-only tool has no `destructiveHint` and no `idempotentHint`, because they do not apply to
+    it. If the author declared no behavior, `openWorldHint` is left out, because it is unknown.
     """
     if behavior == DEFAULT_BEHAVIOR:
         return {"destructiveHint": False}
@@ -123,7 +125,7 @@ def needs_confirmation(tool: Tool) -> bool:
 
 
 def _tool_meta(tool: Tool) -> JsonObject:
-    """Return the fields for `_meta`, which the protocol does not define."""
+    """Return the facts about a tool that MCP has no fields for. They are sent in `_meta`."""
     guard, guidance, limits = tool.guard, tool.guidance, tool.limits
     fields: JsonObject = {
         "when_to_use": guidance.when_to_use,
@@ -161,7 +163,8 @@ def result_schema(tool: Tool, stateless: bool) -> JsonObject | None:
 def _allow_plan(schema: JsonObject) -> JsonObject:
     """Return a schema that accepts the result or the plan of a dry run.
 
-    For an object that allows additional properties, it is enough to remove `required`.
+    For an object that allows additional properties and has no property of a plan, it is enough to
+    remove `required`.
     """
     is_object = schema.get("type") == "object"
     is_open = schema.get("additionalProperties", True) is True

@@ -134,7 +134,7 @@ def _statuses(tool: Tool, secured: bool) -> list[int]:
 
 
 def _extensions(tool: Tool) -> JsonObject:
-    """Return the `x-tooli-` extensions, for which OpenAPI has no fields."""
+    """Return the facts about a tool that OpenAPI has no fields for, as `x-tooli-` extensions."""
     guard, limits, guidance = tool.guard, tool.limits, tool.guidance
     fields: JsonObject = {
         "command": " ".join([tool.app, *tool.cli_path]),
@@ -209,7 +209,10 @@ def shared_parameters() -> JsonObject:
 
 
 def operation_parameters(tool: Tool) -> list[JsonObject]:
-    """Return the parameters of a tool's operation: the shared ones and those of its own options."""
+    """Return the parameters of a tool's operation.
+
+    They are the shared ones, and those for pages and plans if the tool supports them.
+    """
     parameters = [{"$ref": f"#/components/parameters/{name}"} for name in shared_parameters()]
     kinds = ["paginated"] if tool.limits.paginated else []
     kinds += ["plannable"] if getattr(tool.fn, "tooli_supports_dry_run", False) else []
@@ -219,7 +222,7 @@ def operation_parameters(tool: Tool) -> list[JsonObject]:
 
 
 def _options_listed_in(operations: str) -> list[Option]:
-    """Return the options that are listed in "all", "paginated" or "plannable" operations."""
+    """Return the options of a kind of operations: "all", "paginated" or "plannable"."""
     options = dict.fromkeys(options_for("http").values())
     return [option for option in options if option.in_openapi == operations]
 
@@ -243,7 +246,7 @@ def _parameter(location: str, name: str, schema: JsonObject, description: str) -
 
 
 _NO_CONTROL_CHARACTERS = "^[^\\u0000-\\u0008\\u000b\\u000c\\u000e-\\u001f\\u007f-\\u009f]*$"
-"""Pattern for strings without control characters, which the HTTP server rejects."""
+"""Pattern for strings without the control characters that the HTTP server rejects."""
 
 
 def _strict_text_schema(tool: Tool, schema: JsonObject) -> JsonObject:

@@ -63,7 +63,7 @@ def prose(text: str) -> str:
 
 
 def _format_span(part: str, is_code: bool) -> str:
-    """Return a part of a line with the spaces at its ends."""
+    """Return a part of a line in roff. A space at an end of plain text is kept."""
     words = escape(part)
     if is_code:
         return f"\\fB{words}\\fR" if words else ""
@@ -79,7 +79,7 @@ def protect_line(line: str) -> str:
 
 
 def _remove_unprintable(text: str) -> str:
-    """Remove control characters and lone surrogates."""
+    """Remove control characters, and replace lone surrogates with U+FFFD."""
     return "".join(
         [
             " " if c in "\n\t" or c in _SPACES else "\ufffd" if "\ud800" <= c <= "\udfff" else c

@@ -5,8 +5,8 @@
     describe_limits   a sentence                From 1 to 9.
     sample_value      an example value          ["a.txt"]
 
-All of these functions read a schema with `classify`, and so do the annotations of exported Python
-functions. `--help-agent` does not: it reads `Shape`s, because building schemas would slow its
+All of these functions read a schema with `classify`. The export of Python functions uses it for
+annotations. `--help-agent` reads `Shape`s instead, because building schemas would slow its
 start-up.
 """
 
@@ -84,7 +84,7 @@ def _classify_object(schema: JsonObject) -> tuple[str, Any]:
 def without_null(schema: JsonObject) -> JsonObject:
     """Return the schema without `null`, and with its `$ref` resolved.
 
-    For an optional parameter, this is the schema of a value that is given.
+    For an optional parameter, this is the schema of the values other than None.
     """
     kind, alternatives = classify(schema)
     if kind != "union":
@@ -341,7 +341,7 @@ def _assign_tokens(tool: Tool, argv: list[str]) -> tuple[dict[str, list[str]], J
 
 
 def _find_flag(tool: Tool, flag: str) -> tuple[Param, str, bool]:
-    """Return the parameter of a flag, the field in `--param.field`, and False for a negation."""
+    """Return a flag's parameter, the field in `--param.field`, and False if it is a negation."""
     head, _, subfield = flag.partition(".")
     for param in tool.public_params:
         if head in param.flags:
@@ -433,7 +433,8 @@ def sample_argv(param: Param) -> list[str]:
     shape = unwrap_optional(param.shape)
     if isinstance(shape, Handle):  # the token is the name of a file, not its content
         return [shape.metavar.partition("|")[0]]
-    has_parser = param.option_kwargs.keys() & {"parser", "click_type"}  # its schema allows any text
+    # If a parameter has a parser, its `param_schema` allows any text.
+    has_parser = param.option_kwargs.keys() & {"parser", "click_type"}
     schema = shape_schema(param.shape) if has_parser else param_schema(param)
     value = sample_value(schema, param.name.upper())
     if is_list(value) and not (is_structured(param.shape) and not param.is_multiple):
@@ -472,9 +473,9 @@ def sample_value(schema: object, name: str = "TEXT", depth: int = 0) -> object:
 
 
 def _sample_number(schema: JsonObject, kind: str) -> float:
-    """Return a number within the bounds and a multiple of `multipleOf`; 1 if that is valid."""
+    """Return a multiple of `multipleOf` that is within the bounds; 1 if that is valid."""
     step = schema.get("multipleOf", 1)
-    lows, highs = [-inf], [inf]  # how many steps the number has at least, and at most
+    lows, highs = [-inf], [inf]  # bounds of the number, divided by `step`
     if "minimum" in schema:
         lows.append(ceil(schema["minimum"] / step))
     if "exclusiveMinimum" in schema:
@@ -484,7 +485,7 @@ def _sample_number(schema: JsonObject, kind: str) -> float:
     if "exclusiveMaximum" in schema:
         highs.append(ceil(schema["exclusiveMaximum"] / step) - 1)
     low, high = max(lows), min(highs)
-    if low > high:  # no whole number is valid, as for a share between 0 and 1
+    if low > high:  # no multiple is within the bounds, such as 0 < x < 1
         return sum([schema[name] for name in schema if name.lower().endswith("imum")]) / 2
     value = min(max(1, low), high) * step
     return int(value) if kind == "integer" else value

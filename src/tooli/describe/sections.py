@@ -95,14 +95,14 @@ def file_stem(tool: Tool) -> str:
 
 
 def format_command_line(program: str, tool: Tool, argv: Iterable[object], *flags: str) -> str:
-    """Return a command line, with those of the flags that the arguments lack."""
+    """Return a command line. Flags that are not in the arguments are added."""
     arguments = [str(argument) for argument in argv]
     arguments = insert_flags(arguments, [flag for flag in flags if flag not in arguments])
     return " ".join(map(shell_quote, [program, *tool.cli_path, *arguments]))
 
 
 def insert_flags(argv: Sequence[str], flags: Sequence[str]) -> list[str]:
-    """Return the arguments with flags before `--`, because flags after it are plain values."""
+    """Return the arguments with flags at the end, or before `--`, which ends the options."""
     end = argv.index("--") if "--" in argv else len(argv)
     return [*argv[:end], *flags, *argv[end:]]
 
@@ -257,7 +257,7 @@ def _pipe_targets(app_info: AppInfo, source: Tool) -> Iterator[Tool]:
 
 
 def _pipe_example(program: str, source: Tool, target: Tool) -> str | None:
-    """Return a pipe from a field of one result to a command with a repeated argument, or None."""
+    """Return a pipe from a field of one result to a command with a variadic argument, or None."""
     positionals = [param for param in target.public_params if param.kind == "argument"]
     if len(positionals) != 1 or not positionals[0].is_multiple:
         return None
@@ -301,7 +301,7 @@ CALLER_VARIABLES = (
 
 
 def render_within_budget(render: Callable[[int], str], *budgets: tuple[int, int]) -> str:
-    """Return the most detailed document that fits its token budget, or else the last one.
+    """Return the most detailed document that fits its token budget, or the least detailed one.
 
     Args:
         render: Returns the document in a level of detail.

@@ -44,9 +44,9 @@ class ExportSpec(Record):
     app_info: AppInfo
     target: str  # a framework, or "python"
     mode: str = "subprocess"  # or "import", to call the app in the framework's process
-    command: str | None = None  # the command line that starts the program, if not its name
+    command: str | None = None  # the command line that starts the program. Default: its name
     app: str | None = None  # the location of the app, "package.module:name", for mode "import"
-    model: str | None = None  # of an exported agent
+    model: str | None = None  # the model of an exported agent
     with_tests: bool = False
 
     @property
@@ -106,7 +106,7 @@ class ExportedTool(Record):
 
 
 def exported_tools(spec: ExportSpec, imported_names: Iterable[str] = ()) -> list[ExportedTool]:
-    """Return the tools of the app, in the app's order. Their variables differ from the imports."""
+    """Return the tools of the app, in the app's order. No variable has an imported name."""
     found: list[ExportedTool] = []
     used = {*RESERVED_NAMES, *imported_names}
     for name, tool in tools_by_safe_name(spec.app_info.tools).items():
@@ -137,7 +137,7 @@ def tool_description(tool: Tool) -> str:
 
 
 def flag_prefix(tools: Iterable[Tool]) -> str:
-    """Return the prefix of the framework's flags: `--tooli-` if a tool uses one of them itself."""
+    """Return the prefix of tooli's own flags: `--tooli-` if a tool has a flag of the same name."""
     framework_flags = {f"--{name}" for name in ("json", "input", "yes", "dry-run")}
     for tool in tools:
         for param in tool.params:

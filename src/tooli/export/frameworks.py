@@ -5,7 +5,8 @@ a record to `FRAMEWORKS`. Parts that are not fixed text are functions in the rec
 
 `usage`, `body` and `definition` are templates with these placeholders: `$module`, `$stem`,
 `$package`, `$command` and `$command_type` (name and type of the parameter for the command),
-`$flags_parameter` and `$flags_argument` (both empty if no tool has flags).
+`$flags_parameter` and `$flags_argument` (both empty if no tool has flags). The function
+`template_values` of a record adds others.
 """
 
 from __future__ import annotations
@@ -48,7 +49,8 @@ class Framework(Record):
     parameters: str = ""  # further parameters of `make_tool`
     path: str = "${stem}_${suffix}.py"
     test_imports: tuple[str, ...] = ()
-    adapt_tool: Callable[[ExportedTool], ToolKeywords] | None = None  # more keyword arguments
+    # returns the tool, possibly changed, and more keyword arguments of the constructor
+    adapt_tool: Callable[[ExportedTool], ToolKeywords] | None = None
     template_values: Callable[[list[ExportedTool]], dict[str, str]] | None = None
     tail: Callable[[ExportSpec, list[ExportedTool]], str] | None = None  # lines below TOOLS
     more_files: Callable[[ExportSpec, list[ExportedTool]], dict[str, str]] | None = None
@@ -128,7 +130,7 @@ def _adapt_langchain_tool(entry: ExportedTool) -> ToolKeywords:
 
 
 def _parameter_aliases(entry: ExportedTool) -> dict[str, str]:
-    """Return the reserved parameters of a tool by the alias that replaces each."""
+    """Return the names of a tool's reserved parameters, by the alias that replaces each name."""
     properties = entry.schema.get("properties", {})
     return {f"{name}_": name for name in RESERVED_PARAMETERS if name in properties}
 

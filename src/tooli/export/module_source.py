@@ -6,8 +6,8 @@ The module contains code that runs a tool and always returns an envelope:
     subprocess    asyncio.create_subprocess_exec    subprocess.Popen
     import        app.acall with a timeout          app.call in a thread with a timeout
 
-Arguments are passed as one JSON document on stdin, so that no value is read as an option. The tests
-call the tools as the framework does, without a model.
+A subprocess reads the arguments as one JSON document from stdin, so that no value is read as an
+option. The tests call the tools as the framework does, without a model.
 """
 
 from __future__ import annotations
@@ -354,7 +354,7 @@ def build_runner(
 
     `caller` is the caller ID that the code reports. `is_async` is True if the framework awaits
     tools. `other_code` is the rest of the module's code. It is searched for calls of `failure`,
-    because FIXES gets the error codes that the module uses.
+    because FIXES contains only the error codes that the module uses.
     """
     has_flags = any([entry.flags for entry in tools])
     prefix = flag_prefix([entry.tool for entry in tools])
@@ -385,7 +385,7 @@ def build_runner(
 def _subprocess_mode(
     spec: ExportSpec, has_flags: bool, is_async: bool, prefix: str
 ) -> tuple[RunnerSource, dict[str, str]]:
-    """Return the code with templates as functions, and values for the templates."""
+    """Return the code for mode "subprocess", with templates as functions, and their values."""
     library = "asyncio.subprocess" if is_async else "subprocess"
     values = {
         "flags_doc": _FLAGS_DOC if has_flags else "",
@@ -407,7 +407,7 @@ def _subprocess_mode(
 def _import_mode(
     spec: ExportSpec, has_flags: bool, is_async: bool
 ) -> tuple[RunnerSource, dict[str, str]]:
-    """Return the code with templates as functions, and values for the templates."""
+    """Return the code for mode "import", with templates as functions, and their values."""
     values = {
         "flags_doc": _OPTIONS_DOC if has_flags else "",
         "api": f"app.options(caller=CALLER{', **options' if has_flags else ''})",

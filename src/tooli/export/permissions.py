@@ -1,7 +1,8 @@
-"""Permission rules for coding agents: which commands are allowed, ask first, or are denied.
+"""Permission rules for coding agents: which commands they may run, must ask about, or must not run.
 
-A command is allowed only if its author declares that it only reads. The host asks its user before
-it runs any other command. A rule that would also match other commands is left out, so that the host
+A command is allowed only if its author declares that it only reads. It is denied if its danger
+level is critical or forbidden. The host, which is the coding agent, asks its user before it runs
+any other command. An allow rule that would also match other commands is left out, so that the host
 asks. The rules do not replace the checks of the app, which still requires `--yes` or a human's
 approval.
 """
@@ -38,8 +39,8 @@ class PermissionRule(Record):
 
     decision: str
     reason: str
-    argv: tuple[str, ...]  # program and command; empty if no shell rule can match it alone
-    name: str  # of the MCP tool
+    argv: tuple[str, ...]  # program and command; empty if it gets no rule for the shell
+    name: str  # the name of the MCP tool
 
 
 def render_rules(app_info: AppInfo, host: str) -> dict[str, str]:

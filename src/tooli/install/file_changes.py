@@ -45,7 +45,7 @@ class InstallStep(Record):
 
     path: str
     agent: str
-    state: str  # before: current, stale, edited or absent
+    state: str  # before the changes: current, stale, edited or absent
     action: str  # created, updated or removed; current or absent if there is nothing to do
     changes: tuple[FileChange, ...] = ()
     edited_changes: tuple[FileChange, ...] = ()  # the changes that overwrite a person's edits
@@ -102,7 +102,10 @@ def read_file(path: str) -> bytes | None:
 
 
 def resolve_link(path: str) -> str:
-    """Return the target of a symbolic link, so that the link is kept, or else the path."""
+    """Return the target of a symbolic link; return any other path unchanged.
+
+    Writing to the target keeps the link.
+    """
     if not os.path.islink(path):
         return path
     real = os.path.realpath(path)
@@ -238,7 +241,10 @@ def plan_and_apply(
 
 
 def _drop_duplicate_files(steps: list[InstallStep]) -> list[InstallStep]:
-    """Drop changes of files that an earlier step changes, because two paths may be links."""
+    """Drop the changes of a step if an earlier one changes the same file.
+
+    Two paths are the same file if one of them is a link to the other.
+    """
     seen: set[str] = set()
     unique_steps: list[InstallStep] = []
     for step in steps:

@@ -205,7 +205,7 @@ def _manifest_changes(
 
 
 def _count_created_folders(folder: str) -> int:
-    """Return how many parent folders tooli creates: now, or earlier for another app."""
+    """Return how many parent folders tooli creates now, or created earlier for another app."""
     above = os.path.dirname(folder)
     if not os.path.isdir(above):
         return 1 + (not os.path.isdir(os.path.dirname(above)))
@@ -276,7 +276,7 @@ def has_block(path: str, app: str) -> bool:
 
 
 def find_block(text: str, app: str, path: str = "the file") -> ManagedBlock | None:
-    """Return the app's block in a text, or None; raise a ConflictError if a marker is missing."""
+    """Return the app's block in a text, or None; raise ConflictError if its markers are damaged."""
     name = marker_name(app)
     begin, end = _BEGIN_MARKER.format(name), _END_MARKER.format(name)
     begins, ends = text.count(begin), text.count(end)

@@ -1,7 +1,7 @@
 """Write generated documents in a project, and check whether they are current.
 
-generate-skill --out skills   docs llms --out .   docs man --out man
-docs check                    report the documents that differ from the code
+`generate-skill`, `generate-agents-md`, `docs llms`, `docs man` and `export` write documents with
+`--out`. `docs check` reports the documents that differ from the code.
 """
 
 from __future__ import annotations
@@ -75,8 +75,8 @@ def write_files(
 ) -> list[dict[str, str]]:
     """Write files into a folder; raise a ConflictError for a file that is not ours.
 
-    `is_hand_edited` is for files that people edit, such as exports. Then a difference counts as an
-    edit unless the digest line of the file is valid. Otherwise the first line identifies our files.
+    By default, a file is ours if its first line equals the new first line. With `is_hand_edited`,
+    for files that people edit, such as exports, a file is ours if its digest line is valid.
     """
 
     def plan() -> list[InstallStep]:
@@ -147,7 +147,7 @@ class ProjectDocument(Record):
 
 
 def check_documents(app: ToolSource, paths: list[str]) -> list[ProjectDocument]:
-    """Return the documents of the app at or below the paths; raise NotFoundError if none."""
+    """Return the documents of the app at or below the paths; raise NotFoundError if none exist."""
     finder = _DocumentFinder(collect_app_info(app))
     found = [
         document

@@ -106,7 +106,7 @@ def line_number(text: str, position: int) -> int:
 
 
 def find_member(node: JsonNode | None, name: str) -> JsonMember | None:
-    """Return the member of that name, or None. Of duplicates the last one counts, as in JSON."""
+    """Return the last member of that name, as `json.loads` does, or None."""
     members = node.members if node is not None else ()
     return next((member for member in reversed(members) if member.name == name), None)
 
@@ -121,7 +121,7 @@ def skip_space(text: str, position: int) -> int:
 
 
 class ServerFile:
-    """Servers by name in one object or table of a settings file, the container."""
+    """The servers in a settings file. `container` is the object or table that has them by name."""
 
     def __init__(self, container: str) -> None:
         self.container = container
@@ -131,17 +131,17 @@ class ServerFile:
         return self._entries(text).get(name)
 
     def other_entries(self, text: str, name: str) -> JsonObject:
-        """Return the whole content without that entry. An empty container is left out."""
+        """Return the whole content without the entry. An empty container is left out."""
         rest = {key: entry for key, entry in self._entries(text).items() if key != name}
         document = {key: value for key, value in self._load(text).items() if key != self.container}
         return {**document, self.container: rest} if rest else document
 
     def _load(self, text: str) -> JsonObject:
-        """Return the whole content; raise MalformedFileError."""
+        """Return the whole content; raise MalformedFileError if the text is invalid."""
         raise NotImplementedError
 
     def _entries(self, text: str) -> JsonObject:
-        """Return the entries in the container; raise MalformedFileError."""
+        """Return the entries in the container; raise MalformedFileError if the text is invalid."""
         raise NotImplementedError
 
 
@@ -173,7 +173,10 @@ class JsonServers(ServerFile):
     def replace_entry(
         self, text: str, name: str, entry: JsonObject, inserted: str
     ) -> tuple[str, str]:
-        """Replace an entry; return the new text, and `inserted` with the new entry."""
+        """Replace an entry; return the new text and the updated `inserted`.
+
+        `inserted` is the text that `insert_entry` inserted. It becomes "" if it cannot be updated.
+        """
         root, _, found = self._find(text, name)
         if root is None or found is None:
             return self.insert_entry(text, name, entry)
@@ -337,7 +340,10 @@ class TomlServers(ServerFile):
     def replace_entry(
         self, text: str, name: str, entry: JsonObject, inserted: str
     ) -> tuple[str, str]:
-        """Replace a table; return the new text, and `inserted` with the new table."""
+        """Replace a table; return the new text and the updated `inserted`.
+
+        `inserted` is the text that `insert_entry` inserted. It becomes "" if it cannot be updated.
+        """
         spans = _removed_lines(text, self._without(text, name))
         if spans is None or self._is_inline(text, name):
             return self._set_inline(text, name, entry), ""

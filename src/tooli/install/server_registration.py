@@ -98,9 +98,9 @@ class ServerRecords:
         return _parse_entry(self._entries(file).get(server))
 
     def creation_record(self, file: str) -> WrittenEntry:
-        """Return a record of whether we created the file, its folders or the container.
+        """Return a record that says whether we created the file, its folders and the container.
 
-        They may have been created for any app. They are deleted with the last entry.
+        We may have created them for another app. They are deleted with the last entry.
         """
         known = [_parse_entry(entry) for entry in self._entries(file).values()]
         return WrittenEntry(
@@ -111,7 +111,7 @@ class ServerRecords:
         )
 
     def set(self, file: str, server: str, entry: WrittenEntry | None) -> None:
-        """Record an entry, or with None delete its record."""
+        """Record an entry. If it is None, delete the record of the server."""
         entries = dict(self._entries(file))
         entries.pop(server, None)
         if entry is not None:
@@ -166,7 +166,7 @@ class ServerPlan(Record):
 def plan_server(
     agent_path: AgentPath, name: str, command: Sequence[str], records: ServerRecords
 ) -> ServerPlan:
-    """Plan the registration of a server that this command starts."""
+    """Plan the registration of a server that `command` starts."""
     file, before, text, file_format = _open_config(agent_path)
     entry = _server_entry(agent_path.agent, command)
     recorded = records.get(file, name)
@@ -237,7 +237,7 @@ def _remove_server_text(
             ):
                 return after
         except MalformedFileError:
-            pass  # after a later edit, the rest needs a comma or bracket of the insertion
+            pass  # since a later edit, the rest needs a comma or bracket of the inserted text
     return file_format.remove_entry(
         text, name, container=recorded is not None and recorded.container
     )
@@ -246,9 +246,9 @@ def _remove_server_text(
 def _creation_record(
     file: str, before: bytes | None, inserted: str, records: ServerRecords, agent_path: AgentPath
 ) -> WrittenEntry:
-    """Return a record of whether file, folders and container are created by tooli.
+    """Return a record that says whether tooli creates the file, its folders and the container.
 
-    They may also have been created earlier, for another app.
+    It also says so if tooli created them earlier, for another app.
     """
     record = records.creation_record(file)
     if before is None:
@@ -323,8 +323,8 @@ def server_argv(name: str, command: str | None = None) -> tuple[str, ...]:
 def program_argv(name: str) -> tuple[str, ...]:
     """Return an argv that starts the running program from any folder.
 
-    A module or a script is started with the interpreter. Otherwise it is the name of the program if
-    the PATH finds the same program, or its full path, for example in a virtual environment.
+    A module or a script is started with the interpreter. A program on the PATH is started by its
+    name. Any other program, and one in a virtual environment, is started by its full path.
     """
     spec = getattr(sys.modules.get("__main__"), "__spec__", None)
     if spec is not None and spec.name:
