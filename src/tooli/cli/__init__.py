@@ -7,7 +7,7 @@
                                    └▶ Call ─▶ pipeline ─▶ Outcome ─▶ CommandOutput ─▶ exit
 
 `CommandOutput` owns stdout and writes the answer. `Exit` and `Deadline` (in `process`) end the
-process, `Confirm` (in `confirm`) asks a person. Nothing changes an Invocation after it was read.
+process, `Confirm` (in `confirm`) asks a person. An `Invocation` is immutable.
 Modules of this package that are loaded on demand receive the `CommandOutput` and never import this
 module.
 
@@ -82,7 +82,7 @@ def main(app: App, args: Sequence[str] | None = None, *, enable_gc: bool, **sett
         return run_with_typer(
             app, args, prog_name=prog_name, standalone_mode=standalone, **settings
         )
-    owns_process = standalone and command is None  # a command that Typer calls does not
+    owns_process = standalone and command is None  # False if Typer calls the command
     try:
         invocation = read_invocation(app, argv, prog_name, standalone, command)
         if owns_process:
@@ -156,7 +156,7 @@ class Invocation(Record):
 
     @property
     def has_time_limit(self) -> bool:
-        """True if the line, the tool or the kind of caller sets a time limit."""
+        """True if the line, the tool or the kind of caller may set a time limit."""
         tool = self.line.tool
         is_declared = tool is not None and tool.limits.timeout is not None
         return self.maybe_agent or is_declared or "timeout" in self.line.options
@@ -209,7 +209,7 @@ class Invocation(Record):
     def _result_options(self, tool: Tool | None) -> ResultOptions | None:
         has_caller_limits = self.maybe_agent and self.mode != "json"
         if not has_caller_limits and not self.line.needs_result_options(tool):
-            return None  # a JSON document that is too large for an agent is truncated on output
+            return None  # `limit_document` truncates a JSON document that is too large for an agent
         from tooli.cli.caller_defaults import compute_result_options
 
         return compute_result_options(self, tool)
@@ -297,7 +297,7 @@ def _read_requested_mode(line: CommandLine, state: AppState) -> str | None:
     """Return the requested output mode; if it is unknown, add a problem to the line."""
     requested: str = line.options.get("output") or os.environ.get("TOOLI_OUTPUT") or ""
     requested = requested or state.default_output
-    if requested in ("auto", "json"):  # the calls of agents do not load the table of modes
+    if requested in ("auto", "json"):  # avoids loading the table of modes
         return requested
     from tooli.core.output_modes import OUTPUT_MODES
 
@@ -364,7 +364,7 @@ def find_mode(name: str) -> OutputMode:
 # ------------------------------------------------------------------ output
 
 SMALL_DOCUMENT_BYTES = 10_000
-"""Every caller accepts documents up to this size, so the caller's limits are not loaded."""
+"""Every caller accepts documents up to this size. Limits are loaded only for larger ones."""
 
 
 class CommandOutput:
@@ -373,7 +373,7 @@ class CommandOutput:
     def __init__(self, invocation: Invocation) -> None:
         self.invocation = invocation
         self.exit = Exit(invocation.standalone)
-        self.warnings: list[str] = []  # of the call, for `meta.warnings`
+        self.warnings: list[str] = []  # warnings of the call, for `meta.warnings`
         self.guard: StdoutGuard | None = None
         self.streamed_count = 0  # items of a stream that have been written
         self._previous_sigterm: SignalHandler = None
@@ -422,7 +422,7 @@ class CommandOutput:
             raise StdoutClosed from None
 
     def count_items(self, count: int) -> None:
-        """Record how many items of a stream are written."""
+        """Record how many items of a stream have been written."""
         self.streamed_count = count
 
     def flush(self, code: Any) -> Any:
@@ -486,7 +486,7 @@ def _run_to_exit_code(output: CommandOutput) -> Any:
     invocation = output.invocation
     try:
         return output.flush(run_invocation(output))
-    except StdoutClosed:  # the reader has closed the pipe: end without a message
+    except StdoutClosed:  # any error message is already written
         return output.exit.code
     except (Exception, KeyboardInterrupt) as exc:
         if invocation.is_machine_mode:

@@ -4,9 +4,9 @@
                ╰flag╯ ╰command─╯ ╰arguments──────╯ ╰flag
 
 The line is read in one pass. A flag of the command wins over a framework flag of the same name,
-which is then available as `--tooli-NAME`. Whatever this parser does not fully understand is left to
-Typer (`CommandLine.typer_reason`); it never guesses. `CommandLine.typer_argv` is the line without
-the framework flags, which Typer parses on the Typer path.
+which is then available as `--tooli-NAME`. This parser never guesses: it leaves a line that it does
+not fully understand to Typer (`CommandLine.typer_reason` says why). Typer then parses
+`CommandLine.typer_argv`, the line without the framework flags.
 """
 
 from __future__ import annotations
@@ -46,14 +46,14 @@ class CommandLine:
         self.path: tuple[str, ...] = ()
         self.group: CommandGroup = group
         self.tool: Tool | None = None
-        self.command_prefix_length = 0  # arguments in `typer_argv` up to the command
+        self.command_prefix_length = 0  # items of `typer_argv` before the arguments
         self.arguments: dict[str, Any] = {}
         self.dotted: dict[str, dict[str, list[str]]] = {}
         self.problems: list[Problem] = []
         self.typer_argv: list[str] = []
         self.typer_reason: str | None = None
         self.unknown_command: str | None = None  # a name that is not a command
-        self.parent_flags: set[str] = set()  # of group callbacks; they win over framework flags
+        self.parent_flags: set[str] = set()  # flags of callbacks; they win over framework flags
         self.leading_flags: list[str] = []  # framework flags before the command
         self.is_ambiguous = False  # Typer may parse the line differently
         self.from_config: set[str] = set()  # options from settings, not from the line
@@ -272,7 +272,7 @@ def _take_framework_flag(
 
 
 def choice_problem(source: str, name: str, value: str, allowed: Sequence[str]) -> Problem:
-    """Return the problem for a value of an option that is not among the allowed ones."""
+    """Return the problem for an option whose value is not one of the allowed values."""
     suggestion, hint = _closest_match(value, allowed)
     message = f"{source}: {value!r} is not one of {', '.join(allowed)}{hint}"
     return Problem("E1007", name, message, suggestion or tuple(allowed))
@@ -313,7 +313,7 @@ def _varies_between_typer_versions(param: Param, tool: Tool) -> bool:
 
 
 def convert_with_typer(param: Param, raw: RawText) -> Any:
-    """Convert a parameter's text with Typer, if `tooli.schema` cannot convert it."""
+    """Convert a parameter's text with Typer. Used for text that `tooli.schema` cannot convert."""
     from tooli.cli import typer_params
 
     return typer_params.convert_with_typer(param, raw)
@@ -329,7 +329,7 @@ class _ArgumentParser:
         self.structured_flags: dict[str, Param] = {}
         self.texts: dict[str, list[str]] = {}
         self.reserved_flags: Container[str] = self.flags
-        self.has_unknown_option = False  # its values may be among the positionals
+        self.has_unknown_option = False  # True: its values may be among the positionals
         for param in tool.params:
             if param.kind == "argument" and is_structured(param.shape):
                 self.structured_flags[f"--{param.name.replace('_', '-')}"] = param
@@ -444,7 +444,7 @@ class _ArgumentParser:
         self.line.arguments[param.name] = RawText(texts, convert_with_typer, dotted)
 
     def _take_unknown_option(self, name: str, explicit: str, equals: str, rargs: list[str]) -> None:
-        """Report an unknown option; its value goes to the parameter with the nearest name."""
+        """Report an unknown option; assign its value to the parameter with the closest name."""
         from tooli.pipeline.input_errors import unknown_parameter_problem
 
         self.line.typer_argv.append(f"{name}={explicit}" if equals else name)
@@ -509,7 +509,7 @@ class _ArgumentParser:
     def _assign_positionals(self, positionals: list[str]) -> None:
         """Assign the positional values to the parameters.
 
-        Parameters after a list argument get their values from the right end.
+        Parameters after a list argument get the last values.
         """
         params = [p for p in self.tool.params if p.kind == "argument"]
         list_index = next((i for i, p in enumerate(params) if p.is_multiple), len(params))
@@ -539,7 +539,7 @@ class _ArgumentParser:
     def _check_defaults(self) -> None:
         """Leave the line to Typer if a default does not have the type of its parameter.
 
-        Typer converts defaults.
+        Typer converts such a default.
         """
         for param in self.tool.params:
             is_default_unused = param.name in self.line.arguments or param.required
@@ -555,7 +555,7 @@ class _ArgumentParser:
                 self._defer_to_typer(f"the default of {param.name} is not of its type")
 
     def _read_environment(self) -> None:
-        """Read parameters with `envvar=` that are not on the line from the environment."""
+        """Read parameters with `envvar=` from the environment, unless they are on the line."""
         for param in self.tool.params:
             names = param.option_kwargs.get("envvar")
             if names and param.name not in self.line.arguments:

@@ -35,8 +35,8 @@ def detect_caller(
 ) -> tuple[Caller, str | None]:
     """Return the caller and its category. The category is None unless `maybe_agent` is set.
 
-    The session is `TOOLI_SESSION_ID`. The session id of an agent is not used, because it does not
-    show which of our answers the agent has seen.
+    The session is `TOOLI_SESSION_ID`. The session id that an agent sets is not used, because the
+    agent may not have seen all answers to earlier calls with the same id.
     """
     session = sanitize_value(os.environ.get("TOOLI_SESSION_ID"))
     if not maybe_agent:
@@ -153,8 +153,8 @@ def _default_limits(configured: ResultOptions, maybe_agent: bool) -> dict[str, i
 def limit_document(invocation: Invocation, outcome: Outcome, call: Call, data: bytes) -> bytes:
     """Return a JSON document, truncated if it is larger than the caller accepts.
 
-    The result runs through the stages that apply a limit on the command line. They run only now,
-    after the document was encoded, because most documents are small and need no limit.
+    The stages for size limits normally run during the call. Here they run after the document was
+    encoded, because most documents are small and need no limit.
     """
     from json import loads  # slow to import, and few calls need it
 
@@ -165,7 +165,7 @@ def limit_document(invocation: Invocation, outcome: Outcome, call: Call, data: b
         return data
     from tooli.stages import pages, record_selection
 
-    value = loads(data).get("result")  # the value itself may be an iterator that is exhausted
+    value = loads(data).get("result")  # outcome.value may be an exhausted iterator
 
     def return_value(call: Call) -> Generator[Call, Outcome, Outcome]:
         yield from ()

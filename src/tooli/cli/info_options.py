@@ -29,7 +29,7 @@ def run_info_option(output: CommandOutput) -> int:
     """
     invocation = output.invocation
     line, options = invocation.line, invocation.line.options
-    has_unknown_option = line.tool is None and bool(line.problems)  # before the command
+    has_unknown_option = line.tool is None and bool(line.problems)  # one before the command
     if line.unknown_command is not None or has_unknown_option:
         return _report_unresolved(output)
     if "schema" in options:
@@ -75,8 +75,8 @@ def _write_help(output: CommandOutput) -> int:
 def _uses_typer_help(invocation: Invocation) -> bool:
     """True if a person gets the help and did not ask for plain text.
 
-    The default mode of a built-in command, such as text for `mcp serve`, does not depend on who
-    reads its help.
+    The default mode of a built-in command, such as text for `mcp serve`, does not show who reads
+    its help. The caller and the terminal are checked instead.
     """
     tool = invocation.line.tool
     if tool is not None and hasattr(tool.fn, "tooli_mode") and not invocation.has_explicit_mode:
@@ -180,7 +180,7 @@ def build_schema(invocation: Invocation, form: str) -> object:
 def _resolve_handoffs(invocation: Invocation, tool: Tool) -> Tool:
     """Return a tool without handoffs to unknown commands; a warning on stderr names the first."""
     if not tool.guidance.handoffs:
-        return tool  # most tools have none, and the catalog reads every command of the app
+        return tool  # avoids the catalog, which reads every command of the app
     catalog = invocation.app.catalog
     if tool.key in catalog.problems:
         write_stderr(f"Warning: {catalog.problems[tool.key]}")

@@ -1,7 +1,7 @@
 """Handle failed writes to stdout, and files that are still open when the process exits.
 
-An ordinary call loads this module only if files other than stdin, stdout and stderr are open. The
-shells of many agents pass open files to their child processes.
+An ordinary call loads this module only if files other than stdin, stdout and stderr are open. This
+is common, because the shells of many agents pass open files to their child processes.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ def has_only_inherited_files(own_count: int) -> bool:
     number of descriptors that `StdoutGuard` keeps.
     """
     if None in (sys.__stdin__, sys.__stdout__, sys.__stderr__):
-        return False  # another file may have the number of a missing stream
+        return False  # descriptor 0, 1 or 2 may belong to another file
     try:
         numbers = [int(name) for name in os.listdir("/proc/self/fd")]
     except OSError:
@@ -39,12 +39,15 @@ def has_only_inherited_files(own_count: int) -> bool:
 def _is_inherited(descriptor: int) -> bool:
     try:
         return os.get_inheritable(descriptor)
-    except OSError:  # already closed: the folder that was just listed
+    except OSError:  # the descriptor of listdir, which is already closed
         return True
 
 
 def has_no_open_writers() -> bool:
-    """True if no file except stdout and stderr is open for writing. Visits every object."""
+    """True if no file except stdout and stderr is open for writing.
+
+    This function visits every object that the garbage collector tracks.
+    """
     writers = [obj for obj in gc.get_objects() if type(obj) in _WRITER_TYPES]
     streams = (sys.stdout, sys.stderr, sys.__stdout__, sys.__stderr__)
     standard = [id(getattr(stream, "buffer", None)) for stream in streams]
@@ -108,7 +111,10 @@ def _encode_unencodable(failure: UnicodeError) -> tuple[bytes, int]:
 
 
 def is_stdout_closed() -> bool:
-    """True if the reader of stdout has closed the pipe; False if another connection broke."""
+    """True if the reader of stdout has closed the pipe.
+
+    False means that a BrokenPipeError was raised for another connection.
+    """
     try:
         from select import POLLERR, poll
 

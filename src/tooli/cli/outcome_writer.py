@@ -55,7 +55,7 @@ def run_streaming(output: CommandOutput, call: Call, stages: Sequence[Stage]) ->
 def show_stream(
     output: CommandOutput, items: Generator[object, None, Outcome], call: Call
 ) -> Outcome:
-    """Write each item as it comes; return the outcome with what remains to be written."""
+    """Write each item as it comes; return the outcome, which has not been written yet."""
     counted = _CountedStream(items)
     try:
         _write_items(output, counted.read(), call)
@@ -73,7 +73,7 @@ def _write_items(output: CommandOutput, items: Iterator[object], call: Call) -> 
             output.emit(line)
         return
     if not invocation.standalone:
-        for _ in items:  # nothing is printed, and Typer returns no items either
+        for _ in items:  # the items are not printed and, as in Typer, not returned
             pass
         return
     end = invocation.record_separator

@@ -57,9 +57,9 @@ def add_external_arguments(
 
 
 def _secrets_as_raw_text(tool: Tool, source: str, payload: dict[str, Any]) -> dict[str, Any]:
-    """Return the payload of `--input`, with secrets on the command line as raw text.
+    """Return the payload of `--input`, with its secrets as raw text if it is on the command line.
 
-    Raw text must be the location of a secret, such as `@FILE` or `env:NAME`, not its value.
+    The raw text of a secret must be its location, such as `@FILE` or `env:NAME`, not its value.
     """
     if not tool.has_handles or source == "-" or source[:1] == "@":
         return payload

@@ -17,8 +17,8 @@ lone surrogates; a byte of a file name that is not UTF-8 is escaped as `\xNN`). 
 escaped, so that JSON cells stay JSON. The escapes cannot be reversed: use `--json` to get exact
 values.
 
-With **`--print0`** (`end="\0"`) newlines are allowed, so values are not changed, apart from NUL,
-and TAB within columns.
+With **`--print0`** (`end="\0"`), records end with NUL and may contain newlines. Only NUL is
+escaped, and TAB within columns.
 """
 
 from __future__ import annotations
@@ -154,8 +154,8 @@ class EscapeTable(dict[int, str]):
     r"""A table for `str.translate` that escapes control characters and keeps the rest.
 
     Entries are added on first use. `keep` lists control characters that are not escaped. `extra`
-    lists other characters that are escaped; they are not ASCII. With `json`, every escape is valid
-    in JSON.
+    lists other characters that are escaped, which must not be ASCII. With `json`, every escape is
+    valid in JSON.
     """
 
     def __init__(self, *, keep: str = "", extra: str = "", json: bool = False) -> None:
@@ -165,7 +165,7 @@ class EscapeTable(dict[int, str]):
 
     def __missing__(self, code: int) -> str:
         char = chr(code)
-        # `str.splitlines` and some readers take these characters for line breaks.
+        # `str.splitlines` and some readers take U+2028 and U+2029 for line breaks.
         unsafe = code < 0x20 or 0x7F <= code < 0xA0 or char in "\u2028\u2029"
         if unsafe or 0xD800 <= code <= 0xDFFF or char in self.extra:
             char = self._escape(code)

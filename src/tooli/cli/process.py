@@ -59,11 +59,11 @@ class StdoutGuard:
     """
 
     _released_fd: int | None = None
-    """Duplicate of the real stdout after `release`, while file descriptor 1 stays redirected."""
+    """Duplicate of the real stdout, if `release` has left file descriptor 1 redirected."""
 
     def __init__(self, capture: bool = False) -> None:
         self.has_written = False
-        self.is_incomplete = False  # only a part of the answer is written: nothing may follow it
+        self.is_incomplete = False  # a write has not finished: nothing more may be written
         self._original_stdout = sys.stdout
         self._owner_pid = os.getpid()
         self._capture_fd: int | None = None
@@ -110,7 +110,7 @@ class StdoutGuard:
         self.is_incomplete = False
 
     def release(self, *, is_final: bool) -> None:
-        """Restore stdout. With `is_final`, it stays redirected until the process ends."""
+        """Restore stdout. With `is_final`, leave file descriptor 1 redirected."""
         if self._stdout_fd is None:
             sys.stdout = self._original_stdout
             return
@@ -237,7 +237,7 @@ class Exit:
 
     def __init__(self, standalone: bool) -> None:
         self.standalone = standalone
-        self.code = 0  # of a failure, or of an answer that could not be written
+        self.code = 0  # not 0 after a failure, or if the answer could not be written
         self.value: Any = None
 
     def set_outcome(self, outcome: Outcome) -> None:
@@ -260,8 +260,8 @@ _gc_is_frozen = False
 def freeze_gc() -> None:
     """Exclude everything that exists before the command runs from garbage collection.
 
-    The final collection of a process visits everything that was imported and frees nothing, which
-    takes a millisecond. If a file is open, objects are only moved to the oldest generation, because
+    Otherwise the collection at exit takes a millisecond: it visits everything that was imported and
+    frees nothing. If a file is open, objects are only moved to the oldest generation, because
     a file that is never collected may lose buffered data. Nothing is done if the process continues
     after this command, as in a test.
     """
@@ -288,8 +288,9 @@ def fast_exit(code: Any) -> Any:
     """Exit the process without finalizing the interpreter; return the code if that is not safe.
 
     Finalization takes longer than most commands. It is skipped only if nothing needs it: there is
-    no `atexit` function, no thread, no open file, no debugger or profiler, no foreign C extension
-    with buffers of its own, and no frame of the script handles the exit.
+    no `atexit` function, no thread, no file that the process opened, no debugger or profiler, no
+    ctypes or third-party C extension, which may have buffers, and no frame of the script handles
+    the exit.
     """
     own_count = StdoutGuard._released_fd is not None
     if not _has_only_standard_files(own_count) and not _flush_or_has_only_inherited_files(
@@ -313,8 +314,8 @@ def fast_exit(code: Any) -> Any:
 def _flush_or_has_only_inherited_files(own_count: int) -> bool:
     """True if all open files are inherited; otherwise flush them and return False.
 
-    The garbage collector is off meanwhile: it closes the files of a reference cycle in any order,
-    and a text file loses its buffer if the binary file below it is closed first.
+    The garbage collector is off during this function. It closes the files of a reference cycle in
+    any order, and a text file loses its buffer if its underlying binary file is closed first.
     """
     gc_was_enabled = gc.isenabled()
     gc.disable()
@@ -338,10 +339,10 @@ def _is_being_debugged() -> bool:
 
 
 def _is_top_level() -> bool:
-    """True if no frame above the app has a `try` or a `with` that would see the exit."""
+    """True if no frame above the app has a `try` or a `with` that may handle the exit."""
     frame: FrameType | None = sys._getframe(2)
     while frame is not None:
-        # Python 3.10 has no such table, so every frame may handle the exit.
+        # Python 3.10 has no exception table, so every frame may handle the exit.
         exception_table = getattr(frame.f_code, "co_exceptiontable", b"?")
         name = frame.f_globals.get("__name__", "") if exception_table else ""
         if exception_table and name != "runpy" and name[:6] != "tooli.":
@@ -354,10 +355,11 @@ def _is_top_level() -> bool:
 
 
 def sniff_environment() -> tuple[bool, tuple[str, str | None] | None, bool]:
-    """Return whether an agent or CI system may be calling, its identity, and if there are settings.
+    """Check for an agent or CI system, its identity, and settings; return one value for each.
 
-    The identity is the name and version of an agent, or None. False is final. True means that
-    `tooli.detect` or `tooli.config` has to be loaded to know more, unless the identity is known.
+    The first value is True if an agent or a CI system may be calling; False is certain. The
+    identity is the name and version of an agent. If it is None, only `tooli.detect` can tell who
+    is calling. The last value is True if there may be settings, which `tooli.config` reads.
     """
     env = os.environ
     names = frozenset(env)
@@ -401,7 +403,7 @@ def needs_argument_checks(argv: Sequence[str]) -> bool:
 
 
 def _has_config_file() -> bool:
-    """True if there may be a configuration file, found with a few file system calls."""
+    """True if there may be a configuration file. Makes only a few file system calls."""
     env, exists = os.environ.get, os.access
     if exists(SYSTEM_CONFIG_PATH, 0):
         return True
@@ -472,7 +474,7 @@ EXIT_GRACE_SECONDS = 0.5
 
 
 class Deadline:
-    """The time limit of an invocation, kept by a timer of the operating system.
+    """The time limit of an invocation, measured by a timer of the operating system.
 
     A timeout that was declared or requested is enforced where the function runs
     (`tooli.execution`); the deadline then covers the exit of the process only. The default timeout
@@ -528,7 +530,7 @@ class Deadline:
             pass  # only the main thread can set handlers
 
     def count_alarm(self) -> int:
-        """Count an alarm; return how many there were."""
+        """Count an alarm; return the number of alarms so far."""
         self._alarm_count += 1
         return self._alarm_count
 

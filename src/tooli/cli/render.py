@@ -6,8 +6,8 @@
 rich writes the lines, and measures and splits wide characters. This module lays out tables itself
 for two reasons. First, rich.table.Table measures and wraps every cell several times: a table of 5
 columns and 1,000 rows takes 0.46 s of processor time with rich and 0.01 s here, and 10,000 rows
-take 4.1 s and 0.25 s. Second, it narrows columns until they are unreadable. Here, a list of records
-is a table if every column is readable, and otherwise one card per record.
+take 4.1 s and 0.25 s. Second, rich narrows columns until they are unreadable. This module shows a
+list of records as a table if every column is readable, and otherwise as one card per record.
 
 Field names are not changed, because `--fields` and `--filter` take them. Numbers have no thousands
 separators: an id, a port or a year must not have one, and a copied number must still be a number.
@@ -42,9 +42,9 @@ if TYPE_CHECKING:
 COLUMN_GAP = 2
 MIN_WIDTH = 20  # columns; a narrower terminal gets lines of this width
 MIN_TEXT_COLUMN_WIDTH = 12  # text in a narrower column is hard to read
-MAX_WORD_WIDTH = 40  # a longer word (a path, a URL) may be broken to keep a table
+MAX_WORD_WIDTH = 40  # a longer word (a path, a URL) may be split so that a table fits
 MAX_LINE_WIDTH = 100  # wrapped text is easiest to read up to this width
-MAX_ROW_LINES = 4  # lines of a cell in most rows of a table
+MAX_ROW_LINES = 4  # only a few rows of a table may have more lines
 MAX_DEPTH = 6  # deeper values are summarized
 MAX_ACTIONS = 200  # actions of a plan that are shown
 
@@ -101,7 +101,7 @@ def _print(page: _Page, file: TextIO, width: int | None, color: bool | None) -> 
 
     class Terminal(Console):
         def on_broken_pipe(self) -> None:
-            # Rich would end the process; `StdoutErrorScope` decides what a closed pipe means.
+            # Rich would end the process; `StdoutErrorScope` handles a closed pipe instead.
             raise BrokenPipeError
 
     terminal = Terminal(
@@ -360,7 +360,7 @@ def _render_suggestion(suggestion: RecordDict, width: int) -> Iterator[StyledLin
 
 
 def _inline(value: object) -> Span:
-    """Return a value as text: a string with its lines, a nested value as a summary."""
+    """Return a value as text: a string with its line breaks, a nested value as a summary."""
     if not _is_container(value):
         style = "green" if value is True else "dim" if value is None or value is False else ""
         return _escape_text(humanize(value)), style

@@ -12,8 +12,8 @@ has the fields of the record type. An item that is not a record is in a column `
 values are JSON.
 
 **CSV** follows RFC 4180: lines end in CRLF, and a value with a comma, a quote or a line break is
-quoted. Null is an empty cell, an empty string is `""`. Values are not changed. Spreadsheets treat a
-string that begins with `=`, `+`, `-` or `@` as a formula.
+quoted. Null is an empty cell, an empty string is `""`. Values are not changed, although
+spreadsheets treat a string that begins with `=`, `+`, `-` or `@` as a formula.
 
 **Markdown** shows each string literally: markup is escaped, a line break is `<br>`.
 """
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from tooli.core.tool import Tool
 
 HEADER_SAMPLE_SIZE = 1000
-"""Records of a stream that are read before its header is written."""
+"""Maximum number of records of a stream that are read before its header is written."""
 
 
 def csv_writer(call: Call) -> TableWriter:
@@ -127,7 +127,7 @@ class TableWriter:
     def _row(self, values: Iterable[object]) -> str:
         if self._markdown:
             return f"| {' | '.join([_markdown_cell(value) for value in values])} |"
-        # Most readers skip an empty line.
+        # Most readers skip an empty line, so a single empty cell is written as `""`.
         return ",".join([_csv_cell(value) for value in values]) or '""'
 
     def _warn(self, text: str) -> None:
@@ -211,7 +211,7 @@ def has_fixed_fields(tool: Tool) -> bool:
     if record_type in (str, int, float, bool):
         return True
     if hasattr(record_type, "__required_keys__"):
-        # Annotations may be strings, which Python does not evaluate.
+        # `__optional_keys__` does not contain a NotRequired key if its annotation is a string.
         hints = map(str, getattr(record_type, "__annotations__", {}).values())
         return not record_type.__optional_keys__ and not any(
             ["NotRequired" in hint for hint in hints]

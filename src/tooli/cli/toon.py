@@ -7,9 +7,10 @@
       a.py,1
       b.py,2
 
-Version 4 of https://github.com/toon-format/spec, with its defaults: two spaces, commas. Lists of
-objects with equal keys are tables, and so are objects of such objects. A string is quoted if it
-would be read as something else without quotes. Integers keep all their digits.
+The output follows version 4 of https://github.com/toon-format/spec, with its defaults: an indent of
+two spaces, and commas as delimiters. A list of objects with equal keys is written as a table. So is
+an object whose values are objects with equal keys. A string is quoted if it would be read as
+something else without quotes. Integers keep all their digits.
 """
 
 from __future__ import annotations
@@ -79,7 +80,7 @@ class _Writer:
                 self.lines.append(f"{head}: []")
 
     def write_keyed_table(self, head: str, value: JsonObject, depth: int) -> bool:
-        """Write an object of similar objects as a table; return False if they differ."""
+        """Write an object as a table if its values have equal keys; otherwise return False."""
         columns = shared_columns(list(value.values())) if len(value) > 1 else None
         if columns is None:
             return False

@@ -166,10 +166,10 @@ def _text_parameter(param: Param, settings: dict[str, Any], default: Any) -> tup
             settings.setdefault("metavar", item.metavar)
         else:  # the metavar of an argument is its name
             _append_to_help(settings, f"({item.metavar})")
-        if item.is_secret:  # a secret is asked for on the terminal, without echo
+        if item.is_secret:  # tooli, not Typer, asks for a secret
             for name in ("prompt", "confirmation_prompt", "hide_input"):
                 settings.pop(name, None)
-        if required:  # stdin may replace it, so the pipeline reports a missing value
+        if required:  # optional for Typer, because the value may come from stdin
             _append_to_help(settings, "(required)")
         return (str | None if item is shape else list[str] | None), None
     if isinstance(shape, TupleOf):

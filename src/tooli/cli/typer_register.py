@@ -140,7 +140,7 @@ def _build_stub(app: App, registration: Registration) -> Callable[..., object]:
     try:
         tool = registration.tool((registration.command_name,))
     except DefinitionError:
-        return fn  # Typer accepts it, or reports the error
+        return fn  # Typer may accept the function; if not, it reports the error
 
     @functools.wraps(fn)
     def stub(**values: object) -> object:
@@ -207,7 +207,7 @@ def is_typer(app: App | TyperApp) -> TypeIs[typer.Typer]:
 
 
 def as_typer(app: App) -> typer.Typer:
-    """Return the app with the methods of Typer's own class, which Tooli overrides."""
+    """Return a `super` object of the app, which has the methods of Typer's own class."""
     classes = type(app).__mro__
     index = next(i for i, c in enumerate(classes) if (c.__module__, c.__name__) == _TYPER_CLASS)
     return super(classes[index - 1], app)  # type: ignore[return-value]  # pyright: ignore
@@ -294,9 +294,9 @@ def _collect_arguments(
 
 
 def _order_as_typed(arguments: dict[str, Any], line: CommandLine) -> dict[str, Any]:
-    """Return the arguments in the order of the line.
+    """Return the arguments in the order of the line, with the raw text from our own parser.
 
-    Raw text that our own parser read replaces Typer's, unless the line is ambiguous.
+    If the line is ambiguous, Typer's arguments are returned unchanged.
     """
     if line.is_ambiguous:
         return arguments
@@ -324,9 +324,12 @@ class TooliCommandMixin(CommandBase):
         windows_expand_args: bool = True,
         **extra: Any,
     ) -> Any:
-        """Run a command line as tooli does, unless tooli is running it already."""
+        """Let tooli run a command line, or Typer if tooli is already running it.
+
+        Typer also answers completions. If `args` is an exception, raise it.
+        """
         if isinstance(args, BaseException):
-            # rich leaves out every frame up to the last one with a variable of this name
+            # rich omits all frames up to the last one in which this variable is true
             _rich_traceback_guard = getattr(self.tooli_app, "pretty_exceptions_short", True)
             raise _strip_internal_frames(args)
         app = self.tooli_app

@@ -107,7 +107,8 @@ def _usage_error(typer_run: TyperRun, exc: Exception) -> ToolError:
             return no_command_error(output)
         return InputError(problem.message, code=problem.code, field=problem.field)
     command = getattr(getattr(exc, "ctx", None), "command", None)
-    if hasattr(command, "commands") and problem.code in ("E1002", "E1003"):  # of a callback
+    # a parameter of a group's callback
+    if hasattr(command, "commands") and problem.code in ("E1002", "E1003"):
         return InputError(problem.message, code=problem.code, field=problem.field)
     call, _ = typer_run.prepare(line.tool, dict(line.arguments), line.problems)
     if not line.is_ambiguous:
@@ -165,4 +166,4 @@ def _conversion_error(param: Param, line: CommandLine) -> ConversionError | None
 
 def raise_through_typer(app: App, exc: Exception) -> None:
     """Raise an exception through Typer, which shows it."""
-    as_typer(app).__call__(exc)  # a super object is not callable
+    as_typer(app).__call__(exc)  # a `super` object cannot be called directly

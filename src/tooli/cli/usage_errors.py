@@ -50,7 +50,10 @@ def write_internal_error(output: CommandOutput, exc: BaseException) -> int:
 
 
 def has_invalid_arguments(invocation: Invocation, call: Call) -> bool:
-    """True if the arguments are invalid. A person then gets Typer's message."""
+    """True if the arguments cannot be bound. A person then gets Typer's message.
+
+    A line with a payload or with problems that the parser found is not checked.
+    """
     if invocation.line.has_payload or invocation.line.problems:
         return False
     try:

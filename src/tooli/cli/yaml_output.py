@@ -101,7 +101,7 @@ def _format_scalar(value: object) -> str:
 
 
 def _is_plain(text: str) -> bool:
-    """True if the text is read as a string without quotes."""
+    """True if the text needs no quotes to be read as a string."""
     return (
         _PLAIN.issuperset(text)
         and text[:1].isalpha()

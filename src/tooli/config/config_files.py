@@ -50,7 +50,10 @@ _work_dir_change = ("", "")
 
 
 def change_work_dir(folder: str) -> None:
-    """Change the working directory to `work_dir`. Project files stay those of the old directory."""
+    """Change the working directory to the folder of the setting `work_dir`.
+
+    The project is still searched for from the old directory.
+    """
     global _work_dir_change  # a process has one current folder
     before = original_work_dir()
     os.chdir(folder)

@@ -1,7 +1,7 @@
 """Read settings files into sections. Each value keeps the number of its line.
 
-YAML files are read by PyYAML, TOML files by tomllib (tomli on Python 3.10). Both libraries are
-loaded only for such a file. `.env` files need no library.
+YAML files are read by PyYAML, TOML files by tomllib (tomli on Python 3.10). Each library is
+loaded only if a file needs it. `.env` files need no library.
 
 PyYAML adds about 20 ms to a call that takes 16 ms without it. So `read_plain_yaml` reads files
 that contain only names, values, sections and comments, in 2 ms, with the same result as PyYAML. It
@@ -178,7 +178,7 @@ class _NodeConverter:
         return merged
 
     def _scalar_kind(self, node: ScalarNode, line: int) -> str:
-        """Return the kind of a value; raise UnreadableConfig for tags other than !!str."""
+        """Return the kind of a value; raise UnreadableConfig if its tag is not allowed."""
         if node.style:
             self._check_tag(node, f"{_YAML_TAG}str", line)
             return "text"
@@ -332,8 +332,8 @@ def _section_from_table(
 def _find_line(text: str, path: tuple[str, ...]) -> int:
     """Return the line that sets a key; the line of its table if the key is not found.
 
-    TOML libraries report no lines. The result is used only in messages, so it may be wrong for
-    unusual syntax.
+    TOML libraries do not report the lines of keys. The result is used only in messages, so it may
+    be wrong for unusual syntax.
     """
     best, depth = 0, 0
     table: tuple[str, ...] = ()

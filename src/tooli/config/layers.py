@@ -85,8 +85,8 @@ class Settings:
     def effective(self, name: str) -> SettingValue | None:
         """Return the effective value of a setting with its origin, or None.
 
-        It is the value of the highest layer. For a security setting, it is the value of the lowest
-        layer, or the values of all layers are merged.
+        It is the value of the highest layer. For a security setting, `merge_rule` decides: it is
+        the value of the lowest layer, the strictest value, or the merged values of all layers.
         """
         values = self.all_values.get(name)
         if not values:
@@ -360,7 +360,7 @@ def resolve_security_settings(state: AppState) -> None:
         rules["timeout"] = timeout
     faults = [
         fault
-        for fault in settings.faults  # the others affect only the command line
+        for fault in settings.faults  # faults of other settings affect only the command line
         if fault.key in (None, "timeout") or SETTINGS[fault.key].is_security
     ]
     if "work_dir" in rules and not os.path.isdir(rules["work_dir"]):
@@ -398,9 +398,10 @@ def load_cli_settings(
         state.prepared_tools.clear()
     state.security_settings = extract_security_rules(settings)
     for name, setting in settings.non_default().items():
-        # TOOLI_OUTPUT is read with the output mode, which reports an invalid value
+        # `_read_requested_mode` in `tooli.cli` reads TOOLI_OUTPUT and reports an invalid value.
         is_read_later = name == "output" and bool(os.environ.get("TOOLI_OUTPUT"))
-        is_new = setting.layer != "flag" and name not in options  # `--no-color` sets `color`
+        # `--no-color` sets `color` in the layer `flag`, although `options` has no `color`.
+        is_new = setting.layer != "flag" and name not in options
         if is_new and not is_read_later and not SETTINGS[name].is_security:
             options[name] = setting.value
             from_config.add(name)

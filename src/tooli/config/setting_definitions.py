@@ -44,9 +44,9 @@ class SettingDefinition(Record):
     choices: tuple[str, ...] = ()  # for security settings, the least strict comes first
     default: Any = None
     is_security: bool = False
-    merge_rule: str = "strictest"  # for security settings: or "union", "each", "lowest"
-    shared_variables: tuple[tuple[str, str], ...] = ()  # common variables, and the value they set
-    sandbox: str = "kept"  # the variable in a sandbox; see Variable.sandbox
+    merge_rule: str = "strictest"  # security settings: "strictest" | "union" | "each" | "lowest"
+    shared_variables: tuple[tuple[str, str], ...] = ()  # such as NO_COLOR, with the value to set
+    sandbox: str = "kept"  # `Variable.sandbox` of its variable
 
     @property
     def variable(self) -> str:
@@ -222,8 +222,8 @@ SECTION_NAMES = ("apps", "callers")
 class Variable(Record):
     """An environment variable that tooli reads.
 
-    `sandbox` says what an isolated command gets: the variable is "kept" for every command, for
-    commands with the capability "env:read", or "removed" for all, because it is a credential.
+    `sandbox` says which isolated commands get the variable: all of them ("kept"), those with the
+    capability `env:read` ("env:read"), or none, because it is a credential ("removed").
     """
 
     name: str
@@ -269,7 +269,7 @@ VARIABLES: dict[str, Variable] = {
         ],
     )
 }
-"""All environment variables that tooli reads by name, including those of the settings."""
+"""All environment variables that tooli reads, by name, including those of the settings."""
 
 
 def documented_variables() -> dict[str, str]:
@@ -279,7 +279,7 @@ def documented_variables() -> dict[str, str]:
 
 
 def merge_security_values(definition: SettingDefinition, values: list[Any]) -> Any:
-    """Return the values of a security setting in all layers as one value: the strictest or all.
+    """Merge the values of a security setting: return the strictest one, or a tuple of all.
 
     Settings with the rule `lowest` are not merged.
     """

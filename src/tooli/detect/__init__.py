@@ -164,7 +164,7 @@ DISPLAY_NAMES: dict[str, str] = {
     "kimi-code": "Kimi Code",
     "v0": "v0",
 }
-"""Names as the vendors write them, if str.title() does not produce them."""
+"""Names as the vendors write them. `display_name` applies str.title() to other names."""
 
 NON_AGENT_CALLERS: dict[str, str] = {
     **dict.fromkeys(("human", "person", "terminal", "shell"), "human"),
@@ -285,7 +285,11 @@ def detect_execution_context(
 
 
 def identify_caller(context: ExecutionContext) -> tuple[str | None, str | None, str | None]:
-    """Return name, version and category of a caller; None for each that is not certain."""
+    """Return the name, version and category of a caller.
+
+    Name and version are None unless TOOLI_CALLER is set or an agent was detected with certainty.
+    The category is also returned for other agents and for CI systems.
+    """
     is_certain = context.is_agent and context.confidence >= MIN_NAMED_CONFIDENCE
     if is_certain or context.identified_via_convention:
         return context.caller_id, context.caller_version, str(context.category)
@@ -395,7 +399,7 @@ def _parse_ai_agent(text: str) -> tuple[str | None, str | None]:
 
 
 def _parse_agent_variable(value: str, found: list[Candidate]) -> list[Candidate]:
-    """Parse `AGENT`: a name, or `1` for the agent that was found, or for an unnamed one.
+    """Parse `AGENT`: a name, or `1`, which means the first agent in `found` or an unnamed one.
 
     A value with other characters, such as a path or a host, does not come from an agent.
     """
@@ -503,7 +507,10 @@ def marker_variables(marker: str) -> Iterator[str]:
 
 
 def strong_variables() -> frozenset[str]:
-    """Return every variable that can determine the caller; detection is skipped if none is set."""
+    """Return the variables that identify an agent or a CI system, except PATH.
+
+    The command line skips detection if none of them is set and PATH has no folder of an agent.
+    """
     markers = [marker for _, _, row in STRONG_MARKERS for marker in row]
     markers += [marker for _, marker in CI_MARKERS]
     named = {name for marker in markers for name in marker_variables(marker)}

@@ -47,7 +47,7 @@ def build_skill(target: object, roots: Iterable[str]) -> dict[str, str]:
 
 
 def _load_app(target: str, roots: Iterable[str]) -> App:
-    from tooli.launcher import load_app  # loads the app class, which a build without it never needs
+    from tooli.launcher import load_app  # loads the app class, which only building a skill needs
 
     saved_path = list(sys.path)
     sys.path[:0] = [root for root in roots if os.path.isdir(root)]
@@ -63,7 +63,7 @@ def _load_app(target: str, roots: Iterable[str]) -> App:
 
 
 def write_files(files: Mapping[str, str]) -> None:
-    """Write files by path, with their folders."""
+    """Write each text to the file at its path; create missing folders."""
     for path, text in files.items():
         os.makedirs(os.path.dirname(path), exist_ok=True)
         with open(path, "w", encoding="utf-8", newline="\n") as file:
