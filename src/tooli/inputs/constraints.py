@@ -1,4 +1,4 @@
-"""Constraints for `Annotated`: valid texts of a parameter, and limits of inputs.
+"""Constraints for `Annotated`. They restrict the values of a parameter, or how an input is read.
 
 A constraint is any object with a method `tooli_check(value)` that raises a ConversionError for an
 invalid value.

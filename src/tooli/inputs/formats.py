@@ -48,7 +48,10 @@ _CHUNK_BYTES = 1 << 16
 
 
 def read_content(source: Input, annotation: object) -> Any:
-    """Return the content of an input as the annotated type. An iterator reads it on demand."""
+    """Return the content of an input as the annotated type.
+
+    If the type is an iterator, it reads the content on demand.
+    """
     if source.content is not MISSING and not isinstance(source.content, bytes):
         return (
             iter(source.content)

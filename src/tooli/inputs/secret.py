@@ -175,7 +175,10 @@ class SecretShape(Handle):
     is_secret = True
 
     def parse(self, value: object, param: Param, is_cli_text: bool) -> Any:
-        """Return the secret. Command line text is its location; other values are the secret."""
+        """Return the secret.
+
+        Text from a command line is the location of the secret. Any other value is the secret.
+        """
         if isinstance(value, SecretInput):
             return _record_secret(value)  # pyright: ignore[reportUnknownArgumentType]
         secret: SecretInput[Any] = SecretInput(MISSING)

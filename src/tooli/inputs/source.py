@@ -31,15 +31,16 @@ if TYPE_CHECKING:
 
     T = TypeVar("T")
     StdinOr = Annotated[T, "the content of a path, a URL or stdin"]
-    """Input from a path, a URL, `-` or a pipe. `StdinOr[Path]` reads like a file."""
+    """Input from a path, a URL, `-` or a pipe. `StdinOr[Path]` can be read like a file."""
 else:
 
     class StdinOr:
         """Input from a path, a URL, `-` or a pipe.
 
-        With `StdinOr[Path]` the function receives an object that reads like a file. With
+        With `StdinOr[Path]` the function receives an object that can be read like a file. With
         `StdinOr[str]`, `[bytes]`, `[dict]` or `[list[Model]]` it receives the content. With
-        `StdinOr[Iterator[str]]`, `[Iterator[dict]]` or `[Iterator[Model]]` it reads item by item.
+        `StdinOr[Iterator[str]]`, `[Iterator[dict]]` or `[Iterator[Model]]` it receives an iterator
+        that reads the items one by one.
         """
 
         __class_getitem__ = classmethod(type(list[int]))
@@ -51,7 +52,7 @@ else:
 
 _CHUNK_BYTES = 1 << 16
 MAX_URL_BYTES, MAX_STREAMED_URL_BYTES = 100 * 2**20, 2**30
-"""Default size limits of a response: read into memory, and read item by item."""
+"""Default size limits of a response that is read as a whole, and of one read item by item."""
 _SIZE_UNITS = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "ki": 2**10, "mi": 2**20, "gi": 2**30}
 
 
@@ -140,7 +141,7 @@ def _has_data(stdin: Any) -> bool:
 
 
 class Input:
-    """An input from any location, which reads like a file."""
+    """An input from any location, which can be read like a file."""
 
     __slots__ = (
         *("_cached_bytes", "_limits", "_open_files", "content", "field", "format"),
@@ -356,12 +357,12 @@ def _open_stdin(source: Input, limits: InputLimits) -> BufferedReader:
         raise StateError("stdin was already read: it can be read only once.")
     try:
         stdin.tooli_read = True
-    except AttributeError:  # its class has slots
+    except AttributeError:  # stdin was replaced by an object with slots
         pass
     buffer: Any = getattr(stdin, "buffer", None)
     if buffer is not None:
         read_chunk = getattr(buffer, "read1", buffer.read)
-    else:  # a text stream of a test
+    else:  # a text stream without a buffer, as in tests
         buffer = io.BytesIO(stdin.read().encode())
         read_chunk = buffer.read
     return io.BufferedReader(

@@ -4,8 +4,8 @@
              ▲                                                     │
              ╰────────────── redirect, at most five ───────────────╯
 
-The connection goes to an address that was checked, which prevents DNS rebinding. Proxies of the
-environment are not used, because they would choose the address.
+The connection goes to an address that was checked, which prevents DNS rebinding. Proxy settings in
+the environment are ignored, because a proxy would resolve the host itself.
 
 `inputs/source.py` imports this module only for a URL, because the network libraries are slow to
 import.

@@ -31,7 +31,7 @@ UNRESTRICTED = AllowedAccess(
 def resolve_allowed_access(
     tool: Tool, state: AppState, undeclared: AllowedAccess = UNRESTRICTED
 ) -> AllowedAccess:
-    """Return what a call of the tool may access: what it declares, within the settings.
+    """Return what a call of the tool may access: what it declares, limited by the settings.
 
     `undeclared` is the access of a tool that declares nothing.
     """

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 
 class ApprovalGrant(SingleUseClaim):
-    """The claim of a call on a human's grant."""
+    """A human's grant that a call has claimed."""
 
     def __init__(self, store: ApprovalStore, request: ApprovalRequest) -> None:
         self._store = store
@@ -52,7 +52,7 @@ class ApprovalGrant(SingleUseClaim):
         log_event("approval_used", call, request=self._request.id)
 
     def commit(self) -> None:
-        """Use the grant up: the function has run."""
+        """Delete the grant, because the function has run."""
         self._store.mark_used(self._request)
 
     def release(self) -> None:
@@ -63,7 +63,7 @@ class ApprovalGrant(SingleUseClaim):
 
 
 def take_grant(call: Call, reason: str, confinement_stages: Sequence[Stage]) -> ApprovalGrant:
-    """Return the grant of a human for exactly this call.
+    """Claim and return the grant of a human for exactly this call.
 
     Raises ApprovalRequired if there is none. The error names the stored request, or reports that
     a human declined it.
@@ -109,8 +109,8 @@ def _build_match_key(store: ApprovalStore, call: Call, plan: str | None) -> str:
 def _secret_digests(store: ApprovalStore, value: Any, visited: dict[int, list[str]]) -> list[str]:
     """Return digests of all secrets in a value, so that a grant is bound to them.
 
-    A secret passed as `@file` or `env:NAME` is bound by its value, not by its location. The digests
-    of the items of a set are sorted, because a set has no order.
+    The digest of a secret passed as `@file` or `env:NAME` is made from its value, not from its
+    location. The digests of the items of a set are sorted, because a set has no order.
     """
     kind = value.__class__
     if hasattr(kind, "reveal"):
@@ -231,7 +231,7 @@ def arguments_for_display(call: Call) -> dict[str, Any]:
 def plan_for_display(call: Call, confinement_stages: Sequence[Stage]) -> Any:
     """Return the plan of a call, or None if the function cannot make one.
 
-    Returns None for a function that needs a dry run on an event loop: it would block the loop.
+    On an event loop, it also returns None if the plan needs a dry run, which would block the loop.
     """
     tool = call.tool
     can_dry_run = not tool.has_handles and supports_dry_run(tool.fn) and not is_in_event_loop()

@@ -46,7 +46,7 @@ _HEX_DIGITS = frozenset("0123456789abcdef")
 LEEWAY_SECONDS = 30
 """Seconds by which clocks may differ."""
 _MAX_KEYS, _MAX_SCOPES, _MAX_SUBJECT_CHARS = 64, 500, 200
-_MIN_SECRET_BYTES = 32  # the length of the shortest digest
+_MIN_SECRET_BYTES = 32  # the digest length of HS256
 _CURVE_ALGORITHMS = {
     "P-256": ("ES256",),
     "P-384": ("ES384",),
@@ -149,12 +149,12 @@ class _TrustedFile(Generic[T]):
         self._setting = setting
         self._path = os.path.expanduser(path)
         self._parse = parse
-        self._loaded: tuple[tuple[int, ...], T] | None = None  # the state of the file, its content
+        self._loaded: tuple[tuple[int, ...], T] | None = None  # file state and parsed content
 
     def get(self) -> T:
         """Return the parsed content; raise an InputError if it cannot be used."""
         try:
-            if not os.path.isabs(self._path):  # it would depend on the current folder
+            if not os.path.isabs(self._path):  # it would depend on the working directory
                 raise UnusableFile("its path is not absolute")
             state = _file_state(os.stat(self._path))
             if self._loaded is None or state != self._loaded[0]:
@@ -236,7 +236,10 @@ def read_token_file(path: str) -> tuple[bytes, str | None]:
 
 
 def parse_keys(data: bytes) -> tuple[VerificationKey, ...]:
-    """Return the keys of a file: PEM, JWK, JWKS or a secret. Raises UnusableFile."""
+    """Return the keys in the content of a file: PEM, JWK, JWKS or a secret.
+
+    Raises UnusableFile if the content is not valid.
+    """
     _key_classes()  # raises UnusableFile if joserfc is not installed
     text = data.strip()
     with warnings.catch_warnings():
@@ -249,7 +252,7 @@ def parse_keys(data: bytes) -> tuple[VerificationKey, ...]:
 
 
 def _key_classes() -> dict[str, Any]:
-    """Return the classes of joserfc by `kty`. Their type hints are incomplete."""
+    """Return the key classes of joserfc by `kty`, as `Any`: their type hints are incomplete."""
     try:
         from joserfc.jwk import ECKey, OctKey, OKPKey, RSAKey
     except ImportError:
@@ -480,7 +483,7 @@ def _describe_invalid_claim(claims: JsonObject, issuer: str | None, audience: st
 
 
 def _parse_scopes(claims: JsonObject) -> frozenset[str]:
-    """Return the scopes of a token, in any of the usual forms."""
+    """Return the scopes in the claims `scope`, `scp` and `scopes`: a text or a list."""
     found: set[str] = set()
     for claim in ("scope", "scp", "scopes"):
         value: Any = claims.get(claim)

@@ -86,8 +86,8 @@ def read_run_option(name: str, value: Any) -> tuple[Any, str | None]:
 class ResultOptions(Record):
     """Paging, filter, fields and size limits of a call; 0 means no limit.
 
-    Sizes that the caller sets take precedence over the tool's own `max_tokens=`. Default sizes,
-    which come from settings or from the detected agent, do not.
+    Sizes that the caller sets take precedence over the tool's own `max_tokens=`. Default sizes come
+    from settings or from the detected agent, and the lower of them and `max_tokens=` applies.
     """
 
     limit: int | None = None

@@ -2,7 +2,8 @@
 
 The value of `--select` is a list of fields, such as `path, size as bytes, owner.name, tags[0]`. A
 dotted field keeps its nesting (`{"owner": {"name": …}}`). If a part of it is a list, the rest
-applies to each item. A renamed field and an item of a list become fields of the record itself.
+applies to each item. A renamed field (`size as bytes`) and an item of a list (`tags[0]`) become
+top-level fields of the record.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     SchemaNodes: TypeAlias = list[JsonObject] | None
     """The schemas that a value may have; None if any value is possible."""
     FieldTree: TypeAlias = dict[str, "FieldTree | None"]
-    """The selected fields, each with its own selected fields; None selects all of them."""
+    """The selected fields by name, each with the fields selected inside it; None selects all."""
 
 
 class ExpressionError(ValueError):
@@ -357,7 +358,7 @@ def _build_projector(
 
 
 def _select_fields(value: Any, tree: FieldTree) -> Any:
-    """Return the selected fields of a value; lists are passed through, scalars stay as they are."""
+    """Return the selected fields of an object, or of each item of a list. Scalars are unchanged."""
     if is_list(value):
         return [_select_fields(item, tree) for item in value]
     if value.__class__ is not dict and hasattr(value.__class__, "__dataclass_fields__"):

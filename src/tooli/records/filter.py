@@ -288,7 +288,7 @@ class _FilterParser:
         return test
 
     def _check_comparison(self, field: FilterToken, operator: str, value: Any) -> None:
-        """Raise an error if a comparison can never be true according to the output schema."""
+        """Raise an error if the operator or the output schema excludes a compared value."""
         nodes = self._fields.schemas_at(field.value)
         possible = json_types(nodes)
         field_text = _format_token(field)
@@ -363,7 +363,7 @@ def _format_types(possible: set[str]) -> str:
 
 
 def _any_of(tests: list[Predicate]) -> Predicate:
-    """Return a predicate that is true if one of the tests is."""
+    """Return a predicate that is true if at least one test is true."""
     if len(tests) == 2:
         first, second = tests
         return lambda record: first(record) or second(record)
@@ -371,7 +371,7 @@ def _any_of(tests: list[Predicate]) -> Predicate:
 
 
 def _all_of(tests: list[Predicate]) -> Predicate:
-    """Return a predicate that is true if all tests are."""
+    """Return a predicate that is true if all tests are true."""
     if len(tests) == 2:
         first, second = tests
         return lambda record: first(record) and second(record)
@@ -379,7 +379,7 @@ def _all_of(tests: list[Predicate]) -> Predicate:
 
 
 def _negate(test: Predicate) -> Predicate:
-    """Return a predicate that is true if the test is not."""
+    """Return a predicate that is true if the test is false."""
     return lambda record: not test(record)
 
 
@@ -400,7 +400,7 @@ def _matches(test: Predicate, value: Any) -> bool:
 
 
 def _build_predicate(operator: str, expected: Any) -> Predicate:
-    """Return the test of a comparison; it is false for values of other types."""
+    """Return the test of a comparison. Values of other types fail it, except with `!=`."""
     if operator == "==":
         return _equals(expected)
     if operator == "!=":

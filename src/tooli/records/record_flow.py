@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 class RecordProcessor:
     """One step in the processing of records."""
 
-    is_opened = False  # True: `open` was called, so the processor has seen the records
+    is_opened = False  # True after `open`: the records pass through the processor
 
     def open(self, push: Push) -> Push:
         """Return a function that receives records; it calls `push` for the records to pass on."""
@@ -88,17 +88,17 @@ class RecordFlow:
 
     def __init__(self, result_options: ResultOptions, raw_arguments: Mapping[str, Any]) -> None:
         self.result_options = result_options
-        self.raw_arguments = raw_arguments  # the arguments as the surface received them
-        self.processors: list[RecordProcessor] = []  # outermost first
+        self.raw_arguments = raw_arguments  # the arguments as the interface received them
+        self.processors: list[RecordProcessor] = []  # the last one receives a record first
         self.is_streamed = False  # records are sent one by one, not as one document
         self.predicate: Callable[[object], bool] | None = None
         self.projection: Callable[[Any], Any] | None = None
         self.cursor_position: Any = None  # decoded from the cursor
-        self.tool_page: Page[Any] | None = None  # if the tool pages its result itself
+        self.tool_page: Page[Any] | None = None  # set if the tool returned a `Page`
         self.total: int | None = None  # the number of all records, if it is known
         self.cursor_after: Callable[[int], str | None] | None = None
         """Returns the cursor after a number of records, or None if no record follows."""
-        self.next_steps: list[JsonObject] = []  # commands in `meta.next` for the rest
+        self.next_steps: list[JsonObject] = []  # commands in `meta.next` that return the rest
 
     def requested_page(self) -> tuple[int | None, str | None]:
         """Return the limit and cursor for a tool that pages its result itself."""

@@ -5,10 +5,10 @@
 
 MATCH is a digest of everything that a request is bound to: the tool, its arguments, the caller and
 what the call would do. A file is valid only if it is signed with the user's key and has not
-expired. The signature covers the parts of the file name. The age of a file is measured by the
-system clock and by the time since the last boot, and neither may exceed the lifetime. A process
-claims a grant by creating its marker file (ID.used), which only one process can do. A call that
-claimed a grant and did not run deletes the marker again.
+expired. The signature covers the parts of the file name. The age of a file is measured by two
+clocks, the system clock and the time since the last boot. The file expires as soon as one of the
+two ages reaches the lifetime. A process claims a grant by creating its marker file (ID.used), which
+only one process can do. A call that claimed a grant and did not run deletes the marker again.
 """
 
 from __future__ import annotations
@@ -102,10 +102,10 @@ def make_unavailable_error(reason: str) -> AuthError:
 
 
 class ApprovalStore:
-    """The approval requests of one user, in a folder that only the user can enter.
+    """The approval requests of one user, in a folder that only the user can write to.
 
-    Every method raises E2104 if the files or the key cannot be used. An approval that cannot be
-    checked is not granted.
+    The methods raise E2104 if the files or the key cannot be used. Only `mark_used` and `release`
+    ignore such errors. An approval that cannot be checked is not granted.
     """
 
     def __init__(self) -> None:
@@ -134,7 +134,7 @@ class ApprovalStore:
     def claim_grant(self, match: str) -> ApprovalRequest | None:
         """Return a grant for a call and mark it as used; None if there is none.
 
-        The marker file decides. A used grant stays used even if its file is restored.
+        A grant is used if its marker file exists, even if the file of the grant is restored.
         """
         for request in self._iter_requests("granted", match):
             with _StoreErrors():
@@ -237,7 +237,7 @@ class ApprovalStore:
     def _write_draft(self, request: ApprovalRequest) -> str:
         """Write a request to a file with a temporary name, so that no process reads a partial file.
 
-        Arguments that are too large are replaced by a placeholder. The match still covers them.
+        Arguments that are too large are replaced by a placeholder. `match` still covers them.
         """
         fields = {name: getattr(request, name) for name in ApprovalRequest.__match_args__}
         body = encode(fields, [])

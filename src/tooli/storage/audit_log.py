@@ -42,14 +42,15 @@ if TYPE_CHECKING:
     ChainLink: TypeAlias = tuple[int, str]
     """A line number and a sum.
 
-    The last link of a log has the sum of the line. The first link has the sum of the line before.
+    The last link of a log contains the number and the sum of the last line. The first link contains
+    the number of the first line, and the sum of the line before it.
     """
 
 MAX_LOG_BYTES, MAX_ROTATED_FILES = 8 << 20, 4
 """Size at which the log is rotated, and the number of older files that are kept."""
 MAX_LINE_BYTES = 8192
 LOCK_TIMEOUT_SECONDS, EVENT_LOOP_LOCK_TIMEOUT_SECONDS = 5.0, 0.5
-"""Seconds to wait for other writers. On an event loop the wait is short, because it blocks."""
+"""Seconds to wait for other writers. On an event loop the wait is short, as it blocks the loop."""
 SUM_FIELD = b',"sum":"'
 FIRST_LINK = (1, "")
 """The first link of a log that is complete from its start."""

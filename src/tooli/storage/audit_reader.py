@@ -58,7 +58,7 @@ def verify_log(path: str) -> VerificationResult:
             )
         return result
     result.is_signed = bool(key)
-    with AuditHead(path, read_only=True) as head:  # locks out writers
+    with AuditHead(path, read_only=True) as head:  # writers wait for the lock
         head_links = head.read(key)
         files = _open_files(path)
         sizes = [os.fstat(file.fileno()).st_size for _, file in files]
@@ -224,7 +224,8 @@ def follow_log(
             older = [name for name in list_log_files(path)[:-1] if not _is_same_file(name, file)]
             yield from _read_last(count, older, _parse_lines(lines))
         while not should_stop():
-            # This check comes before the read. A rotated file gets no more lines.
+            # The check comes before the read. If the file is already rotated, it gets no more
+            # lines, so the read returns all of them.
             is_rotated = not _is_same_file(path, file)
             data = file.read() if file is not None else b""
             *lines, rest = (rest + data).split(b"\n")

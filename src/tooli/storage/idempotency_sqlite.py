@@ -1,8 +1,8 @@
 """The idempotency store of one user on one machine: an SQLite file that only the user can read.
 
 A damaged database is never repaired. It is renamed and kept, and a new one is created. The damaged
-database may contain the key of a call that must not run twice. So such calls are refused until its
-keys have expired.
+database may contain the key of a call that must not run twice. So such calls are refused for
+`RETENTION_SECONDS`, or until the damaged database is deleted.
 
 `get_idempotency_store` returns this store, or the Postgres store if a URL is configured.
 """
@@ -53,7 +53,7 @@ _DIALECT = SqlDialect(
     set_timeout="PRAGMA busy_timeout = {}",
 )
 _inherited_connections: list[Connection] = []
-"""Connections of a parent process. Closing them would release the locks of the parent."""
+"""Connections of a parent process. They stay open: a child process must not close them."""
 
 
 class SqliteIdempotencyStore(IdempotencyStore):
@@ -92,7 +92,7 @@ class SqliteIdempotencyStore(IdempotencyStore):
             raise _make_unusable_error(self.path, failure) from failure
         except driver.DatabaseError as failure:
             self._disconnect()
-            if type(failure) is not driver.DatabaseError:  # a subclass: the file is intact
+            if type(failure) is not driver.DatabaseError:  # a subclass does not mean damage
                 raise _make_unusable_error(self.path, failure) from failure
             path = _quarantine_database(self.path)
             raise _make_damaged_error(
@@ -115,7 +115,7 @@ class SqliteIdempotencyStore(IdempotencyStore):
             except driver.OperationalError as failure:
                 if not _is_busy(failure) or monotonic() > deadline:
                     raise
-                sleep(0.002 + os.urandom(1)[0] / 20_000)  # random, to avoid collisions
+                sleep(0.002 + os.urandom(1)[0] / 20_000)  # random, so that retries do not collide
 
     def _connect(self, timeout: float) -> Connection:
         """Return the connection; reopen it after a fork and if the file was replaced."""
@@ -236,7 +236,7 @@ def _create_private_file(folder: str, path: str) -> None:
 
 
 def _find_recent_quarantine(path: str) -> str | None:
-    """Return the path of a damaged database whose keys may not have expired yet, or None."""
+    """Return the path of a database that was damaged within `RETENTION_SECONDS`, or None."""
     folder, name = os.path.split(path)
     prefix = f"{name}.damaged-"
     for found in os.listdir(folder):
@@ -248,7 +248,7 @@ def _find_recent_quarantine(path: str) -> str | None:
 
 def _quarantine_database(path: str) -> str:
     """Rename a damaged database and return its new path, or the old path if that fails."""
-    with FileLock(f"{path}.lock"):  # without it, a second process finds the new database
+    with FileLock(f"{path}.lock"):  # without it, a second process may rename the new database
         if _is_intact(path):  # another process has renamed it
             return _find_recent_quarantine(path) or path
         quarantined_path = f"{path}.damaged-{int(time() * 1000)}"

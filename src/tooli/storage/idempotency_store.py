@@ -244,12 +244,12 @@ def _pid_namespace() -> str:
 def _state_and_start_time(pid: int) -> tuple[str, str]:
     """Return the state and the start time of a process; empty strings if there is none."""
     stat = read_proc_file(f"/proc/{pid}/stat")
-    fields = stat[stat.rfind(")") + 2 :].split()  # the name before it may contain ")"
+    fields = stat[stat.rfind(")") + 2 :].split()  # the program name may contain ")"
     return (fields[0], fields[19]) if len(fields) > 19 else ("", "")
 
 
 def _pid_exists(pid: int) -> bool | None:
-    if os.name == "nt":  # signal 0 is Ctrl-C there
+    if os.name == "nt":  # on Windows, os.kill(pid, 0) sends Ctrl-C
         return None
     try:
         os.kill(pid, 0)
@@ -279,7 +279,7 @@ class SqlDialect(Record):
     set_timeout: str  # template: milliseconds → statement that sets the timeout of a connection
     lease: str | None = None  # end of a new lease; None if the table has no leases
     for_update: str = ""  # locks selected rows
-    for_purge: str = ""  # locks selected rows, and skips locked ones
+    for_purge: str = ""  # locks selected rows, and skips rows that others have locked
 
 
 class _Statements:
@@ -352,9 +352,10 @@ def _entry_from_row(row: Any) -> tuple[float, IdempotencyEntry | None]:
 
 
 class IdempotencyStore:
-    """A store of idempotency keys in an SQL database. Every method is atomic.
+    """A store of idempotency keys in an SQL database.
 
-    Every method raises StoreUnavailable if the database cannot be used.
+    Every method is atomic. Every method except `close` raises StoreUnavailable if the database
+    cannot be used.
     """
 
     def __init__(self, dialect: SqlDialect) -> None:
@@ -446,11 +447,11 @@ class IdempotencyStore:
     def forget(
         self, app: str, key: str, tool: str | None = None, *, include_running: bool = False
     ) -> int:
-        """Delete the entries of a key in an app, or in one tool; return how many there were.
+        """Delete the entries of a key in an app, or in one tool; return how many were deleted.
 
         Raises:
-            KeyStillRunning: one of the calls is running. Nothing is deleted then, unless
-                `include_running` is True.
+            KeyStillRunning: one of the calls is running, and `include_running` is False. Nothing
+                was deleted.
         """
         if not self._exists():
             return 0
@@ -515,7 +516,7 @@ class IdempotencyStore:
         raise NotImplementedError
 
     def _exists(self) -> bool:
-        """True if the database may exist. Reading does not create it."""
+        """True if the database may exist. If not, `entries` and `forget` do not create it."""
         return True
 
     def _prepare_write(self, connection: SqlConnection, durable: bool) -> None:
@@ -531,7 +532,7 @@ class IdempotencyStore:
 def seconds_until(deadline: float) -> float:
     """Return the seconds until a deadline, rounded up to tenths, at least one tenth.
 
-    Rounding avoids a statement that changes the timeout of the connection before most calls.
+    Rounding makes most timeouts equal, so that the timeout of the connection is rarely set again.
     """
     return max(0.1, int((deadline - monotonic()) * 10 + 0.99) / 10)
 

@@ -90,7 +90,10 @@ def encode_items(
 def _finish_payload(
     payload: JsonObject, warnings: list[str], subject: str, redactor: RecordRedactor
 ) -> JsonObject:
-    """Return the payload without secrets, with the warnings and one about removed secrets."""
+    """Return the payload without secrets, and with the warnings.
+
+    If secrets were removed, a warning about them is added.
+    """
     payload = _redact_payload(payload, redactor)
     redactor.add_warnings(warnings, subject)
     return {**payload, "warnings": redactor.redact(warnings)} if warnings else payload

@@ -1,8 +1,9 @@
 """Select the records of one page and make the cursor of the next page.
 
 A stream is closed after the last record of the page, so the tool produces no more than necessary.
-A cursor contains the number of returned records and the digests of the last ones. So no record is
-repeated or skipped if earlier records were inserted or deleted meanwhile.
+A cursor contains the number of returned records and the digests of the last ones. So the next page
+starts after the last returned record, even if earlier records were inserted or deleted meanwhile.
+If that record is not found, the page has a warning.
 
     "c" + base64url( binding │ digests of the last records │ position │ source cursor │ signature )
 
@@ -33,10 +34,10 @@ SEARCH_DISTANCE = 500
 Lists are searched completely.
 """
 CONTEXT_CHARS = 64
-"""Number of characters before a position in a text whose digest identifies the position."""
+"""The digest of this many characters before a position in a text identifies the position."""
 RECORD_DIGEST_BYTES = 5
 MAX_RECORD_DIGESTS = 3
-"""Maximum number of records before its position that a cursor contains digests of."""
+"""Maximum number of record digests in a cursor."""
 _BINDING_BYTES, _POSITION_BYTES, _SIGNATURE_BYTES = 6, 5, 9
 
 
@@ -89,14 +90,14 @@ def decode_cursor(text: str, key: bytes) -> CursorPosition:
 
 
 class PageWindow(RecordProcessor):
-    """A processor that passes only the records of one page, or all if no page is requested.
+    """A processor that passes on the records of one page, or all if no page is requested.
 
-    Most results fit on one page. So what a cursor needs is computed on demand.
+    Most results fit on one page and need no cursor, so the data of a cursor is computed on demand.
     """
 
     def __init__(self, call: Call, flow: RecordFlow) -> None:
         self.flow = flow
-        self.count = 0  # records that have passed
+        self.count = 0  # number of records that were passed on
         self.warnings: list[str] = []
         self.is_requested = bool(flow.result_options.limit) or flow.cursor_position is not None
         start: CursorPosition | None = flow.cursor_position
@@ -111,7 +112,7 @@ class PageWindow(RecordProcessor):
         self._seen_count = 0
         self._is_positioned = self._offset == 0
         self._nearby_records: list[Any] = []  # records near the position, until it is found
-        self._is_exhausted = False  # the last record has passed
+        self._is_exhausted = False  # the tool has no more records
         self._text: str | None = None
         if start is not None and start.binding != self._binding_and_key()[0]:
             raise InputError(
@@ -187,7 +188,7 @@ class PageWindow(RecordProcessor):
         self.flow.total = self._known_total if source_page is None else source_page.total
 
     def end(self) -> None:
-        """End the page. If all records have passed, their number is known."""
+        """End the page. If the tool has no more records, set the total."""
         if self._is_exhausted and self._known_total is None and self._text is None:
             self.flow.total = self._known_total = self._offset + self.count
 
@@ -211,7 +212,7 @@ class PageWindow(RecordProcessor):
         return at >= last + reach and not self._is_positioned and self._reposition()
 
     def _reposition(self) -> object:
-        """Continue after the last known record that is found near the position."""
+        """Continue after the newest record of the cursor that is found near the position."""
         first = self._seen_count - len(self._nearby_records)
         self._is_positioned = True
         last = self._offset - 1

@@ -110,8 +110,7 @@ def get_cursor_key(*, owns_process: bool) -> bytes:
 
     If the key file cannot be created, for example in a sandbox, a server uses a random key. On the
     command line the next process must accept the cursors of this one, so the key is derived from
-    the user ID. Such a signature detects mistakes but not forgery. Only the person who types the
-    command could forge it.
+    the user ID. Anyone can compute such a key, so the signature detects mistakes but not forgery.
     """
     secret = os.environ.get("TOOLI_SEAL_KEY")
     if secret:
@@ -227,10 +226,10 @@ def _encode_base64url(data: bytes) -> str:
 
 
 class _MessageKey:
-    """The key of this process for signed messages, and the nonces of the used ones.
+    """The key of this process for signed messages, and the nonces of used messages.
 
     Processes share the key if `TOOLI_SEAL_KEY` is set or if they were forked after `share_key`.
-    Then used nonces are marker files, which all of them see.
+    Such processes record each used nonce in a marker file, which all of them see.
     """
 
     def __init__(self) -> None:
@@ -310,7 +309,7 @@ def share_key() -> None:
 
 
 class PlanToken(Record):
-    """The content of a plan token, which allows a call to run the plan of its dry run, once.
+    """The content of a plan token, which allows one call to run the plan of a dry run.
 
     "p" + base64url( expiry │ nonce │ binding │ plan digest │ action digests │ signature )
     """

@@ -33,7 +33,7 @@ FAILURE_RETENTION_SECONDS = 600.0
 MAX_MEMORY_FAILURES, MAX_TOOLS_PER_SESSION = 2048, 32
 """Maximum number of failures in memory, and in the file of one session."""
 _MAX_FAILURES_BYTES = 1 << 18
-"""Maximum size of a session's file, more than `MAX_TOOLS_PER_SESSION` failures need."""
+"""Maximum size of a session's file. `MAX_TOOLS_PER_SESSION` failures need less space."""
 SESSION_RETENTION_SECONDS = 30 * 24 * 3600
 """Seconds for which the first call of a session is remembered."""
 MAX_OVERFLOW_FILES = 40
@@ -42,9 +42,9 @@ MAX_OVERFLOW_BYTES = 256 << 20
 """Maximum size of all overflow files together."""
 _BINARY = getattr(os, "O_BINARY", 0)
 _PURGE_ONE_IN = 61
-"""One in this many marker names triggers a purge.
+"""A new marker triggers a purge if its name, read as a number, is divisible by this number.
 
-It is a prime number, so that every character of the name influences the remainder.
+The number is prime, so that every character of the name influences the remainder.
 """
 
 
@@ -151,7 +151,7 @@ def read_proc_file(path: str) -> str:
 class FileLock:
     """A lock file that only one process holds at a time.
 
-    If the file cannot be created or locked, there is no lock.
+    If the file cannot be created or locked, the block runs without a lock.
     """
 
     def __init__(self, path: str) -> None:
@@ -200,8 +200,8 @@ def claim_once(folder: str, name: str, ttl: float) -> bool:
     Raises:
         OSError: the marker can be neither created nor found.
 
-    Some calls also delete the expired markers of the folder. Not every call does, because
-    listing thousands of files takes longer than everything else here.
+    Only some calls delete the expired markers of the folder, because listing thousands of files
+    takes much longer than creating one.
     """
     os.makedirs(folder, mode=0o700, exist_ok=True)
     try:
@@ -214,7 +214,7 @@ def claim_once(folder: str, name: str, ttl: float) -> bool:
 
 
 def release_claim(folder: str, name: str) -> None:
-    """Delete a marker file, because the recorded event did not happen after all."""
+    """Delete a marker file, or the file of a used grant. Errors are ignored."""
     remove_file(os.path.join(folder, name))
 
 

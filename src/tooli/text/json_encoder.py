@@ -107,7 +107,7 @@ def _make_writer(replace: Callable[[object], object]) -> Callable[[object], str]
         try:
             return "".join(json_encoder(value, 0))
         except BaseException:
-            json_encoder = None  # its circularity check still lists unfinished containers
+            json_encoder = None  # its circularity check still has entries of the failed call
             raise
 
     return write

@@ -59,7 +59,7 @@ def is_set(value: object) -> TypeGuard[set[Any] | frozenset[Any]]:
 
 
 def iter_items(value: object) -> Iterable[Any]:
-    """Return the items of a list, tuple or set; any other value is its only item."""
+    """Return the items of a list, tuple or set; for any other value, a tuple of that value."""
     return value if is_list(value) or is_set(value) else (value,)
 
 

@@ -47,7 +47,7 @@ class Redactor:
         self._secrets: Sequence[Any] = () if redaction.secrets is None else redaction.secrets
         self._loaded_count, self._secret_forms = 0, list[str]()
         self.home = _home_pattern() if self.is_strict else None
-        self.removed_counts = [0, 0, 0]  # of _REMOVED_KINDS
+        self.removed_counts = [0, 0, 0]  # one count for each of _REMOVED_KINDS
         self.hidden_secret_count = self.paths = 0
         self.credentials: dict[str, int] = {}
         self.injections: list[tuple[str, str]] = []
@@ -428,7 +428,7 @@ def _iter_forms(text: str) -> Iterator[str]:
 
 
 def _escaped_forms(text: str) -> Iterator[str]:
-    """Yield the text as JSON, Python, URLs, HTML forms and hexadecimal digits encode it."""
+    """Yield the encodings of a text in JSON, Python, URLs, HTML forms and hexadecimal digits."""
     from json import dumps
     from urllib.parse import quote, quote_plus
 
@@ -446,9 +446,9 @@ def _escaped_forms(text: str) -> Iterator[str]:
 
 
 def _base64_forms(text: str) -> Iterator[str]:
-    """Yield the base64 of a text at each of the three offsets, as part of a longer text.
+    """Yield the base64 of a text as part of a longer text, such as `secret` in `user:secret`.
 
-    For example, `user:secret` contains the secret at an offset of five bytes.
+    Base64 encodes groups of three bytes, so the result depends on the offset in such a group.
     """
     from base64 import b64encode
 

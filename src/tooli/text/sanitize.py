@@ -10,8 +10,8 @@ stays. No language needs longer runs, which can hide a message, so the rest of a
 three flag emoji that consist of tag characters (England, Scotland, Wales) stay unless `strict` is
 set.
 
-Every pattern begins with a character class, which the regex engine searches quickly, and no
-pattern backtracks: the time is linear in the length of the text.
+Every pattern that removes text begins with a character class, which the regex engine searches
+quickly.
 """
 
 from __future__ import annotations
@@ -95,7 +95,7 @@ def sanitize(text: str, strict: bool = False) -> tuple[str, RemovedCounts]:
 
 
 def is_clean(text: str, strict: bool = False) -> bool:
-    """True if `sanitize` removes nothing. Also False for tag flags, although they are kept."""
+    """True if `sanitize` removes nothing. For tag flags the result is False, but they are kept."""
     if text.isascii():
         return text.isprintable() or not text.encode().translate(None, _PRINTABLE_BYTES)
     if not text.encode("utf-8", "surrogatepass").translate(None, _HARMLESS_BYTES):
