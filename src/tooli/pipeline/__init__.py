@@ -1,8 +1,8 @@
 """The table of stages, and the choice of those that apply to a call.
 
 Every call passes the stages of `STAGES` that apply to it, outermost first. To add a stage, write
-a function in `tooli/stages` and add one row here. Nothing else decides which stages run: a call
-takes the fast path (`ONLY_BIND`) exactly when no condition in the table holds for it.
+a function in `tooli/stages` and add one row here. A call takes the fast path (`ONLY_BIND`) if no
+stage other than `bind` applies to it.
 
 The table is in this file because every call loads the package anyway, and one more file would add
 0.1 ms to every start. The rows name their stages as text, so that a stage is imported only for a
@@ -42,9 +42,9 @@ if TYPE_CHECKING:
     `when=("options.apply",)` and `unless=("options.dry_run",)`: it applies to calls with `--apply`
     that are not dry runs.
 
-    A colon reads a part of an optional value: `options.result_options:filter` is true if there are
-    `result_options` and their `filter` is set, and `state.security_settings:store` is true if the
-    setting `store` is set. The fast path reads only the attribute before the colon.
+    `value:name` reads the item or attribute `name` of a value that may be None or empty. For
+    example, `options.result_options:filter` is true if there are `result_options` and their
+    `filter` is set. `_read_conditions` reads only the attribute before the colon.
     """
 
 _DRY_RUN = ("options.dry_run",)
@@ -218,7 +218,7 @@ STAGES: tuple[StageRow, ...] = (
         _DRY_RUN,
     ),
 )
-"""The stages of every call, outermost first."""
+"""All stages, outermost first."""
 
 CONFINEMENT_STAGES = ("capabilities", "isolation", "timeout")
 """The stages that confine the function while it runs."""
@@ -332,7 +332,7 @@ _MAX_CACHED_ROWS = 256
 
 
 def _rows_of(conditions: frozenset[str]) -> tuple[StageRow, ...]:
-    """Return the rows that may apply if these conditions may hold.
+    """Return the rows that have one of these conditions in `when`, or have an empty `when`.
 
     The result is cached: a server would otherwise read the whole table for every call.
     """
@@ -409,7 +409,10 @@ _RECORD_FAILURE = "tooli.stages.repeated_failures:record_failure"
 
 
 def track_failures(context: StageContext) -> Stage | None:
-    """Stop a caller that repeats a failing call. None for an agent without a session."""
+    """Stop a caller that repeats a failing call.
+
+    Returns None for a call that no server received, if the caller has no session.
+    """
     if context.failure_history is not None:
         return load_location(_COUNT_ON_SERVER)(context)
     if context.caller.session is not None:
@@ -437,10 +440,11 @@ def _agent_sessions(caller: Caller) -> list[str]:
 
 
 def _may_have_failed_before(sessions: Sequence[str]) -> bool:
-    """True if the state folder may contain failures of one of the sessions. False is final.
+    """False if the state folder certainly contains no failures of these sessions.
 
     The file of a session has the name that `safe_file_name` returns. That function is not imported
-    here. If it would hash the name, the folder of all sessions is checked instead.
+    here. If a session name may be hashed, this function checks whether the folder of all sessions
+    exists.
     """
     env = os.environ.get
     state_dir = env("TOOLI_STATE_DIR")

@@ -27,7 +27,8 @@ class Placeholder:
 def build_argv(tool: Tool, arguments: Mapping[str, Any], *flags: str) -> list[str]:
     """Return the command-line arguments after the command: positional ones, then options.
 
-    `flags` are framework flags to add to the options.
+    If a positional argument begins with `-`, the options come first, followed by `--`. `flags` are
+    framework flags to add to the options.
     """
     positional = _positional_words(tool, arguments)
     optional: list[str] = []
@@ -47,7 +48,7 @@ def _is_default(param: Param, value: object) -> bool:
 
 
 def _positional_words(tool: Tool, arguments: Mapping[str, Any]) -> list[str]:
-    """Return the positional arguments, up to the last one that is needed."""
+    """Return the positional arguments, up to the last one that is not a default."""
     words: list[str] = []
     needed_count = 0
     for param in tool.public_params:

@@ -102,7 +102,7 @@ def _as_async_stream(value: object) -> AsyncIterator[object] | None:
 async def _count_items(
     items: AsyncIterator[object], flow: RecordFlow | None
 ) -> AsyncGenerator[object]:
-    """Yield the items of a stream and close it. Add the number of items to an exception."""
+    """Yield the items of a stream and close it. If it fails, the error has the number of items."""
     count = 0
     results = items if flow is None else flow.aprocess(items)
     try:
@@ -129,7 +129,7 @@ class _ThreadSteps:
     """Reads the items of an iterator in threads. It can be closed while an item is read.
 
     When a task is cancelled, the thread that reads an item continues. A generator cannot be closed
-    while it runs, so this thread closes it afterwards.
+    while it runs, so the reading thread closes it after the item.
     """
 
     def __init__(self, items: Iterator[object]) -> None:
@@ -139,7 +139,10 @@ class _ThreadSteps:
         self._is_running = self._is_closed = False
 
     def next_item(self, end: object) -> object:
-        """Return the next item. The monitor recognises threads of a call by this frame."""
+        """Return the next item.
+
+        The monitor and `record_dry_action` recognise a thread of the framework by this frame.
+        """
         with self._lock:
             if self._is_closed:
                 return end
@@ -154,7 +157,7 @@ class _ThreadSteps:
                 self._close()
 
     def close(self) -> None:
-        """Close the iterator now. A generator that is running is closed afterwards."""
+        """Close the iterator. If it is running, its thread closes it after the current item."""
         with self._lock:
             is_running, self._is_closed = self._is_running, True
         try:

@@ -36,7 +36,7 @@ class Context:
 
     def __init__(self, call: Call, recorder: ActionRecorder | None = None) -> None:
         self._call = call
-        self._recorder = recorder  # set if there is a plan; threads do not inherit the variable
+        self._recorder = recorder  # for threads, which do not inherit the context variable
 
     @property
     def caller(self) -> Caller:
@@ -178,7 +178,7 @@ class Context:
         return sample_text((await self.aask(questions))["answer"])
 
     def can_ask(self, question: Question | type[Question]) -> bool:
-        """True if the client can answer such a question: Elicit, Sample or Roots."""
+        """True if the client can answer this kind of question: Elicit, Sample or Roots."""
         peer = self._call.peer
         return peer is not None and peer.supports(question.method)
 
@@ -228,7 +228,10 @@ def make_injected(param: Param, call: Call) -> Any:
 def replace_context(
     arguments: Mapping[str, Any], recorder: ActionRecorder | None = None, **changes: Any
 ) -> dict[str, Any]:
-    """Return bound arguments with another Context: with this recorder, and a changed call."""
+    """Return bound arguments with a new Context, if they contain one.
+
+    The new Context has this recorder, and a copy of the call with the changes.
+    """
     replaced = dict(arguments)
     for name, value in arguments.items():
         if isinstance(value, Context):

@@ -3,8 +3,8 @@
     stage ──▶ stage ──▶ bind ──▶ fn
       ◀──────── stage ◀────────── ┘
 
-Stages never wait, so the four drivers (`run` and `stream` here and in `async_drivers`) differ only
-in the lines that run the function.
+Stages are plain generators and never await. So the four drivers (`run` and `stream` here and in
+`async_drivers`) differ only in the lines that run the function.
 
 `Walk`, `bind` and the drivers share one file because an ordinary call needs all of them, and each
 additional file adds 0.1 ms to the start. A call whose only stage is `bind` takes the fast path.
@@ -89,7 +89,7 @@ def _stage_error(stage: Stage | None, problem: str = "returned no outcome") -> O
 
 
 def _failed_outcome(exc: BaseException, stage: Stage | None = None) -> Outcome:
-    """Return the outcome for an exception. An unexpected one names the stage that raised it."""
+    """Return the outcome for an exception. If it is unexpected, the error names the stage."""
     from tooli.pipeline.failure import to_outcome
 
     return to_outcome(exc, None if stage is None or stage is bind else stage_name(stage))
@@ -154,7 +154,7 @@ def bind_arguments(call: Call) -> dict[str, Any]:
 
 
 ONLY_BIND = (bind,)
-"""The stages of an ordinary call. With exactly this tuple a call takes the fast path."""
+"""The stages of an ordinary call. `run` takes the fast path if it gets this tuple object."""
 
 
 # ------------------------------------------------------------------ the drivers
@@ -262,7 +262,7 @@ def collect_items(items: Iterator[object]) -> list[object]:
 
 
 def count_items(items: Iterator[object]) -> Iterator[object]:
-    """Yield the items of a stream and close it. Add the number of items to an exception."""
+    """Yield the items of a stream and close it. If it fails, the error has the number of items."""
     count = 0
     try:
         for item in items:
@@ -284,7 +284,7 @@ def close_stream(items: object) -> None:
 
 
 async def aclose_stream(items: object) -> None:
-    """Close an async stream, if it can be closed. Only generators need it."""
+    """Close an async stream, if it has `aclose`, as async generators do."""
     close = getattr(items, "aclose", None)
     if close is not None:
         await close()

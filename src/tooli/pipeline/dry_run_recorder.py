@@ -1,4 +1,4 @@
-"""Record the actions of a function in a dry run, and allow only planned actions in a run.
+"""Record actions in a dry run, and allow only planned actions when a plan is applied.
 
     --dry-run ─▶ DryRunRecorder: record_dry_action records the action, returns True: skip it
     --apply   ─▶ a dry run, then PlanEnforcer: returns False for a planned action: perform it
@@ -81,7 +81,10 @@ def record_dry_action(
 
 
 def supports_dry_run(fn: object) -> bool:
-    """True if a function is marked with `dry_run_support`, and dry runs may run functions."""
+    """True if a dry run may run a function.
+
+    The function is marked with `dry_run_support`, and `DryRunExecutionDisabled` is not active.
+    """
     return bool(getattr(fn, "tooli_supports_dry_run", False)) and not _is_execution_disabled.get()
 
 
@@ -112,7 +115,7 @@ class DryRunExecutionDisabled:
 
 
 class ActionRecorder:
-    """Receives the actions of a running function. It is active while it is entered."""
+    """A context manager that receives the actions of the function that runs inside it."""
 
     is_dry_run = False
 
@@ -251,9 +254,9 @@ def digest_state(state: object) -> str:
 
 
 def _snapshot_path(path: Any) -> bytes:
-    """Return bytes that change with a path: with a file's content, or a folder's entries.
+    """Return bytes that identify a file's content, a folder's entries or a link's target.
 
-    For large and special files, only the metadata is compared.
+    For large and special files, they identify only the metadata.
     """
     try:
         info = os.lstat(path)
@@ -298,7 +301,7 @@ def _is_inside_call() -> bool:
 
 
 def _unknown_thread_error() -> ToolError:
-    """Return the error for an action in an unknown thread, and set it for all active dry runs."""
+    """Return the error for an action in a thread without a call; all active dry runs get it."""
     error = InternalError(
         "record_dry_action was called during a dry run, in a thread that belongs to no known call.",
         suggestion=Suggestion(

@@ -43,7 +43,7 @@ def finish_binding(
     Args:
         call: The call.
         bound: The arguments that were converted.
-        errors: The parameters without a value (None), or whose value was not converted.
+        errors: The invalid parameters with their errors; the error of a missing value is None.
         has_unknown: True if the call has arguments that are not parameters of the tool.
 
     Raises:
@@ -290,7 +290,7 @@ def _handle_argument(param: Param, value: object) -> Any:
 
 def _has_secret_parts(param: Param) -> bool:
     """True if a part of the parameter is a secret. Suggestions then do not contain its value."""
-    if "tooli.inputs.secret" not in sys.modules:  # without this module there is no secret
+    if "tooli.inputs.secret" not in sys.modules:  # no secrets without this module
         return False
     from tooli.schema.json_schema import param_schema
 
@@ -413,7 +413,7 @@ _TYPES_WITHOUT_TEXT = frozenset((int, float, bool, type(None)))
 
 
 def check_arguments(call: Call, bound: Mapping[str, Any]) -> Iterator[Problem]:
-    """Yield the problems with the bound arguments of a call, beyond their types.
+    """Yield the problems with the bound arguments of a call that conversion does not find.
 
     Text from an agent must not contain control characters: terminals, logs and file systems act on
     them. `Verbatim` turns this check off.
@@ -448,7 +448,7 @@ def _check_agent_values(call: Call, bound: Mapping[str, Any]) -> Iterator[Proble
 def _iterate_texts(
     value: Any, path: tuple[Any, ...], depth: int
 ) -> Iterator[tuple[tuple[Any, ...], str]]:
-    """Yield every text inside a value that is not printable, with its path."""
+    """Yield every text with non-printable characters inside a value, with its path."""
     if isinstance(value, str):
         if not value.isprintable():
             yield path, value

@@ -93,7 +93,7 @@ def _plan_arguments(call: Call) -> dict[str, Any]:
 
 
 def is_plan(value: object) -> bool:
-    """True if a result is a plan document. A plan that the function made itself is not."""
+    """True if a result is a plan document, and not a plan that the function made itself."""
     return is_object(value) and value.get("basis") in ("declared", "dry_run")
 
 
@@ -195,14 +195,14 @@ def make_plan(call: Call, confinement_stages: Sequence[Stage]) -> Any:
     """Return the plan of a bound call, for a human who has to approve it.
 
     The call is not approved yet, so the dry run is confined like a run: by monitor, sandbox and
-    timeout. Raises the error of a failed dry run. If the function does not support dry runs, has
-    inputs to read, or returns a stream that is too long, the plan contains only the declared
-    effects.
+    timeout. Raises the error of a failed dry run. If the function does not support dry runs, takes
+    inputs, secrets or output files, or returns a stream that is too long, the plan contains only
+    the declared effects.
     """
     tool = call.tool
     if tool.has_handles or hasattr(tool.fn, "tooli_plan") or not supports_dry_run(tool.fn):
         return build_plan(call)
-    warnings: list[str] = []  # not those of the call: the run adds the same ones
+    warnings: list[str] = []  # a separate list, because the run adds the same ones
     dry_call = call.replace(
         tool=tool.replace(fn=make_dry_run_function(call)),
         arguments=replace_context(call.arguments, warnings=warnings),
@@ -221,7 +221,11 @@ def make_plan(call: Call, confinement_stages: Sequence[Stage]) -> Any:
 def make_planned_function(
     call: Call, check_plan: Callable[[JsonObject], None]
 ) -> Callable[..., object]:
-    """Return a function that dry-runs, checks the report, and then runs only planned actions."""
+    """Return a function that applies a plan.
+
+    It runs the function of the call twice: first in a dry run, to check the report, and then with
+    only the planned actions allowed.
+    """
     fn = call.tool.fn
     flags = code_flags(fn)
 

@@ -140,7 +140,7 @@ class PreparedCall:
     def _run(self) -> Outcome:
         try:
             return run(self._call, self._stages)
-        except KeyboardInterrupt as stop:  # the tool raised it: Ctrl-C reaches the main thread
+        except KeyboardInterrupt as stop:  # from the tool: Ctrl-C interrupts only the main thread
             return _failed_outcome(stop)
 
     async def _arun(self) -> Outcome:
@@ -223,7 +223,7 @@ def _remaining_items(outcome: Outcome) -> Iterator[Any]:
 
 
 class TooliError(Record):
-    """An error as a value, with the fields that the envelope has."""
+    """An error as a value: the fields of `error` in the envelope, and the exception itself."""
 
     code: str
     category: str

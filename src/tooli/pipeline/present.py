@@ -8,7 +8,8 @@
 
 A surface encodes and sends what it gets from here. It never holds the Outcome, so it cannot send
 something that was not redacted. `text/redact.py` has the rules: secrets, control sequences,
-invisible characters and, with the strict policy, credentials and the home directory.
+invisible characters and, with the strict policy, credentials and the home directory. None of them
+applies with the policy `off`.
 
 Every call loads this module, so it imports nothing more for a plain answer. `_encode_small` writes
 small values of plain types without the JSON encoder. `may_need_redaction` uses a few fast string
@@ -430,7 +431,7 @@ def _encode_small(value: Any, depth: int = 0) -> str | None:
 
 
 def may_need_redaction(text: str, redaction: Redaction, part: str = "result") -> bool:
-    """True if JSON text may need redaction. False is final; True means run the full check.
+    """False if JSON text certainly needs no redaction; True if the full check has to decide.
 
     Prompt injections only cause a warning, so they are not searched for if `part` is "".
     """
@@ -467,7 +468,7 @@ def _reader_may_be_agent(redaction: Redaction) -> bool:
 
 
 def may_contain_injection(text: str) -> bool:
-    """True if text may contain a phrase of a prompt injection. False is final."""
+    """True if the first MAX_SCANNED_CHARS characters may contain a prompt injection."""
     text = text[:MAX_SCANNED_CHARS].lower()
     return any([marker in text for marker in INJECTION_MARKERS])
 

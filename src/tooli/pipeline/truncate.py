@@ -213,7 +213,7 @@ class _Truncation:
         return outcome
 
     def _present(self, value: object) -> Any:
-        """Return a value redacted for output. A secret that is cut first would not be found."""
+        """Return a redacted value. Redact before cutting, because a cut may split a secret."""
         return ItemPresenter(self.call).value(value)
 
     # -------------------------------------------------------------- meta

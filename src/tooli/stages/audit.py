@@ -66,8 +66,8 @@ def _log_denials(call: Call, logged_call: Call) -> StageRun:
 def record_run(call: Call) -> StageRun:
     """Log the start and the end of a run.
 
-    It follows every stage that may reject or replay a call. Under the policy `strict` a call
-    does not start if it cannot be logged.
+    It follows `approval`, `idempotency` and `apply_plan`, so that a call that they reject or replay
+    is not logged as a run. Under the policy `strict` a call does not start if it cannot be logged.
     """
     if call.options.dry_run:
         return (yield call)

@@ -62,7 +62,7 @@ def enforce_capabilities(context: StageContext) -> Stage:
 
 
 def _apply_violations(call: Call, violations: list[Violation], outcome: Outcome) -> Outcome:
-    """Log the violations; return an error for those that are not allowed."""
+    """Log the violations; return a failure if one of them is an error, otherwise the outcome."""
     for violation in violations:
         log_event(
             "violation",

@@ -47,7 +47,7 @@ def track_secrets(call: Call) -> StageRun:
 def open_handles(call: Call) -> StageRun:
     """Open inputs and secrets; put output files in place, or discard them.
 
-    Stages never wait, so a wrapper of the function reads the inputs, not the stage itself.
+    A stage cannot await, so it wraps the function, and the wrapper reads the inputs.
     """
     handles = list(_iterate_handles(call.tool.arguments_by_param(call.arguments)))
     outputs = [handle for handle in handles if isinstance(handle, Output)]
@@ -73,7 +73,7 @@ def _iterate_handles(arguments: Mapping[str, Any]) -> Iterator[Any]:
 
 
 def _wrap_function(tool: Tool) -> Callable[..., object]:
-    """Return a function that reads its inputs first."""
+    """Return a function that reads the inputs and secrets, then calls the function of the tool."""
     fn = tool.fn
     flags = code_flags(fn)
 

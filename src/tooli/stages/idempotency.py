@@ -82,7 +82,11 @@ def run_once(context: StageContext) -> Stage:
 
 
 def _look_up_key(call: Call, store: IdempotencyStore) -> BeginResult:
-    """Look up the key of a call. A damaged store is replaced only if the call may run twice."""
+    """Look up the key of a call.
+
+    If the store was damaged, a new call is rejected, unless it may run twice and the policy is not
+    `strict`.
+    """
     key, behavior = call.options.idempotency_key or "", call.tool.behavior
     scoped_key = ScopedKey(call.tool.id, call.caller.principal or "", key)
     can_rerun = behavior.idempotent or behavior.read_only
@@ -139,7 +143,7 @@ def _replay(call: Call, found: StoredReplay) -> Outcome:
 
 
 def _run(call: Call, store: IdempotencyStore, found: NewAttempt) -> StageRun:
-    """Run the call and store its outcome, however it ends."""
+    """Run the call. Store its outcome, or release the key if it may be used again."""
     _set_meta(call, found.started_at, replayed=False)
     items = _ItemRecorder()
     if call.flow is not None:
@@ -171,9 +175,9 @@ def _run(call: Call, store: IdempotencyStore, found: NewAttempt) -> StageRun:
 def _finish_later(
     store: IdempotencyStore, token: AttemptToken, state: str, data: bytes | None
 ) -> None:
-    """Start a thread that retries to store the outcome, or to release the key, until it succeeds.
+    """Start a thread that stores the outcome, or releases the key, when the store is not busy.
 
-    Otherwise the call would count as running until this process ends.
+    Without it, the call would count as running until this process ends.
     """
 
     def retry() -> None:
@@ -217,8 +221,8 @@ def _pack_outcome(
 def _is_key_free(outcome: Failed) -> bool:
     """True if the key may be used again.
 
-    The call was rejected before it ran, or it ended with a question and is repeated with the
-    answer.
+    That is so if the call was rejected before it ran, or ended with a question and is repeated with
+    the answer.
     """
     return (
         is_awaiting_input(outcome) or outcome.error.category == "human" or not outcome.has_started

@@ -158,7 +158,7 @@ def _lock_dir(temp_dir: str) -> int:
     except BlockingIOError:
         os.close(fd)
         raise
-    except OSError:  # no locks here: `_remove_stale_dirs` cannot lock and removes nothing
+    except OSError:  # without locks, `_remove_stale_dirs` removes nothing
         pass
     if os.fstat(fd).st_nlink == 0 or not os.path.isdir(temp_dir):
         os.close(fd)

@@ -78,7 +78,7 @@ def _set_page_meta(call: Call, flow: RecordFlow, window: PageWindow) -> None:
 
 
 def limit_size(call: Call) -> StageRun:
-    """Truncate a result that is too large. Add a command that returns the rest to `meta.next`."""
+    """Truncate a result that is too large. `meta.next` gets a command that returns the rest."""
     flow = call.flow
     if flow is None or not flow.result_options.has_size_limit:
         return (yield call)

@@ -76,10 +76,11 @@ def add_plan_token(call: Call, plan: JsonObject, actions: list[JsonObject] | Non
 
 
 def apply_plan(call: Call) -> StageRun:
-    """Check that the run does exactly what a plan has shown.
+    """Run a call, and allow only the actions of its plan.
 
-    The token of the plan is used up when the function runs. A token is not an approval: the stage
-    `approval` runs before this one.
+    If the function does not support dry runs, the stage only checks that the command has not
+    changed. The token of the plan is used up when the function runs. A token is not an approval:
+    the stage `approval` runs before this one.
     """
     tool = call.tool
     token = _read_token(call, call.options.apply or "")

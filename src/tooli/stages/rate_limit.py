@@ -1,7 +1,7 @@
 """Limit how often a caller may run a command on a server.
 
 The recent calls of each caller to each command are counted in this process, in moving windows. The
-windows have a maximum size in total. The callers that have been idle the longest are dropped.
+total size of the windows is limited. Beyond the limit, the least recently used ones are dropped.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 MAX_WINDOWS = 65_536
 MAX_RECORDED_CALLS = 500_000
-"""Maximum number of windows, one per caller and command, and of calls in all of them."""
+"""Maximum number of windows, one per rate, caller and command, and of calls in all of them."""
 _EVICTION_DIVISOR = 8  # one eighth is dropped at a time, so that eviction is rare
 _UNIT_SECONDS = {"second": 1, "minute": 60, "hour": 3600, "day": 86_400}
 
@@ -65,7 +65,7 @@ class RateLimiter:
         """Count a call if every rate allows it.
 
         Returns 0 and "" if the call is allowed; otherwise the seconds to wait and the rate that
-        requires it. A call that is not allowed counts for no rate.
+        requires it. A call that is not allowed is not counted.
         """
         with self._lock:
             now = monotonic()

@@ -68,7 +68,7 @@ def _require_list(fields: RecordFields) -> None:
 
 
 def _option_field(call: Call, name: str) -> str:
-    """Return the name of a framework option: with a prefix if the tool has that parameter."""
+    """Return the name of a framework option: with a prefix if a parameter has that name."""
     return f"tooli_{name}" if name in call.tool.param_names else name
 
 

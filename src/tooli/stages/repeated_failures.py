@@ -4,8 +4,8 @@
     failure 3, 4    the error, with a suggestion that mentions the repetition
     failure 5 …     the error E4031, and the function does not run
 
-A changed argument, a success or ten minutes without the call reset the count. Calls that may
-succeed later, or that wait for a human, are never blocked.
+A changed argument, a success, or ten minutes in which the call did not run reset the count. Calls
+that may succeed later, or that wait for a human, are never blocked.
 """
 
 from __future__ import annotations
@@ -94,7 +94,7 @@ def _track_failures(
 
 
 def record_failure(call: Call, outcome: Failed) -> Outcome:
-    """Record the first failure of a session. It is for calls without a stage of this module."""
+    """Record the first failure of a session, for the stage `record_first_failure`."""
     session_key = _session_id(call)
     if session_key is None:
         return outcome
@@ -307,8 +307,8 @@ def _blocked_error(call: Call, failure: RepeatedFailure) -> ToolError:
         is_retryable=False,
         suggestion=Suggestion(
             "ask_human" if failure.count >= ASK_HUMAN_AT else "abort",
-            f"Stop repeating it. Change an argument, use another tool or ask a human; "
-            f"unchanged, it runs again {minutes} minutes after its last failure.",
+            f"Stop repeating it. Change an argument, use another tool or ask a human. "
+            f"The unchanged call is blocked until {minutes} minutes after its last failure.",
         ),
         details={"repeated": failure.count, "error": last_error},
     )

@@ -55,7 +55,7 @@ def add_next_steps(context: StageContext) -> Stage | None:
 def _build_step(
     call: Call, find_tool: FindTool, name: str, arguments: Mapping[str, Any] | None, why: str
 ) -> list[JsonObject]:
-    """Return a list with the step, or an empty list and a warning if the command is unknown.
+    """Return a list with the step. If the command is unknown, warn and return an empty list.
 
     The command line has `--help-agent` if required arguments are unknown.
     """

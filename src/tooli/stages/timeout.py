@@ -1,4 +1,4 @@
-"""Run calls that have a timeout in a process that can be killed."""
+"""Stop calls that exceed their timeout."""
 
 from __future__ import annotations
 
@@ -13,9 +13,10 @@ if TYPE_CHECKING:
 
 
 def enforce_timeout(context: StageContext) -> Stage:
-    """Stop the function after the timeout. It runs in a process that can be killed.
+    """Stop the function after the timeout.
 
-    A sandboxed call has a process of its own even without a timeout.
+    `tooli/execution/timeouts.py` lists how each kind of function is stopped. A sandboxed call has a
+    process of its own even without a timeout.
     """
     settings = context.state.security_settings
 
