@@ -18,7 +18,7 @@ from tests.execution.sandbox.sandboxed import sandboxed
 from tooli.config.setting_definitions import VARIABLES
 from tooli.core.declared_capabilities import AllowedAccess
 from tooli.execution.monitor import actions
-from tooli.execution.sandbox import landlock, runtime_paths, sandbox_runner
+from tooli.execution.sandbox import landlock, runtime_paths, sandbox_runner, syscalls
 from tooli.execution.sandbox.sandbox_runner import (
     SandboxRunner,
     SandboxSupport,
@@ -435,6 +435,15 @@ def test_process_with_a_second_thread_is_refused() -> None:
 def test_sandbox_needs_fork(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delattr(os, "fork")
     assert "this system cannot fork processes" in detect_sandbox_support().missing
+
+
+def test_python_without_ctypes_is_reported_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(syscalls, "ctypes", None)
+    monkeypatch.setattr(syscalls, "_libc", None)
+    support = detect_sandbox_support()
+    assert not support.seccomp
+    assert [text for text in support.missing if "ctypes" in text] == list(support.missing)
+    assert len(support.missing) == 1
 
 
 def test_enforcement_level_needs_metadata() -> None:

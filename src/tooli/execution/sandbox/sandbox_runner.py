@@ -82,20 +82,23 @@ def detect_sandbox_support() -> SandboxSupport:
         detect_architecture()
     except SandboxUnavailable as reason:
         return SandboxSupport(missing=(str(reason),))
-    abi = 0
+    abi, has_seccomp = 0, False
     missing: list[str] = []
     try:
         abi = landlock.detect_abi()
     except SandboxUnavailable as reason:
         missing.append(str(reason))
-    has_seccomp = is_seccomp_available()
-    if not has_seccomp:
-        missing.append("seccomp filters are missing or blocked")
+    try:
+        has_seccomp = is_seccomp_available()
+        if not has_seccomp:
+            missing.append("seccomp filters are missing or blocked")
+    except SandboxUnavailable as reason:  # Python has no ctypes
+        missing.append(str(reason))
     if not hasattr(os, "fork"):
         missing.append("this system cannot fork processes")
     if _is_sandboxed:
         missing.append("this process is already in a sandbox")
-    return SandboxSupport(abi, has_seccomp, tuple(missing), _is_sandboxed)
+    return SandboxSupport(abi, has_seccomp, tuple(dict.fromkeys(missing)), _is_sandboxed)
 
 
 def isolation_error(name: str, missing: Iterable[str]) -> AuthError:
