@@ -8,9 +8,9 @@ from typing import Any, Literal
 
 import pytest
 
-from tooli import Context, DefinitionError, Tooli
+from tooli import Context, DefinitionError, SecretInput, Tooli
 from tooli.annotations import Destructive, ReadOnly
-from tooli.core.call import Call, Caller, Failed, Options
+from tooli.core.call import DEFAULT_OPTIONS, Call, Caller, Failed, Ok, Options
 from tooli.pipeline.drivers import run
 from tooli.providers.resources import (
     UriTemplate,
@@ -297,9 +297,6 @@ def test_texts_are_converted_like_command_line_arguments() -> None:
         "path": "a/b",
         "data": '{"x": 1}',
     }
-    from tooli.core.call import DEFAULT_OPTIONS, Caller, Ok
-    from tooli.pipeline.drivers import run
-
     call, stages = app.prepare(
         Call(tool, texts_to_arguments(tool, texts), Caller("mcp"), [], DEFAULT_OPTIONS)
     )
@@ -326,6 +323,30 @@ def test_no_file_is_read_for_a_text(tmp_path: pathlib.Path) -> None:
 
     tool = collect_prompts(app)["show"].tool(app._state)
     assert texts_to_arguments(tool, {"data": f"@{secret}"}) == {"data": f"@{secret}"}
+
+
+@pytest.mark.parametrize("prefix", ["@", "env:", "-", "plain "])
+def test_secret_of_a_client_is_its_value(
+    prefix: str, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A client cannot make the server read a file, a variable or stdin."""
+    file = tmp_path / "file"
+    file.write_text("content of a file")
+    monkeypatch.setenv(str(file), "content of a variable")
+    app = Tooli("app")
+    seen: list[object] = []
+
+    @app.prompt()
+    def show(key: SecretInput) -> str:  # type: ignore[type-arg]
+        seen.append(key.reveal())
+        return "done"
+
+    text = prefix if prefix == "-" else f"{prefix}{file}"
+    tool = collect_prompts(app)["show"].tool(app._state)
+    arguments = texts_to_arguments(tool, {"key": text})
+    call, stages = app.prepare(Call(tool, arguments, Caller("mcp"), [], DEFAULT_OPTIONS))
+    assert isinstance(run(call, stages), Ok)
+    assert seen == [text]
 
 
 def test_unknown_names_are_passed_on() -> None:

@@ -170,7 +170,7 @@ REPEATED_TEXTS = [
     "\x1b ", "\u200d", "\ufe0f\u200d", "\U0001f3f4\U000e0067", "a\u200b", "\x1b]8;;\x07", "\n", "-",
     "-----BEGIN PRIVATE KEY-----", "eyJ", "eyJaaaaaaaaa.", "://a:", "sk-", "ghp_a", "ignore all ",
     "![", "![a](http://x?", "<|", "Bearer a", "AccountKey=a", "SG.aaaaaaaaaaaaaaaaaaaa.",
-    "0123456789", "instruction", "_call</", "from now on ",
+    "0123456789", "instruction", "_call</", "from now on ", "\x9d\n", "\x90\n", "\x98a\n", "\x9f\r",
 ]  # fmt: skip
 
 

@@ -27,6 +27,7 @@ from tooli.core.tool import (
     Behavior,
     Choice,
     is_bool,
+    is_handle,
     is_structured,
     item_shape,
 )
@@ -358,8 +359,8 @@ def _iter_states(state: AppState) -> Iterator[AppState]:
 def texts_to_arguments(tool: Tool, texts: Mapping[str, str]) -> dict[str, object]:
     """Convert a client's texts to arguments of a tool.
 
-    They are converted like text on a command line. For an object, only JSON is accepted, not
-    `@file`.
+    They are converted like text on a command line, except that no file, variable or stream of the
+    server is read: for an object, only JSON is accepted, and `@file` for a secret is its value.
     """
     arguments: dict[str, Any] = {}
     for name, text in texts.items():
@@ -367,7 +368,8 @@ def texts_to_arguments(tool: Tool, texts: Mapping[str, str]) -> dict[str, object
         if param is not None and is_structured(param.shape):
             arguments[name] = _parse_json(text)
         else:
-            arguments[name] = text if param is None else RawText([text])
+            is_value = param is None or is_handle(param.shape)
+            arguments[name] = text if is_value else RawText([text])
     return arguments
 
 
