@@ -188,7 +188,7 @@ def agent_markers() -> str:
         (f"{display_name(name)} (`{name}`)", _codes(measured), _codes(documented))
         for name, (measured, documented) in agents.items()
     ]
-    return table(("agent", "measured", "documented by its vendor"), rows)
+    return table(("agent", "observed in the agent", "documented by its vendor"), rows)
 
 
 def ci_markers() -> str:

@@ -253,7 +253,7 @@ class Tooli(_TyperPlaceholder):
     def use(  # noqa: F811
         self, stage: S | None = None, *, before: str | None = None, after: str | None = None
     ) -> S | Callable[[S], S]:
-        """Add a stage of your own around every call of this app and of the apps below it.
+        """Add a stage of your own around every call of this app and of its groups.
 
         A stage is a generator function. It takes the call, yields it to the inner stages, and
         returns the outcome:
@@ -346,7 +346,7 @@ class Tooli(_TyperPlaceholder):
         return build_builtin_app(self, Tooli, name)
 
     def find(self, name: str) -> Tool | None:
-        """Return the tool with a name, or None.
+        """Return the tool with this name, or None.
 
         A name is `find-files` or `find_files`; in a group `users.create` or `users create`.
         """

@@ -910,7 +910,7 @@ def unpickle(workspace: Workspace) -> Any:
 
 @attempt("read")
 def evaluate(workspace: Workspace) -> Any:
-    """`eval` of a text"""
+    """`eval` of a string"""
     return eval(f"open({workspace.secret!r}).read()")
 
 
@@ -964,8 +964,8 @@ def _copy(source: str, target: str) -> None:
 
 
 @attempt("read")
-def replace_excepthook(workspace: Workspace) -> Any:
-    """a replaced `sys.excepthook`, which runs after the call"""
+def replace_unraisablehook(workspace: Workspace) -> Any:
+    """a replaced `sys.unraisablehook`, which runs after the call"""
     import atexit
 
     def fail() -> None:

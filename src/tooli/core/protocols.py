@@ -118,7 +118,7 @@ if TYPE_CHECKING:
         rate_limit: str | None
         """How often each caller of a server may run the command, such as `10/minute`."""
         paginated: bool | int
-        """Return pages: of 100 records, or of this many."""
+        """Return pages of 100 records, or of the given number of records."""
         max_tokens: int | None
         """Limit every answer to about this many tokens."""
         cost_hint: str | None

@@ -80,7 +80,7 @@ class Context:
 
     @property
     def page(self) -> PageRequest:
-        """The requested page, for a function that pages itself and returns a `Page`."""
+        """The requested page, for a function that does the paging and returns a `Page`."""
         from tooli.core.result_types import PageRequest
 
         flow = self._call.flow

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 def unwrap_page(call: Call) -> StageRun:
-    """Unwrap the `Page` of a function that pages itself."""
+    """Unwrap the `Page` of a function that does the paging."""
     outcome = yield call
     pages_module = sys.modules.get("tooli.core.result_types")
     value: Any = outcome.value if isinstance(outcome, Ok) else None
