@@ -62,7 +62,7 @@ CHOICES: dict[str, tuple[str, ...]] = {choices}
 """Options with a fixed set of values; those of `output` are in `OUTPUT_MODES`."""
 
 CALL_OPTIONS: dict[str, tuple[str, tuple[str, ...]]] = {call_options}
-"""Kind and interfaces of each option that a call has, by each of its names."""
+"""Kind and interfaces of each call option, by name and alias."""
 
 OPTION_FIELDS: dict[str, str] = {fields}
 """Options that fill a field of `Options`, and the field."""
@@ -101,13 +101,13 @@ CALLER_VARIABLES = frozenset((*AGENT_MARKERS, *{other_callers}))
 """Variables that agents and CI systems set. Without any of them, `tooli.detect` is not loaded."""
 
 FULL_DETECTION_VARIABLES = {full_detection}
-"""Variables with which only `tooli.detect` can identify an agent."""
+"""Only `tooli.detect` can identify the agents that set these variables."""
 
 AGENT_SESSION_VARIABLES = {agent_sessions}
 """Variables in which agents name their session."""
 
 FALSE_VALUES = {false_values}
-"""Values with which a variable counts as not set, in lower case."""
+"""A variable with one of these values, in any case, counts as not set."""
 
 AGENT_PATH_PARTS = {path_parts}
 """Parts of PATH that indicate an agent."""
@@ -129,7 +129,7 @@ AGENT_TIMEOUT_SECONDS = {agent_timeout}
 """Default timeout of a call that an agent makes."""
 
 INJECTION_MARKERS = {injection}
-"""Substrings of which every text that matches an injection pattern has at least one."""
+"""Every text that matches an injection pattern contains at least one of these."""
 '''
 
 

@@ -105,7 +105,7 @@ CALL_OPTIONS: dict[str, tuple[str, tuple[str, ...]]] = {
     "quiet": ("flag", ("cli", "mcp", "python")),
     "verbose": ("count", ("cli", "mcp", "python")),
 }
-"""Kind and interfaces of each option that a call has, by each of its names."""
+"""Kind and interfaces of each call option, by name and alias."""
 
 OPTION_FIELDS: dict[str, str] = {
     "detailed": "detailed",
@@ -255,7 +255,7 @@ CALLER_VARIABLES = frozenset(
 """Variables that agents and CI systems set. Without any of them, `tooli.detect` is not loaded."""
 
 FULL_DETECTION_VARIABLES = frozenset(("OPENCODE_TERMINAL", "TOOLI_CALLER_VERSION"))
-"""Variables with which only `tooli.detect` can identify an agent."""
+"""Only `tooli.detect` can identify the agents that set these variables."""
 
 AGENT_SESSION_VARIABLES = (
     "CLAUDE_CODE_SESSION_ID",
@@ -270,7 +270,7 @@ AGENT_SESSION_VARIABLES = (
 """Variables in which agents name their session."""
 
 FALSE_VALUES = frozenset(("", "0", "false", "no", "none", "off"))
-"""Values with which a variable counts as not set, in lower case."""
+"""A variable with one of these values, in any case, counts as not set."""
 
 AGENT_PATH_PARTS = (".pi/agent/bin",)
 """Parts of PATH that indicate an agent."""
@@ -344,4 +344,4 @@ INJECTION_MARKERS = (
     "assistant:",
     "](http",
 )
-"""Substrings of which every text that matches an injection pattern has at least one."""
+"""Every text that matches an injection pattern contains at least one of these."""

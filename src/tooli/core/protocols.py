@@ -106,7 +106,7 @@ if TYPE_CHECKING:
         requires_approval: bool
         """The command runs only if a human approves the call."""
         human_in_the_loop: bool
-        """The same rule as `requires_approval`; documents list it separately."""
+        """Has the effect of `requires_approval`; documents list it separately."""
         danger_level: DangerLevel | None
         """`none`, `low`, `medium`, `high`, `critical` or `forbidden`."""
         agent_auto_confirm: bool
