@@ -52,6 +52,6 @@ def test_dependency_is_imported(extra: str, requirement: str) -> None:
     assert import_name(requirement) in find_imports(), f"{extra} declares {requirement}"
 
 
-def test_all_contains_every_extra() -> None:
+def test_extra_all_contains_every_other_extra() -> None:
     (requirement,) = EXTRAS["all"]
     assert requirement == f"tooli[{','.join(name for name in EXTRAS if name != 'all')}]"

@@ -33,7 +33,7 @@ def links_of(text: str) -> list[str]:
 
 
 @pytest.mark.parametrize("page", DOCUMENTS, ids=lambda p: p.relative_to(ROOT).as_posix())
-def test_links_and_anchors(page: Path) -> None:
+def test_links_and_anchors_have_targets(page: Path) -> None:
     broken: list[str] = []
     for link in links_of(page.read_text(encoding="utf-8")):
         path, _, anchor = link.partition("#")

@@ -160,12 +160,12 @@ def test_small_result_loads_no_module_for_agents(app: Path, marker: str) -> None
     assert not extra
 
 
-def test_import_of_the_package() -> None:
+def test_importing_the_package_loads_no_other_module() -> None:
     new = modules_of("import tooli") - modules_of("import __future__")
     assert new == {"tooli"}
 
 
-def test_import_of_the_app_class() -> None:
+def test_importing_the_app_class_loads_only_listed_modules() -> None:
     new = modules_of("from tooli import Tooli") - modules_of("import __future__")
     assert new == APP_MODULES
 

@@ -61,7 +61,7 @@ def figures() -> dict[str, object]:
 
 
 @pytest.mark.parametrize("name", LIMITS)
-def test_figure_is_within_its_limit(figures: dict[str, object], name: str) -> None:
+def test_metric_is_within_its_limit(figures: dict[str, object], name: str) -> None:
     value = figures[name]
     assert isinstance(value, (int, float))
     assert value <= LIMITS[name]

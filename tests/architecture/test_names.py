@@ -39,14 +39,14 @@ def test_agent_context_is_context() -> None:
     assert tooli.AgentContext is tooli.Context
 
 
-def test_annotations() -> None:
+def test_combined_annotations_have_all_labels() -> None:
     from tooli.annotations import Destructive, Idempotent, OpenWorld, ReadOnly
 
     labels = (ReadOnly | Idempotent | Destructive | OpenWorld).labels()
     assert labels == ("read-only", "idempotent", "destructive", "open-world")
 
 
-def test_version() -> None:
+def test_version_equals_the_package_metadata() -> None:
     from importlib.metadata import version
 
     assert tooli.__version__ == version("tooli")

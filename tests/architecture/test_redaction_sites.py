@@ -55,7 +55,7 @@ def test_module_does_not_redact(name: str) -> None:
         "def f():\n    import tooli.text.patterns",
     ],
 )
-def test_new_sites_are_found(code: str) -> None:
+def test_imports_of_redaction_modules_are_found(code: str) -> None:
     assert imported_modules(code) & REDACTION_MODULES
 
 

@@ -22,7 +22,7 @@ def test_no_import_cycle() -> None:
     assert metrics.find_cycles(metrics.import_graph(MODULES, lazy=True)) == []
 
 
-def test_import_graph_has_lazy_imports() -> None:
+def test_import_graph_includes_lazy_imports_on_request() -> None:
     eager, lazy = (metrics.import_graph(MODULES, lazy=lazy) for lazy in (False, True))
     assert "tooli.core.tool" in eager["tooli.schema"]
     assert all(eager[name] <= lazy[name] for name in MODULES)

@@ -74,5 +74,5 @@ def test_no_stage_compares_the_name_of_a_surface() -> None:
         ('f"{caller.surface}"', False),
     ],
 )
-def test_comparisons_are_found(text: str, found: bool) -> None:
+def test_comparisons_of_surfaces_are_found(text: str, found: bool) -> None:
     assert bool(find_comparisons(ast.parse(text))) is found

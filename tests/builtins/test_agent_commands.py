@@ -60,7 +60,7 @@ class TestServing:
         done = invoke(app, "api", "serve", "--host", "0.0.0.0", "--json")
         assert (done.exit_code, done.envelope["error"]["code"]) == (2, "E1020")
 
-    def test_defaults_of_the_app(self, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_mcp_serve_uses_the_defaults_of_the_app(self, monkeypatch: pytest.MonkeyPatch) -> None:
         served: list[Any] = []
         app = Tooli("shop", mcp_transport="sse", defer_loading=True)
         app.command("a")(lambda: None)
@@ -89,7 +89,7 @@ def test_agent_names_match_the_tables() -> None:
     assert names(ServerAgents) == list(SERVER_CONFIGS)
 
 
-def test_mcp_export_does_not_load_install() -> None:
+def test_mcp_export_does_not_import_the_install_package() -> None:
     code = (
         "import sys, runpy; sys.argv = ['app.py', 'mcp', 'export']\n"
         f"try: runpy.run_path({str(APP)!r}, run_name='__main__')\n"

@@ -25,7 +25,7 @@ class TestPrecedence:
         app.add_typer(inner, name="api")
         assert invoke(app, "api", "serve", "--json").result == "mine"
 
-    def test_only_at_the_top_level(self, app: Tooli) -> None:
+    def test_builtins_exist_only_at_the_top_level(self, app: Tooli) -> None:
         done = invoke(app, "users", "mcp", "--json")
         assert done.envelope["error"]["code"] == "E1001"
         assert done.envelope["error"]["details"]["commands"] == ["create"]
@@ -50,11 +50,11 @@ class TestPrecedence:
         tools = json.loads(invoke(app, "mcp", "export").stdout)["tools"]
         assert [tool["name"] for tool in tools] == ["greet"]
 
-    def test_hidden_from_catalog_and_help(self, app: Tooli) -> None:
+    def test_builtins_are_hidden_from_catalog_and_help(self, app: Tooli) -> None:
         assert "search-tools" not in [tool.key for tool in app.catalog]
         assert "mcp" not in invoke(app, "--help", mode="text").stdout
 
-    def test_on_the_typer_path(self, app: Tooli) -> None:
+    def test_builtin_runs_through_typer(self, app: Tooli) -> None:
         done = CliRunner().invoke(app, ["search-tools", "user", "--json"])
         assert json.loads(done.stdout)["result"][0]["name"] == "users.create"
 
@@ -68,7 +68,7 @@ class TestHelp:
     def test_help_of_a_command(self, app: Tooli) -> None:
         assert "--transport" in invoke(app, "mcp", "serve", "--help", mode="text").stdout
 
-    def test_misspelled_command(self, app: Tooli) -> None:
+    def test_misspelled_command_gets_a_suggestion(self, app: Tooli) -> None:
         error = invoke(app, "mcp", "serv", "--json").envelope["error"]
         assert error["suggestion"]["argv"][-2:] == ["mcp", "serve"]
 
@@ -81,6 +81,6 @@ class TestHelp:
 
 
 @pytest.mark.parametrize("name", ["mcp", "api", "docs", "skills", "audit", "approvals"])
-def test_group_is_built_alone(app: Tooli, name: str) -> None:
+def test_builtins_of_one_group_contain_only_that_group(app: Tooli, name: str) -> None:
     keys = [tool.key for tool in app.builtins(name).catalog]
     assert keys and all(key.startswith(f"{name}.") for key in keys)

@@ -91,7 +91,7 @@ def test_options_of_other_targets_are_rejected(args: list[str], field: str) -> N
     assert (error["category"], error["field"]) == ("input", field)
 
 
-def test_targets() -> None:
+def test_every_target_is_known_and_others_are_rejected() -> None:
     assert set(CALLERS) == set(TARGETS) - {"permissions"}
     assert run_export("--target", "openal")["error"]["code"] == "E1003"
     assert "prefix_rule" in run_export("--target", "permissions", "--host", "codex")["result"]

@@ -17,7 +17,7 @@ class TestSearch:
         assert found[0]["name"] == "users.create"
         assert found[0]["signature"].startswith("users.create(name: str)")
 
-    def test_with_schema(self, app: Tooli) -> None:
+    def test_with_schema_adds_a_valid_input_schema(self, app: Tooli) -> None:
         found = invoke(app, "search-tools", "items", "--with-schema", "--json").result
         jsonschema.Draft202012Validator.check_schema(found[0]["input_schema"])
 
@@ -27,7 +27,7 @@ class TestSearch:
 
 
 class TestDetectContext:
-    def test_named_caller(self, app: Tooli) -> None:
+    def test_named_caller_is_an_agent(self, app: Tooli) -> None:
         env = {"TOOLI_CALLER": "my-agent", "TOOLI_SESSION_ID": "s1"}
         found = invoke(app, "detect-context", "--json", env=env).result
         assert (found["caller_id"], found["session_id"]) == ("my-agent", "s1")
@@ -57,7 +57,7 @@ class TestConfigShow:
         project_layer = {"value": 7.0, "layer": "project", "origin": ".tooli.yaml:1"}
         assert row["overruled"] == [project_layer]
 
-    def test_merged_layers(self, app: Tooli, project: Path) -> None:
+    def test_merged_layers_are_listed_with_origins(self, app: Tooli, project: Path) -> None:
         (project / ".tooli.yaml").write_text("deny_paths: /a\n")
         env = {"TOOLI_DENY_PATHS": "/b", "TOOLI_CONFIG": "on"}
         row = invoke(app, "config", "show", "--origin", "--json", env=env).result["deny_paths"]
@@ -68,7 +68,7 @@ class TestConfigShow:
         ]
         assert "overruled" not in row
 
-    def test_merged_setting_of_one_layer(self, app: Tooli) -> None:
+    def test_merged_setting_in_one_layer_has_a_single_origin(self, app: Tooli) -> None:
         env = {"TOOLI_DENY_PATHS": "/b"}
         row = invoke(app, "config", "show", "--origin", "--json", env=env).result["deny_paths"]
         assert row == {"value": ["/b"], "layer": "environment", "origin": "TOOLI_DENY_PATHS"}

@@ -49,7 +49,7 @@ class TestAudit:
         assert (done.exit_code, done.error["details"]["line"]) == (20, 1)
         assert done.error["message"].startswith("The audit log was modified: ")
 
-    def test_log_that_cannot_be_read(self, shop: Tooli, state_dir: Path) -> None:
+    def test_log_that_cannot_be_read_is_an_error(self, shop: Tooli, state_dir: Path) -> None:
         shop.call("pay", amount=1, yes=True)
         (log,) = state_dir.rglob("shop.jsonl")
         log.unlink()
@@ -74,7 +74,7 @@ class TestIdempotency:
         again = shop.call("pay", amount=2, yes=True, idempotency_key="k1")
         assert again.result == 2
 
-    def test_unavailable_store(self, shop: Tooli) -> None:
+    def test_unavailable_store_is_an_error(self, shop: Tooli) -> None:
         env = {"TOOLI_STORE": "postgresql://nobody@127.0.0.1:1/none?connect_timeout=1"}
         done = invoke(shop, "idempotency", "list", "--json", env=env)
         assert (done.exit_code, done.error["code"]) == (75, "E4060")

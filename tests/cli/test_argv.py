@@ -81,7 +81,9 @@ def test_flag_of_the_command_wins(name: str, capsys: pytest.CaptureFixture[str])
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_payload_and_python(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_parameter_can_be_set_by_payload_and_from_python(
+    name: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     option_name = name.replace("_", "-")
     payload = json.dumps({name: "given"})
     code, out = run_app(capsys, f"option-{option_name}", "--tooli-input", payload, "--tooli-json")
@@ -123,7 +125,7 @@ def test_flags_at_any_position(line: str, capsys: pytest.CaptureFixture[str]) ->
     assert (code, found["result"]) == (0, "xx")
 
 
-def test_nested_group(capsys: pytest.CaptureFixture[str]) -> None:
+def test_command_in_a_nested_group_is_found(capsys: pytest.CaptureFixture[str]) -> None:
     found = json.loads(run_app(capsys, "group", "inner", "leaf", "x", "--json")[1])
     assert found["meta"]["tool"] == "names.group.inner.leaf"
     assert found["meta"]["version"] == "1"

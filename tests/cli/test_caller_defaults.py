@@ -27,7 +27,7 @@ def read(app: Tooli, *argv: str) -> Invocation:
 # ------------------------------------------------------------------ the caller
 
 
-def test_session_without_an_agent(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_session_id_is_read_without_an_agent(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TOOLI_SESSION_ID", "s1")
     caller, category = detect_caller(("shop",), maybe_agent=False, needs_checks=True)
     assert (caller.session, caller.name, category) == ("s1", None, None)

@@ -78,7 +78,7 @@ def test_no_function_writes_to_an_invocation(path: Path) -> None:
         (["mcp", "--json"], "json", True),
     ],
 )
-def test_mode(
+def test_output_mode_is_read_from_the_line(
     app: Tooli,
     clean_environment: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
@@ -90,7 +90,7 @@ def test_mode(
     assert (invocation.mode, invocation.has_explicit_mode) == (mode, has_explicit_mode)
 
 
-def test_garbage_collector_is_on_after_an_exit_while_a_command_is_loaded(
+def test_garbage_collector_is_on_after_a_command_exits_on_import(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     (tmp_path / "exits_on_import.py").write_text("raise SystemExit(3)\n")
@@ -137,7 +137,7 @@ ENVIRONMENTS = [
 
 
 @pytest.mark.parametrize("variables", ENVIRONMENTS, ids=str)
-def test_sniffed_caller_equals_detected_caller(
+def test_caller_of_an_invocation_equals_the_detected_caller(
     app: Tooli, clean_environment: pytest.MonkeyPatch, variables: dict[str, str]
 ) -> None:
     for name, value in variables.items():
@@ -165,5 +165,5 @@ def test_agent_is_identified_by_its_variable(
     ("argv", "expected"),
     [(["add", "1"], False), (["add", "a\\b"], True), (["add", "@x"], True), (["\x1b"], True)],
 )
-def test_needs_argument_checks(argv: list[str], expected: bool) -> None:
+def test_arguments_with_special_characters_need_checks(argv: list[str], expected: bool) -> None:
     assert needs_argument_checks(argv) is expected

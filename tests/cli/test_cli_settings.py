@@ -127,7 +127,7 @@ class TestOutput:
         out = run_on_terminal(app, "stock", "pears", "--text", env=terminal(**AGENT)).out
         assert out == b"pears\n"
 
-    def test_tooli_caller_human(self, app: Path) -> None:
+    def test_tooli_caller_human_overrides_an_agent(self, app: Path) -> None:
         env = terminal(**AGENT, TOOLI_CALLER="human")
         assert run_on_terminal(app, "stock", "pears", env=env).out == b"pears\n"
 
@@ -208,7 +208,7 @@ class TestConfirming:
             ({}, "left"),
         ],
     )
-    def test_question_is_answered_for_agents_only(
+    def test_auto_confirm_answers_for_agents_only(
         self, app: Path, env: dict[str, str], answer: str
     ) -> None:
         assert (
@@ -259,14 +259,14 @@ class TestConfirming:
 
 
 class TestMeta:
-    def test_caller_in_meta(self, app: Path) -> None:
+    def test_meta_has_the_name_and_version_of_the_caller(self, app: Path) -> None:
         env = environment(**AGENT, AI_AGENT="claude-code_2-1-325_agent", CLAUDE_CODE_SESSION_ID="s")
         meta = read_envelope(run(app, "stock", "x", "--json", env=env).out)["meta"]
         assert (meta["caller_id"], meta["caller_version"]) == ("claude-code", "2.1.325")
         assert "session_id" not in meta
         assert "execution_context" not in meta
 
-    def test_detailed_meta(self, app: Path) -> None:
+    def test_detailed_meta_has_session_and_context(self, app: Path) -> None:
         env = environment(TOOLI_CALLER="me", TOOLI_CALLER_VERSION="2", TOOLI_SESSION_ID="s")
         argv = ("stock", "x", "--json", "--response-format", "detailed")
         meta = read_envelope(run(app, *argv, env=env).out)["meta"]
@@ -274,7 +274,7 @@ class TestMeta:
         assert found == {"caller_id": "me", "caller_version": "2", "session_id": "s"}
         assert meta["execution_context"] == "ai_agent"
 
-    def test_category_without_a_name(self, app: Path) -> None:
+    def test_meta_has_a_category_without_a_caller_name(self, app: Path) -> None:
         for env, kind in (({"CI": "1"}, "ci_cd"), ({"AGENT": "1"}, "ai_agent")):
             meta = read_envelope(run(app, "stock", "x", "--json", env=environment(**env)).out)[
                 "meta"
@@ -282,7 +282,7 @@ class TestMeta:
             assert meta["execution_context"] == kind
             assert "caller_id" not in meta
 
-    def test_no_caller(self, app: Path) -> None:
+    def test_meta_without_a_caller_has_no_caller_fields(self, app: Path) -> None:
         meta = read_envelope(run(app, "stock", "x", "--json").out)["meta"]
         assert set(meta) == {"tool", "version", "duration_ms"}
 
@@ -331,13 +331,13 @@ class TestSettings:
         answer = read_envelope(run(app, "stock", "pears", *argv, cwd=project).out)
         assert "output_schema" not in answer["meta"]
 
-    def test_settings_in_a_subfolder(self, app: Path, project: Path) -> None:
+    def test_project_settings_apply_in_a_subfolder(self, app: Path, project: Path) -> None:
         self.write_settings(project, "TOOLI_OUTPUT=plain\n", ".env")
         inner = project / "src" / "deep"
         inner.mkdir(parents=True)
         assert run(app, "stock", "pears", cwd=inner).out == b"pears\n"
 
-    def test_pyproject(self, app: Path, project: Path) -> None:
+    def test_pyproject_settings_apply(self, app: Path, project: Path) -> None:
         pytest.importorskip("tomllib")
         self.write_settings(project, '[tool.tooli.apps.shop]\noutput = "plain"\n', "pyproject.toml")
         assert run(app, "stock", "pears", cwd=project).out == b"pears\n"
@@ -354,7 +354,7 @@ class TestSettings:
         assert (done.code, done.out) == (2, b"")
         assert b".tooli.yaml:2" in done.err.replace(b"\n", b"").replace(b" ", b"")
 
-    def test_help_with_invalid_settings(self, app: Path, project: Path) -> None:
+    def test_help_works_with_invalid_settings(self, app: Path, project: Path) -> None:
         self.write_settings(project, "verbos: 2\n")
         done = run(app, "--help", cwd=project)
         assert (done.code, done.out[:6]) == (0, b"Usage:")
@@ -371,7 +371,7 @@ class TestSettings:
             assert b"\x1b" not in done.err
             assert "\u202e".encode() not in done.err
 
-    def test_invalid_variable(self, app: Path) -> None:
+    def test_invalid_variable_is_named_in_the_error(self, app: Path) -> None:
         done = run(app, "stock", "x", "--json", env=environment(TOOLI_TIMEOUT="soon"))
         message = read_envelope(done.out)["error"]["message"]
         assert message == "TOOLI_TIMEOUT: timeout must be a number of seconds above 0, not soon"
@@ -389,14 +389,14 @@ class TestSettings:
         env = environment(TOOLI_SECURITY_POLICY="strict")
         assert run(app, "stock", "x", "--json", env=env).code == 30
 
-    def test_verbose_and_no_input(self, app: Path, project: Path) -> None:
+    def test_verbose_and_no_input_settings_apply(self, app: Path, project: Path) -> None:
         self.write_settings(project, "verbose: 1\n")
         env = environment(AGENT="1")
         assert b"confidence" in run(app, "stock", "x", "--json", cwd=project, env=env).err
         done = run_on_terminal(app, "weigh", env=terminal(TOOLI_NO_INPUT="yes"))
         assert (done.out, b"[y/N]" in done.err) == (b"left\n", False)
 
-    def test_colour(self, app: Path) -> None:
+    def test_colour_variable_and_flag_apply(self, app: Path) -> None:
         never = run_on_terminal(app, "miss", env=terminal(TOOLI_COLOR="never")).err
         assert b"\x1b[3" not in never
         always = run(app, "miss", "--text", env=environment(TOOLI_COLOR="always", NO_COLOR="1"))
@@ -404,12 +404,12 @@ class TestSettings:
         off = run(app, "miss", "--text", "--no-color", env=environment(TOOLI_COLOR="always"))
         assert b"\x1b[3" not in off.err
 
-    def test_config_off(self, app: Path, project: Path) -> None:
+    def test_config_off_ignores_project_settings(self, app: Path, project: Path) -> None:
         self.write_settings(project, "output: plain\n")
         env = environment(TOOLI_CONFIG="off")
         assert read_envelope(run(app, "stock", "x", cwd=project, env=env).out)["ok"]
 
-    def test_settings_of_a_caller(self, app: Path, project: Path) -> None:
+    def test_settings_of_a_caller_apply_to_that_caller_only(self, app: Path, project: Path) -> None:
         self.write_settings(project, "callers:\n  claude-code:\n    output: plain\n")
         assert run(app, "stock", "x", cwd=project, env=environment(**AGENT)).out == b"x\n"
         assert read_envelope(run(app, "stock", "x", cwd=project).out)["ok"]
@@ -539,11 +539,11 @@ class TestDetectContext:
             (fault,) = read_envelope(done.out)["result"]["faults"]
             assert fault.startswith(".tooli.yaml:1: unknown setting 'verbos'")
 
-    def test_deep_detection(self, app: Path) -> None:
+    def test_deep_detection_reports_signals(self, app: Path) -> None:
         shown = read_envelope(run(app, "detect-context", "--deep").out)["result"]
         assert shown["signals"]
 
-    def test_config_show(self, app: Path, tmp_path: Path) -> None:
+    def test_config_show_reports_values_and_origins(self, app: Path, tmp_path: Path) -> None:
         (tmp_path / ".git").mkdir()
         (tmp_path / ".tooli.yaml").write_text("timeout: 7\noutput: plain\n")
         shown = parse_json(run(app, "config", "show", "-o", "jsonl", cwd=tmp_path).out)

@@ -64,7 +64,7 @@ def test_failure_without_a_question_is_unchanged(shop: Tooli) -> None:
 
 
 @pytest.mark.parametrize(("typed", "runs"), [("burn\n", True), ("yes\n", False), ("", False)])
-def test_dangerous_call_needs_its_name(
+def test_dangerous_call_runs_only_if_its_name_is_typed(
     keys: Tooli, monkeypatch: pytest.MonkeyPatch, typed: str, runs: bool
 ) -> None:
     def ask(_: str) -> str:
@@ -95,7 +95,7 @@ def test_missing_secret_is_asked_for(keys: Tooli, monkeypatch: pytest.MonkeyPatc
         (missing("key"), True, ""),
     ],
 )
-def test_secret_is_not_completed(
+def test_failure_that_a_secret_cannot_fix_is_unchanged(
     keys: Tooli, monkeypatch: pytest.MonkeyPatch, failed: Failed, terminal: bool, typed: str
 ) -> None:
     monkeypatch.setattr(confirm, "has_terminal", lambda: terminal)
@@ -104,7 +104,7 @@ def test_secret_is_not_completed(
 
 
 @pytest.mark.parametrize("options", [Options(), Options(interactive=True, no_input=True)])
-def test_nobody_is_asked_without_a_person(
+def test_no_question_is_asked_if_input_is_disabled(
     keys: Tooli, monkeypatch: pytest.MonkeyPatch, options: Options
 ) -> None:
     monkeypatch.setattr(confirm, "has_terminal", lambda: pytest.fail("was checked"))

@@ -21,7 +21,7 @@ from tooli.cli.help import format_app_help, format_tool_help, wrap
         ("incomprehensible", 5, ["incomprehensible"]),
     ],
 )
-def test_wrap(text: str, width: int, lines: list[str]) -> None:
+def test_wrap_breaks_lines_between_words(text: str, width: int, lines: list[str]) -> None:
     assert wrap(text, width) == lines
 
 
@@ -35,7 +35,7 @@ def test_tool_help_lists_arguments_and_options(shop: Tooli) -> None:
     assert "Framework options:" in lines
 
 
-def test_argument_without_default_and_bounds(shop: Tooli) -> None:
+def test_argument_without_default_is_required(shop: Tooli) -> None:
     tool = shop.find("count-up")
     assert tool is not None
     text = format_tool_help(tool, "shop", ("count-up",), 80)
@@ -44,7 +44,7 @@ def test_argument_without_default_and_bounds(shop: Tooli) -> None:
     assert "default: 1" in text
 
 
-def test_list_argument_has_dots(shop: Tooli) -> None:
+def test_list_argument_ends_with_an_ellipsis(shop: Tooli) -> None:
     tool = shop.find("names")
     assert tool is not None
     assert format_tool_help(tool, "shop", ("names",), 80).startswith("Usage: shop names ITEMS...\n")

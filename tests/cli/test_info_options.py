@@ -57,7 +57,7 @@ def test_command_that_cannot_be_loaded_is_left_out(answer: Answer, linked: Tooli
     assert "Warning: gone is left out: " in err
 
 
-def test_group_is_described_alone(answer: Answer, shop: Tooli) -> None:
+def test_schema_of_a_group_contains_only_its_commands(answer: Answer, shop: Tooli) -> None:
     inner = Tooli("inner")
 
     @inner.command()
@@ -124,7 +124,7 @@ def test_unknown_command_is_an_error_even_with_help(answer: Answer) -> None:
     assert json.loads(out)["error"]["code"] == "E1001"
 
 
-def test_manifest_and_bootstrap(answer: Answer) -> None:
+def test_agent_manifest_and_agent_bootstrap_name_the_app(answer: Answer) -> None:
     _, out, _ = answer("--agent-manifest")
     assert json.loads(out)["name"] == "shop"
     code, out, _ = answer("--agent-bootstrap")

@@ -54,7 +54,7 @@ def run_python(code: str, *descriptors: int) -> str:
     return done.stdout.strip()
 
 
-def test_inherited_files_do_not_count(tmp_path: Path) -> None:
+def test_inherited_files_do_not_count_as_open(tmp_path: Path) -> None:
     code = "from tooli.cli.open_files import *; print(has_only_inherited_files(0))"
     with open(tmp_path / "in.txt", "wb") as file:
         assert run_python(code, file.fileno()) == "True"
@@ -92,7 +92,7 @@ def test_full_disk_is_reported(
     assert capsys.readouterr().err == message
 
 
-def test_other_exceptions_pass(output: CommandOutput) -> None:
+def test_exceptions_other_than_write_errors_are_raised(output: CommandOutput) -> None:
     with pytest.raises(ValueError, match="other"), StdoutErrorScope(output):
         raise ValueError("other")
 

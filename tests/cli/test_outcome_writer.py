@@ -295,7 +295,7 @@ def test_text(name: str, mode: str, capsys: pytest.CaptureFixture[str]) -> None:
 @pytest.mark.parametrize("command", ["stream", "astream"])
 @pytest.mark.parametrize("mode", ["--plain", "--text"])
 @pytest.mark.parametrize("name", RESULTS)
-def test_text_streams(
+def test_text_stream_of_any_type_succeeds(
     name: str, mode: str, command: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     code, _, err = run_app(capsys, command, name, mode)
@@ -303,7 +303,7 @@ def test_text_streams(
     assert err == "" or err.startswith("Warning: ")
 
 
-def test_plain_is_unambiguous(capsys: pytest.CaptureFixture[str]) -> None:
+def test_plain_output_of_common_types(capsys: pytest.CaptureFixture[str]) -> None:
     assert run_app(capsys, "give", "path", "--plain")[1] == "a/b\n"
     assert run_app(capsys, "give", "enum", "--plain")[1] == "red\n"
     assert run_app(capsys, "give", "typed dict", "--plain")[1] == "width\t1\n"

@@ -58,14 +58,14 @@ def test_arguments_from_stdin(answer: Answer, monkeypatch: pytest.MonkeyPatch) -
         ("[" * 100_000, "--input is not valid JSON: "),
     ],
 )
-def test_invalid_payload(source: str, message: str) -> None:
+def test_invalid_payload_is_reported(source: str, message: str) -> None:
     payload, problems = read_payload(source)
     assert payload == {}
     assert [problem.code for problem in problems] == ["E1008"]
     assert problems[0].message.startswith(message)
 
 
-def test_closed_stdin(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_closed_stdin_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sys.stdin", None)
     assert read_payload("-")[1][0].message == "--input cannot be read: stdin is closed"
 
@@ -103,7 +103,7 @@ def test_null_cannot_add_items_to_other_values_in_the_payload(
         (["names", "--null", "--input", "-"], "--null: stdin is not available"),
     ],
 )
-def test_null_is_rejected(
+def test_null_needs_a_list_parameter_and_stdin(
     answer: Answer, monkeypatch: pytest.MonkeyPatch, argv: list[str], message: str
 ) -> None:
     monkeypatch.setattr("sys.stdin", Stdin(b"{}"))

@@ -142,7 +142,7 @@ def test_text_is_not_changed(text: str) -> None:
         ([], "none"),
     ],
 )
-def test_summarize(value: object, expected: str) -> None:
+def test_summarize_shortens_lists_and_records(value: object, expected: str) -> None:
     assert summarize(value) == expected
 
 

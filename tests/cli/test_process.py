@@ -48,7 +48,7 @@ def test_guard_captures_prints() -> None:
     assert (done.stdout, done.stderr) == ("'one\\ntwo'", "")
 
 
-def test_guard_of_a_replaced_stdout(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_guard_restores_a_replaced_stdout(monkeypatch: pytest.MonkeyPatch) -> None:
     stream = io.StringIO()
     monkeypatch.setattr("sys.stdout", stream)
     guard = StdoutGuard(capture=True)
@@ -60,7 +60,7 @@ def test_guard_of_a_replaced_stdout(monkeypatch: pytest.MonkeyPatch) -> None:
     assert stream.getvalue() == "answer"
 
 
-def test_forked_child_writes_nothing() -> None:
+def test_guard_writes_nothing_in_a_forked_child() -> None:
     done = run_python(
         "import os\n"
         "from tooli.cli.process import StdoutGuard\n"
@@ -72,7 +72,7 @@ def test_forked_child_writes_nothing() -> None:
 
 
 @pytest.mark.parametrize("stream", [None, io.StringIO()])
-def test_stream_is_not_a_terminal(stream: io.StringIO | None) -> None:
+def test_missing_or_replaced_stream_is_not_a_terminal(stream: io.StringIO | None) -> None:
     assert not process.is_terminal(stream)
 
 
@@ -133,7 +133,7 @@ def test_interruption_becomes_a_failure() -> None:
     assert outcome.error.code == "E4143"
 
 
-def test_exceptions_are_not_captured() -> None:
+def test_capture_outcome_raises_other_exceptions() -> None:
     def fails() -> Ok:
         raise ValueError("no")
 
@@ -144,7 +144,7 @@ def test_exceptions_are_not_captured() -> None:
 # ------------------------------------------------------------------ environment
 
 
-def test_program_argv_of_a_script(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_program_argv_starts_with_python_for_a_script(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sys.argv", ["tools/app.py"])
     monkeypatch.setattr(sys.modules["__main__"], "__spec__", None)
     assert process.program_argv() == ("python", "tools/app.py")
@@ -163,7 +163,7 @@ def test_program_argv_of_a_script(monkeypatch: pytest.MonkeyPatch) -> None:
         ("unrelated", "", False),
     ],
 )
-def test_configuration_file_is_noticed(
+def test_configuration_file_is_found_in_the_project(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, text: str, expected: bool
 ) -> None:
     (tmp_path / ".git").mkdir()
@@ -175,7 +175,7 @@ def test_configuration_file_is_noticed(
     assert process.sniff_environment()[2] is expected
 
 
-def test_completion_request(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_completion_variable_is_a_completion_request(monkeypatch: pytest.MonkeyPatch) -> None:
     assert not process.is_completing()
     monkeypatch.setenv("_SHOP_COMPLETE", "complete_bash")
     assert process.is_completing()

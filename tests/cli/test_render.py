@@ -166,7 +166,7 @@ def test_numbers_are_not_formatted() -> None:
     )
 
 
-def test_thousands_of_rows() -> None:
+def test_every_row_of_a_long_table_is_printed() -> None:
     assert render([{"n": n, "name": f"row {n}"} for n in range(5000)]).count("\n") == 5002
 
 
@@ -239,7 +239,7 @@ def test_long_name_is_above_its_value() -> None:
         ([1, {"a": 1, "b": 2}], "• 1\n• a  1\n  b  2\n"),
     ],
 )
-def test_small_values(value: object, expected: str) -> None:
+def test_scalars_and_short_lists(value: object, expected: str) -> None:
     assert render(value) == expected
 
 
@@ -343,14 +343,14 @@ def test_verbose_adds_the_details() -> None:
         ({"message": "Oh", "suggestion": "odd", "details": [1]}, "Error: Oh\n"),
     ],
 )
-def test_minimal_error(error: dict[str, object], expected: str) -> None:
+def test_error_without_optional_fields(error: dict[str, object], expected: str) -> None:
     assert render_error(error) == expected
 
 
 # ── terminals ───────────────────────────────────────────────────────────────────────────────
 
 
-def test_color_option(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_color_option_overrides_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("FORCE_COLOR", "TTY_COMPATIBLE", "NO_COLOR"):
         monkeypatch.delenv(name, raising=False)
     assert render([], color=True) == "\x1b[2mNo results.\x1b[0m\n"
@@ -363,7 +363,7 @@ def test_color_option(monkeypatch: pytest.MonkeyPatch) -> None:
     assert render(True, color=None) == "yes\n"
 
 
-def test_terminal_without_unicode() -> None:
+def test_output_is_ascii_on_a_terminal_without_unicode() -> None:
     raw = io.BytesIO()
     file = io.TextIOWrapper(raw, encoding="ascii")
     print_result({"a": {"b": None}, "c": "é→"}, file=file, width=40)

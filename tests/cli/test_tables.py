@@ -263,14 +263,14 @@ def answer(*argv: str, **more: Any) -> CommandResult:
     return invoke(make_app(), *argv, **more)
 
 
-def test_records_without_envelope() -> None:
+def test_csv_of_records_has_no_envelope() -> None:
     done = answer("list", "-o", "csv")
     assert done.stdout == "path,size,checksum\r\n0.py,0,c\r\n1.py,1,c\r\n"
     assert (done.exit_code, done.stderr) == (0, "listing\n")
 
 
 @pytest.mark.parametrize("mode", ["csv", "md"])
-def test_every_mode_flag(mode: str) -> None:
+def test_mode_can_be_set_by_option_argument_or_app(mode: str) -> None:
     expected = answer("walk", "--output", mode).stdout
     assert expected.startswith({"csv": "path\r\n0.py\r\n", "md": "| path |\n| --- |\n"}[mode])
     assert answer("walk", f"-o{mode}").stdout == expected
@@ -282,7 +282,7 @@ def test_every_mode_flag(mode: str) -> None:
 
 
 @pytest.mark.parametrize(("count", "rows"), [("0", ""), ("1", "0.py\r\n")])
-def test_failed_stream(count: str, rows: str) -> None:
+def test_failed_stream_keeps_its_rows_and_reports_on_stderr(count: str, rows: str) -> None:
     done = answer("walk", "--count", count, "--then", "gone", "-ocsv")
     assert done.stdout == (f"path\r\n{rows}" if rows else "")
     assert done.stderr == "error: gone [E3010]\n"
@@ -314,12 +314,12 @@ def test_warnings_go_to_stderr() -> None:
     assert answer("nan", "-ocsv", "-q").stderr == ""
 
 
-def test_printed_text_is_the_result() -> None:
+def test_printed_text_becomes_the_result_of_a_table() -> None:
     assert answer("say", "-ocsv").stdout == 'value\r\n"one\ntwo"\r\n'
     assert answer("say", "-omd").stdout == "one\ntwo\n"
 
 
-def test_info_options() -> None:
+def test_info_options_ignore_the_table_mode() -> None:
     assert json.loads(answer("list", "--schema", "-ocsv").stdout)["name"] == "list"
     assert answer("list", "--help-agent", "-omd").stdout == answer("list", "--help-agent").stdout
 

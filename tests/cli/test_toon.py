@@ -39,7 +39,7 @@ DOCUMENTS: list[tuple[Any, str]] = [
 
 
 @pytest.mark.parametrize(("value", "text"), DOCUMENTS, ids=range(len(DOCUMENTS)))
-def test_documents(value: Any, text: str) -> None:
+def test_documents_are_encoded_as_specified(value: Any, text: str) -> None:
     assert encode(value) == text
 
 

@@ -64,7 +64,7 @@ def param_of(annotation: Any, default: Any = inspect.Parameter.empty) -> Param:
     ],
     ids=str,
 )
-def test_native_types(annotation: Any, expected: bool) -> None:
+def test_types_that_typer_supports_are_native(annotation: Any, expected: bool) -> None:
     assert is_native(param_of(annotation)) is expected
 
 
@@ -79,11 +79,13 @@ def test_custom_parser_is_native() -> None:
     [(int, False), (set[int], True), (dict[str, int], True), (Context, True)],
     ids=str,
 )
-def test_parameters_that_typer_would_misread(annotation: Any, expected: bool) -> None:
+def test_parameters_that_typer_would_misread_need_translation(
+    annotation: Any, expected: bool
+) -> None:
     assert needs_translation(param_of(annotation)) is expected
 
 
-def test_docstring_with_sections() -> None:
+def test_only_a_docstring_with_sections_is_documented() -> None:
     def plain() -> None:
         """Only a summary."""
 
@@ -98,7 +100,7 @@ def test_docstring_with_sections() -> None:
     assert is_documented(tool_of(sections))
 
 
-def test_signature_for_typer() -> None:
+def test_signature_has_types_that_typer_supports() -> None:
     def command(
         ctx: Context, item: str, data: dict[str, int], tags: set[str] = frozenset(), size: int = 3
     ) -> None:
@@ -147,7 +149,9 @@ def test_text_is_converted_with_typer(annotation: Any, texts: list[str], expecte
     ],
     ids=str,
 )
-def test_message_of_a_conversion_error(annotation: Any, text: str, message: str) -> None:
+def test_conversion_error_names_the_value_or_the_choices(
+    annotation: Any, text: str, message: str
+) -> None:
     with pytest.raises(ConversionError, match=message):
         convert_with_typer(param_of(annotation), RawText([text]))
 

@@ -54,7 +54,7 @@ def test_later_commands_and_groups_are_registered(shop: Tooli) -> None:
     assert subcommands(None) == {}
 
 
-def test_class_of_the_author_is_kept(shop: Tooli) -> None:
+def test_custom_command_class_is_kept(shop: Tooli) -> None:
     class Loud(typer.core.TyperCommand):
         pass
 
@@ -64,7 +64,7 @@ def test_class_of_the_author_is_kept(shop: Tooli) -> None:
     assert isinstance(command_of(shop).commands["shout"], Loud)
 
 
-def test_callback_with_tooli_options(shop: Tooli, answer: Answer) -> None:
+def test_callback_gets_its_options(shop: Tooli, answer: Answer) -> None:
     seen: list[int] = []
 
     @shop.callback()
@@ -120,14 +120,16 @@ def test_help_ends_with_the_framework_options(shop: Tooli, monkeypatch: pytest.M
     ("incomplete", "expected"),
     [("--js", ["--json", "--jsonl"]), ("--output=y", ["--output=yaml"]), ("--count", ["--count"])],
 )
-def test_completion(shop: Tooli, incomplete: str, expected: list[str]) -> None:
+def test_completion_includes_framework_options(
+    shop: Tooli, incomplete: str, expected: list[str]
+) -> None:
     command = command_of(shop).commands["price"]
     with command.make_context("price", ["x"], resilient_parsing=True) as context:
         items = command.shell_complete(context, incomplete)
     assert sorted(item.value for item in items) == expected
 
 
-def test_methods_of_typer_itself(shop: Tooli) -> None:
+def test_command_added_through_typer_is_not_a_tool(shop: Tooli) -> None:
     assert not is_typer(object())  # type: ignore[arg-type]
     command_of(shop)
     assert is_typer(shop)

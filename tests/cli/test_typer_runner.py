@@ -79,7 +79,7 @@ def test_usage_errors(answer: Answer, app: Tooli, argv: list[str], code: str, me
     assert message in document["error"]["message"]
 
 
-def test_exit_code_of_typer(answer: Answer, app: Tooli) -> None:
+def test_exit_code_of_typer_is_kept(answer: Answer, app: Tooli) -> None:
     code, document = envelope(answer, app, "--strict", "stop")
     assert code == 7
     assert document["ok"] is False
@@ -94,12 +94,14 @@ def test_exit_code_of_typer(answer: Answer, app: Tooli) -> None:
         ("Something else.", "E1000"),
     ],
 )
-def test_code_of_an_error_of_typer(app: Tooli, text: str, code: str) -> None:
+def test_typer_error_message_determines_the_error_code(app: Tooli, text: str, code: str) -> None:
     line = read_invocation(app, ["scale", "1"], "typed").line
     assert problem_from_typer(ValueError(text), line).code == code
 
 
-def test_other_settings_run_typer_alone(app: Tooli, capsys: pytest.CaptureFixture[str]) -> None:
+def test_custom_completion_variable_runs_typer_without_tooli(
+    app: Tooli, capsys: pytest.CaptureFixture[str]
+) -> None:
     with pytest.raises(SystemExit):
         app(["stop"], prog_name="typed", complete_var="_TYPED_COMPLETE")
     assert capsys.readouterr().out == ""
@@ -111,7 +113,7 @@ def test_exception_is_raised_through_typer(app: Tooli) -> None:
         raise_through_typer(app, RuntimeError("outside of a call"))
 
 
-def test_exception_of_a_command_in_text_mode(app: Tooli) -> None:
+def test_exception_of_a_command_is_raised_in_text_mode(app: Tooli) -> None:
     @app.command()
     def fail() -> None:
         raise KeyError("inside")

@@ -98,7 +98,9 @@ def test_unknown_output_mode_does_not_replace_another_argument(answer: Answer) -
         (["--wrong", "--json"], "E1004", "There is no option --wrong"),
     ],
 )
-def test_line_without_a_command(shop: Tooli, argv: list[str], code: str, message: str) -> None:
+def test_line_without_a_valid_command_gets_a_suggestion(
+    shop: Tooli, argv: list[str], code: str, message: str
+) -> None:
     error = no_command_error(CommandOutput(read_invocation(shop, argv, "shop")))
     assert (error.code, error.message) == (code, message)
     assert error.suggestion is not None
@@ -113,7 +115,9 @@ def test_tool_name_without_a_command_is_the_app(shop: Tooli) -> None:
     ("argv", "expected"),
     [(["price", "pear"], False), (["price", "pear", "--count", "x"], True), (["price"], True)],
 )
-def test_has_invalid_arguments(shop: Tooli, argv: list[str], expected: bool) -> None:
+def test_missing_and_invalid_arguments_are_detected(
+    shop: Tooli, argv: list[str], expected: bool
+) -> None:
     invocation = read_invocation(shop, argv, "shop")
     assert invocation.line.tool is not None
     call, _ = invocation.prepare(invocation.line.tool, invocation.line.arguments)

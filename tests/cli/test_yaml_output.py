@@ -116,7 +116,7 @@ def test_value_round_trip(value: Any) -> None:
         ([["a"], 1e16], "- - a\n- 1.0e+16"),
     ],
 )
-def test_layout(value: Any, text: str) -> None:
+def test_exact_layout_of_lists_records_and_text(value: Any, text: str) -> None:
     assert encode(value) == text
 
 

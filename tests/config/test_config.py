@@ -72,7 +72,7 @@ def test_work_dir_must_be_a_directory(machine: Machine) -> None:
     assert state.security_settings["work_dir"] == str(machine.here / "no-such-folder")
 
 
-def test_variable_without_files(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_variable_applies_without_settings_files(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TOOLI_SECURITY_POLICY", "strict")
     state = AppState("shop", {})
     load_security_settings(state)

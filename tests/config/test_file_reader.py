@@ -52,7 +52,7 @@ TREES = st.recursive(VALUES, lambda inner: st.dictionaries(NAMES, inner, max_siz
 
 
 class TestYaml:
-    def test_plain_yaml(self) -> None:
+    def test_plain_yaml_is_read_with_line_numbers(self) -> None:
         text = (
             "---\n# comment\noutput: json  # comment\n\n"
             "apps:\n  'my-app':\n    quiet: yes\nb.c: \"x\"\n"
@@ -64,7 +64,7 @@ class TestYaml:
         }
 
     @pytest.mark.parametrize("text", ["", "\n\n", "# nothing\n", "---\n"])
-    def test_empty_file(self, text: str) -> None:
+    def test_empty_file_has_no_settings(self, text: str) -> None:
         assert read_plain_yaml(text).entries == {}
 
     @pytest.mark.parametrize(
@@ -92,7 +92,7 @@ class TestYaml:
             read_plain_yaml(text)
         assert more.value.line == line
 
-    def test_duplicate_names(self) -> None:
+    def test_duplicate_names_are_rejected(self) -> None:
         with pytest.raises(UnreadableConfig, match="duplicate name 'a'") as failure:
             read_plain_yaml("a: 1\nb: 2\na: 3\n")
         assert failure.value.line == 3
@@ -241,7 +241,7 @@ class TestFiles:
         with pytest.raises(UnreadableConfig, match="cannot be read"):
             read_config_file(str(tmp_path))
 
-    def test_dotenv(self, tmp_path: Path) -> None:
+    def test_only_tooli_variables_of_dotenv_are_read(self, tmp_path: Path) -> None:
         file = tmp_path / ".env"
         file.write_text(
             "SECRET=TOOLI_OUTPUT=x\nexport TOOLI_OUTPUT='json'\n# TOOLI_QUIET=1\n"
@@ -323,7 +323,7 @@ class TestToml:
         with pytest.raises(UnreadableConfig):
             read_toml(text)
 
-    def test_toml_without_table(self) -> None:
+    def test_toml_without_tooli_table_has_no_settings(self) -> None:
         assert read_toml("[tool.ruff]\nx = 1\n").entries == {}
 
     def test_invalid_toml(self) -> None:

@@ -230,7 +230,7 @@ class TestFaults:
         assert fault.origin.endswith("pyproject.toml")
         assert ".tooli.yaml also has settings" in fault.message
 
-    def test_unknown_dotenv_variables(self, machine: Machine) -> None:
+    def test_misspelled_dotenv_variable_is_a_fault(self, machine: Machine) -> None:
         machine.write(".env", "OUTPUT=x\nTOOLI_TOKEN=x\nTOOLI_SHOP_FILE=x\nTOOLI_OUTPTU=json\n")
         (fault,) = machine.resolve().faults
         assert fault.origin.endswith(".env:4")
@@ -256,12 +256,14 @@ class TestProject:
         (machine.here.parent / ".git").mkdir()
         assert machine.resolve().get("output") == "auto"
 
-    def test_dotenv_without_project(self, tmp_path: Path) -> None:
+    def test_dotenv_is_read_outside_of_a_project(self, tmp_path: Path) -> None:
         (tmp_path / ".env").write_text("TOOLI_OUTPUT=plain\n")
         found = resolve_settings("shop", env={}, folder=str(tmp_path))
         assert found.get("output") == "plain"
 
-    def test_xdg_config_home(self, machine: Machine, tmp_path: Path) -> None:
+    def test_xdg_config_home_replaces_the_user_folder(
+        self, machine: Machine, tmp_path: Path
+    ) -> None:
         machine.write("user", "output: plain\n")
         other = tmp_path / "xdg" / "tooli" / "config.yaml"
         other.parent.mkdir(parents=True)
@@ -270,7 +272,7 @@ class TestProject:
             machine.resolve(env={"XDG_CONFIG_HOME": str(tmp_path / "xdg")}).get("output") == "text"
         )
 
-    def test_deleted_working_directory(
+    def test_deleted_working_directory_has_default_settings(
         self, machine: Machine, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         deleted = machine.here / "deleted"
@@ -314,6 +316,8 @@ def test_section_of_an_app_wins_within_the_lowest_layer(machine: Machine) -> Non
     assert machine.resolve("other").get("work_dir") == "/srv"
 
 
-def test_record_capabilities_variable(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_record_capabilities_variable_is_a_security_rule(
+    machine: Machine, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("TOOLI_RECORD_CAPABILITIES", "/tmp/record")
     assert extract_security_rules(machine.resolve()) == {"record_capabilities": "/tmp/record"}

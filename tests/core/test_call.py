@@ -51,7 +51,7 @@ def make_tool() -> Tool:
         ("uses_environment_token", {"cli", "mcp"}),
     ],
 )
-def test_properties_of_callers(name: str, surfaces: set[str]) -> None:
+def test_caller_properties_depend_on_the_surface(name: str, surfaces: set[str]) -> None:
     assert {surface for surface in SURFACES if getattr(Caller(surface), name)} == surfaces
 
 
@@ -74,7 +74,7 @@ def test_profiles_change_output_of_agents_and_ci_only() -> None:
     assert changed == {"ai_agent", "ci_cd"}
 
 
-def test_only_agents_have_a_default_timeout_and_agree() -> None:
+def test_only_agents_have_a_default_timeout_and_auto_confirm() -> None:
     agent = CALLER_PROFILES["ai_agent"]
     assert (agent.timeout, agent.confirm) == (AGENT_TIMEOUT, "agree")
     others = [profile for name, profile in CALLER_PROFILES.items() if name != "ai_agent"]
@@ -115,7 +115,7 @@ def test_outcomes_are_compared_by_value() -> None:
     assert Failed(error) != Failed(error, has_started=False)
 
 
-def test_redaction_policy_without_a_call() -> None:
+def test_defaults_of_a_redaction_policy() -> None:
     policy = RedactionPolicy()
     assert (policy.policy, policy.secrets, policy.caller) == ("standard", None, PYTHON_CALLER)
 

@@ -113,7 +113,7 @@ def test_input_model_is_an_argument_of_the_caller() -> None:
     assert canonical_arguments(call) == [("order", {"item": "a", "count": 1})]
 
 
-def test_no_arguments() -> None:
+def test_call_without_arguments_is_an_empty_list() -> None:
     assert canonical_bytes(make_call()) == b"[[]]"
 
 
@@ -122,7 +122,7 @@ def test_sets_are_sorted() -> None:
     assert to_stable_json(set(words)) == to_stable_json(frozenset(words)) == sorted(words)
 
 
-def test_path_is_text() -> None:
+def test_path_is_converted_to_text() -> None:
     assert to_stable_json(Path("a/b")) == "a/b"
 
 
@@ -141,7 +141,7 @@ def test_streams_are_not_read() -> None:
     assert (file.read(), next(stream)) == ("content", 1)
 
 
-def test_input_is_its_location(tmp_path: Path) -> None:
+def test_input_is_fingerprinted_by_its_location(tmp_path: Path) -> None:
     missing = str(tmp_path / "missing")
     assert to_stable_json(Input(missing, "data")) == ["Input", missing]
     assert to_stable_json(Input("-", "data")) == ["Input", ""]
@@ -197,7 +197,7 @@ def test_secret_that_cannot_be_read_is_its_location() -> None:
 # ------------------------------------------------------------------ digests
 
 
-def test_digest_without_the_c_module(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_digest_is_the_same_without_the_c_module(monkeypatch: pytest.MonkeyPatch) -> None:
     expected = digest(b"data", 8), digest(b"data", 8, b"key")
     monkeypatch.setitem(sys.modules, "_blake2", None)
     assert (digest(b"data", 8), digest(b"data", 8, b"key")) == expected

@@ -15,14 +15,14 @@ def make_catalog() -> Catalog:
     return app.catalog
 
 
-def test_order_and_names() -> None:
+def test_catalog_keeps_the_order_of_registration() -> None:
     catalog = make_catalog()
     assert [tool.key for tool in catalog] == ["b", "a", "users.create"]
     assert len(catalog) == 3
     assert repr(catalog) == "Catalog(b, a, users.create)"
 
 
-def test_tool_by_key() -> None:
+def test_tool_is_found_by_its_full_key_only() -> None:
     catalog = make_catalog()
     assert catalog["users.create"].name == "create"
     assert "a" in catalog

@@ -20,7 +20,7 @@ def make_tree() -> tuple[AppState, AppState, AppState]:
     return root, middle, leaf
 
 
-def test_root() -> None:
+def test_root_is_the_outermost_app() -> None:
     root, middle, leaf = make_tree()
     assert (leaf.root, middle.root, root.root) == (root, root, root)
 
@@ -52,7 +52,7 @@ def test_custom_stages_of_outer_apps_come_first() -> None:
     assert [custom.stage for custom in root.custom_stages(root)] == [first]
 
 
-def test_app_below_two_others() -> None:
+def test_app_with_two_parents_has_the_permissions_of_the_called_one() -> None:
     root, middle, leaf = make_tree()
     other = AppState("other", {})
     middle.parents.append(other)
@@ -81,7 +81,7 @@ def test_invalidate_leaves_the_apps_below_alone() -> None:
     assert [state.revision for state in (root, middle, leaf)] == [1, 1, 0]
 
 
-def test_change_listeners() -> None:
+def test_change_listeners_of_the_root_are_notified() -> None:
     root, _, leaf = make_tree()
     changes: list[tuple[str, str | None]] = []
 
@@ -96,7 +96,7 @@ def test_change_listeners() -> None:
     assert changes == [("prompts", None), ("prompts", None), ("resource", "notes://1")]
 
 
-def test_one_command() -> None:
+def test_has_one_command_is_false_with_a_callback() -> None:
     app = Tooli("one")
     assert not app._state.has_one_command
     app.command()(lambda: None)
@@ -105,7 +105,7 @@ def test_one_command() -> None:
     assert not app._state.has_one_command
 
 
-def test_check_choice() -> None:
+def test_check_choice_rejects_unknown_values() -> None:
     check_choice("policy", "off", ("off", "strict"))
     with pytest.raises(DefinitionError, match="policy='on': must be one of off, strict"):
         check_choice("policy", "on", ("off", "strict"))
@@ -159,7 +159,7 @@ def point(request: pytest.FixtureRequest) -> type[Record]:
     return FreshPoint
 
 
-class TestCreation:
+class TestRecordCreation:
     @pytest.mark.parametrize(
         ("args", "fields"), [((1, 2), {}), ((1,), {"y": 2}), ((), {"y": 2, "x": 1})]
     )
@@ -196,13 +196,13 @@ class TestCreation:
         assert Pair.__init__ is not generic_init
         assert later == [first] * MANY
 
-    def test_no_fields(self) -> None:
+    def test_record_without_fields_takes_no_arguments(self) -> None:
         assert [Empty() for _ in range(MANY)] == [Empty()] * MANY
         with pytest.raises(TypeError):
             Empty(1)
 
 
-class TestFrozen:
+class TestRecordIsFrozen:
     def test_field_cannot_be_set(self) -> None:
         with pytest.raises(AttributeError, match=r"Point is frozen; use replace\(x=…\)"):
             Point(1).x = 2
@@ -226,7 +226,7 @@ class TestFrozen:
             Point(1).replace(z=3)
 
 
-class TestInheritance:
+class TestRecordInheritance:
     def test_fields_of_the_base_come_first(self) -> None:
         assert Dot.__match_args__ == ("x", "y", "colour")
         assert Dot(1, 2, "blue").colour == "blue"
@@ -238,7 +238,7 @@ class TestInheritance:
 
         assert (Point(1).y, High(1, z=4).z) == (0, 4)
 
-    def test_match(self) -> None:
+    def test_match_statement_uses_the_order_of_fields(self) -> None:
         match Dot(1, 2):
             case Dot(x, y, colour="red"):
                 assert (x, y) == (1, 2)
@@ -246,7 +246,7 @@ class TestInheritance:
                 pytest.fail("did not match")
 
 
-class TestComparison:
+class TestRecordComparison:
     def test_equal_by_value_and_class(self) -> None:
         assert Point(1, 2) == Point(1, 2)
         assert Point(1, 2) != Point(1, 3)
@@ -262,7 +262,7 @@ class TestComparison:
             hash(Point([]))
 
 
-class TestCopies:
+class TestRecordCopies:
     @pytest.mark.parametrize(
         "duplicate", [copy.copy, copy.deepcopy, lambda r: pickle.loads(pickle.dumps(r))]
     )

@@ -104,7 +104,7 @@ class TestAppPermissions:
         with pytest.raises(DefinitionError, match="more than the app's permissions= allow"):
             declare(capabilities, permissions)
 
-    def test_none_is_always_allowed(self) -> None:
+    def test_capability_none_is_always_allowed(self) -> None:
         assert find_disallowed(["none"], ["none"]) == []
 
     def test_permissions_apply_to_groups_below(self) -> None:
@@ -154,7 +154,7 @@ class TestAllowedAccess:
         assert (found.writes, found.deletes) == (None, ())
         assert (found.spawns, found.net) == (True, False)
 
-    def test_no_capabilities_declared(self) -> None:
+    def test_access_is_unrestricted_without_declared_capabilities(self) -> None:
         app = Tooli("x")
         app.command("one")(lambda: None)
         tool = app.find("one")
@@ -191,5 +191,5 @@ class TestAllowedAccess:
         ("/a", "/", True),
     ],
 )
-def test_is_under_any(path: str, folder: str, expected: bool) -> None:
+def test_is_under_any_compares_whole_path_segments(path: str, folder: str, expected: bool) -> None:
     assert is_under_any(path, (folder,)) is expected

@@ -61,14 +61,14 @@ def test_target_of_a_lazy_command_needs_a_colon() -> None:
 
 
 @pytest.mark.parametrize("target", ["no_such_module:f", "os:no_such_function", ":f"])
-def test_lazy_command_that_cannot_be_loaded(target: str) -> None:
+def test_lazy_command_that_cannot_be_loaded_is_a_definition_error(target: str) -> None:
     app = Tooli("a")
     app.lazy_command(target, "late")
     with pytest.raises(DefinitionError, match="cannot be loaded"):
         app.find("late")
 
 
-def test_annotation_that_cannot_be_evaluated() -> None:
+def test_annotation_that_cannot_be_evaluated_is_rejected() -> None:
     def tool(x: "NoSuchThing"): ...  # noqa: F821
 
     with pytest.raises(DefinitionError, match=r"tool: .*'NoSuchThing'.*outside `if TYPE_CHECKING`"):
@@ -76,14 +76,14 @@ def test_annotation_that_cannot_be_evaluated() -> None:
 
 
 @pytest.mark.parametrize("wrong", [list["NeverDefined"], "NeverDefined"])  # noqa: F821
-def test_type_with_an_undefined_name(wrong) -> None:
+def test_type_with_an_undefined_name_is_rejected(wrong) -> None:
     from tooli.schema.pydantic_bridge import get_type_adapter
 
     with pytest.raises(DefinitionError, match="pydantic cannot read"):
         get_type_adapter(wrong)
 
 
-def test_type_that_pydantic_rejects() -> None:
+def test_type_that_pydantic_rejects_is_a_definition_error() -> None:
     from pydantic import Field
 
     from tooli.schema.pydantic_bridge import get_type_adapter
@@ -92,7 +92,7 @@ def test_type_that_pydantic_rejects() -> None:
         get_type_adapter(Annotated[int | str, Field(discriminator="kind")])
 
 
-def test_default_without_annotation_that_needs_typer() -> None:
+def test_type_is_inferred_from_a_path_default() -> None:
     app = Tooli("paths")
 
     @app.command()
@@ -209,7 +209,7 @@ def test_valid_values_and_none_are_accepted() -> None:
         ({"complete": {"a": "abc"}}, "the values of 'a' must be a list or a function"),
     ],
 )
-def test_invalid_value_of_a_resource_or_prompt(kwargs, message) -> None:
+def test_invalid_value_of_a_resource_or_prompt_is_rejected(kwargs, message) -> None:
     app = Tooli("a")
     for register in (lambda **kwargs: app.resource("n://{a}", **kwargs), app.prompt):
         with pytest.raises(DefinitionError) as caught:

@@ -67,10 +67,10 @@ class TestProse:
         assert doc.summary == "Copy a file to another place."
         assert doc.description == "First.\nSecond.\n\n    code\n\n- a\n  b"
 
-    def test_empty_parts_are_not_shared(self) -> None:
+    def test_results_do_not_share_an_empty_params_dict(self) -> None:
         assert read_docstring(None).params is not read_docstring(None).params
 
-    def test_doc_has_no_other_attributes(self) -> None:
+    def test_unknown_attributes_cannot_be_set(self) -> None:
         with pytest.raises(AttributeError):
             read_docstring("x").other = 1  # type: ignore[attr-defined]
 
@@ -207,14 +207,14 @@ class TestMarkers:
         doc = read_docstring("Sum.\n\n```\ncode\n\f\nArgs:\n    x: One.\n")
         assert (doc.description, doc.params) == ("```\ncode", {"x": "One."})
 
-    def test_carriage_returns(self) -> None:
+    def test_carriage_returns_are_line_ends(self) -> None:
         text = "Sum\n    of it.\n\n    More.\n\n    Args:\n        x: One\n            and more.\n"
         expected = fields(read_docstring(text))
         assert expected["params"] == {"x": "One and more."}
         assert fields(read_docstring(text.replace("\n", "\r\n"))) == expected
         assert fields(read_docstring(text.replace("\n", "\r"))) == expected
 
-    def test_tabs(self) -> None:
+    def test_tabs_are_indentation(self) -> None:
         doc = read_docstring("Sum.\n\n\tArgs:\n\t\tx: One\n\t\t\tand more.\n")
         assert doc.params == {"x": "One and more."}
 
@@ -318,11 +318,11 @@ class TestGoogle:
             "Args:\n\n    x: One\n        and more.\n\n    y: Two.",
         ],
     )
-    def test_only_a_section(self, text: str) -> None:
+    def test_section_without_prose(self, text: str) -> None:
         doc = read_docstring(text)
         assert fields(doc) == {**EMPTY, "params": {"x": "One and more.", "y": "Two."}}
 
-    def test_only_sections(self) -> None:
+    def test_several_sections_without_prose(self) -> None:
         doc = read_docstring("Args:\n        x: One.\n\n    Returns:\n        Two.\n    ")
         assert fields(doc) == {**EMPTY, "params": {"x": "One."}, "returns": "Two."}
 
@@ -495,12 +495,12 @@ class TestNumpy:
         )
         assert (doc.params, doc.returns) == ({"x": "One.", "y": "Three."}, "Two.")
 
-    def test_first_line(self) -> None:
+    def test_section_may_start_on_the_first_line(self) -> None:
         doc = read_docstring("Parameters\n    ----------\n    x : int\n        One.\n    ")
         assert fields(doc) == {**EMPTY, "params": {"x": "One."}}
 
     @pytest.mark.parametrize("text", ["Parameters\n-----", "Returns\n-------", "Examples\n---"])
-    def test_no_body(self, text: str) -> None:
+    def test_section_without_a_body_is_empty(self, text: str) -> None:
         assert fields(read_docstring(text)) == EMPTY
 
 
@@ -562,7 +562,7 @@ class TestSphinx:
             "returns": "The count. And more.",
         }
 
-    def test_only_fields(self) -> None:
+    def test_fields_without_prose(self) -> None:
         doc = read_docstring(":param x: One\n        and more.\n    :return: Two.\n    ")
         assert fields(doc) == {**EMPTY, "params": {"x": "One and more."}, "returns": "Two."}
 

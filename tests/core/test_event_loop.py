@@ -47,7 +47,7 @@ async def test_event_loop_of_this_thread_is_found() -> None:
     assert not await asyncio.to_thread(is_in_event_loop)
 
 
-def test_no_event_loop() -> None:
+def test_no_event_loop_is_found_in_sync_code() -> None:
     assert not is_in_event_loop()
 
 
@@ -60,7 +60,7 @@ def test_asyncio_is_not_imported(monkeypatch: pytest.MonkeyPatch) -> None:
 # ------------------------------------------------------------------ run_awaitable
 
 
-def test_value_of_a_coroutine() -> None:
+def test_coroutine_returns_its_value_and_sees_context_variables() -> None:
     token = NAME.set("outer")
     try:
         assert run_awaitable(current_name()) == "outer"
@@ -78,7 +78,7 @@ async def test_coroutine_runs_in_another_thread_if_a_loop_runs_here() -> None:
     assert name == "outer"
 
 
-def test_awaitable_that_is_not_a_coroutine() -> None:
+def test_awaitable_that_is_not_a_coroutine_is_run() -> None:
     class Ready:
         def __await__(self):
             yield from asyncio.sleep(0).__await__()
@@ -91,12 +91,12 @@ async def fail() -> None:
     raise LookupError("failed")
 
 
-def test_exception_of_a_coroutine() -> None:
+def test_exception_of_a_coroutine_is_raised() -> None:
     with pytest.raises(LookupError, match="failed"):
         run_awaitable(fail())
 
 
-async def test_exception_of_a_coroutine_in_another_thread() -> None:
+async def test_exception_of_a_coroutine_in_another_thread_is_raised() -> None:
     with pytest.raises(LookupError, match="failed"):
         run_awaitable(fail())
 
@@ -104,13 +104,13 @@ async def test_exception_of_a_coroutine_in_another_thread() -> None:
 # ------------------------------------------------------------------ iterate_async
 
 
-def test_items_of_a_stream() -> None:
+def test_stream_is_read_and_closed() -> None:
     numbers = Numbers()
     assert list(iterate_async(numbers.stream())) == [1, 2]
     assert numbers.closed == 1
 
 
-async def test_items_of_a_stream_inside_a_running_loop() -> None:
+async def test_stream_is_read_and_closed_inside_a_running_loop() -> None:
     numbers = Numbers()
     assert list(iterate_async(numbers.stream())) == [1, 2]
     assert numbers.closed == 1
@@ -141,7 +141,7 @@ def test_stream_that_fails_is_closed() -> None:
     assert numbers.closed == 1
 
 
-def test_stream_without_aclose() -> None:
+def test_stream_without_aclose_is_read() -> None:
     class Count:
         def __init__(self) -> None:
             self.number = 0

@@ -27,5 +27,5 @@ def test_module_imports_no_module_of_tooli() -> None:
     assert done.stdout.split() == ["tooli", "tooli.core", "tooli.core._hot_tables"]
 
 
-def test_path_of_the_system_configuration() -> None:
+def test_system_config_path_matches_config_files() -> None:
     assert _hot_tables.SYSTEM_CONFIG_PATH == config_files.SYSTEM_CONFIG_PATH

@@ -20,7 +20,7 @@ KINDS = {"flag", "count", "choice", "number", "seconds", "token", "text", "list"
 
 
 @pytest.mark.parametrize("option", OPTIONS, ids=lambda option: option.name)
-def test_option_is_consistent(option: Option) -> None:
+def test_fields_of_an_option_are_consistent(option: Option) -> None:
     assert option.kind in KINDS
     assert option.group in OPTION_GROUPS
     assert option.help[0].isupper()
@@ -67,7 +67,7 @@ def test_aliases_are_not_names_on_the_command_line() -> None:
     assert "select" not in options_for("cli")
 
 
-def test_flags_of_settings() -> None:
+def test_setting_has_the_flag_of_its_option() -> None:
     assert setting_flag("color") == "--no-color"
     assert setting_flag("security_policy") is None
     assert SETTINGS["timeout"].flag == "--timeout"

@@ -18,7 +18,7 @@ HOT_MODES = {"auto", "json"}
 
 
 @pytest.mark.parametrize("mode", MODE_TABLE, ids=lambda mode: mode.name)
-def test_mode_is_complete(mode: tooli.core.output_modes.OutputMode) -> None:
+def test_mode_has_a_summary_and_a_renderer(mode: tooli.core.output_modes.OutputMode) -> None:
     assert find_mode(mode.name) is mode
     assert mode.summary
     if mode.kind == "auto":

@@ -41,12 +41,12 @@ def test_empty_system_prompt_is_sent() -> None:
     assert Sample([MESSAGE], system="").params()["systemPrompt"] == ""
 
 
-def test_params_do_not_share_the_schema() -> None:
+def test_changed_params_do_not_change_the_schema() -> None:
     Elicit("Who?", SCHEMA).params()["requestedSchema"]["title"] = "changed"
     assert "title" not in SCHEMA
 
 
-def test_question_without_params() -> None:
+def test_question_subclass_must_implement_params() -> None:
     with pytest.raises(NotImplementedError):
         Question().params()
 

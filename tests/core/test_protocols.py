@@ -53,7 +53,7 @@ def test_keywords_are_accepted_at_run_time(name: str, accepted: frozenset[str]) 
     assert read_typed_dicts()[name] == accepted
 
 
-def test_danger_levels() -> None:
+def test_danger_levels_match_the_literal_type() -> None:
     text = SOURCE.read_text(encoding="utf-8")
     assert f"Literal[{', '.join(json.dumps(level) for level in DANGER_LEVELS)}]" in text
 

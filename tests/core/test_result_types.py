@@ -7,7 +7,7 @@ from tooli.core.result_types import Content, is_content
 from tooli.text.jsonable import to_jsonable
 
 
-def test_content_blocks() -> None:
+def test_content_blocks_have_the_fields_of_mcp() -> None:
     assert Image(b"x").to_content_block() == {
         "type": "image",
         "data": "eA==",
@@ -31,7 +31,7 @@ def test_content_blocks() -> None:
     }
 
 
-def test_is_content() -> None:
+def test_list_with_one_content_item_is_content() -> None:
     assert is_content(Image(b""))
     assert is_content(["text", Image(b"")])
     assert not is_content(["text"])

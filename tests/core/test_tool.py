@@ -74,7 +74,7 @@ def test_behaviors_combine() -> None:
     assert both.labels() == ("read-only", "idempotent")
 
 
-def test_guard() -> None:
+def test_guard_needs_approval_or_a_human() -> None:
     assert not Guard().may_need_approval
     assert Guard(approval=True).needs_human
     assert Guard(human_in_the_loop=True).needs_human
@@ -83,7 +83,7 @@ def test_guard() -> None:
     assert not Guard(danger="high").may_need_approval
 
 
-def test_shape_predicates() -> None:
+def test_shape_predicates_look_into_containers() -> None:
     flag, path = Scalar(bool), PathShape(str)
     assert is_bool(Maybe(flag))
     assert not is_bool(ListOf(flag))
@@ -94,5 +94,5 @@ def test_shape_predicates() -> None:
     assert not is_structured(flag)
 
 
-def test_labels_of_choices() -> None:
+def test_labels_of_choices_are_text() -> None:
     assert Choice((1, "b")).labels == ["1", "b"]

@@ -52,7 +52,7 @@ def test_skill_md() -> None:
     assert "references/" not in text, "no links without reference pages"
 
 
-def test_files() -> None:
+def test_skill_has_a_reference_page_per_command() -> None:
     files = build_skill_files(collect_app_info(make_documented_app()))
     assert list(files) == [
         "SKILL.md",
@@ -70,7 +70,7 @@ def test_files() -> None:
     assert "Streams `str`, one per line" in files["references/digest.md"]
 
 
-def test_example_outputs() -> None:
+def test_example_outputs_follow_their_commands() -> None:
     app_info = collect_app_info(make_documented_app()).replace(
         example_outputs={("find", 0): '{"ok":true}'}
     )
@@ -78,13 +78,13 @@ def test_example_outputs() -> None:
     assert '--depth 3 --json\n```\n\n```json\n{"ok":true}\n```' in page
 
 
-def test_app_without_description() -> None:
+def test_app_without_description_gets_a_default_one() -> None:
     text = render_skill_md(collect_app_info(Tooli("!")))
     assert "name: app\n" in text
     assert "The commands of !." in text
 
 
-def test_slug() -> None:
+def test_skill_slug_is_lowercase_and_short() -> None:
     assert skill_slug("My  Tool--2") == "my-tool-2"
     assert skill_slug("ß" * 3) == "app"
     assert skill_slug("a" * 63 + "-b") == "a" * 63
@@ -157,7 +157,7 @@ def test_manifest() -> None:
     assert json.loads(json.dumps(manifest)) == manifest
 
 
-def test_discovery() -> None:
+def test_discovery_lists_names_and_descriptions() -> None:
     discovery = build_discovery(collect_app_info(make_documented_app()))
     assert discovery["commands"][0] == {"name": "find", "description": "Find files."}
 
@@ -211,7 +211,9 @@ class TestCommandLine:
             (["generate-agents-md"], "# AGENTS.md\n"),
         ],
     )
-    def test_generate_commands(self, app: Tooli, args: list[str], head: str) -> None:
+    def test_generate_commands_print_one_document(
+        self, app: Tooli, args: list[str], head: str
+    ) -> None:
         done = invoke(app, *args)
         assert done.stdout.startswith(head)
         assert done.stdout.endswith("\n")

@@ -29,7 +29,7 @@ def line_of(function: object, **options: object) -> str:
     return render_tool_line(tool)
 
 
-def test_parameters() -> None:
+def test_parameters_have_types_defaults_and_limits() -> None:
     def go(
         path: Path,
         names: list[str],

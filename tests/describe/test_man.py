@@ -317,7 +317,7 @@ def test_page_names_are_unique() -> None:
     assert list(build_man_pages(collect_app_info(odd))) == ["Ea.1", "Ea-x.1", "Ea-y.1"]
 
 
-def test_date() -> None:
+def test_page_has_the_given_or_default_date() -> None:
     assert (
         f'.TH "SHOP" 1 "{DEFAULT_DATE}" "shop 2"'
         in build_man_pages(collect_app_info(make_app()))["shop.1"]

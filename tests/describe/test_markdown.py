@@ -30,7 +30,7 @@ def test_empty_blocks_are_left_out() -> None:
     assert markdown.join_blocks("a", "", ["b", " "], "\nc\n") == "a\n\nb\n\nc\n"
 
 
-def test_sentence() -> None:
+def test_sentence_is_one_line_and_ends_with_a_full_stop() -> None:
     assert markdown.sentence("one\n  two") == "one two."
     assert markdown.sentence("done!") == "done!"
     assert markdown.sentence("") == ""

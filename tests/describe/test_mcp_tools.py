@@ -75,7 +75,9 @@ RESULTS = [
 
 @pytest.mark.parametrize(("kind", "is_wrapped"), RESULTS, ids=[str(r[0]) for r in RESULTS])
 @pytest.mark.parametrize("stateless", [False, True])
-def test_result_schema(kind: Any, is_wrapped: bool, stateless: bool) -> None:
+def test_result_schema_is_a_valid_object_schema(
+    kind: Any, is_wrapped: bool, stateless: bool
+) -> None:
     def fn():  # type: ignore[no-untyped-def]
         return None
 

@@ -119,7 +119,7 @@ def test_document_of_file_tools() -> None:
             jsonschema.validate(example["value"], content["schema"])
 
 
-def test_operation(app: Tooli) -> None:
+def test_operation_has_the_metadata_of_its_command(app: Tooli) -> None:
     document = build_document(app)
     read = document["paths"]["/tools/read"]["post"]
     assert (read["operationId"], read["tags"]) == ("read", ["Reading"])

@@ -20,7 +20,7 @@ from tooli.describe import roff
         ("a\u00a0b", "a b"),
     ],
 )
-def test_escape(text: str, written: str) -> None:
+def test_special_characters_are_escaped(text: str, written: str) -> None:
     assert roff.escape(text) == written
 
 
@@ -40,11 +40,11 @@ def test_long_words_may_be_broken() -> None:
         ("", ""),
     ],
 )
-def test_prose(text: str, written: str) -> None:
+def test_prose_is_escaped_and_code_is_bold(text: str, written: str) -> None:
     assert roff.prose(text).split() == written.split()
 
 
-def test_blocks() -> None:
+def test_code_blocks_lists_and_headings() -> None:
     text = (
         "One\ntwo.\n\n    .code\n      deep\n\n- a\n  b\n* c\n\n"
         "```py\nx = '-'\n\n```\n# Head\n\n```\n```"
@@ -60,7 +60,7 @@ def test_blocks() -> None:
     assert roff.render_text("* \x00\n\n-") == ["\\-"]
 
 
-def test_items_and_examples() -> None:
+def test_tagged_items_examples_and_headings() -> None:
     assert roff.tagged_item(roff.bold("--x"), "", "text") == [".TP", "\\fB\\-\\-x\\fR", "text"]
     assert roff.tagged_item("x") == [".TP", "x", "\\&"]
     assert roff.example_block([" a", ""]) == ['.IP "" 4', ".EX", "\\& a", "\\&", ".EE"]

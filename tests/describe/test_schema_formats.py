@@ -84,7 +84,7 @@ def test_every_format_has_the_same_valid_schema(app, schema_format) -> None:
     assert found == expected
 
 
-def test_json(app) -> None:
+def test_json_contains_every_declared_field(app) -> None:
     found = describe_tool(app.find("delete-files"), "json")
     found.pop("input_schema")
     assert found == {
@@ -131,8 +131,8 @@ def test_openai_and_anthropic(app) -> None:
     assert list(describe_tool(tool, "anthropic")) == ["name", "description", "input_schema"]
 
 
-class TestApp:
-    def test_json(self, app) -> None:
+class TestDescribeApp:
+    def test_json_lists_every_command(self, app) -> None:
         found = describe_app("files", "1.0", app.catalog, "json")
         assert (found["app"], found["version"]) == ("files", "1.0")
         assert [c["name"] for c in found["commands"]] == ["delete-files", "users.create"]
@@ -144,7 +144,7 @@ class TestApp:
         assert [t["name"] for t in found["tools"]] == ["delete_files", "users_create"]
 
     @pytest.mark.parametrize("schema_format", ["openai", "anthropic"])
-    def test_list_formats(self, app, schema_format) -> None:
+    def test_openai_and_anthropic_list_every_command(self, app, schema_format) -> None:
         assert len(describe_app("files", None, app.catalog, schema_format)) == 2
 
 

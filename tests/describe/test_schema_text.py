@@ -60,7 +60,7 @@ def test_types_in_prose(schema: dict[str, Any], text: str) -> None:
         (TEXT, ""),
     ],
 )
-def test_limits(schema: dict[str, Any], limits: str) -> None:
+def test_limits_in_prose(schema: dict[str, Any], limits: str) -> None:
     assert schema_text.describe_limits(schema) == limits
 
 
@@ -74,11 +74,11 @@ def test_limits(schema: dict[str, Any], limits: str) -> None:
         ({"enum": ["a", "b", "c"]}, "One of a, b, c"),
     ],
 )
-def test_results(schema: dict[str, Any], text: str) -> None:
+def test_results_in_prose(schema: dict[str, Any], text: str) -> None:
     assert schema_text.describe_result(schema) == text
 
 
-def test_properties() -> None:
+def test_object_and_required_properties() -> None:
     whole = {"type": "object", "properties": {"a": TEXT, "b": True}, "required": ["a"]}
     assert schema_text.object_properties(whole) == {"a": TEXT}
     assert schema_text.required_properties({"type": "array", "items": whole}) == ["a"]
@@ -86,7 +86,7 @@ def test_properties() -> None:
     assert schema_text.object_properties(WHOLE) == {}
 
 
-def test_defaults() -> None:
+def test_empty_defaults_have_no_text() -> None:
     texts = [
         schema_text.describe_default({"default": default})
         for default in (None, "", [], 0, "x", [1])
@@ -249,7 +249,7 @@ def test_parse_example(argv: list[str], arguments) -> None:
     assert parse_example(tool_of(_many), argv) == arguments
 
 
-def test_parse_example_with_too_many_arguments() -> None:
+def test_example_with_too_many_arguments_is_not_parsed() -> None:
     assert parse_example(tool_of(lambda: 1), ["x"]) is None
 
     def one(a: Annotated[str, Argument()]) -> None: ...

@@ -23,7 +23,7 @@ def test_destructive_examples_are_dry_runs() -> None:
     assert "wipe --yes" not in text
 
 
-def test_pipes() -> None:
+def test_handoff_to_a_list_argument_is_shown_as_a_pipe() -> None:
     app = Tooli("t")
 
     @app.command(annotations=ReadOnly, handoffs=["digest"])
@@ -55,7 +55,7 @@ def test_large_apps_stay_within_the_budget() -> None:
     assert "big search-tools TEXT --json" in text
 
 
-def test_task_groups() -> None:
+def test_task_group_is_a_heading() -> None:
     app = Tooli("t")
 
     @app.command(task_group="Reading")
@@ -71,11 +71,11 @@ def test_task_groups() -> None:
     assert "### Writing\n\n#### put" in text
 
 
-def test_size_of_ten_commands() -> None:
+def test_skill_of_ten_commands_is_below_2000_tokens() -> None:
     assert estimate_tokens(render_skill_md(collect_app_info(make_large_app(10)))) < 2_000
 
 
-def test_most_detailed_text_within_the_budget() -> None:
+def test_most_detailed_text_within_the_budget_is_chosen() -> None:
     texts = ["word " * 500, "word " * 50, "word"]
     budgets = [(0, 100), (1, 100), (2, 100)]
     assert sections.render_within_budget(lambda level: texts[level], *budgets) == texts[1]
@@ -99,7 +99,7 @@ def test_flags_are_inserted_before_the_separator(argv: list[str], line: str) -> 
     assert sections.format_command_line("t", tool, argv, "--json") == line
 
 
-def test_effects_and_requirements() -> None:
+def test_effects_and_requirements_are_phrases() -> None:
     app = Tooli("t")
 
     @app.command(
@@ -148,7 +148,7 @@ def test_remedy_depends_on_the_category() -> None:
 MODULE = "from tooli import Tooli\n_private = cli = Tooli('shop')\ncli.command('a')(lambda: None)\n"
 
 
-def test_visible_tools_and_texts() -> None:
+def test_app_info_has_visible_tools_and_texts() -> None:
     info = collect_app_info(make_documented_app())
     assert (info.name, info.version) == ("My tool", "1.2")
     assert info.description == 'Finds "files",\nand more.'
@@ -156,7 +156,9 @@ def test_visible_tools_and_texts() -> None:
     assert info.sections == {"Gotchas": "Mind the `gap`."}
 
 
-def test_import_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_import_path_names_module_and_variable(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     (tmp_path / "shop_module.py").write_text(MODULE)
     monkeypatch.syspath_prepend(str(tmp_path))
     import shop_module  # type: ignore[import-not-found]
@@ -165,11 +167,11 @@ def test_import_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     del sys.modules["shop_module"]
 
 
-def test_app_that_cannot_be_imported() -> None:
+def test_app_that_cannot_be_imported_has_no_import_path() -> None:
     assert collect_app_info(Tooli("local")).import_path is None
 
 
-def test_script(tmp_path: Path) -> None:
+def test_import_path_of_a_script_is_its_file_name(tmp_path: Path) -> None:
     script_globals = {"__name__": "__main__", "__file__": str(tmp_path / "tool.py")}
     exec(compile(MODULE, "tool.py", "exec"), script_globals)
     assert collect_app_info(script_globals["cli"]).import_path == "tool:cli"  # type: ignore[arg-type]

@@ -74,11 +74,11 @@ class TestGenericVariables:
         assert context.confidence < 0.8
 
     @pytest.mark.parametrize("value", ["", "0", "false", "/tmp/ssh-1/agent.9", "a b", "x" * 60])
-    def test_agent_variable_of_other_programs(self, value: str) -> None:
+    def test_agent_variable_of_other_programs_identifies_no_agent(self, value: str) -> None:
         assert not detect_execution_context({"AGENT": value}).is_agent
 
 
-class TestOrder:
+class TestPrecedence:
     def test_tooli_caller_wins(self) -> None:
         env = {"TOOLI_CALLER": "my-agent", "CLAUDECODE": "1", "CI": "true"}
         env |= {"TOOLI_CALLER_VERSION": "9", "TOOLI_SESSION_ID": "s", "CODEX_VERSION": "1"}
@@ -110,7 +110,7 @@ class TestOrder:
         names = [candidate.name for candidate in detect_execution_context(env).candidates]
         assert names[:2] == [first, other]
 
-    def test_agent_in_ci_in_container(self) -> None:
+    def test_agent_wins_over_ci_and_container(self) -> None:
         env = {"CLAUDECODE": "1", "CI": "true", "GITHUB_ACTIONS": "true"}
         context = detect_execution_context({**env, "KUBERNETES_SERVICE_HOST": "10.0.0.1"})
         assert (context.category, context.caller_id) == ("ai_agent", "claude-code")
@@ -126,29 +126,29 @@ class TestOrder:
             ("kubernetes", "container"),
         ]
 
-    def test_person_in_opencode_terminal(self) -> None:
+    def test_person_in_opencode_terminal_is_not_an_agent(self) -> None:
         env = {"OPENCODE": "1", "AGENT": "1", "OPENCODE_TERMINAL": "1"}
         assert not detect_execution_context(env).is_agent
 
     @pytest.mark.parametrize(("name", "variable"), CI_MARKERS)
-    def test_ci(self, name: str, variable: str) -> None:
+    def test_ci_variable_identifies_the_ci_system(self, name: str, variable: str) -> None:
         context = detect_execution_context({variable: "true"})
         assert (context.category, context.ci_name, context.is_agent) == ("ci_cd", name, False)
 
     @pytest.mark.parametrize("value", ["", "0", "false", "False"])
-    def test_false_ci_variable(self, value: str) -> None:
+    def test_false_ci_variable_is_not_ci(self, value: str) -> None:
         assert not detect_execution_context({"CI": value}).is_ci
 
-    def test_container(self) -> None:
+    def test_container_variable_identifies_the_container(self) -> None:
         context = detect_execution_context({"container": "podman"})
         assert (context.category, context.container) == ("container", "podman")
 
-    def test_person_in_container(self, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_terminal_wins_over_container(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr("tooli.detect._is_terminal", lambda stream: True)
         context = detect_execution_context({"container": "podman"})
         assert (context.category, context.container) == ("human", "podman")
 
-    def test_python_call(self) -> None:
+    def test_python_call_is_python_api_unless_an_agent_calls(self) -> None:
         assert detect_execution_context({}, in_process=True).category == CallerCategory.PYTHON_API
         assert detect_execution_context({"CLAUDECODE": "1"}, in_process=True).is_agent
 
@@ -232,7 +232,7 @@ def test_all_weak_signals_identify_no_agent() -> None:
     )
 
 
-def test_facts_are_complete() -> None:
+def test_facts_have_a_minimum_number_of_rows() -> None:
     assert len(rows("measured")) >= 18
     assert len(rows("sourced")) >= 35
     assert len(rows("weak")) >= 25

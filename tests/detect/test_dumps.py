@@ -48,7 +48,7 @@ def test_dumps_file_is_current() -> None:
     assert compose() == DUMPS
 
 
-def test_number_of_agents() -> None:
+def test_dumps_cover_at_least_eight_agents() -> None:
     assert len({dump["program"] for dump in DUMPS}) >= 8
 
 

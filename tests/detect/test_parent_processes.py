@@ -17,7 +17,7 @@ def add_process(root: Path, pid: int, parent: int, *argv: str, name: str = "x") 
     (folder / "cmdline").write_bytes(b"".join(text.encode() + b"\0" for text in argv))
 
 
-def test_parent_processes(tmp_path: Path) -> None:
+def test_agents_among_parent_processes_are_found(tmp_path: Path) -> None:
     add_process(tmp_path, 30, 20, "/bin/bash", "-c", "x")
     add_process(tmp_path, 20, 10, "node", "/usr/lib/node_modules/@anthropic-ai/claude-code/cli.js")
     add_process(tmp_path, 10, 1, name="odd ) name (codex)")
@@ -44,11 +44,11 @@ def test_process_cycle_ends(tmp_path: Path) -> None:
         ([], None),
     ],
 )
-def test_identify_agent(argv: list[str], agent: str | None) -> None:
+def test_agent_is_identified_by_its_program(argv: list[str], agent: str | None) -> None:
     assert parent_processes.identify_agent(argv) == agent
 
 
-def test_container_and_agent_files(tmp_path: Path) -> None:
+def test_containers_and_agents_are_found_by_files(tmp_path: Path) -> None:
     assert parent_processes.find_containers(str(tmp_path)) == []
     (tmp_path / ".dockerenv").touch()
     (tmp_path / "run").mkdir()
@@ -62,7 +62,9 @@ def test_container_and_agent_files(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="needs ps")
-def test_ps_without_proc(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_agents_are_found_with_ps_without_proc(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     fake = tmp_path / "bin" / "ps"
     fake.parent.mkdir()
     fake.write_text("#!/bin/sh\necho '  7  3 /bin/zsh -l'\necho '  3  1 /opt/crush run'\n")
@@ -74,7 +76,7 @@ def test_ps_without_proc(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
     assert parent_processes.find_agents(str(tmp_path), 7) == []
 
 
-def test_deep_adds_candidates(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_deep_adds_agents_and_containers(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(
         parent_processes, "find_agents", lambda: [("kimi-code", "process 9 is kimi")]
     )

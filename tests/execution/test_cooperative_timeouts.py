@@ -87,7 +87,7 @@ async def fail() -> None:
     raise ValueError("x")
 
 
-def test_values_and_exceptions_of_tasks() -> None:
+def test_values_and_exceptions_of_tasks_are_passed_on() -> None:
     async def work() -> int:
         return 3
 
@@ -96,7 +96,7 @@ def test_values_and_exceptions_of_tasks() -> None:
         asyncio.run(run_with_timeout(make_call(fail), LIMIT))
 
 
-def test_task_that_fails_when_it_is_cancelled() -> None:
+def test_task_that_fails_when_it_is_cancelled_is_a_timeout() -> None:
     async def work() -> None:
         try:
             await hang()
@@ -110,7 +110,9 @@ def test_task_that_fails_when_it_is_cancelled() -> None:
 
 
 @pytest.mark.parametrize("fails", [False, True])
-def test_task_that_ignores_its_cancellation(monkeypatch: pytest.MonkeyPatch, fails: bool) -> None:
+def test_task_that_ignores_its_cancellation_is_abandoned(
+    monkeypatch: pytest.MonkeyPatch, fails: bool
+) -> None:
     monkeypatch.setattr(cooperative_timeouts, "CANCEL_GRACE_SECONDS", 0.01)
     call: Call | None = None
 
@@ -192,7 +194,7 @@ def test_stream_is_closed_after_its_end_or_timeout() -> None:
     assert closed == ["closed"] * 3
 
 
-def test_exception_of_a_stream() -> None:
+def test_exception_of_a_stream_is_raised() -> None:
     async def items() -> AsyncIterator[int]:
         yield 1
         raise ValueError("x")
@@ -205,7 +207,7 @@ def test_exception_of_a_stream() -> None:
         asyncio.run(collect())
 
 
-def test_values_and_streams_of_threads() -> None:
+def test_values_and_streams_of_threads_are_returned() -> None:
     def items() -> Iterator[int]:
         yield from (1, 2)
 
@@ -228,7 +230,7 @@ def test_closing_a_stream_before_its_first_item_ends_the_thread() -> None:
     assert not thread.is_alive()
 
 
-def test_exceptions_of_threads() -> None:
+def test_exceptions_of_threads_are_raised() -> None:
     def work() -> None:
         raise ValueError("x")
 
@@ -242,7 +244,7 @@ def test_exceptions_of_threads() -> None:
         list(ThreadRunner(None, LIMIT).run(make_call(items)))
 
 
-def test_thread_is_abandoned() -> None:
+def test_hanging_thread_is_abandoned_with_a_warning() -> None:
     release = threading.Event()
 
     def work() -> None:
@@ -265,7 +267,7 @@ def test_thread_is_abandoned() -> None:
     release.set()
 
 
-def test_threads_on_an_event_loop() -> None:
+def test_arun_returns_values_of_sync_and_async_functions() -> None:
     async def work() -> int:
         return 4
 

@@ -38,7 +38,7 @@ def read_page() -> dict[str, dict[str, str]]:
     return rows
 
 
-def test_page_lists_every_attempt_and_level() -> None:
+def test_documentation_lists_every_attempt_and_level() -> None:
     page = read_page()
     assert set(page) == {one.name for one in evasions.ATTEMPTS}
     assert all(list(row) == levels() for row in page.values())
@@ -62,14 +62,14 @@ def test_evasions_documented_as_detected_are_detected(level: str) -> None:
     assert {one["enforcement"] for one in found.values()} == {"audit"}
 
 
-def test_isolated_protects_files() -> None:
+def test_level_isolated_protects_the_content_of_files() -> None:
     page, kinds = read_page(), {one.name: one.kind for one in evasions.ATTEMPTS}
     through = {name for name, row in page.items() if row["isolated"] != "stopped"}
     through.discard("other_interpreter")  # in the same process, with the same restrictions
     assert {kinds[name] for name in through} <= {"metadata", "env"}
 
 
-def test_strict_stops_usual_functions() -> None:
+def test_level_strict_stops_usual_functions() -> None:
     """Files, processes and the network through the usual functions of the standard library."""
     usual = {
         *(

@@ -90,7 +90,7 @@ class OutOfStock(ToolError):
         super().__init__(f"no {item}", code="E3991", details={"item": item})
 
 
-def test_error_class_with_its_own_init() -> None:
+def test_error_class_with_its_own_init_is_rebuilt() -> None:
     codec = ipc.Codec()
     error = codec.unpack_error(codec.pack_error(OutOfStock("tea")))
     assert isinstance(error, OutOfStock)
@@ -162,7 +162,7 @@ def test_large_values_are_pickled() -> None:
     assert codec.unpack(codec.pack(value, print)) == value
 
 
-def test_messages_without_a_client_or_metadata() -> None:
+def test_messages_without_a_client_or_metadata_are_dropped() -> None:
     call = make_call()
     messages = ChildMessages(call.replace(meta=None, peer=None), Codec(), lambda _: None)
     codec = Codec()

@@ -242,7 +242,7 @@ assert sorted(answer["result"] for answer in answers) == list(range(8))
 
 
 @pytest.mark.parametrize("_", range(3))
-def test_calls_in_threads_that_start_together(_: int, tmp_path: Path) -> None:
+def test_calls_in_threads_that_start_together_succeed(_: int, tmp_path: Path) -> None:
     """Threads of a new process import the runner at the same time."""
     env = environment(TOOLI_STATE_DIR=str(tmp_path))
     args = [sys.executable, "-c", MANY]
@@ -326,7 +326,7 @@ def test_second_interrupt_ends_the_call() -> None:
     assert written == [(b"i", 7)]
 
 
-def test_untrusted_process_sends_too_many_results() -> None:
+def test_too_many_results_of_an_untrusted_process_are_refused() -> None:
     for is_untrusted in (False, True):
         frames: list[Any] = [("item", None)] * MAX_PENDING_FRAMES
         call: Any = SimpleNamespace(_pending_frames=frames, is_untrusted=is_untrusted)

@@ -48,14 +48,14 @@ def test_process_that_leads_no_group_is_killed() -> None:
     assert child.wait(WAIT_SECONDS) == -signal.SIGKILL
 
 
-def test_signal_to_a_process_that_does_not_exist() -> None:
+def test_signal_to_a_process_that_does_not_exist_returns_false() -> None:
     child = subprocess.Popen(["true"])
     child.wait(WAIT_SECONDS)
     assert processes.send_signal(child.pid, signal.SIGTERM) is False
     assert processes._read_process(str(child.pid)) is None
 
 
-def test_no_proc(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_processes_are_listed_without_proc(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "listdir", refuse)
     assert processes.list_processes() == {}
 
@@ -91,7 +91,7 @@ def test_descriptors_are_closed(has_proc: bool, monkeypatch: pytest.MonkeyPatch)
     os.close(write_end)
 
 
-def test_no_prctl(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_orphans_are_not_adopted_without_prctl(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(processes, "_prctl_cache", [])
     monkeypatch.setitem(sys.modules, "_ctypes", None)
     assert processes.adopt_orphans() is False
@@ -139,7 +139,7 @@ def test_fork_raises_no_warning(monkeypatch: pytest.MonkeyPatch) -> None:
         assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
 
 
-def test_files_that_cannot_be_flushed(tmp_path: Any) -> None:
+def test_file_that_cannot_be_flushed_does_not_affect_others(tmp_path: Any) -> None:
     file = open(tmp_path / "file", "w")
     file.write("text")
     broken = open(tmp_path / "broken", "w")
@@ -222,7 +222,7 @@ def supervise(
     return dict(report)
 
 
-def test_worker_that_ends() -> None:
+def test_exit_code_of_the_worker_is_reported() -> None:
     def check() -> None:
         report = supervise(lambda: os._exit(3))
         assert os.waitstatus_to_exitcode(report["status"]) == 3
@@ -231,7 +231,7 @@ def test_worker_that_ends() -> None:
     assert run_in_child(check) == 0
 
 
-def test_no_pidfd(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_exit_code_of_the_worker_is_reported_without_pidfd(monkeypatch: pytest.MonkeyPatch) -> None:
     def check() -> None:
         monkeypatch.setattr(os, "pidfd_open", refuse)
         assert os.waitstatus_to_exitcode(supervise(lambda: os._exit(3))["status"]) == 3
@@ -258,7 +258,7 @@ def test_worker_that_ignores_sigterm_is_killed() -> None:
     assert run_in_child(check) == 0
 
 
-def test_supervisor_without_proc(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_supervisor_reports_no_status_without_proc(monkeypatch: pytest.MonkeyPatch) -> None:
     def check() -> None:
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
         exists = os.path.exists
@@ -270,7 +270,7 @@ def test_supervisor_without_proc(monkeypatch: pytest.MonkeyPatch) -> None:
     assert run_in_child(check) == 0
 
 
-def test_caller_that_has_ended() -> None:
+def test_worker_is_stopped_if_the_caller_has_ended() -> None:
     def check() -> None:
         report = supervise(sleep, parent=1 if os.getppid() != 1 else 2)
         assert os.waitstatus_to_exitcode(report["status"]) == -signal.SIGTERM

@@ -118,7 +118,7 @@ def test_value_keeps_its_type(value: Any) -> None:
     assert repr(decoded) == repr(value)
 
 
-def test_nan() -> None:
+def test_nan_round_trip() -> None:
     assert math.isnan(safe_codec.loads(safe_codec.dumps(math.nan)))
 
 
@@ -135,7 +135,7 @@ class Word(str):
     __slots__ = ()
 
 
-def test_values_without_a_kind_become_json() -> None:
+def test_values_of_unsupported_types_become_json() -> None:
     note, as_json = Note(number=1, day=date(2026, 1, 2)), {"number": 1, "day": "2026-01-02"}
     page = safe_codec.loads(safe_codec.dumps(Page([note], next_cursor="2", total=5)))
     assert (page.items, page.next_cursor, page.total) == ([as_json], "2", 5)
@@ -341,7 +341,7 @@ def test_invalid_errors_are_refused(packed: Any) -> None:
     assert getattr(error, "code", None) == "E4051"
 
 
-def test_exit_of_an_untrusted_process() -> None:
+def test_exit_code_of_an_untrusted_process_is_kept() -> None:
     error = SafeCodec().unpack_error(("exit", 3, None))
     assert isinstance(error, SystemExit) and error.code == 3
 
@@ -361,7 +361,7 @@ def test_number_of_warnings_is_limited() -> None:
     assert "the rest is omitted" in call.warnings[-1]
 
 
-def test_invalid_parts_of_values() -> None:
+def test_invalid_parts_of_values_are_refused() -> None:
     with pytest.raises(ValueError, match="not text"):
         safe_codec._make_step(NextStep, "command", {1: 2}, "why")  # type: ignore[dict-item]
     with pytest.raises(TypeError):

@@ -94,7 +94,7 @@ def test_killed_processes_are_listed(process_env: ProcessEnv) -> None:
 
 
 @pytest.mark.parametrize("hang", ["thread-after-return", "at-exit"])
-def test_function_that_had_returned(process_env: ProcessEnv, hang: str) -> None:
+def test_error_says_that_the_function_had_returned(process_env: ProcessEnv, hang: str) -> None:
     error = error_of(process_env.run(hang, "--json", "--timeout", "0.5"))
     assert error["details"]["returned"] is True
 
@@ -111,7 +111,9 @@ def test_items_before_the_timeout_arrive(process_env: ProcessEnv, hang: str) -> 
 
 @pytest.mark.parametrize("mode", ["--text", "--plain"])
 @pytest.mark.parametrize("hang", ["sleep", "uninterruptible", "stream"])
-def test_text_modes(process_env: ProcessEnv, hang: str, mode: str) -> None:
+def test_text_modes_report_the_timeout_on_stderr(
+    process_env: ProcessEnv, hang: str, mode: str
+) -> None:
     done = process_env.run(hang, mode, "--timeout", "0.5")
     assert done.code == 50
     assert b"E4050" in done.err
@@ -120,7 +122,7 @@ def test_text_modes(process_env: ProcessEnv, hang: str, mode: str) -> None:
     assert not LINUX or process_env.remaining() == []
 
 
-def test_timeout_at_a_terminal(process_env: ProcessEnv) -> None:
+def test_timeout_at_a_terminal_is_reported(process_env: ProcessEnv) -> None:
     done = run_on_terminal(APP, "sleep", "--timeout", "0.5", env=process_env.env)
     assert done.code == 50
     assert b"E4050" in done.err
@@ -129,7 +131,7 @@ def test_timeout_at_a_terminal(process_env: ProcessEnv) -> None:
 # ------------------------------------------------------------------ which limit applies
 
 
-def test_timeout_setting(process_env: ProcessEnv) -> None:
+def test_timeout_variable_sets_the_limit(process_env: ProcessEnv) -> None:
     done = process_env.run("sleep", "--json", TOOLI_TIMEOUT="0.5")
     assert error_of(done)["details"]["seconds"] == 0.5
 
@@ -143,7 +145,7 @@ def test_caller_can_only_shorten_the_declared_limit(process_env: ProcessEnv) -> 
 
 
 @pytest.mark.parametrize("word", ["0", "-1", "soon", "nan", "1e3", ""])
-def test_invalid_limits(process_env: ProcessEnv, word: str) -> None:
+def test_invalid_limits_are_rejected(process_env: ProcessEnv, word: str) -> None:
     done = process_env.run("quick", "--json", f"--timeout={word}")
     assert (done.code, error_of(done)["code"]) == (2, "E1007")
 
@@ -177,13 +179,15 @@ def _is_marked(pid: int, mark: str) -> bool:
         return False
 
 
-def test_app_that_ignores_sigchld(process_env: ProcessEnv) -> None:
+def test_result_arrives_if_the_app_ignores_sigchld(process_env: ProcessEnv) -> None:
     done = process_env.run("quick", "--json", "--timeout", "20", IGNORE_CHILDREN="1")
     assert json.loads(done.out)["result"] == "done"
 
 
 @pytest.mark.parametrize("closed", ["<&-", ">&-", "2>&-", "<&- >&- 2>&-"])
-def test_closed_standard_streams(process_env: ProcessEnv, tmp_path: Path, closed: str) -> None:
+def test_command_runs_with_closed_standard_streams(
+    process_env: ProcessEnv, tmp_path: Path, closed: str
+) -> None:
     """Pipes do not use the numbers of closed standard streams."""
     target = tmp_path / "out.txt"
     line = f'exec "$0" "$1" write "$2" --no-hangs --json --timeout 20 {closed}'
@@ -192,7 +196,7 @@ def test_closed_standard_streams(process_env: ProcessEnv, tmp_path: Path, closed
     assert target.read_text() == "half"
 
 
-def test_process_killed_by_a_signal(process_env: ProcessEnv) -> None:
+def test_error_names_the_signal_that_killed_the_process(process_env: ProcessEnv) -> None:
     done = process_env.run("die", "--json", "--timeout", "20")
     error = error_of(done)
     assert (done.code, error["code"]) == (70, "E4051")
@@ -201,13 +205,13 @@ def test_process_killed_by_a_signal(process_env: ProcessEnv) -> None:
     assert killed["details"] == {"signal": "SIGKILL"}
 
 
-def test_process_that_exits(process_env: ProcessEnv) -> None:
+def test_error_has_the_exit_code_of_a_process_that_exits(process_env: ProcessEnv) -> None:
     done = process_env.run("exit-process", "--json", "--timeout", "20")
     assert (done.code, error_of(done)["code"]) == (70, "E4051")
     assert error_of(done)["details"] == {"exit_code": 4}
 
 
-def test_nested_limits(process_env: ProcessEnv) -> None:
+def test_shorter_limit_of_a_nested_call_applies(process_env: ProcessEnv) -> None:
     assert (
         json.loads(process_env.run("nested", "--json", "--timeout", "50").out)["result"] == "E4050"
     )
@@ -301,7 +305,7 @@ def test_second_interrupt_ends_the_command(process_env: ProcessEnv) -> None:
     assert not LINUX or process_env.remaining() == []
 
 
-def test_ctrl_c_at_a_terminal(process_env: ProcessEnv) -> None:
+def test_ctrl_c_at_a_terminal_ends_the_command(process_env: ProcessEnv) -> None:
     done = run_on_terminal(
         APP, "ready-and-sleep", "--timeout", "50", env=process_env.env, interrupt=True
     )
@@ -363,14 +367,14 @@ def test_agent_timeout_constants_agree() -> None:
 @pytest.mark.skipif(
     sys.version_info < (3, 11), reason="Python 3.10 cannot tell whether the exit is caught"
 )
-def test_hanging_exit_handler_of_the_app(process_env: ProcessEnv) -> None:
+def test_hanging_exit_handler_of_the_app_is_stopped(process_env: ProcessEnv) -> None:
     done = process_env.run("quick", "--json", "--timeout", "0.5", HANG_AT_EXIT="1")
     assert json.loads(done.out)["ok"]
     assert done.code == 50
     assert b"did not end within 0.5 s" in done.err
 
 
-def test_no_alarm_after_a_caught_exit(process_env: ProcessEnv, tmp_path: Path) -> None:
+def test_caught_exit_cancels_the_alarm(process_env: ProcessEnv, tmp_path: Path) -> None:
     """An alarm must not end a process that does more than run one command line."""
     script = tmp_path / "harness.py"
     script.write_text(
@@ -428,11 +432,13 @@ def test_processes_forked_during_the_kill_are_killed() -> None:
         (None, "no memory", "its supervisor failed: no memory"),
     ],
 )
-def test_process_that_died(status: int | None, failure: str | None, text: str) -> None:
+def test_message_explains_why_the_process_died(
+    status: int | None, failure: str | None, text: str
+) -> None:
     assert text in str(timeouts.process_died_error(status, failure))
 
 
-def test_unknown_signal() -> None:
+def test_unknown_signal_is_named_by_its_number() -> None:
     assert timeouts._signal_name(250) == "signal 250"
 
 

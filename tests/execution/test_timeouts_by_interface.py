@@ -99,7 +99,9 @@ def server(process_env: ProcessEnv) -> Iterator[HttpServer]:
         *[("task", "task"), ("uncancellable-task", "no task")],
     ],
 )
-def test_http(server: HttpServer, hang: str, stopped: str) -> None:
+def test_http_call_times_out_and_the_server_keeps_running(
+    server: HttpServer, hang: str, stopped: str
+) -> None:
     status, body = server.post(f"{hang}?timeout=0.5")
     error = json.loads(body)["error"]
     assert (status, error["code"]) == (504, "E4050")
@@ -109,21 +111,21 @@ def test_http(server: HttpServer, hang: str, stopped: str) -> None:
 
 
 @pytest.mark.parametrize("hang", ["stream", "async-stream"])
-def test_http_streams(server: HttpServer, hang: str) -> None:
+def test_http_stream_ends_with_a_timeout_error(server: HttpServer, hang: str) -> None:
     _, body = server.post(f"{hang}?timeout=0.5", accept="application/jsonl")
     *items, last = map(json.loads, body.splitlines())
     assert items == [{"i": 0}, {"i": 1}, {"i": 2}]
     assert last["error"]["code"] == "E4050"
 
 
-def test_http_declared_limit_and_printed_text(server: HttpServer) -> None:
+def test_http_timeout_error_has_the_declared_limit_and_printed_text(server: HttpServer) -> None:
     status, body = server.post("declared")
     assert (status, json.loads(body)["error"]["details"]["seconds"]) == (504, 0.4)
     _, body = server.post("say-and-sleep?timeout=0.5")
     assert json.loads(body)["error"]["details"]["printed"] == "printed before"
 
 
-def test_http_other_requests_are_server(server: HttpServer) -> None:
+def test_http_other_requests_are_served_during_a_hanging_call(server: HttpServer) -> None:
     """A connection is closed even if the process of another call has inherited it."""
     answers: list[tuple[int, bytes]] = []
     hanging = threading.Thread(
@@ -175,7 +177,9 @@ def timeout_meta(seconds: float) -> dict[str, Any]:
 
 @pytest.mark.parametrize("version", [HANDSHAKE_VERSION, STATELESS_VERSION])
 @pytest.mark.parametrize("hang", ["sleep", "uninterruptible", "task", "stream", "say_and_sleep"])
-def test_mcp(process_env: ProcessEnv, version: str, hang: str) -> None:
+def test_mcp_call_times_out_and_the_server_keeps_running(
+    process_env: ProcessEnv, version: str, hang: str
+) -> None:
     with mcp_client(process_env, version) as client:
         error = failure_of(client.call(hang, **timeout_meta(0.5)))
         assert error["code"] == "E4050"
@@ -316,7 +320,7 @@ async def awhere() -> int:
     return os.getpid()
 
 
-def test_timeout_of_call() -> None:
+def test_call_returns_a_timeout_error() -> None:
     answer = app.call("hang", timeout=0.3)
     assert answer.error is not None
     assert (answer.error.code, answer.error.details["stopped"]) == ("E4050", "process")
@@ -326,7 +330,7 @@ def test_timeout_of_call() -> None:
     assert app.options(timeout=0.3).call("hang").error.code == "E4050"
 
 
-def test_timeout_of_acall() -> None:
+def test_acall_stops_a_process_or_a_task() -> None:
     async def both() -> list[Any]:
         return await asyncio.gather(
             app.acall("hang", timeout=0.3),
@@ -363,7 +367,7 @@ def _children() -> set[str]:
     return found
 
 
-def test_streams() -> None:
+def test_stream_returns_its_items_before_the_timeout() -> None:
     received: list[int] = []
     with pytest.raises(TimeoutExceeded):
         received.extend(app.stream("hanging-rows", timeout=2))
@@ -419,13 +423,13 @@ def test_errors_are_returned(how: str) -> None:
         assert (type(one), one.exit_code) == (type(two), two.exit_code)
 
 
-def test_keyboard_interrupt_of_the_function() -> None:
+def test_keyboard_interrupt_of_the_function_is_raised() -> None:
     for options in ({}, {"timeout": 50}):
         with pytest.raises(KeyboardInterrupt):
             app.call("fail", how="stop", **options)
 
 
-def test_concurrent_calls_in_threads() -> None:
+def test_concurrent_calls_in_threads_time_out() -> None:
     answers: list[Any] = []
     threads = [
         threading.Thread(target=lambda: answers.append(app.call("hang", timeout=0.3)))
@@ -438,7 +442,7 @@ def test_concurrent_calls_in_threads() -> None:
     assert [answer.error.code for answer in answers] == ["E4050"] * 4
 
 
-def test_failed_fork(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_failed_fork_is_an_error_and_leaks_no_descriptors(monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse() -> int:
         raise BlockingIOError(11, "Resource temporarily unavailable")
 
@@ -488,7 +492,7 @@ def timeout_stage(tool: Any) -> Any:
 
 @pytest.mark.parametrize("seconds", [None, 50.0])
 @pytest.mark.parametrize("name", ["where", "awhere"])
-def test_runner_that_needs_its_own_process(name: str, seconds: float | None) -> None:
+def test_runner_that_needs_its_own_process_runs_in_one(name: str, seconds: float | None) -> None:
     tool = app.find(name)
     assert tool is not None
     stages = (bind, around, timeout_stage(tool))
@@ -508,7 +512,9 @@ def test_runner_that_needs_its_own_process(name: str, seconds: float | None) -> 
         assert call.meta == {"enforcement": "around"}
 
 
-def test_runner_that_needs_its_own_process_without_fork(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_runner_that_needs_its_own_process_fails_without_fork(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr("tooli.stages.timeout.can_fork", lambda: False)
     tool = app.find("where")
     assert tool is not None

@@ -145,12 +145,12 @@ def test_sockets_of_a_server_are_detached() -> None:
             assert run_in_child(work) == 0
 
 
-def test_sockets_without_proc(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_detaching_sockets_without_proc_does_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "listdir", refuse)
     assert worker.detach_server_sockets() is None  # type: ignore[func-returns-value]
 
 
-def test_inspecting_a_file_raises_and_closes_it() -> None:
+def test_inspecting_a_file_as_a_socket_raises_and_closes_it() -> None:
     number = os.open(os.devnull, os.O_RDONLY)
     with pytest.raises(OSError):
         worker._inspect_socket(number)

@@ -12,7 +12,7 @@ from tooli.export import add_digest_line, export, is_unmodified
 from tooli.export.export_spec import ExportSpec
 
 
-def test_custom_command() -> None:
+def test_custom_command_is_split_and_quoted() -> None:
     app_info = collect_app_info(file_tools)
     (source,) = export(ExportSpec(app_info, "openai", command="uv run 'my tool'")).values()
     assert 'COMMAND = ["uv", "run", "my tool"]' in source
@@ -20,14 +20,14 @@ def test_custom_command() -> None:
 
 
 @pytest.mark.parametrize("location", [None, "nothing", "a.b:", ":app", "a-b:app", "a.b:c.d"])
-def test_invalid_app_location(location: str | None) -> None:
+def test_invalid_app_location_is_rejected(location: str | None) -> None:
     app_info = collect_app_info(file_tools).replace(import_path=None)
     with pytest.raises(InputError) as caught:
         export(ExportSpec(app_info, "openai", "import", app=location))
     assert caught.value.field == "app"
 
 
-def test_app_without_commands() -> None:
+def test_app_without_commands_is_rejected() -> None:
     with pytest.raises(InputError, match="has no commands"):
         export(ExportSpec(collect_app_info(Tooli("empty")), "openai"))
 

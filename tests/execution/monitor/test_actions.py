@@ -39,7 +39,7 @@ def translate(event: str, *args: Any) -> list[tuple[str, Any]]:
         ((3, "r", os.O_RDONLY), []),
     ],
 )
-def test_open(args: tuple[Any, ...], expected: list[Any]) -> None:
+def test_actions_of_open_depend_on_its_flags(args: tuple[Any, ...], expected: list[Any]) -> None:
     assert translate("open", *args) == expected
 
 
@@ -61,7 +61,7 @@ def test_open(args: tuple[Any, ...], expected: list[Any]) -> None:
         (3, []),
     ],
 )
-def test_sqlite(name: Any, expected: list[str]) -> None:
+def test_actions_of_sqlite_connect_depend_on_the_uri(name: Any, expected: list[str]) -> None:
     assert [action for action, _ in translate("sqlite3.connect", name)] == expected
 
 
@@ -90,7 +90,7 @@ def test_sqlite_file_whose_name_is_a_uri(tmp_path: Path, monkeypatch: pytest.Mon
         (7, [("net", "7")]),
     ],
 )
-def test_connect(address: Any, expected: list[Any]) -> None:
+def test_connect_is_a_network_action(address: Any, expected: list[Any]) -> None:
     assert translate("socket.connect", None, address) == expected
 
 
@@ -98,7 +98,7 @@ def test_connect(address: Any, expected: list[Any]) -> None:
     ("address", "creates_file"),
     [("/tmp/s", True), (b"/tmp/s", True), ("\0abstract", False), ("", False), (("", 0), False)],
 )
-def test_bind(address: Any, creates_file: bool) -> None:
+def test_bind_to_a_unix_path_creates_a_file(address: Any, creates_file: bool) -> None:
     found = [action for action, _ in translate("socket.bind", None, address)]
     assert ("place" in found) is creates_file
 
@@ -112,7 +112,7 @@ def test_bind(address: Any, creates_file: bool) -> None:
         ((), "a copy of the process"),
     ],
 )
-def test_spawn(args: tuple[Any, ...], target: str) -> None:
+def test_spawn_names_the_program(args: tuple[Any, ...], target: str) -> None:
     assert list(actions._spawn_actions(args)) == [("spawn", target)]
 
 
@@ -229,7 +229,9 @@ def test_isolated_command_imports_without_a_warning(tmp_path: Path, policy: str)
 
 @pytest.mark.parametrize("prefix", [None, "elsewhere"])
 @pytest.mark.parametrize("command", ["plant", "stored", "compiled"])
-def test_command_that_writes_bytecode(tmp_path: Path, command: str, prefix: str | None) -> None:
+def test_command_that_writes_bytecode_is_refused(
+    tmp_path: Path, command: str, prefix: str | None
+) -> None:
     write_app(tmp_path)
     cache = tmp_path / (prefix or "__pycache__")
     cache.mkdir()
@@ -322,7 +324,7 @@ def test_descriptors_are_resolved(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     assert actions.resolve_path(10_000, True) is None
 
 
-def test_deleted_directories_and_systems_without_o_path(
+def test_paths_resolve_in_deleted_directories_and_without_o_path(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     root = tmp_path.resolve()
@@ -341,7 +343,7 @@ def test_libraries_may_be_read(source_dir: Path) -> None:
     assert not actions.is_implicit_access("write", os.path.join(STDLIB, "data.bin"))
 
 
-def test_private_temp_dir(source_dir: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_private_temp_dir_may_be_written(source_dir: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(actions, "private_temp_dirs", [f"{source_dir}/temp/"])
     assert actions.is_implicit_access("write", f"{source_dir}/temp/x")
     assert not actions.is_implicit_access("write", f"{source_dir}/other")
@@ -407,7 +409,7 @@ def test_archive_on_sys_path_is_code(tmp_path: Path, monkeypatch: pytest.MonkeyP
         ("write", "__pycache__/m.pyc", [], False),
     ],
 )
-def test_bytecode(
+def test_bytecode_may_be_written_by_imports_only(
     source_dir: Path,
     monkeypatch: pytest.MonkeyPatch,
     action: str,
@@ -419,7 +421,9 @@ def test_bytecode(
     assert actions.is_implicit_access(action, f"{source_dir}/{name}") is allowed
 
 
-def test_bytecode_below_the_prefix(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_bytecode_below_the_prefix_may_be_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     prefix = tmp_path.resolve() / "cache" / "python"
     monkeypatch.setattr(sys, "pycache_prefix", str(prefix))
     monkeypatch.setattr(actions, "_code_paths_cache", [])
@@ -444,7 +448,9 @@ def test_denied_bytecode_is_read_only_to_load_a_module(
     assert actions.is_implicit_access("read", path, is_denied_by_config=True)
 
 
-def test_framework_storage(source_dir: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_framework_storage_may_be_written_by_the_framework_only(
+    source_dir: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     storage = os.path.join(actions.PACKAGE_DIR, "storage", "audit_log.py")
     set_frames(monkeypatch, (os.path.join(STDLIB, "os.py"), "open"), (storage, "append"))
     assert actions.is_implicit_access("write", "/srv/state/audit.log")
@@ -462,7 +468,9 @@ def test_removing_a_tree_lists_its_directories(
     assert not actions.is_implicit_access("delete", "/srv/tree")
 
 
-def test_native_code_of_libraries(source_dir: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_native_code_loaded_by_a_library_is_a_library_call(
+    source_dir: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     ctypes_file = os.path.join(STDLIB, "ctypes", "__init__.py")
     for callers, expected in (
         ([(ctypes_file, "<module>"), (APP_FILE, "work")], True),
@@ -474,7 +482,9 @@ def test_native_code_of_libraries(source_dir: Path, monkeypatch: pytest.MonkeyPa
         assert actions.is_library_call() is expected
 
 
-def test_emulated_socketpair(source_dir: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_emulated_socketpair_is_recognized(
+    source_dir: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     for callers, expected in (
         ([(os.path.join(STDLIB, "socket.py"), "_fallback_socketpair")], True),
         ([(os.path.join(STDLIB, "socket.py"), "connect")], False),
@@ -485,7 +495,9 @@ def test_emulated_socketpair(source_dir: Path, monkeypatch: pytest.MonkeyPatch) 
         assert actions.is_socketpair() is expected
 
 
-def test_threads_of_the_framework(source_dir: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_threads_of_the_framework_are_recognized(
+    source_dir: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     framework = os.path.join(actions.PACKAGE_DIR, "serving", "thread_pool.py")
     set_frames(monkeypatch, (APP_FILE, "work"), (framework, "run"))
     assert actions.is_framework_thread()

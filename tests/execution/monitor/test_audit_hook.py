@@ -309,7 +309,9 @@ class TestActions:
         assert result.ok, result.error
 
 
-def test_suggested_declaration(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_suggested_declaration_is_a_relative_folder_if_possible(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     (tmp_path / "inner").mkdir()
     monkeypatch.chdir(tmp_path)
 
@@ -335,7 +337,7 @@ class TestPaths:
             app = make_app(lambda name=name: (inside / name).open().close(), f"fs:read:{inside}")
             assert refusal_details(app)["target"] == str(outside / "file")
 
-    def test_link_to_a_declared_path(self, tmp_path: Path) -> None:
+    def test_link_to_a_declared_path_is_allowed(self, tmp_path: Path) -> None:
         (tmp_path / "in").mkdir()
         (tmp_path / "in" / "file").write_text("x")
         (tmp_path / "link").symlink_to(tmp_path / "in")
@@ -396,7 +398,7 @@ class TestPaths:
         )
         assert refusal_details(app)["target"] == str(secret)
 
-    def test_link_changed_between_calls(self, tmp_path: Path) -> None:
+    def test_link_changed_between_calls_is_resolved_again(self, tmp_path: Path) -> None:
         """A link that changes, as in a deployment: the next call uses its new target."""
         for name in ("one", "two"):
             (tmp_path / name).mkdir()
@@ -410,7 +412,7 @@ class TestPaths:
         assert released.call("go").result == "two"
         assert refusal_details(pinned)["target"] == str(tmp_path / "two" / "file")
 
-    def test_link_changed_during_a_call(self, tmp_path: Path, secret: Path) -> None:
+    def test_link_changed_during_a_call_is_refused(self, tmp_path: Path, secret: Path) -> None:
         inside, reads = tmp_path / "in", []
         (inside / "folder").mkdir(parents=True)
         (inside / "folder" / secret.name).write_text("harmless")
@@ -449,7 +451,7 @@ class TestPaths:
             make_app(lambda: (inside / "new").write_text("x"), f"fs:write:{inside}").call("go").ok
         )
 
-    def test_path_with_the_same_prefix(self, tmp_path: Path) -> None:
+    def test_path_with_the_same_text_prefix_is_refused(self, tmp_path: Path) -> None:
         (tmp_path / "data").mkdir()
         (tmp_path / "database").write_text("x")
         app = make_app(lambda: (tmp_path / "database").read_text(), f"fs:read:{tmp_path}/data")
@@ -459,12 +461,12 @@ class TestPaths:
         with secret.open() as file:
             assert make_app(lambda: file.read()).call("go").result == "secret"
 
-    def test_invalid_path(self) -> None:
+    def test_path_with_a_null_byte_keeps_the_error_of_python(self) -> None:
         result = make_app(lambda: open("a\0b")).call("go")
         assert result.error is not None
         assert "null byte" in result.error.message
 
-    def test_path_relative_to_a_descriptor(self, tmp_path: Path, secret: Path) -> None:
+    def test_path_relative_to_a_descriptor_is_resolved(self, tmp_path: Path, secret: Path) -> None:
         folder = os.open(tmp_path, os.O_RDONLY)
         try:
             app = make_app(lambda: os.remove("secret.txt", dir_fd=folder))
@@ -505,7 +507,7 @@ class TestDatabases:
             "file:{}/out/db%00/../../in/db",
         ],
     )
-    def test_uri_of_an_undeclared_file(self, folder: Path, uri: str) -> None:
+    def test_uri_of_an_undeclared_file_is_refused(self, folder: Path, uri: str) -> None:
         found = refusal_details(self.app(folder, uri.format(folder)))
         assert found["target"] == str(folder / "out" / "db")
 
@@ -520,17 +522,19 @@ class TestDatabases:
             "file::memory:?cache=shared",
         ],
     )
-    def test_uri_of_a_declared_file_or_memory(self, folder: Path, uri: str) -> None:
+    def test_uri_of_a_declared_file_or_memory_is_allowed(self, folder: Path, uri: str) -> None:
         result = self.app(folder, uri.format(folder)).call("go")
         assert result.ok, result.error
 
-    def test_read_only_uri(self, folder: Path) -> None:
+    def test_read_only_uri_needs_no_write_capability(self, folder: Path) -> None:
         read_only = f"fs:read:{folder}/in"
         assert self.app(folder, f"file:{folder}/in/db?mode=ro", read_only).call("go").ok
         found = refusal_details(self.app(folder, f"file:{folder}/in/db?x=mode=ro", read_only))
         assert found["capability"] == "fs:write"
 
-    def test_file_whose_name_is_a_uri(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_file_whose_name_is_a_uri_is_refused(
+        self, folder: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
         monkeypatch.chdir(folder)
         (folder / "file:x?mode=memory").symlink_to(folder / "out" / "db")
         app = make_app(lambda: sqlite3.connect("file:x?mode=memory").close())
@@ -538,7 +542,7 @@ class TestDatabases:
 
 
 class TestSignals:
-    def test_signal_to_another_process(self) -> None:
+    def test_signal_to_another_process_needs_a_capability(self) -> None:
         with subprocess.Popen(["sleep", "60"], start_new_session=True) as other:
             one = make_app(lambda: os.kill(other.pid, signal.SIGTERM))
             group = make_app(lambda: os.killpg(other.pid, signal.SIGTERM))
@@ -552,7 +556,7 @@ class TestSignals:
             assert allowed.call("go").ok
         assert other.returncode == -signal.SIGKILL
 
-    def test_signal_to_the_own_process(self) -> None:
+    def test_signal_to_the_own_process_is_allowed(self) -> None:
         def go() -> None:
             os.kill(os.getppid(), 0)  # signal 0 sends nothing
             os.kill(os.getpid(), signal.SIGURG)
@@ -693,12 +697,12 @@ class TestThreads:
             assert make_app(lambda: pool.submit(len, "x").result()).call("go").ok
             assert pool.submit(secret.read_text).result() == "secret"
 
-    def test_empty_context_is_monitored(self, secret: Path) -> None:
+    def test_function_run_in_an_empty_context_is_monitored(self, secret: Path) -> None:
         refusal_details(make_app(lambda: contextvars.Context().run(secret.read_text)))
 
 
 class TestAsync:
-    def test_coroutine(self, secret: Path) -> None:
+    def test_coroutine_is_monitored(self, secret: Path) -> None:
         async def go() -> str:
             await asyncio.sleep(0)
             return secret.read_text()
@@ -707,7 +711,7 @@ class TestAsync:
         result = asyncio.run(make_app(go).acall("go"))
         assert result.error is not None and result.error.code == "E2003"
 
-    def test_task_of_a_coroutine(self, secret: Path) -> None:
+    def test_task_of_a_coroutine_is_monitored(self, secret: Path) -> None:
         async def go() -> None:
             async def read() -> None:
                 await asyncio.sleep(0)
@@ -718,14 +722,14 @@ class TestAsync:
         result = asyncio.run(make_app(go).acall("go"))
         assert result.error is not None and result.error.code == "E2003"
 
-    def test_thread_of_a_coroutine(self, secret: Path) -> None:
+    def test_thread_of_a_coroutine_is_monitored(self, secret: Path) -> None:
         async def go() -> None:
             await asyncio.gather(asyncio.to_thread(secret.read_text), return_exceptions=True)
 
         result = asyncio.run(make_app(go).acall("go"))
         assert result.error is not None and result.error.code == "E2003"
 
-    def test_sync_function_on_a_loop(self, secret: Path) -> None:
+    def test_sync_function_on_a_loop_is_monitored(self, secret: Path) -> None:
         result = asyncio.run(make_app(lambda: secret.read_text()).acall("go"))
         assert result.error is not None and result.error.code == "E2003"
 
@@ -776,7 +780,7 @@ class TestAsync:
         asyncio.run(stop())
         assert ended == ["cancelled"]
 
-    def test_values_and_errors(self) -> None:
+    def test_values_and_errors_are_unchanged(self) -> None:
         async def go(fail: bool = False) -> int:
             async def inner() -> int:
                 await asyncio.sleep(0)
@@ -832,7 +836,7 @@ class TestStreams:
         stream.close()
         assert not audit_hook._active_monitors
 
-    def test_async_steps(self, secret: Path) -> None:
+    def test_every_async_step_is_monitored(self, secret: Path) -> None:
         async def go() -> AsyncIterator[int]:
             yield 1
             await asyncio.sleep(0)
@@ -920,7 +924,7 @@ class TestNesting:
         assert not audit_hook._thread_monitors
 
 
-def test_unmonitored_section(secret: Path) -> None:
+def test_unmonitored_section_is_not_refused(secret: Path) -> None:
     def go() -> str:
         with audit_hook.unmonitored():
             return secret.read_text()
@@ -945,7 +949,7 @@ app()
 
 
 @pytest.mark.parametrize("policy", ["standard", "strict"])
-def test_rejected_hook(tmp_path: Path, policy: str) -> None:
+def test_hook_rejected_by_another_hook_fails_strict_calls_only(tmp_path: Path, policy: str) -> None:
     """The strict policy rejects the call, the standard policy warns."""
     (tmp_path / "app.py").write_text(FORBIDDEN.format(policy))
     done = subprocess.run(
@@ -992,7 +996,7 @@ class TestConcurrentCalls:
             for folder in ("a", "b")
         ] * 8
 
-    def test_in_threads(self, tmp_path: Path) -> None:
+    def test_calls_in_threads_are_monitored_separately(self, tmp_path: Path) -> None:
         app = self.app(tmp_path)
         cases = self.cases(tmp_path)
         with ThreadPoolExecutor(8) as pool:
@@ -1001,7 +1005,7 @@ class TestConcurrentCalls:
         assert not audit_hook._active_monitors
         assert not audit_hook._thread_monitors
 
-    def test_on_a_loop(self, tmp_path: Path) -> None:
+    def test_calls_on_a_loop_are_monitored_separately(self, tmp_path: Path) -> None:
         app = self.app(tmp_path)
         cases = self.cases(tmp_path)
 

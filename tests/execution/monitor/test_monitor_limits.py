@@ -21,7 +21,7 @@ from tooli.execution.monitor.audit_hook import Monitor
 from tooli.execution.monitor.monitored_runner import MonitoredRunner, RecordingRunner
 
 
-def test_no_hook(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_call_without_a_hook_warns_or_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     """Another hook of the process may reject tooli's hook."""
     monkeypatch.setattr(Monitor, "begin", lambda self: False)
     call = make_call(lambda: 1, meta={})
@@ -56,7 +56,7 @@ def test_created_files_may_be_deleted(tmp_path: Path) -> None:
         monitor.check("delete", str(tmp_path / "other"))
 
 
-def test_section_restores_the_monitors_of_the_thread() -> None:
+def test_nested_runners_leave_no_monitor_on_the_thread() -> None:
     outer, inner = Monitor(AllowedAccess()), Monitor(AllowedAccess())
     call = make_call(lambda: 1, meta={})
     runner = MonitoredRunner(outer, MonitoredRunner(inner, None))
@@ -97,7 +97,7 @@ def test_thread_of_the_app_belongs_to_a_call_that_owns_the_process() -> None:
     assert monitor in found[0]
 
 
-def test_only_threads_are_followed() -> None:
+def test_monitor_is_attached_to_threads_only() -> None:
     assert audit_hook._follow_thread(()) is None
     monitor = Monitor(AllowedAccess())
     token = audit_hook._current_monitors.set((monitor,))
@@ -122,7 +122,7 @@ def test_hook_is_installed_once(monkeypatch: pytest.MonkeyPatch) -> None:
     audit_hook._install_hook()
 
 
-def test_stream_without_close() -> None:
+def test_stream_without_close_can_be_closed() -> None:
     class Items:
         def __init__(self) -> None:
             self.left = [1, 2]
@@ -143,7 +143,7 @@ def test_stream_without_close() -> None:
     stream.close()
 
 
-def test_async_stream_without_aclose() -> None:
+def test_async_stream_without_aclose_can_be_closed() -> None:
     class Items:
         def __aiter__(self) -> AsyncIterator[int]:
             return self
@@ -164,7 +164,9 @@ def test_async_stream_without_aclose() -> None:
     asyncio.run(main())
 
 
-def test_paths_in_a_deleted_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_paths_are_shortened_unless_the_directory_is_deleted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(tmp_path)
     root = os.path.realpath(tmp_path)
     assert monitored_runner.shorten_path(root) == "."
@@ -174,7 +176,7 @@ def test_paths_in_a_deleted_directory(tmp_path: Path, monkeypatch: pytest.Monkey
     assert monitored_runner.shorten_path(f"{root}/a") == f"{root}/a"
 
 
-def test_violations_need_metadata() -> None:
+def test_violations_are_not_stored_without_metadata() -> None:
     call = make_call(lambda: 1)
     monitored_runner.store_violations(call, ())
     assert call.meta is None

@@ -101,7 +101,7 @@ def test_policy_applies_on_every_interface(
     assert len(found["meta"].get("warnings", ())) == (policy == "standard")
 
 
-class TestLists:
+class TestPathLists:
     """allow_paths, deny_paths and work_dir apply under every policy."""
 
     def app(self, policy: str = "standard") -> Tooli:
@@ -229,7 +229,9 @@ class TestLists:
         result = app.call("one", path=inside_and_outside[1], dry_run=True)
         assert result.error is not None and result.error.code == "E2005"
 
-    def test_path_in_a_class_with_slots(self, inside_and_outside: tuple[Path, Path]) -> None:
+    def test_denied_path_in_a_class_with_slots_is_refused(
+        self, inside_and_outside: tuple[Path, Path]
+    ) -> None:
         app = self.app()
         app._state.security_settings_loaded = True
         app._state.security_settings = {"deny_paths": (str(inside_and_outside[1].parent),)}
@@ -270,7 +272,7 @@ if __name__ == "__main__":
 """
 
 
-class TestProcess:
+class TestCommandLineProcess:
     """Run the app as a process."""
 
     def app(self, folder: Path, policy: str = "standard") -> Path:
@@ -287,7 +289,7 @@ class TestProcess:
         assert app_process.is_clean(done.err), done.err
         return done.code, app_process.read_envelope(done.out)
 
-    def test_strict(self, tmp_path: Path) -> None:
+    def test_strict_refuses_undeclared_paths(self, tmp_path: Path) -> None:
         app = self.app(tmp_path, "strict")
         assert self.run(app, "show", "data/file")[1]["result"] == "data"
         code, answer = self.run(app, "show", "secret")
@@ -302,7 +304,7 @@ class TestProcess:
         code, answer = self.run(strict, "show", "secret", TOOLI_SECURITY_POLICY="off")
         assert (code, answer["error"]["code"]) == (30, "E2003")
 
-    def test_lists(self, tmp_path: Path) -> None:
+    def test_deny_and_allow_lists_apply(self, tmp_path: Path) -> None:
         app = self.app(tmp_path)
         code, answer = self.run(app, "show", "data/file", TOOLI_DENY_PATHS=str(tmp_path / "data"))
         assert (code, answer["error"]["code"], answer["error"]["field"]) == (30, "E2005", "path")
@@ -311,7 +313,7 @@ class TestProcess:
         code, answer = self.run(app, "free", "data/file", TOOLI_ALLOW_PATHS="data")
         assert answer["result"] == "data"
 
-    def test_lists_apply_to_code(self, tmp_path: Path) -> None:
+    def test_code_outside_of_the_lists_cannot_be_read(self, tmp_path: Path) -> None:
         """The folder of the script is on sys.path, which does not make it readable."""
         app = self.app(tmp_path)
         (tmp_path / "private.dist-info").mkdir()
@@ -357,7 +359,7 @@ class TestProcess:
         done = app_process.run(app, "--json", cwd=tmp_path, env=env)
         assert app_process.read_envelope(done.out).get("result"), done.out
 
-    def test_work_dir(self, tmp_path: Path) -> None:
+    def test_work_dir_must_exist_and_is_the_base_of_paths(self, tmp_path: Path) -> None:
         app = self.app(tmp_path)
         data = str(tmp_path / "data")
         assert self.run(app, "free", "file", TOOLI_WORK_DIR=data)[1]["result"] == "data"
@@ -478,10 +480,10 @@ asyncio.run(main())
 
 
 def test_record_has_one_line_per_call(tmp_path: Path) -> None:
-    app = TestProcess().app(tmp_path)
+    app = TestCommandLineProcess().app(tmp_path)
     record = tmp_path / "record.jsonl"
     for _ in range(2):
-        TestProcess().run(app, "free", "secret", TOOLI_RECORD_CAPABILITIES=str(record))
+        TestCommandLineProcess().run(app, "free", "secret", TOOLI_RECORD_CAPABILITIES=str(record))
     lines = [json.loads(line) for line in record.read_text().splitlines()]
     assert (
         lines
@@ -491,22 +493,28 @@ def test_record_has_one_line_per_call(tmp_path: Path) -> None:
 
 
 def test_record_that_cannot_be_written_is_a_warning(tmp_path: Path) -> None:
-    app = TestProcess().app(tmp_path)
-    _, answer = TestProcess().run(app, "free", "secret", TOOLI_RECORD_CAPABILITIES="/no/where")
+    app = TestCommandLineProcess().app(tmp_path)
+    _, answer = TestCommandLineProcess().run(
+        app, "free", "secret", TOOLI_RECORD_CAPABILITIES="/no/where"
+    )
     assert answer["result"] == "secret"
     assert "were not recorded" in answer["meta"]["warnings"][0]
 
 
 def test_recording_does_not_change_the_envelope(tmp_path: Path) -> None:
-    app = TestProcess().app(tmp_path)
+    app = TestCommandLineProcess().app(tmp_path)
     record = str(tmp_path / "record.jsonl")
-    _, answer = TestProcess().run(app, "show", "secret", TOOLI_RECORD_CAPABILITIES=record)
+    _, answer = TestCommandLineProcess().run(
+        app, "show", "secret", TOOLI_RECORD_CAPABILITIES=record
+    )
     assert answer["result"] == "secret"
     assert answer["meta"].keys() == {"tool", "duration_ms", "enforcement", "warnings"}
 
 
 @pytest.mark.skipif(bool(detect_sandbox_support().missing), reason="needs Landlock and seccomp")
-def test_recording_in_the_sandbox(inside_and_outside: tuple[Path, Path], tmp_path: Path) -> None:
+def test_calls_in_the_sandbox_are_recorded(
+    inside_and_outside: tuple[Path, Path], tmp_path: Path
+) -> None:
     record, inside = tmp_path / "record.jsonl", inside_and_outside[0]
     app = Tooli("sandboxed")
     app.command("go", isolation="required", capabilities=[f"fs:read:{inside.parent}"])(
@@ -536,9 +544,11 @@ def test_unmonitored_run_is_not_recorded(tmp_path: Path, monkeypatch: pytest.Mon
 
 
 def test_recording_does_not_allow_access(tmp_path: Path) -> None:
-    app = TestProcess().app(tmp_path, "strict")
+    app = TestCommandLineProcess().app(tmp_path, "strict")
     record = tmp_path / "record.jsonl"
-    code, answer = TestProcess().run(app, "show", "secret", TOOLI_RECORD_CAPABILITIES=str(record))
+    code, answer = TestCommandLineProcess().run(
+        app, "show", "secret", TOOLI_RECORD_CAPABILITIES=str(record)
+    )
     assert (code, answer["error"]["code"]) == (30, "E2003")
     assert json.loads(record.read_text())["uses"] == [["fs:read", str(tmp_path / "secret")]]
 
@@ -579,7 +589,7 @@ if __name__ == "__main__":
 """
 
 
-class TestRecording:
+class TestRecordCommand:
     def record(self, folder: Path, *argv: str) -> tuple[int, dict[str, Any]]:
         (folder / "data").mkdir(exist_ok=True)
         (folder / "data" / "file").write_text("data")
@@ -595,7 +605,7 @@ class TestRecording:
         )
         return done.code, app_process.read_envelope(done.out)
 
-    def test_read_only_examples(self, tmp_path: Path) -> None:
+    def test_only_read_only_examples_run_by_default(self, tmp_path: Path) -> None:
         code, answer = self.record(tmp_path)
         assert code == 0
         assert answer["result"]["commands"] == [
@@ -615,13 +625,13 @@ class TestRecording:
         assert "--all" in reasons["wipe"]
         assert not (tmp_path / "out").exists()
 
-    def test_all_examples(self, tmp_path: Path) -> None:
+    def test_all_runs_destructive_examples(self, tmp_path: Path) -> None:
         _, answer = self.record(tmp_path, "--all")
         used = {row["command"]: row["used"] for row in answer["result"]["commands"]}
         assert used["wipe"] == ["fs:delete:./out", "fs:write:./out"]
         assert [row["command"] for row in answer["result"]["not_run"]] == ["asked"]
 
-    def test_test_program(self, tmp_path: Path) -> None:
+    def test_calls_of_a_test_program_are_recorded(self, tmp_path: Path) -> None:
         (tmp_path / "tests.py").write_text(
             "from shop import app\nfrom tooli.testing import invoke\n"
             "assert app.call('wipe', name='x', yes=True).ok\n"
@@ -633,17 +643,17 @@ class TestRecording:
         assert {row["command"] for row in answer["result"]["commands"]} == {"wipe", "show"}
         assert answer["result"]["exit_code"] == 0
 
-    def test_examples_and_test_program(self, tmp_path: Path) -> None:
+    def test_examples_run_in_addition_to_a_test_program(self, tmp_path: Path) -> None:
         _, answer = self.record(
             tmp_path, "--examples", "--", sys.executable, "-c", "raise SystemExit(3)"
         )
         assert [row["command"] for row in answer["result"]["commands"]] == ["show", "limited"]
         assert answer["result"]["exit_code"] == 3
 
-    def test_no_recorded_calls(self, tmp_path: Path) -> None:
+    def test_no_recorded_calls_is_an_error(self, tmp_path: Path) -> None:
         code, answer = self.record(tmp_path, "--", sys.executable, "-c", "pass")
         assert (code, answer["error"]["code"]) == (10, "E3010")
 
-    def test_no_such_program(self, tmp_path: Path) -> None:
+    def test_missing_test_program_is_an_error(self, tmp_path: Path) -> None:
         code, answer = self.record(tmp_path, "--", "no-such-program")
         assert (code, answer["error"]["field"]) == (10, "tests")

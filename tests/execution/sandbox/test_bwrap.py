@@ -271,7 +271,7 @@ if __name__ == "__main__":
 """
 
 
-def test_client_answers_and_cancels(script: Path, path: str) -> None:
+def test_answers_and_cancellation_of_the_client_reach_the_function(script: Path, path: str) -> None:
     script.write_text(APP.partition('if __name__ == "__main__"')[0] + CLIENT)
     code, out = run(script, path)
     value, error, meta = json.loads(out)
@@ -285,12 +285,12 @@ def test_error_is_unchanged(script: Path, path: str) -> None:
     assert (code, json.loads(out)["error"]["code"]) == (10, "E3010")
 
 
-def test_timeout(script: Path, path: str) -> None:
+def test_hanging_function_times_out(script: Path, path: str) -> None:
     code, out = run(script, path, "hang", "--json")
     assert (code, json.loads(out)["error"]["code"]) == (50, "E4050")
 
 
-def test_app_that_cannot_be_imported_again(script: Path, path: str) -> None:
+def test_app_that_cannot_be_imported_again_is_refused(script: Path, path: str) -> None:
     text = APP.replace('app = Tooli("isolated")', 'hidden = [Tooli("isolated")]')
     text = text.replace("@app.", "@hidden[0].").replace("    app()", "    hidden[0]()")
     script.write_text(text)
@@ -298,12 +298,12 @@ def test_app_that_cannot_be_imported_again(script: Path, path: str) -> None:
     assert (code, json.loads(out)["error"]["code"]) == (30, "E2006")
 
 
-def test_argument_of_a_class_of_the_app(script: Path, path: str) -> None:
+def test_argument_of_a_class_of_the_app_is_passed(script: Path, path: str) -> None:
     code, out = run(script, path, "paint", "red", "--json")
     assert (code, json.loads(out).get("result")) == (0, "red"), out
 
 
-def test_argument_of_a_class_that_is_not_found(script: Path, path: str) -> None:
+def test_argument_of_a_class_that_is_not_found_is_refused(script: Path, path: str) -> None:
     text = APP.replace("class Colour", 'if "BUBBLEWRAP" in os.environ:\n  class Colour')
     text = text.replace("colour: Colour", "colour: str").replace("is Colour.RED", "")
     text = text.replace(
@@ -326,7 +326,9 @@ def test_only_programs_of_a_path_folder_are_visible(script: Path, path: str) -> 
 
 
 @pytest.mark.parametrize("body", ["#!/bin/sh\nexit 1\n", "no program"], ids=["fails", "broken"])
-def test_bwrap_that_does_not_work(script: Path, body: str) -> None:
+def test_broken_bwrap_fails_required_and_warns_for_optional_isolation(
+    script: Path, body: str
+) -> None:
     folder = script.parent / "programs"
     folder.mkdir()
     (folder / "bwrap").write_text(body)
@@ -452,7 +454,7 @@ def app(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Tooli]:
     sys.modules.pop("bwrapped_app", None)
 
 
-def test_value_and_level(app: Tooli, fake_bwrap: BwrapArgv) -> None:
+def test_value_is_returned_with_enforcement_bwrap(app: Tooli, fake_bwrap: BwrapArgv) -> None:
     result = app.call("add", a=1, b=4)
     assert (result.result, result.meta["enforcement"]) == (5, "bwrap")
     argv = fake_bwrap.read()
@@ -461,24 +463,26 @@ def test_value_and_level(app: Tooli, fake_bwrap: BwrapArgv) -> None:
     assert argv[argv.index("--") + 1] == sys.executable
 
 
-def test_class_of_the_app_and_context(app: Tooli, fake_bwrap: BwrapArgv) -> None:
+def test_enum_argument_and_context_warnings_are_passed(app: Tooli, fake_bwrap: BwrapArgv) -> None:
     result = app.call("name-of", color="red")
     assert (result.result, result.meta["warnings"]) == ("RED", ["careful"])
 
 
-def test_stream_and_forwarded_output(
+def test_streamed_items_and_printed_text_are_forwarded(
     app: Tooli, fake_bwrap: BwrapArgv, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert list(app.stream("count", items=3)) == [0, 1, 2]
     assert capsys.readouterr().out == "counting\n"
 
 
-def test_exception_of_the_function(app: Tooli, fake_bwrap: BwrapArgv) -> None:
+def test_exception_of_the_function_is_the_error(app: Tooli, fake_bwrap: BwrapArgv) -> None:
     error = app.call("fail").error
     assert error is not None and error.code == "E3010"
 
 
-def test_supported_requests_of_the_client(app: Tooli, fake_bwrap: BwrapArgv) -> None:
+def test_function_knows_the_supported_requests_of_the_client(
+    app: Tooli, fake_bwrap: BwrapArgv
+) -> None:
     class Client(Peer):
         def supports(self, method: str) -> bool:
             return method == "elicitation/create"
@@ -491,7 +495,9 @@ def test_supported_requests_of_the_client(app: Tooli, fake_bwrap: BwrapArgv) -> 
         assert isinstance(outcome, Ok) and outcome.value == expected, outcome
 
 
-def test_everything_is_bound(app: Tooli, fake_bwrap: BwrapArgv, tmp_path: Path) -> None:
+def test_unrestricted_command_gets_the_root_folder_and_the_network(
+    app: Tooli, fake_bwrap: BwrapArgv, tmp_path: Path
+) -> None:
     assert app.call("everything").error is None
     argv = fake_bwrap.read()
     assert "--share-net" in argv
@@ -530,7 +536,7 @@ def test_working_directory_is_replaced_if_it_is_not_visible(
     assert runner._working_dir([str(tmp_path)]) == str(tmp_path / "cwd")
 
 
-def test_runner_refuses_to_replace_the_process_of_the_app(app: Tooli, tmp_path: Path) -> None:
+def test_runner_refuses_to_run_outside_a_worker_process(app: Tooli, tmp_path: Path) -> None:
     fallback = SandboxRunner(None, AllowedAccess(), required=True, temp_dir=str(tmp_path))
     entry = bwrap.AppEntryPoint(None, "m", "app")
     runner = bwrap.BubblewrapRunner("/usr/bin/bwrap", entry, fallback, True)
@@ -559,7 +565,7 @@ def test_optional_command_runs_with_a_warning(
     assert any("does not work" in warning for warning in result.meta["warnings"])
 
 
-def test_arguments_that_cannot_be_pickled(app: Tooli, tmp_path: Path) -> None:
+def test_arguments_that_cannot_be_pickled_are_refused(app: Tooli, tmp_path: Path) -> None:
     fallback = SandboxRunner(None, AllowedAccess(), required=True, temp_dir=str(tmp_path))
     entry = bwrap.AppEntryPoint(None, "m", "app")
     runner = bwrap.BubblewrapRunner("/usr/bin/bwrap", entry, fallback, True)
@@ -569,7 +575,9 @@ def test_arguments_that_cannot_be_pickled(app: Tooli, tmp_path: Path) -> None:
         runner._write_payload(Call(tool, {"a": lambda: 1}, Caller("python"), [], Options()))
 
 
-def test_no_bwrap(app: Tooli, fake_bwrap: BwrapArgv, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_bwrap_is_listed_in_the_error(
+    app: Tooli, fake_bwrap: BwrapArgv, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(bwrap, "BWRAP_DIRS", ())
     error = app.call("add", a=1).error
     assert error is not None
@@ -601,7 +609,7 @@ def test_script_is_loaded_as_main(tmp_path: Path) -> None:
         sys.modules.pop("__tooli_main__", None)
 
 
-def test_app_that_is_not_a_global() -> None:
+def test_app_that_is_not_a_global_is_refused() -> None:
     app = Tooli("local")
 
     @app.command(isolation="required")
@@ -612,7 +620,7 @@ def test_app_that_is_not_a_global() -> None:
         bwrap.locate_app(app._state, app.find("work"))
 
 
-def test_files_as_inputs_need_landlock(app: Tooli) -> None:
+def test_inputs_from_stdin_or_files_need_landlock(app: Tooli) -> None:
     @app.command(isolation="required")
     def read(data: StdinOr[str]) -> str:
         return data.read()
@@ -621,7 +629,7 @@ def test_files_as_inputs_need_landlock(app: Tooli) -> None:
         bwrap.locate_app(app._state, app.find("read"))
 
 
-def test_payload_that_cannot_be_unpacked(app: Tooli) -> None:
+def test_payload_that_cannot_be_unpacked_is_refused(app: Tooli) -> None:
     payload: Any = {
         "app": bwrap.AppEntryPoint(None, "bwrapped_app", "app"),
         "tool": "add",

@@ -105,7 +105,9 @@ CASES = [
 
 
 @pytest.mark.parametrize("case", CASES, ids=[f"{c.tool} {dict(c.arguments)}" for c in CASES])
-def test_interfaces_agree(app: Tooli, case: Case, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_result_is_the_same_on_every_interface(
+    app: Tooli, case: Case, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("SECRET_OF_MINE", "leaked")
     envelope = assert_parity(app, case)
     assert envelope["meta"]["enforcement"] == SUPPORT.level
@@ -408,7 +410,7 @@ def test_monitor_runs_in_the_sandbox(tmp_path: Path) -> None:
 # ------------------------------------------------------------------ options of callers
 
 
-def test_call_options_apply() -> None:
+def test_limit_applies_to_an_isolated_command() -> None:
     app = Tooli("isolated")
 
     @app.command(isolation="required")

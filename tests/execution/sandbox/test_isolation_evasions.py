@@ -73,7 +73,7 @@ def test_only_known_gaps_succeed(module: str, attempt: Any) -> None:
     assert found["succeeded"] is (attempt.name in GAPS), found
 
 
-def test_gaps_do_not_affect_content() -> None:
+def test_known_gaps_affect_only_metadata_and_environment() -> None:
     kinds = {
         one.kind for _, one in ALL_ATTEMPTS if GAPS.get(one.name, SAME_SANDBOX) != SAME_SANDBOX
     }
@@ -117,7 +117,9 @@ def run_command(folder: Path, setup: Any, command: str) -> str:
     ENVIRONMENT_CASES,
     ids=[f"{one.name}-{command}" for one, command in ENVIRONMENT_CASES],
 )
-def test_variables_and_layouts_reveal_nothing(tmp_path: Path, attempt: Any, command: str) -> None:
+def test_variables_and_project_layouts_do_not_reveal_the_secret(
+    tmp_path: Path, attempt: Any, command: str
+) -> None:
     folder = tmp_path.resolve() / "project"
     folder.mkdir()
     (folder / "secret.txt").write_text(evasions.TOKEN)
@@ -127,7 +129,9 @@ def test_variables_and_layouts_reveal_nothing(tmp_path: Path, attempt: Any, comm
 
 
 @pytest.mark.parametrize("attempt", sandbox_environment.ATTEMPTS, ids=lambda one: one.name)
-def test_variables_and_layouts_work_without_a_sandbox(tmp_path: Path, attempt: Any) -> None:
+def test_variables_and_project_layouts_reveal_the_secret_without_a_sandbox(
+    tmp_path: Path, attempt: Any
+) -> None:
     (tmp_path / "secret.txt").write_text(evasions.TOKEN)
     (tmp_path / "app.py").write_text(sandbox_environment.APP)
     setup = attempt.create_workspace(tmp_path.resolve())

@@ -138,7 +138,7 @@ def app_and_runs() -> tuple[Tooli, list[str]]:
 
 
 @pytest.mark.parametrize("number", [errno.ENOSYS, errno.EOPNOTSUPP, errno.EPERM])
-def test_landlock_errors(
+def test_command_does_not_run_after_a_landlock_error(
     app_and_runs: tuple[Tooli, list[str]], monkeypatch: pytest.MonkeyPatch, number: int
 ) -> None:
     app, ran = app_and_runs
@@ -148,7 +148,7 @@ def test_landlock_errors(
     assert not ran
 
 
-async def test_from_async_code_and_as_streams(
+async def test_async_calls_and_streams_do_not_run(
     app_and_runs: tuple[Tooli, list[str]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     app, ran = app_and_runs
@@ -163,7 +163,7 @@ async def test_from_async_code_and_as_streams(
 
 
 @pytest.mark.parametrize(("name", "machine"), [("darwin", "arm64"), ("linux", "riscv64")])
-def test_on_another_system_or_processor(
+def test_command_does_not_run_on_another_system_or_processor(
     app_and_runs: tuple[Tooli, list[str]], monkeypatch: pytest.MonkeyPatch, name: str, machine: str
 ) -> None:
     app, ran = app_and_runs
@@ -175,7 +175,7 @@ def test_on_another_system_or_processor(
     assert not ran
 
 
-def test_over_http_and_mcp(
+def test_calls_over_http_and_mcp_do_not_run(
     app_and_runs: tuple[Tooli, list[str]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from tooli.core.call import Caller

@@ -54,7 +54,7 @@ def kernel(monkeypatch: pytest.MonkeyPatch) -> Kernel:
 # ------------------------------------------------------------------ the version of the kernel
 
 
-def test_version(kernel: Kernel) -> None:
+def test_version_of_the_kernel_is_detected(kernel: Kernel) -> None:
     kernel.version = 3
     assert landlock.detect_abi() == 3
 
@@ -140,7 +140,7 @@ def test_symlink_gets_no_rule_unless_it_is_followed(kernel: Kernel, tmp_path: Pa
     assert kernel.rights == [landlock.READ]
 
 
-def test_refused_ruleset(kernel: Kernel) -> None:
+def test_refused_ruleset_means_unavailable(kernel: Kernel) -> None:
     kernel.fail_with[444] = errno.EINVAL
     with pytest.raises(SandboxUnavailable, match="create a ruleset: Invalid argument"):
         Ruleset(5, False)
@@ -218,7 +218,9 @@ def outside(tree: Path, *denied: str) -> set[str]:
         (("b/missing",), {"a", "b/c", "b/file"}),
     ],
 )
-def test_paths_outside_denied(tree: Path, denied: tuple[str, ...], expected: set[str]) -> None:
+def test_paths_outside_denied_are_listed(
+    tree: Path, denied: tuple[str, ...], expected: set[str]
+) -> None:
     assert outside(tree, *denied) == expected
 
 

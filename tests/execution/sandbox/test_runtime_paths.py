@@ -27,7 +27,7 @@ def test_programs_are_executables(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     assert found == {"script": True, "data": False, "tool.exe": False, "broken": False}
 
 
-def test_program_that_disappears(tmp_path: Path) -> None:
+def test_program_that_disappears_is_left_out(tmp_path: Path) -> None:
     (tmp_path / "gone").write_text("#!/bin/sh\n")
     (tmp_path / "gone").chmod(0o755)
     with os.scandir(tmp_path) as entries:
@@ -37,7 +37,9 @@ def test_program_that_disappears(tmp_path: Path) -> None:
     assert runtime_paths._is_program(entry) is False
 
 
-def test_certificates_of_variables(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_certificates_of_variables_are_found_and_keys_are_not(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     folder = tmp_path / "certs"
     folder.mkdir()
     (tmp_path / "ca.pem").write_text(CERTIFICATE)
@@ -50,13 +52,15 @@ def test_certificates_of_variables(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     assert found == [str(tmp_path / "ca.pem"), str(folder / "one.pem")]
 
 
-def test_no_certificate_variables(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_certificates_without_variables(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("SSL_CERT_FILE", raising=False)
     monkeypatch.delenv("SSL_CERT_DIR", raising=False)
     assert list(runtime_paths.find_certificates()) == []
 
 
-def test_unusable_certificate_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_large_and_unreadable_certificates_are_left_out(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     large = tmp_path / "large.pem"
     large.write_text(CERTIFICATE)
     assert not runtime_paths._is_certificate(str(tmp_path / "missing.pem"))
@@ -92,7 +96,7 @@ def make_project(root: Path) -> None:
     (root / "folder").mkdir()
 
 
-def test_modules_of_a_project(tmp_path: Path) -> None:
+def test_modules_and_packages_of_a_project_are_found(tmp_path: Path) -> None:
     make_project(tmp_path)
     files, packages = runtime_paths._scan_path_entry(str(tmp_path))
     assert {Path(file).name for file in files} == {"module.py", "__pycache__", "dist.dist-info"}
@@ -104,7 +108,7 @@ def test_package_of_code_is_readable_as_a_whole(tmp_path: Path) -> None:
     assert runtime_paths._scan_package(str(tmp_path / "code")) == ([str(tmp_path / "code")], True)
 
 
-def test_only_code_of_a_mixed_package(tmp_path: Path) -> None:
+def test_only_code_of_a_mixed_package_is_readable(tmp_path: Path) -> None:
     make_project(tmp_path)
     paths, is_all_code = runtime_paths._scan_package(str(tmp_path / "mixed"))
     assert sorted(Path(path).name for path in paths) == ["__init__.py", "link.py"]
@@ -113,7 +117,7 @@ def test_only_code_of_a_mixed_package(tmp_path: Path) -> None:
     assert runtime_paths._scan_package(str(tmp_path / "missing")) == ([], False)
 
 
-def test_archives_of_modules(tmp_path: Path) -> None:
+def test_only_archives_with_modules_are_readable(tmp_path: Path) -> None:
     for name, member in (("code.zip", "module.py"), ("data.zip", "table.csv")):
         with zipfile.ZipFile(tmp_path / name, "w") as archive:
             archive.writestr(member, "")
@@ -137,14 +141,14 @@ def test_module_paths_follow_sys_path(tmp_path: Path, monkeypatch: pytest.Monkey
     assert str(tmp_path / "secret.txt") not in paths
 
 
-def test_virtual_environment_file(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_pyvenv_cfg_is_readable_in_a_virtual_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     for prefix, expected in (("/venv", True), (sys.base_prefix, False)):
         monkeypatch.setattr(sys, "prefix", prefix)
         paths, _ = runtime_paths.find_module_paths()
         assert (os.path.join(prefix, "pyvenv.cfg") in paths) is expected
 
 
-def test_import_caches_are_warmed(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_warming_import_caches_imports_no_module(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "meta_path", [*sys.meta_path, object()])
     runtime_paths.warm_import_caches()
     assert "tooli_nonexistent_module" not in sys.modules

@@ -51,7 +51,7 @@ def test_only_declared_paths_are_readable(tree: Path) -> None:
     assert sandboxed(capabilities, lambda: (tree / "in/file").write_text("x")).errno == errno.EACCES
 
 
-def test_declared_single_file(tree: Path) -> None:
+def test_declared_file_does_not_include_its_folder(tree: Path) -> None:
     capabilities = [f"fs:read:{tree}/in/file"]
     (tree / "in/other").write_text("other")
     assert sandboxed(capabilities, lambda: (tree / "in/file").read_text()).value == "in"
@@ -89,7 +89,7 @@ def test_delete_needs_its_own_capability(tree: Path) -> None:
     assert sandboxed(both, lambda: os.replace(tree / "in/draft", tree / "in/made")).error is None
 
 
-def test_capability_without_a_path(tree: Path) -> None:
+def test_capability_without_a_path_applies_everywhere(tree: Path) -> None:
     assert sandboxed(["fs:read"], lambda: (tree / "out/file").read_text()).value == "out"
     assert sandboxed(["fs:write"], lambda: (tree / "out/file").write_text("x")).value == 1
     assert sandboxed(["fs:write"], lambda: (tree / "out/file").chmod(0o600)).error is None
@@ -108,7 +108,7 @@ def test_denied_paths_are_excluded(tree: Path) -> None:
     assert sandboxed(wide, lambda: (tree / "in/private/key").read_text()).errno == errno.EACCES
 
 
-def test_declared_path_replaced_by_a_link(tree: Path) -> None:
+def test_declared_path_replaced_by_a_link_is_refused(tree: Path) -> None:
     os.symlink(tree / "out", tree / "link")
     access = AllowedAccess(reads=(str(tree / "link"),))
     assert sandboxed(access, lambda: (tree / "out/file").read_text()).errno == errno.EACCES
@@ -135,7 +135,7 @@ def test_files_of_the_call_are_accessible(tree: Path) -> None:
     )
 
 
-def test_private_temp_dir(tree: Path) -> None:
+def test_temporary_files_are_in_the_private_temp_dir(tree: Path) -> None:
     temp_dir = tree / "temp_dir"
     temp_dir.mkdir()
 
@@ -275,7 +275,7 @@ def test_environment_is_reduced(monkeypatch: pytest.MonkeyPatch) -> None:
     assert allowed["SECRET_WORD"] == "hidden" and "TOOLI_TOKEN" not in allowed
 
 
-def test_variables_that_are_not_kept() -> None:
+def test_secret_and_token_variables_are_not_kept() -> None:
     removed = {"TOOLI_TOKEN", "TOOLI_TOKEN_FILE", "TOOLI_SEAL_KEY", "TOOLI_STORE"}
     restricted = {"TOOLI_TOKEN_KEY", "TOOLI_TOKEN_ISSUER", "TOOLI_TOKEN_AUDIENCE", "TOOLI_TOKENS"}
     restricted.add("TOOLI_UPDATE_SNAPSHOTS")
@@ -446,7 +446,7 @@ def test_python_without_ctypes_is_reported_once(monkeypatch: pytest.MonkeyPatch)
     assert len(support.missing) == 1
 
 
-def test_enforcement_level_needs_metadata() -> None:
+def test_enforcement_level_is_not_stored_without_metadata() -> None:
     runner = SandboxRunner(None, AllowedAccess(), required=True)
     call = make_call(meta={})
     runner._set_enforcement(call, "level")

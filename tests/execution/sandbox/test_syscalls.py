@@ -22,7 +22,7 @@ from tooli.execution.sandbox.syscalls import ArgumentCheck, SandboxUnavailable, 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="needs Linux")
 
 
-def test_other_systems_and_processors(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_other_systems_and_processors_are_unavailable(monkeypatch: pytest.MonkeyPatch) -> None:
     assert syscalls.detect_architecture() == os.uname().machine
     uname = namedtuple("uname", "machine")
     monkeypatch.setattr(os, "uname", lambda: uname("mips"))
@@ -40,7 +40,7 @@ def test_failed_system_call_is_an_os_error() -> None:
     assert caught.value.errno == errno.EBADF
 
 
-def test_no_c_library(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_c_library_means_unavailable(monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(*_: object, **__: object) -> None:
         raise OSError("no library")
 
@@ -50,7 +50,7 @@ def test_no_c_library(monkeypatch: pytest.MonkeyPatch) -> None:
         syscalls.syscall(0)
 
 
-def test_locked_down_process() -> None:
+def test_locked_down_process_gets_no_new_privileges() -> None:
     def work() -> None:
         syscalls.lock_down_process()
         with open("/proc/self/status") as file:
@@ -59,7 +59,7 @@ def test_locked_down_process() -> None:
     assert run_in_child(work) == 0
 
 
-def test_prctl_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_refused_prctl_means_unavailable(monkeypatch: pytest.MonkeyPatch) -> None:
     def work() -> None:
         monkeypatch.setattr(syscalls, "prctl", lambda option, value: False)
         with pytest.raises(SandboxUnavailable, match="prctl"):
@@ -88,7 +88,9 @@ def test_initial_environment_is_wiped() -> None:
 
 
 @pytest.mark.parametrize("content", [b"1 (x) R 1", b"1 (x) " + b"0 " * 60])
-def test_unreadable_stat(content: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_invalid_proc_stat_means_unavailable(
+    content: bytes, monkeypatch: pytest.MonkeyPatch
+) -> None:
     import builtins
     import io
 
@@ -204,7 +206,7 @@ NEW_USER_NAMESPACE = 0x10000000
         ({"net": True}, IOCTL, (0, 0x5412), errno.EPERM),
     ],
 )
-def test_decision(
+def test_filter_allows_or_refuses_a_system_call(
     allowed: dict[str, Any], number: int, args: tuple[int, ...], expected: str | int
 ) -> None:
     assert decide(build(**allowed), number, *args) == expected
@@ -212,7 +214,7 @@ def test_decision(
 
 @pytest.mark.usefixtures("x86")
 @pytest.mark.parametrize(("family", "expected"), [(1, ALLOW), (2, errno.EACCES)])
-def test_unix_sockets_without_network(family: int, expected: str | int) -> None:
+def test_unix_sockets_are_allowed_without_network(family: int, expected: str | int) -> None:
     checks = syscalls._socket_checks(allow_network=False, allow_unix_sockets=True)["socket"]
     assert decide(SeccompRules({}, {SOCKET: checks}), SOCKET, family, 1) == expected
 
@@ -231,7 +233,7 @@ def test_other_architecture_is_killed() -> None:
 
 @pytest.mark.usefixtures("x86")
 @pytest.mark.parametrize("number", [syscalls.MAX_KNOWN_SYSCALL + 1, 0x40000000 | READ, 2**32 - 1])
-def test_unknown_calls_do_not_exist(number: int) -> None:
+def test_unknown_calls_fail_with_enosys(number: int) -> None:
     """Calls of the x32 ABI have bit 30 set."""
     assert decide(build(spawns=True), number) == errno.ENOSYS
 
@@ -247,7 +249,9 @@ def test_last_known_call_is_allowed() -> None:
 @pytest.mark.usefixtures("x86")
 @pytest.mark.parametrize("is_allowlist", [True, False])
 @pytest.mark.parametrize("value", range(5))
-def test_lists_of_values(is_allowlist: bool, value: int) -> None:
+def test_argument_is_checked_against_an_allowlist_or_denylist(
+    is_allowlist: bool, value: int
+) -> None:
     check = ArgumentCheck(1, (1, 3, 4), is_allowlist=is_allowlist)
     rules = SeccompRules({}, {READ: (errno.EPERM, (check,))})
     is_listed = value in (1, 3, 4)
@@ -340,20 +344,22 @@ def test_is_seccomp_available(code: int, expected: bool, monkeypatch: pytest.Mon
 
 
 @pytest.mark.usefixtures("x86")
-def test_success_with_a_null_pointer_is_not_available(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_seccomp_that_accepts_a_null_pointer_is_unavailable(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(syscalls, "syscall", lambda *_: 0)
     assert not syscalls.is_seccomp_available()
 
 
 @pytest.mark.usefixtures("x86")
-def test_rejected_filter(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_rejected_filter_means_unavailable(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(syscalls, "syscall", fail_with(errno.EACCES))
     with pytest.raises(SandboxUnavailable, match="rejected the filter: Permission denied"):
         syscalls.enforce_seccomp(build())
 
 
 @pytest.mark.usefixtures("x86")
-def test_kernel_gets_the_program(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_kernel_gets_the_assembled_filter(monkeypatch: pytest.MonkeyPatch) -> None:
     calls: list[Any] = []
     monkeypatch.setattr(syscalls, "syscall", lambda *args: calls.append(args) or 0)
     syscalls.enforce_seccomp(build())
