@@ -28,19 +28,19 @@ def test_every_field_has_an_annotation() -> None:
     assert set(Behavior.__match_args__) == set(FIELDS)
 
 
-def test_combined_annotations() -> None:
+def test_combined_annotations_set_both_fields() -> None:
     combined = ReadOnly | Idempotent
     assert combined == Idempotent | ReadOnly == Behavior(read_only=True, idempotent=True)
     assert combined | ReadOnly == combined
     assert ReadOnly == Behavior(read_only=True), "combining changes neither value"
 
 
-def test_labels() -> None:
+def test_labels_name_the_fields_that_are_set() -> None:
     assert (Destructive | OpenWorld).labels() == ("destructive", "open-world")
     assert Behavior().labels() == ()
 
 
-def test_annotations_of_a_command() -> None:
+def test_annotations_of_a_command_become_its_behavior() -> None:
     app = Tooli("shop")
     app.command("list", annotations=ReadOnly | OpenWorld)(lambda: None)
     app.command("plain")(lambda: None)
@@ -58,7 +58,7 @@ def test_destructive_command_needs_a_confirmation() -> None:
 
 
 @pytest.mark.parametrize("wrong", ["read_only", ["ReadOnly"], Behavior])
-def test_other_values_are_rejected(wrong: object) -> None:
+def test_values_that_are_not_annotations_are_rejected(wrong: object) -> None:
     app = Tooli("shop")
     with pytest.raises(DefinitionError, match="annotations"):
         app.command("list", annotations=wrong)(lambda: None)

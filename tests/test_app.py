@@ -48,7 +48,7 @@ def run_python(code: str) -> list[str]:
 # ------------------------------------------------------------------ keywords
 
 
-def test_defaults() -> None:
+def test_app_has_default_settings() -> None:
     state = Tooli("shop")._state
     assert (state.name, state.version, state.description) == ("shop", None, None)
     assert (state.policy, state.default_output, state.mcp_transport) == (
@@ -120,7 +120,7 @@ def test_lazy_command_is_imported_when_it_is_found(monkeypatch: pytest.MonkeyPat
     assert tool.fn is sys.modules["colorsys"].rgb_to_hsv
 
 
-def test_group_knows_the_app_above_it() -> None:
+def test_root_of_a_group_is_the_app_it_was_added_to() -> None:
     app, users = Tooli("shop"), Tooli("users")
     app.add_typer(users)
     app.add_typer(typer.Typer(), name="plain")
@@ -128,7 +128,7 @@ def test_group_knows_the_app_above_it() -> None:
 
 
 @pytest.mark.parametrize("is_in_plain_typer", [False, True], ids=["direct", "in a plain Typer"])
-def test_group_of_two_apps(is_in_plain_typer: bool) -> None:
+def test_group_of_two_apps_uses_the_settings_of_each_app(is_in_plain_typer: bool) -> None:
     """Each app applies its own permissions and stages, and sees commands that are added later."""
     group = Tooli("group")
     group.command("read", capabilities=["net:read"])(lambda: 1)
@@ -175,7 +175,7 @@ def test_group_of_two_apps(is_in_plain_typer: bool) -> None:
         ("users.super-admins.drop_all", "shop.users.super_admins.drop-all"),
     ],
 )
-def test_find(name: str, tool_id: str) -> None:
+def test_command_is_found_by_any_form_of_its_name(name: str, tool_id: str) -> None:
     tool = make_app().find(name)
     assert tool is not None
     assert tool.id == tool_id
@@ -223,7 +223,7 @@ def test_typer_becomes_the_base_class_when_it_is_imported() -> None:
     assert found == ["False _TyperPlaceholder", "True False", "1 True"]
 
 
-def test_typer_that_was_imported_first() -> None:
+def test_typer_is_the_base_class_if_it_was_imported_first() -> None:
     found = run_python(
         "import typer\nfrom tooli import Tooli\nprint(Tooli.__bases__ == (typer.Typer,))"
     )
@@ -246,7 +246,7 @@ def test_setting_an_attribute_of_typer_initializes_it_first() -> None:
     assert app.rich_markup_mode is None
 
 
-def test_unknown_attribute() -> None:
+def test_unknown_attribute_raises_attribute_error() -> None:
     app = make_app()
     with pytest.raises(AttributeError, match="'Tooli' object has no attribute 'no_such_name'"):
         _ = app.no_such_name
@@ -256,7 +256,7 @@ def test_unknown_attribute() -> None:
         _ = Tooli.__new__(Tooli).name
 
 
-def test_commands_are_attributes() -> None:
+def test_commands_can_be_called_as_attributes() -> None:
     app = make_app()
     assert app.find_items(pattern="a").unwrap() == ["a"]
     assert app.users.create(name="Ada").unwrap() == "Ada"
@@ -266,7 +266,7 @@ def test_commands_are_attributes() -> None:
 # ------------------------------------------------------------------ stages and calls
 
 
-def test_use_as_function_and_as_decorator() -> None:
+def test_use_adds_stages_as_function_and_as_decorator() -> None:
     app = make_app()
     seen: list[str] = []
 
@@ -292,7 +292,7 @@ def stage_names(app: Tooli, name: str, options: Options, caller: Caller | None =
     return {stage_name(stage) for stage in app.stages_for(tool, options, caller)}
 
 
-def test_stages_depend_on_options() -> None:
+def test_options_add_stages() -> None:
     app = make_app()
     plain = stage_names(app, "find-items", Options())
     assert plain == {"bind"}
@@ -347,7 +347,7 @@ def test_call_of_the_app_runs_the_command_line(
     assert capsys.readouterr().out == '"b"\n'
 
 
-def test_builtin_commands() -> None:
+def test_builtins_contain_all_or_the_named_groups() -> None:
     app = make_app()
     everything = app.builtins()
     assert isinstance(everything, Tooli)

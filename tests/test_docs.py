@@ -88,7 +88,7 @@ def test_safety_md_states_the_limits_of_approvals() -> None:
     assert f"At most {MAX_PENDING_REQUESTS} requests can be pending" in page
 
 
-def test_flags_and_modes_are_listed() -> None:
+def test_every_flag_and_output_mode_is_listed() -> None:
     page = read("reference.md")
     flags = page.partition("## Framework options")[2].partition("\n## ")[0]
     for flag in FLAGS:

@@ -56,9 +56,9 @@ def tree() -> set[type[ToolError]]:
     return {cls for cls in found if cls.__module__ == "tooli.errors"}
 
 
-class TestTree:
+class TestErrorClasses:
     @pytest.mark.parametrize("row", TREE, ids=lambda row: row[0])
-    def test_class(self, row) -> None:
+    def test_error_class_has_its_base_code_and_exit_code(self, row) -> None:
         name, base, code, category, exit_code, status, is_retryable = row
         cls = getattr(errors, name)
         error = cls("x")
@@ -85,15 +85,15 @@ class TestTree:
         assert not issubclass(DefinitionError, ToolError)
 
 
-class TestTable:
+class TestErrorCodes:
     @pytest.mark.parametrize("code", ERROR_CODES)
-    def test_code(self, code) -> None:
+    def test_code_has_a_meaning_exit_code_and_http_status(self, code) -> None:
         meaning, exit_code, status = ERROR_CODES[code]
         assert meaning
         assert exit_code in EXIT_CODES or code == "E4001"
         assert 400 <= status < 600
 
-    def test_exit_codes(self) -> None:
+    def test_exit_code_table_is_complete(self) -> None:
         expected = {0, 2, 10, 20, 30, 40, 50, 65, 70, 75, 101, 130}
         assert expected == EXIT_CODES.keys() - {143}
 
@@ -111,7 +111,7 @@ class TestTable:
 
 
 class TestFields:
-    def test_all_fields(self) -> None:
+    def test_error_with_all_fields_becomes_a_dict(self) -> None:
         error = StateError(
             "no",
             code="E3001",
@@ -147,10 +147,10 @@ class TestFields:
     def test_custom_code_keeps_the_exit_code_of_the_class(self) -> None:
         assert NotFoundError("x", code="E3001").exit_code == 10
 
-    def test_custom_exit_code(self) -> None:
+    def test_exit_code_keyword_is_used(self) -> None:
         assert ToolRuntimeError("x", exit_code=9).exit_code == 9
 
-    def test_custom_error_class(self) -> None:
+    def test_custom_error_class_sets_codes_and_status(self) -> None:
         class Quota(ToolRuntimeError):
             exit_code = 44
 
@@ -181,7 +181,7 @@ class TestFields:
 
 
 class TestSuggestion:
-    def test_all_fields(self) -> None:
+    def test_suggestion_with_all_fields_round_trips_as_a_dict(self) -> None:
         found = Suggestion("fix", "Do.", "x y", "machine_applicable", ("x", "y"))
         assert found.to_dict() == {
             "action": "fix",
@@ -195,10 +195,10 @@ class TestSuggestion:
 
     @pytest.mark.parametrize("action", SUGGESTION_ACTIONS)
     @pytest.mark.parametrize("applicability", APPLICABILITY_LEVELS)
-    def test_every_action_and_applicability_level(self, action, applicability) -> None:
+    def test_every_action_and_applicability_level_is_accepted(self, action, applicability) -> None:
         assert Suggestion(action, "x", applicability=applicability).action == action
 
-    def test_names_of_actions_and_applicability_levels(self) -> None:
+    def test_actions_and_applicability_levels_are_complete(self) -> None:
         assert set(SUGGESTION_ACTIONS) == {
             *("retry_with_modified_input", "use_different_tool", "retry_later"),
             *("ask_human", "abort", "fix"),
@@ -213,15 +213,17 @@ class TestSuggestion:
         ("action", "applicability", "message"),
         [("panic", "maybe_incorrect", "abort"), ("fix", "surely", "machine_applicable")],
     )
-    def test_unknown_action_or_applicability(self, action, applicability, message) -> None:
+    def test_unknown_action_or_applicability_is_rejected(
+        self, action, applicability, message
+    ) -> None:
         with pytest.raises(DefinitionError, match=message):
             Suggestion(action, "x", applicability=applicability)
 
-    def test_needs_an_action_and_a_fix(self) -> None:
+    def test_fix_is_required(self) -> None:
         with pytest.raises(TypeError):
             Suggestion("fix")
 
-    def test_equality(self) -> None:
+    def test_suggestions_are_compared_by_value(self) -> None:
         assert Suggestion("fix", "a") == Suggestion("fix", "a")
         assert Suggestion("fix", "a") != Suggestion("fix", "b")
         assert Suggestion("fix", "a") != "fix"
@@ -249,7 +251,7 @@ class TestClosestMatch:
             ("x" * 100, None),
         ],
     )
-    def test_closest_match(self, word, expected) -> None:
+    def test_closest_match_corrects_a_misspelled_word(self, word, expected) -> None:
         assert closest_match(word, ["pattern", "root", "depth"]) == expected
 
     def test_exact_match_is_the_closest(self) -> None:
@@ -259,7 +261,7 @@ class TestClosestMatch:
         assert closest_match("y" * 80, ["y" * 80]) == "y" * 80
         assert closest_match("y" * 80, ["y" * 79 + "z"]) is None
 
-    def test_no_candidates(self) -> None:
+    def test_no_match_without_candidates(self) -> None:
         assert closest_match("a", []) is None
 
 
@@ -274,15 +276,15 @@ class TestClosestMatch:
         ("X", "weather", "InternalError"),
     ],
 )
-def test_error_class_for(code, category, name) -> None:
+def test_error_class_is_found_by_code_and_category(code, category, name) -> None:
     assert error_class_for(code, category).__name__ == name
 
 
-def test_category_of_an_internal_error() -> None:
+def test_category_of_an_internal_error_is_internal() -> None:
     assert InternalError("x").category == "internal"
 
 
-def test_documented_class_of_every_code() -> None:
+def test_every_code_is_raised_with_its_documented_class() -> None:
     """The class in docs/errors.md is the class that the code is raised with, or a base of it."""
     wrong: list[str] = []
     for path in sorted(Path(errors.__file__).parent.rglob("*.py")):

@@ -48,14 +48,14 @@ def file_tools(*argv: str, code: int = 0) -> CommandResult:
 # ------------------------------------------------------------------ find-files
 
 
-def test_find_files(folder: Path) -> None:
+def test_find_files_returns_path_and_size(folder: Path) -> None:
     found = [{"path": "src/main.py", "size": 25}, {"path": "src/deep/helper.py", "size": 9}]
     assert file_tools("find-files", "*.py").result == found
     assert app.call("find-files", pattern="*.py").unwrap() == found
     assert app.find_files("*.py").unwrap() == found
 
 
-def test_find_files_in_a_folder_with_hidden_files(folder: Path) -> None:
+def test_find_files_includes_hidden_files_on_request(folder: Path) -> None:
     done = file_tools("find-files", "*.py", "--root", "src", "--include-hidden")
     assert "src/.hidden/secret.py" in [file["path"] for file in done.result]
 
@@ -100,7 +100,7 @@ def test_every_problem_of_the_input_is_reported(folder: Path) -> None:
 # ------------------------------------------------------------------ other commands
 
 
-def test_search_streams(folder: Path) -> None:
+def test_search_yields_matching_lines(folder: Path) -> None:
     found = [
         {"path": "docs/notes.txt", "line": 1, "text": "TODO: write"},
         {"path": "src/main.py", "line": 2, "text": "# TODO: more"},
@@ -126,7 +126,7 @@ def test_checksum_is_async(folder: Path) -> None:
     assert app.call("checksum", files=["old.log"], algorithm="md5").unwrap() == found[:1]
 
 
-async def test_checksum_on_a_running_loop(folder: Path) -> None:
+async def test_checksum_can_be_awaited(folder: Path) -> None:
     result = await app.acall("checksum", files=["old.log"])
     assert len(result.unwrap()[0]["digest"]) == 64
 
@@ -221,7 +221,7 @@ def test_ordinary_call_loads_nothing_heavy(folder: Path) -> None:
     assert done.stderr == "[]\n"
 
 
-def test_demo() -> None:
+def test_demo_prints_the_expected_results() -> None:
     demo = ROOT / "examples" / "demo.py"
     done = run(demo, timeout=120)
     assert done.exit_code == 0, done.stdout

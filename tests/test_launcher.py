@@ -45,7 +45,7 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_serves_a_typer_app(folder: Path) -> None:
+def test_serve_runs_a_typer_app_over_mcp(folder: Path) -> None:
     call = {"name": "greet", "arguments": {"name": "ann", "loud": True}}
     hello = {
         "protocolVersion": "2025-11-25",
@@ -64,7 +64,7 @@ def test_serves_a_typer_app(folder: Path) -> None:
 
 
 @pytest.mark.parametrize("which", ["plain.py", "plain.py:cli", "plain:cli", "plain"])
-def test_references_to_an_app(folder: Path, which: str) -> None:
+def test_app_is_found_by_file_or_module_reference(folder: Path, which: str) -> None:
     done = run("tools", which, "--json", folder=folder)
     found = json.loads(done.stdout)["result"]
     assert [tool["name"] for tool in found] == ["greet", "leave"]
@@ -80,7 +80,9 @@ def test_references_to_an_app(folder: Path, which: str) -> None:
         ("none.py", 2, "no app"),
     ],
 )
-def test_app_is_not_found(folder: Path, which: str, code: int, message: str) -> None:
+def test_missing_or_ambiguous_app_is_an_error(
+    folder: Path, which: str, code: int, message: str
+) -> None:
     done = run("tools", which, "--json", folder=folder)
     assert (done.returncode, message in json.loads(done.stdout)["error"]["message"]) == (
         code,
@@ -88,10 +90,10 @@ def test_app_is_not_found(folder: Path, which: str, code: int, message: str) -> 
     )
 
 
-def test_app_with_an_import_error(folder: Path) -> None:
+def test_import_error_of_an_app_is_reported(folder: Path) -> None:
     done = run("tools", "broken.py", "--json", folder=folder)
     assert "nothing_of_this_name" in json.loads(done.stdout)["error"]["message"]
 
 
-def test_help(folder: Path) -> None:
+def test_help_lists_the_serve_command(folder: Path) -> None:
     assert "serve" in run("--help", "--text", folder=folder).stdout

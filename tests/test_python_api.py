@@ -86,7 +86,7 @@ def app() -> Tooli:
 
 
 class TestCall:
-    def test_result(self, app) -> None:
+    def test_call_returns_result_and_meta(self, app) -> None:
         result = app.call("find-files", pattern="*.py", root="src", depth="2")
         assert isinstance(result, TooliResult)
         assert (result.ok, result.error) == (True, None)
@@ -97,7 +97,7 @@ class TestCall:
     @pytest.mark.parametrize(
         "name", ["users.create", "users create", "users/create", "find-files", "find_files"]
     )
-    def test_names(self, app, name) -> None:
+    def test_tool_is_found_by_any_form_of_its_name(self, app, name) -> None:
         assert app.call(name, **({} if "users" in name else {"pattern": "x"})).ok
 
     def test_every_error_is_reported(self, app) -> None:
@@ -111,14 +111,14 @@ class TestCall:
         with pytest.raises(InputError):
             result.unwrap()
 
-    def test_error_of_the_function(self, app) -> None:
+    def test_error_of_the_function_is_in_the_result(self, app) -> None:
         result = app.call("find-files", pattern="x", depth=0)
         assert (result.error.code, result.error.field) == ("E3010", "pattern")
         with pytest.raises(NotFoundError, match="nothing there"):
             result.unwrap()
         assert list(result.to_dict()) == ["ok", "error", "meta"]
 
-    def test_unknown_tool(self, app) -> None:
+    def test_unknown_tool_is_an_error_with_a_suggestion(self, app) -> None:
         result = app.call("find-fils")
         assert result.error.code == "E1001"
         assert "did you mean 'find-files'?" in result.error.message
@@ -128,27 +128,27 @@ class TestCall:
         assert app.call("users.nobody").error.code == "E1001"
         assert app.call("users").error.code == "E1001"
 
-    def test_warnings_and_caller(self, app) -> None:
+    def test_warnings_are_in_meta_and_caller_is_python(self, app) -> None:
         result = app.call("warns")
         assert result.result == "python"
         assert result.meta["warnings"] == ["careful"]
         assert "warnings" not in app.call("silent").meta
 
-    def test_no_result(self, app) -> None:
+    def test_result_field_is_left_out_if_nothing_is_returned(self, app) -> None:
         assert app.call("silent").to_dict().keys() == {"ok", "meta"}
 
     def test_streams_are_collected(self, app) -> None:
         assert app.call("numbers").result == [0, 1, 2]
         assert app.call("ticks").result == [0, 1, 2]
 
-    def test_stream_that_fails(self, app) -> None:
+    def test_failed_stream_reports_the_number_of_items(self, app) -> None:
         error = app.call("numbers", break_at=2).error
         assert error.details == {"items_before_failure": 2}
 
-    def test_async_functions(self, app) -> None:
+    def test_async_function_can_be_called(self, app) -> None:
         assert app.call("fetch", what="y").result == "Y"
 
-    async def test_async_functions_inside_a_running_loop(self, app) -> None:
+    async def test_async_function_can_be_called_inside_a_running_loop(self, app) -> None:
         assert app.call("fetch", what="y").result == "Y"
         assert app.call("ticks").result == [0, 1, 2]
         assert list(app.stream("ticks")) == [0, 1, 2]
@@ -157,7 +157,7 @@ class TestCall:
         with pytest.raises(TypeError):
             app.call("find-files", "x")
 
-    def test_parameters_may_have_the_names_of_those_of_call(self) -> None:
+    def test_tool_parameters_may_be_named_like_parameters_of_call(self) -> None:
         app = Tooli("a")
 
         @app.command()
@@ -233,11 +233,15 @@ class TestNeverExits:
             assert result.error.to_exception().exit_code == exit_code
 
     @pytest.mark.parametrize("name", ["now", "later", "stream"])
-    def test_call(self, exc, ok, code, exit_code, name) -> None:
+    def test_call_returns_exits_and_exceptions_as_results(
+        self, exc, ok, code, exit_code, name
+    ) -> None:
         self.check(self.app(exc).call(name), ok, code, exit_code)
 
     @pytest.mark.parametrize("name", ["now", "later", "stream"])
-    async def test_acall(self, exc, ok, code, exit_code, name) -> None:
+    async def test_acall_returns_exits_and_exceptions_as_results(
+        self, exc, ok, code, exit_code, name
+    ) -> None:
         self.check(await self.app(exc).acall(name), ok, code, exit_code)
 
 
@@ -258,7 +262,7 @@ def test_keyboard_interrupt_is_raised() -> None:
 
 
 class TestOptions:
-    def test_confirmation(self, app) -> None:
+    def test_destructive_tool_needs_yes(self, app) -> None:
         assert app.call("delete", path="a").error.code == "E1010"
         assert app.call("delete", path="a", yes=True).result == "deleted a"
         assert app.options(yes=True).call("delete", path="a").result == "deleted a"
@@ -281,7 +285,7 @@ class TestOptions:
         app.options(yes=True).call("delete", path="a")
         assert app.call("delete", path="a").error.code == "E1010"
 
-    def test_detailed(self, app) -> None:
+    def test_detailed_adds_the_output_schema(self, app) -> None:
         assert app.call("fetch", detailed=True).meta["output_schema"] == {"type": "string"}
 
     async def test_options_apply_to_every_kind_of_call(self, app) -> None:
@@ -292,28 +296,28 @@ class TestOptions:
 
 
 class TestAsync:
-    async def test_acall(self, app) -> None:
+    async def test_acall_runs_every_kind_of_function(self, app) -> None:
         assert (await app.acall("fetch", what="y")).result == "Y"
         assert (await app.acall("find-files", pattern="x", depth=1)).result == ["./x"]
         assert (await app.acall("ticks")).result == [0, 1, 2]
         assert (await app.acall("numbers")).result == [0, 1, 2]
 
-    async def test_acall_failures(self, app) -> None:
+    async def test_acall_returns_failures(self, app) -> None:
         assert (await app.acall("find-files", root=3, patern="x")).error.code == "E1004"
         assert (await app.acall("nobody")).error.code == "E1001"
         assert (await app.acall("numbers", break_at=1)).error.details == {"items_before_failure": 1}
 
-    async def test_concurrent_calls(self, app) -> None:
+    async def test_concurrent_calls_return_their_own_results(self, app) -> None:
         results = await asyncio.gather(*[app.acall("fetch", what=str(i)) for i in range(20)])
         assert [r.result for r in results] == [str(i) for i in range(20)]
 
 
 class TestStream:
-    def test_items(self, app) -> None:
+    def test_stream_yields_the_items(self, app) -> None:
         assert list(app.stream("numbers")) == [0, 1, 2]
         assert list(app.stream("ticks")) == [0, 1, 2]
 
-    def test_lists_and_single_values(self, app) -> None:
+    def test_stream_yields_lists_and_single_values(self, app) -> None:
         assert list(app.stream("find-files", pattern="x", depth=2)) == ["./x", "./x"]
         assert list(app.stream("fetch")) == ["X"]
         assert list(app.stream("silent")) == []
@@ -328,7 +332,7 @@ class TestStream:
         with pytest.raises(InputError):
             list(app.stream("numbers", count="x"))
 
-    def test_dry_run(self, app) -> None:
+    def test_dry_run_yields_only_the_plan(self, app) -> None:
         (only,) = app.stream("numbers", dry_run=True)
         assert only["tool"] == "file-tools.numbers"
 
@@ -342,12 +346,12 @@ class TestStream:
 
         assert list(app.stream("items")) == app.call("items").result == [1]
 
-    async def test_astream(self, app) -> None:
+    async def test_astream_yields_the_items(self, app) -> None:
         for name in ("numbers", "ticks"):
             assert [item async for item in app.astream(name)] == [0, 1, 2]
         assert [item async for item in app.astream("fetch")] == ["X"]
 
-    async def test_astream_failures(self, app) -> None:
+    async def test_astream_raises_failures(self, app) -> None:
         seen = []
         with pytest.raises(NotFoundError):
             async for item in app.astream("numbers", break_at=2):
@@ -356,7 +360,7 @@ class TestStream:
         with pytest.raises(InputError):
             [item async for item in app.astream("nobody")]
 
-    def test_stream_that_is_closed_early(self) -> None:
+    def test_closing_a_stream_closes_the_generator(self) -> None:
         app = Tooli("a")
         closed = []
 
@@ -373,7 +377,7 @@ class TestStream:
         stream.close()
         assert closed == [True]
 
-    async def test_astream_that_is_closed_early(self) -> None:
+    async def test_closing_an_astream_closes_the_generator(self) -> None:
         app = Tooli("a")
         closed = []
 
@@ -392,7 +396,7 @@ class TestStream:
 
 
 class TestAccessors:
-    def test_tool_is_an_attribute(self, app) -> None:
+    def test_tool_can_be_called_as_an_attribute(self, app) -> None:
         found = app.find_files(pattern="x", depth=1)
         assert isinstance(found, TooliResult)
         assert found.result == ["./x"]
@@ -407,13 +411,13 @@ class TestAccessors:
         assert app.find_files.__doc__ == "Find files."
         assert app.find_files.__wrapped__("x", depth=1) == ["./x"]
 
-    def test_invalid_positional_arguments(self, app) -> None:
+    def test_invalid_positional_arguments_raise_type_error(self, app) -> None:
         with pytest.raises(TypeError, match="takes 3 arguments, 4 given"):
             app.find_files(1, 2, 3, 4)
         with pytest.raises(TypeError, match="'pattern' twice"):
             app.find_files("x", pattern="y")
 
-    def test_unknown_attribute(self, app) -> None:
+    def test_unknown_attribute_raises_attribute_error(self, app) -> None:
         with pytest.raises(AttributeError):
             app.no_such_tool  # noqa: B018
         with pytest.raises(AttributeError, match=r"users has no command 'nobody'"):
@@ -423,7 +427,7 @@ class TestAccessors:
         assert app.find_files(patern="x").error.code == "E1004"
 
 
-def test_calls_from_several_threads() -> None:
+def test_concurrent_threads_get_their_own_results() -> None:
     """Eight threads call a new app at the same time."""
     import threading
 
@@ -448,7 +452,7 @@ def test_calls_from_several_threads() -> None:
         assert found == expected
 
 
-def test_tool_that_needs_typer_on_the_command_line() -> None:
+def test_tool_that_needs_typer_can_be_called() -> None:
     app = Tooli("a")
 
     @app.command()
@@ -484,7 +488,7 @@ def test_exit_message_is_the_error_message() -> None:
     assert not isinstance(result.error.to_exception(), InternalError)
 
 
-def test_app_that_is_a_group_of_two_apps() -> None:
+def test_group_of_two_apps_has_the_tool_id_of_each_app() -> None:
     users = Tooli("users", version="3")
 
     @users.command()
@@ -503,7 +507,7 @@ def test_app_that_is_a_group_of_two_apps() -> None:
     assert [tool.id for tool in first.catalog] == ["first.users.create", "first.users.remove"]
 
 
-def test_calls_with_the_name_of_a_caller() -> None:
+def test_caller_name_of_the_options_is_used() -> None:
     app = Tooli("named")
 
     @app.command()

@@ -12,7 +12,7 @@ import typer as real_typer
 from tooli import Argument, Option, Tooli, typer
 
 
-def test_names_of_tooli() -> None:
+def test_typer_option_and_argument_are_those_of_tooli() -> None:
     assert typer.Typer is Tooli
     assert (typer.Option, typer.Argument) == (Option, Argument)
 
@@ -22,7 +22,7 @@ def test_other_names_are_those_of_typer(name: str) -> None:
     assert getattr(typer, name) is getattr(real_typer, name)
 
 
-def test_unknown_name() -> None:
+def test_unknown_name_raises_attribute_error() -> None:
     with pytest.raises(AttributeError, match="no attribute 'no_such_name'"):
         _ = typer.no_such_name
 
@@ -50,7 +50,7 @@ def test_dir_contains_every_name_of_typer() -> None:
     ],
     ids=repr,
 )
-def test_echo(
+def test_echo_writes_the_same_as_typer(
     arguments: dict[str, object], out: str, err: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     real_typer.echo(**arguments)
@@ -59,7 +59,7 @@ def test_echo(
     assert tuple(capsys.readouterr()) == (out, err)
 
 
-def test_echo_to_a_file(capsys: pytest.CaptureFixture[str]) -> None:
+def test_echo_writes_to_a_given_file(capsys: pytest.CaptureFixture[str]) -> None:
     file = io.StringIO()
     typer.echo("a", file=file)
     typer.echo("b", file=file, err=True)

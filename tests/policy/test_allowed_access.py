@@ -17,11 +17,11 @@ from tooli.policy.allowed_access import (
 )
 
 
-def test_nothing_restricts_the_call() -> None:
+def test_access_is_unrestricted_by_default() -> None:
     assert resolve_allowed_access(make_call().tool, make_state()) == UNRESTRICTED
 
 
-def test_declared_capabilities(tmp_path: Path) -> None:
+def test_access_is_limited_to_declared_capabilities(tmp_path: Path) -> None:
     tool = make_call(capabilities=[f"fs:read:{tmp_path}", "net:read"]).tool
     declared = resolve_declared(tool, make_state())
     assert declared is not None
@@ -31,7 +31,7 @@ def test_declared_capabilities(tmp_path: Path) -> None:
     assert resolve_allowed_access(tool, make_state()) == declared
 
 
-def test_settings_alone(tmp_path: Path) -> None:
+def test_settings_restrict_a_tool_without_capabilities(tmp_path: Path) -> None:
     state = make_state(allow_paths=((str(tmp_path),),))
     allowed = resolve_allowed_access(make_call().tool, state)
     assert allowed == resolve_bounds(state)
@@ -68,7 +68,7 @@ def test_setting_path_is_resolved(tmp_path: Path) -> None:
     assert resolve_setting_path("~") == os.path.realpath(os.path.expanduser("~"))
 
 
-def test_unrestricted_is_neutral(tmp_path: Path) -> None:
+def test_intersection_with_unrestricted_changes_nothing(tmp_path: Path) -> None:
     other = UNRESTRICTED.replace(reads=(str(tmp_path),), net=False)
     assert intersect(UNRESTRICTED, other) == other
     assert intersect(other, UNRESTRICTED) == other

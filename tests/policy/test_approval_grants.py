@@ -106,7 +106,7 @@ def guarded() -> GuardedApp:
     return GuardedApp()
 
 
-class TestBinding:
+class TestGrantBinding:
     def test_the_same_call_runs_once(self, guarded: GuardedApp) -> None:
         guarded.grant("wipe", paths=["a"])
         assert guarded.code("wipe", paths=["a"]) is None
@@ -127,7 +127,9 @@ class TestBinding:
             {"paths": ["a"], "deep": True},
         ],
     )
-    def test_other_arguments(self, guarded: GuardedApp, changed: dict[str, Any]) -> None:
+    def test_grant_does_not_apply_to_other_arguments(
+        self, guarded: GuardedApp, changed: dict[str, Any]
+    ) -> None:
         guarded.grant("wipe", paths=["a"])
         assert guarded.code("wipe", **changed) == "E2101"
         assert guarded.ran == []
@@ -144,7 +146,9 @@ class TestBinding:
             Caller("cli", principal="codex"),
         ],
     )
-    def test_another_caller(self, guarded: GuardedApp, other: Caller) -> None:
+    def test_grant_does_not_apply_to_another_caller(
+        self, guarded: GuardedApp, other: Caller
+    ) -> None:
         guarded.grant("wipe", paths=["a"])
         assert guarded.code("wipe", other, paths=["a"]) == "E2101"
         assert guarded.ran == []
@@ -156,18 +160,20 @@ class TestBinding:
             assert guarded.code("wipe", other, paths=["a"]) == "E2101"
         assert guarded.code("wipe", ann.replace(name="two", session="s"), paths=["a"]) is None
 
-    def test_another_secret(self, guarded: GuardedApp) -> None:
+    def test_grant_does_not_apply_to_another_secret(self, guarded: GuardedApp) -> None:
         guarded.grant("pay", amount=1, key="mine")
         assert guarded.code("pay", amount=1, key="yours") == "E2101"
         assert guarded.code("pay", amount=1, key="mine") is None
 
-    def test_another_secret_inside_a_model(self, guarded: GuardedApp) -> None:
+    def test_grant_does_not_apply_to_another_secret_in_a_model(self, guarded: GuardedApp) -> None:
         guarded.grant("enter", login={"user": "ann", "password": "one"})
         assert guarded.code("enter", login={"user": "ann", "password": "two"}) == "E2101"
         assert guarded.code("enter", login={"user": "ann", "password": "one"}) is None
 
     @pytest.mark.parametrize("kind", [Slotted, list, set, dict])
-    def test_another_secret_in_a_collection(self, guarded: GuardedApp, kind: Any) -> None:
+    def test_grant_does_not_apply_to_another_secret_in_a_collection(
+        self, guarded: GuardedApp, kind: Any
+    ) -> None:
         def collect(*texts: str) -> Any:
             secrets = [SecretStr(text) for text in texts]
             if kind is dict:
@@ -184,12 +190,12 @@ class TestBinding:
         assert guarded.code("read", items=[{("a", two), ("b", one)}]) == "E2101"
         assert guarded.code("read", items=[{("b", two), ("a", one)}]) is None
 
-    def test_input_given_by_value(self, guarded: GuardedApp) -> None:
+    def test_grant_does_not_apply_to_another_input_value(self, guarded: GuardedApp) -> None:
         guarded.grant("load", data={"a": 1})
         assert guarded.code("load", data={"a": 2}) == "E2101"
         assert guarded.code("load", data={"a": 1}) is None
 
-    def test_changed_plan(self, guarded: GuardedApp) -> None:
+    def test_grant_does_not_apply_to_a_changed_plan(self, guarded: GuardedApp) -> None:
         guarded.grant("clear")
         guarded.stock.append("precious")
         assert guarded.code("clear") == "E2101"
@@ -235,7 +241,7 @@ class TestBinding:
 
 
 class TestRequest:
-    def test_stored_request(self, guarded: GuardedApp) -> None:
+    def test_request_is_stored_and_named_in_the_error(self, guarded: GuardedApp) -> None:
         outcome = guarded.call("pay", amount=7, key="hush")
         approval = outcome.error.details["approval"]
         (request,) = ApprovalStore().list_pending("app")
@@ -272,7 +278,7 @@ class TestRequest:
         escapes = ["\\u034f", "\\u3164", "\\ufe0f", "\\U000e0100", "\\u200d", "\\U000e0041"]
         assert request.arguments["paths"] == [f"a{text}b" for text in escapes]
 
-    def test_caller_without_a_name(self, guarded: GuardedApp) -> None:
+    def test_caller_without_a_name_is_stored_as_unnamed(self, guarded: GuardedApp) -> None:
         guarded.call("clear", Caller("http"))
         (request,) = ApprovalStore().list_pending("app")
         assert request.caller == "an unnamed caller (http)"
@@ -288,7 +294,7 @@ class TestRequest:
         assert guarded.call("wipe", paths=["a"]).error.details == first
         assert guarded.call("wipe", paths=["b"]).error.details != first
 
-    def test_request_that_cannot_be_stored(
+    def test_call_is_rejected_if_its_request_cannot_be_stored(
         self, guarded: GuardedApp, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         (tmp_path / "file").touch()
@@ -461,7 +467,7 @@ class _StatelessClient(Peer):
         return {name: {"action": "accept", "content": {"x": "y"}} for name in questions}
 
 
-class TestUse:
+class TestGrantUse:
     """Only a run uses the grant."""
 
     def test_call_that_ends_with_a_question_does_not_use_the_grant(self) -> None:
@@ -544,7 +550,7 @@ class TestApprovedCall:
     """A surface may mark a call as approved if the policy allows it to ask a human."""
 
     @pytest.mark.parametrize("policy", ["off", "standard", "strict"])
-    def test_approved_call_under_each_policy(self, policy: str) -> None:
+    def test_approved_call_runs_if_the_policy_allows_approval(self, policy: str) -> None:
         app = Tooli("app", security_policy=policy)
         app.command("other", auth=[])(lambda: None)
         app.command("wipe", requires_approval=True, auth=[])(lambda: "wiped")
@@ -595,7 +601,7 @@ class TestFormatLines:
         (line,) = format_lines({"text": "x" * 500}, None)
         assert line.endswith("more characters")
 
-    def test_nested_values(self) -> None:
+    def test_nested_values_are_indented(self) -> None:
         from tooli.policy.approval_grants import format_lines
 
         assert format_lines({"a": {"b": [1, {"c": None}], "\x1b": "\x07"}}, "just so") == [

@@ -47,7 +47,7 @@ def test_first_rule_that_rejects_decides() -> None:
     assert find_verdict(call, False).code == "E2101"
 
 
-def test_strict_asks_nobody() -> None:
+def test_strict_never_asks_a_human() -> None:
     assert not any(rule.strict.asks_human for rule in RULES.values())
 
 

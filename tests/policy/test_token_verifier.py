@@ -92,7 +92,7 @@ def rejection_of(verifier: TokenVerifier, token: bytes) -> str:
 
 
 @pytest.mark.parametrize(("kind", "key", "alg"), SIGNERS)
-def test_valid_signatures(make_verifier_for, kind: str, key: Any, alg: str) -> None:
+def test_valid_signatures_are_accepted(make_verifier_for, kind: str, key: Any, alg: str) -> None:
     identity = make_verifier_for(kind).identify(make_token(key, alg))
     assert identity.principal == "ada"
     assert identity.scopes == {"files:read", "files:write"}
@@ -108,11 +108,11 @@ def test_valid_signatures(make_verifier_for, kind: str, key: Any, alg: str) -> N
         ({"scope": "a", "scp": "b", "scopes": ["c"]}, {"a", "b", "c"}),
     ],
 )
-def test_forms_of_scopes(make_verifier_for, claims, scopes) -> None:
+def test_scopes_are_read_from_every_form_of_claim(make_verifier_for, claims, scopes) -> None:
     assert make_verifier_for("rsa").identify(make_token(RSA, "RS256", **claims)).scopes == scopes
 
 
-def test_issuer_and_audience(make_verifier_for) -> None:
+def test_issuer_and_audience_must_match(make_verifier_for) -> None:
     verifier = make_verifier_for("ec", token_issuer="https://issuer", token_audience="files")
     claims = {"iss": "https://issuer", "aud": ["other", "files"]}
     assert verifier.identify(make_token(EC, "ES256", **claims)).principal == "ada"
@@ -125,7 +125,7 @@ def test_issuer_and_audience(make_verifier_for) -> None:
     assert "has no aud, iss" in rejection_of(verifier, make_token(EC, "ES256"))
 
 
-def test_key_set(write) -> None:
+def test_token_is_verified_with_a_key_of_the_set(write) -> None:
     old, new = ECKey.generate_key("P-256"), ECKey.generate_key("P-256")
     keys = KeySet([RSA, old, new]).as_dict(private=False)
     unsupported = [{"kty": "new-kind"}, {"kty": "RSA", "use": "enc", "n": "AA", "e": "AQAB"}]
@@ -153,7 +153,7 @@ def test_critical_header_is_rejected(make_verifier_for) -> None:
             assert "known key" in rejection_of(make_verifier_for("rsa"), token)
 
 
-def test_leeway(make_verifier_for) -> None:
+def test_expiry_and_start_allow_clock_skew(make_verifier_for) -> None:
     now = int(time.time())
     assert (
         make_verifier_for("ec")
@@ -166,7 +166,7 @@ def test_leeway(make_verifier_for) -> None:
 # ------------------------------------------------------------------ invalid tokens
 
 
-def unsigned(alg: str, header: dict[str, Any] | None = None) -> bytes:
+def make_unsigned_token(alg: str, header: dict[str, Any] | None = None) -> bytes:
     head = json.dumps({"alg": alg, **(header or {})}).encode()
     body = json.dumps({"sub": "eve", "exp": 1 << 40, "scope": "files:write"}).encode()
     return b64(head) + b"." + b64(body) + b"."
@@ -174,8 +174,8 @@ def unsigned(alg: str, header: dict[str, Any] | None = None) -> bytes:
 
 @pytest.mark.parametrize("alg", ["none", "None", "NONE", "nOnE", "", "HS256", "RS256"])
 @pytest.mark.parametrize("kind", ["rsa", "ec", "ed", "secret"])
-def test_no_signature(make_verifier_for, kind: str, alg: str) -> None:
-    rejection_of(make_verifier_for(kind), unsigned(alg))
+def test_unsigned_token_is_rejected(make_verifier_for, kind: str, alg: str) -> None:
+    rejection_of(make_verifier_for(kind), make_unsigned_token(alg))
 
 
 @pytest.mark.parametrize("kind", ["rsa", "ec", "ed"])
@@ -193,7 +193,7 @@ def test_public_key_is_not_an_hmac_secret(
         "der": public.as_der(private=False),
         "jwk": json.dumps(public.as_dict(private=False)).encode(),
     }[form]
-    signed = unsigned(alg).rstrip(b".")
+    signed = make_unsigned_token(alg).rstrip(b".")
     digest = {"HS256": hashlib.sha256, "HS384": hashlib.sha384, "HS512": hashlib.sha512}[alg]
     mac = hmac.new(secret, signed, digest).digest()
     rejection_of(make_verifier_for(kind), signed + b"." + b64(mac))
@@ -204,7 +204,7 @@ def test_public_key_is_not_an_hmac_secret(
     ["../../../../dev/null", "/dev/null", "/proc/self/environ", "' OR 1=1 --", "x" * 2000, "\0"],
 )
 def test_key_id_is_not_used_as_a_path(make_verifier_for, write, kid: str) -> None:
-    signed = unsigned("HS256", {"kid": kid}).rstrip(b".")
+    signed = make_unsigned_token("HS256", {"kid": kid}).rstrip(b".")
     for secret in (b"", b"\0", SECRET[:8].encode()):
         token = signed + b"." + b64(hmac.new(secret, signed, hashlib.sha256).digest())
         rejection_of(make_verifier_for("secret"), token)
@@ -249,7 +249,7 @@ def test_key_in_the_token_is_ignored(make_verifier_for, name: str) -> None:
         ({"scopes": [str(i) for i in range(600)]}, "too many scopes"),
     ],
 )
-def test_invalid_claims(make_verifier_for, claims: dict[str, Any], why: str) -> None:
+def test_invalid_claims_are_rejected(make_verifier_for, claims: dict[str, Any], why: str) -> None:
     assert why in rejection_of(make_verifier_for("rsa"), make_token(RSA, "RS256", **claims))
 
 
@@ -265,7 +265,7 @@ def test_invalid_claims(make_verifier_for, claims: dict[str, Any], why: str) -> 
         b64(b'{"alg":1,"kid":[]}') + b".e30.",
     ],
 )
-def test_malformed_tokens(make_verifier_for, token: bytes) -> None:
+def test_malformed_tokens_are_rejected(make_verifier_for, token: bytes) -> None:
     for kind in ("rsa", "secret"):
         rejection_of(make_verifier_for(kind), token)
 
@@ -280,13 +280,13 @@ def test_changed_tokens_are_rejected(make_verifier_for) -> None:
 # ------------------------------------------------------------------ known tokens
 
 
-def line(token: str, rest: str) -> str:
+def make_token_line(token: str, rest: str) -> str:
     return f"{hashlib.sha256(token.encode()).hexdigest()} {rest}\n"
 
 
-def test_known_tokens(write) -> None:
-    text = "# comment\n\n" + line("one", "ci files:read  # the robot")
-    path = write("tokens", text + line("two", "ada").upper().replace("ADA", "ada"))
+def test_only_tokens_of_the_token_file_are_accepted(write) -> None:
+    text = "# comment\n\n" + make_token_line("one", "ci files:read  # the robot")
+    path = write("tokens", text + make_token_line("two", "ada").upper().replace("ADA", "ada"))
     verifier = TokenVerifier({"tokens": path})
     first, second = verifier.identify(b"one"), verifier.identify(b"two")
     assert (first.principal, first.scopes) == ("ci", {"files:read"})
@@ -295,30 +295,30 @@ def test_known_tokens(write) -> None:
     rejection_of(verifier, hashlib.sha256(b"one").hexdigest().encode())  # the digest is not a token
 
 
-def test_tokens_and_keys_together(make_verifier_for, write) -> None:
-    verifier = make_verifier_for("ec", tokens=write("tokens", line("one", "ci a")))
+def test_token_file_and_key_can_be_combined(make_verifier_for, write) -> None:
+    verifier = make_verifier_for("ec", tokens=write("tokens", make_token_line("one", "ci a")))
     assert verifier.identify(b"one").principal == "ci"
     assert verifier.identify(make_token(EC, "ES256")).principal == "ada"
 
 
 def test_changed_file_is_read_again(write) -> None:
-    path = write("tokens", line("one", "ci") + line("two", "ada"))
+    path = write("tokens", make_token_line("one", "ci") + make_token_line("two", "ada"))
     verifier = TokenVerifier({"tokens": path})
     assert verifier.identify(b"one").principal == "ci"
-    write("tokens", line("two", "ada"))
+    write("tokens", make_token_line("two", "ada"))
     rejection_of(verifier, b"one")
     write("tokens", "broken")
     for token in (b"one", b"two"):
         with pytest.raises(InputError, match="cannot be used"):
             verifier.identify(token)
-    write("tokens", line("one", "ci"))
+    write("tokens", make_token_line("one", "ci"))
     assert verifier.identify(b"one").principal == "ci"
 
 
 # ------------------------------------------------------------------ files that cannot be used
 
 
-def unusable(settings: dict[str, str]) -> str:
+def check_error(settings: dict[str, str]) -> str:
     with pytest.raises(InputError) as caught:
         TokenVerifier(settings).check()
     error = caught.value
@@ -344,28 +344,28 @@ def unusable(settings: dict[str, str]) -> str:
         (b"-----BEGIN PUBLIC KEY-----\nAAAA\n-----END PUBLIC KEY-----", "not a public key"),
     ],
 )
-def test_invalid_keys(write, content: bytes, why: str) -> None:
-    assert why in unusable({"token_key": write("key", content)})
+def test_invalid_keys_are_rejected(write, content: bytes, why: str) -> None:
+    assert why in check_error({"token_key": write("key", content)})
 
 
-def test_insecure_keys(write) -> None:
+def test_insecure_keys_are_rejected(write) -> None:
     private = "private key"
-    assert private in unusable({"token_key": write("k", RSA.as_pem(private=True))})
-    assert private in unusable({"token_key": write("k", json.dumps(EC.as_dict(private=True)))})
+    assert private in check_error({"token_key": write("k", RSA.as_pem(private=True))})
+    assert private in check_error({"token_key": write("k", json.dumps(EC.as_dict(private=True)))})
     bare = b"".join(RSA.as_pem(private=False).split(b"\n")[1:-2])
-    assert "without its PEM" in unusable({"token_key": write("k", bare)})
+    assert "without its PEM" in check_error({"token_key": write("k", bare)})
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         weak = RSAKey.generate_key(1024)
-    assert "2048" in unusable({"token_key": write("k", weak.as_pem(private=False))})
+    assert "2048" in check_error({"token_key": write("k", weak.as_pem(private=False))})
     curve = ECKey.generate_key("secp256k1")
-    assert "curve" in unusable({"token_key": write("k", curve.as_pem(private=False))})
+    assert "curve" in check_error({"token_key": write("k", curve.as_pem(private=False))})
     other = OKPKey.generate_key("X25519")
-    assert "curve" in unusable({"token_key": write("k", other.as_pem(private=False))})
+    assert "curve" in check_error({"token_key": write("k", other.as_pem(private=False))})
     enc = {**RSA.as_dict(private=False), "use": "enc"}
-    assert "signatures" in unusable({"token_key": write("k", json.dumps(enc))})
+    assert "signatures" in check_error({"token_key": write("k", json.dumps(enc))})
     wrong = {**RSA.as_dict(private=False), "alg": "HS256"}
-    assert "cannot be used with" in unusable({"token_key": write("k", json.dumps(wrong))})
+    assert "cannot be used with" in check_error({"token_key": write("k", json.dumps(wrong))})
 
 
 def test_unsupported_keys_of_a_set_are_skipped(write) -> None:
@@ -375,7 +375,7 @@ def test_unsupported_keys_of_a_set_are_skipped(write) -> None:
     unsupported = [weak, ECKey.generate_key("secp256k1"), OKPKey.generate_key("X25519")]
     jwks = [key.as_dict(private=False) for key in unsupported]
     jwks += [{"kty": "oct", "k": "AAAA"}, {**EC.as_dict(private=False), "alg": "HS256"}]
-    assert "contains no key" in unusable({"token_key": write("k", json.dumps({"keys": jwks}))})
+    assert "contains no key" in check_error({"token_key": write("k", json.dumps({"keys": jwks}))})
     path = write("k", json.dumps({"keys": [*jwks, RSA.as_dict(private=False)]}))
     verifier = TokenVerifier({"token_key": path})
     assert verifier.identify(make_token(RSA, "RS256")).principal == "ada"
@@ -392,10 +392,10 @@ def test_unsupported_keys_of_a_set_are_skipped(write) -> None:
 )
 def test_invalid_key_of_a_set_rejects_the_file(write, jwk: Any, why: str) -> None:
     keys = {"keys": [RSA.as_dict(private=False), jwk]}
-    assert why in unusable({"token_key": write("k", json.dumps(keys))})
+    assert why in check_error({"token_key": write("k", json.dumps(keys))})
 
 
-def test_key_with_an_algorithm(write) -> None:
+def test_key_with_an_algorithm_rejects_other_algorithms(write) -> None:
     jwk = {**RSA.as_dict(private=False), "alg": "RS256"}
     verifier = TokenVerifier({"token_key": write("k", json.dumps(jwk))})
     assert verifier.identify(make_token(RSA, "RS256")).principal == "ada"
@@ -413,26 +413,28 @@ def test_key_with_an_algorithm(write) -> None:
         b"\xff",
     ],
 )
-def test_invalid_token_files(write, content: Any) -> None:
-    assert "cannot be used" in unusable({"tokens": write("tokens", content)})
+def test_invalid_token_files_are_rejected(write, content: Any) -> None:
+    assert "cannot be used" in check_error({"tokens": write("tokens", content)})
 
 
 @pytest.mark.parametrize("setting", ["tokens", "token_key"])
-def test_unusable_token_or_key_file(write, tmp_path: Path, setting: str) -> None:
-    content = line("one", "ci") if setting == "tokens" else SECRET
-    assert "every user may write" in unusable({setting: write("f", content, 0o666)})
-    assert "No such file" in unusable({setting: str(tmp_path / "absent")})
-    assert "not a regular file" in unusable({setting: str(tmp_path)})
-    assert "not absolute" in unusable({setting: "relative"})
-    assert "not absolute" in unusable({setting: ""})
-    assert "too large" in unusable({setting: write("f", "#" * (2 << 20))})
+def test_insecure_or_unreadable_file_is_rejected(write, tmp_path: Path, setting: str) -> None:
+    content = make_token_line("one", "ci") if setting == "tokens" else SECRET
+    assert "every user may write" in check_error({setting: write("f", content, 0o666)})
+    assert "No such file" in check_error({setting: str(tmp_path / "absent")})
+    assert "not a regular file" in check_error({setting: str(tmp_path)})
+    assert "not absolute" in check_error({setting: "relative"})
+    assert "not absolute" in check_error({setting: ""})
+    assert "too large" in check_error({setting: write("f", "#" * (2 << 20))})
     os.mkfifo(tmp_path / "pipe")
-    assert "not a regular file" in unusable({setting: str(tmp_path / "pipe")})
+    assert "not a regular file" in check_error({setting: str(tmp_path / "pipe")})
 
 
-def test_joserfc_is_not_installed(write, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_error_without_joserfc_names_the_extra_to_install(
+    write, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setitem(sys.modules, "joserfc.jwk", None)
-    assert "pip install 'tooli[auth]'" in unusable({"token_key": write("k", SECRET)})
+    assert "pip install 'tooli[auth]'" in check_error({"token_key": write("k", SECRET)})
 
 
 def test_no_verifier_without_token_settings() -> None:
@@ -453,7 +455,7 @@ def test_invalid_setting_prevents_the_start_of_a_server(
     assert caught.value.code == "E1011"
 
 
-def test_invalid_rate_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_invalid_rate_limit_prevents_the_start_of_a_server(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TOOLI_RATE_LIMIT", "sixty")
     with pytest.raises(InputError, match=r"rate_limit is 'sixty'.*60/minute") as caught:
         Tooli("served").asgi(mcp=False)

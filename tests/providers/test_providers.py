@@ -36,7 +36,7 @@ def make_app() -> Tooli:
     return app
 
 
-def test_tree() -> None:
+def test_tree_contains_commands_and_groups() -> None:
     tree = make_app().tree()
     assert list(tree.commands) == ["list-all"]
     assert list(tree.groups) == ["users"]
@@ -68,7 +68,7 @@ def test_group_without_a_name_is_merged() -> None:
     assert list(app.tree().commands) == ["one", "two"]
 
 
-def test_plain_typer_as_a_group() -> None:
+def test_commands_of_a_plain_typer_group_are_marked() -> None:
     app, plain = Tooli("app"), typer.Typer()
     plain.command(name="greet")(lambda: None)
     app.add_typer(plain, name="plain")
@@ -88,7 +88,9 @@ class DynamicGroup(typer.core.TyperGroup):
 
 @pytest.mark.parametrize("is_initialized", [False, True], ids=["registrations", "typer"])
 @pytest.mark.parametrize("kwargs", [{"cls": DynamicGroup}, {"context_settings": {"a": 1}}])
-def test_keywords_that_only_typer_supports(kwargs: dict[str, Any], is_initialized: bool) -> None:
+def test_tree_reports_keywords_that_only_typer_supports(
+    kwargs: dict[str, Any], is_initialized: bool
+) -> None:
     app = Tooli("app", **kwargs)
     app.command("one")(lambda: None)
     app.command("two")(lambda: None)
@@ -101,7 +103,7 @@ def test_keywords_that_only_typer_supports(kwargs: dict[str, Any], is_initialize
 
 @pytest.mark.parametrize("is_initialized", [False, True], ids=["registrations", "typer"])
 @pytest.mark.parametrize("place", ["app", "callback", "add_typer", "group", "plain group"])
-def test_dynamic_command_of_a_custom_class(place: str, is_initialized: bool) -> None:
+def test_dynamic_command_of_a_custom_group_class_runs(place: str, is_initialized: bool) -> None:
     app = Tooli("app", **({"cls": DynamicGroup} if place == "app" else {}))
     group: Any = typer.Typer(cls=DynamicGroup) if place == "plain group" else Tooli()
     if place == "group":
@@ -122,7 +124,7 @@ def test_dynamic_command_of_a_custom_class(place: str, is_initialized: bool) -> 
     assert invoke(app, "--json", *path, "unknown").error["code"] == "E1001"
 
 
-def test_flags_of_the_callback() -> None:
+def test_callback_flags_have_their_number_of_values() -> None:
     app = make_app()
 
     @app.callback()
@@ -146,13 +148,13 @@ def test_tool_is_read_once() -> None:
     assert registration.tool(("list-all",)) is registration.tool(("list-all",))
 
 
-def test_short_help() -> None:
+def test_short_help_is_the_first_line_of_the_docstring() -> None:
     app = make_app()
     assert app.tree().commands["list-all"].short_help(("list-all",)) == "List all."
 
 
 class TestLazyCommands:
-    def test_import_on_first_use(self, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_module_is_imported_on_first_use(self, monkeypatch: pytest.MonkeyPatch) -> None:
         module = types.ModuleType("lazily_loaded")
         module.work_hard = lambda: "done"  # type: ignore[attr-defined]
         app = Tooli("app")
@@ -163,14 +165,14 @@ class TestLazyCommands:
         assert registration.fn() == "done"
         assert registration.fn is module.work_hard
 
-    def test_missing_module(self) -> None:
+    def test_missing_module_is_a_definition_error(self) -> None:
         app = Tooli("app")
         app.lazy_command("no_such_module:work")
         with pytest.raises(DefinitionError, match="cannot be loaded: No module named") as caught:
             app.find("work")
         assert __file__ in str(caught.value)
 
-    def test_invalid_target(self) -> None:
+    def test_target_without_a_function_is_a_definition_error(self) -> None:
         with pytest.raises(DefinitionError, match=r"must be 'package\.module:function'"):
             Tooli("app").lazy_command("module")
 
@@ -199,7 +201,7 @@ def test_prepare_fills_the_call_only_if_stages_apply() -> None:
     assert (prepared.meta, prepared.secrets) == ({}, [])
 
 
-def test_name_of_a_registration() -> None:
+def test_command_name_comes_from_the_function_unless_given() -> None:
     state = Tooli("app")._state
 
     def find_all_files() -> None: ...

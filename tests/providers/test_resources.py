@@ -58,7 +58,7 @@ class Color(enum.Enum):
         ("a://{n}.txt", "a://bxtxt", None),
     ],
 )
-def test_match(template: str, uri: str, found: dict[str, str] | None) -> None:
+def test_uri_matches_its_template(template: str, uri: str, found: dict[str, str] | None) -> None:
     assert UriTemplate(template).match(uri) == found
 
 
@@ -77,7 +77,7 @@ def test_match(template: str, uri: str, found: dict[str, str] | None) -> None:
         ("x://{a}{b}", "need a separator"),
     ],
 )
-def test_invalid_template(template: str, message: str) -> None:
+def test_invalid_template_is_a_definition_error(template: str, message: str) -> None:
     with pytest.raises(DefinitionError, match=message):
         UriTemplate(template)
 
@@ -111,7 +111,7 @@ def make_function(uri: str) -> Any:
 # ------------------------------------------------------------------ declaring
 
 
-def test_functions_are_unchanged() -> None:
+def test_registered_functions_are_unchanged() -> None:
     app = Tooli("app")
 
     @app.resource("n://{id}")
@@ -153,7 +153,7 @@ def test_functions_are_unchanged() -> None:
         (lambda app: app.prompt(make_function("x://{a}")), "write @app.prompt"),
     ],
 )
-def test_invalid_declaration(declare: Any, message: str) -> None:
+def test_invalid_declaration_is_a_definition_error(declare: Any, message: str) -> None:
     with pytest.raises(DefinitionError, match=message):
         declare(Tooli("app"))
 
@@ -172,7 +172,7 @@ def test_injected_and_undefined_parameters_are_not_required() -> None:
     assert len(list(iter_resources(app))) == 2
 
 
-def test_command_as_a_resource() -> None:
+def test_command_with_a_resource_uri_is_listed_as_a_resource() -> None:
     app = Tooli("app")
 
     @app.command(annotations=ReadOnly, resource="n://{id}", auth=["notes"])
@@ -233,7 +233,7 @@ def test_second_registration_replaces_the_first() -> None:
     assert collect_prompts(app)["p"].title == "other"
 
 
-def test_groups() -> None:
+def test_resources_and_prompts_of_groups_are_included() -> None:
     app, users, deep = Tooli("app"), Tooli("users"), Tooli("deep")
     app.resource("n://a")(lambda: "")
     users.resource("n://b")(lambda: "")
@@ -247,7 +247,7 @@ def test_groups() -> None:
     assert list(collect_prompts(app)) == ["greet", "users_greet", "leave"]
 
 
-def test_change_listeners_and_revision() -> None:
+def test_registrations_notify_listeners_and_increase_the_revision() -> None:
     app, users = Tooli("app"), Tooli("users")
     app.add_typer(users)
     changes: list[tuple[str, str | None]] = []
@@ -312,7 +312,7 @@ def test_texts_are_converted_like_command_line_arguments() -> None:
     }
 
 
-def test_no_file_is_read_for_a_text(tmp_path: pathlib.Path) -> None:
+def test_text_that_starts_with_at_sign_reads_no_file(tmp_path: pathlib.Path) -> None:
     app = Tooli("app")
     secret = tmp_path / "secret.json"
     secret.write_text('{"x": 1}')
@@ -349,7 +349,7 @@ def test_secret_of_a_client_is_its_value(
     assert seen == [text]
 
 
-def test_unknown_names_are_passed_on() -> None:
+def test_arguments_with_unknown_names_are_unchanged() -> None:
     app = Tooli("app")
     app.prompt("p")(make_function("x://{a}"))
     tool = collect_prompts(app)["p"].tool(app._state)
@@ -361,7 +361,7 @@ def test_unknown_names_are_passed_on() -> None:
 # ------------------------------------------------------------------ MIME types and completions
 
 
-def test_mime_types() -> None:
+def test_mime_type_is_guessed_from_the_uri_or_annotation() -> None:
     assert guess_mime_type("n://a/readme.md") == "text/markdown"
     assert guess_mime_type("n://a.b/readme") is None
     assert guess_mime_type("n://{id}.json?x=1.png") == "application/json"
@@ -372,7 +372,7 @@ def test_mime_types() -> None:
     assert mime_type_of_annotation(Any) is None
 
 
-def test_mime_type_order() -> None:
+def test_explicit_mime_type_precedes_uri_and_annotation() -> None:
     app = Tooli("app")
 
     def text() -> str:
@@ -385,7 +385,7 @@ def test_mime_type_order() -> None:
     assert mime_types == ["text/markdown", "text/x-own", "text/plain"]
 
 
-def test_completion_by_type() -> None:
+def test_completion_candidates_come_from_the_parameter_type() -> None:
     app = Tooli("app")
 
     @app.prompt()
@@ -404,7 +404,7 @@ def test_completion_by_type() -> None:
     assert completion_candidates(None, None, "", {}) == ()
 
 
-def test_completion_by_the_author() -> None:
+def test_completion_candidates_of_the_author_are_filtered() -> None:
     assert completion_candidates(None, ["x"], "", {}) == ["x"]
     assert completion_candidates(None, lambda text: [text * 2], "ab", {}) == ["abab"]
     assert completion_candidates(None, lambda text, given: [given["a"]], "", {"a": "1"}) == ["1"]

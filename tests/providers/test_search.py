@@ -185,7 +185,7 @@ def test_expected_tool_is_first(index: ToolIndex, query: str, expected: str) -> 
     assert keys(index.search(query))[:1] == [expected]
 
 
-def test_mean_reciprocal_rank(index: ToolIndex) -> None:
+def test_mean_reciprocal_rank_is_at_least_95_percent(index: ToolIndex) -> None:
     ranks = [keys(index.search(query, 100)) for query, _ in FIRST]
     found = [
         1 / (1 + hits.index(expected)) if expected in hits else 0.0
@@ -253,13 +253,13 @@ def test_empty_query_lists_all_tools_in_order(index: ToolIndex) -> None:
     assert {hit.score for hit in index.search("")} == {0.0}
 
 
-def test_no_match(index: ToolIndex) -> None:
+def test_query_without_a_match_finds_nothing(index: ToolIndex) -> None:
     for query in ("xylophone quartz", "!!!", "zzzzzzzz", "\x00"):
         assert index.search(query) == []
     assert ToolIndex([]).search("x") == ToolIndex([]).search("") == []
 
 
-def test_limit(index: ToolIndex) -> None:
+def test_limit_truncates_the_results(index: ToolIndex) -> None:
     assert len(index.search("user", 3)) == 3
     assert index.search("user", 0) == index.search("user", -1) == index.search("", -1) == []
     assert keys(index.search("user", 3)) == keys(index.search("user", 100))[:3]
@@ -376,7 +376,7 @@ def test_tool_with_hostile_text_is_searched() -> None:
         ("파일-삭제", "파일을"),
     ],
 )
-def test_query_in_another_spelling(text: str, query_text: str) -> None:
+def test_name_is_found_by_another_spelling(text: str, query_text: str) -> None:
     index = ToolIndex(build({"other()": "", f"{text}()": ""}, {}).catalog)
     assert keys(index.search(f"{query_text} please"))[:1] == [text]
 
@@ -472,7 +472,9 @@ def tool_of(fn: Any, **kwargs: Any) -> Tool:
 
 
 @pytest.mark.parametrize(("annotation", "default", "expected"), SHAPES)
-def test_parameter_of_every_shape(annotation: Any, default: Any, expected: str) -> None:
+def test_signature_shows_parameters_of_every_shape(
+    annotation: Any, default: Any, expected: str
+) -> None:
     def fn(x): ...
 
     fn.__annotations__ = {"x": annotation}
@@ -494,14 +496,14 @@ def test_parameter_of_every_shape(annotation: Any, default: Any, expected: str) 
         ("Nowhere", ""),
     ],
 )
-def test_return_type(annotation: Any, expected: str) -> None:
+def test_signature_shows_the_return_type(annotation: Any, expected: str) -> None:
     def fn(): ...
 
     fn.__annotations__ = {"return": annotation}
     assert format_signature(tool_of(fn)) == f"run(){expected}"
 
 
-def test_signature_with_summary_and_labels() -> None:
+def test_signature_ends_with_summary_and_labels() -> None:
     def fn(
         context: Context, pattern: str, root: Path = Path(), limit: int | None = None
     ) -> list[str]:
@@ -579,6 +581,6 @@ def test_long_name_is_truncated() -> None:
     assert format_signature(tool) == "n" * 79 + "…()"
 
 
-def test_choices_of_a_shape() -> None:
+def test_shape_choices_are_texts() -> None:
     assert shape_choices(Choice((Color.red, Color.blue), Color)) == ("red", "blue")
     assert shape_choices(Scalar(int)) == ()

@@ -33,7 +33,7 @@ from tooli.testing import invoke
         (MAX_TIMEOUT_SECONDS, MAX_TIMEOUT_SECONDS),
     ],
 )
-def test_valid_timeouts(value, seconds) -> None:
+def test_valid_timeouts_are_read_as_seconds(value, seconds) -> None:
     assert read_run_option("timeout", value) == (seconds, None)
 
 
@@ -42,19 +42,19 @@ def test_valid_timeouts(value, seconds) -> None:
     ["", "0", 0, -1, "-1", "1s", "1e3", "1.2.3", "٣", "nan", float("inf"), True, None, [], "9" * 16]
     + [MAX_TIMEOUT_SECONDS + 1, 10**400],
 )
-def test_invalid_timeouts(value) -> None:
+def test_invalid_timeouts_are_rejected(value) -> None:
     found, expected = read_run_option("timeout", value)
     assert (found, expected) == (None, "a number of seconds above 0")
 
 
 @pytest.mark.parametrize("name", ["idempotency_key", "apply"])
-def test_valid_and_invalid_tokens(name: str) -> None:
+def test_tokens_must_be_printable_ascii_without_spaces(name: str) -> None:
     assert read_run_option(name, "a-b_c.1:2") == ("a-b_c.1:2", None)
     for value in ("", "two words", "käse", "a\tb", 7, None):
         assert read_run_option(name, value)[0] is None
 
 
-def test_maximum_lengths() -> None:
+def test_length_of_an_idempotency_key_is_limited() -> None:
     assert read_run_option("idempotency_key", "k" * 255)[1] is None
     assert (
         read_run_option("idempotency_key", "k" * 256)[1]
@@ -63,7 +63,7 @@ def test_maximum_lengths() -> None:
     assert read_run_option("apply", "k" * 256)[1] is None
 
 
-def test_read_run_options() -> None:
+def test_invalid_run_options_are_reported_as_problems() -> None:
     found, problems = read_run_options({"timeout": "2", "apply": None, "other": 1})
     assert (found, problems) == ({"timeout": 2.0}, ())
     found, problems = read_run_options({"timeout": "soon", "idempotency_key": "a b"})
@@ -148,7 +148,7 @@ def make_app() -> Tooli:
         ({"cursor": ""}, {"cursor": ""}),
     ],
 )
-def test_valid_options(values: dict[str, Any], expected: dict[str, Any]) -> None:
+def test_valid_result_options_are_read(values: dict[str, Any], expected: dict[str, Any]) -> None:
     assert read_result_options(values) == ResultOptions(**expected)
 
 
@@ -161,7 +161,7 @@ def test_valid_options(values: dict[str, Any], expected: dict[str, Any]) -> None
         {"cursor": 3},
     ],
 )
-def test_invalid_options(values: dict[str, Any]) -> None:
+def test_invalid_result_options_are_reported_as_problems(values: dict[str, Any]) -> None:
     (problem,) = read_result_options(values).problems
     assert problem.code == "E1007"
     assert problem.field in values
@@ -183,7 +183,7 @@ def test_options_apply_to_any_result(kind: str, options: dict[str, Any], expecte
     assert make_app().call("get", kind=kind, **options).result == expected
 
 
-def test_warning_for_non_list_result() -> None:
+def test_filter_and_limit_of_a_non_list_result_warn() -> None:
     result = make_app().call("get", kind="object", filter="n > 1", limit=3)
     assert result.result == {"n": 1, "m": 2}
     assert result.meta["warnings"] == [

@@ -41,7 +41,7 @@ def test_path_round_trip(steps: list[str | int]) -> None:
         (".", RECORDS[0]),
     ],
 )
-def test_value_at_path(path: str, value: object) -> None:
+def test_getter_returns_the_value_at_a_path(path: str, value: object) -> None:
     assert build_getter(parse_path(path))(RECORDS[0]) == value
 
 
@@ -54,7 +54,7 @@ def test_values_are_json_types() -> None:
     ]
 
 
-def test_schemas_at_path() -> None:
+def test_schemas_at_path_have_types_and_allowed_values() -> None:
     assert json_types(FIELDS.schemas_at(("size",))) == {"number"}
     assert json_types(FIELDS.schemas_at(("owner",))) == {"object", "null"}
     assert json_types(FIELDS.schemas_at(("more", "deep"))) is None
@@ -85,7 +85,7 @@ def test_schemas_at_path() -> None:
         ("more.deep.er", {"more": {"deep": {"er": 1}}}),
     ],
 )
-def test_selected_fields(text: str, expected: dict[str, Any]) -> None:
+def test_selection_returns_the_named_fields_in_order(text: str, expected: dict[str, Any]) -> None:
     selected = compile_selection(text, FIELDS)(RECORDS[0])
     assert selected == expected
     assert list(selected) == list(expected)
@@ -112,13 +112,13 @@ def test_missing_fields_are_left_out() -> None:
         ("tags[x]", "is not a field"),
     ],
 )
-def test_invalid_selections(text: str, message: str) -> None:
+def test_invalid_selections_are_rejected(text: str, message: str) -> None:
     with pytest.raises(ExpressionError) as raised:
         compile_selection(text, FIELDS)
     assert message in str(raised.value)
 
 
-def test_select_from_objects() -> None:
+def test_fields_of_dataclasses_and_models_are_selected() -> None:
     point = Point(3, Color.RED, date(2024, 2, 29))
     assert compile_selection("x, color as c", OPEN)(point) == {"x": 3, "c": "red"}
     assert compile_selection("otherName", OPEN)(Model(x=3)) == {"otherName": "o"}

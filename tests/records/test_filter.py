@@ -64,7 +64,7 @@ def matching_indices(text: str, fields: RecordFields = FIELDS) -> list[int]:
         ("size > -1e3", [0, 1, 2]),
     ],
 )
-def test_matching_records(text: str, expected: list[int]) -> None:
+def test_filter_matches_the_expected_records(text: str, expected: list[int]) -> None:
     assert matching_indices(text) == expected
     assert matching_indices(text, OPEN) == expected
 
@@ -110,7 +110,7 @@ def test_matching_records(text: str, expected: list[int]) -> None:
         ("(" * 60 + "done" + ")" * 60, "nested more than"),
     ],
 )
-def test_invalid_filters(text: str, message: str) -> None:
+def test_invalid_filters_are_rejected(text: str, message: str) -> None:
     with pytest.raises(ExpressionError) as raised:
         compile_filter(text, FIELDS)
     assert message in str(raised.value)
@@ -125,7 +125,7 @@ def test_objects_are_compared_as_json() -> None:
     assert not compile_filter("other == 'o'", OPEN)(model)
 
 
-def test_dot_is_the_record() -> None:
+def test_dot_in_a_filter_means_the_whole_record() -> None:
     numbers = RecordFields({"type": "array", "items": NUMBER})
     assert [n for n in range(5) if compile_filter(". > 2", numbers)(n)] == [3, 4]
     with pytest.raises(ExpressionError):

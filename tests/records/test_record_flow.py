@@ -56,7 +56,7 @@ def make_flow(*processors: RecordProcessor) -> RecordFlow:
     return flow
 
 
-def test_process_list() -> None:
+def test_list_passes_through_a_processor() -> None:
     assert MapProcessor(lambda n: n * 2).process_list([1, 2]) == [2, 4]
     assert FirstRecords(2).process_list([1, 2, 3]) == [1, 2]
     assert FirstRecords(9, report=True).process_list([1]) == [1, "end"]
@@ -77,7 +77,7 @@ def test_finish_appends_records() -> None:
     ]
 
 
-def test_async_stream() -> None:
+def test_async_stream_is_processed_and_closed_early() -> None:
     closed: list[bool] = []
 
     async def items() -> AsyncIterator[int]:
@@ -106,5 +106,7 @@ def test_async_stream() -> None:
         ("", None),
     ],
 )
-def test_as_records(value: Any, records: list[Any] | None) -> None:
+def test_as_records_returns_a_list_for_collections_only(
+    value: Any, records: list[Any] | None
+) -> None:
     assert as_records(value) == records

@@ -48,7 +48,7 @@ class TestRawText:
 class TestConverted:
     """Values that Typer has converted."""
 
-    def test_value_is_unchanged(self) -> None:
+    def test_already_converted_value_is_unchanged(self) -> None:
         assert value(int, Converted("anything")) == "anything"
 
     def test_list_becomes_the_declared_container(self) -> None:
@@ -133,7 +133,7 @@ class TestValues:
         with pytest.raises(ConversionError, match="less than 2"):
             value(bounded, bad)
 
-    def test_option_without_bounds(self) -> None:
+    def test_value_of_an_option_without_bounds_is_converted(self) -> None:
         assert value(Annotated[dt.date, Option(help="x")], "2024-01-02") == dt.date(2024, 1, 2)
 
     def test_parser_converts_text_only(self) -> None:
@@ -174,7 +174,9 @@ class TestDefaults:
         ],
         ids=stable_id,
     )
-    def test_default_factory(self, annotation, default, expected) -> None:
+    def test_default_factory_is_called_and_its_value_converted(
+        self, annotation, default, expected
+    ) -> None:
         assert convert_default(param(annotation, default)) == expected
 
     @pytest.mark.parametrize(
@@ -195,7 +197,7 @@ class TestDefaults:
         ],
         ids=stable_id,
     )
-    def test_default_that_only_typer_can_convert(self, annotation, default, needs_typer) -> None:
+    def test_default_of_another_type_needs_typer(self, annotation, default, needs_typer) -> None:
         assert default_needs_typer(param(annotation, default)) is needs_typer
 
     def test_error_of_a_default_has_no_location(self) -> None:
@@ -235,7 +237,7 @@ def test_every_invalid_item_is_reported() -> None:
     assert value(tuple[Colour, int], ("red", 1)) == (Colour.RED, 1)
 
 
-def test_bounds_of_tuple_items() -> None:
+def test_bounds_apply_to_every_tuple_item() -> None:
     assert value(Annotated[tuple[float, int], Option(min=1)], ["2", 3]) == (2.0, 3)
     with pytest.raises(ConversionError, match="less than"):
         value(Annotated[tuple[float, int], Option(min=1)], ["2", 0])
@@ -281,7 +283,7 @@ class TestAuthorFunctions:
         assert convert_argument(doubled, Converted(8)) == 8
 
 
-def test_largest_int_that_becomes_a_float_exactly() -> None:
+def test_largest_exact_int_is_converted_to_float() -> None:
     assert value(float, 2**53) == float(2**53)
     assert value(float, -(2**53)) == -float(2**53)
 

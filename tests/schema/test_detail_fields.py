@@ -57,7 +57,7 @@ def test_is_detail(schema: Any, marked: bool) -> None:
         ({"properties": True}, False),
     ],
 )
-def test_has_details(schema: Any, found: bool) -> None:
+def test_has_details_finds_marked_fields_in_any_schema(schema: Any, found: bool) -> None:
     assert has_details(schema) is found
 
 
@@ -101,12 +101,12 @@ DROP_CASES: list[tuple[Any, Any, Any]] = [
 
 
 @pytest.mark.parametrize(("value", "schema", "expected"), DROP_CASES)
-def test_drop_details(value: Any, schema: Any, expected: Any) -> None:
+def test_drop_details_removes_marked_fields(value: Any, schema: Any, expected: Any) -> None:
     root = {"$defs": {"Self": {"$ref": "#/$defs/Self"}}}
     assert drop_details(value, schema, root) == (value if expected is None else expected)
 
 
-def test_drop_details_of_a_recursive_schema() -> None:
+def test_drop_details_removes_marked_fields_of_a_recursive_schema() -> None:
     root: dict[str, Any] = {
         "$ref": "#/$defs/Tree",
         "$defs": {

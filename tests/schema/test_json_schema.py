@@ -173,11 +173,11 @@ RICH = [
 
 class TestEqualToPydantic:
     @pytest.mark.parametrize("annotation", [*PLAIN, *RICH], ids=stable_id)
-    def test_as_a_parameter(self, annotation: Any) -> None:
+    def test_parameter_schema_equals_that_of_pydantic(self, annotation: Any) -> None:
         assert schema_of(annotation) == normalize(pydantic.TypeAdapter(annotation).json_schema())
 
     @pytest.mark.parametrize("annotation", [*PLAIN, *RICH], ids=stable_id)
-    def test_as_a_result(self, annotation: Any) -> None:
+    def test_result_schema_equals_that_of_pydantic(self, annotation: Any) -> None:
         def tool(): ...
 
         tool.__annotations__["return"] = annotation
@@ -222,14 +222,14 @@ class TestDecimal:
 
 
 class TestTypedDict:
-    def test_typed_dict_of_typing(self) -> None:
+    def test_typed_dict_of_typing_has_an_object_schema(self) -> None:
         assert schema_of(Keys) == {
             "properties": {"a": {"type": "integer"}, "b": {"type": "string"}},
             "required": ["a"],
             "type": "object",
         }
 
-    def test_typed_dict_inside_other_types(self) -> None:
+    def test_typed_dict_inside_other_types_has_an_object_schema(self) -> None:
         schema = schema_of(list[Holder])["items"]["properties"]
         assert schema["keys"]["items"]["required"] == ["a"]
         assert [part.get("type") for part in schema["more"]["anyOf"]] == ["object", "null"]
@@ -246,7 +246,7 @@ class TestTypedDict:
 
 
 class TestParameters:
-    def test_object_of_all_parameters(self) -> None:
+    def test_input_schema_is_an_object_of_all_parameters(self) -> None:
         def tool(a: int, b: str = "x", *, c: bool = False): ...
 
         assert input_schema(read(tool)) == {
@@ -260,7 +260,7 @@ class TestParameters:
             "additionalProperties": False,
         }
 
-    def test_no_parameters(self) -> None:
+    def test_schema_without_parameters_allows_no_properties(self) -> None:
         assert input_schema(read(lambda: None)) == {
             "type": "object",
             "properties": {},
@@ -319,12 +319,12 @@ class TestParameters:
             (tuple[str, int], lambda s: s["prefixItems"][1]),
         ],
     )
-    def test_bounds(self, annotation, locate) -> None:
+    def test_min_and_max_become_minimum_and_maximum(self, annotation, locate) -> None:
         schema = schema_of(Annotated[annotation, Option(min=1, max=9)])
         found = locate(schema)
         assert (found["minimum"], found["maximum"]) == (1, 9)
 
-    def test_one_bound(self) -> None:
+    def test_min_alone_becomes_minimum(self) -> None:
         assert schema_of(Annotated[int, Option(min=0)]) == {"type": "integer", "minimum": 0}
 
     def test_clamped_number_has_no_bounds(self) -> None:
@@ -378,7 +378,7 @@ SPHINX = """Do it.
 
 class TestDescriptions:
     @pytest.mark.parametrize("text", [GOOGLE, NUMPY, SPHINX], ids=["google", "numpy", "sphinx"])
-    def test_from_the_docstring(self, text: str) -> None:
+    def test_parameter_description_comes_from_the_docstring(self, text: str) -> None:
         def tool(size: int): ...
 
         tool.__doc__ = text
@@ -422,7 +422,7 @@ class TestReferences:
         assert not accepts(schema, {"a": bad, "b": {"root": good}})
         assert not accepts(schema, {"a": good, "b": {"root": good, "other": bad}})
 
-    def test_recursive_model_as_a_result(self) -> None:
+    def test_result_schema_of_a_recursive_model_checks_nested_values(self) -> None:
         def tool() -> list[Tree]: ...
 
         schema = check(output_schema(read(tool)))
@@ -430,7 +430,7 @@ class TestReferences:
         assert not accepts(schema, [{"root": {"value": "x", "below": []}, "other": None}])
 
 
-class TestInstances:
+class TestValidation:
     @pytest.mark.parametrize(
         ("annotation", "good", "bad"),
         [
@@ -454,7 +454,7 @@ class TestInstances:
 
 class TestResults:
     @pytest.mark.parametrize("annotation", [MISSING, None, type(None), "None"])
-    def test_no_result_is_declared(self, annotation) -> None:
+    def test_no_output_schema_without_a_declared_result(self, annotation) -> None:
         def tool(): ...
 
         if annotation is not MISSING:
@@ -480,7 +480,7 @@ class TestResults:
         tool.__annotations__["return"] = annotation
         assert output_schema(read(tool)) == {"type": "array", "items": {"type": "integer"}}
 
-    def test_list_without_an_item_type(self) -> None:
+    def test_list_without_an_item_type_allows_any_item(self) -> None:
         def tool() -> list: ...
 
         assert output_schema(read(tool)) == {"type": "array", "items": {}}
@@ -490,14 +490,14 @@ class TestResults:
         [cabc.Iterator, cabc.Iterable, typing.Iterator, typing.Generator, typing.AsyncIterator],
         ids=stable_id,
     )
-    def test_iterator_without_an_item_type(self, annotation) -> None:
+    def test_iterator_without_an_item_type_allows_any_item(self, annotation) -> None:
         def tool(): ...
 
         tool.__annotations__["return"] = annotation
         assert output_schema(read(tool)) == {"type": "array", "items": {}}
         assert approximate_schema(annotation) == {"type": "array", "items": {}}
 
-    def test_model_with_the_name_of_an_iterator(self) -> None:
+    def test_model_with_the_name_of_an_iterator_has_its_own_schema(self) -> None:
         class Generator(pydantic.BaseModel):
             power: int
 
@@ -506,7 +506,7 @@ class TestResults:
         tool.__annotations__["return"] = Generator
         assert output_schema(read(tool)) == result_schema(Generator)
 
-    def test_class_that_pydantic_cannot_describe(self) -> None:
+    def test_class_that_pydantic_cannot_describe_has_an_empty_schema(self) -> None:
         class Engine: ...
 
         def tool() -> Engine: ...
@@ -600,7 +600,7 @@ def test_plain_types_have_an_approximate_schema(annotation: Any) -> None:
 @pytest.mark.parametrize(
     "annotation", [list[NestedRecord], list[RecordModel], list[int | str], RecordModel]
 )
-def test_types_that_need_pydantic(annotation: Any) -> None:
+def test_types_that_need_pydantic_have_no_approximate_schema(annotation: Any) -> None:
     with pytest.raises(_NeedsPydantic):
         approximate_schema(annotation)
 

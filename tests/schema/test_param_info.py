@@ -29,16 +29,16 @@ STR, INT = Scalar(str), Scalar(int)
 class TestOptionAndArgument:
     """The two libraries' Option and Argument, in Annotated and as defaults."""
 
-    def test_annotated(self, library) -> None:
+    def test_option_in_annotated_is_read(self, library) -> None:
         param = read_one(Annotated[int, library.Option(help="how many")], 3)
         assert (param.kind, param.default, param.help) == ("option", 3, "how many")
         assert param.annotation is int
 
-    def test_as_default(self, library) -> None:
+    def test_option_as_default_value_is_read(self, library) -> None:
         param = read_one(int, library.Option(3, help="how many"))
         assert (param.kind, param.default, param.help) == ("option", 3, "how many")
 
-    def test_required_option(self, library) -> None:
+    def test_option_without_a_default_is_required(self, library) -> None:
         for param in (
             read_one(Annotated[int, library.Option()]),
             read_one(int, library.Option()),
@@ -46,14 +46,14 @@ class TestOptionAndArgument:
         ):
             assert (param.kind, param.required, param.default) == ("option", True, MISSING)
 
-    def test_optional_argument(self, library) -> None:
+    def test_argument_with_a_default_is_optional(self, library) -> None:
         for param in (
             read_one(Annotated[int, library.Argument()], 3),
             read_one(int, library.Argument(3)),
         ):
             assert (param.kind, param.required, param.default) == ("argument", False, 3)
 
-    def test_flags_of_an_option(self, library) -> None:
+    def test_declared_flags_of_an_option_are_kept(self, library) -> None:
         for param in (
             read_one(Annotated[int, library.Option("--count", "-c")], 3),
             read_one(int, library.Option(3, "--count", "-c")),
@@ -71,7 +71,9 @@ class TestOptionAndArgument:
             (("/x;/y",), ("/x",), ("/y",)),
         ],
     )
-    def test_pairs(self, library, decls, flags, negations) -> None:
+    def test_flag_pairs_are_split_into_flags_and_negations(
+        self, library, decls, flags, negations
+    ) -> None:
         param = read_one(Annotated[bool, library.Option(*decls)], False)
         assert (param.flags, param.negations) == (flags, negations)
 
@@ -83,17 +85,17 @@ class TestOptionAndArgument:
         assert param.flags == ("--count",)
         assert not param.is_fast_path
 
-    def test_a_counter(self, library) -> None:
+    def test_counter_is_a_flag_without_negation(self, library) -> None:
         param = read_one(Annotated[int, library.Option("-v", count=True)], 0)
         assert param.is_flag
         assert param.negations == ()
 
-    def test_a_factory_makes_it_optional(self, library) -> None:
+    def test_option_with_a_default_factory_is_optional(self, library) -> None:
         param = read_one(Annotated[int, library.Option(default_factory=lambda: 3)])
         assert not param.required
 
     @pytest.mark.parametrize("kwargs", [{"callback": print}, {"prompt": True}, {"is_eager": True}])
-    def test_keyword_that_needs_typer(self, library, kwargs) -> None:
+    def test_keyword_that_needs_typer_disables_the_fast_path(self, library, kwargs) -> None:
         param = read_one(Annotated[str, library.Option(**kwargs)], "x")
         assert not param.is_fast_path
 
@@ -101,34 +103,34 @@ class TestOptionAndArgument:
         annotation = Annotated[bytes, library.Option(resolve_path=True)]
         assert read_one(annotation, b"").shape == TyperOnly(bytes)
 
-    def test_has_tooli_info(self, library) -> None:
+    def test_only_options_of_tooli_have_tooli_info(self, library) -> None:
         param = read_one(Annotated[int, library.Option()], 3)
         assert param.has_tooli_info is (library is tooli)
 
 
 class TestErrors:
-    def test_unknown_keyword(self) -> None:
+    def test_unknown_keyword_is_rejected(self) -> None:
         with pytest.raises(DefinitionError, match=r"Option\(\) has no keyword 'hepl'.*'help'"):
             Option(1, hepl="x")
 
-    def test_option_keyword_in_argument(self) -> None:
+    def test_argument_rejects_a_keyword_of_option(self) -> None:
         with pytest.raises(DefinitionError, match=r"Argument\(\) has no keyword 'prompt'"):
             Argument(prompt=True)
 
-    def test_two_in_annotated(self) -> None:
+    def test_annotated_with_option_and_argument_is_rejected(self) -> None:
         with pytest.raises(DefinitionError, match="more than one Option or Argument"):
             read_one(Annotated[int, Option(), Argument()])
 
-    def test_in_annotated_and_as_default(self) -> None:
+    def test_option_in_annotated_and_as_default_is_rejected(self) -> None:
         with pytest.raises(DefinitionError, match="in Annotated and as its default"):
             read_one(Annotated[int, Option()], Option(3))
 
-    def test_default_inside_annotated_argument(self) -> None:
+    def test_default_inside_annotated_argument_is_rejected(self) -> None:
         with pytest.raises(DefinitionError, match="write the default after `=`"):
             read_one(Annotated[int, Argument(3)])
 
 
-def test_attributes_of_an_option() -> None:
+def test_option_keeps_default_declarations_and_keywords() -> None:
     info = Option(3, "--size", "-s", help="how big", hidden=False, min=None)
     assert (info.kind, info.default, info.decls) == ("option", 3, ("--size", "-s"))
     assert info.option_kwargs == {"help": "how big"}
@@ -148,14 +150,14 @@ def test_other_values_are_not_converted(value) -> None:
     assert to_param_info(value) is None
 
 
-def test_every_keyword_of_typer_is_known() -> None:
+def test_every_keyword_of_typer_has_a_known_default() -> None:
     """A new version of Typer may add keywords."""
     for function, known in ((typer.Option, OPTION_DEFAULTS), (typer.Argument, ARGUMENT_DEFAULTS)):
         names = inspect.signature(function).parameters.keys()
         assert set(names) - {"default", "param_decls"} <= set(known)
 
 
-def test_default_values_are_left_out() -> None:
+def test_keywords_with_default_values_are_left_out() -> None:
     assert Option(1, help=None, min=2).option_kwargs == {"min": 2}
     assert to_param_info(typer.Option(1, help=None, min=2)).option_kwargs == {"min": 2}
 

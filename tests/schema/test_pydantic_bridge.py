@@ -89,7 +89,7 @@ class TestText:
         option_kwargs = {"formats": ["%Y", "%d.%m.%Y"]}
         assert parse_text(dt.datetime, "02.01.2024", option_kwargs) == dt.datetime(2024, 1, 2)
 
-    def test_no_format_matches(self) -> None:
+    def test_text_that_matches_no_format_is_rejected(self) -> None:
         with pytest.raises(ConversionError, match="'x' does not match '%Y' or '%Y-%m'"):
             parse_text(dt.datetime, "x", {"formats": ["%Y", "%Y-%m"]})
 
@@ -108,7 +108,7 @@ class TestJson:
             parse_json_text(text)
         assert caught.value.code == "E1008"
 
-    def test_json_from_a_file(self, tmp_path) -> None:
+    def test_json_is_read_from_a_file(self, tmp_path) -> None:
         file = tmp_path / "user.json"
         file.write_text('{"name": "ü"}', encoding="utf-8")
         assert parse_json_text(f"@{file}") == {"name": "ü"}
@@ -121,7 +121,7 @@ class TestJson:
             (b"nonsense", "not valid JSON"),
         ],
     )
-    def test_file_that_is_missing_or_invalid(self, tmp_path, content, reason) -> None:
+    def test_missing_or_invalid_json_file_is_rejected(self, tmp_path, content, reason) -> None:
         file = tmp_path / "user.json"
         if content is not None:
             file.write_bytes(content)
@@ -129,20 +129,20 @@ class TestJson:
             parse_json_text(f"@{file}")
         assert caught.value.code == "E1008"
 
-    def test_file_name_with_nul(self) -> None:
+    def test_file_name_with_nul_is_rejected(self) -> None:
         with pytest.raises(ConversionError, match="cannot be read"):
             parse_json_text("@a\0b")
 
 
 class TestStructured:
-    def test_json(self) -> None:
+    def test_json_text_becomes_a_model(self) -> None:
         assert parse(User, '{"name": "Ada"}') == User(name="Ada")
 
     def test_last_assignment_wins(self) -> None:
         found = parse(User, '{"name": "Ada", "age": 1}', "age=2", "name=Bob=3")
         assert found == User(name="Bob=3", age=2)
 
-    def test_dotted_flags(self) -> None:
+    def test_dotted_flags_set_nested_fields(self) -> None:
         found = parse(User, name=["Ada"], address__street=["High"], address__tags=["a", "b"])
         assert found == User(name="Ada", address=Address(street="High", tags=["a", "b"]))
 
@@ -152,7 +152,7 @@ class TestStructured:
     def test_dotted_flag_sets_a_dict_key(self) -> None:
         assert parse(User, name=["Ada"], scores__maths=["3"]).scores == {"maths": 3}
 
-    def test_dotted_flag_with_json(self) -> None:
+    def test_dotted_flag_accepts_json(self) -> None:
         found = parse(
             User, name=["Ada"], address=['{"street": "x"}'], friends=['[{"name": "Bob"}]']
         )
@@ -162,7 +162,7 @@ class TestStructured:
     def test_text_field_is_not_parsed_as_json(self) -> None:
         assert parse(User, name=["{not json"]).name == "{not json"
 
-    def test_dotted_flag_with_a_file(self, tmp_path) -> None:
+    def test_dotted_flag_accepts_a_json_file(self, tmp_path) -> None:
         file = tmp_path / "a.json"
         file.write_text('{"street": "x"}')
         assert parse(User, name=["Ada"], address=[f"@{file}"]).address == Address(street="x")
@@ -170,7 +170,7 @@ class TestStructured:
     def test_last_value_of_a_dotted_flag_wins(self) -> None:
         assert parse(User, name=["Ada", "Bob"]).name == "Bob"
 
-    def test_field_given_as_a_value_and_by_its_fields(self) -> None:
+    def test_field_given_as_a_value_and_by_its_fields_is_rejected(self) -> None:
         with pytest.raises(ConversionError, match="both as a value and by its fields"):
             parse(User, '{"name": "a", "address": "x"}', address__street=["y"])
 
@@ -189,13 +189,13 @@ class TestStructured:
         with pytest.raises(ConversionError, match="extra"):
             parse(Strict, a=["1"], b=["2"])
 
-    def test_list_of_objects(self) -> None:
+    def test_list_of_objects_is_read_from_one_or_many_texts(self) -> None:
         ada, bob = {"name": "Ada"}, {"name": "Bob"}
         expected = [User(**ada), User(**bob)]
         assert parse(list[User], json.dumps(ada), json.dumps(bob)) == expected
         assert parse(list[User], json.dumps([ada, bob])) == expected
 
-    def test_dotted_flags_of_a_recursive_model(self) -> None:
+    def test_dotted_flags_set_fields_of_a_recursive_model(self) -> None:
         class Node(pydantic.BaseModel):
             value: int = 0
             below: Optional["Node"] = None
@@ -203,7 +203,7 @@ class TestStructured:
         found = parse(Node, below__below__value=["3"])
         assert found.below.below.value == 3
 
-    def test_dotted_flags_of_a_discriminated_union(self) -> None:
+    def test_dotted_flags_set_fields_of_a_discriminated_union(self) -> None:
         class Cat(pydantic.BaseModel):
             kind: typing.Literal["cat"]
             names: list[str]
@@ -226,7 +226,7 @@ class TestStructured:
 
 
 class TestTypedDict:
-    def test_typed_dict_of_typing(self) -> None:
+    def test_typed_dict_of_typing_is_validated(self) -> None:
         class Keys(typing.TypedDict, total=False):
             a: int
 

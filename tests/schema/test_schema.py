@@ -92,7 +92,7 @@ class TestText:
             convert(annotation, text)
         assert caught.value.suggested_value == suggested
 
-    def test_case_insensitive_choice(self) -> None:
+    def test_choice_ignores_case_only_if_declared(self) -> None:
         annotation = Annotated[Colour, Option(case_sensitive=False)]
         assert convert(annotation, "RED") is Colour.RED
         with pytest.raises(ConversionError):
@@ -122,7 +122,7 @@ class TestPaths:
     def check(self, path, **kwargs) -> Any:
         return value(Annotated[pathlib.Path, Option(**kwargs)], path)
 
-    def test_must_exist(self, tmp_path) -> None:
+    def test_missing_path_is_rejected_if_it_must_exist(self, tmp_path) -> None:
         assert self.check(tmp_path, exists=True) == tmp_path
         with pytest.raises(ConversionError, match="does not exist"):
             self.check(tmp_path / "no", exists=True)
@@ -132,7 +132,7 @@ class TestPaths:
         with pytest.raises(ConversionError, match="does not exist"):
             self.check("a\0b", exists=True)
 
-    def test_file_or_directory(self, tmp_path) -> None:
+    def test_path_must_be_a_file_or_directory_as_declared(self, tmp_path) -> None:
         file = tmp_path / "file"
         file.touch()
         with pytest.raises(ConversionError, match="is a file, not a directory"):
@@ -141,7 +141,7 @@ class TestPaths:
             self.check(tmp_path, dir_okay=False)
         assert self.check(file, dir_okay=False) == file
 
-    def test_access(self, tmp_path, monkeypatch) -> None:
+    def test_unreadable_or_unwritable_path_is_rejected(self, tmp_path, monkeypatch) -> None:
         asked: list[int] = []
 
         def access(path, mode):
@@ -156,7 +156,7 @@ class TestPaths:
         assert self.check(tmp_path, readable=False) == tmp_path
         assert asked == [os.R_OK, os.W_OK]
 
-    def test_resolved(self, tmp_path, monkeypatch) -> None:
+    def test_path_is_resolved_if_declared(self, tmp_path, monkeypatch) -> None:
         monkeypatch.chdir(tmp_path)
         (tmp_path / "real").touch()
         (tmp_path / "link").symlink_to("real")
@@ -164,7 +164,7 @@ class TestPaths:
         assert found == tmp_path.resolve() / "real"
         assert isinstance(found, pathlib.Path)
 
-    def test_path_is_checked_after_pydantic(self, tmp_path) -> None:
+    def test_path_is_checked_after_validation_by_pydantic(self, tmp_path) -> None:
         below = pydantic.AfterValidator(lambda path: path / "no")
         with pytest.raises(ConversionError, match="does not exist"):
             value(Annotated[pathlib.Path, below, Option(exists=True)], tmp_path)

@@ -117,7 +117,7 @@ STR, INT = Scalar(str), Scalar(int)
     ],
     ids=stable_id,
 )
-def test_shape(annotation: Any, shape: Any) -> None:
+def test_shape_is_inferred_from_the_annotation(annotation: Any, shape: Any) -> None:
     assert infer_shape(annotation) == shape
 
 

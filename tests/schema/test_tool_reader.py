@@ -39,7 +39,7 @@ from tooli.schema.tool_reader import (
 STR, INT = Scalar(str), Scalar(int)
 
 
-class TestKinds:
+class TestParameterKinds:
     """Typer's rule: without a default it is an argument, with one it is an option."""
 
     def test_parameter_without_a_default_is_an_argument(self) -> None:
@@ -69,7 +69,7 @@ class TestKinds:
     def test_shape_without_annotation_comes_from_the_default(self, default, shape) -> None:
         assert read_one(MISSING, default).shape == shape
 
-    def test_keyword_only(self) -> None:
+    def test_keyword_only_parameter_without_a_default_is_an_argument(self) -> None:
         def tool(a: int, /, b: int, *, c: int, d: str = "x"): ...
 
         found = [(p.name, p.kind, p.required) for p in read(tool).params]
@@ -142,7 +142,7 @@ class TestInputModel:
     @pytest.mark.parametrize(
         ("fn", "model"), [(lambda a, b: None, User), (lambda: None, User), (lambda a: None, Point)]
     )
-    def test_needs_one_parameter_and_a_model(self, fn, model) -> None:
+    def test_input_model_needs_one_parameter_and_a_pydantic_model(self, fn, model) -> None:
         with pytest.raises(tooli.DefinitionError, match="input_model= needs a pydantic model"):
             read(fn, input_model=model)
 
@@ -169,7 +169,7 @@ class TestInjected:
 
 
 class TestCallables:
-    def test_partial(self) -> None:
+    def test_partial_omits_bound_arguments(self) -> None:
         def tool(a: int, b: "str" = "x", *, c: bool = False) -> int:
             """Do it."""
             return a
@@ -190,7 +190,7 @@ class TestCallables:
         assert return_annotation(made) is float
         assert made.fn is around
 
-    def test_custom_signature(self) -> None:
+    def test_signature_attribute_is_read(self) -> None:
         import inspect
 
         def tool(**kwargs): ...
@@ -199,7 +199,7 @@ class TestCallables:
         tool.__signature__ = inspect.Signature([parameter])
         assert [(p.name, p.shape) for p in read(tool).params] == [("word", INT)]
 
-    def test_object_with_call(self) -> None:
+    def test_callable_object_is_read_through_its_call_method(self) -> None:
         class Tool:
             """Calls."""
 
@@ -212,7 +212,7 @@ class TestCallables:
         assert return_annotation(made) is Colour
         assert made.doc.summary == "Calls."
 
-    def test_methods(self) -> None:
+    def test_methods_have_no_self_or_cls_parameter(self) -> None:
         class Holder:
             def bound(self, a: int = 1): ...
 
@@ -225,7 +225,7 @@ class TestCallables:
         for method in (Holder().bound, Holder.of_class, Holder.loose):
             assert [p.name for p in read(method).params] == ["a"]
 
-    def test_builtin(self) -> None:
+    def test_builtin_function_is_read(self) -> None:
         assert [p.name for p in read(len).params] == ["obj"]
 
 
@@ -236,7 +236,7 @@ class TestTool:
         assert read(tool).fn is tool
         assert vars(tool) == {}
 
-    def test_name_key_and_id(self) -> None:
+    def test_name_key_and_id_come_from_the_path(self) -> None:
         made = read_tool(lambda: None, app="file-tools", path=("users", "create"), kwargs={})
         assert (made.name, made.key, made.id) == (
             "create",
@@ -244,7 +244,7 @@ class TestTool:
             "file-tools.users.create",
         )
 
-    def test_defaults_without_keywords(self) -> None:
+    def test_tool_without_keywords_has_default_values(self) -> None:
         made = read(lambda: None)
         assert made.guard is DEFAULT_GUARD
         assert made.guidance is DEFAULT_GUIDANCE
@@ -252,7 +252,7 @@ class TestTool:
         assert made.behavior == Behavior()
         assert made.param("nobody") is None
 
-    def test_guard(self) -> None:
+    def test_guard_is_read_from_keywords(self) -> None:
         made = read(
             lambda: None,
             auth=["files:write"],
@@ -267,7 +267,7 @@ class TestTool:
         assert read(lambda: None, auth=[]).guard.scopes == ()
         assert read(lambda: None).guard.scopes is None
 
-    def test_guidance_and_limits(self) -> None:
+    def test_guidance_and_limits_are_read_from_keywords(self) -> None:
         made = read(
             lambda: None,
             examples=[{"args": ["x"], "description": "y"}],
@@ -293,12 +293,12 @@ class TestTool:
         assert (ReadOnly | OpenWorld).labels() == ("read-only", "open-world")
         assert read(lambda: None, annotations=both).behavior is both
 
-    def test_version(self) -> None:
+    def test_version_is_1_0_unless_given(self) -> None:
         assert read(lambda: None).version == "1.0"
         assert read(lambda: None, version="2.0").version == "2.0"
 
     @pytest.mark.parametrize("kwargs", [{"cls": object}, {"context_settings": {"a": 1}}])
-    def test_keywords_that_need_typer(self, kwargs) -> None:
+    def test_keywords_that_need_typer_disable_the_fast_path(self, kwargs) -> None:
         assert not read(lambda: None, **kwargs).is_fast_path
 
     def test_function_that_reads_the_context_of_typer_needs_typer(self) -> None:
@@ -318,7 +318,7 @@ class TestTool:
             tool.__annotations__["return"] = returns
         assert read(tool).returns_printed_text is prints
 
-    def test_streams(self) -> None:
+    def test_generator_functions_are_streaming(self) -> None:
         def items():
             yield 1
 
@@ -364,12 +364,12 @@ def test_missing_is_falsy() -> None:
         (tuple[int, str], False, 2),
     ],
 )
-def test_is_multiple_and_nargs(annotation, is_multiple, nargs) -> None:
+def test_is_multiple_and_nargs_depend_on_the_type(annotation, is_multiple, nargs) -> None:
     param = read_one(annotation)
     assert (param.is_multiple, param.nargs) == (is_multiple, nargs)
 
 
-def test_hidden_parameters() -> None:
+def test_hidden_is_read_from_argument() -> None:
     assert read_one(Annotated[int, Argument(hidden=True)]).hidden
     assert not read_one(int).hidden
 
@@ -387,14 +387,14 @@ class CallableObject:
     def __call__(self, a: int, *rest: int, **more: int) -> None: ...
 
 
-def test_parameter_names() -> None:
+def test_parameter_names_of_any_callable() -> None:
     assert parameter_names(plain) == ("a", "b", "c", "d")
     assert parameter_names(functools.partial(plain, c=1.0)) == ("a", "b", "c", "d")
     assert parameter_names(CallableObject()) == ("a",)
     assert parameter_names(lambda: None) == ()
 
 
-def test_missing_required_parameters() -> None:
+def test_missing_required_parameters_are_found() -> None:
     assert missing_required_parameters(plain, ()) == ("a", "c")
     assert missing_required_parameters(plain, ("a",)) == ("c",)
     assert missing_required_parameters(plain, ("a", "c")) == ()
@@ -417,7 +417,7 @@ def paint(
 class TestStringAnnotations:
     """Annotations that are text: quoted, or with `from __future__ import annotations`."""
 
-    def test_parameters(self) -> None:
+    def test_string_annotations_of_parameters_are_resolved(self) -> None:
         tool = read_tool(paint, app="app", path=("paint",), kwargs={})
         assert {p.name: p.shape for p in tool.params} == {
             "what": PathShape(pathlib.Path),
@@ -430,12 +430,12 @@ class TestStringAnnotations:
         assert tool.param("coats").flags == ("--coats", "-c")
         assert tool.param("coats").option_kwargs == {"min": 1}
 
-    def test_annotation_of_the_result(self) -> None:
+    def test_string_annotation_of_the_result_is_resolved(self) -> None:
         tool = read_tool(paint, app="app", path=("paint",), kwargs={})
         assert tool.returns == "list[Colour]"
         assert return_annotation(tool) == list[Colour]
 
-    def test_function_without_a_result(self) -> None:
+    def test_missing_and_none_result_annotations_differ(self) -> None:
         def silent(): ...
 
         def says_none() -> "None": ...
@@ -449,7 +449,7 @@ class TestStringAnnotations:
         tool = read_tool(space["tool"], app="a", path=("t",), kwargs={})
         assert tool.params[0].shape == Choice((Colour.RED, Colour.BLUE), Colour)
 
-    def test_quoted_annotation_with_future_import(self) -> None:
+    def test_quoted_annotation_with_future_import_is_resolved(self) -> None:
         space = {"Colour": Colour}
         source = "def tool(x: 'Colour', y: 'int' = 1) -> 'list[Colour]': ..."
         exec(f"from __future__ import annotations\n{source}", space)

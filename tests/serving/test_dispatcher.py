@@ -49,7 +49,7 @@ def test_tools_include_commands_that_are_added_later() -> None:
     assert (dispatcher.name, dispatcher.version) == ("shop", "1")
 
 
-def test_prepared_call_runs() -> None:
+def test_prepared_call_returns_its_result() -> None:
     dispatcher = ToolDispatcher(make_app())
     prepared = dispatcher.prepare(dispatcher.tools["users_list"], {"limit": 5}, CALLER)
     assert prepared.run().envelope()["result"] == 5
@@ -74,13 +74,13 @@ def test_invalid_rate_limit_is_rejected(monkeypatch: pytest.MonkeyPatch) -> None
         ("users", "command"),
     ],
 )
-def test_unknown_tool(name: str, message: str) -> None:
+def test_unknown_tool_error_suggests_a_name(name: str, message: str) -> None:
     error = unknown_tool_error(make_app(), name)
     assert message in error.message
     assert error.code == "E1001"
 
 
-def test_error_without_a_tool_is_presented() -> None:
+def test_request_error_has_the_app_as_its_tool() -> None:
     envelope = present_request_error(make_app(), CALLER, too_busy_error()).envelope()
     assert envelope["error"]["code"] == "E4075"
     assert envelope["meta"]["tool"] == "shop"
@@ -99,7 +99,7 @@ def test_error_without_a_tool_is_presented() -> None:
         ({}, "text", {}, "timeout", None),
     ],
 )
-def test_options_among_arguments(
+def test_options_are_separated_from_arguments(
     arguments: dict[str, Any], requested: object, remaining: dict[str, Any], field: str, value: Any
 ) -> None:
     tool = make_app().find("buy")
@@ -109,7 +109,7 @@ def test_options_among_arguments(
     assert getattr(options, field) == value
 
 
-def test_invalid_option_is_a_problem() -> None:
+def test_invalid_option_is_reported_as_a_problem() -> None:
     tool = make_app().find("buy")
     assert tool is not None
     (problem,) = split_options(tool, {}, {"timeout": "soon"})[2]
@@ -131,7 +131,7 @@ def test_root_path_is_removed_from_the_path(path: str, root: str | None, result:
     assert path_without_root({"path": path, "root_path": root}) == result
 
 
-def test_installed_packages(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_is_installed_finds_packages_without_import(monkeypatch: pytest.MonkeyPatch) -> None:
     assert is_installed("json")
     assert is_installed("wsgiref")  # not imported yet
     assert not is_installed("no_such_package")

@@ -150,7 +150,7 @@ def test_items_are_streamed_one_by_one() -> None:
     assert answer["answer"]["error"]["message"] == "no more ***"
 
 
-def test_unknown_tool_and_invalid_argument() -> None:
+def test_rejected_calls_send_no_secret_or_control_character() -> None:
     unknown, invalid = exchange(
         make_app("strict"),
         {"tool": f"resul{ESCAPE}"},

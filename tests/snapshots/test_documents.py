@@ -44,7 +44,7 @@ DOCUMENTS: dict[str, Callable[[AppInfo], dict[str, str]]] = {
 
 
 @pytest.mark.parametrize("document", DOCUMENTS)
-def test_document(document: str) -> None:
+def test_document_matches_its_snapshot(document: str) -> None:
     folder = HERE / document
     found = DOCUMENTS[document](collect_app_info(app))
     if os.environ.get("TOOLI_UPDATE_SNAPSHOTS", "") not in ("", "0"):

@@ -17,7 +17,7 @@ HERE = Path(__file__).parent / "exports"
 
 @pytest.mark.parametrize("mode", ["subprocess", "import"])
 @pytest.mark.parametrize("target", CALLERS)
-def test_export(target: str, mode: str) -> None:
+def test_export_matches_its_snapshot(target: str, mode: str) -> None:
     folder = HERE / f"{target}-{mode}"
     found = export(ExportSpec(collect_app_info(app), target, mode))
     if os.environ.get("TOOLI_UPDATE_SNAPSHOTS", "") not in ("", "0"):

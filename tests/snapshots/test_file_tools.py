@@ -31,15 +31,15 @@ CASES = [
 
 
 @pytest.mark.parametrize("form", ["json", "mcp", "openai", "anthropic"])
-def test_schema(form: str) -> None:
+def test_schema_matches_its_snapshot(form: str) -> None:
     assert_schema_snapshot(app, HERE / f"schema-{form}.json", form=form)
 
 
-def test_help() -> None:
+def test_help_matches_its_snapshot() -> None:
     assert_help_snapshot(app, HERE / "help.txt")
 
 
-def test_envelopes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_envelopes_match_their_snapshot(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "a.md").write_text("hello\nworld\n")
     (tmp_path / "b.md").write_text("oh, hello\n")
     monkeypatch.chdir(tmp_path)

@@ -20,11 +20,11 @@ class Target(BaseModel):
 
 
 class TestApproval:
-    def test_no_stage_for_other_commands(self) -> None:
+    def test_harmless_command_has_no_approval_stage(self) -> None:
         files = Files().add("list")
         assert len(files.app.stages_for(files.app.find("list"), Options())) == 1
 
-    def test_destructive_command_without_yes(self) -> None:
+    def test_destructive_command_without_yes_is_rejected(self) -> None:
         files = Files().add("delete", annotations=Destructive)
         outcome, _ = files.run("delete")
         error = outcome.error
@@ -35,7 +35,7 @@ class TestApproval:
         assert not files.ran
 
     @pytest.mark.parametrize("text", [{"yes": True}, {"approved": True}])
-    def test_destructive_command_with_yes_or_approval(self, text) -> None:
+    def test_destructive_command_with_yes_or_approval_runs(self, text) -> None:
         files = Files().add("delete", annotations=Destructive | Idempotent)
         outcome, _ = files.run("delete", **text)
         assert isinstance(outcome, Ok)
@@ -64,7 +64,7 @@ class TestApproval:
         assert isinstance(outcome, Ok)
         assert not files.ran
 
-    def test_no_caller_is_confirmed_by_its_name(self) -> None:
+    def test_name_of_the_caller_is_not_a_confirmation(self) -> None:
         files = Files().add("delete", annotations=Destructive)
         for name in ("claude-code", "ci", None):
             outcome, _ = files.run("delete", caller=Caller("cli", name))
@@ -89,7 +89,7 @@ class TestApproval:
         found = app.call("delete", path="-a b", depth=7).error.suggestion
         assert found["argv"] == ["files", "delete", "--path=-a b", "--depth", "7", "--yes"]
 
-    def test_command_with_its_own_yes_flag(self) -> None:
+    def test_command_with_its_own_yes_flag_needs_tooli_yes(self) -> None:
         app = Files().app
 
         @app.command(annotations=Destructive)

@@ -105,7 +105,7 @@ EXPECTED = {
 
 @pytest.mark.parametrize("interface", INTERFACES)
 @pytest.mark.parametrize("policy", EXPECTED)
-def test_logged_events(policy: str, interface: str) -> None:
+def test_every_policy_logs_the_expected_events(policy: str, interface: str) -> None:
     app, _ = make_app(security_policy=policy)
     expected: list[tuple] = []
     for tool, options, added_events in EXPECTED[policy]:
@@ -334,7 +334,7 @@ def test_event_loop_waits_for_a_lock_once_with_a_short_timeout(
 # ------------------------------------------------------------------ other events
 
 
-def test_log_event_and_log_app_event() -> None:
+def test_call_and_app_events_are_logged_unless_policy_is_off() -> None:
     from tooli.core.call import Call, Caller
 
     app, _ = make_app()
@@ -352,7 +352,7 @@ def test_log_event_and_log_app_event() -> None:
 # ------------------------------------------------------------------ the commands
 
 
-def test_audit_commands() -> None:
+def test_audit_commands_show_and_verify_the_log() -> None:
     app, _ = make_app()
     app.options(yes=True).call("wipe", path="x")
     shown = invoke(app, "audit", "tail", "-n", "1", mode="json").envelope["result"]
@@ -369,7 +369,9 @@ def test_audit_commands() -> None:
     assert error["details"]["file"] == str(log)
 
 
-def test_path_from_the_settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_log_path_is_read_from_the_settings(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("TOOLI_AUDIT_LOG", str(tmp_path / "other.jsonl"))
     app, _ = make_app()
     app.options(yes=True).call("wipe", path="x")

@@ -48,7 +48,9 @@ class TestAuthentication:
         caller = authenticate(make_call(), tokens=tokens).caller
         assert (caller.principal, caller.scopes) == ("ada", frozenset(("read", "write")))
 
-    def test_readable_token_file_is_a_warning(self, token_file: Path, tokens: str) -> None:
+    def test_token_file_readable_by_others_is_a_warning(
+        self, token_file: Path, tokens: str
+    ) -> None:
         token_file.chmod(0o644)
         call = make_call()
         authenticate(call, tokens=tokens)
@@ -67,7 +69,9 @@ class TestAuthentication:
     ) -> None:
         assert authenticate(make_call(surface=surface), tokens=tokens).caller.principal is None
 
-    def test_verified_caller_is_kept(self, token_file: Path, tokens: str) -> None:
+    def test_token_file_does_not_replace_a_verified_caller(
+        self, token_file: Path, tokens: str
+    ) -> None:
         call = make_call(caller={"principal": "bob"})
         assert authenticate(call, tokens=tokens).caller.principal == "bob"
 
@@ -86,7 +90,7 @@ class TestAuthorization:
             pass_through(authorize, make_call(policy="strict"))
         assert (caught.value.code, caught.value.exit_code) == ("E2002", 30)
 
-    def test_missing_scopes_under_strict(self) -> None:
+    def test_strict_rejects_a_caller_without_the_scopes(self) -> None:
         call = make_call(policy="strict", auth=["b", "a", "c"], caller={"scopes": frozenset("c")})
         with pytest.raises(AuthError) as caught:
             pass_through(authorize, call)
@@ -96,18 +100,20 @@ class TestAuthorization:
     @pytest.mark.parametrize(
         ("policy", "warnings"), [("standard", ["the caller lacks the scope a"]), ("off", [])]
     )
-    def test_missing_scope_under_other_policies(self, policy: str, warnings: list[str]) -> None:
+    def test_missing_scope_warns_only_under_standard(
+        self, policy: str, warnings: list[str]
+    ) -> None:
         call = make_call(policy=policy, auth=["a"])
         assert pass_through(authorize, call, Ok(1))[1] == Ok(1)
         assert call.warnings == warnings
 
     @pytest.mark.parametrize("policy", ["standard", "strict"])
-    def test_sufficient_scopes(self, policy: str) -> None:
+    def test_caller_with_the_scopes_is_allowed(self, policy: str) -> None:
         call = make_call(policy=policy, auth=["a"], caller={"scopes": frozenset("ab")})
         assert pass_through(authorize, call, Ok(1))[1] == Ok(1)
         assert call.warnings == []
 
-    def test_undeclared_scopes_under_standard(self) -> None:
+    def test_standard_allows_every_caller_of_a_tool_without_scopes(self) -> None:
         call = make_call()
         assert pass_through(authorize, call, Ok(1))[1] == Ok(1)
         assert call.warnings == []
@@ -138,13 +144,13 @@ class TestAuthorizationOfAnApp:
         assert isinstance(outcome, Ok)
         assert not call.warnings
 
-    def test_standard_warns(self) -> None:
+    def test_standard_warns_of_missing_scopes(self) -> None:
         files = Files().add("write", auth=["a"])
         outcome, call = files.run("write")
         assert isinstance(outcome, Ok)
         assert call.warnings == ["the caller lacks the scope a"]
 
-    def test_off_does_not_warn(self) -> None:
+    def test_off_does_not_warn_of_missing_scopes(self) -> None:
         files = Files(security_policy="off").add("write", auth=["a"])
         assert files.run("write")[1].warnings == []
 

@@ -50,7 +50,7 @@ UNDECLARED = Violation("net", "example.org:443", "E2003")
 OUTSIDE = Violation("fs:write", "/etc/x", "E2005")
 
 
-def test_nothing_to_enforce() -> None:
+def test_call_without_restrictions_is_unchanged() -> None:
     call = make_call()
     passed, outcome = run_stage(call, outcome=Ok(1))
     assert passed is call
@@ -81,7 +81,7 @@ def test_path_settings_are_enforced_under_every_policy(tmp_path: Path) -> None:
     assert call.meta == {"enforcement": "audit"}
 
 
-def test_call_without_meta(tmp_path: Path) -> None:
+def test_call_without_metadata_is_monitored(tmp_path: Path) -> None:
     call = make_call(capabilities=["net:read"]).replace(meta=None)
     passed, outcome = pass_through(enforce_capabilities(make_context(call)), call, Ok(1))
     assert isinstance(passed.runner, MonitoredRunner)
@@ -114,7 +114,7 @@ def test_path_outside_the_settings_fails_under_every_policy(tmp_path: Path) -> N
     assert outcome.error.__cause__ is cause
 
 
-def test_error_of_the_monitor_is_kept(tmp_path: Path) -> None:
+def test_failure_of_the_monitor_is_returned_unchanged(tmp_path: Path) -> None:
     failed = Failed(AuthError("denied", code="E2005"))
     assert run_stage(make_call(), OUTSIDE, outcome=failed, deny_paths=(str(tmp_path),))[1] is failed
 

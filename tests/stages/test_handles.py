@@ -43,7 +43,7 @@ class TestSecretTracking:
         pass_through(track_secrets, call)
         assert call.secrets == [default]
 
-    def test_call_without_a_list_of_secrets(self) -> None:
+    def test_call_without_a_list_of_secrets_is_unchanged(self) -> None:
         call = make_call()
         assert pass_through(track_secrets, call, Ok(1)) == (call, Ok(1))
 
@@ -95,20 +95,22 @@ class TestHandles:
         assert app.call(tool, source=file).unwrap() == 5
 
     @pytest.mark.parametrize("tool", ["size", "asize"])
-    def test_content_on_an_event_loop(self, tool: str, app: Tooli, file: str) -> None:
+    def test_function_receives_the_content_on_an_event_loop(
+        self, tool: str, app: Tooli, file: str
+    ) -> None:
         assert asyncio.run(app.acall(tool, source=file)).unwrap() == 5
 
-    def test_async_stream(self, app: Tooli, file: str) -> None:
+    def test_stream_and_astream_receive_the_content(self, app: Tooli, file: str) -> None:
         async def collect() -> list[Any]:
             return [item async for item in app.astream("chars", source=file)]
 
         assert list(app.stream("chars", source=file)) == list("hello")
         assert asyncio.run(collect()) == list("hello")
 
-    def test_list_of_inputs(self, app: Tooli, file: str) -> None:
+    def test_every_input_of_a_list_is_loaded(self, app: Tooli, file: str) -> None:
         assert app.call("sizes", sources=[file, file]).unwrap() == [5, 5]
 
-    def test_secret_is_loaded(self, app: Tooli, file: str) -> None:
+    def test_function_receives_a_loaded_secret(self, app: Tooli, file: str) -> None:
         assert app.call("login", password="hunter22").unwrap() == 8
 
     @pytest.mark.parametrize("tool", ["size", "asize"])
@@ -120,13 +122,15 @@ class TestHandles:
         with pytest.raises(InputError):
             result.unwrap()
 
-    def test_output_is_put_in_place(self, app: Tooli, tmp_path: Path) -> None:
+    def test_output_is_written_to_its_path(self, app: Tooli, tmp_path: Path) -> None:
         path = tmp_path / "out.txt"
         assert app.call("save", path=str(path)).ok
         assert path.read_text() == "new"
 
     @pytest.mark.parametrize("timeout", [None, 60], ids=["in process", "child process"])
-    def test_handles_in_an_input_model(self, tmp_path: Path, timeout: float | None) -> None:
+    def test_handles_in_an_input_model_are_loaded_before_the_function_starts(
+        self, tmp_path: Path, timeout: float | None
+    ) -> None:
         app, started = Tooli("a"), tmp_path / "started"
 
         @app.command(input_model=Report, timeout=timeout)

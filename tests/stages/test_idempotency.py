@@ -345,7 +345,7 @@ def test_warnings_are_replayed(shop: Shop) -> None:
         assert shop.app.call("do", idempotency_key="k").meta["warnings"] == ["mind the gap"]
 
 
-def test_python_gets_the_type_of_the_annotation(shop: Shop) -> None:
+def test_replayed_result_in_python_has_the_annotated_type(shop: Shop) -> None:
     def do() -> list[User]:
         return [User(name="ann", tags={"x"})]
 
@@ -548,7 +548,7 @@ def test_result_that_is_too_large_is_not_stored(
 # ------------------------------------------------------------------ rejected calls
 
 
-def test_other_arguments_are_rejected_on_every_interface(shop: Shop) -> None:
+def test_same_key_with_other_arguments_is_rejected_on_every_interface(shop: Shop) -> None:
     shop.add(lambda order: shop.count_run(), "do")
     shop.app.call("do", order="a", idempotency_key="k")
     case = Case("do", {"order": "b"}, {"idempotency_key": "k"})
@@ -558,7 +558,7 @@ def test_other_arguments_are_rejected_on_every_interface(shop: Shop) -> None:
     assert shop.runs == 1
 
 
-def test_default_may_be_passed_explicitly(shop: Shop) -> None:
+def test_explicit_default_is_the_same_call(shop: Shop) -> None:
     def do(order: str, count: int = 1) -> int:
         return shop.count_run()
 
@@ -567,7 +567,7 @@ def test_default_may_be_passed_explicitly(shop: Shop) -> None:
     assert shop.app.call("do", order="a", count=1, idempotency_key="k").result == 1
 
 
-def test_header_and_query_are_the_same_key(shop: Shop) -> None:
+def test_key_may_be_sent_as_a_header_or_in_the_query(shop: Shop) -> None:
     shop.add(lambda order: {"n": shop.count_run()}, "do")
     api = shop.app.asgi(mcp=False)
     payload: dict[str, Any] = {"body": b'{"order":"a"}'}
@@ -663,7 +663,7 @@ def test_unreadable_input_releases_the_key(shop: Shop) -> None:
     assert invoke(shop.app, *argv, env={"NO": "4711"}).result == 1
 
 
-def test_call_without_a_process_releases_the_key(
+def test_call_whose_process_cannot_start_releases_the_key(
     shop: Shop, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def fail() -> Any:
@@ -766,7 +766,7 @@ def test_exit_of_the_function_is_stored(shop: Shop) -> None:
 
 
 @pytest.mark.parametrize("question", ["human", "pause"])
-def test_question_releases_the_key(shop: Shop, question: str) -> None:
+def test_call_that_ends_with_a_question_releases_the_key(shop: Shop, question: str) -> None:
     from tooli.core.peer import InputRequired
 
     second = stopped_by(
@@ -830,7 +830,9 @@ def damage(state_dir: Path) -> None:
 
 @pytest.mark.parametrize("policy", ["off", "standard", "strict"])
 @pytest.mark.parametrize("behavior", [None, Idempotent], ids=repr)
-def test_damaged_store(state_dir: Path, policy: str, behavior: Any) -> None:
+def test_damaged_store_rejects_calls_that_are_not_idempotent(
+    state_dir: Path, policy: str, behavior: Any
+) -> None:
     shop = Shop(security_policy=policy)
     shop.add(lambda: shop.count_run(), "do", annotations=behavior, auth=[])
     damage(state_dir)
@@ -1001,7 +1003,9 @@ class TestBusyStore:
         self.run_stage(store, Ok(1), monkeypatch, surface="cli")
         assert store.failures == 8
 
-    def test_concurrent_call_is_a_warning(self, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_concurrent_call_with_the_same_key_is_a_warning(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
         store = BusyStore(0)
         monkeypatch.setattr(store, "finish", lambda *_: False)
         call = self.run_stage(store, Ok(1), monkeypatch)

@@ -49,7 +49,9 @@ def test_setting_turns_isolation_on() -> None:
     assert isolate(make_context(make_call(), isolation="wanted")) is not None
 
 
-def test_complete_sandbox(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_complete_support_runs_the_call_in_a_sandbox(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     set_support(monkeypatch, COMPLETE)
     call, passed = run_stage()
     assert isinstance(passed.runner, SandboxRunner)
@@ -57,13 +59,13 @@ def test_complete_sandbox(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> No
     assert list(tmp_path.iterdir()) == [], "the folder for temporary files is removed"
 
 
-def test_required_but_not_available(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_required_but_unavailable_sandbox_fails_the_call(monkeypatch: pytest.MonkeyPatch) -> None:
     set_support(monkeypatch, NOTHING)
     with pytest.raises(ToolError, match="no Landlock"):
         run_stage()
 
 
-def test_wanted_but_not_available(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_wanted_but_unavailable_sandbox_is_a_warning(monkeypatch: pytest.MonkeyPatch) -> None:
     set_support(monkeypatch, NOTHING)
     call, passed = run_stage("wanted")
     assert passed is call
@@ -72,7 +74,9 @@ def test_wanted_but_not_available(monkeypatch: pytest.MonkeyPatch) -> None:
     ]
 
 
-def test_wanted_and_partly_available(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_wanted_and_partly_available_sandbox_is_used_with_a_warning(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     set_support(monkeypatch, PARTIAL)
     call, passed = run_stage("wanted")
     assert isinstance(passed.runner, SandboxRunner)
@@ -104,7 +108,9 @@ def test_bubblewrap_replaces_landlock(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("reason", ["plans need Landlock", "no Landlock"])
-def test_bubblewrap_cannot_be_used(reason: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_warning_gives_the_reason_against_bubblewrap_once(
+    reason: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def fail(state: object, tool: object) -> None:
         raise SandboxUnavailable(reason)
 
@@ -129,7 +135,7 @@ def test_settings_are_read_before_the_sandbox_starts(monkeypatch: pytest.MonkeyP
 
 
 class TestAllowedAccess:
-    def test_nothing_without_capabilities(self) -> None:
+    def test_no_access_without_capabilities(self) -> None:
         call = make_call()
         assert (
             resolve_allowed_access(call.tool, make_context(call).state, AllowedAccess())
@@ -183,7 +189,9 @@ class TestSandboxDirs:
     def test_unreadable_parent_is_skipped(self, tmp_path: Path) -> None:
         isolation._remove_stale_dirs(str(tmp_path / "missing"))
 
-    def test_no_folder_can_be_created(self, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_folder_that_cannot_be_created_is_a_temporary_error(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
         def fail(path: str, mode: int) -> None:
             raise OSError(28, "No space left on device")
 
@@ -194,7 +202,7 @@ class TestSandboxDirs:
             SandboxDirs(AllowedAccess())
 
     @pytest.mark.parametrize("failure", [BlockingIOError(11, "locked"), OSError(95, "no locks")])
-    def test_lock_fails(
+    def test_locked_folder_fails_but_missing_lock_support_is_ignored(
         self, failure: OSError, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         def fail(fd: int, *, exclusive: bool = False) -> None:
@@ -207,7 +215,7 @@ class TestSandboxDirs:
         else:
             os.close(isolation._lock_dir(str(tmp_path)))
 
-    def test_folder_was_removed_before_the_lock(
+    def test_folder_removed_before_the_lock_is_not_found(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         folder = tmp_path / "gone"

@@ -59,7 +59,7 @@ both = pytest.mark.parametrize("tool", ["listed", "streamed"])
     added=st.lists(st.integers(1000, 2000), unique=True, max_size=8),
     gone=st.sets(st.integers(0, 29), max_size=8),
 )
-def test_records_added_or_removed_before_the_cursor(
+def test_page_continues_after_records_were_added_or_removed(
     tool: str, before: int, after: int, added: list[int], gone: set[int]
 ) -> None:
     """The cursor finds its position if one of the last three records is still there."""
@@ -99,7 +99,7 @@ def test_position_is_used_if_no_record_is_found(tool: str) -> None:
 
 
 @both
-def test_result_that_became_shorter_ends(tool: str) -> None:
+def test_cursor_beyond_a_shortened_result_gives_an_empty_page(tool: str) -> None:
     records = list(range(10))
     app = make_app(records)
     _, cursor, _ = page(app, tool, limit=5)
@@ -195,7 +195,7 @@ def test_cursor_can_be_used_again() -> None:
 # ------------------------------------------------------------------ page sizes and Page
 
 
-def test_page_size_of_the_command() -> None:
+def test_paginated_keyword_sets_the_page_size() -> None:
     app = Tooli("app")
 
     @app.command(paginated=True)
@@ -219,7 +219,7 @@ def test_invalid_limits_are_definition_errors(keywords: Any) -> None:
         Tooli("app").command(**keywords)
 
 
-def test_function_that_pages_itself() -> None:
+def test_function_that_returns_a_page_gets_its_own_cursor() -> None:
     requested_pages: list[Any] = []
     app = Tooli("app")
 
@@ -242,7 +242,7 @@ def test_function_that_pages_itself() -> None:
     assert schema == {"type": "array", "items": {"type": "integer"}}
 
 
-def test_other_class_named_page() -> None:
+def test_class_of_the_author_named_page_is_an_ordinary_result() -> None:
     """The author's own class is named Page."""
     import dataclasses
 
@@ -346,7 +346,9 @@ def joined(answers: list[dict[str, Any]], result: Any) -> Any:
 
 @settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
 @given(RESULTS, st.integers(SMALLEST, 3000), st.sampled_from(["bytes", "tokens"]))
-def test_any_result_within_any_limit(result: Any, limit: int, unit: str) -> None:
+def test_pages_within_any_size_limit_give_the_whole_result(
+    result: Any, limit: int, unit: str
+) -> None:
     app = make_sized(result)
     most = limit if unit == "bytes" else limit // 3
     answers = follow(app, "tool", f"--max-{unit}", str(most), "--json")
@@ -363,7 +365,7 @@ def test_any_result_within_any_limit(result: Any, limit: int, unit: str) -> None
     st.integers(1, 8),
     st.integers(1, 8),
 )
-def test_limits_of_all_kinds_together(result: Any, size: int, limit: int, items: int) -> None:
+def test_pages_respect_all_limits_together(result: Any, size: int, limit: int, items: int) -> None:
     app = make_sized(result)
     words = ["--limit", str(limit), "--max-items", str(items), "--max-bytes", str(size)]
     answers = follow(app, "tool", *words, "--json")
@@ -374,7 +376,7 @@ def test_limits_of_all_kinds_together(result: Any, size: int, limit: int, items:
 
 @settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
 @given(st.lists(VALUES.filter(lambda v: v is not None), max_size=30), st.integers(60, 2000))
-def test_lines_within_any_limit(result: list[Any], limit: int) -> None:
+def test_lines_within_any_size_limit_give_the_whole_result(result: list[Any], limit: int) -> None:
     """Each line is a record, all lines fit the limit, and stderr has the command for the rest."""
     app = make_sized(result)
     for tool in ("tool", "stream"):
@@ -398,7 +400,7 @@ def test_lines_within_any_limit(result: list[Any], limit: int) -> None:
 ROWS = [{"n": i, "text": "x" * 20} for i in range(100)]
 
 
-def test_meta_of_a_truncated_list() -> None:
+def test_meta_describes_a_truncated_list() -> None:
     done = invoke(make_sized(ROWS), "tool", "--max-bytes", "1500", "--json")
     meta = done.envelope["meta"]
     shown = len(done.result)
@@ -415,7 +417,7 @@ def test_meta_of_a_truncated_list() -> None:
     assert list(meta)[-3:] == ["page", "truncated", "next"]
 
 
-def test_max_tokens() -> None:
+def test_max_tokens_limits_the_output() -> None:
     done = invoke(make_sized(ROWS), "tool", "--max-tokens", "400", "--json")
     assert estimate_tokens(done.stdout) <= 400
     assert done.envelope["meta"]["truncated"]["by"] == "max-tokens"
@@ -455,7 +457,9 @@ def test_shortened_object_keeps_its_fields() -> None:
 
 @pytest.mark.parametrize("result", [ROWS, {"a": "x" * 500}, "x" * 500])
 @pytest.mark.parametrize("max_bytes", [1, 50, 200])
-def test_limit_below_the_smallest_envelope(result: Any, max_bytes: int) -> None:
+def test_limit_below_the_smallest_envelope_gives_an_empty_result(
+    result: Any, max_bytes: int
+) -> None:
     done = invoke(make_sized(result), "tool", "--max-bytes", str(max_bytes), "--json")
     assert done.ok
     assert len(done.stdout) < SMALLEST
@@ -464,7 +468,7 @@ def test_limit_below_the_smallest_envelope(result: Any, max_bytes: int) -> None:
 
 
 @pytest.mark.parametrize("tool", ["tool", "stream"])
-def test_empty_list_above_the_limit(tool: str) -> None:
+def test_empty_list_above_the_limit_is_not_truncated(tool: str) -> None:
     """Nothing can be cut from an empty list, so it is not marked as truncated."""
     done = invoke(make_sized([]), tool, "--max-bytes", "20", "--json")
     assert done.ok
@@ -475,7 +479,9 @@ def test_empty_list_above_the_limit(tool: str) -> None:
 
 @pytest.mark.parametrize("tool", ["tool", "stream"])
 @pytest.mark.parametrize(("unit", "needed"), [("bytes", 303), ("tokens", 101)])
-def test_lines_suggest_the_budget_of_the_first_record(tool: str, unit: str, needed: int) -> None:
+def test_jsonl_suggests_a_limit_that_fits_the_first_record(
+    tool: str, unit: str, needed: int
+) -> None:
     app = make_sized(["x" * 300, "y"])
     words = ["--jsonl", f"--max-{unit}"]
     done = invoke(app, tool, *words, "60")
@@ -485,7 +491,9 @@ def test_lines_suggest_the_budget_of_the_first_record(tool: str, unit: str, need
     assert invoke(app, tool, *words, str(needed - 1)).lines == []
 
 
-def test_text_of_which_no_character_fits(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_text_of_which_no_character_fits_suggests_a_larger_limit(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     # The length of the path counts, and the temporary folder of pytest can have any length.
     monkeypatch.setattr("tooli.pipeline.truncate.write_overflow", lambda *_: "/state/results/tool")
     done = invoke(make_sized("x" * 500), "tool", "--max-bytes", "400", "--json")
@@ -506,7 +514,7 @@ def test_only_the_command_line_saves_the_complete_result() -> None:
     assert "full" not in make_sized(ROWS).call("tool", max_bytes=1500).meta["truncated"]
 
 
-def test_max_tokens_of_the_command() -> None:
+def test_max_tokens_keyword_of_the_command_limits_the_output() -> None:
     app = Tooli("app")
 
     @app.command(max_tokens=200)
@@ -536,7 +544,7 @@ def test_max_tokens_of_the_command() -> None:
         ({"TOOLI_MAX_ITEMS": "9", "CODEX_CI": "1"}, 10240, "max-items"),
     ],
 )
-def test_default_limits_of_agents_and_settings(
+def test_agents_and_settings_have_default_limits(
     env: dict[str, str], max_bytes: int, by: str
 ) -> None:
     rows = [{"n": i, "text": "x" * 100} for i in range(2000)]
@@ -568,7 +576,7 @@ def test_codex_gets_256_lines() -> None:
     assert "Cut by max-lines: 256" in done.stderr
 
 
-def test_setting_that_is_not_a_number() -> None:
+def test_limit_setting_that_is_not_a_number_is_an_error() -> None:
     done = invoke(make_sized([1]), "tool", "--json", env={"TOOLI_MAX_BYTES": "ten"})
     assert done.exit_code == 2
     assert done.error is not None
@@ -598,7 +606,7 @@ def test_iterators_in_a_result_are_read_once() -> None:
         assert invoke(app, "stream", "--jsonl", env=env).lines == expected
 
 
-class TestStage:
+class TestLimitSizeStage:
     """`limit_size` without a surface."""
 
     def limited(self, fn: Any = None, **options: Any) -> Call:
@@ -609,18 +617,18 @@ class TestStage:
         call = make_call()
         assert pass_through(limit_size, call, Ok([1])) == (call, Ok([1]))
 
-    def test_list_within_max_items(self) -> None:
+    def test_list_within_max_items_is_unchanged(self) -> None:
         assert pass_through(limit_size, self.limited(max_items=3), Ok([1, 2]))[1] == Ok([1, 2])
 
     def test_redacted_result_is_measured_with_its_warnings(self) -> None:
         call = self.limited(max_bytes=5000)
         assert pass_through(limit_size, call, Ok("a\x1b[1mb"))[1] == Ok("a\x1b[1mb")
 
-    def test_failure_is_kept(self) -> None:
+    def test_failure_is_unchanged(self) -> None:
         failed = Failed(InternalError("no"))
         assert pass_through(limit_size, self.limited(max_items=3), failed)[1] is failed
 
-    def test_stream_as_a_document(self) -> None:
+    def test_max_items_limits_a_collected_stream(self) -> None:
         def numbers() -> Iterator[int]:
             yield from range(9)
 

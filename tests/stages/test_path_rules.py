@@ -32,16 +32,16 @@ def check(call: Call, **settings: Any) -> dict[str, Any]:
 
 
 class TestWorkDir:
-    def test_no_change_in_that_folder(
+    def test_paths_are_unchanged_if_work_dir_is_the_current_folder(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.chdir(tmp_path)
         assert resolve(make_call(copy, {"source": "a"}), work_dir=str(tmp_path)) == {"source": "a"}
 
-    def test_no_change_without_the_setting(self) -> None:
+    def test_paths_are_unchanged_without_work_dir(self) -> None:
         assert resolve(make_call(copy, {"source": "a"})) == {"source": "a"}
 
-    def test_relative_paths_are_joined(self, tmp_path: Path) -> None:
+    def test_relative_paths_are_joined_to_the_work_dir(self, tmp_path: Path) -> None:
         folder = tmp_path / "w"
         folder.mkdir()
         arguments = {"source": "a", "targets": ["b", Path("c"), "/d"], "label": "e"}
@@ -57,16 +57,16 @@ class TestWorkDir:
             "source": value
         }
 
-    def test_other_values_are_kept(self, tmp_path: Path) -> None:
+    def test_values_that_are_not_paths_are_unchanged(self, tmp_path: Path) -> None:
         assert resolve(make_call(copy, {"source": 7}), work_dir=str(tmp_path)) == {"source": 7}
 
 
 class TestPathRules:
-    def test_allowed_path(self, tmp_path: Path) -> None:
+    def test_path_below_allow_paths_is_allowed(self, tmp_path: Path) -> None:
         call = make_call(copy, {"source": tmp_path / "a", "targets": []})
         assert check(call, allow_paths=((str(tmp_path),),)) == call.arguments
 
-    def test_path_outside_is_denied(self, tmp_path: Path) -> None:
+    def test_path_outside_allow_paths_is_denied(self, tmp_path: Path) -> None:
         call = make_call(copy, {"source": Path("/etc/passwd"), "targets": []})
         with pytest.raises(AuthError, match="may not use '/etc/passwd'") as caught:
             check(call, allow_paths=((str(tmp_path),),))
@@ -74,13 +74,13 @@ class TestPathRules:
         assert (error.code, error.field) == ("E2005", "source")
         assert error.details == {"path": "/etc/passwd", "allowed": [str(tmp_path)]}
 
-    def test_path_below_deny_paths(self, tmp_path: Path) -> None:
+    def test_path_below_deny_paths_is_denied(self, tmp_path: Path) -> None:
         call = make_call(copy, {"source": tmp_path / "secret" / "x", "targets": []})
         with pytest.raises(AuthError) as caught:
             check(call, deny_paths=(str(tmp_path / "secret"),))
         assert caught.value.details == {"path": str(tmp_path / "secret" / "x")}
 
-    def test_symbolic_link_out_of_the_folder(self, tmp_path: Path) -> None:
+    def test_symbolic_link_out_of_allow_paths_is_denied(self, tmp_path: Path) -> None:
         (tmp_path / "link").symlink_to("/etc")
         call = make_call(copy, {"source": tmp_path / "link" / "passwd", "targets": []})
         with pytest.raises(AuthError):
@@ -93,7 +93,7 @@ class TestPathRules:
         with pytest.raises(AuthError, match="/etc/passwd"):
             check(call, allow_paths=((str(tmp_path),),))
 
-    def test_value_that_contains_itself(self, tmp_path: Path) -> None:
+    def test_value_that_contains_itself_is_checked(self, tmp_path: Path) -> None:
         loop: list[Any] = [tmp_path / "a"]
         loop.append(loop)
 
@@ -105,7 +105,9 @@ class TestPathRules:
     @pytest.mark.parametrize(
         ("location", "is_denied"), [("/etc/passwd", True), ("https://example.org/x", False)]
     )
-    def test_location_of_an_input(self, location: str, is_denied: bool, tmp_path: Path) -> None:
+    def test_input_is_denied_by_its_location_unless_it_is_a_url(
+        self, location: str, is_denied: bool, tmp_path: Path
+    ) -> None:
         class Source:
             tooli_location = location
 
@@ -118,7 +120,7 @@ class TestPathRules:
         else:
             assert check(call, allow_paths=((str(tmp_path),),)) == call.arguments
 
-    def test_input_without_a_location(self, tmp_path: Path) -> None:
+    def test_input_without_a_location_is_allowed(self, tmp_path: Path) -> None:
         class Source:
             tooli_location = None
 
@@ -134,6 +136,6 @@ class TestPathRules:
         found = check(call, work_dir=str(folder), allow_paths=((str(folder),),))
         assert found == {"source": folder / "a", "targets": [folder / "b"], "label": "c"}
 
-    def test_work_dir_without_rules(self, tmp_path: Path) -> None:
+    def test_path_is_joined_to_the_work_dir_without_rules(self, tmp_path: Path) -> None:
         call = make_call(copy, {"source": Path("a"), "targets": []})
         assert check(call, work_dir=str(tmp_path))["source"] == tmp_path / "a"

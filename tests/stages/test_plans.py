@@ -18,7 +18,7 @@ from tooli.testing.app_interfaces import interfaces
 
 
 class TestDryRun:
-    def test_plan_of_an_unmarked_function(self) -> None:
+    def test_dry_run_without_support_returns_a_declared_plan(self) -> None:
         app = Tooli("files")
         ran = []
 
@@ -106,7 +106,7 @@ def test_yes_and_dry_run_delete_nothing_on_any_interface(tool: str, files: list[
 
 
 @pytest.mark.parametrize("policy", ["off", "standard", "strict"])
-def test_dry_run_under_every_policy(policy: str, files: list[str]) -> None:
+def test_dry_run_deletes_nothing_under_every_policy(policy: str, files: list[str]) -> None:
     app = make_app(security_policy=policy)
     found = app.call("delete", files=files, yes=True, dry_run=True)
     assert found.result["basis"] == "dry_run"
@@ -187,7 +187,9 @@ def test_dry_run_takes_precedence_over_apply(interface: str, files: list[str]) -
 
 @pytest.mark.parametrize("interface", INTERFACES)
 @pytest.mark.parametrize("tool", ALL)
-def test_other_arguments_are_rejected(tool: str, interface: str, files: list[str]) -> None:
+def test_token_with_other_arguments_is_rejected(
+    tool: str, interface: str, files: list[str]
+) -> None:
     app = make_app()
     token = plan_in(send(app, interface, tool, files[:1], dry_run=True))["token"]
     found = send(app, interface, tool, files, apply=token, yes=True)
@@ -198,7 +200,9 @@ def test_other_arguments_are_rejected(tool: str, interface: str, files: list[str
 
 @pytest.mark.parametrize("interface", INTERFACES)
 @pytest.mark.parametrize("tool", KINDS)
-def test_changed_state_is_rejected(tool: str, interface: str, files: list[str]) -> None:
+def test_token_is_rejected_if_a_file_has_changed(
+    tool: str, interface: str, files: list[str]
+) -> None:
     app = make_app()
     token = plan_in(send(app, interface, tool, files, dry_run=True))["token"]
     Path(files[1]).write_text("six")  # of the same size
@@ -209,7 +213,7 @@ def test_changed_state_is_rejected(tool: str, interface: str, files: list[str]) 
     assert are_deleted(files) == [False, False]
 
 
-def test_exit_codes(files: list[str]) -> None:
+def test_rejected_tokens_have_their_exit_codes(files: list[str]) -> None:
     app = make_app()
     token = app.call("delete", files=files, dry_run=True).result["token"]
     Path(files[1]).write_text("other")
@@ -338,7 +342,7 @@ def test_plan_token_is_not_an_approval(files: list[str]) -> None:
     assert app.call("launch", apply=token, yes=True).error.code == "E2101"
 
 
-def test_state_folder_that_cannot_be_written(
+def test_plan_has_no_token_if_the_state_folder_is_not_writable(
     files: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     app = make_app()
@@ -353,7 +357,7 @@ def test_state_folder_that_cannot_be_written(
     assert are_deleted(files) == [False, False]
 
 
-def test_use_of_a_token_that_cannot_be_stored(files: list[str], state: Path) -> None:
+def test_token_is_rejected_if_its_use_cannot_be_stored(files: list[str], state: Path) -> None:
     app = make_app()
     token = app.call("delete", files=files, dry_run=True).result["token"]
     (state / "plans").write_text("not a folder")

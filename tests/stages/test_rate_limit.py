@@ -74,7 +74,9 @@ def test_callers_are_counted_separately(first: dict[str, str], second: dict[str,
         ({"address": "1.1.1.1", "principal": "ada"}, {"address": "2.2.2.2", "principal": "ada"}),
     ],
 )
-def test_one_caller_is_counted_once(first: dict[str, str], second: dict[str, str]) -> None:
+def test_equivalent_addresses_are_the_same_caller(
+    first: dict[str, str], second: dict[str, str]
+) -> None:
     call = make_call(surface="http", rate_limit="1/minute")
     send(call.replace(caller=Caller("http", **first)))
     with pytest.raises(TemporaryError):
@@ -88,7 +90,7 @@ def now(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     return clock
 
 
-def test_window_moves(now: list[float]) -> None:
+def test_wait_time_decreases_as_the_window_moves(now: list[float]) -> None:
     limiter = RateLimiter()
 
     def wait(*names: str) -> float:
@@ -126,7 +128,9 @@ def test_call_refused_by_one_rate_counts_for_none(now: list[float], rates: list[
     assert limiter.hit(rates, "ada") == (0, "")
 
 
-def test_memory_is_limited(monkeypatch: pytest.MonkeyPatch, now: list[float]) -> None:
+def test_number_of_windows_and_recorded_calls_is_limited(
+    monkeypatch: pytest.MonkeyPatch, now: list[float]
+) -> None:
     monkeypatch.setattr(rate_limit, "MAX_WINDOWS", 16)
     monkeypatch.setattr(rate_limit, "MAX_RECORDED_CALLS", 50)
     limiter = RateLimiter()
@@ -154,7 +158,7 @@ def test_empty_windows_are_evicted_first(monkeypatch: pytest.MonkeyPatch, now: l
     assert limiter.hit(["1/day"], "ada")[1] == "1/day"
 
 
-def test_concurrent_calls() -> None:
+def test_concurrent_calls_do_not_exceed_the_limit() -> None:
     limiter = RateLimiter()
     passed: list[bool] = []
 
@@ -198,7 +202,7 @@ def test_duplicate_rate_counts_once(monkeypatch: pytest.MonkeyPatch) -> None:
         (Caller("mcp"), "here"),
     ],
 )
-def test_caller_key(caller: Caller, name: str) -> None:
+def test_caller_key_is_the_principal_or_address(caller: Caller, name: str) -> None:
     assert rate_limit._caller_key(caller) == name
 
 
@@ -207,12 +211,12 @@ def test_caller_key(caller: Caller, name: str) -> None:
     ["", "/", "1", "1/", "/minute", "0/minute", "01/minute", "-1/minute", "1/week", "1/minutes"]
     + ["1.5/minute", "10001/day", "x/minute", "1 / minute", "²/minute", None, 60, "1/minute/2"],
 )
-def test_invalid_rates(text: object) -> None:
+def test_invalid_rates_are_rejected(text: object) -> None:
     assert not is_rate_limit(text)
     with pytest.raises(DefinitionError, match="rate_limit="):
         Tooli("rated").command(rate_limit=text or "nothing")  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("text", ["1/second", "60/minute", "10000/day"])
-def test_valid_rates(text: str) -> None:
+def test_valid_rates_are_accepted(text: str) -> None:
     assert is_rate_limit(text)

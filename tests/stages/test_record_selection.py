@@ -37,7 +37,7 @@ def opened(fn: Any = users, **options: Any) -> Call:
 
 
 class TestRecordFlow:
-    def test_valid_options(self) -> None:
+    def test_valid_options_are_compiled(self) -> None:
         call = opened(filter="age > 30", fields="name")
         assert call.flow is not None
         assert call.flow.predicate is not None
@@ -63,7 +63,7 @@ class TestRecordFlow:
         (problem,) = opened(number, filter="age > 30").problems
         assert problem.message == "The result is not a list and cannot be filtered"
 
-    def test_option_with_the_name_of_a_parameter(self) -> None:
+    def test_option_with_the_name_of_a_parameter_is_reported_with_a_prefix(self) -> None:
         def find(cursor: str = "") -> list[int]:
             return []
 
@@ -72,42 +72,42 @@ class TestRecordFlow:
 
 
 class TestFilter:
-    def test_records_of_a_list(self) -> None:
+    def test_list_is_filtered(self) -> None:
         call = opened(filter="age > 30")
         assert pass_through(filter_records, call, Ok(users()))[1] == Ok(users()[:1])
 
-    def test_records_of_a_stream(self) -> None:
+    def test_stream_is_filtered(self) -> None:
         app = Tooli("a")
         app.command("users")(stream_users)
         assert app.options(filter="age > 30").call("users").unwrap() == users()[:1]
 
-    def test_no_filter(self) -> None:
+    def test_list_is_unchanged_without_a_filter(self) -> None:
         assert pass_through(filter_records, make_call(), Ok([1]))[1] == Ok([1])
 
     @pytest.mark.parametrize(
         ("value", "warnings"),
         [(7, ["The result is not a list, so it was not filtered."]), (None, [])],
     )
-    def test_other_results_are_kept(self, value: Any, warnings: list[str]) -> None:
+    def test_non_list_result_is_unchanged(self, value: Any, warnings: list[str]) -> None:
         call = opened(lambda: None, filter="age > 30")
         assert pass_through(filter_records, call, Ok(value))[1] == Ok(value)
         assert call.warnings == warnings
 
-    def test_failure_is_kept(self) -> None:
+    def test_failure_is_unchanged(self) -> None:
         failed = Failed(InternalError("no"))
         assert pass_through(filter_records, opened(filter="age > 30"), failed)[1] is failed
 
 
 class TestFieldSelection:
-    def test_fields_of_records(self) -> None:
+    def test_fields_of_list_records_are_selected(self) -> None:
         found = pass_through(select_fields, opened(fields="name"), Ok(users()))[1]
         assert found == Ok([{"name": "Ada"}, {"name": "Bob"}])
 
-    def test_fields_of_an_object(self) -> None:
+    def test_fields_of_an_object_are_selected(self) -> None:
         call = opened(lambda: None, fields="name")
         assert pass_through(select_fields, call, Ok(users()[0]))[1] == Ok({"name": "Ada"})
 
-    def test_fields_of_a_stream(self) -> None:
+    def test_fields_of_stream_records_are_selected(self) -> None:
         app = Tooli("a")
         app.command("users")(stream_users)
         assert app.options(fields="name").call("users").unwrap() == [
@@ -116,10 +116,10 @@ class TestFieldSelection:
         ]
 
     @pytest.mark.parametrize("outcome", [Ok(None), Failed(InternalError("no"))])
-    def test_other_outcomes_are_kept(self, outcome: Any) -> None:
+    def test_none_and_failures_are_unchanged(self, outcome: Any) -> None:
         assert pass_through(select_fields, opened(fields="name"), outcome)[1] is outcome
 
-    def test_no_selection(self) -> None:
+    def test_records_are_unchanged_without_a_selection(self) -> None:
         assert pass_through(select_fields, make_call(), Ok([1]))[1] == Ok([1])
 
 
@@ -275,7 +275,7 @@ def test_schema_marks_details() -> None:
     }
 
 
-def test_all_fields_without_the_option() -> None:
+def test_default_response_has_all_fields() -> None:
     assert make_app().call("files").result == [FILE, FILE]
     assert invoke(make_app(), "files", "--json").result == [FILE, FILE]
 
@@ -345,7 +345,7 @@ def test_async_items_are_yielded_one_by_one() -> None:
 
 
 @pytest.mark.parametrize("mode", ["--jsonl", "--plain", "--text"])
-def test_other_output_modes(mode: str) -> None:
+def test_every_output_mode_omits_detail_fields(mode: str) -> None:
     app = make_app()
     for tool in ("files", "stream"):
         done = invoke(app, tool, mode, "--response-format", "concise")
@@ -354,7 +354,7 @@ def test_other_output_modes(mode: str) -> None:
         assert "checksum" not in done.stdout + done.stderr
 
 
-def test_sync_functions_that_return_async_results() -> None:
+def test_concise_applies_to_async_results_of_sync_functions() -> None:
     app = Tooli("x")
 
     async def one() -> File:
@@ -377,7 +377,7 @@ def test_sync_functions_that_return_async_results() -> None:
     assert asyncio.run(app.acall("stream", concise=True)).result == [{"path": "a"}]
 
 
-def test_an_iterator_that_cannot_be_closed() -> None:
+def test_concise_applies_to_an_iterator_without_close() -> None:
     app = Tooli("x")
 
     def stream() -> Iterator[File]:

@@ -123,7 +123,7 @@ def test_block_ends_after_ten_minutes(calls: Calls, now: list[float]) -> None:
     assert calls.codes(1, "shared") == ["E3000"]
 
 
-def test_clock_that_is_set_back(calls: Calls, now: list[float]) -> None:
+def test_block_ends_if_the_clock_is_set_back(calls: Calls, now: list[float]) -> None:
     assert calls.codes(5, "shared")[-1] == "E4031"
     now[0] -= 3600
     assert calls.codes(1, "shared") == ["E3000"]
@@ -267,7 +267,9 @@ def test_server_does_not_stat_text_arguments(calls: Calls, monkeypatch: pytest.M
     assert seen == []
 
 
-def test_failure_file_keeps_long_failures(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_failure_file_has_room_for_the_longest_messages(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The longest messages of `MAX_TOOLS_PER_SESSION` tools fit in the file."""
     monkeypatch.setenv("TOOLI_STATE_DIR", str(tmp_path))
     history = state_files.FileFailureHistory()
@@ -315,7 +317,9 @@ class TestStages:
             found = pass_through(count_failures_in_files, call, outcome)[1]
         assert found is self.FAILED
 
-    def test_session_of_an_agent(self, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    def test_failure_in_an_agent_session_is_stored(
+        self, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    ) -> None:
         monkeypatch.setenv("TOOLI_SESSION_ID", "session-of-an-agent")
         pass_through(count_failures_in_files, make_call(), self.FAILED)
         assert list(tmp_path.rglob("*"))
@@ -346,7 +350,7 @@ class TestStages:
         assert digests("text", "http") == 1
         assert digests("text", "cli") == 2
 
-    def test_question_is_not_blocked_but_warned(self) -> None:
+    def test_repeated_question_is_not_blocked_but_counted(self) -> None:
         call = make_call(caller={"session": "s"})
         failed = Failed(InputError("confirm", code="E1010"))
         outcomes = [pass_through(count_failures_in_files, call, failed)[1] for _ in range(7)]

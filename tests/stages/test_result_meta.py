@@ -56,28 +56,28 @@ STEPS = [
 ]
 
 
-def test_next_steps_of_a_result(app: Tooli) -> None:
+def test_command_line_result_has_next_steps_in_meta(app: Tooli) -> None:
     done = invoke(app, "one", "3", "--json")
     assert done.result == {"x": 3}
     assert done.envelope["meta"]["next"] == STEPS
 
 
-def test_next_steps_in_python(app: Tooli) -> None:
+def test_python_result_has_next_steps_in_meta(app: Tooli) -> None:
     done = app.call("one", x=3)
     assert done.unwrap() == {"x": 3}
     assert done.meta["next"] == STEPS
 
 
-def test_result_without_next_steps(app: Tooli) -> None:
+def test_result_without_next_steps_has_no_next_field(app: Tooli) -> None:
     assert "next" not in invoke(app, "one", "1", "--json").envelope["meta"]
 
 
-def test_schema_is_that_of_the_result(app: Tooli) -> None:
+def test_schema_of_a_next_result_describes_the_inner_result(app: Tooli) -> None:
     schema = invoke(app, "one", "--schema")
     assert '"output_schema":{"type":"object"' in schema.stdout
 
 
-def test_next_without_an_annotation(app: Tooli) -> None:
+def test_next_steps_need_no_return_annotation(app: Tooli) -> None:
     done = invoke(app, "undeclared", "--json")
     assert (done.result, done.envelope["meta"]["next"]) == (1, [{"argv": ["shop", "two", "2"]}])
 
@@ -151,7 +151,7 @@ def test_a_handoff_to_an_unknown_command_is_reported_for_its_command_only() -> N
     assert "warnings" not in app.call("other").meta
 
 
-def test_handoffs_by_any_spelling() -> None:
+def test_handoffs_accept_underscores_and_hyphens() -> None:
     app = Tooli("t")
 
     @app.command(handoffs=["do_it", "do-it"])
@@ -166,7 +166,7 @@ def test_handoffs_by_any_spelling() -> None:
 
 
 class TestOutputSchema:
-    def test_schema_with_detailed(self) -> None:
+    def test_detailed_adds_the_output_schema(self) -> None:
         def tool() -> list[int]:
             return [1]
 

@@ -27,7 +27,7 @@ def test_timeout_runs_the_call_in_a_process() -> None:
     assert isinstance(passed.runner, ProcessRunner)
 
 
-def test_sandboxed_call_has_a_process_without_a_timeout() -> None:
+def test_sandboxed_call_without_a_timeout_runs_in_a_process() -> None:
     call = make_call().replace(runner=SandboxedRunner())
     passed, _ = pass_through(enforce_timeout(make_context(call)), call)
     assert isinstance(passed.runner, ProcessRunner)

@@ -59,7 +59,7 @@ def granted(store: ApprovalStore, match: str) -> ApprovalRequest:
     return request
 
 
-class TestOneRequest:
+class TestRequests:
     def test_pending_request_is_reused(self, store: ApprovalStore, match: str) -> None:
         first = store.request_approval(match, **FACTS)
         assert store.request_approval(match, **FACTS) == first
@@ -80,7 +80,7 @@ class TestOneRequest:
         assert store.claim_grant(match) is None
         assert store.list_pending("files") == []
 
-    def test_grant_applies_to_one_match(self, store: ApprovalStore, match: str) -> None:
+    def test_grant_is_not_claimed_by_another_call(self, store: ApprovalStore, match: str) -> None:
         granted(store, match)
         assert store.claim_grant(store.digest_parts("files.delete", "b")) is None
         assert store.claim_grant(match) is not None
@@ -232,7 +232,7 @@ class TestExpiry:
         ],
     )
     @pytest.mark.parametrize("state", ["pending", "granted", "denied"])
-    def test_expiry(
+    def test_requests_and_decisions_expire(
         self,
         clock: float,
         ticks: float,
@@ -254,7 +254,7 @@ class TestExpiry:
         assert (store.claim_denial(match) is not None) is (valid and state == "denied")
         assert (store.claim_grant(match) is not None) is (valid and state == "granted")
 
-    def test_ticks_never_go_back(self) -> None:
+    def test_clock_ticks_never_decrease(self) -> None:
         first, second = approval_store.read_clocks(), approval_store.read_clocks()
         assert (first.boot, first.ticks <= second.ticks) == (second.boot, True)
 
@@ -283,7 +283,7 @@ UNUSED = {"claim": ("write", "rename", "unlink"), "ask": ("unlink",), "decide": 
 """Functions of `os` that each operation does not call."""
 
 
-class TestUnavailable:
+class TestUnavailableStore:
     """A request that cannot be stored or checked is not granted: E2104."""
 
     def test_number_of_pending_requests_is_limited(
@@ -295,7 +295,7 @@ class TestUnavailable:
             store.request_approval(match, **FACTS)
         assert refused.value.code == "E2104"
 
-    def test_state_directory_cannot_be_created(
+    def test_uncreatable_state_directory_is_rejected(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         (tmp_path / "file").touch()
@@ -306,12 +306,14 @@ class TestUnavailable:
 
     @pytest.mark.skipif(os.name == "nt", reason="needs POSIX file modes")
     @pytest.mark.parametrize("which", ["", "approvals"])
-    def test_folder_writable_by_others(self, store: ApprovalStore, home: Path, which: str) -> None:
+    def test_folder_writable_by_others_is_rejected(
+        self, store: ApprovalStore, home: Path, which: str
+    ) -> None:
         (home / which).chmod(0o777)
         with pytest.raises(AuthError, match="other users can write"):
             ApprovalStore()
 
-    def test_missing_key(self, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_missing_signing_key_is_rejected(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr("tooli.storage.approval_store.load_or_create_key", lambda name: None)
         with pytest.raises(AuthError, match="key") as refused:
             ApprovalStore()
@@ -319,7 +321,7 @@ class TestUnavailable:
 
     @pytest.mark.parametrize("broken", ["open", "write", "rename", "listdir", "unlink"])
     @pytest.mark.parametrize("number", [errno.ENOSPC, errno.EACCES, errno.EROFS, errno.EIO])
-    def test_disk_errors(
+    def test_disk_errors_become_auth_errors(
         self,
         broken: str,
         number: int,
@@ -391,7 +393,7 @@ class TestRaces:
         monkeypatch.undo()
         assert [path.name for path in files(home)] == [store._file_name(first)]
 
-    def test_denial_claimed_by_another_process(
+    def test_denial_claimed_by_another_process_is_not_returned(
         self, store: ApprovalStore, match: str, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         assert store.decide(store.request_approval(match, **FACTS), "denied")

@@ -38,7 +38,7 @@ def fault(log: Path) -> tuple[int, str] | None:
     return None if found is None else (found.line, found.reason)
 
 
-def test_valid_log(log: Path) -> None:
+def test_written_log_is_valid(log: Path) -> None:
     write(log, 5)
     found = audit_reader.verify_log(str(log))
     assert (found.lines, found.partial_lines, found.is_signed, found.fault) == (5, 0, True, None)
@@ -194,7 +194,7 @@ def test_partial_last_line_is_reported(log: Path) -> None:
 
 
 @pytest.mark.parametrize("length", [1, 5, 40, 90, -2, -1])
-def test_crash_before_head_is_written(log: Path, length: int) -> None:
+def test_log_is_valid_after_crash_before_head_is_written(log: Path, length: int) -> None:
     """The log stays valid, whichever part of the line was written."""
     write(log, 3)
     head = Path(f"{log}.head")
@@ -207,7 +207,7 @@ def test_crash_before_head_is_written(log: Path, length: int) -> None:
     assert fault(log) is None
 
 
-def test_crash_after_first_line(log: Path) -> None:
+def test_log_is_valid_after_crash_before_first_head(log: Path) -> None:
     write(log, 1)
     Path(f"{log}.head").write_bytes(b"")
     assert fault(log) is None
@@ -218,7 +218,9 @@ def test_crash_after_first_line(log: Path) -> None:
 # ------------------------------------------------------------------ size
 
 
-def test_rotation(log: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_rotation_limits_size_and_number_of_files(
+    log: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(audit_log, "MAX_LOG_BYTES", 500)
     write(log, 6)
     assert Path(f"{log}.1").exists()
@@ -282,7 +284,9 @@ def test_gap_after_dropped_file_is_detected(log: Path, monkeypatch: pytest.Monke
     assert f"missing before this one: {first_seq} to" in fault(log)[1]
 
 
-def test_crash_during_rotation(log: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_log_is_valid_after_crash_during_rotation(
+    log: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(audit_log, "MAX_LOG_BYTES", 1000)
     write(log, 60)
     before = len(list(log.parent.iterdir()))
@@ -403,7 +407,7 @@ def events(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / "audit" / "clerk.jsonl"
 
 
-def test_call_event(events: Path) -> None:
+def test_call_event_has_truncated_fields(events: Path) -> None:
     call = make_call(path="a", rows=["x" * 300], injected=1)
     assert log_event("denial", call, code="E2001", message="m" * 600)
     (record,) = audit_reader.read_last_records(str(events), 9)
@@ -430,7 +434,7 @@ def test_policy_off_logs_nothing(events: Path) -> None:
     assert not events.exists()
 
 
-def test_app_event(events: Path) -> None:
+def test_app_event_is_logged(events: Path) -> None:
     assert log_app_event("clerk", "grant", "standard", request="abcd") is None
     (record,) = audit_reader.read_last_records(str(events), 9)
     assert (record["event"], record["request"]) == ("grant", "abcd")
@@ -455,7 +459,7 @@ def test_strict_policy_requires_the_log(events: Path) -> None:
         log_app_event("clerk", "grant", "strict")
 
 
-def test_lock_timeout() -> None:
+def test_lock_timeout_is_shorter_after_a_failure_or_in_event_loop() -> None:
     call = make_call()
     assert audit_log._lock_timeout_for(call) == audit_log.LOCK_TIMEOUT_SECONDS
     call.warnings.append("the audit log cannot be written: it is locked")
@@ -467,7 +471,7 @@ def test_lock_timeout() -> None:
     assert asyncio.run(in_event_loop()) == audit_log.EVENT_LOOP_LOCK_TIMEOUT_SECONDS
 
 
-def test_log_path(tmp_path: Path, events: Path) -> None:
+def test_log_path_can_be_set_for_an_app(tmp_path: Path, events: Path) -> None:
     assert get_log_path("clerk") == str(events)
     assert Path(get_log_path("../clerk")).name.startswith("by-")
     assert Path(get_log_path("c" * 61)).name.startswith("by-")
@@ -519,7 +523,7 @@ def test_device_is_rejected(monkeypatch: pytest.MonkeyPatch) -> None:
         audit_log.open_log(os.devnull)
 
 
-def test_without_pread(log: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_log_is_written_without_pread(log: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delattr(os, "pread")
     write(log, 3)
     assert audit_reader.verify_log(str(log)).lines == 3

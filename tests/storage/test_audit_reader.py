@@ -31,7 +31,7 @@ def test_follow_log_while_writing(log: Path) -> None:
     lines.close()
 
 
-def test_last_records_of_rotated_log(log: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_last_records_span_rotated_files(log: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(audit_log, "MAX_LOG_BYTES", 500)
     write(log, 9)
     assert Path(f"{log}.2").exists()
@@ -41,7 +41,7 @@ def test_last_records_of_rotated_log(log: Path, monkeypatch: pytest.MonkeyPatch)
 
 
 @pytest.mark.parametrize("missing", ["", ".1"])
-def test_last_records_after_an_interrupted_rotation(
+def test_last_records_are_found_after_an_interrupted_rotation(
     log: Path, monkeypatch: pytest.MonkeyPatch, missing: str
 ) -> None:
     """A crash during rotation leaves a gap in the numbers of the files, or no current file."""
@@ -69,7 +69,7 @@ def test_follow_log_across_rotation(log: Path, monkeypatch: pytest.MonkeyPatch) 
     assert numbers == list(range(10, 20))
 
 
-def test_follow_missing_log(log: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_follow_waits_for_a_missing_log(log: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(audit_reader, "POLL_INTERVAL_SECONDS", 0.0)
     polls = iter(range(100))
 
@@ -128,5 +128,5 @@ def test_head_mismatch_is_reported(log: Path, head: tuple[int, str] | None, reas
     ("before", "seq", "text"),
     [(3, 6, "missing before this one: 4 to 5"), (3, 4, "does not follow"), (3, 2, "out of order")],
 )
-def test_describe_gap(before: int, seq: int, text: str) -> None:
+def test_gap_description_depends_on_sequence_numbers(before: int, seq: int, text: str) -> None:
     assert text in audit_reader._describe_gap(before, seq)

@@ -52,7 +52,7 @@ def test_lease_is_renewed_while_call_runs(postgres_server: str) -> None:
     store.close()
 
 
-def test_attempt_that_starts_while_renewal_thread_ends() -> None:
+def test_attempt_started_while_renewal_thread_ends_is_renewed() -> None:
     store = PostgresIdempotencyStore("postgresql://127.0.0.1:1/none", lease=0.003)
     renewed, wait = threading.Event(), 60
     store._execute = lambda work, timeout: renewed.set()  # type: ignore[method-assign]
@@ -142,7 +142,7 @@ def test_password_is_removed_from_message() -> None:
     assert redacted == "bad postgresql://u:…@h/db?sslpassword=…: … … …"
 
 
-def test_missing_psycopg(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_error_without_psycopg_names_the_extra_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "psycopg", None)
     with pytest.raises(StoreUnavailable) as caught:
         begin(PostgresIdempotencyStore("postgresql://h/db"))

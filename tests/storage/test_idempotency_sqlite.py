@@ -177,7 +177,9 @@ def test_reading_does_not_create_the_database(tmp_path: Path) -> None:
     assert not (tmp_path / "state").exists()
 
 
-def test_missing_sqlite_module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_sqlite_module_makes_store_unavailable(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     for name in ("_sqlite3", "sqlite3"):
         monkeypatch.setitem(sys.modules, name, None)
     with pytest.raises(StoreUnavailable, match="without sqlite3"):
@@ -202,7 +204,7 @@ def test_close_times_out_while_in_use(tmp_path: Path, monkeypatch: pytest.Monkey
     assert store._connection is None
 
 
-def test_unopenable_database(tmp_path: Path) -> None:
+def test_unopenable_database_is_not_quarantined(tmp_path: Path) -> None:
     (tmp_path / "state").write_text("a file")
     with pytest.raises(StoreUnavailable) as failure:
         begin(SqliteIdempotencyStore(str(tmp_path / "state")))
@@ -280,7 +282,7 @@ def test_inherited_connection_stays_open(tmp_path: Path, monkeypatch: pytest.Mon
     store.close()
 
 
-def test_database_quarantined_by_another_process(tmp_path: Path) -> None:
+def test_intact_database_is_not_quarantined(tmp_path: Path) -> None:
     store = SqliteIdempotencyStore(str(tmp_path))
     begin(store)
     store.close()
@@ -290,7 +292,9 @@ def test_database_quarantined_by_another_process(tmp_path: Path) -> None:
     assert idempotency_sqlite._quarantine_database(store.path) == str(damaged)
 
 
-def test_quarantine_rename_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_damaged_database_stays_if_rename_fails(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     path = tmp_path / idempotency_sqlite.DATABASE_NAME
     path.write_bytes(b"garbage" * 1000)
 
@@ -304,7 +308,7 @@ def test_quarantine_rename_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     assert path.exists()
 
 
-def test_schema_created_by_another_process(tmp_path: Path) -> None:
+def test_creating_existing_schema_keeps_entries(tmp_path: Path) -> None:
     store = SqliteIdempotencyStore(str(tmp_path))
     begin(store)
     assert store._connection is not None

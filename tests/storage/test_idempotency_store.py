@@ -136,7 +136,7 @@ def test_late_finish_is_ignored(store: IdempotencyStore) -> None:
     assert begin(store).outcome == b"right"
 
 
-def test_released_key_is_new(store: IdempotencyStore) -> None:
+def test_released_key_starts_a_new_attempt(store: IdempotencyStore) -> None:
     store.release(begin(store).token)
     assert isinstance(begin(store, fingerprint="other"), NewAttempt)
 
@@ -163,7 +163,7 @@ def test_entries_are_scoped_by_app(store: IdempotencyStore) -> None:
     assert [entry.scoped_key.tool for entry in store.entries("shopping", 9)] == ["shopping.buy"]
 
 
-def test_list_unfinished_entries(store: IdempotencyStore) -> None:
+def test_unfinished_entries_can_be_listed_alone(store: IdempotencyStore) -> None:
     store.finish(begin(store, KEY.replace(key="lost")).token, "broken", b"")
     begin(store, KEY.replace(key="runs"))
     for number in range(5):
@@ -187,7 +187,9 @@ def test_running_call_is_forgotten_only_if_included(store: IdempotencyStore) -> 
     assert not store.finish(token, "done", b"x")
 
 
-def test_retention(store: IdempotencyStore, address: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_entries_are_kept_for_their_retention_time(
+    store: IdempotencyStore, address: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     store.finish(begin(store).token, "done", b"x")
     store.finish(begin(store, KEY.replace(key="open")).token, "broken", b"x")
     _age(address, idempotency_store.RETENTION_SECONDS - 60)
@@ -356,7 +358,7 @@ def test_forked_process_reconnects(store: IdempotencyStore) -> None:
     assert isinstance(begin(store, KEY.replace(key="child")), IndeterminateAttempt)
 
 
-def test_lease_decides_without_boot_id(
+def test_owner_without_boot_id_is_alive_until_lease_expires(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Without /proc the boot ID is unknown, so a PID may belong to any machine."""
@@ -404,14 +406,14 @@ def test_current_process_is_alive() -> None:
 
 
 @linux_only
-def test_identity_on_linux() -> None:
+def test_process_identity_on_linux_has_boot_namespace_pid_and_start() -> None:
     boot, namespace, pid, start = current_process().split(":")
     assert boot == read_boot_id() and boot.isalnum() and namespace.isdigit()
     assert (pid, start.isdigit()) == (str(os.getpid()), True)
 
 
 @linux_only
-def test_child_process_is_checked() -> None:
+def test_child_process_is_alive_until_it_exits() -> None:
     boot, namespace, _, _ = current_process().split(":")
     child = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
     start = idempotency_store._state_and_start_time(child.pid)[1]
@@ -427,13 +429,13 @@ def test_child_process_is_checked() -> None:
 
 
 @pytest.mark.parametrize("owner", ["other-boot:1:7:9", "", "x", "::abc:", ":::"])
-def test_process_that_cannot_be_checked(owner: str) -> None:
+def test_liveness_of_unknown_owner_is_unknown(owner: str) -> None:
     assert is_alive(owner) is None
     assert not is_running(entry_of(owner), 1001.0)
 
 
 @pytest.mark.usefixtures("_without_proc")
-def test_identity_without_proc() -> None:
+def test_process_identity_without_proc_has_only_pid() -> None:
     assert current_process() == f"::{os.getpid()}:"
     assert is_alive(current_process()) is True
     assert is_alive(f"::{os.getppid()}:") is True
@@ -445,7 +447,7 @@ def test_identity_without_proc() -> None:
 @pytest.mark.parametrize(
     ("error", "alive"), [(ProcessLookupError(), False), (PermissionError(), True)]
 )
-def test_signal_check_without_proc(
+def test_liveness_without_proc_is_checked_with_a_signal(
     monkeypatch: pytest.MonkeyPatch, error: OSError, alive: bool
 ) -> None:
     def kill(pid: int, signal: int) -> None:

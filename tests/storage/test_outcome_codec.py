@@ -55,7 +55,7 @@ def test_json_value_round_trip(value: Any) -> None:
     assert replay(value) == value
 
 
-def test_plain_value_is_returned_itself() -> None:
+def test_plain_value_is_returned_without_a_copy() -> None:
     value = {"a": [1, 2]}
     _, outcome = encode_outcome(NO_SECRETS, Ok(value), "", [])
     assert isinstance(outcome, Ok) and outcome.value is value
@@ -213,7 +213,7 @@ def test_secret_of_an_error_is_not_stored() -> None:
 
 
 @pytest.mark.parametrize("word", ["value", "page", "items", "failed", "kind", "steps", "command"])
-def test_secret_equal_to_a_format_name(word: str) -> None:
+def test_secret_equal_to_a_format_name_keeps_outcome_readable(word: str) -> None:
     redaction = RedactionPolicy(secrets=[SecretInput(word)])
     assert replay({"a": f"my {word}"}, redaction) == {"a": "my ***"}
     page = replay(Page([word], next_cursor=None, total=1), redaction)
@@ -265,7 +265,9 @@ def returns_unknown() -> Exception:
         (returns_unknown, "text", "text"),
     ],
 )
-def test_restore_type(function: Any, value: Any, restored: Any) -> None:
+def test_restored_value_has_the_annotated_type_if_it_is_valid(
+    function: Any, value: Any, restored: Any
+) -> None:
     tool = read_tool(function, app="shop", path=("act",), kwargs={})
     outcome_codec._validators.clear()
     assert restore_type(tool, value) == restored

@@ -141,12 +141,12 @@ def second_page(
 
 
 @pytest.mark.parametrize("is_list", [False, True])
-def test_inserted_records_repeat_nothing(is_list: bool) -> None:
+def test_inserted_records_cause_no_repetition(is_list: bool) -> None:
     assert second_page(RECORDS, [-2, -1, *RECORDS], is_list) == ([3, 4, 5], [])
 
 
 @pytest.mark.parametrize("is_list", [False, True])
-def test_deleted_record_skips_nothing(is_list: bool) -> None:
+def test_deleted_record_causes_no_gap(is_list: bool) -> None:
     assert second_page(RECORDS, RECORDS[1:], is_list) == ([3, 4, 5], [])
 
 
@@ -158,7 +158,7 @@ def test_deleted_last_record_is_reported() -> None:
     ]
 
 
-def test_page_continues_by_position() -> None:
+def test_page_continues_by_position_if_all_records_changed() -> None:
     page, warnings = second_page(RECORDS, [f"new {n}" for n in RECORDS])
     assert page == ["new 3", "new 4", "new 5"]
     assert "continues by position" in warnings[0]
@@ -178,7 +178,7 @@ def test_stream_search_is_limited(monkeypatch: pytest.MonkeyPatch) -> None:
     assert records == long[:15]
 
 
-def test_cursor_within_page() -> None:
+def test_cursor_can_point_within_a_page() -> None:
     """A size limit may cut a page after its records were selected."""
     window = make_window()
     read_page(window, RECORDS)
@@ -186,7 +186,7 @@ def test_cursor_within_page() -> None:
     assert cursor is not None and read_page(make_window(cursor), RECORDS) == [1, 2, 3]
 
 
-def test_tool_page() -> None:
+def test_cursor_after_page_of_tool_has_cursor_of_tool() -> None:
     window = make_window(limit=2)
     window.flow.tool_page = Page([], next_cursor="next", total=99)
     read_page(window, [1, 2, 3], is_list=True)
@@ -199,7 +199,7 @@ def test_tool_page() -> None:
     assert window.cursor_after(3) is None
 
 
-def test_whole_result() -> None:
+def test_result_without_limit_can_be_cut_later() -> None:
     window = make_window(limit=None)
     assert window.paginate_value([1, 2, 3]) == [1, 2, 3] and window.flow.total is None
     assert window.cursor_after(3) is None
@@ -211,7 +211,7 @@ def test_whole_result() -> None:
     assert window.paginate_value(1) == 1 and window.flow.cursor_after is None
 
 
-def test_text_pages() -> None:
+def test_text_continues_at_cursor() -> None:
     text = "word " * 40
     window = make_window()
     assert window.remaining_text(text) == text

@@ -44,7 +44,7 @@ def test_equal_messages_have_different_tokens() -> None:
     assert sign_message(MESSAGE) != sign_message(MESSAGE)
 
 
-def test_one_concurrent_use_succeeds() -> None:
+def test_only_one_concurrent_use_of_a_message_succeeds() -> None:
     text = sign_message(MESSAGE)
 
     def attempt(_: int) -> bool:
@@ -218,13 +218,15 @@ def test_concurrent_processes_create_one_key(home: Path) -> None:
         assert len(set(pool.map(_read_key_in, [str(home)] * 8))) == 1
 
 
-def test_cursor_key_from_environment(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_cursor_key_is_read_from_environment(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TOOLI_SEAL_KEY", "ours")
     assert signing.get_cursor_key(owns_process=True) == signing.get_cursor_key(owns_process=False)
     assert not home.exists()
 
 
-def test_fallback_cursor_key(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_cursor_key_without_state_folder_is_random_on_servers(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     blocked = tmp_path / "file"
     blocked.write_text("")
     monkeypatch.setenv("TOOLI_STATE_DIR", str(blocked / "below"))
@@ -272,7 +274,9 @@ def test_plan_token_is_used_once() -> None:
     assert claim_plan_token(token)
 
 
-def test_plan_binding(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_plan_binding_depends_on_tool_principal_and_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     bindings = {compute_plan_binding(*args) for args in (("a", None), ("b", None), ("a", "ann"))}
     monkeypatch.chdir(tmp_path)
     assert len({*bindings, compute_plan_binding("a", None)}) == 4

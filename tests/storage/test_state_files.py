@@ -45,7 +45,7 @@ SCHEMA = {"type": "array", "items": {"type": "integer"}}
 
 
 @pytest.fixture
-def counter(tmp_path: Path) -> Any:
+def read_schema(tmp_path: Path) -> Any:
     program = tmp_path / "counter.py"
     program.write_text(APP)
 
@@ -61,35 +61,35 @@ def counter(tmp_path: Path) -> Any:
     return schema
 
 
-class TestProgram:
-    def test_first_call_of_session_returns_schema(self, counter: Any) -> None:
-        assert counter("count", "2", "--json") == SCHEMA
-        assert counter("count", "2", "--json") is None
-        assert counter("count", "2", "--json", session="s-2") == SCHEMA
+class TestFirstCallSchema:
+    def test_first_call_of_session_returns_schema(self, read_schema: Any) -> None:
+        assert read_schema("count", "2", "--json") == SCHEMA
+        assert read_schema("count", "2", "--json") is None
+        assert read_schema("count", "2", "--json", session="s-2") == SCHEMA
 
-    def test_call_without_schema_is_not_counted(self, counter: Any) -> None:
-        assert counter("count", "many", "--json") is None
-        assert counter("shout", "hey", "--json") is None
-        assert counter("count", "2", "--json", "--response-format", "concise") is None
-        counter.start("count", "2", "--text").communicate()
-        assert counter("count", "2", "--json") == SCHEMA
+    def test_call_without_schema_is_not_counted(self, read_schema: Any) -> None:
+        assert read_schema("count", "many", "--json") is None
+        assert read_schema("shout", "hey", "--json") is None
+        assert read_schema("count", "2", "--json", "--response-format", "concise") is None
+        read_schema.start("count", "2", "--text").communicate()
+        assert read_schema("count", "2", "--json") == SCHEMA
 
-    def test_detailed_response_always_has_schema(self, counter: Any) -> None:
-        assert counter("count", "2", "--json") == SCHEMA
-        assert counter("count", "2", "--json", "--response-format", "detailed") == SCHEMA
+    def test_detailed_response_always_has_schema(self, read_schema: Any) -> None:
+        assert read_schema("count", "2", "--json") == SCHEMA
+        assert read_schema("count", "2", "--json", "--response-format", "detailed") == SCHEMA
 
-    def test_one_concurrent_call_is_first(self, counter: Any) -> None:
-        started = [counter.start("count", "1", "--json") for _ in range(8)]
+    def test_one_concurrent_call_is_first(self, read_schema: Any) -> None:
+        started = [read_schema.start("count", "1", "--json") for _ in range(8)]
         metas = [json.loads(process.communicate()[0])["meta"] for process in started]
         assert sum("output_schema" in meta for meta in metas) == 1
 
-    def test_unwritable_state_directory_is_ignored(self, counter: Any, tmp_path: Path) -> None:
+    def test_unwritable_state_directory_is_ignored(self, read_schema: Any, tmp_path: Path) -> None:
         blocked = tmp_path / "file"
         blocked.write_text("")
-        assert counter("count", "2", "--json", TOOLI_STATE_DIR=str(blocked)) is None
+        assert read_schema("count", "2", "--json", TOOLI_STATE_DIR=str(blocked)) is None
 
 
-class TestStore:
+class TestSessionFiles:
     @pytest.fixture(autouse=True)
     def home(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         monkeypatch.setenv("TOOLI_STATE_DIR", str(tmp_path))
@@ -98,7 +98,7 @@ class TestStore:
     @pytest.mark.parametrize(
         "name", ["a", "A", "../../etc/passwd", "CON", "x" * 5000, "ü", "\udcff", "a b", ".", ""]
     )
-    def test_any_session_name(self, home: Path, name: str) -> None:
+    def test_any_session_name_is_stored_safely(self, home: Path, name: str) -> None:
         assert is_first_call("app", name)
         assert not is_first_call("app", name)
         assert is_first_call("other", name)
@@ -116,7 +116,7 @@ class TestStore:
         assert is_first_call("app", "old")
         assert SESSION_RETENTION_SECONDS > 24 * 3600
 
-    def test_default_location(self, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_state_directory_is_below_xdg_state_home(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.delenv("TOOLI_STATE_DIR")
         monkeypatch.setenv("XDG_STATE_HOME", "/somewhere")
         assert get_state_dir() == os.path.join("/somewhere", "tooli")
@@ -125,7 +125,9 @@ class TestStore:
         assert get_state_dir() == "/home/ann/.local/state/tooli"
 
 
-def test_purges_are_rare(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_most_claims_do_not_purge_expired_files(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     purges: list[str] = []
     monkeypatch.setattr(state_files, "_delete_expired", lambda folder, ttl: purges.append(folder))
     for number in range(1000):
@@ -220,7 +222,7 @@ def test_folder_of_another_user_is_not_used(
 
 
 @pytest.mark.skipif(os.name == "nt", reason="pathlib cannot change its system")
-def test_state_dir_on_windows(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_state_directory_on_windows_is_below_localappdata(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("TOOLI_STATE_DIR", raising=False)
     monkeypatch.setenv("LOCALAPPDATA", "/local")
     monkeypatch.setattr(state_files.os, "name", "nt")
@@ -351,7 +353,7 @@ def test_file_lock_is_exclusive(tmp_path: Path) -> None:
     os.close(other)
 
 
-def test_file_lock_is_optional(tmp_path: Path) -> None:
+def test_lock_file_that_cannot_be_created_is_ignored(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with state_files.FileLock(str(tmp_path / "file" / "a.lock")):
         pass

@@ -36,13 +36,13 @@ SERVERS = (HttpInterface, HandshakeInterface, StatelessInterface)
 # ------------------------------------------------------------------ registration
 
 
-def test_every_interface() -> None:
+def test_all_interfaces_are_listed_in_order() -> None:
     names = [each.name for each in interfaces(make_app())]
     python, lines = ["call", "acall", "stream", "astream"], ["cli", "jsonl", "typer"]
     assert names == [*python, *lines, "http", "http-lines", "mcp", "mcp-stateless"]
 
 
-def test_register_interface(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_registered_interface_is_compared(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(app_interfaces, "_INTERFACES", list(app_interfaces._INTERFACES))
 
     @register_interface
@@ -60,7 +60,7 @@ def test_register_interface(monkeypatch: pytest.MonkeyPatch) -> None:
 # ------------------------------------------------------------------ HTTP
 
 
-async def test_request_and_response() -> None:
+async def test_send_request_builds_the_scope_and_reads_the_response() -> None:
     scopes: list[Any] = []
 
     async def api(scope: Any, receive: Any, send: Any) -> None:
@@ -95,7 +95,7 @@ async def test_request_without_a_body_has_no_content_type() -> None:
     assert replaced.body == b"host"
 
 
-def test_lines_of_a_response() -> None:
+def test_response_lines_are_parsed_as_json() -> None:
     response = HttpResponse(200, {}, (b'{"a":1}\n', b'\n{"b"', b":2}\n"))
     assert response.lines() == [{"a": 1}, {"b": 2}]
     assert HttpResponse(200, {}, ()).lines() == []
@@ -115,7 +115,7 @@ async def test_lifespan_ends_after_an_exception() -> None:
     assert seen == ["lifespan.startup", "lifespan.shutdown"]
 
 
-async def test_failed_startup() -> None:
+async def test_failed_startup_raises_assertion_error() -> None:
     async def api(scope: Any, receive: Any, send: Any) -> None:
         await receive()
         await send({"type": "lifespan.startup.failed", "message": "no"})
@@ -129,13 +129,13 @@ def post(case: Case, accept: str = "application/json") -> HttpResponse:
     return asyncio.run(post_case(make_app(), case, accept))
 
 
-def test_status_of_a_case() -> None:
+def test_http_status_depends_on_the_outcome() -> None:
     assert post(Case("buy", {"item": "tea"})).status == 200
     assert post(Case("buy", {"item": "moon"})).status == 404
     assert post(Case("no such tool")).status == 404
 
 
-def test_options_of_a_case_are_the_query() -> None:
+def test_options_are_sent_in_the_http_query() -> None:
     assert post(Case("burn", options={"yes": True})).json()["result"] == "ash"
     assert not post(Case("burn", options={"yes": False})).json()["ok"]
     assert post(Case("count", {"n": 3}, options={"limit": 2})).json()["result"] == [0, 1]
@@ -162,11 +162,11 @@ def test_option_that_http_does_not_have_is_skipped() -> None:
     ],
     ids=repr,
 )
-def test_items_of_a_stream(case: Case, expected: Any) -> None:
+def test_http_lines_are_collected_into_an_envelope(case: Case, expected: Any) -> None:
     assert HttpLinesInterface(make_app()).send_case(case).envelope == expected
 
 
-def test_stream_that_fails_has_the_error_only() -> None:
+def test_envelope_of_a_failed_stream_has_only_the_error() -> None:
     envelope = HttpLinesInterface(make_app()).send_case(Case("buy", {"item": "moon"})).envelope
     assert envelope.keys() == {"ok", "error"}
     assert envelope["error"]["message"] == "no moon"
@@ -176,7 +176,7 @@ def test_stream_that_fails_has_the_error_only() -> None:
 
 
 @pytest.mark.parametrize("kind", SERVERS)
-def test_result_and_error(kind: type[Interface]) -> None:
+def test_servers_return_result_and_error(kind: type[Interface]) -> None:
     interface = kind(make_app())
     done = interface.send_case(Case("buy", {"item": "tea", "count": 2})).envelope
     assert (done["ok"], done["result"]) == (True, {"item": "tea", "count": 2})
@@ -185,7 +185,7 @@ def test_result_and_error(kind: type[Interface]) -> None:
 
 
 @pytest.mark.parametrize("kind", SERVERS)
-def test_metadata_does_not_name_the_client(kind: type[Interface]) -> None:
+def test_metadata_of_a_server_response_does_not_name_the_client(kind: type[Interface]) -> None:
     meta = kind(make_app()).send_case(Case("buy", {"item": "tea"})).envelope["meta"]
     assert meta["tool"] == "shop.buy"
     assert not {"caller_id", "caller_version"} & meta.keys()
@@ -200,7 +200,7 @@ def test_printed_text_is_the_result(
 
 
 @pytest.mark.parametrize("kind", SERVERS)
-def test_unknown_tool(kind: type[Interface]) -> None:
+def test_servers_return_an_error_for_an_unknown_tool(kind: type[Interface]) -> None:
     envelope = kind(make_app()).send_case(Case("missing")).envelope
     assert not envelope["ok"]
     assert "missing" in envelope["error"]["message"]
@@ -243,7 +243,7 @@ IMAGE = {"type": "image", "data": "", "mimeType": "image/png"}
         ({"error": {"data": {ENVELOPE_KEY: {"ok": False}}}}, {"ok": False}),
     ],
 )
-def test_envelope_of_a_reply(answer: Any, expected: Any) -> None:
+def test_mcp_reply_becomes_an_envelope(answer: Any, expected: Any) -> None:
     assert envelope_from_reply(answer, None, False) == expected
 
 

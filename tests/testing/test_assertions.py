@@ -46,7 +46,7 @@ def test_options_are_sent_through_every_interface() -> None:
     assert planned["meta"]["dry_run"] is True
 
 
-def test_difference_names_the_interfaces() -> None:
+def test_failed_parity_names_the_different_interfaces() -> None:
     app = Tooli("split")
 
     @app.command()
@@ -74,7 +74,7 @@ def test_argv_is_sent_to_command_lines_only() -> None:
     assert assert_parity(make_app(), case)["result"] == {"item": "tea", "count": 2}
 
 
-def test_case_without_interface_fails() -> None:
+def test_case_that_no_interface_accepts_fails() -> None:
     with pytest.raises(AssertionError, match="no interface accepts"):
         assert_parity(make_app(), Case("buy", argv=["x"], skip={"cli": "for no reason"}))
 
@@ -199,7 +199,7 @@ def test_malformed_example_is_a_definition_error(example: Any) -> None:
             return item
 
 
-def test_garbage_collector_is_not_frozen() -> None:
+def test_invoke_does_not_freeze_the_garbage_collector() -> None:
     app = Tooli("one")
 
     @app.command()

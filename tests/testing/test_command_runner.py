@@ -44,7 +44,7 @@ def test_failure_has_error_and_exit_code() -> None:
     assert done.error["code"] == "E3010"
 
 
-def test_output_modes() -> None:
+def test_mode_selects_the_output_format() -> None:
     app = make_app()
     assert invoke(app, "count", "3", mode="jsonl").lines == [0, 1, 2]
     assert invoke(app, "count", "3", mode="plain").stdout == "0\n1\n2\n"
@@ -52,7 +52,7 @@ def test_output_modes() -> None:
     assert invoke(app, "say", "hi", mode="json").result == "hi"
 
 
-def test_stdin() -> None:
+def test_input_is_sent_to_stdin() -> None:
     assert invoke(make_app(), "echo", input="naïve").result == "naïve"
     assert invoke(make_app(), "echo", input=b"raw").result == "raw"
     assert invoke(make_app(), "echo", mode="json").envelope["ok"]
@@ -86,7 +86,7 @@ def test_process_state_is_restored(how: str, mode: str) -> None:
     assert _process_state() == before
 
 
-def test_framework_flag_is_not_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_color_flag_does_not_change_the_process(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("NO_COLOR", raising=False)
     before = _process_state()
     assert invoke(make_app(), "buy", "tea", "--no-color", "--json").ok
@@ -104,7 +104,7 @@ def test_system_exit_is_caught() -> None:
     assert "bye" in done.stderr
 
 
-def test_system_exit_without_stderr() -> None:
+def test_system_exit_without_stderr_is_caught() -> None:
     def close_and_exit() -> None:
         sys.stderr = None  # type: ignore[assignment]
         sys.exit("bye")
@@ -120,7 +120,7 @@ def test_uncaught_exception_is_reported() -> None:
     assert "after all that" in done.stderr
 
 
-def test_envelope_of_invalid_json_fails() -> None:
+def test_envelope_of_output_that_is_not_json_fails() -> None:
     with pytest.raises(AssertionError, match=r"not JSON[\s\S]*hi"):
         _ = invoke(make_app(), "say", "hi").envelope
 
@@ -130,7 +130,7 @@ def test_envelope_of_two_documents_fails() -> None:
         _ = invoke(make_app(), "count", "2", mode="jsonl").envelope
 
 
-def test_invoke_in_another_thread() -> None:
+def test_invoke_works_in_another_thread() -> None:
     done: list[Any] = []
     thread = threading.Thread(target=lambda: done.append(invoke(make_app(), "buy", "tea")))
     thread.start()
@@ -138,7 +138,7 @@ def test_invoke_in_another_thread() -> None:
     assert done[0].ok
 
 
-async def test_invoking_inside_a_loop() -> None:
+async def test_invoke_works_inside_an_event_loop() -> None:
     assert invoke(make_app(), "buy", "tea").ok
     assert assert_parity(make_app(), Case("count", {"n": 2}))["result"] == [0, 1]
 

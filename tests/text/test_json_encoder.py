@@ -24,11 +24,11 @@ class TestEncode:
         assert json.loads(encode(value, warnings)) == value
         assert not warnings
 
-    def test_compact_and_utf8(self) -> None:
+    def test_output_is_compact_utf8(self) -> None:
         assert encode({"ü": [1, 2]}, []) == '{"ü":[1,2]}'.encode()
 
     @pytest.mark.parametrize("value", ["\udcff", ["\udcff", "ü"], {"\udcff": math.nan}], ids=ascii)
-    def test_lone_surrogate(self, value) -> None:
+    def test_lone_surrogate_is_escaped(self, value) -> None:
         written = encode(value, []).decode()
         assert "\\udcff" in written
         json.loads(written)
@@ -38,14 +38,14 @@ class TestEncode:
         assert encode([math.nan, math.inf, 1], warnings) == b"[null,null,1]"
         assert warnings == ["NaN or infinity was written as null"]
 
-    def test_circular_value(self) -> None:
+    def test_circular_value_is_null_with_a_warning(self) -> None:
         circular: list[object] = []
         circular.append(circular)
         warnings: list[str] = []
         assert encode(circular, warnings) == b"[null]"
         assert warnings == ["a part that contains itself was left out"]
 
-    def test_deep_nesting(self) -> None:
+    def test_deep_nesting_is_cut_with_a_warning(self) -> None:
         deep: object = 1
         for _ in range(100_000):
             deep = [deep]
@@ -78,7 +78,7 @@ class TestEncode:
         shared = [1]
         assert [write(shared), write([math.nan]), write(shared)] == ["[1]", "[null]", "[1]"]
 
-    def test_without_c_encoder(self, monkeypatch) -> None:
+    def test_values_are_encoded_without_the_c_encoder(self, monkeypatch) -> None:
         real_import = builtins.__import__
 
         def import_without_json(name, *rest):

@@ -141,7 +141,7 @@ class Thing:
     ],
     ids=lambda v: type(v).__name__,
 )
-def test_conversion_without_warning(value, expected) -> None:
+def test_lossless_conversion_has_no_warning(value, expected) -> None:
     warnings: list[str] = []
     assert to_jsonable(value, warnings) == expected
     assert not warnings
@@ -163,7 +163,7 @@ def test_conversion_without_warning(value, expected) -> None:
     ],
     ids=lambda v: type(v).__name__,
 )
-def test_replacement_with_warning(value, expected, warning) -> None:
+def test_lossy_conversion_has_a_warning(value, expected, warning) -> None:
     warnings: list[str] = []
     assert to_jsonable(value, warnings) == expected
     assert warnings == [warning]
@@ -194,7 +194,7 @@ def test_keys_become_strings(key, expected) -> None:
     assert to_jsonable({key: 1}, []) == {expected: 1}
 
 
-def test_circular_values() -> None:
+def test_circular_value_is_null_with_a_warning() -> None:
     circular: dict[str, Any] = {"a": 1}
     circular["self"] = circular
     warnings: list[str] = []
@@ -209,7 +209,7 @@ def test_repeated_value_is_not_circular() -> None:
     assert not warnings
 
 
-def test_maximum_depth() -> None:
+def test_parts_below_the_maximum_depth_are_left_out() -> None:
     deep: Any = 1
     for _ in range(100_000):
         deep = [deep]
@@ -228,7 +228,7 @@ def test_warnings_are_unique() -> None:
     assert len(warnings) == 1
 
 
-def test_numpy_and_pandas_arrays() -> None:
+def test_numpy_array_becomes_a_list() -> None:
     class Array:
         def tolist(self):
             return [1, 2]
@@ -328,11 +328,11 @@ class Pair(NamedTuple):
         (lambda: 1, []),
     ],
 )
-def test_children(value: Any, children: list[Any]) -> None:
+def test_iter_children_yields_keys_items_and_fields(value: Any, children: list[Any]) -> None:
     assert list(iter_children(value)) == children
 
 
-def test_children_of_model_with_extra_fields() -> None:
+def test_iter_children_yields_extra_fields_of_a_model() -> None:
     found = list(iter_children(Model.model_validate({"one": 1, "more": 2})))
     assert 1 in found
     assert {"more": 2} in found

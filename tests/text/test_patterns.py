@@ -81,7 +81,7 @@ def test_credentials_are_redacted(name: str, text: str) -> None:
 
 
 @pytest.mark.parametrize(("name", "frame", "secret"), IN_CONTEXT)
-def test_credentials_in_context(name: str, frame: str, secret: str) -> None:
+def test_only_the_credential_in_a_text_is_redacted(name: str, frame: str, secret: str) -> None:
     hidden = frame.format(f"[redacted:{name}]")
     assert redact_credentials(frame.format(secret)) == (hidden, [name])
     assert redact_credentials(hidden) == (hidden, [])
@@ -99,7 +99,7 @@ def test_every_pattern_has_a_test() -> None:
     assert len(CREDENTIAL_PATTERNS) >= 20
 
 
-def test_only_one_pattern_keeps_a_group() -> None:
+def test_only_the_url_password_pattern_has_a_group() -> None:
     with_group = [name for name, pattern, _ in CREDENTIAL_PATTERNS if re.compile(pattern).groups]
     assert with_group == ["url-password"]
 
@@ -148,7 +148,7 @@ def test_ordinary_phrases_have_no_findings(text: str) -> None:
     assert find_injection(text) is None
 
 
-def test_generated_markers_are_complete() -> None:
+def test_injection_markers_match_the_patterns() -> None:
     assert {marker for _, markers in INJECTION_PATTERNS for marker in markers} == set(
         INJECTION_MARKERS
     )

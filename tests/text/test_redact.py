@@ -57,7 +57,7 @@ def redact_value(
 class TestQuickCheck:
     @settings(max_examples=500, deadline=None)
     @given(VALUES)
-    def test_negative_check_is_final(self, value: Any) -> None:
+    def test_text_that_passes_the_quick_check_is_clean(self, value: Any) -> None:
         """A value that passes the quick check contains nothing to remove."""
         text = make_json_writer()(value)
         dirty = any([sanitize(part)[0] != part for part in texts(value)])
@@ -98,7 +98,7 @@ def test_redaction_is_complete_and_idempotent(value: Any, strict: bool) -> None:
     assert encode_redacted(value, [], OFF) == encode(value, [])
 
 
-def test_warnings_are_replaced() -> None:
+def test_second_encoding_replaces_the_redaction_warning() -> None:
     warnings = ["3 rows were removed from the result", "9 secrets"]
     encode_redacted({"a": "\x1b[1m\x07\u200b\u200b"}, warnings, STANDARD)
     assert warnings[2:] == [
@@ -129,7 +129,7 @@ def test_colliding_keys_are_kept() -> None:
     }
 
 
-def test_deep_nesting() -> None:
+def test_deeply_nested_text_is_redacted() -> None:
     value: Any = "\x07"
     for _ in range(480):
         value = [value]
@@ -199,7 +199,7 @@ class TestSecrets:
         assert "hunter22" not in result.replace(meta={}).model_dump_json()
         assert "hunter22" not in repr(result.replace(result=None))
 
-    def test_numbers_defaults_and_lists(self) -> None:
+    def test_numbers_defaults_and_lists_are_redacted(self) -> None:
         app = self.app()
         assert app.call("pin").to_dict()["result"] == ["***", 123457, 12]
         assert app.call("pin", token=777777).to_dict()["result"] == ["***", 777778, 12]
@@ -433,7 +433,7 @@ class TestInOneProcess:
         assert ItemPresenter(STANDARD, []).redact_if_needed(text) is None
         assert redact_value(value, STANDARD, []) == value
 
-    def test_secrets_only(self) -> None:
+    def test_secrets_only_keeps_control_characters(self) -> None:
         from tooli.core.call import PYTHON_CALLER, Call
 
         tool = self.app().find("say")
@@ -481,7 +481,7 @@ class TestStoredRecords:
         RecordRedactor(STANDARD).add_warnings(warnings, "result")
         assert warnings == []
 
-    def test_redact_argument(self) -> None:
+    def test_arguments_are_hidden_by_type_or_name(self) -> None:
         redactor = RecordRedactor(RedactionPolicy(secrets=[SecretInput("hunter22")]))
         for name, value, stored in (
             ("key", SecretInput("abcd"), "(hidden)"),

@@ -74,7 +74,7 @@ def test_ordinary_text_is_not_changed(text: str) -> None:
     assert sanitize(ordinary) == sanitize(ordinary, True) == (ordinary, NOTHING_REMOVED)
 
 
-def test_random_strings() -> None:
+def test_random_strings_are_sanitized_completely() -> None:
     """The strings are sanitized as one text. A sample of them is also sanitized one by one."""
     rng = random.Random(7)
     letters = [
@@ -147,7 +147,9 @@ def test_strict_removes_joiners_and_selectors() -> None:
         ("a\u200d\u200b\u200db", "a\u200db", RemovedCounts(0, 0, 2)),
     ],
 )  # fmt: skip
-def test_removed_characters(text: str, clean: str, removed: RemovedCounts) -> None:
+def test_removed_characters_are_counted_by_kind(
+    text: str, clean: str, removed: RemovedCounts
+) -> None:
     assert sanitize(text) == (clean, removed)
 
 
