@@ -25,7 +25,7 @@ def test_tools_do_not_replace_names_of_the_module() -> None:
     assert '"class"' in source
 
 
-def test_framework_flags_get_a_prefix_if_a_command_has_the_same() -> None:
+def test_framework_flags_with_name_conflicts_get_a_prefix() -> None:
     plain = exported("file-tools", "openai", "subprocess")["file_tools_openai.py"]
     assert '"--json", "--input", "-"' in plain
     full = exported("everything", "openai", "subprocess")["every_thing_openai.py"]
@@ -57,7 +57,7 @@ def spec_of(app: Tooli) -> ExportSpec:
     return ExportSpec(collect_app_info(app), "openai")
 
 
-def test_module_stem_and_title() -> None:
+def test_module_stem_and_title_come_from_the_app_name() -> None:
     spec = spec_of(Tooli("My--Tool 2", version="1.0"))
     assert (spec.module_stem, spec.title) == ("my_tool_2", "My--Tool 2 1.0")
 
@@ -94,7 +94,7 @@ def test_description_has_the_restrictions() -> None:
     ]
 
 
-def test_flag_prefix() -> None:
+def test_flag_prefix_depends_on_name_conflicts() -> None:
     app = Tooli("t")
     app.command("a")(lambda: None)
     assert flag_prefix(app.catalog) == "--"

@@ -25,7 +25,7 @@ MODES = ("subprocess", "import")
 NAMES = ("call", "json", "app", "list", "make-tool", "2fa", "TOOLS", "run", "tool", "class")
 
 
-def make_names() -> Tooli:
+def make_app_with_reserved_names() -> Tooli:
     """An app whose commands have the names that generated modules use."""
     app = Tooli("names", version='1"\n')
     for name in NAMES:
@@ -33,7 +33,7 @@ def make_names() -> Tooli:
     return app
 
 
-def make_dangerous() -> Tooli:
+def make_destructive_app() -> Tooli:
     """An app whose destructive commands have flags with the names of tooli's own."""
     app = Tooli("$danger `PREFIX` {x}")
 
@@ -52,8 +52,8 @@ APPS = {
     "sample": (make_app(), "sample_apps:app"),
     "single": (make_single_command_app(), "sample_apps:app"),
     "callback": (make_callback_app(), "sample_apps:other"),
-    "names": (make_names(), "names:app"),
-    "dangerous": (make_dangerous(), "danger:app"),
+    "names": (make_app_with_reserved_names(), "names:app"),
+    "dangerous": (make_destructive_app(), "danger:app"),
 }
 
 
@@ -170,7 +170,7 @@ def test_descriptions_and_defaults_are_unchanged(target: str) -> None:
     assert keywords["schema"]["properties"]["word"]["default"] == DIFFICULT_TEXT
 
 
-def test_adk_agent_file() -> None:
+def test_adk_agent_file_has_the_name_and_the_model() -> None:
     yaml = exported("everything", "adk", "subprocess")["adk_every_thing/root_agent.yaml"]
     assert "name: every_thing_agent\n" in yaml
     assert "Every kind of (thing)" in yaml  # ADK would look for a {thing} in its state

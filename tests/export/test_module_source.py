@@ -22,7 +22,7 @@ from tooli.export.export_spec import ExportSpec, exported_tools
 from tooli.export.module_source import build_runner, fill_template, render_module
 
 
-def test_order_of_a_module() -> None:
+def test_rendered_module_has_its_parts_in_order() -> None:
     source = render_module(
         "Doc.",
         ["json", "from typing import Any", "asyncio"],
@@ -39,13 +39,13 @@ def test_order_of_a_module() -> None:
     )
 
 
-def test_unknown_placeholders_stay() -> None:
+def test_template_keeps_unknown_placeholders() -> None:
     assert fill_template("$a $b ${c}\n", {"a": "1"}) == "1 $b ${c}"
 
 
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("target", ["openai", "adk", "python"])
-def test_generated_tests(target: str, mode: str) -> None:
+def test_generated_tests_depend_on_target_and_mode(target: str, mode: str) -> None:
     files = exported("file-tools", target, mode)
     (source,) = [text for name, text in files.items() if name.startswith("test_")]
     names = {node.name for node in ast.parse(source).body if isinstance(node, ast.FunctionDef)}
@@ -118,11 +118,13 @@ def test_program_returns_an_envelope(subprocess_mode: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize("value", ["--yes", "-", "--", "@file", "x" * 3_000_000, "half \ud800", ""])
-def test_no_value_is_read_as_an_option(subprocess_mode: dict[str, Any], value: str) -> None:
+def test_argument_value_is_not_parsed_as_an_option(
+    subprocess_mode: dict[str, Any], value: str
+) -> None:
     assert subprocess_mode["run"](["grep"], {"pattern": value}, 60)["result"] == value
 
 
-def test_missing_program(subprocess_mode: dict[str, Any]) -> None:
+def test_missing_program_returns_an_error_envelope(subprocess_mode: dict[str, Any]) -> None:
     subprocess_mode["namespace"]["COMMAND"][:] = ["no-such-program"]
     envelope = subprocess_mode["run"]([], {}, 60)
     assert envelope["error"]["code"] == "E4040"
@@ -132,7 +134,9 @@ def test_missing_program(subprocess_mode: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize("output", ["", "no JSON", "[]", "null", '{"ok": 1}', "{}", '{"ok": tru'])
-def test_program_without_envelope(subprocess_mode: dict[str, Any], output: str) -> None:
+def test_program_without_envelope_returns_an_error_envelope(
+    subprocess_mode: dict[str, Any], output: str
+) -> None:
     code = f"import sys; print({output!r}); print('why', file=sys.stderr); sys.exit(3)"
     subprocess_mode["namespace"]["COMMAND"][:] = program(code)
     error = subprocess_mode["run"]([], {}, 60)["error"]
@@ -202,7 +206,7 @@ def check_flags(run: Run, target: Any) -> None:
         assert delete(yes=True, dry_run=value)["error"]["code"] == "E1003"
 
 
-def test_flags_in_subprocess_mode(subprocess_mode: dict[str, Any]) -> None:
+def test_framework_flags_apply_in_subprocess_mode(subprocess_mode: dict[str, Any]) -> None:
     check_flags(subprocess_mode["run"], ["delete"])
     assert (
         subprocess_mode["run"](["delete"], {"path": "x", "yes": True}, 60)["error"]["code"]
@@ -210,7 +214,7 @@ def test_flags_in_subprocess_mode(subprocess_mode: dict[str, Any]) -> None:
     )
 
 
-def test_flags_in_import_mode(import_mode: dict[str, Any]) -> None:
+def test_framework_flags_apply_in_import_mode(import_mode: dict[str, Any]) -> None:
     check_flags(import_mode["run"], "delete")
 
 
@@ -226,6 +230,8 @@ def test_import_mode_returns_an_envelope(import_mode: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize("tool", ["wait", "await-it"])
-def test_timeout_in_import_mode(import_mode: dict[str, Any], tool: str) -> None:
+def test_timeout_in_import_mode_returns_an_error_envelope(
+    import_mode: dict[str, Any], tool: str
+) -> None:
     envelope = import_mode["run"](tool, {"seconds": 1.0}, 0.1)
     assert envelope["error"]["code"] == "E4050"

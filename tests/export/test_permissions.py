@@ -43,7 +43,7 @@ APP = make_app()
 
 
 @pytest.mark.parametrize("host", HOSTS)
-def test_snapshot(host: str) -> None:
+def test_rules_match_the_snapshot(host: str) -> None:
     found = render_rules(collect_app_info(file_tools), host)
     assert found == render_rules(collect_app_info(file_tools), host)
     text = "".join([f"==> {path} <==\n{text}" for path, text in found.items()])
@@ -79,7 +79,9 @@ class TestDecisions:
             ({"danger_level": "critical", "requires_approval": True}, "deny"),
         ],
     )
-    def test_decision(self, options: dict[str, Any], decision: str) -> None:
+    def test_decision_follows_from_the_command_options(
+        self, options: dict[str, Any], decision: str
+    ) -> None:
         app = Tooli("shop")
         app.command("x", **options)(lambda: None)
         app.command("y")(lambda: None)
@@ -94,7 +96,7 @@ class TestDecisions:
         assert all(line == "[[rule]]" for line in text.splitlines() if line.startswith("[["))
         assert 'decision = "allow"' not in text and "\ndecision='allow'" not in text
 
-    def test_unknown_host(self) -> None:
+    def test_unknown_host_is_rejected(self) -> None:
         with pytest.raises(InputError, match="claude-code, codex, cursor, gemini"):
             render_rules(collect_app_info(APP), "emacs")
 
@@ -220,14 +222,16 @@ class TestShell:
         return EVALUATORS[host](render_rules(collect_app_info(APP), host))
 
     @pytest.mark.parametrize(("line", "decision"), LINES.items())
-    def test_lines(self, evaluate: Any, line: str, decision: str) -> None:
+    def test_rules_decide_on_command_lines(self, evaluate: Any, line: str, decision: str) -> None:
         assert evaluate(line) == decision
 
     @pytest.mark.parametrize("line", LINES_WITH_FLAGS)
-    def test_flags_before_the_command(self, evaluate: Any, host: str, line: str) -> None:
+    def test_flags_before_the_command_do_not_bypass_rules(
+        self, evaluate: Any, host: str, line: str
+    ) -> None:
         assert evaluate(line) == ("ask" if host == "codex" else "deny")
 
-    def test_single_command_app(self, host: str) -> None:
+    def test_single_command_app_gets_no_prefix_rule(self, host: str) -> None:
         app = Tooli("shop")
         app.command("find", annotations=ReadOnly)(lambda: None)
         text = "".join(render_rules(collect_app_info(app), host).values())
@@ -236,7 +240,7 @@ class TestShell:
 
 
 class TestTools:
-    def test_claude(self) -> None:
+    def test_claude_settings_list_each_tool(self) -> None:
         lists = json.loads(
             render_rules(collect_app_info(APP), "claude-code")[".claude/settings.json"]
         )["permissions"]
@@ -250,7 +254,7 @@ class TestTools:
             "deny": ["mcp__shop__wipe", "mcp__shop__users_purge"],
         }
 
-    def test_cursor(self) -> None:
+    def test_cursor_settings_list_each_tool(self) -> None:
         lists = json.loads(render_rules(collect_app_info(APP), "cursor")[".cursor/cli.json"])[
             "permissions"
         ]
@@ -260,7 +264,7 @@ class TestTools:
         assert "Shell(shop:users -* purge *)" in lists["deny"]
 
     @pytest.mark.skipif(sys.version_info < (3, 11), reason="no tomllib")
-    def test_codex(self) -> None:
+    def test_codex_config_has_an_approval_mode_for_each_tool(self) -> None:
         import tomllib
 
         config = tomllib.loads(render_rules(collect_app_info(APP), "codex")[".codex/config.toml"])
@@ -271,7 +275,7 @@ class TestTools:
 
     @pytest.mark.parametrize("name", ["my shop", "läden", "a*b", "x) y", 'q"q'])
     @pytest.mark.parametrize("host", HOSTS)
-    def test_names_that_shell_rules_cannot_match(self, host: str, name: str) -> None:
+    def test_unmatchable_app_name_gets_no_shell_rules(self, host: str, name: str) -> None:
         app = Tooli(name)
         app.command("find", annotations=ReadOnly)(lambda: None)
         app.command("wipe", danger_level="critical")(lambda: None)

@@ -47,7 +47,7 @@ def module(request: pytest.FixtureRequest) -> ModuleType:
     return request.getfixturevalue(request.param)
 
 
-def test_results(module: ModuleType) -> None:
+def test_functions_return_the_result_of_the_command(module: ModuleType) -> None:
     assert module.later(1) == 2
     assert module.count(n=2) == [{"i": 0}, {"i": 1}]
     assert module.acount(2) == [0, 1]
@@ -58,7 +58,7 @@ def test_results(module: ModuleType) -> None:
     assert module.class_("word") == "word"
 
 
-def test_arguments_of_every_kind(module: ModuleType) -> None:
+def test_arguments_of_every_kind_reach_the_command(module: ModuleType) -> None:
     seen = module.optional()
     assert seen["words"] == ["list", ["a", "b"]]
     assert seen["limit"] == ["int", 10]
@@ -95,7 +95,9 @@ def test_import_mode_raises_the_original_error(import_mode: ModuleType) -> None:
         import_mode.fail("neither")
 
 
-def test_signatures(subprocess_mode: ModuleType, import_mode: ModuleType) -> None:
+def test_signatures_have_the_parameter_and_return_types(
+    subprocess_mode: ModuleType, import_mode: ModuleType
+) -> None:
     assert str(inspect.signature(subprocess_mode.scalars)).replace("'", "").replace('"', "") == (
         "(text: str, whole: int, number: float, truth: bool, path: str | Path, "
         "color: Literal[red, deep-blue], level: Literal[1, 2], word: Literal[ham, eggs])"
@@ -109,7 +111,7 @@ def test_signatures(subprocess_mode: ModuleType, import_mode: ModuleType) -> Non
     assert "dry_run" not in inspect.signature(subprocess_mode.delete).parameters
 
 
-def test_docstrings(subprocess_mode: ModuleType) -> None:
+def test_docstrings_describe_the_command_and_parameters(subprocess_mode: ModuleType) -> None:
     assert subprocess_mode.scalars.__doc__ == (
         "Take a value of each scalar type.\n\n    Args:\n        text: Any text.\n"
         "        path: Where it is.\n    "
@@ -118,7 +120,7 @@ def test_docstrings(subprocess_mode: ModuleType) -> None:
     assert "with \"quotes\", 'quotes', \\back\\slashes and {braces}. Triple quotes, too: " in text
 
 
-def test_calls_to_many_kinds_of_commands() -> None:
+def test_sample_app_commands_receive_their_arguments() -> None:
     sample = make_app()
     module = load(sample, "import", app="tests.parity.sample_apps:make_app")
     module.app = sample
@@ -128,7 +130,7 @@ def test_calls_to_many_kinds_of_commands() -> None:
     assert module.users_admin_promote("Ada")["name"] == ["str", "Ada"]
 
 
-def test_reserved_parameter_names() -> None:
+def test_reserved_parameter_names_get_an_underscore() -> None:
     app = Tooli("odd")
 
     @app.command()
@@ -169,11 +171,11 @@ def test_reserved_parameter_names() -> None:
         ({"type": "object", "properties": {"a": {"type": "integer"}}}, "Item"),
     ],
 )
-def test_types(schema: Any, expected: str) -> None:
+def test_return_type_matches_the_schema(schema: Any, expected: str) -> None:
     assert PythonTypes().return_type(schema, "Item") == expected
 
 
-def test_class_is_defined_once() -> None:
+def test_equal_schemas_share_one_class() -> None:
     types = PythonTypes(("Item",))
     whole = {"type": "object", "properties": {"a": {}, "b": {}}, "required": ["a"]}
     assert types.return_type(whole, "Item") == "ItemResult"

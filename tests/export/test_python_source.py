@@ -96,7 +96,7 @@ def test_long_strings_are_broken_into_lines(value: str) -> None:
         )
 
 
-def test_names() -> None:
+def test_names_become_valid_identifiers() -> None:
     assert identifier("class") == "class_"
     assert identifier("match") == "match_"
     assert identifier("2fa") == "_2fa"

@@ -58,7 +58,9 @@ async def test_unknown_host_is_rejected_at_every_path(host: bytes, path: str) ->
 
 
 @pytest.mark.parametrize("host", [(), (HOST, HOST), (HOST, (b"host", b"evil.example"))])
-async def test_missing_or_repeated_host_header(host: tuple[tuple[bytes, bytes], ...]) -> None:
+async def test_missing_or_repeated_host_header_is_rejected(
+    host: tuple[tuple[bytes, bytes], ...],
+) -> None:
     client = await post(make_api(), "anyone", host=host)
     assert (client.status, client.code) == (400, "E1400")
 
@@ -77,7 +79,9 @@ async def test_missing_or_repeated_host_header(host: tuple[tuple[bytes, bytes], 
         (["*"], b"what ever", 421),
     ],
 )
-async def test_allowed_hosts(allowed: list[str], host: bytes, status: int) -> None:
+async def test_only_allowed_hosts_are_accepted(
+    allowed: list[str], host: bytes, status: int
+) -> None:
     client = await post(make_api(allowed_hosts=allowed), "anyone", host=((b"host", host),))
     assert client.status == status
 
@@ -125,7 +129,7 @@ async def test_only_the_origin_of_the_server_is_allowed_by_default(
     ("site", "status"),
     [(b"same-origin", 200), (b"none", 200), (b"cross-site", 403), (b"same-site", 403)],
 )
-async def test_fetch_site_without_an_origin(site: bytes, status: int) -> None:
+async def test_cross_site_post_without_an_origin_is_rejected(site: bytes, status: int) -> None:
     assert (await post(make_api(), "anyone", {}, (b"sec-fetch-site", site))).status == status
 
 
@@ -142,7 +146,7 @@ async def test_failures_have_cors_headers() -> None:
     assert client.headers["vary"] == "origin"
 
 
-async def test_preflight() -> None:
+async def test_preflight_allows_only_allowed_origins() -> None:
     api = make_api(allowed_origins=["https://app.example"], token="t")
     preflight = [
         (b"access-control-request-method", b"POST"),
@@ -160,7 +164,7 @@ async def test_preflight() -> None:
     assert not [name for name in refused.headers if name.startswith("access-control")]
 
 
-async def test_repeated_origin_header() -> None:
+async def test_repeated_origin_header_is_rejected() -> None:
     origin = (b"origin", b"http://localhost:8000")
     assert (await post(make_api(), "anyone", {}, origin, origin)).status == 400
 
@@ -195,7 +199,7 @@ async def test_public_paths_need_no_token(path: str) -> None:
     assert (await send(make_api(token="secret"), "GET", path)).status in (200, 404)
 
 
-async def test_repeated_authorization_header() -> None:
+async def test_repeated_authorization_header_is_rejected() -> None:
     client = await post(make_api(token="t"), "anyone", {}, bearer(b"t"), bearer(b"t"))
     assert (client.status, client.code) == (400, "E1400")
 
@@ -265,7 +269,7 @@ async def test_caller_name_grants_no_scopes() -> None:
         {"allowed_origins": "http://x"},
     ],
 )
-def test_invalid_settings(settings: dict[str, Any]) -> None:
+def test_invalid_settings_are_rejected(settings: dict[str, Any]) -> None:
     with pytest.raises(DefinitionError):
         make_api(**settings)
 

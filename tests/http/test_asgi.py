@@ -23,7 +23,7 @@ def api():
 
 
 @pytest.mark.parametrize("path", ["users/create", "users.create", "users_create"])
-async def test_command_has_three_paths(api, path: str) -> None:
+async def test_command_is_served_at_three_paths(api, path: str) -> None:
     client = await post(api, path, {"user": {"name": "A"}})
     assert client.status == 200
     assert client.json()["result"]["name"] == "A"
@@ -98,7 +98,7 @@ async def test_hidden_commands_are_not_served() -> None:
         ("interrupted", {}, 503, "E4130"),
     ],
 )
-async def test_status_of_errors(api, path, arguments, status, code) -> None:
+async def test_error_determines_the_status(api, path, arguments, status, code) -> None:
     client = await post(api, path, arguments)
     assert (client.status, client.code) == (status, code)
 
@@ -149,7 +149,7 @@ async def test_invalid_status_becomes_500() -> None:
         "/tools/" + "a" * 5000,
     ],
 )
-async def test_unknown_paths(api, path: str) -> None:
+async def test_unknown_path_is_not_found(api, path: str) -> None:
     client = await send(api, "POST", path, b"{}")
     assert client.status == 404
     assert client.code in ("E1404", "E1001")
@@ -165,7 +165,7 @@ async def test_command_accepts_only_post(api, method: str) -> None:
 
 
 @pytest.mark.parametrize("path", ["/health", "/tools", "/openapi.json"])
-async def test_methods_of_a_page(api, path: str) -> None:
+async def test_page_accepts_get_head_and_options(api, path: str) -> None:
     client = await send(api, "POST", path, b"{}")
     assert (client.status, client.code) == (405, "E1405")
     assert client.headers["allow"] == "GET, HEAD, OPTIONS"
@@ -176,12 +176,12 @@ async def test_methods_of_a_page(api, path: str) -> None:
     assert (options.status, options.headers["allow"]) == (204, "GET, HEAD, OPTIONS")
 
 
-async def test_options_method_of_a_command(api) -> None:
+async def test_options_request_lists_the_methods_of_a_command(api) -> None:
     client = await send(api, "OPTIONS", "/tools/users/list")
     assert (client.status, client.headers["allow"]) == (204, "POST, OPTIONS")
 
 
-async def test_root_path(api) -> None:
+async def test_root_path_is_removed_from_the_path(api) -> None:
     client = AsgiClient(api)
     client.send_body(b"{}")
     await client.start("POST", "/inner/tools/users/list", [HOST, JSON], root="/inner")
@@ -205,7 +205,7 @@ async def test_websockets_are_closed(api) -> None:
 
 
 @pytest.mark.parametrize("true", [b"true", b"1", b"yes", b"ON"])
-async def test_options_in_the_query(api, true: bytes) -> None:
+async def test_options_are_read_from_the_query(api, true: bytes) -> None:
     done = await post(api, "delete", {"path": "x"}, query=b"yes=" + true)
     assert done.json()["result"] == "deleted x"
     planned = await post(api, "delete", {"path": "x"}, query=b"dry_run=" + true)
@@ -229,7 +229,7 @@ async def test_unknown_option_suggests_the_closest_one(api) -> None:
     assert "did you mean 'dry_run'?" in client.json()["error"]["message"]
 
 
-async def test_response_format(api) -> None:
+async def test_detailed_response_has_the_output_schema(api) -> None:
     client = await post(api, "fresh", {}, query=b"response_format=detailed")
     assert client.json()["meta"]["output_schema"]["type"] == "object"
     client = await post(api, "fresh", {}, query=b"response_format=concise")
@@ -350,7 +350,7 @@ async def test_internal_error_is_answered_with_an_envelope(api, monkeypatch, cap
     assert "ZeroDivisionError" in capsys.readouterr().err
 
 
-def test_misspelled_setting() -> None:
+def test_misspelled_setting_suggests_the_closest_one() -> None:
     with pytest.raises(DefinitionError, match="did you mean 'token'"):
         make_single_command_app().asgi(tokn="x", mcp=False)
 
@@ -428,7 +428,7 @@ async def test_root_mount_needs_a_token_for_every_path(path: str) -> None:
     assert (await send(api, "GET", path, None, (b"authorization", b"Bearer t"))).status == 201
 
 
-async def test_mount_without_lifespan_support() -> None:
+async def test_mount_without_lifespan_support_is_served() -> None:
     async def simple(scope, receive, send) -> None:
         assert scope["type"] == "http"
         await send({"type": "http.response.start", "status": 202, "headers": []})
@@ -438,7 +438,7 @@ async def test_mount_without_lifespan_support() -> None:
         assert (await send(api, "GET", "/x")).status == 202
 
 
-async def test_mount_that_cannot_start() -> None:
+async def test_mount_that_cannot_start_fails_the_startup() -> None:
     api = Tooli("outer").asgi(mcp=False, mounts={"/x": InnerApp("lifespan.startup")})
     sent_types = []
 
@@ -464,7 +464,7 @@ async def test_mcp_is_mounted_at_mcp() -> None:
 # ------------------------------------------------------------------ pages
 
 
-async def test_health_page() -> None:
+async def test_health_page_needs_no_token_and_shows_the_version() -> None:
     client = await send(Tooli("small", version="3").asgi(mcp=False, token="t"), "GET", "/health")
     assert client.json() == {"ok": True, "app": "small", "version": "3"}
 
@@ -505,7 +505,7 @@ async def test_tools_page_describes_framework_options() -> None:
     assert display.isdisjoint({"limit", "timeout", "input", "null", "schema", "help", "yes"})
 
 
-async def test_documents_follow_the_app() -> None:
+async def test_documents_contain_commands_registered_later() -> None:
     app = Tooli("growing")
     app.command("one")(lambda: 1)
     api = app.asgi(mcp=False)
@@ -518,7 +518,7 @@ async def test_documents_follow_the_app() -> None:
 # ------------------------------------------------------------------ HTML page
 
 
-async def test_content_security_policy_of_the_page(monkeypatch) -> None:
+async def test_content_security_policy_allows_only_the_nonce(monkeypatch) -> None:
     monkeypatch.setattr(asgi, "_read_page", lambda: b'<script nonce="__NONCE__"></script>')
     api = Tooli("paged").asgi(mcp=False, token="t")
     first, second = await send(api, "GET", "/"), await send(api, "GET", "/")
@@ -536,7 +536,7 @@ async def test_content_security_policy_of_the_page(monkeypatch) -> None:
     assert first.headers["cache-control"] == "no-store"
 
 
-async def test_page_is_disabled_or_not_installed(monkeypatch) -> None:
+async def test_disabled_or_missing_page_is_not_found(monkeypatch) -> None:
     assert (await send(Tooli("paged").asgi(mcp=False, page=False), "GET", "/")).status == 404
     monkeypatch.setattr(asgi, "files", lambda _: Path("/nowhere"))
     client = await send(Tooli("paged").asgi(mcp=False), "GET", "/")

@@ -118,7 +118,7 @@ async def test_body_without_a_content_type_is_rejected() -> None:
         b"application/vnd.api+json",
     ],
 )
-async def test_json_content_types(content_type: bytes) -> None:
+async def test_json_content_types_are_accepted(content_type: bytes) -> None:
     client = await send(make_api(), "POST", PATH, b'{"value":1}', (b"content-type", content_type))
     assert client.status == 200
 
@@ -126,14 +126,14 @@ async def test_json_content_types(content_type: bytes) -> None:
 # ------------------------------------------------------------------ size and time
 
 
-async def test_content_length_above_the_limit() -> None:
+async def test_content_length_above_the_limit_is_rejected() -> None:
     client = AsgiClient(make_api(max_body=10))
     await client.start("POST", PATH, [HOST, JSON, (b"content-length", b"11")])
     assert (client.status, client.code) == (413, "E1413")
 
 
 @pytest.mark.parametrize("chunks", [[b'{"value":"aaaaaa"}'], [b"{"] + [b" "] * 20, [b" " * 11]])
-async def test_body_above_the_limit(chunks: list[bytes]) -> None:
+async def test_body_above_the_limit_is_rejected(chunks: list[bytes]) -> None:
     client = AsgiClient(make_api(max_body=10))
     for chunk in chunks:
         client.send_body(chunk, more=True)
@@ -141,13 +141,13 @@ async def test_body_above_the_limit(chunks: list[bytes]) -> None:
     assert (client.status, client.code) == (413, "E1413")
 
 
-async def test_body_of_exactly_the_limit() -> None:
+async def test_body_of_exactly_the_limit_is_accepted() -> None:
     body = b'{"value":1}'
     client = await send(make_api(max_body=len(body)), "POST", PATH, body)
     assert client.status == 200
 
 
-async def test_body_in_chunks() -> None:
+async def test_chunks_of_a_body_are_joined() -> None:
     client = AsgiClient(make_api())
     for chunk in (b'{"val', b"", b'ue":', b"3"):
         client.send_body(chunk, more=True)
@@ -223,7 +223,7 @@ async def test_content_length_with_thousands_of_digits_is_too_large() -> None:
         (b"timeout=1&timeout=2", b"b", "E1007", "?timeout= is given twice"),
     ],
 )
-def test_different_values_of_one_option(
+def test_different_values_of_one_option_are_a_problem(
     query: bytes, key: bytes | None, code: str, message: str
 ) -> None:
     headers = {} if key is None else {b"idempotency-key": key}

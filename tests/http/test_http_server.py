@@ -44,7 +44,7 @@ def test_only_loopback_addresses_need_no_token(host: str, local: bool) -> None:
             check_address(host, requires_token=False)
 
 
-def test_port_in_use_and_unknown_host() -> None:
+def test_listen_rejects_a_port_in_use_and_an_unknown_host() -> None:
     with listen("127.0.0.1", 0) as taken:
         port = taken.getsockname()[1]
         assert server_url(taken) == f"http://127.0.0.1:{port}"
@@ -60,7 +60,7 @@ def test_empty_token_is_rejected(monkeypatch: pytest.MonkeyPatch) -> None:
         take_token(None)
 
 
-def test_port_in_use_suggests_another() -> None:
+def test_port_in_use_suggests_port_zero() -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         with pytest.raises(InputError, match=f"Port {port} on 127.0.0.1 is in use") as caught:
@@ -104,7 +104,7 @@ def test_missing_uvicorn_names_the_extra(monkeypatch) -> None:
     assert "pip install 'tooli[http]'" in caught.value.suggestion.fix
 
 
-def test_token_from_argument_file_or_environment(tmp_path, monkeypatch) -> None:
+def test_token_precedence_is_argument_file_environment(tmp_path, monkeypatch) -> None:
     file = tmp_path / "token"
     file.write_text("from-file\n")
     monkeypatch.setenv("TOOLI_TOKEN", "from-env")

@@ -104,7 +104,7 @@ def parse_events(body: bytes) -> list[tuple[str, Any]]:
 
 
 @sync_and_async
-async def test_ndjson(tool: str) -> None:
+async def test_ndjson_has_one_line_per_item(tool: str) -> None:
     client = await post(StreamingApp().api, tool, {"n": 3}, ACCEPT_NDJSON)
     assert client.headers["content-type"] == "application/x-ndjson"
     assert "content-length" not in client.headers
@@ -113,7 +113,7 @@ async def test_ndjson(tool: str) -> None:
 
 
 @sync_and_async
-async def test_server_sent_events(tool: str) -> None:
+async def test_server_sent_events_have_one_event_per_item(tool: str) -> None:
     client = await post(StreamingApp().api, tool, {"n": 2}, ACCEPT_SSE)
     assert client.headers["content-type"] == "text/event-stream"
     assert client.headers["cache-control"] == "no-store"
@@ -162,7 +162,7 @@ async def test_other_accept_headers_get_one_envelope(tool: str, accept: bytes) -
     assert len(client.json()["result"]) == 2
 
 
-async def test_empty_stream() -> None:
+async def test_empty_stream_has_no_items() -> None:
     assert (await post(StreamingApp().api, "rows", {"n": 0}, ACCEPT_NDJSON)).body == b""
     assert [
         k
@@ -172,7 +172,7 @@ async def test_empty_stream() -> None:
     ] == ["end"]
 
 
-async def test_dry_run_of_a_stream() -> None:
+async def test_dry_run_of_a_stream_returns_the_plan() -> None:
     client = await post(StreamingApp().api, "rows", {"n": 2}, ACCEPT_NDJSON, query=b"dry_run=1")
     assert json.loads(client.body)["tool"] == "streams.rows"
 
@@ -181,7 +181,7 @@ async def test_list_is_not_streamed() -> None:
     assert (await post(StreamingApp().api, "plain", {}, ACCEPT_NDJSON)).json()["result"] == [1, 2]
 
 
-async def test_keyboard_interrupt_in_a_stream() -> None:
+async def test_keyboard_interrupt_in_a_stream_is_an_error() -> None:
     assert (await post(StreamingApp().api, "interrupted", {}, ACCEPT_NDJSON)).code == "E4130"
     client = await post(StreamingApp().api, "interrupted", {"after": 1}, ACCEPT_NDJSON)
     assert json.loads(client.body.splitlines()[-1])["error"]["code"] == "E4130"
@@ -236,7 +236,7 @@ async def test_disconnect_ends_the_stream(tool: str, accept: tuple[bytes, bytes]
     assert await asyncio.to_thread(app.closed.wait, 120)
 
 
-async def test_disconnect_before_the_first_item() -> None:
+async def test_disconnect_before_the_first_item_closes_the_tool() -> None:
     app = StreamingApp()
     client = AsgiClient(app.api)
     client.send_body(b"{}")
@@ -327,7 +327,7 @@ async def test_cancelled_stream_ends_with_an_error(tool: str, accept: tuple[byte
     assert await asyncio.to_thread(app.closed.wait, 120)
 
 
-async def test_cancellation_before_the_first_item() -> None:
+async def test_cancellation_before_the_first_item_has_an_error_status() -> None:
     app = StreamingApp()
     client = AsgiClient(app.api)
     client.send_body(b"{}")
@@ -340,7 +340,7 @@ async def test_cancellation_before_the_first_item() -> None:
     assert (client.status, client.code) == (503, "E4143")
 
 
-async def test_concurrent_streams() -> None:
+async def test_concurrent_streams_send_all_items() -> None:
     app = StreamingApp()
     clients = await asyncio.gather(
         *[post(app.api, t, {"n": 200}, ACCEPT_NDJSON) for t in ("rows", "arows") * 10]

@@ -75,7 +75,7 @@ def test_header_does_not_ask_for_strict_handling(prefer: bytes) -> None:
     assert not prefers_strict(prefer)
 
 
-def test_long_headers() -> None:
+def test_long_invalid_headers_do_not_ask_for_strict_handling() -> None:
     for prefer in (b'"' * 60_001, b'"\\' * 30_000, b",;=" * 20_000, b"a" * 60_000):
         assert not prefers_strict(prefer)
 
@@ -177,7 +177,7 @@ async def test_empty_body_means_no_arguments(api) -> None:
     ]
 
 
-async def test_custom_input_schema() -> None:
+async def test_custom_input_schema_is_used_for_validation() -> None:
     app = Tooli("own")
     schema = {
         "type": "object",
@@ -213,7 +213,7 @@ class Node(pydantic.BaseModel):
     children: list[Node] = []
 
 
-async def test_recursive_type() -> None:
+async def test_errors_in_a_recursive_type_have_the_full_path() -> None:
     app = Tooli("tree")
 
     @app.command()
@@ -265,7 +265,7 @@ class Dog(pydantic.BaseModel):
     kind: Literal["dog"]
 
 
-async def test_unions() -> None:
+async def test_unions_are_validated() -> None:
     app = Tooli("pets")
 
     @app.command()
@@ -321,7 +321,9 @@ def test_unique_items_are_compared_as_json() -> None:
 
 @pytest.mark.parametrize("accept", [ACCEPT_NDJSON, ACCEPT_SSE], ids=["ndjson", "sse"])
 @pytest.mark.parametrize("tool", ["count", "acount"])
-async def test_streaming_tools(api, tool: str, accept: tuple[bytes, bytes]) -> None:
+async def test_arguments_of_streaming_tools_are_validated(
+    api, tool: str, accept: tuple[bytes, bytes]
+) -> None:
     rejected = await post(api, tool, {"n": "2"}, STRICT, accept)
     assert problems(rejected) == [("E1003", "n")]
     accepted = await post(api, tool, {"n": 2}, STRICT, accept)
@@ -335,7 +337,7 @@ async def test_streaming_tools(api, tool: str, accept: tuple[bytes, bytes]) -> N
 # ------------------------------------------------------------------ without jsonschema
 
 
-async def test_jsonschema_is_not_installed(api, monkeypatch) -> None:
+async def test_missing_jsonschema_is_a_dependency_error(api, monkeypatch) -> None:
     monkeypatch.setitem(sys.modules, "jsonschema", None)
     client = await post(api, "argument-int", {"value": 7}, STRICT)
     assert (client.status, client.code) == (502, "E4040")
@@ -412,7 +414,9 @@ print(*sys.modules)
         ),
     ],
 )
-def test_formats(name: str, valid: list[str], invalid: list[str]) -> None:
+def test_format_checks_accept_only_valid_text(
+    name: str, valid: list[str], invalid: list[str]
+) -> None:
     is_valid = FORMAT_CHECKS[name]
     assert [text for text in valid if not is_valid(text)] == []
     padded = ["", " ", *[text + "\n" for text in valid], *[f" {text}" for text in valid]]

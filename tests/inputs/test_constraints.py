@@ -105,7 +105,7 @@ def test_control_characters_from_servers_are_rejected(app: Tooli, surface: str) 
         ("path", {"file": "a\0b"}, "file"),
     ],
 )
-def test_control_characters_in_nested_values(
+def test_control_characters_in_nested_values_are_rejected(
     app: Tooli, tool: str, arguments: dict[str, Any], field: str
 ) -> None:
     error = app.options(caller="x").call(tool, **arguments).error
@@ -113,7 +113,7 @@ def test_control_characters_in_nested_values(
     assert (error.code, error.field) == ("E1030", field)
 
 
-def test_control_characters_in_json_input(app: Tooli) -> None:
+def test_control_characters_in_json_input_are_rejected(app: Tooli) -> None:
     for words in (
         ("keep", '{"text": "a\\u001bb"}'),
         ("--input", '{"note": {"text": "a\\u001bb"}}', "keep"),
@@ -139,7 +139,7 @@ def test_other_characters_are_accepted(app: Tooli, text: str) -> None:
     assert app.options(caller="x").call("say", text=text).unwrap() == text
 
 
-def test_verbatim_accepts_any_text(app: Tooli) -> None:
+def test_verbatim_parameter_accepts_any_text(app: Tooli) -> None:
     assert app.options(caller="x").call("raw", text="\x1b[0m").unwrap() == "\x1b[0m"
 
 
@@ -150,7 +150,7 @@ def test_verbatim_accepts_any_text(app: Tooli) -> None:
         *("a?b=c", "a#b", "a\\b", "/a", "a/", "", " ", "a\x1bb", "a%00"),
     ],
 )
-def test_invalid_identifiers(app: Tooli, identifier: str) -> None:
+def test_invalid_identifiers_are_rejected(app: Tooli, identifier: str) -> None:
     """The identifiers are invalid for every caller."""
     error = app.call("get", id=identifier).error
     assert error is not None
@@ -160,7 +160,7 @@ def test_invalid_identifiers(app: Tooli, identifier: str) -> None:
 @pytest.mark.parametrize(
     "identifier", ["a", "owner/repo", "a..b", "v1.2", "a-b_c.d", "naïve", "100%", "a b"]
 )
-def test_valid_identifiers(app: Tooli, identifier: str) -> None:
+def test_valid_identifiers_are_accepted(app: Tooli, identifier: str) -> None:
     assert app.call("get", id=identifier).unwrap() == identifier
 
 

@@ -29,7 +29,7 @@ def web() -> Iterator[Site]:
 
 
 @pytest.fixture(autouse=True)
-def _private(monkeypatch: pytest.MonkeyPatch) -> None:
+def _allow_private_urls(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TOOLI_ALLOW_PRIVATE_URLS", "1")
 
 
@@ -127,7 +127,7 @@ def test_content_type_determines_format(app, web, kind, tool, text, result) -> N
     assert done.result == result
 
 
-def test_yaml_file(app: Tooli, tmp_path: Path) -> None:
+def test_yaml_file_is_parsed(app: Tooli, tmp_path: Path) -> None:
     file = tmp_path / "a.yml"
     file.write_text("a: 1\nb: [x]\n")
     assert app.call("object", data=file).unwrap() == {"a": 1, "b": ["x"]}
@@ -171,7 +171,9 @@ def test_yaml_file(app: Tooli, tmp_path: Path) -> None:
         ("short", "a.txt", "abcd", None, "at most 3"),
     ],
 )
-def test_invalid_data(app, tmp_path, tool, name, text, line, message) -> None:
+def test_invalid_data_error_has_the_source_and_line(
+    app, tmp_path, tool, name, text, line, message
+) -> None:
     """The exit code is 65. The error contains the parameter, the source and the line."""
     file = tmp_path / name
     file.write_bytes(text if isinstance(text, bytes) else text.encode())

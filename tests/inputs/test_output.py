@@ -100,7 +100,7 @@ def test_closed_stream_writes_nothing(app: Tooli, tmp_path: Path) -> None:
     assert files_in(tmp_path) == []
 
 
-async def test_async_calls(app: Tooli, tmp_path: Path) -> None:
+async def test_async_calls_write_the_target(app: Tooli, tmp_path: Path) -> None:
     assert (await app.acall("write", out=tmp_path / "a")).ok
     assert [i async for i in app.astream("items", out=tmp_path / "b")] == [0, 1, 2]
     assert files_in(tmp_path) == ["a", "b"]
@@ -158,7 +158,7 @@ def test_device_is_written_directly(app: Tooli) -> None:
     ]
     + [("new/", "is a directory"), ("a\0b", "not a path")],
 )
-def test_invalid_targets(app, tmp_path, monkeypatch, target, message) -> None:
+def test_invalid_targets_are_rejected(app, tmp_path, monkeypatch, target, message) -> None:
     monkeypatch.chdir(tmp_path)
     error = app.call("write", out=target).error
     assert error is not None
@@ -166,7 +166,7 @@ def test_invalid_targets(app, tmp_path, monkeypatch, target, message) -> None:
     assert message in error.message
 
 
-def test_stdout_in_text_modes(app: Tooli) -> None:
+def test_stdout_target_is_written_in_text_modes(app: Tooli) -> None:
     for mode in ("text", "plain"):
         done = invoke(app, "write", "--out", "-", mode=mode)
         assert done.stdout == "firstnew\ndone\n"
@@ -179,12 +179,12 @@ def test_stdout_is_rejected_in_json_modes(app: Tooli, mode: str) -> None:
     assert done.lines[-1]["error"]["code"] == "E1036"
 
 
-def test_stdout_without_result(app: Tooli) -> None:
+def test_text_written_to_stdout_is_the_result(app: Tooli) -> None:
     assert invoke(app, "say", mode="text").stdout == "text\nbytes\n"
     assert invoke(app, "say", mode="json").result == "text\nbytes"
 
 
-def test_invalid_modes() -> None:
+def test_open_rejects_invalid_modes() -> None:
     for mode in ("r", "a", "x", "w+"):
         with pytest.raises(ValueError, match="must be 'w' or"):
             Output("x").open(mode)

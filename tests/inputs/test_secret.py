@@ -103,7 +103,7 @@ def test_every_representation_is_masked() -> None:
         json.dumps(secret)
 
 
-def test_comparison() -> None:
+def test_secrets_are_compared_by_value() -> None:
     assert SecretInput("a") == SecretInput("a")
     assert SecretInput("a") != SecretInput("b")
     assert SecretInput("a") != "a"
@@ -111,7 +111,7 @@ def test_comparison() -> None:
     assert not SecretInput("")
 
 
-def test_secret_in_model() -> None:
+def test_secret_in_model_is_converted_and_masked() -> None:
     class Login(pydantic.BaseModel):
         user: str
         token: SecretInput[str]
@@ -130,19 +130,19 @@ def test_secret_in_model() -> None:
 
 
 @pytest.mark.parametrize("ending", ["", "\n", "\r\n"])
-def test_secret_from_file(app: Tooli, tmp_path: Path, ending: str) -> None:
+def test_secret_is_read_from_file(app: Tooli, tmp_path: Path, ending: str) -> None:
     file = tmp_path / "token"
     file.write_bytes((CANARY + ending).encode())
     done = invoke(app, "login", f"@{file}", mode="json")
     assert done.result == {"length": len(CANARY), "text": "***", "secret": "***"}
 
 
-def test_secret_from_stdin(app: Tooli) -> None:
+def test_secret_is_read_from_stdin(app: Tooli) -> None:
     done = invoke(app, "login", "-", input=CANARY + "\n", mode="json")
     assert done.result["length"] == len(CANARY)
 
 
-def test_secret_from_environment(app: Tooli) -> None:
+def test_secret_is_read_from_environment(app: Tooli) -> None:
     done = invoke(app, "login", "env:TOKEN", env={"TOKEN": CANARY}, mode="json")
     assert done.result["length"] == len(CANARY)
     assert invoke(app, "usual", env={"VAULT_KEY": "abc"}, mode="json").result == 3
@@ -183,7 +183,7 @@ def test_errors_do_not_contain_the_secret(app, argv, code, message, mode) -> Non
         assert message in json.dumps(done.error)
 
 
-def test_suggestion_contains_location(app: Tooli, tmp_path: Path) -> None:
+def test_suggestion_contains_location_of_secret(app: Tooli, tmp_path: Path) -> None:
     file = tmp_path / "token"
     file.write_text(CANARY)
     error = invoke(app, "login", f"@{file}", "--prt", "1", mode="json").error
@@ -223,7 +223,7 @@ def test_secret_and_input_cannot_share_stdin(app: Tooli) -> None:
     assert error["code"] == "E1035"
 
 
-def test_schema(app: Tooli) -> None:
+def test_schema_of_secret_is_a_write_only_password(app: Tooli) -> None:
     from tooli.schema.json_schema import input_schema
 
     tool: Any = app.find("login")
@@ -234,7 +234,7 @@ def test_schema(app: Tooli) -> None:
     }
 
 
-def test_json_input_contains_location(app: Tooli, tmp_path: Path) -> None:
+def test_json_input_on_command_line_must_contain_location(app: Tooli, tmp_path: Path) -> None:
     """`--input` on the command line must contain the location, not the value."""
     line = json.dumps({"token": CANARY})
     done = invoke(app, "login", "--input", line, mode="json")
@@ -249,7 +249,7 @@ def test_json_input_contains_location(app: Tooli, tmp_path: Path) -> None:
     assert invoke(app, "login", "--input", "-", input=line, mode="json").ok
 
 
-def test_secret_option_with_prompt() -> None:
+def test_secret_option_with_prompt_accepts_location() -> None:
     app = Tooli("asks")
 
     @app.command()
@@ -261,7 +261,7 @@ def test_secret_option_with_prompt() -> None:
     assert invoke(app, mode="text").exit_code == 2
 
 
-def test_comparison_does_not_read_secret() -> None:
+def test_comparison_does_not_read_the_location() -> None:
     from tooli.inputs.secret import SecretShape
 
     class Named:

@@ -30,11 +30,11 @@ def web() -> Iterator[Site]:
 
 
 @pytest.fixture(autouse=True)
-def _private(monkeypatch: pytest.MonkeyPatch) -> None:
+def _allow_private_urls(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TOOLI_ALLOW_PRIVATE_URLS", "1")
 
 
-def test_file_interface(app: Tooli, tmp_path: Path) -> None:
+def test_input_can_be_read_like_a_file(app: Tooli, tmp_path: Path) -> None:
     file = tmp_path / "a.txt"
     file.write_text("abc\nd")
     assert app.call("file", data=file).unwrap() == {
@@ -48,12 +48,12 @@ def test_file_interface(app: Tooli, tmp_path: Path) -> None:
         assert invoke(app, *words, input=data, mode="json").result == [5, 5, 2]
 
 
-def test_optional_inputs(app: Tooli) -> None:
+def test_stdin_goes_to_the_optional_input(app: Tooli) -> None:
     done = invoke(app, "maybe", input="piped", mode="json")
     assert done.result == [None, "piped"]
 
 
-def test_list_of_inputs(app: Tooli, tmp_path: Path) -> None:
+def test_every_input_of_a_list_is_read(app: Tooli, tmp_path: Path) -> None:
     (tmp_path / "a").write_text("A")
     (tmp_path / "b").write_text("B")
     words = (str(tmp_path / "a"), "-", str(tmp_path / "b"))
@@ -103,7 +103,7 @@ def test_missing_input_is_an_error(app: Tooli, monkeypatch) -> None:
         ("http://example.com/a b", "E1033", "a space"),
     ],
 )
-def test_invalid_locations(app, location, code, message) -> None:
+def test_invalid_locations_are_rejected(app, location, code, message) -> None:
     error = app.call("text", data=location).error
     assert error is not None
     assert (error.code, error.field) == (code, "data")
@@ -127,7 +127,7 @@ def test_invalid_locations(app, location, code, message) -> None:
         ("each-row", [{"name": "a", "age": "1"}], [Row(name="a", age=1)]),
     ],
 )
-def test_direct_content(app: Tooli, tool: str, value: Any, result: Any) -> None:
+def test_direct_content_is_accepted(app: Tooli, tool: str, value: Any, result: Any) -> None:
     assert app.call(tool, data=value).unwrap() == result
 
 
@@ -140,13 +140,13 @@ def test_direct_content(app: Tooli, tool: str, value: Any, result: Any) -> None:
         ("each-row", [{"name": "a", "age": "x"}], "data.0.age"),
     ],
 )
-def test_invalid_direct_content(app, tool, value, field) -> None:
+def test_invalid_direct_content_is_rejected(app, tool, value, field) -> None:
     error = app.call(tool, data=value).error
     assert error is not None
     assert (error.code, error.field) == ("E1003", field)
 
 
-def test_size_limit(tmp_path: Path, web: Site) -> None:
+def test_input_above_size_limit_is_rejected(tmp_path: Path, web: Site) -> None:
     app = Tooli("small")
 
     @app.command()
@@ -166,7 +166,7 @@ def test_size_limit(tmp_path: Path, web: Site) -> None:
 @pytest.mark.parametrize(
     ("limit", "code"), [("10", 0), ("9", 65), ("1kB", 0), ("1KiB", 0), ("x", 2), ("-1", 2)]
 )
-def test_size_limit_from_environment(app: Tooli, limit: str, code: int) -> None:
+def test_environment_sets_size_limit(app: Tooli, limit: str, code: int) -> None:
     done = invoke(app, "text", "-", input="0123456789", env={"TOOLI_MAX_INPUT": limit}, mode="json")
     assert done.exit_code == code
 
@@ -182,7 +182,7 @@ def test_environment_cannot_raise_size_limit(tmp_path: Path) -> None:
     assert done.exit_code == 65
 
 
-def test_schema(app: Tooli) -> None:
+def test_schema_allows_location_or_direct_content(app: Tooli) -> None:
     from tooli.schema.json_schema import input_schema
 
     named = {"type": "string", "description": "A path, or an http(s) URL."}
@@ -270,7 +270,7 @@ async def test_async_function_reads_in_thread(tmp_path: Path) -> None:
     assert threading.main_thread() not in threads
 
 
-def test_nul_separated_records(app: Tooli) -> None:
+def test_null_flag_separates_records_at_nul(app: Tooli) -> None:
     done = invoke(app, "lines", "-", "--null", input=b"a\nb\0c\0", mode="json")
     assert done.result == ["a\nb", "c"]
 

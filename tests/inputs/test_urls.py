@@ -52,7 +52,7 @@ def web() -> Iterator[Site]:
 
 
 @pytest.fixture
-def _private(monkeypatch: pytest.MonkeyPatch) -> None:
+def _allow_private_urls(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TOOLI_ALLOW_PRIVATE_URLS", "1")
 
 
@@ -105,7 +105,7 @@ def test_dns_rebinding_is_prevented(web: Site, monkeypatch) -> None:
     assert web.requested_paths == []
 
 
-def test_mixed_private_and_public_addresses(monkeypatch) -> None:
+def test_host_with_any_private_address_is_rejected(monkeypatch) -> None:
     def resolve(host: str, port: int, *_: Any, **__: Any) -> Any:
         both = ("93.184.216.34", "10.0.0.1")
         return [(socket.AF_INET, socket.SOCK_STREAM, 6, "", (address, port)) for address in both]
@@ -114,17 +114,17 @@ def test_mixed_private_and_public_addresses(monkeypatch) -> None:
     assert call_error("text", "http://both.example/").code == "E1033"
 
 
-def test_author_allows_private_addresses(web: Site) -> None:
+def test_parameter_can_allow_private_addresses(web: Site) -> None:
     assert app.call("trusted", data=web("/ok")).unwrap() == "fine"
 
 
-def test_author_forbids_urls() -> None:
+def test_parameter_can_forbid_urls() -> None:
     assert call_error("offline", "http://example.com/").code == "E1033"
 
 
-@pytest.mark.usefixtures("_private")
-class TestAllowed:
-    def test_content(self, web: Site) -> None:
+@pytest.mark.usefixtures("_allow_private_urls")
+class TestPrivateUrlsAllowed:
+    def test_content_is_read(self, web: Site) -> None:
         assert app.call("text", data=web("/ok")).unwrap() == "fine"
 
     @pytest.mark.parametrize(
@@ -132,7 +132,9 @@ class TestAllowed:
         [(404, "E3010"), (410, "E3010"), (401, "E2000"), (403, "E2000"), (500, "E4075")]
         + [(429, "E4075"), (204, "E4040"), (400, "E4040"), (304, "E4040")],
     )
-    def test_error_statuses(self, web: Site, status: int, code: str) -> None:
+    def test_error_status_fails_without_showing_the_query(
+        self, web: Site, status: int, code: str
+    ) -> None:
         def answer(handler: Any) -> None:
             handler.send_response(status)
             handler.send_header("Content-Length", "0")
@@ -150,7 +152,7 @@ class TestAllowed:
         web.redirect("/3", "ok")
         assert app.call("text", data=web("/1")).unwrap() == "fine"
 
-    def test_too_many_redirects(self, web: Site) -> None:
+    def test_too_many_redirects_fail(self, web: Site) -> None:
         web.redirect("/round", "/round")
         error = call_error("text", web("/round"))
         assert error.code == "E4040"
@@ -158,18 +160,18 @@ class TestAllowed:
         assert len(web.requested_paths) == 6
 
     @pytest.mark.parametrize("to", ["file:///etc/passwd", "ftp://x/", "http://u:p@127.0.0.1/"])
-    def test_invalid_redirects(self, web: Site, to: str) -> None:
+    def test_redirects_to_forbidden_locations_are_rejected(self, web: Site, to: str) -> None:
         web.redirect("/away", to)
         assert call_error("text", web("/away")).code == "E1033"
 
     @pytest.mark.parametrize("to", ["http://[::1/", "//[x/"])
-    def test_redirect_to_an_invalid_url(self, web: Site, to: str) -> None:
+    def test_redirect_to_an_invalid_url_fails(self, web: Site, to: str) -> None:
         web.redirect("/away", to)
         error = call_error("text", web("/away"))
         assert error.code == "E4040"
         assert "redirects to an invalid URL" in error.message
 
-    def test_unreachable_host(self) -> None:
+    def test_unreachable_host_fails(self) -> None:
         with socket.socket() as unused:
             unused.bind(("127.0.0.1", 0))
             port = unused.getsockname()[1]
@@ -177,7 +179,7 @@ class TestAllowed:
         assert error.code == "E4040"
         assert "cannot be reached" in error.message
 
-    def test_incomplete_response(self, web: Site) -> None:
+    def test_incomplete_response_fails(self, web: Site) -> None:
         def answer(handler: Any) -> None:
             handler.send_response(200)
             handler.send_header("Content-Length", "100")
@@ -189,7 +191,7 @@ class TestAllowed:
         assert error.code == "E4040"
         assert "90 bytes are missing" in error.message
 
-    def test_compressed_response(self, web: Site) -> None:
+    def test_compressed_response_is_rejected(self, web: Site) -> None:
         def answer(handler: Any) -> None:
             handler.send_response(200)
             handler.send_header("Content-Encoding", "gzip")
@@ -199,7 +201,7 @@ class TestAllowed:
         web.pages["/gz"] = answer
         assert "compressed" in call_error("text", web("/gz")).message
 
-    def test_response_with_the_encoding_identity(self, web: Site) -> None:
+    def test_response_with_the_encoding_identity_is_read(self, web: Site) -> None:
         def answer(handler: Any) -> None:
             handler.send_response(200)
             handler.send_header("Content-Encoding", "Identity")
@@ -210,14 +212,14 @@ class TestAllowed:
         web.pages["/plain"] = answer
         assert app.call("text", data=web("/plain")).unwrap() == "fine"
 
-    def test_default_size_limit(self, web: Site, monkeypatch) -> None:
+    def test_default_size_limit_applies(self, web: Site, monkeypatch) -> None:
         from tooli.inputs import source
 
         monkeypatch.setattr(source, "MAX_URL_BYTES", 3)
         error = call_error("text", web("/ok"))
         assert (error.code, error.details["max_bytes"]) == ("E1034", 3)
 
-    def test_size_limit_of_zero(self, web: Site, monkeypatch) -> None:
+    def test_size_limit_of_zero_rejects_content(self, web: Site, monkeypatch) -> None:
         monkeypatch.setenv("TOOLI_MAX_INPUT", "0")
         error = call_error("text", web("/ok"))
         assert (error.code, error.details["max_bytes"]) == ("E1034", 0)
@@ -300,7 +302,7 @@ def test_slow_server_times_out(web: Site) -> None:
     assert error.code == "E4050"
 
 
-def test_documented_limits() -> None:
+def test_limits_match_the_documentation() -> None:
     assert DEFAULT_INPUT_LIMITS == InputLimits(
         max_bytes=None, timeout=None, private=False, urls=True
     )

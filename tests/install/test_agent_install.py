@@ -78,7 +78,7 @@ def files(root: Path) -> dict[str, bytes]:
     return {path.relative_to(root).as_posix(): path.read_bytes() for path in found}
 
 
-def test_add_and_remove_everything(shell: Shell, project: Path) -> None:
+def test_remove_restores_the_project(shell: Shell, project: Path) -> None:
     """After removal the project is as before."""
     (project / "AGENTS.md").write_text("# Ours\n")
     (project / ".mcp.json").write_text('{\n    "mcpServers": {}\n}')
@@ -131,7 +131,7 @@ def test_dry_run_writes_nothing(shell: Shell, project: Path, home: Path) -> None
     assert "+++ b/.mcp.json" in shell.start("mcp", "add", "--dry-run", "--text").communicate()[0]
 
 
-def test_edited(shell: Shell, project: Path) -> None:
+def test_edited_skill_is_a_conflict(shell: Shell, project: Path) -> None:
     shell("skills", "add")
     skill = project / ".claude" / "skills" / "file-tools" / "SKILL.md"
     skill.write_text(skill.read_text() + "mine\n")
@@ -148,7 +148,7 @@ def test_edited(shell: Shell, project: Path) -> None:
     assert "-mine" in shell.start("skills", "add", "--text", "-v").communicate()[1]
 
 
-def test_user_scope(shell: Shell, project: Path, home: Path) -> None:
+def test_user_scope_installs_into_the_home_folder(shell: Shell, project: Path, home: Path) -> None:
     shell("skills", "add", "--user", "--agent", "codex", "--agent", "gemini")
     assert (home / ".agents/skills/file-tools/SKILL.md").exists()
     assert not (home / ".claude").exists() and files(project) == {}
@@ -160,7 +160,7 @@ def test_user_scope(shell: Shell, project: Path, home: Path) -> None:
     assert error["field"] == "agents_md"
 
 
-def test_from_a_subfolder(shell: Shell, project: Path) -> None:
+def test_add_in_a_subfolder_writes_to_the_project_root(shell: Shell, project: Path) -> None:
     below = project / "src" / "deep"
     below.mkdir(parents=True)
     shell("skills", "add", cwd=below)
@@ -182,7 +182,7 @@ def test_linked_files_get_one_block(shell: Shell, project: Path) -> None:
 
 
 @pytest.mark.parametrize("names", [("one", "zwölf apps")])
-def test_concurrent_runs(
+def test_concurrent_installs_succeed(
     shell: Shell, project: Path, tmp_path: Path, names: tuple[str, str]
 ) -> None:
     apps = []

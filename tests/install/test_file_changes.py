@@ -14,7 +14,7 @@ from tooli.install.file_changes import FileChange, InstallStep, apply_steps
 
 
 class TestWriting:
-    def test_all_or_nothing(self, tmp_path: Path) -> None:
+    def test_one_failed_write_changes_no_file(self, tmp_path: Path) -> None:
         (tmp_path / "a").write_text("old")
         (tmp_path / "file").write_text("x")
         changes = (
@@ -27,7 +27,9 @@ class TestWriting:
         assert tree(tmp_path) == ["a", "file"]
         assert (tmp_path / "a").read_text() == "old"
 
-    def test_full_disk(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_full_disk_leaves_no_files(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
         real, replaced = os.replace, []
 
         def replace(source: str, path: str) -> None:
@@ -41,7 +43,9 @@ class TestWriting:
             add(tmp_path / "skills" / "shop")
         assert len(replaced) == 2 and tree(tmp_path) == []
 
-    def test_permission_denied(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_permission_denied_is_an_auth_error(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
         def deny(path: str, data: bytes) -> None:
             raise PermissionError(13, "Permission denied", path)
 
@@ -70,7 +74,7 @@ class TestWriting:
         with pytest.raises(ToolRuntimeError, match="Already changed"):
             apply_steps([InstallStep("", "", "stale", "updated", both)])
 
-    def test_file_changed_since_the_plan(self, tmp_path: Path) -> None:
+    def test_file_changed_since_the_plan_is_a_conflict(self, tmp_path: Path) -> None:
         (tmp_path / "a").write_text("newer")
         step = InstallStep(
             "", "", "stale", "updated", (FileChange(str(tmp_path / "a"), b"old", b"x"),)
@@ -80,7 +84,7 @@ class TestWriting:
         assert (tmp_path / "a").read_text() == "newer"
 
     @pytest.mark.skipif(os.name == "nt", reason="no modes")
-    def test_file_mode_stays(self, tmp_path: Path) -> None:
+    def test_file_mode_is_kept(self, tmp_path: Path) -> None:
         path = tmp_path / "a"
         path.write_text("old")
         path.chmod(0o640)
@@ -100,7 +104,9 @@ def test_digest_ignores_line_ends() -> None:
     assert not file_changes.is_same_text(b"a\n", b"b\n")
 
 
-def test_diff_of_new_and_removed_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_diff_of_new_and_removed_files_names_dev_null(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(tmp_path)
     path = str(tmp_path / "a.txt")
     added = file_changes.format_diff(FileChange(path, None, b"one"))

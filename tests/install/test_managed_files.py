@@ -43,14 +43,14 @@ def folder(tmp_path: Path) -> Path:
 
 
 class TestSkills:
-    def test_twice(self, folder: Path, tmp_path: Path) -> None:
+    def test_repeated_add_and_remove_change_nothing(self, folder: Path, tmp_path: Path) -> None:
         assert (add(folder).state, add(folder).state) == ("absent", "current")
         assert tree(folder) == [MANIFEST, "SKILL.md", "references", "references/find.md"]
         assert remove(folder).action == "removed"
         assert tree(tmp_path) == []
         assert remove(folder).action == "absent"
 
-    def test_existing_folders_stay(self, folder: Path, tmp_path: Path) -> None:
+    def test_remove_keeps_existing_folders(self, folder: Path, tmp_path: Path) -> None:
         folder.parent.mkdir(parents=True)
         add(folder)
         remove(folder)
@@ -64,7 +64,7 @@ class TestSkills:
         remove(other)
         assert tree(tmp_path) == []
 
-    def test_other_files_stay(self, folder: Path) -> None:
+    def test_remove_keeps_files_of_the_user(self, folder: Path) -> None:
         add(folder)
         (folder / "notes.md").write_text("mine")
         remove(folder)
@@ -72,13 +72,13 @@ class TestSkills:
 
 
 class TestSkillStates:
-    def test_stale(self, folder: Path) -> None:
+    def test_stale_skill_is_updated(self, folder: Path) -> None:
         add(folder, {"SKILL.md": "older\n", "references/gone.md": "x\n"})
         assert add(folder).state == "stale"
         assert tree(folder) == [MANIFEST, "SKILL.md", "references", "references/find.md"]
         assert add(folder).state == "current"
 
-    def test_edited(self, folder: Path) -> None:
+    def test_edited_skill_is_a_conflict(self, folder: Path) -> None:
         add(folder)
         (folder / "SKILL.md").write_text("mine\n")
         with pytest.raises(ConflictError) as raised:
@@ -101,7 +101,7 @@ class TestSkillStates:
         assert (folder / "SKILL.md.bak").read_text() == "one"
         assert (folder / "SKILL.md.bak2").read_text() == "two"
 
-    def test_skill_of_another_app(self, folder: Path) -> None:
+    def test_skill_of_another_app_is_a_conflict(self, folder: Path) -> None:
         folder.mkdir(parents=True)
         (folder / "SKILL.md").write_text("theirs\n")
         with pytest.raises(ConflictError):
@@ -109,7 +109,7 @@ class TestSkillStates:
         assert remove(folder).action == "absent"
         assert tree(folder) == ["SKILL.md"]
 
-    def test_line_ends_that_git_changed(self, folder: Path) -> None:
+    def test_changed_line_ends_are_not_an_edit(self, folder: Path) -> None:
         add(folder)
         for name in ("SKILL.md", MANIFEST):
             path = folder / name
@@ -118,14 +118,14 @@ class TestSkillStates:
         remove(folder)
         assert not folder.exists()
 
-    def test_unreadable_manifest(self, folder: Path) -> None:
+    def test_skill_with_an_unreadable_manifest_is_stale(self, folder: Path) -> None:
         add(folder)
         (folder / MANIFEST).write_text("{")
         assert add(folder).state == "stale"
         (folder / MANIFEST).unlink()
         assert remove(folder).action == "removed"
 
-    def test_manifest_with_paths_outside(self, folder: Path, tmp_path: Path) -> None:
+    def test_remove_keeps_files_outside_the_folder(self, folder: Path, tmp_path: Path) -> None:
         add(folder)
         secret = tmp_path / "secret"
         secret.write_text("x")
@@ -161,7 +161,7 @@ def page(tmp_path: Path) -> Path:
     return tmp_path / "AGENTS.md"
 
 
-def test_marker_inside_the_text(page: Path) -> None:
+def test_markers_inside_the_text_do_not_end_the_block(page: Path) -> None:
     body = "## shop\n\n<!-- tooli:shop end --> and <!-- tooli:shop begin sha256=0 -->\n"
     page.write_text("# Mine\n")
     assert add_block(page, body=body) == "updated"
@@ -184,7 +184,7 @@ class TestBlocks:
             b"<!-- tooli:shopping begin sha256=0 -->\nx\n<!-- tooli:shopping end -->\n",
         ],
     )
-    def test_bytes_are_restored(self, page: Path, text: bytes) -> None:
+    def test_remove_restores_the_bytes_of_the_file(self, page: Path, text: bytes) -> None:
         page.write_bytes(text)
         assert add_block(page) == "updated"
         written = page.read_bytes()
@@ -201,14 +201,14 @@ class TestBlocks:
         assert not page.exists()
         assert remove_block(page) == "absent"
 
-    def test_added_text_stays(self, page: Path) -> None:
+    def test_remove_keeps_text_around_the_block(self, page: Path) -> None:
         add_block(page)
         page.write_text("# Top\n" + page.read_text() + "# End\n")
         remove_block(page)
         assert page.read_text() == "# Top\n# End\n"
 
     @pytest.mark.parametrize("order", [("one", "two"), ("two", "one")])
-    def test_two_apps(self, page: Path, order: tuple[str, str]) -> None:
+    def test_two_apps_share_a_file(self, page: Path, order: tuple[str, str]) -> None:
         add_block(page, "one")
         add_block(page, "two")
         assert find_block(page.read_text(), "one") and find_block(page.read_text(), "two")
@@ -219,13 +219,13 @@ class TestBlocks:
 
 
 class TestBlockStates:
-    def test_stale(self, page: Path) -> None:
+    def test_stale_block_is_updated(self, page: Path) -> None:
         add_block(page, body="older")
         assert plan_block(str(page), "agents", "shop", BODY).state == "stale"
         assert add_block(page) == "updated"
         assert "older" not in page.read_text()
 
-    def test_edited(self, page: Path) -> None:
+    def test_edited_block_is_a_conflict(self, page: Path) -> None:
         add_block(page)
         edited = page.read_text().replace("Sell", "Buy")
         page.write_text(edited)
@@ -242,7 +242,7 @@ class TestBlockStates:
         assert (page.parent / "AGENTS.md.bak").read_text() == edited
 
     @pytest.mark.parametrize("lost", ["end -->", "begin sha256="])
-    def test_damaged(self, page: Path, lost: str) -> None:
+    def test_damaged_block_is_a_conflict(self, page: Path, lost: str) -> None:
         add_block(page)
         damaged = page.read_text().replace(lost, "")
         page.write_text(damaged)
@@ -251,20 +251,20 @@ class TestBlockStates:
                 operation(page, force=True)
         assert page.read_text() == damaged
 
-    def test_twice(self, page: Path) -> None:
+    def test_duplicated_block_is_a_conflict(self, page: Path) -> None:
         add_block(page)
         page.write_text(page.read_text() * 2)
         with pytest.raises(ConflictError, match="damaged"):
             add_block(page)
 
-    def test_line_ends_that_git_changed(self, page: Path) -> None:
+    def test_changed_line_ends_are_not_an_edit(self, page: Path) -> None:
         add_block(page)
         page.write_bytes(page.read_bytes().replace(b"\n", b"\r\n"))
         assert add_block(page) == "current"
 
 
 class TestBlockLinks:
-    def test_link_stays(self, page: Path, tmp_path: Path) -> None:
+    def test_linked_file_is_updated_and_the_link_kept(self, page: Path, tmp_path: Path) -> None:
         real = tmp_path / "docs.md"
         real.write_text("# Mine\n")
         page.symlink_to(real)
@@ -273,14 +273,14 @@ class TestBlockLinks:
         remove_block(page)
         assert real.read_text() == "# Mine\n"
 
-    def test_broken_link(self, page: Path, tmp_path: Path) -> None:
+    def test_broken_link_is_a_conflict(self, page: Path, tmp_path: Path) -> None:
         page.symlink_to(tmp_path / "gone.md")
         with pytest.raises(ConflictError, match="link"):
             add_block(page)
 
 
 @pytest.mark.parametrize("app", ["Läden & Söhne", "my app", "a -- b", "x --> y", "café"])
-def test_app_names_in_markers(page: Path, app: str) -> None:
+def test_any_app_name_can_be_in_a_marker(page: Path, app: str) -> None:
     add_block(page, app)
     assert page.read_text().count("-->") == 2
     assert add_block(page, app) == "current"

@@ -48,7 +48,7 @@ ALL_COMMANDS = [
 
 class TestWriting:
     @pytest.mark.parametrize("args", ALL_COMMANDS, ids=" ".join)
-    def test_twice_changes_nothing(self, app: Tooli, home: Path, args: list[str]) -> None:
+    def test_second_run_changes_nothing(self, app: Tooli, home: Path, args: list[str]) -> None:
         first = rows(app, *args)
         assert set(first.values()) == {"created"}
         before = {path: path.read_bytes() for path in home.rglob("*") if path.is_file()}
@@ -67,7 +67,7 @@ class TestWriting:
         assert (home / "skills" / "my-tool" / "SKILL.md").exists()
         assert (home / "skills" / "my-tool" / "references" / "find.md").exists()
 
-    def test_file_of_another_app(self, app: Tooli, home: Path) -> None:
+    def test_file_of_another_app_is_a_conflict(self, app: Tooli, home: Path) -> None:
         (home / "llms.txt").write_text("# Another thing\n")
         done = invoke(app, "docs", "llms", "--out", ".", "--json")
         assert (done.exit_code, done.error["code"]) == (20, "E3020")
@@ -107,15 +107,15 @@ class TestWriting:
 
 
 class TestPrinting:
-    def test_page_of_a_command(self, app: Tooli) -> None:
+    def test_man_prints_the_page_of_a_command(self, app: Tooli) -> None:
         assert '.TH "MY\\-TOOL\\-FIND"' in invoke(app, "docs", "man", "find").stdout
         assert '.TH "MY\\-TOOL"' in invoke(app, "docs", "man").stdout
 
-    def test_no_such_command(self, app: Tooli) -> None:
+    def test_unknown_command_suggests_the_closest_one(self, app: Tooli) -> None:
         done = invoke(app, "docs", "man", "fnd", "--json")
         assert (done.exit_code, done.error["suggestion"]["fix"]) == (10, "Try 'find'.")
 
-    def test_llms(self, app: Tooli) -> None:
+    def test_llms_document_is_printed(self, app: Tooli) -> None:
         assert invoke(app, "docs", "llms").stdout.startswith("# My tool\n\n> Finds")
 
 
@@ -126,7 +126,7 @@ class TestChecking:
             rows(app, *args)
         return home
 
-    def test_current_documents(self, app: Tooli, written: Path) -> None:
+    def test_current_documents_pass(self, app: Tooli, written: Path) -> None:
         done = invoke(app, "docs", "check", "--json")
         assert done.exit_code == 0
         assert {row["state"] for row in done.result} == {"current"}
@@ -144,7 +144,9 @@ class TestChecking:
             *("man/My-tool-find.1", "tools/my_tool_openai.py", "tools/adk_my_tool/tools.py"),
         ],
     )
-    def test_outdated_document(self, app: Tooli, written: Path, path: str) -> None:
+    def test_outdated_document_fails_with_a_diff(
+        self, app: Tooli, written: Path, path: str
+    ) -> None:
         file = written / path
         text = file.read_text()
         file.write_text(text.replace("Find files", "Find things").replace("find", "fynd", 1))
@@ -155,12 +157,12 @@ class TestChecking:
         stale = invoke(app, "docs", "check", path, "--json").error["details"]["stale"]
         assert [one["path"] for one in stale] == [path]
 
-    def test_page_of_a_removed_command(self, app: Tooli, written: Path) -> None:
+    def test_page_of_a_removed_command_fails(self, app: Tooli, written: Path) -> None:
         page = written / "skills" / "my-tool" / "references" / "gone.md"
         page.write_text("# My tool gone\n")
         assert invoke(app, "docs", "check").exit_code == 20
 
-    def test_files_of_others_are_ignored(self, app: Tooli, written: Path) -> None:
+    def test_unrelated_files_are_ignored(self, app: Tooli, written: Path) -> None:
         (written / "AGENTS.md").write_text("# Nothing of ours\n")
         (written / "other").mkdir()
         (written / "other" / "SKILL.md").write_text("---\nname: other\n---\n")
@@ -174,7 +176,7 @@ class TestChecking:
             *("--target openai", "--target openai --mode remote", ""),
         ],
     )
-    def test_python_file_that_is_not_an_export(
+    def test_python_file_that_is_not_an_export_is_ignored(
         self, app: Tooli, written: Path, arguments: str
     ) -> None:
         """A line in a docstring may look like the beginning of an export command."""
@@ -184,7 +186,7 @@ class TestChecking:
         assert done.exit_code == 0
         assert "helpers.py" not in {row["path"] for row in done.result}
 
-    def test_export_after_another_line_about_exports(self, app: Tooli, written: Path) -> None:
+    def test_export_after_a_similar_line_is_checked(self, app: Tooli, written: Path) -> None:
         file = written / "tools" / "my_tool_openai.py"
         file.write_text(f'"""\n    \'My tool\' export things\n"""\n{file.read_text()}')
         stale = invoke(app, "docs", "check", "tools", "--json").error["details"]["stale"]
@@ -195,12 +197,12 @@ class TestChecking:
         file.write_bytes(file.read_bytes().replace(b"\n", b"\r\n"))
         assert invoke(app, "docs", "check").exit_code == 0
 
-    def test_nothing_to_check(self, app: Tooli) -> None:
+    def test_folder_without_documents_is_an_error(self, app: Tooli) -> None:
         done = invoke(app, "docs", "check", "--json")
         assert (done.exit_code, done.error["code"]) == (10, "E3010")
         assert done.error["message"] == "No document of My tool was found in '.'."
 
-    def test_missing_path(self, app: Tooli) -> None:
+    def test_missing_path_is_an_error(self, app: Tooli) -> None:
         assert invoke(app, "docs", "check", "nowhere", "--json").exit_code == 10
 
 
@@ -223,7 +225,7 @@ class TestVerify:
         checked = self.run_process(home, "docs", "check", "--json")
         assert checked.code == 0, checked.out
 
-    def test_failing_example(self, home: Path) -> None:
+    def test_failing_example_is_an_error(self, home: Path) -> None:
         done = self.run_process(home, "generate-skill", "--verify", "--json")
         assert done.code == 20
         error = json.loads(done.out)["error"]
@@ -231,7 +233,7 @@ class TestVerify:
         assert error["details"]["failures"][0]["error"]["field"] == "root"
 
 
-def test_shortened() -> None:
+def test_shorten_cuts_long_lists_and_strings() -> None:
     value = {"a": [1, 2, 3, 4], "b": "x" * 200, "c": [[1, 2, 3]], "d": None}
     assert shorten(value) == {
         "a": [1, 2, "… 2 more"],

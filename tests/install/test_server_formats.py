@@ -56,7 +56,7 @@ TOML_FILES = [
 
 class TestJson:
     @pytest.mark.parametrize("text", JSON_FILES)
-    def test_insert_and_remove_inserted_text(self, text: str) -> None:
+    def test_insert_adds_only_the_inserted_text(self, text: str) -> None:
         after, inserted = JSON.insert_entry(text, "shop", ENTRY)
         assert JSON.get_entry(after, "shop") == ENTRY
         assert JSON.other_entries(after, "shop") == JSON.other_entries(text, "shop")
@@ -64,7 +64,7 @@ class TestJson:
         assert after.count("\r\n") == after.count("\n") or "\r" not in text
 
     @pytest.mark.parametrize("text", JSON_FILES)
-    def test_remove(self, text: str) -> None:
+    def test_remove_keeps_other_entries_and_comments(self, text: str) -> None:
         after, _ = JSON.insert_entry(text, "shop", ENTRY)
         rest = JSON.remove_entry(after, "shop", container=False)
         assert JSON.get_entry(rest, "shop") is None
@@ -73,7 +73,7 @@ class TestJson:
             assert (comment in text) == (comment in rest)
 
     @pytest.mark.parametrize("text", JSON_FILES)
-    def test_replace(self, text: str) -> None:
+    def test_replace_changes_only_the_entry(self, text: str) -> None:
         after, inserted = JSON.insert_entry(text, "shop", ENTRY)
         other = {"command": "elsewhere", "args": []}
         replaced, inserted = JSON.replace_entry(after, "shop", other, inserted)
@@ -81,7 +81,7 @@ class TestJson:
         assert replaced.replace(inserted, "", 1) == text
 
     @pytest.mark.parametrize("text", JSON_FILES)
-    def test_two_apps_in_either_order(self, text: str) -> None:
+    def test_two_entries_can_be_removed_in_any_order(self, text: str) -> None:
         both, _ = JSON.insert_entry(JSON.insert_entry(text, "one", ENTRY)[0], "two", ENTRY)
         for first, second in (("one", "two"), ("two", "one")):
             rest = JSON.remove_entry(both, first, container=True)
@@ -90,7 +90,7 @@ class TestJson:
                 JSON.remove_entry(rest, second, container=True), ""
             ) == JSON.other_entries(text, "")
 
-    def test_uses_the_indentation_of_the_file(self) -> None:
+    def test_insert_uses_the_indentation_of_the_file(self) -> None:
         after, _ = JSON.insert_entry(
             '{\n    "mcpServers": {\n        "a": {}\n    }\n}\n', "shop", ENTRY
         )
@@ -116,7 +116,7 @@ class TestJson:
             ("[" * 5000, 1),
         ],
     )
-    def test_malformed(self, text: str, line: int) -> None:
+    def test_malformed_file_error_has_the_line(self, text: str, line: int) -> None:
         with pytest.raises(MalformedFileError) as raised:
             JSON.insert_entry(text, "shop", ENTRY)
         assert raised.value.line == line
@@ -133,7 +133,7 @@ class TestJson:
         st.sampled_from([None, 1, 2, "\t"]),
     )
     @settings(max_examples=60, deadline=None)
-    def test_any_json(self, value: Any, indent: Any) -> None:
+    def test_insert_into_random_json_changes_nothing_else(self, value: Any, indent: Any) -> None:
         text = json.dumps(value, indent=indent)
         root = parse_jsonc(text)
         assert root is not None and root.value == value
@@ -141,7 +141,7 @@ class TestJson:
         assert json.loads(after) == {**value, "mcpServers": {"shop": ENTRY}}
         assert after.replace(inserted, "", 1) == text
 
-    def test_any_layout(self) -> None:
+    def test_insert_and_remove_in_random_layouts_keep_the_rest(self) -> None:
         random = Random(7)
         for _ in range(400):
             text = layout(random)
@@ -195,7 +195,7 @@ def layout(random: Random) -> str:
 
 class TestToml:
     @pytest.mark.parametrize("text", TOML_FILES)
-    def test_insert_and_remove_inserted_text(self, text: str) -> None:
+    def test_insert_adds_only_the_inserted_text(self, text: str) -> None:
         after, inserted = TOML.insert_entry(text, "shop", ENTRY)
         assert TOML.get_entry(after, "shop") == ENTRY
         assert TOML.other_entries(after, "shop") == TOML.other_entries(text, "shop")
@@ -203,7 +203,7 @@ class TestToml:
         assert after.count("\r\n") == after.count("\n") or "\r" not in text
 
     @pytest.mark.parametrize("text", TOML_FILES)
-    def test_remove(self, text: str) -> None:
+    def test_remove_keeps_text_before_and_after(self, text: str) -> None:
         after, _ = TOML.insert_entry(text, "shop", ENTRY)
         after += '\n# theirs\n[later]\nx = "y"\n'
         rest = TOML.remove_entry(after, "shop", container=False)
@@ -211,7 +211,7 @@ class TestToml:
         assert rest.endswith('\n# theirs\n[later]\nx = "y"\n') and rest.startswith(text)
 
     @pytest.mark.parametrize("text", TOML_FILES)
-    def test_replace(self, text: str) -> None:
+    def test_replace_changes_only_the_entry(self, text: str) -> None:
         after, inserted = TOML.insert_entry(text, "shop", ENTRY)
         replaced, inserted = TOML.replace_entry(after, "shop", {"command": "x"}, inserted)
         assert TOML.get_entry(replaced, "shop") == {"command": "x"}
@@ -223,7 +223,7 @@ class TestToml:
         assert TOML.remove_entry(text, "shop", container=False) == "[z]\na = 1\n"
         assert TOML.replace_entry(text, "shop", ENTRY, "")[0].count("[mcp_servers.shop") == 1
 
-    def test_separate_tables_of_one_entry(self) -> None:
+    def test_separate_tables_of_one_entry_are_removed(self) -> None:
         text = (
             '# first\n[mcp_servers.shop]\ncommand = "x"\n# about z\n[z]\na = 1\n\n'
             '[mcp_servers.shop.env]\nA = "b"\n\n# about y\n[y]\nb = 2\n'
@@ -241,7 +241,7 @@ class TestToml:
             '\ufeffmcp_servers = {shop = {command = "x"}}\r\na = 1\r\n',
         ],
     )
-    def test_inline_tables(self, text: str) -> None:
+    def test_inline_tables_can_be_edited(self, text: str) -> None:
         rest = TOML.other_entries(text, "shop")
         removed = TOML.remove_entry(text, "shop", container=False)
         replaced, _ = TOML.replace_entry(text, "shop", ENTRY, "")
@@ -255,7 +255,7 @@ class TestToml:
             assert ("# mine" in text) == ("# mine" in edited)
             assert edited.startswith("\ufeff") == text.startswith("\ufeff")
 
-    def test_dotted_keys(self) -> None:
+    def test_dotted_keys_can_be_edited(self) -> None:
         text = 'mcp_servers.other.command = "x"\nmodel = "y"\n'
         after, _ = TOML.insert_entry(text, "shop", ENTRY)
         assert after.startswith(text) and TOML.get_entry(after, "shop") == ENTRY
@@ -269,12 +269,12 @@ class TestToml:
             *(("a = 1\na = 2\n", 2), ("mcp_servers = 1\n", 1)),
         ],
     )
-    def test_malformed(self, text: str, line: int) -> None:
+    def test_malformed_file_error_has_the_line(self, text: str, line: int) -> None:
         with pytest.raises(MalformedFileError) as raised:
             TOML.insert_entry(text, "shop", ENTRY)
         assert raised.value.line >= line
 
-    def test_without_tomllib(self, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_insert_works_without_tomllib(self, monkeypatch: pytest.MonkeyPatch) -> None:
         """Python 3.10 has no tomllib."""
         monkeypatch.setitem(sys.modules, "tomllib", None)
         for text in TOML_FILES:
@@ -287,7 +287,7 @@ class TestToml:
     @pytest.mark.skipif(sys.version_info < (3, 11), reason="no tomllib")
     @given(st.text(), st.lists(st.text()))
     @settings(max_examples=60, deadline=None)
-    def test_any_text(self, command: str, args: list[str]) -> None:
+    def test_inserted_random_text_is_valid_toml(self, command: str, args: list[str]) -> None:
         import tomllib
 
         entry = {"command": command, "args": args}

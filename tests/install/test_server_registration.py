@@ -66,7 +66,7 @@ def files(root: Path) -> dict[str, bytes]:
 
 
 class TestAddAndRemove:
-    def test_without_existing_files(self) -> None:
+    def test_remove_deletes_the_files_that_add_created(self) -> None:
         assert [row["action"] for row in add()] == ["created"] * 5
         written = files(Path())
         assert [row["action"] for row in add()] == ["current"] * 5
@@ -90,7 +90,7 @@ class TestAddAndRemove:
         remove()
         assert files(Path()) == before
 
-    def test_entry_in_the_settings_of_every_agent(self) -> None:
+    def test_add_writes_the_settings_of_every_agent(self) -> None:
         add(command="uvx 'my shop'")
         entry = {"command": "uvx", "args": ["my shop", "mcp", "serve", "--transport", "stdio"]}
         typed = {"type": "stdio", **entry}
@@ -105,7 +105,7 @@ class TestAddAndRemove:
             'args = ["my shop", "mcp", "serve", "--transport", "stdio"]\n'
         )
 
-    def test_user_scope(self, home: Path) -> None:
+    def test_user_scope_writes_to_the_home_folder(self, home: Path) -> None:
         before = files(home)
         add(user=True)
         code = {"darwin": "Library/Application Support", "win32": "AppData/Roaming"}
@@ -123,7 +123,9 @@ class TestAddAndRemove:
         assert files(home) == before
         assert {path.name for path in home.iterdir()} <= {"state", where.partition("/")[0]}
 
-    def test_variables(self, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_environment_variables_set_the_config_folders(
+        self, home: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
         for name in ("CLAUDE_CONFIG_DIR", "CODEX_HOME", "GEMINI_CLI_HOME"):
             monkeypatch.setenv(name, str(home / name))
         add("shop", "claude-code", "codex", "gemini", user=True)
@@ -134,7 +136,7 @@ class TestAddAndRemove:
         ]
 
     @pytest.mark.parametrize("order", [("one", "two"), ("two", "one")])
-    def test_two_apps(self, order: tuple[str, str]) -> None:
+    def test_two_apps_are_removed_in_any_order(self, order: tuple[str, str]) -> None:
         add("one")
         add("two")
         remove(order[0])
@@ -145,20 +147,20 @@ class TestAddAndRemove:
         remove(order[1])
         assert [path.name for path in Path().iterdir()] == [".git"]
 
-    def test_file_reformatted_by_the_agent(self) -> None:
+    def test_entry_is_removed_from_a_reformatted_file(self) -> None:
         Path(".mcp.json").write_text('{"a": 1}')
         add("shop", "claude-code")
         Path(".mcp.json").write_text(json.dumps(json.loads(Path(".mcp.json").read_text())))
         remove("shop", "claude-code")
         assert json.loads(Path(".mcp.json").read_text()) == {"a": 1}
 
-    def test_existing_empty_file_stays(self) -> None:
+    def test_remove_keeps_an_existing_empty_file(self) -> None:
         Path(".mcp.json").write_text("")
         add("shop", "claude-code")
         remove("shop", "claude-code")
         assert Path(".mcp.json").read_bytes() == b""
 
-    def test_names(self) -> None:
+    def test_app_name_becomes_an_ascii_server_name(self) -> None:
         add("Läden & Söhne", "codex", "cursor", command="x")
         assert json.loads(Path(".cursor/mcp.json").read_text())["mcpServers"].keys() == {
             "l-den-s-hne"
@@ -169,7 +171,7 @@ class TestAddAndRemove:
 
 class TestStates:
     @pytest.mark.parametrize("agent", SERVER_CONFIGS)
-    def test_stale(self, agent: str) -> None:
+    def test_stale_entry_is_updated(self, agent: str) -> None:
         add("shop", agent, command="older")
         (row,) = add("shop", agent)
         assert (row["state"], row["action"]) == ("stale", "updated")
@@ -178,7 +180,7 @@ class TestStates:
         assert [path.name for path in Path().iterdir()] == [".git"]
 
     @pytest.mark.parametrize("agent", SERVER_CONFIGS)
-    def test_edited(self, agent: str) -> None:
+    def test_edited_entry_is_a_conflict(self, agent: str) -> None:
         add("shop", agent)
         path = Path(PROJECT[agent])
         edited = path.read_text().replace('"shop"', '"mine"', 2).replace('"mine":', '"shop":')
@@ -193,13 +195,13 @@ class TestStates:
         assert Path(row["kept"]).read_text() == edited
         assert add("shop", agent)[0]["state"] == "current"
 
-    def test_one_edit_blocks_all_changes(self) -> None:
+    def test_one_conflict_prevents_all_changes(self) -> None:
         Path(".mcp.json").write_text('{"mcpServers": {"shop": {"command": "theirs"}}}')
         with pytest.raises(ConflictError):
             add()
         assert [path.name for path in Path().iterdir() if path.name != ".git"] == [".mcp.json"]
 
-    def test_without_record(self, home: Path) -> None:
+    def test_entry_is_recognized_without_the_install_record(self, home: Path) -> None:
         add("shop", "cursor")
         (home / "state" / "installed.json").unlink()
         assert add("shop", "cursor")[0]["state"] == "current"
@@ -207,18 +209,20 @@ class TestStates:
         assert remove("shop", "cursor")[0]["action"] == "removed"
         assert json.loads(Path(".cursor/mcp.json").read_text()) == {"mcpServers": {}}
 
-    def test_unwritable_state_folder(self, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_unwritable_state_folder_does_not_prevent_changes(
+        self, home: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
         (home / "file").write_text("")
         monkeypatch.setenv("TOOLI_STATE_DIR", str(home / "file" / "state"))
         assert add("shop", "cursor")[0]["action"] == "created"
         assert remove("shop", "cursor")[0]["action"] == "removed"
 
-    def test_dry_run(self) -> None:
+    def test_dry_run_returns_diffs_and_writes_nothing(self) -> None:
         rows = add(dry=True)
         assert all("shop" in row["diff"] and "+++ b/" in row["diff"] for row in rows)
         assert [path.name for path in Path().iterdir()] == [".git"]
 
-    def test_links(self, home: Path) -> None:
+    def test_linked_settings_files_are_updated_once(self, home: Path) -> None:
         Path(".cursor").mkdir()
         Path(".mcp.json").write_text("{}\n")
         Path(".cursor/mcp.json").symlink_to("../.mcp.json")
@@ -241,7 +245,9 @@ class TestErrors:
             ("codex", b"mcp_servers = 1\n", "not a table"),
         ],
     )
-    def test_nothing_is_changed(self, agent: str, text: bytes, message: str) -> None:
+    def test_invalid_settings_file_is_not_changed(
+        self, agent: str, text: bytes, message: str
+    ) -> None:
         path = Path(PROJECT[agent])
         path.parent.mkdir(exist_ok=True)
         path.write_bytes(text)
@@ -256,7 +262,7 @@ class TestErrors:
         assert list_servers(app())[0]["state"] == "damaged"
 
     @pytest.mark.parametrize("command", ["", "'open"])
-    def test_invalid_command(self, command: str) -> None:
+    def test_invalid_command_is_rejected(self, command: str) -> None:
         with pytest.raises(InputError):
             server_argv("shop", command)
 
@@ -273,13 +279,15 @@ class TestProgram:
         path.chmod(0o755)
         return path
 
-    def test_on_the_path(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_program_on_the_path_is_registered_by_name(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
         path = self.program(tmp_path / "bin")
         monkeypatch.setenv("PATH", str(tmp_path / "bin"))
         monkeypatch.setattr(sys, "argv", [str(path)])
         assert program_argv("shop") == ("shop",)
 
-    def test_other_program_on_the_path(
+    def test_shadowed_program_is_registered_by_path(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         self.program(tmp_path / "bin")
@@ -288,7 +296,7 @@ class TestProgram:
         monkeypatch.setattr(sys, "argv", [str(mine)])
         assert program_argv("shop") == (str(mine),)
 
-    def test_in_a_virtual_environment(
+    def test_program_in_a_virtual_environment_is_registered_by_path(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         path = self.program(tmp_path / "venv" / "bin")
@@ -297,21 +305,25 @@ class TestProgram:
         monkeypatch.setattr(sys, "prefix", str(tmp_path / "venv"))
         assert program_argv("shop") == (str(path),)
 
-    def test_script(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_script_is_registered_with_the_interpreter(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
         script = tmp_path / "my app.py"
         script.write_text("")
         monkeypatch.chdir(tmp_path)
         monkeypatch.setattr(sys, "argv", ["my app.py"])
         assert program_argv("shop") == (sys.executable, str(script))
 
-    def test_module(self, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_module_is_registered_with_the_interpreter(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
         from importlib.machinery import ModuleSpec
 
         spec = ModuleSpec("shop.cli.__main__", None)
         monkeypatch.setattr(sys.modules["__main__"], "__spec__", spec)
         assert program_argv("shop") == (sys.executable, "-m", "shop.cli")
 
-    def test_unknown_program(self, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_unknown_program_is_an_error(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(sys, "argv", ["-c"])
         monkeypatch.setenv("PATH", "")
         with pytest.raises(InputError) as raised:

@@ -168,7 +168,7 @@ def _payload_line(random: Random, words: list[str]) -> list[str]:
     keys += ["word", "files", "name", "user", "users", "path", "a", "self", "ctx", "nosuch", ""]
     keys = [
         key for key in keys if key not in ("v", "vvf")
-    ]  # see test_huge_value_of_a_counting_option
+    ]  # see test_huge_value_of_a_counting_option_is_handled
     values = [1, -1, 1.5, None, True, "x", [], {}, [1], {"name": "x"}, [{"name": "x"}], 10**30]
     values += ["\ud800", "9" * 100, {"a": {"b": [None]}}, 1e300, ["x", 1, None]]
     payload = {random.choice(keys): random.choice(values) for _ in range(random.randrange(5))}

@@ -258,7 +258,9 @@ def test_decision_is_not_logged_if_the_policy_is_off(project: Project) -> None:
 
 
 @pytest.mark.parametrize("policy", ["standard", "strict"])
-def test_decision_cannot_be_logged(project: Project, policy: str) -> None:
+def test_unwritable_audit_log_blocks_decisions_under_the_strict_policy(
+    project: Project, policy: str
+) -> None:
     project.app.write_text(
         APP.replace('version="1.0"', f'security_policy="{policy}"').replace(
             "(requ", "(auth=[], requ"
@@ -345,13 +347,13 @@ class TestGranting:
         assert len(codes) > 1
 
     @pytest.mark.parametrize("id", ["", "x", "../../x", "abcd-efgh", "*"])
-    def test_unknown_request(self, project: Project, id: str) -> None:
+    def test_unknown_request_is_not_found(self, project: Project, id: str) -> None:
         project.request_approval("delete", "a")
         code, shown = project.run_as_user("approvals", "grant", "--", id)
         assert code == 10
         assert "E3010" in shown
 
-    def test_requests_of_another_app(self, project: Project) -> None:
+    def test_requests_of_another_app_are_not_found(self, project: Project) -> None:
         id = project.request_approval("delete", "a")
         other = project.folder / "other.py"
         other.write_text(APP.replace('"files"', '"other"'))
@@ -372,7 +374,9 @@ class TestGranting:
             {"TOOLI_SEAL_KEY": "0" * 64},
         ],
     )
-    def test_variables_do_not_grant(self, project: Project, env: dict[str, str]) -> None:
+    def test_environment_variables_do_not_grant(
+        self, project: Project, env: dict[str, str]
+    ) -> None:
         done = run(project.app, "delete", "a", "--yes", "--json", env={**project.env, **env})
         assert read_envelope(done.out)["ok"] is False
         assert project.effects == []
@@ -418,7 +422,7 @@ class TestRunning:
             assert read_envelope(done.out)["error"]["code"] == "E2101"
         assert project.effects == []
 
-    def test_fast_path_and_typer_path(self, project: Project) -> None:
+    def test_grant_applies_on_fast_path_and_typer_path(self, project: Project) -> None:
         """The fast path and the Typer path create the same request."""
         typer_first = project.folder / "with_typer.py"
         typer_first.write_text("import typer\n" + APP)
@@ -427,7 +431,7 @@ class TestRunning:
         assert read_envelope(done.out)["result"] == "deleted a"
 
     @pytest.mark.parametrize("mode", ["--json", "--jsonl", "--text", "--plain"])
-    def test_every_output_mode(self, project: Project, mode: str) -> None:
+    def test_grant_applies_in_every_output_mode(self, project: Project, mode: str) -> None:
         done = run(project.app, "delete", "a", mode, env={**project.env, **AGENT})
         assert done.code == 101
         assert b"approvals grant" in done.out + done.err
@@ -438,11 +442,11 @@ class TestRunning:
     @pytest.mark.skipif(
         not hasattr(os, "geteuid") or os.geteuid() == 0, reason="root can write everywhere"
     )
-    def test_read_only_state_directory(self, project: Project) -> None:
+    def test_call_fails_with_a_read_only_state_directory(self, project: Project) -> None:
         (project.folder / "state").mkdir(mode=0o500)
         assert project.run_as_agent("delete", "a")["error"]["code"] == "E2104"
 
-    def test_state_directory_is_a_file(self, project: Project) -> None:
+    def test_call_fails_if_the_state_directory_is_a_file(self, project: Project) -> None:
         (project.folder / "state").touch()
         error = project.run_as_agent("delete", "a")["error"]
         assert (error["code"], project.effects) == ("E2104", [])
@@ -465,7 +469,7 @@ def post(port: int, path: str, body: bytes) -> tuple[int, dict[str, Any]]:
         connection.close()
 
 
-def test_http(project: Project) -> None:
+def test_grant_allows_one_call_over_http(project: Project) -> None:
     with start_app(project.app, "api", "serve", "--port", "0", env=project.env) as server:
         port = _port(server)
         status, found = post(port, "/tools/delete?yes=true", b'{"path": "a"}')

@@ -52,7 +52,7 @@ def start_writer(log: Path, name: str, count: int, env: dict[str, str]) -> subpr
     return subprocess.Popen(argv, env=env, stdout=subprocess.DEVNULL, stdin=subprocess.DEVNULL)
 
 
-def test_many_writers_at_once(log: Path, env: dict[str, str]) -> None:
+def test_concurrent_writers_lose_no_line(log: Path, env: dict[str, str]) -> None:
     writers = [start_writer(log, str(number), LINES, env) for number in range(WRITERS)]
     assert [writer.wait(120) for writer in writers] == [0] * WRITERS
     found = verify(env)["result"]
@@ -63,7 +63,7 @@ def test_many_writers_at_once(log: Path, env: dict[str, str]) -> None:
         assert own == list(range(LINES)), "in order, and none is missing"
 
 
-def test_killed_writers(log: Path, env: dict[str, str]) -> None:
+def test_killed_writers_leave_a_valid_log(log: Path, env: dict[str, str]) -> None:
     """The log stays valid wherever they were killed, and other writers continue."""
     for round_ in range(6):
         writers = [start_writer(log, f"{round_}-{number}", 100_000, env) for number in range(3)]
@@ -91,7 +91,7 @@ def test_a_killed_run_is_logged(log: Path, env: dict[str, str]) -> None:
     assert verify(env)["ok"]
 
 
-def test_following_a_log(env: dict[str, str], file: Path, log: Path) -> None:
+def test_follow_prints_new_records(env: dict[str, str], file: Path, log: Path) -> None:
     run(SHREDDER, "delete", str(file), env=env)
     with start_app(SHREDDER, "audit", "tail", "-n", "1", "--follow", "--jsonl", env=env) as process:
         assert process.stdout is not None
@@ -130,7 +130,9 @@ def unwritable_folder(tmp_path: Path) -> dict[str, str]:
 @pytest.mark.parametrize(
     "make_unwritable", [file_instead_of_folder, full_device, unwritable_folder]
 )
-def test_unwritable_paths(make_unwritable, tmp_path: Path, env: dict[str, str], file: Path) -> None:
+def test_unwritable_log_fails_only_under_the_strict_policy(
+    make_unwritable, tmp_path: Path, env: dict[str, str], file: Path
+) -> None:
     env = {**env, **make_unwritable(tmp_path)}
     strict = run(SHREDDER, "delete", str(file), "--yes", env={**env, "POLICY": "strict"})
     assert (strict.code, read_envelope(strict.out)["error"]["code"]) == (75, "E4061")
@@ -144,7 +146,9 @@ def test_unwritable_paths(make_unwritable, tmp_path: Path, env: dict[str, str], 
     assert not Path("/dev/full.head").exists()
 
 
-def test_a_full_disk(tmp_path: Path, env: dict[str, str], file: Path, log: Path) -> None:
+def test_full_disk_leaves_no_partial_line(
+    tmp_path: Path, env: dict[str, str], file: Path, log: Path
+) -> None:
     """The file cannot grow: a partial line is removed again."""
     run(SHREDDER, "delete", str(file), env=env)
     before = log.read_bytes()
@@ -166,7 +170,9 @@ def test_a_full_disk(tmp_path: Path, env: dict[str, str], file: Path, log: Path)
     assert verify(env)["ok"]
 
 
-def test_a_read_only_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_read_only_folder_fails_only_under_the_strict_policy(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     from tooli import Tooli
     from tooli.annotations import Destructive
     from tooli.storage import signing  # noqa: F401  loaded while it can be read

@@ -88,7 +88,7 @@ def test_limit_reads_no_further_item(env: dict[str, str]) -> None:
         assert done.err.count(b"created ") == 10
 
 
-def test_invalid_cursors(env: dict[str, str]) -> None:
+def test_invalid_cursors_are_rejected(env: dict[str, str]) -> None:
     page = read_envelope(run(LARGE, "rows", "9", "--limit", "2", env=env).out)["meta"]["page"]
     cursor = page["next_cursor"]
     changed_cursor = cursor[:-1] + ("A" if cursor[-1] != "A" else "B")
@@ -102,7 +102,7 @@ def test_invalid_cursors(env: dict[str, str]) -> None:
     assert read_envelope(done.out)["error"]["code"] == "E1042"
 
 
-def test_paging_without_a_writable_folder(env: dict[str, str], tmp_path: Path) -> None:
+def test_paging_works_without_a_writable_folder(env: dict[str, str], tmp_path: Path) -> None:
     """Paging works in a sandbox without a state folder."""
     file = tmp_path / "file"
     file.write_text("")
@@ -121,7 +121,7 @@ def test_full_result_is_saved(env: dict[str, str]) -> None:
 
 
 @pytest.mark.parametrize("marker", ["CODEX_THREAD_ID", "CLAUDECODE"])
-def test_paging_with_the_size_limit_of_an_agent(env: dict[str, str], marker: str) -> None:
+def test_pages_respect_the_size_limit_of_an_agent(env: dict[str, str], marker: str) -> None:
     count = 1500 if marker == "CODEX_THREAD_ID" else 4000
     answers = follow_pages({**env, marker: "1"}, "rows", str(count), "--json")
     assert len(answers) > 1
@@ -139,14 +139,14 @@ def test_text_mode_reports_the_next_page(env: dict[str, str]) -> None:
     assert quiet.err == b""
 
 
-def test_parameter_named_like_a_framework_option(env: dict[str, str]) -> None:
+def test_framework_option_with_a_name_conflict_gets_a_prefix(env: dict[str, str]) -> None:
     done = read_envelope(run(LARGE, "limited", "--limit", "5", "--tooli-limit", "3", env=env).out)
     assert done["result"] == [0, 1, 2]
     rest = read_envelope(run_command_line(done["meta"]["next"][0]["argv"], env).out)
     assert rest["result"] == [3, 4]
 
 
-def test_size_limit_of_printed_text(env: dict[str, str]) -> None:
+def test_printed_text_above_the_size_limit_is_truncated(env: dict[str, str]) -> None:
     done = run(LARGE, "talk", "--json", "--max-bytes", "2000", env=env)
     assert len(done.out) <= 2000
     answer = read_envelope(done.out)

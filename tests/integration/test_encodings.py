@@ -62,7 +62,9 @@ ENCODINGS = ({}, {"PYTHONIOENCODING": "ascii"}, {"PYTHONIOENCODING": "latin-1"},
 
 @pytest.mark.parametrize("settings", ENCODINGS, ids=["utf8", "ascii", "latin1", "C"])
 @pytest.mark.parametrize("mode", ["--json", "--jsonl", "--plain", "--text"])
-def test_every_encoding_of_stdout(app: Path, mode: str, settings: dict[str, str]) -> None:
+def test_output_works_in_every_encoding_of_stdout(
+    app: Path, mode: str, settings: dict[str, str]
+) -> None:
     env = environment(**settings)
     for line in ("names", "one", "half", "stream", "table", "--help", "table --help"):
         done = run(app, *line.split(), mode, env=env)

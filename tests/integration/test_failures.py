@@ -136,7 +136,7 @@ def test_text_mode_shows_a_crash_like_typer(line: str) -> None:
     assert b"tooli/surfaces" not in done.err
 
 
-def test_invalid_environment_variable() -> None:
+def test_invalid_environment_variable_is_an_error() -> None:
     done = run(OUTCOMES_APP, "add", "1", "2", env=environment(TOOLI_OUTPUT="xml"))
     assert done.code == 2
     assert read_envelope(done.out)["error"]["code"] == "E1007"
@@ -145,7 +145,7 @@ def test_invalid_environment_variable() -> None:
 @pytest.mark.parametrize(
     "arguments", ["--json add 1 x", "add --json 1 x", "add 1 x --json", "add 1 x -ojson"]
 )
-def test_output_flag_at_any_position(arguments: str) -> None:
+def test_output_flag_works_at_any_position(arguments: str) -> None:
     done = run_on_terminal(OUTCOMES_APP, *arguments.split())
     assert done.code == 2
     assert read_envelope(done.out)["error"]["field"] == "b"

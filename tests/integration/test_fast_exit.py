@@ -65,7 +65,7 @@ NORMAL_EXIT_SCRIPTS = {
 @pytest.mark.skipif(sys.version_info < (3, 11) or sys.platform != "linux", reason="no fast exit")
 @pytest.mark.parametrize("case", FAST_EXIT_SCRIPTS)
 @pytest.mark.parametrize("line", ["add 1 2 --json", "add 1 x --json", "add 1 2 --plain"])
-def test_fast_exit(tmp_path: Path, case: str, line: str) -> None:
+def test_process_without_cleanup_exits_fast(tmp_path: Path, case: str, line: str) -> None:
     script = tmp_path / "exiting.py"
     script.write_text(APP + FAST_EXIT_SCRIPTS[case])
     done = run(script, *line.split(), env=environment())
@@ -75,7 +75,7 @@ def test_fast_exit(tmp_path: Path, case: str, line: str) -> None:
 
 
 @pytest.mark.parametrize("case", NORMAL_EXIT_SCRIPTS)
-def test_normal_exit(tmp_path: Path, case: str) -> None:
+def test_process_with_cleanup_exits_normally(tmp_path: Path, case: str) -> None:
     body, expected = NORMAL_EXIT_SCRIPTS[case]
     script = tmp_path / "exiting.py"
     script.write_text(APP + body)
@@ -86,7 +86,7 @@ def test_normal_exit(tmp_path: Path, case: str) -> None:
 
 
 @pytest.mark.skipif(sys.version_info < (3, 11) or sys.platform != "linux", reason="no fast exit")
-def test_fast_exit_with_an_inherited_file_descriptor(tmp_path: Path) -> None:
+def test_inherited_file_descriptor_does_not_prevent_fast_exit(tmp_path: Path) -> None:
     script = tmp_path / "exiting.py"
     script.write_text(APP + "app()")
     inherited = os.open(os.devnull, os.O_RDWR)

@@ -50,7 +50,9 @@ def app() -> Iterator[Any]:
 
 
 @pytest.mark.parametrize("batch", range(BATCHES))
-def test_in_process(app: Any, batch: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_random_command_lines_return_valid_envelopes(
+    app: Any, batch: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(os, "environ", {**environment(), "TOOLI_OUTPUT": "json"})
     monkeypatch.setattr(sys, "argv", ["demo"])
     problems: list[str] = []
@@ -138,7 +140,9 @@ class time_limit:
 
 
 @pytest.mark.parametrize("batch", range(2))
-def test_in_new_processes(batch: int, tmp_path: Path) -> None:
+def test_random_command_lines_in_new_processes_return_valid_envelopes(
+    batch: int, tmp_path: Path
+) -> None:
     chosen = [
         line
         for line in command_lines(1000 + batch, PROCESS_COUNT // 2, tmp_path)
@@ -178,7 +182,9 @@ def find_process_problem(argv: list[str], done: ProcessResult) -> str | None:
     return None
 
 
-def test_huge_value_of_a_counting_option(app: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_huge_value_of_a_counting_option_is_handled(
+    app: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(os, "environ", {**environment(), "TOOLI_OUTPUT": "json"})
     for count in (10**30, 10**6):
         argv = ["short", "--input", f'{{"verbose": {count}}}']
@@ -186,7 +192,7 @@ def test_huge_value_of_a_counting_option(app: Any, monkeypatch: pytest.MonkeyPat
         assert len(sys.stdout.getvalue()) < 100_000
 
 
-def test_arguments_that_are_not_utf_8() -> None:
+def test_arguments_that_are_not_utf_8_return_an_envelope() -> None:
     done = run(APPS / "demo.py", "plain", b"\xff\xfe", b"--path=\x80", "--json")
     found = check_envelope(parse_json(done.out))
     assert done.code == 0 or found["error"]["code"] == "E1003"

@@ -295,7 +295,7 @@ def test_nothing_runs_if_the_key_cannot_be_stored(env: dict[str, str], disk: Any
     assert _lines(env, "effects") == []
 
 
-def test_disk_is_full_after_the_call(env: dict[str, str]) -> None:
+def test_outcome_that_cannot_be_stored_is_a_warning(env: dict[str, str]) -> None:
     code, answer = _run(env, "fill", "o1", *KEY)
     assert code == 0 and answer["result"] == "done"
     assert answer["meta"]["idempotency"]["kept"] is False

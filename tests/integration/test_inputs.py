@@ -71,7 +71,7 @@ def test_path_pipe_and_url_return_the_same_envelope(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("form", ["csv", "jsonl", "array"])
-def test_constant_memory(form: str) -> None:
+def test_input_is_read_in_constant_memory(form: str) -> None:
     """A long input needs no more memory than a short one."""
     text = "x" * 900
     row = {
@@ -253,7 +253,9 @@ def silent_pipe() -> Iterator[int]:
     ids=" ".join,
 )
 @pytest.mark.parametrize("mode", ["auto", "json", "text", "plain"])
-def test_missing_input_without_a_terminal(argv: tuple[str, ...], flag: str, mode: str) -> None:
+def test_missing_input_without_a_terminal_is_an_error(
+    argv: tuple[str, ...], flag: str, mode: str
+) -> None:
     """The app does not read stdin. It exits with code 2 and names the flag to pass."""
     with silent_pipe() as stdin:
         done = subprocess.run(
@@ -281,7 +283,7 @@ def test_question_of_a_running_command_returns_the_default() -> None:
     assert done.stdout.startswith(b"False")
 
 
-def test_neither_an_argument_nor_a_pipe() -> None:
+def test_missing_argument_and_pipe_is_an_error() -> None:
     for mode in ("json", "text"):
         done = subprocess.run(
             command(APP, "size", "--output", mode),
@@ -294,7 +296,7 @@ def test_neither_an_argument_nor_a_pipe() -> None:
         assert b"a path, a URL, - for stdin, or data through a pipe" in done.stdout + done.stderr
 
 
-def test_closed_stdin() -> None:
+def test_closed_stdin_is_an_error() -> None:
     for argv in (("size",), ("size", "-")):
         done = subprocess.run(
             ["sh", "-c", 'exec "$@" <&-', "sh", *map(str, command(APP, *argv, "--json"))],
@@ -343,7 +345,7 @@ def test_secret_is_in_no_output(
 # ------------------------------------------------------------------ NUL-separated items
 
 
-def test_null_and_print0(tmp_path: Path) -> None:
+def test_null_and_print0_use_nul_as_separator(tmp_path: Path) -> None:
     for name in ("a", "b c", "d\ne"):
         (tmp_path / name).touch()
     found = subprocess.run(
@@ -383,7 +385,7 @@ def test_killed_command_keeps_the_old_file(tmp_path: Path) -> None:
     assert target.read_text() == "old"
 
 
-def test_schema_of_inputs_and_secrets() -> None:
+def test_schema_describes_inputs_and_secrets() -> None:
     found = json.loads(run(APP, "sign", "--schema").out)["input_schema"]["properties"]
     assert found["key"]["writeOnly"] is True
     assert found["data"]["anyOf"][0]["type"] == "string"

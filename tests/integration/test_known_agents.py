@@ -107,13 +107,13 @@ def test_list_of_destructive_commands_is_complete(apps: Any) -> None:
 
 
 @pytest.mark.parametrize(("agent", "marker"), AGENT_MARKERS)
-def test_marker_is_detected(agent: str, marker: str) -> None:
+def test_agent_is_detected_by_its_marker(agent: str, marker: str) -> None:
     """The tests below rely on this."""
     assert detect_execution_context(_variables_for(marker)).is_agent
 
 
 @pytest.mark.parametrize(("agent", "marker"), ALL_MARKERS)
-def test_refused_for_a_detected_agent(
+def test_destructive_commands_are_refused_for_a_detected_agent(
     agent: str, marker: str, apps: Any, file: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name, value in _variables_for(marker).items():
@@ -128,7 +128,7 @@ def test_refused_for_a_detected_agent(
 
 
 @pytest.mark.parametrize("name", CALLER_NAMES)
-def test_refused_for_a_declared_caller(
+def test_destructive_commands_are_refused_for_a_declared_caller(
     name: str, apps: Any, file: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("TOOLI_CALLER", name)
@@ -150,7 +150,9 @@ def test_refused_for_a_declared_caller(
 
 @pytest.mark.skipif(sys.platform == "win32", reason="needs a terminal")
 @pytest.mark.parametrize("agent", sorted({row[0] for row in STRONG_MARKERS}))
-def test_refused_in_a_process(agent: str, file: Path, tmp_path: Path) -> None:
+def test_destructive_command_is_refused_in_a_process(
+    agent: str, file: Path, tmp_path: Path
+) -> None:
     """With all markers of the agent, through a pipe and on a terminal."""
     env = environment(TERM="xterm-256color", TOOLI_STATE_DIR=str(tmp_path / "state"))
     for name, marker in AGENT_MARKERS:

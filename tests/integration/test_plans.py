@@ -50,7 +50,7 @@ def test_plan_is_applied_once_by_another_process(
     assert file.exists()
 
 
-def test_state_changed_since_the_plan(file: Path, env: dict[str, str]) -> None:
+def test_plan_is_rejected_if_the_state_has_changed(file: Path, env: dict[str, str]) -> None:
     token = read_envelope(run(SHREDDER, "delete", str(file), "--dry-run", env=env).out)["result"][
         "token"
     ]
@@ -78,7 +78,7 @@ def test_one_of_many_processes_uses_a_token(file: Path, env: dict[str, str]) -> 
     assert codes <= {"E1051", "E1003", "E3010"}, "the token is used, or the file is deleted"
 
 
-def test_plan_on_a_terminal(file: Path, env: dict[str, str]) -> None:
+def test_plan_on_a_terminal_shows_how_to_apply_it(file: Path, env: dict[str, str]) -> None:
     shown = run_on_terminal(
         SHREDDER, "delete", str(file), "--dry-run", env={**env, "TERM": "xterm-256color"}
     )
@@ -95,14 +95,14 @@ def test_plan_on_a_terminal(file: Path, env: dict[str, str]) -> None:
     assert not file.exists()
 
 
-def test_plan_of_a_command_without_dry_run_support(file: Path, env: dict[str, str]) -> None:
+def test_plan_without_dry_run_support_shows_only_the_call(file: Path, env: dict[str, str]) -> None:
     shown = run(SHREDDER, "wipe", str(file), "--dry-run", "--text", env=env)
     assert b"would call  shredder.wipe" in shown.out
     assert b"no more is known" in shown.out
     assert file.exists()
 
 
-def test_control_characters_in_a_file_name(tmp_path: Path, env: dict[str, str]) -> None:
+def test_control_characters_in_a_file_name_are_removed(tmp_path: Path, env: dict[str, str]) -> None:
     file = tmp_path / "a\x1b[31mb\nc"
     file.write_text("x")
     shown = run(SHREDDER, "delete", str(file), "--dry-run", "--text", env=env)
@@ -111,7 +111,7 @@ def test_control_characters_in_a_file_name(tmp_path: Path, env: dict[str, str]) 
     assert sum(b"would delete" in line for line in shown.out.splitlines()) == 1
 
 
-def test_state_folder_cannot_be_created(file: Path, tmp_path: Path) -> None:
+def test_plan_has_no_token_without_a_state_folder(file: Path, tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     env = environment(TOOLI_STATE_DIR=str(tmp_path / "file" / "state"))
     found = run(SHREDDER, "delete", str(file), "--dry-run", env=env)
@@ -122,7 +122,7 @@ def test_state_folder_cannot_be_created(file: Path, tmp_path: Path) -> None:
     assert is_clean(found.err)
 
 
-def test_plan_with_input_from_stdin(tmp_path: Path, env: dict[str, str]) -> None:
+def test_plan_depends_on_the_input_from_stdin(tmp_path: Path, env: dict[str, str]) -> None:
     argv = ("load", "-", "--json")
     plan = run(SHREDDER, *argv, "--dry-run", stdin=b"a\nb\n", env=env, cwd=tmp_path)
     token = read_envelope(plan.out)["result"]["token"]

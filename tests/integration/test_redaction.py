@@ -70,7 +70,9 @@ def server() -> Iterator[ForkServer]:
 
 @pytest.mark.parametrize("policy", POLICIES)
 @pytest.mark.parametrize("mode", MODES)
-def test_unsafe_characters_in_every_output_mode(server: ForkServer, mode: str, policy: str) -> None:
+def test_unsafe_characters_are_removed_in_every_output_mode(
+    server: ForkServer, mode: str, policy: str
+) -> None:
     """Run every command in every output mode. The policy "off" changes nothing."""
     for name in UNSAFE_COMMANDS:
         done = server.run(APP, name, "-o", mode, env=with_policy(policy))
@@ -88,14 +90,14 @@ def test_unsafe_characters_in_every_output_mode(server: ForkServer, mode: str, p
 
 
 @pytest.mark.parametrize("name", ["value", "rows", "text", "items", "fail", "crash", "warn"])
-def test_unsafe_characters_on_a_terminal(name: str) -> None:
+def test_unsafe_characters_are_removed_on_a_terminal(name: str) -> None:
     done = run_on_terminal(APP, name, "--text", env=with_policy("standard", NO_COLOR="1"))
     shown = (done.out + b"\n" + done.err).decode()
     for text in ("\x1b]", "\x9b", "\x9d", "\u202e", "\u200b", "\x1b[31m", "\x08", "\U000e0041"):
         assert text not in shown, name
 
 
-def test_unsafe_characters_in_printed_text() -> None:
+def test_unsafe_characters_in_printed_text_are_removed_in_json() -> None:
     """Text mode passes printed text through. In JSON it is sanitized like any result."""
     assert run(APP, "prints", env=with_policy("standard")).out.decode() == f"printed {UNSAFE}\n"
     done = run(APP, "prints", "--json", env=with_policy("standard"))
@@ -112,7 +114,7 @@ def test_print0_keeps_characters_and_removes_secrets() -> None:
 
 @pytest.mark.parametrize("policy", POLICIES)
 @pytest.mark.parametrize("name", [*UNSAFE_COMMANDS, "prints"])
-def test_unsafe_characters_in_every_interface(name: str, policy: str) -> None:
+def test_unsafe_characters_are_removed_in_every_interface(name: str, policy: str) -> None:
     """All interfaces return the same envelope, with the same counts in the warnings."""
     app = make(policy)
     assert app.registered_commands
@@ -163,7 +165,9 @@ SECRET_COMMANDS = ("login", "login-fails", "login-crashes", "login-prints", "log
 
 @pytest.mark.parametrize("policy", POLICIES)
 @pytest.mark.parametrize("mode", MODES)
-def test_secrets_in_every_output_mode(server: ForkServer, mode: str, policy: str) -> None:
+def test_secrets_are_redacted_in_every_output_mode(
+    server: ForkServer, mode: str, policy: str
+) -> None:
     for name in SECRET_COMMANDS:
         if name == "login-prints" and mode in ("text", "plain"):
             continue  # text modes pass printed text through
@@ -175,7 +179,7 @@ def test_secrets_in_every_output_mode(server: ForkServer, mode: str, policy: str
 
 @pytest.mark.parametrize("policy", POLICIES)
 @pytest.mark.parametrize("name", [*SECRET_COMMANDS, "login-model"])
-def test_secrets_in_every_interface(name: str, policy: str) -> None:
+def test_secrets_are_redacted_in_every_interface(name: str, policy: str) -> None:
     app = make(policy)
     arguments: dict[str, Any] = {"token": SECRET}
     if name == "login-model":
@@ -195,7 +199,7 @@ def test_secrets_in_every_interface(name: str, policy: str) -> None:
     assert tested >= 4 - 2 * (name == "login-prints")
 
 
-def test_secret_beside_an_invalid_argument() -> None:
+def test_secret_is_not_in_the_error_about_another_argument() -> None:
     """The error message does not contain the secret."""
     app = make("standard")
     for interface in interfaces(app):
@@ -256,7 +260,7 @@ def test_strict_policy_redacts_credentials_and_the_home_directory() -> None:
             ]
 
 
-def test_warning_about_prompt_injections() -> None:
+def test_prompt_injections_add_a_warning_on_servers() -> None:
     """Servers add a warning with JSON Pointers. The text is not changed."""
     app = Tooli("app")
 
@@ -284,7 +288,9 @@ def test_warning_about_prompt_injections() -> None:
             assert warnings == []
 
 
-def test_warning_about_prompt_injections_for_agents_on_the_command_line(tmp_path: Path) -> None:
+def test_prompt_injections_add_a_warning_on_the_command_line_only_for_agents(
+    tmp_path: Path,
+) -> None:
     app = tmp_path / "mail.py"
     app.write_text(
         "from tooli import Tooli\n"

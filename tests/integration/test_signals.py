@@ -24,7 +24,7 @@ STREAMS = ("stream-then-sleep", "stream-async-then-sleep")
 
 @pytest.mark.parametrize("number", SIGNALS, ids=lambda n: n.name)
 @pytest.mark.parametrize("line", [*COMMANDS, "stream-async-then-sleep"])
-def test_json_after_a_signal(line: str, number: signal.Signals) -> None:
+def test_json_is_an_error_envelope_after_a_signal(line: str, number: signal.Signals) -> None:
     with start_app(OUTCOMES_APP, line, "--json") as process:
         wait_for_ready(process)
         process.send_signal(number)
@@ -39,7 +39,7 @@ def test_json_after_a_signal(line: str, number: signal.Signals) -> None:
 
 @pytest.mark.parametrize("number", SIGNALS, ids=lambda n: n.name)
 @pytest.mark.parametrize("line", STREAMS)
-def test_jsonl_after_a_signal(line: str, number: signal.Signals) -> None:
+def test_jsonl_ends_with_the_error_after_a_signal(line: str, number: signal.Signals) -> None:
     with start_app(OUTCOMES_APP, line, "--jsonl") as process:
         wait_for_ready(process)
         process.send_signal(number)
@@ -65,7 +65,7 @@ def test_csv_contains_the_rows_before_the_signal(line: str, number: signal.Signa
 
 @pytest.mark.parametrize("number", SIGNALS, ids=lambda n: n.name)
 @pytest.mark.parametrize("line", ["sleep", "stream-then-sleep"])
-def test_toon_after_a_signal(line: str, number: signal.Signals) -> None:
+def test_toon_is_an_error_envelope_after_a_signal(line: str, number: signal.Signals) -> None:
     with start_app(OUTCOMES_APP, line, "-otoon") as process:
         wait_for_ready(process)
         process.send_signal(number)
@@ -78,7 +78,7 @@ def test_toon_after_a_signal(line: str, number: signal.Signals) -> None:
 
 @pytest.mark.parametrize("mode", ["--plain", "--text"])
 @pytest.mark.parametrize("line", [*COMMANDS, "stream-async-then-sleep"])
-def test_text_modes(line: str, mode: str) -> None:
+def test_sigint_in_text_modes_prints_one_line(line: str, mode: str) -> None:
     with start_app(OUTCOMES_APP, line, mode) as process:
         wait_for_ready(process)
         process.send_signal(signal.SIGINT)
@@ -99,7 +99,7 @@ def test_sigterm_in_text_modes_kills_the_process(mode: str) -> None:
 
 
 @pytest.mark.parametrize("terminals", ["1", "02", "012"])
-def test_sigint_on_a_terminal(terminals: str) -> None:
+def test_sigint_on_a_terminal_prints_the_error_envelope(terminals: str) -> None:
     done = run_on_terminal(OUTCOMES_APP, "sleep", "--json", terminals=terminals, interrupt=True)
     assert done.code == 130
     assert read_envelope(done.out)["error"]["code"] == "E4130"
@@ -107,7 +107,7 @@ def test_sigint_on_a_terminal(terminals: str) -> None:
 
 
 @pytest.mark.parametrize("number", SIGNALS, ids=lambda n: n.name)
-def test_finally_blocks_run(number: signal.Signals, tmp_path: Path) -> None:
+def test_finally_blocks_run_after_a_signal(number: signal.Signals, tmp_path: Path) -> None:
     with start_app(OUTCOMES_APP, "sleep-with-cleanup", str(tmp_path / "log"), "--json") as process:
         wait_for_ready(process)
         process.send_signal(number)
@@ -117,7 +117,9 @@ def test_finally_blocks_run(number: signal.Signals, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("number", SIGNALS, ids=lambda n: n.name)
-def test_signal_while_reading_input(number: signal.Signals, tmp_path: Path) -> None:
+def test_signal_while_reading_input_prints_the_error_envelope(
+    number: signal.Signals, tmp_path: Path
+) -> None:
     app = tmp_path / "app.py"
     app.write_text(INPUT_APP)
     import subprocess
@@ -155,7 +157,7 @@ app()
 
 
 @pytest.mark.parametrize("number", SIGNALS, ids=lambda n: n.name)
-def test_signal_while_writing_to_a_full_pipe(number: signal.Signals) -> None:
+def test_signal_while_writing_to_a_full_pipe_prints_no_traceback(number: signal.Signals) -> None:
     """The process ends without a traceback."""
     with start_app(OUTCOMES_APP, "big", "1000000", "--json") as process:
         wait_for_ready(process)
@@ -171,7 +173,7 @@ def test_signal_while_writing_to_a_full_pipe(number: signal.Signals) -> None:
         assert process.returncode in (SIGNALS[number][0], -number)
 
 
-def test_sigterm_after_the_output() -> None:
+def test_sigterm_after_the_output_kills_the_process() -> None:
     with start_app(OUTCOMES_APP, "linger", "--json") as process:
         wait_for_ready(process)
         process.terminate()
@@ -181,7 +183,7 @@ def test_sigterm_after_the_output() -> None:
     assert done.err == b""
 
 
-def test_typer_path() -> None:
+def test_signal_on_the_typer_path_prints_the_error_envelope() -> None:
     """Typer handles Ctrl-C itself on the Typer path; the exit code is ours."""
     app = Path(__file__).parent / "apps" / "typer_path.py"
     for number, (code, error) in SIGNALS.items():

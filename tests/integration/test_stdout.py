@@ -65,7 +65,7 @@ def test_head_ends_an_endless_stream(mode: str) -> None:
 
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("line", ["big 1000000", "say-much 2", "add 1 2", "--help", "--schema"])
-def test_reader_is_closed(line: str, mode: str) -> None:
+def test_closed_reader_is_not_an_error(line: str, mode: str) -> None:
     """The reading end is closed before the first byte is written."""
     reading, writing = os.pipe()
     os.close(reading)
@@ -97,7 +97,7 @@ def test_broken_pipe_of_a_socket_is_a_failure() -> None:
     "line",
     ["add 1 2", "big 1000000", "crash-late", "say-little", "endless", "--help", "--schema"],
 )
-def test_full_disk(line: str, mode: str) -> None:
+def test_full_disk_is_reported_in_one_line(line: str, mode: str) -> None:
     if line == "endless" and find_mode(mode[2:]).is_document:
         return  # a document is written after the last item
     done = shell(f"exec $APP {line} {mode} > /dev/full")
@@ -109,7 +109,7 @@ def test_full_disk(line: str, mode: str) -> None:
 
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("line", ["add 1 2", "crash-late", "--help", "--schema"])
-def test_closed_stdout(line: str, mode: str) -> None:
+def test_closed_stdout_is_reported_in_one_line(line: str, mode: str) -> None:
     done = shell(f"$APP {line} {mode} >&-")
     assert done.returncode == 70
     assert done.stderr.count(b"\n") == 1, done.stderr
@@ -117,7 +117,7 @@ def test_closed_stdout(line: str, mode: str) -> None:
 
 
 @pytest.mark.parametrize("mode", MODES)
-def test_stdout_open_for_reading_only(mode: str) -> None:
+def test_stdout_open_for_reading_only_is_reported_in_one_line(mode: str) -> None:
     done = shell(f"$APP add 1 2 {mode} 1< /dev/null")
     assert done.returncode == 70
     assert done.stderr.count(b"\n") == 1, done.stderr
@@ -125,7 +125,7 @@ def test_stdout_open_for_reading_only(mode: str) -> None:
 
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("streams", [">&- 2>&-", "<&- >&- 2>&-", "> /dev/full 2>&-"])
-def test_unwritable_stdout_and_closed_stderr(streams: str, mode: str) -> None:
+def test_unwritable_stdout_and_closed_stderr_set_the_exit_code(streams: str, mode: str) -> None:
     done = shell(f"$APP add 1 2 {mode} {streams}")
     assert done.returncode == 70
     assert (done.stdout, done.stderr) == (b"", b"")
@@ -133,14 +133,14 @@ def test_unwritable_stdout_and_closed_stderr(streams: str, mode: str) -> None:
 
 @pytest.mark.parametrize("streams", ["2>&-", "<&- 2>&-", "<&-"])
 @pytest.mark.parametrize("kind", ["print", "write", "child", "shell", "unflushed", "stderr"])
-def test_envelope_with_closed_stderr(kind: str, streams: str) -> None:
+def test_envelope_is_written_with_closed_stderr(kind: str, streams: str) -> None:
     done = shell(f"$APP noise {kind} --json {streams}")
     assert read_envelope(done.stdout)["result"] == {"answer": 42}
     assert done.returncode == 0
 
 
 @pytest.mark.parametrize("streams", ["2>&-", "<&- 2>&-"])
-def test_failures_with_closed_stderr(streams: str) -> None:
+def test_failures_keep_their_exit_code_with_closed_stderr(streams: str) -> None:
     for line, code in (("crash", 70), ("add", 2), ("say-and-return", 0), ("add 1 2", 0)):
         done = shell(f"$APP {line} --json {streams}")
         read_envelope(done.stdout)
@@ -148,13 +148,13 @@ def test_failures_with_closed_stderr(streams: str) -> None:
     assert shell(f"$APP crash --plain {streams}").returncode == 70
 
 
-def test_input_from_a_closed_stdin() -> None:
+def test_input_from_a_closed_stdin_is_an_error() -> None:
     done = shell("$APP add --input - --json <&-")
     assert done.returncode == 2
     assert read_envelope(done.stdout)["error"]["code"] == "E1008"
 
 
-def test_non_blocking_pipe() -> None:
+def test_output_to_a_non_blocking_pipe_is_complete() -> None:
     reading, writing = os.pipe()
     os.set_blocking(writing, False)
     with start_app(OUTCOMES_APP, "big", "1000000", "--json", stdout=writing) as process:
@@ -192,7 +192,7 @@ def test_output_of_a_streaming_command_goes_to_stderr(kind: str) -> None:
     assert done.code == 0
 
 
-def test_command_closes_stdout() -> None:
+def test_envelope_is_written_if_the_command_closes_stdout() -> None:
     done = run(OUTCOMES_APP, "noise", "close", "--json")
     assert read_envelope(done.out)["result"] == {"answer": 42}
     assert done.code == 0
@@ -221,7 +221,7 @@ def test_returned_value_takes_precedence_over_printed_text() -> None:
     assert done.err == b"printed\n"
 
 
-def test_printed_bytes_that_are_not_utf_8() -> None:
+def test_printed_bytes_that_are_not_utf_8_are_replaced() -> None:
     assert read_envelope(run(OUTCOMES_APP, "say-raw", "--json").out)["result"] == "\ufffd\ufffd raw"
 
 
@@ -295,7 +295,7 @@ print(codes, file=sys.stderr)
 """
 
 
-def test_repeated_runs_in_one_process(tmp_path: Path) -> None:
+def test_repeated_runs_in_one_process_are_independent(tmp_path: Path) -> None:
     script = tmp_path / "repeated_runs.py"
     script.write_text(REPEATED_RUNS.format(apps=str(APPS)))
     done = run(script)
@@ -308,7 +308,7 @@ def test_repeated_runs_in_one_process(tmp_path: Path) -> None:
     assert done.code == 0
 
 
-def test_concurrent_processes() -> None:
+def test_concurrent_processes_print_their_own_results() -> None:
     processes = [
         subprocess.Popen(
             command(OUTCOMES_APP, "add", str(i), "1", "--json"),
@@ -326,7 +326,7 @@ def test_concurrent_processes() -> None:
         assert process.returncode == 0
 
 
-def test_processes_that_share_a_pipe() -> None:
+def test_processes_that_share_a_pipe_write_whole_lines() -> None:
     """Each envelope is written as one line."""
     done = shell("for i in $(seq 20); do $APP add $i 0 --json & done; wait")
     results = sorted(parse_json(line)["result"] for line in done.stdout.splitlines())

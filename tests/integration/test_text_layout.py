@@ -29,7 +29,7 @@ def cell_width(line: str) -> int:
 
 @pytest.mark.parametrize("width", [40, 80, 300])
 @pytest.mark.parametrize("command", ["", *COMMANDS])
-def test_plain_help(command: str, width: int) -> None:
+def test_plain_help_fits_the_width(command: str, width: int) -> None:
     done = run(APP, *command.split(), "--help", "--plain", env=environment(COLUMNS=str(width)))
     assert done.code == 0
     assert done.err == b""
@@ -48,7 +48,7 @@ def test_plain_help(command: str, width: int) -> None:
 
 @pytest.mark.parametrize("width", WIDTHS)
 @pytest.mark.parametrize("command", ["", *COMMANDS])
-def test_typer_help_on_a_terminal(command: str, width: int) -> None:
+def test_typer_help_fits_the_terminal(command: str, width: int) -> None:
     env = environment(TERM="xterm-256color", COLUMNS=str(width))
     done = run_on_terminal(APP, *command.split(), "--help", size=(24, width), env=env)
     assert done.code == 0
@@ -61,7 +61,7 @@ def test_typer_help_on_a_terminal(command: str, width: int) -> None:
 
 @pytest.mark.parametrize("width", WIDTHS)
 @pytest.mark.parametrize("line", ["long", "hebrew", "percent 100%", "odd-value --value a%b"])
-def test_results_on_a_terminal(line: str, width: int) -> None:
+def test_results_fit_the_terminal(line: str, width: int) -> None:
     env = environment(TERM="xterm-256color", COLUMNS=str(width))
     done = run_on_terminal(APP, *line.split(), size=(24, width), env=env)
     assert done.code == 0
@@ -71,7 +71,7 @@ def test_results_on_a_terminal(line: str, width: int) -> None:
 
 
 @pytest.mark.parametrize("width", WIDTHS)
-def test_errors_on_a_terminal(width: int) -> None:
+def test_errors_on_a_terminal_go_to_stderr(width: int) -> None:
     env = environment(TERM="xterm-256color", COLUMNS=str(width))
     for line in (["percen", "%s"], ["long", "--wrod=%d"], ["percent"], ["x" * 500], ["%s%n"]):
         done = run_on_terminal(APP, *line, size=(24, width), env=env)
@@ -87,7 +87,7 @@ VALUES = (
 
 
 @pytest.mark.parametrize("value", VALUES, ids=[repr(v)[:20] for v in VALUES])
-def test_values_with_special_characters(value: str) -> None:
+def test_values_with_special_characters_are_kept_or_sanitized(value: str) -> None:
     shown = value.replace("\u202e", "").replace("\x1b[31m", "")
     done = run(APP, "odd-value", f"--value={value}", "--json")
     assert parse_json(done.out)["result"] == {"value": shown, "list": [shown, shown]}
@@ -109,7 +109,7 @@ def test_plain_mode_escapes_line_breaks() -> None:
     assert out.count(b"\n") == 2
 
 
-def test_non_ascii_names() -> None:
+def test_non_ascii_names_are_accepted() -> None:
     done = run(APP, "café-%s", "--naïve", "3", "--größe=ö", "--json")
     found = parse_json(done.out)
     assert found["result"] == {"naïve": 3, "größe": "ö"}
@@ -118,7 +118,7 @@ def test_non_ascii_names() -> None:
 
 
 @pytest.mark.parametrize("command", ["", *COMMANDS])
-def test_agent_help_and_schema(command: str) -> None:
+def test_agent_help_and_schema_are_printed(command: str) -> None:
     assert run(APP, *command.split(), "--help-agent").code == 0
     done = run(APP, *command.split(), "--schema")
     assert done.code == 0

@@ -54,7 +54,7 @@ def key_settings(home: Path, **more: str) -> dict[str, str]:
     return {"TOOLI_TOKEN_KEY": str(home / "key.pem"), **more}
 
 
-def test_scopes_of_a_token(home: Path) -> None:
+def test_token_grants_only_its_scopes(home: Path) -> None:
     code, answer = call(home, "whoami", token=make_token(), **key_settings(home))
     assert (code, answer["result"]) == (0, {"principal": "ada", "scopes": ["files:read"]})
     code, answer = call(home, "write", token=make_token(), **key_settings(home))
@@ -64,7 +64,7 @@ def test_scopes_of_a_token(home: Path) -> None:
     assert (code, answer["error"]["code"]) == (30, "E2001")
 
 
-def test_token_in_the_token_list(home: Path) -> None:
+def test_token_in_the_token_list_is_accepted(home: Path) -> None:
     env = {"TOOLI_TOKENS": str(home / "tokens")}
     code, answer = call(home, "write", token="robot-token", **env)
     assert (code, answer["result"]) == (0, "written")
@@ -107,13 +107,13 @@ def test_token_is_ignored_without_a_key(home: Path) -> None:
     assert (code, answer["error"]["code"]) == (30, "E2001")
 
 
-def test_warning_about_a_readable_token_file(home: Path) -> None:
+def test_readable_token_file_adds_a_warning(home: Path) -> None:
     code, answer = call(home, "whoami", token=make_token(), mode=0o644, **key_settings(home))
     assert code == 0
     assert "chmod 600" in answer["meta"]["warnings"][0]
 
 
-def test_missing_token_file(home: Path) -> None:
+def test_missing_token_file_is_an_error(home: Path) -> None:
     for path in (home / "absent", home):
         env = key_settings(home, TOOLI_TOKEN_FILE=str(path))
         code, answer = call(home, "anyone", **env)
@@ -129,7 +129,7 @@ def test_unknown_token_is_in_the_audit_log(home: Path) -> None:
     assert (line["event"], line["code"], line["arguments"]) == ("denial", "E2004", {})
 
 
-def test_invalid_key(home: Path) -> None:
+def test_invalid_key_is_an_error(home: Path) -> None:
     (home / "key.pem").write_text("garbage")
     code, answer = call(home, "whoami", token=make_token(), **key_settings(home))
     assert (code, answer["error"]["code"]) == (2, "E1011")
@@ -138,7 +138,7 @@ def test_invalid_key(home: Path) -> None:
     )  # the strict policy shortens home directories
 
 
-def test_variables_do_not_override_the_project(home: Path) -> None:
+def test_environment_variables_do_not_override_the_project_key(home: Path) -> None:
     """The project sets a key. The token list and the key of the caller are ignored."""
     (home / ".tooli.yaml").write_text(f"token_key: {home / 'key.pem'}\n")
     (home / ".git").mkdir()
@@ -155,7 +155,7 @@ def test_variables_do_not_override_the_project(home: Path) -> None:
     assert code == 0
 
 
-def test_invalid_token_on_a_terminal(home: Path) -> None:
+def test_invalid_token_on_a_terminal_prints_no_traceback(home: Path) -> None:
     (home / "token").write_text("nonsense")
     env = environment(
         HOME=str(home),
@@ -202,11 +202,11 @@ def test_repeated_failure_is_refused(home: Path) -> None:
 
 
 @pytest.mark.parametrize("session", ["séance", "Upper", "a/b", "x" * 60, "x" * 61])
-def test_every_session_name(home: Path, session: str) -> None:
+def test_failures_are_counted_for_every_session_name(home: Path, session: str) -> None:
     assert codes(home, 5, "find", "nothing", TOOLI_SESSION_ID=session)[-1] == "E4031"
 
 
-def test_what_resets_the_count(home: Path) -> None:
+def test_success_or_other_arguments_reset_the_failure_count(home: Path) -> None:
     env = {"TOOLI_SESSION_ID": "one"}
     assert codes(home, 5, "find", "nothing", **env)[-1] == "E4031"
     assert codes(home, 1, "find", "nothing", TOOLI_SESSION_ID="two") == ["E3010"]
@@ -258,7 +258,7 @@ def test_changed_input_file_is_not_a_repetition(home: Path) -> None:
 @pytest.mark.parametrize(
     "content", [b"", b"{", b"[]", b'{"token-auth.find": 1}', b"\xff" * 99, None]
 )
-def test_unreadable_failure_history(home: Path, content: bytes | None) -> None:
+def test_unreadable_failure_history_is_ignored(home: Path, content: bytes | None) -> None:
     folder = home / "state" / "loops"
     folder.mkdir(parents=True)
     if content is None:
@@ -268,7 +268,7 @@ def test_unreadable_failure_history(home: Path, content: bytes | None) -> None:
     assert codes(home, 2, "find", "nothing", TOOLI_SESSION_ID="one") == ["E3010"] * 2
 
 
-def test_state_folder_is_a_file(home: Path) -> None:
+def test_calls_fail_if_the_state_folder_is_a_file(home: Path) -> None:
     (home / "state").write_text("no folder")
     found = codes(home, 6, "find", "nothing", TOOLI_SESSION_ID="one")
     assert found == ["E4061"] * 6  # the strict policy needs the audit log

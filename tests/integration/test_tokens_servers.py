@@ -86,14 +86,14 @@ def post(
 # ------------------------------------------------------------------ HTTP
 
 
-def test_valid_token(server: Server) -> None:
+def test_valid_token_sets_principal_and_scopes(server: Server) -> None:
     status, body, _ = post(server, "whoami", make_token())
     assert (status, body["result"]) == (200, {"principal": "ada", "scopes": ["files:read"]})
     status, body, _ = post(server, "write", "robot-token")
     assert (status, body["result"]) == (200, "written")
 
 
-def test_missing_scope(server: Server) -> None:
+def test_missing_scope_is_forbidden(server: Server) -> None:
     status, body, headers = post(server, "write", make_token())
     assert (status, body["error"]["code"]) == (403, "E2001")
     assert 'error="insufficient_scope", scope="files:write"' in headers["www-authenticate"]
@@ -112,14 +112,14 @@ def test_missing_scope(server: Server) -> None:
         ("x" * 30_000, "E2004"),
     ],
 )
-def test_invalid_token(server: Server, token: str | None, code: str) -> None:
+def test_invalid_token_is_unauthorized(server: Server, token: str | None, code: str) -> None:
     for tool in ("anyone", "nowhere"):
         status, body, headers = post(server, tool, token)
         assert (status, body["error"]["code"]) == (401, code)
         assert headers["www-authenticate"].startswith('Bearer realm="tooli"')
 
 
-def test_two_authorization_headers(server: Server) -> None:
+def test_two_authorization_headers_are_rejected(server: Server) -> None:
     lines = [
         "POST /tools/anyone HTTP/1.1",
         "Host: 127.0.0.1",
@@ -135,7 +135,7 @@ def test_two_authorization_headers(server: Server) -> None:
         assert connection.recv(1 << 16).split()[1] == b"400"
 
 
-def test_endless_header(server: Server) -> None:
+def test_endless_header_does_not_block_the_server(server: Server) -> None:
     with socket.create_connection(server.address, timeout=120) as connection:
         connection.sendall(
             b"POST /tools/anyone HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: Bearer "
@@ -148,7 +148,7 @@ def test_endless_header(server: Server) -> None:
     assert post(server, "anyone", make_token())[0] == 200
 
 
-def test_key_becomes_invalid_while_the_server_runs(files: Path, tmp_path: Path) -> None:
+def test_tokens_are_refused_while_the_key_is_invalid(files: Path, tmp_path: Path) -> None:
     key = tmp_path / "key.pem"
     key.write_bytes(KEY.as_pem(private=False))
     with run_server(
@@ -199,7 +199,7 @@ def error_of(result: Any) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("mode", ["legacy", "auto"])
-async def test_mcp_with_a_valid_token(server: Server, mode: str) -> None:
+async def test_mcp_accepts_a_valid_token(server: Server, mode: str) -> None:
     headers = {"Authorization": f"Bearer {make_token()}"}
     async with httpx2.AsyncClient(headers=headers) as http_client:
         transport = streamable_http_client(f"{server.url}/mcp", http_client=http_client)
@@ -210,7 +210,7 @@ async def test_mcp_with_a_valid_token(server: Server, mode: str) -> None:
             assert error_of(await client.call_tool("write", {}))["code"] == "E2001"
 
 
-def test_mcp_without_a_valid_token(server: Server) -> None:
+def test_mcp_rejects_an_invalid_token(server: Server) -> None:
     connection = http.client.HTTPConnection(*server.address, timeout=120)
     for token in ("", "Bearer nonsense", f"Bearer {make_token(exp=1)}"):
         connection.request("POST", "/mcp", "{}", {"Authorization": token} if token else {})
@@ -224,7 +224,7 @@ def test_mcp_without_a_valid_token(server: Server) -> None:
 # ------------------------------------------------------------------ rate limits
 
 
-def test_rate_limit_per_caller_and_command(files: Path) -> None:
+def test_rate_limit_applies_per_caller_and_command(files: Path) -> None:
     with run_server(
         APP, interface=("api",), **settings(files, TOOLI_RATE_LIMIT="3/hour")
     ) as running:
@@ -260,7 +260,9 @@ def test_forwarded_address_counts_only_from_a_trusted_proxy(
 
 
 @pytest.mark.parametrize("version", [HANDSHAKE_VERSION, STATELESS_VERSION])
-def test_rate_limit_and_repeated_failures_over_stdio(version: str, tmp_path: Path) -> None:
+def test_rate_limit_and_repeated_failures_are_refused_over_stdio(
+    version: str, tmp_path: Path
+) -> None:
     env = environment(HOME=str(tmp_path), TOOLI_STATE_DIR=str(tmp_path))
     with connect(APP, version, env=env) as client:
         results = [client.call("rare", {"word": str(i)}) for i in range(4)]
@@ -278,7 +280,9 @@ def test_rate_limit_and_repeated_failures_over_stdio(version: str, tmp_path: Pat
 
 
 @pytest.mark.parametrize("version", [HANDSHAKE_VERSION, STATELESS_VERSION])
-def test_token_file_over_stdio(version: str, files: Path, tmp_path: Path) -> None:
+def test_token_file_is_read_for_each_call_over_stdio(
+    version: str, files: Path, tmp_path: Path
+) -> None:
     token = tmp_path / "token"
     token.write_text(make_token())
     token.chmod(0o600)
@@ -299,7 +303,7 @@ def test_token_file_over_stdio(version: str, files: Path, tmp_path: Path) -> Non
 # ------------------------------------------------------------------ repeated failures
 
 
-def test_repeated_failures_over_http(server: Server) -> None:
+def test_repeated_failures_are_refused_over_http(server: Server) -> None:
     def codes(times: int, token: str, **headers: str) -> list[str]:
         found = [post(server, "find", token, {"name": "x"}, **headers) for _ in range(times)]
         assert {(b["error"]["code"], s) for s, b, _ in found} <= {("E3010", 404), ("E4031", 429)}
@@ -312,7 +316,7 @@ def test_repeated_failures_over_http(server: Server) -> None:
     assert codes(1, make_token(sub="looper")) == ["E3010"]
 
 
-def test_repeated_failures_of_anonymous_callers(files: Path) -> None:
+def test_failures_of_anonymous_callers_are_not_counted(files: Path) -> None:
     """Failures are counted only for callers with a token or a session."""
     with run_server(APP, interface=("api",), TOOLI_STATE_DIR=str(files)) as running:
         codes = [post(running, "find", None, {"name": "x"})[1]["error"]["code"] for _ in range(6)]

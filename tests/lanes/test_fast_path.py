@@ -72,7 +72,7 @@ it. For such an app, tooli's parser only removes the framework's flags from the 
 """
 
 
-def test_number_of_lines() -> None:
+def test_enough_command_lines_are_compared() -> None:
     assert FUZZ_SEED or LINES * EXAMPLES * len(FORMS) >= example_count(20_000)
 
 

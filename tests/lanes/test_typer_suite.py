@@ -11,7 +11,7 @@ pytestmark = [pytest.mark.typer_suite, pytest.mark.xdist_group("typer_suite")]
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-def test_typer_suite(version: str) -> None:
+def test_only_known_tests_of_typer_fail(version: str) -> None:
     """Only the known tests fail."""
     comparison = compare(version)
     if comparison.problems():

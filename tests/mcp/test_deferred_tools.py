@@ -11,7 +11,7 @@ from tooli import Tooli
 
 
 @each_mode
-async def test_search_and_run(mode: Any) -> None:
+async def test_deferred_tool_is_run_by_run_tool(mode: Any) -> None:
     app = Tooli("app")
     app.command("greet")(lambda: "hello")
     async with Client(make_server(app, deferred=True), mode=mode) as client:
@@ -24,7 +24,7 @@ async def test_search_and_run(mode: Any) -> None:
 
 
 @each_mode
-async def test_deferred_under_a_strict_policy(mode: Any) -> None:
+async def test_strict_policy_applies_to_deferred_tools(mode: Any) -> None:
     app = Tooli("app", security_policy="strict")
     app.command("open", auth=[], help="Open the gate.")(lambda: "opened")
     app.command("close", auth=["gate"], help="Close the gate.")(lambda: "closed")

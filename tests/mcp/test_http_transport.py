@@ -30,7 +30,7 @@ INITIALIZE: dict[str, Any] = {
 
 
 @asynccontextmanager
-async def living(api: Any) -> AsyncIterator[Any]:
+async def run_lifespan(api: Any) -> AsyncIterator[Any]:
     """An application between its startup and its shutdown."""
     inbox, replies = asyncio.Queue[Any](), asyncio.Queue[Any]()
     life = asyncio.ensure_future(api({"type": "lifespan", "state": {}}, inbox.get, replies.put))
@@ -55,9 +55,11 @@ async def living(api: Any) -> AsyncIterator[Any]:
     ],
 )
 @pytest.mark.parametrize("mounted", [True, False])
-async def test_streamable_http(path: str, root: str, status: int, mounted: bool) -> None:
+async def test_streamable_http_path_depends_on_the_root_path(
+    path: str, root: str, status: int, mounted: bool
+) -> None:
     app = Tooli("app")
-    async with living(app.asgi(mcp=True) if mounted else mcp_endpoint(app)) as api:
+    async with run_lifespan(app.asgi(mcp=True) if mounted else mcp_endpoint(app)) as api:
         client = AsgiClient(api)
         client.send_body(json.dumps(INITIALIZE).encode())
         await asyncio.wait_for(client.start("POST", path, [HOST, JSON, ACCEPT], root=root), 120)
@@ -65,7 +67,7 @@ async def test_streamable_http(path: str, root: str, status: int, mounted: bool)
 
 
 async def test_sse_sends_the_url_for_messages() -> None:
-    async with living(mcp_endpoint(Tooli("app"), transport="sse")) as api:
+    async with run_lifespan(mcp_endpoint(Tooli("app"), transport="sse")) as api:
         stream = AsgiClient(api)
         task = stream.start("GET", "/api/sse", [HOST, ACCEPT], root="/api")
         await stream.wait_for_messages(2)
@@ -99,7 +101,7 @@ async def replay(events: MemoryEventStore, last: str) -> tuple[str | None, list[
     return await events.replay_events_after(last, collect), replayed
 
 
-async def test_events_after_an_event_are_replayed() -> None:
+async def test_events_after_the_last_event_id_are_replayed() -> None:
     events = MemoryEventStore()
     first = await events.store_event("1", None)
     await events.store_event("1", make_event("a"))

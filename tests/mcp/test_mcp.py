@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from tests.http.asgi_client import HOST, JSON, AsgiClient
-from tests.mcp.test_http_transport import ACCEPT, INITIALIZE, living
+from tests.mcp.test_http_transport import ACCEPT, INITIALIZE, run_lifespan
 
 from tooli import Tooli
 from tooli.errors import DependencyError
@@ -39,7 +39,7 @@ async def post(api: Any, path: str, message: Any, *headers: tuple[bytes, bytes])
 
 async def list_tools(**options: Any) -> set[str]:
     """Return the names of the listed tools, over Streamable HTTP."""
-    async with living(mcp_endpoint(make_app(), **options)) as api:
+    async with run_lifespan(mcp_endpoint(make_app(), **options)) as api:
         initialized = await post(api, "/mcp", INITIALIZE)
         session = initialized.headers["mcp-session-id"].encode()
         answer = await post(api, "/mcp", LIST_TOOLS, (b"mcp-session-id", session))
@@ -58,13 +58,13 @@ async def test_deferred_tools_are_found_by_search() -> None:
     assert names
 
 
-async def test_path_of_the_endpoint() -> None:
-    async with living(mcp_endpoint(make_app(), path="/other")) as api:
+async def test_path_of_the_endpoint_can_be_set() -> None:
+    async with run_lifespan(mcp_endpoint(make_app(), path="/other")) as api:
         assert (await post(api, "/other", INITIALIZE)).status == 200
         assert (await post(api, "/mcp", INITIALIZE)).status == 404
 
 
-def test_sdk_is_not_installed(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_sdk_is_a_dependency_error(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(dispatcher, "is_installed", lambda package: package != "mcp")
     with pytest.raises(DependencyError, match="needs the MCP SDK") as caught:
         mcp_endpoint(make_app())

@@ -61,7 +61,7 @@ def test_error_data_is_optional() -> None:
         ({"jsonrpc": "2.0", "id": 1}, "method is missing"),
     ],
 )
-def test_invalid_message(message: object, problem: str) -> None:
+def test_invalid_message_is_rejected(message: object, problem: str) -> None:
     with pytest.raises(RpcError) as caught:
         check_message(message)
     assert (caught.value.code, caught.value.message) == (INVALID_REQUEST, problem)
@@ -77,18 +77,18 @@ def test_invalid_message(message: object, problem: str) -> None:
         {"id": 1, "error": {}},
     ],
 )
-def test_valid_message(fields: dict[str, Any]) -> None:
+def test_valid_message_is_accepted(fields: dict[str, Any]) -> None:
     message = {"jsonrpc": "2.0", **fields}
     assert check_message(message) is message
 
 
-def test_request_ids_of_nested_batches() -> None:
+def test_request_ids_of_nested_batches_are_found() -> None:
     batch = [{"id": 1}, [{"id": "a"}, {"id": 1}], {"id": 2, "result": {}}, {"id": True}, 7]
     assert request_ids(batch) == [1, "a"]
 
 
 @pytest.mark.parametrize("params", [{}, {"name": 1}, {"name": "t", "arguments": []}])
-def test_invalid_call_params(params: dict[str, Any]) -> None:
+def test_invalid_call_params_are_rejected(params: dict[str, Any]) -> None:
     with pytest.raises(RpcError, match="Invalid request parameters"):
         check_call_params(params)
 
@@ -105,12 +105,12 @@ def test_invalid_call_params(params: dict[str, Any]) -> None:
         {"_meta": {"progressToken": 1.5}},
     ],
 )
-def test_unclear_call_params_need_the_sdk(fields: dict[str, Any]) -> None:
+def test_unsupported_call_params_need_the_sdk(fields: dict[str, Any]) -> None:
     with pytest.raises(NeedsSdk):
         check_call_params({"name": "t", **fields})
 
 
-def test_valid_call_params() -> None:
+def test_valid_call_params_are_accepted() -> None:
     answers = {"a": {"action": "accept", "content": {"yes": True}}, "b": {"action": "decline"}}
     fields = {"requestState": "", "inputResponses": answers}
     check_call_params({"name": "t", "arguments": None, **fields})
@@ -133,7 +133,7 @@ def test_cursor_must_be_text() -> None:
         {"_meta": []},
     ],
 )
-def test_invalid_initialize_params(change: dict[str, Any]) -> None:
+def test_invalid_initialize_params_are_rejected(change: dict[str, Any]) -> None:
     valid = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": CLIENT}
     assert read_initialize_params(valid) == ("2025-11-25", CLIENT, {})
     with pytest.raises(RpcError) as caught:
@@ -144,7 +144,7 @@ def test_invalid_initialize_params(change: dict[str, Any]) -> None:
 @pytest.mark.parametrize(
     "capabilities", [{"roots": {"listChanged": 1}}, {"sampling": 1}, {"sampling": {"tools": 1}}]
 )
-def test_unclear_capabilities_need_the_sdk(capabilities: dict[str, Any]) -> None:
+def test_unsupported_capabilities_need_the_sdk(capabilities: dict[str, Any]) -> None:
     with pytest.raises(NeedsSdk):
         read_stateless_meta({"_meta": {**STATELESS, CAPABILITIES_KEY: capabilities}})
 
@@ -154,7 +154,7 @@ def test_unknown_client_field_needs_the_sdk() -> None:
         read_stateless_meta({"_meta": {**STATELESS, CLIENT_INFO_KEY: {**CLIENT, "icons": "x"}}})
 
 
-def test_stateless_meta() -> None:
+def test_client_info_is_read_from_stateless_meta() -> None:
     assert has_version_meta({"_meta": STATELESS})
     assert not has_version_meta({"_meta": 1})
     assert read_stateless_meta({"_meta": STATELESS}) == (None, {})
@@ -170,7 +170,9 @@ def test_stateless_meta() -> None:
         ({"_meta": {**STATELESS, VERSION_KEY: "1999-01-01"}}, UNSUPPORTED_VERSION, "Unsupported"),
     ],
 )
-def test_invalid_stateless_meta(params: dict[str, Any], code: int, message: str) -> None:
+def test_invalid_stateless_meta_is_rejected(
+    params: dict[str, Any], code: int, message: str
+) -> None:
     with pytest.raises(RpcError, match=message) as caught:
         read_stateless_meta(params)
     assert caught.value.code == code
@@ -213,11 +215,13 @@ def ask(state: RequestState) -> dict[str, Any]:
         ({"tools": {}}, "tools/list", False),
     ],
 )
-def test_client_capabilities(capabilities: object, method: str, supported: bool) -> None:
+def test_client_capabilities_determine_the_supported_methods(
+    capabilities: object, method: str, supported: bool
+) -> None:
     assert client_supports(capabilities, method) is supported
 
 
-def test_missing_capability_error() -> None:
+def test_missing_capability_error_names_the_capability() -> None:
     error = ToolError("ask", code="E2102", details={"asked": ["roots/list", "other"]})
     rpc_error = missing_capability_error(error)
     assert rpc_error.code == MISSING_CAPABILITY
@@ -271,6 +275,6 @@ def test_long_approval_text_is_cut() -> None:
     assert message.endswith("… and 1000 more characters")
 
 
-def test_declined_approval() -> None:
+def test_declined_or_missing_approval_does_not_approve() -> None:
     assert not is_approved({APPROVAL_KEY: {"action": "decline"}})
     assert not is_approved({})

@@ -16,7 +16,7 @@ from tooli.stages import rate_limit
 
 
 @each_mode
-async def test_prompt_messages_of_every_form(mode: Any) -> None:
+async def test_prompt_messages_of_every_form_are_converted(mode: Any) -> None:
     app = Tooli("app")
     block = {"type": "text", "text": "c"}
     messages = ["a", Message("b", "assistant"), {"role": "user", "content": block}]

@@ -21,7 +21,7 @@ from tooli.mcp.sdk_server import MAX_QUEUED_MESSAGES
 
 
 @each_mode
-async def test_pages_of_lists(mode: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_lists_are_split_into_pages(mode: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(service, "PAGE_SIZE", 2)
     app = Tooli("app")
     for i in range(5):
@@ -51,7 +51,7 @@ async def test_pages_of_lists(mode: Any, monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 @each_mode
-async def test_empty_app(mode: Any) -> None:
+async def test_empty_app_lists_only_its_skill(mode: Any) -> None:
     async with Client(make_server(Tooli("app")), mode=mode) as client:
         assert (await client.list_tools()).tools == []
         assert (await client.list_prompts()).prompts == []
@@ -61,7 +61,7 @@ async def test_empty_app(mode: Any) -> None:
 
 
 @each_mode
-async def test_strict_policy(mode: Any) -> None:
+async def test_strict_policy_restricts_resources_and_prompts(mode: Any) -> None:
     app = Tooli("app", security_policy="strict")
     app.resource("x://open", auth=[])(lambda: "open")
     app.resource("x://shut")(lambda: "shut")
@@ -83,7 +83,7 @@ async def test_strict_policy(mode: Any) -> None:
 
 
 @each_mode
-async def test_concurrent_calls(mode: Any) -> None:
+async def test_calls_that_wait_for_each_other_run_concurrently(mode: Any) -> None:
     """Calls that wait for each other do not keep each other from running."""
     app = Tooli("app")
     count = 40
@@ -127,7 +127,7 @@ async def test_close_waits_for_running_calls(mode: Any) -> None:
 
 
 @each_mode
-async def test_close_without_grace_cancels_calls(mode: Any) -> None:
+async def test_close_without_a_grace_period_cancels_calls(mode: Any) -> None:
     app = Tooli("app")
     started, ended = threading.Event(), threading.Event()
 
@@ -162,7 +162,7 @@ async def test_internal_error_hides_its_details(
     assert "TypeError" in capsys.readouterr().err
 
 
-async def test_notifier_stops_listening() -> None:
+async def test_change_listener_is_removed_when_the_client_disconnects() -> None:
     app = Tooli("app")
     async with Client(make_server(app), mode="legacy") as client:
         await client.list_tools()

@@ -42,7 +42,7 @@ def call(name: str, arguments: dict[str, Any], *, stateless: bool = False) -> di
     return McpService(make_app()).tool_call_request(params, context).run()
 
 
-def test_server_information() -> None:
+def test_server_information_depends_on_the_protocol_version() -> None:
     app_service = McpService(make_app())
     info = {"name": "shop", "version": "1.2", "description": "A shop."}
     assert app_service.info() == info
@@ -57,13 +57,13 @@ def test_server_information() -> None:
     assert discovered["_meta"] == {SERVER_INFO_KEY: info}
 
 
-def test_instructions_of_deferred_discovery() -> None:
+def test_instructions_explain_deferred_discovery() -> None:
     assert McpService(make_app()).instructions() == "A shop."
     deferred = McpService(make_app(), deferred=True).instructions()
     assert deferred == "A shop.\n\nFind tools with search_tools, then call them with run_tool."
 
 
-def test_pages_of_tools(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_tools_are_listed_in_pages(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(service, "PAGE_SIZE", 2)
     app_service = McpService(make_app())
     first = app_service.list_tools(None, stateless=False)
@@ -77,7 +77,7 @@ def test_pages_of_tools(monkeypatch: pytest.MonkeyPatch) -> None:
             app_service.list_tools(cursor, stateless=False)
 
 
-def test_structured_result() -> None:
+def test_result_has_structured_content_and_text() -> None:
     result = call("total", {"count": 3})
     assert result["structuredContent"] == {"result": 3}
     assert result["content"] == [{"type": "text", "text": '{"result":3}'}]

@@ -48,7 +48,9 @@ def make_app() -> tuple[Tooli, threading.Semaphore, threading.Event]:
 
 
 @pytest.mark.parametrize("tool", ["wait", "wait_async"])
-def test_too_many_calls_over_stdio(monkeypatch: pytest.MonkeyPatch, tool: str) -> None:
+def test_calls_above_the_limit_are_rejected_over_stdio(
+    monkeypatch: pytest.MonkeyPatch, tool: str
+) -> None:
     monkeypatch.setattr(stdio_transport, "MAX_CONCURRENT_CALLS", 2)
     app, started, release = make_app()
     transport = MemoryTransport()
@@ -75,7 +77,9 @@ def test_too_many_calls_over_stdio(monkeypatch: pytest.MonkeyPatch, tool: str) -
 
 
 @pytest.mark.parametrize("mode", ["legacy", "auto"])
-async def test_too_many_calls_through_the_sdk(monkeypatch: pytest.MonkeyPatch, mode: Any) -> None:
+async def test_calls_above_the_limit_are_rejected_through_the_sdk(
+    monkeypatch: pytest.MonkeyPatch, mode: Any
+) -> None:
     monkeypatch.setattr(sdk_server, "MAX_CONCURRENT_CALLS", 1)
     app, started, release = make_app()
     async with Client(AppServer(McpService(app)), mode=mode) as client:
@@ -145,7 +149,7 @@ def test_shut_down_ends_idle_threads_and_loses_no_call() -> None:
 
 
 @pytest.mark.skipif(not os.path.isdir("/proc/self/task"), reason="only Linux lists children")
-def test_terminate_children_skips_ended_ones(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_terminate_children_skips_ended_processes(monkeypatch: pytest.MonkeyPatch) -> None:
     child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
     ended = subprocess.Popen([sys.executable, "-c", "pass"])
     ended.wait()

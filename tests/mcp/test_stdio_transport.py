@@ -93,7 +93,7 @@ def test_disconnected_client_is_detected(pipes: tuple[StdioTransport, int, int])
     assert transport.is_broken
 
 
-def test_message_that_json_cannot_represent() -> None:
+def test_values_that_json_cannot_represent_are_replaced() -> None:
     assert json.loads(to_json({"x": math.inf, "y": {1, 2}})) == {"x": None, "y": [1, 2]}
     assert to_json({"x": "\ud800"}) == b'{"x":"\\ud800"}'
 
@@ -115,7 +115,7 @@ def test_invalid_json_is_rejected(line: bytes) -> None:
         (b"not json", []),
     ],
 )
-def test_ids_in_invalid_lines(line: bytes, ids: list[int | str]) -> None:
+def test_request_ids_are_found_in_invalid_lines(line: bytes, ids: list[int | str]) -> None:
     assert find_request_ids(line) == ids
 
 
@@ -123,7 +123,9 @@ def test_ids_in_invalid_lines(line: bytes, ids: list[int | str]) -> None:
     ("request_id", "other"),
     [(7, "7"), ("7", 7), ("x", "x"), ("9" * 30, "9" * 30), ("\u0667", "\u0667")],
 )
-def test_alternate_id(request_id: int | str, other: int | str) -> None:
+def test_alternate_id_converts_between_integer_and_string(
+    request_id: int | str, other: int | str
+) -> None:
     assert alternate_id(request_id) == other
 
 
@@ -154,7 +156,7 @@ def call(server: StdioServer, request_id: int, name: str) -> None:
     )
 
 
-def test_cancelled_call_cannot_ask() -> None:
+def test_cancelled_call_cannot_ask_the_client() -> None:
     server = make_server()
     request = StdioPeer(server.pending, 7, {}, {"elicitation": {}})
     server.pending.requests[request.id] = request

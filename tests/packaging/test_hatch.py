@@ -69,7 +69,7 @@ def test_files_are_included_and_deleted_after_the_build(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("target", "version"), [("sdist", "standard"), ("wheel", "editable")])
-def test_other_targets_get_no_skill(tmp_path: Path, target: str, version: str) -> None:
+def test_sdist_and_editable_wheel_get_no_skill(tmp_path: Path, target: str, version: str) -> None:
     hook, _ = make_hook(tmp_path, app="not a reference", target=target)
     data = build_data()
     hook.initialize(version, data)
@@ -78,7 +78,7 @@ def test_other_targets_get_no_skill(tmp_path: Path, target: str, version: str) -
 
 
 @pytest.mark.parametrize("app", [None, 3, "hatch_shop.app"])
-def test_invalid_setting(tmp_path: Path, app: object) -> None:
+def test_invalid_setting_is_rejected(tmp_path: Path, app: object) -> None:
     hook, _ = make_hook(tmp_path, app=app)
     with pytest.raises(SkillBuildError, match=r"must be 'package\.module:app'"):
         hook.initialize("standard", build_data())

@@ -124,7 +124,7 @@ def test_no_skill_unless_enabled(tmp_path: Path, backend: str) -> None:
 
 
 @pytest.mark.parametrize("backend", BACKENDS)
-def test_app_that_cannot_be_imported(tmp_path: Path, backend: str) -> None:
+def test_app_that_cannot_be_imported_fails_the_build(tmp_path: Path, backend: str) -> None:
     write_project(tmp_path, BACKENDS[backend], "import nowhere_to_be_found\n")
     done = build_with_backend(tmp_path)
     assert done.returncode != 0
@@ -132,7 +132,7 @@ def test_app_that_cannot_be_imported(tmp_path: Path, backend: str) -> None:
     assert "`requires` of [build-system]" in done.stderr
 
 
-def test_invalid_app_reference(tmp_path: Path) -> None:
+def test_invalid_app_reference_fails_the_build(tmp_path: Path) -> None:
     write_project(
         tmp_path, HATCH.replace("shop_tools.app:app", "shop_tools"), APP.format(auto=True)
     )
@@ -162,7 +162,7 @@ def test_packaged_skill_is_found(tmp_path: Path) -> None:
     ), done.stderr
 
 
-def test_app_without_a_packaged_skill() -> None:
+def test_skill_is_generated_without_a_packaged_skill() -> None:
     from tests.describe.apps import make_documented_app
 
     from tooli.install.managed_files import read_packaged_skill

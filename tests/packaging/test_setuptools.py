@@ -72,7 +72,7 @@ def test_no_skill_unless_enabled(tmp_path: Path) -> None:
     assert not (tmp_path / "build/quiet_shop/_skill").exists()
 
 
-def test_missing_setting(tmp_path: Path) -> None:
+def test_missing_setting_is_rejected(tmp_path: Path) -> None:
     command = make_command(tmp_path, "unset_shop", "")
     with pytest.raises(SkillBuildError, match=r"app = None: must be 'package.module:app'"):
         command.run()
@@ -82,6 +82,6 @@ def test_missing_setting(tmp_path: Path) -> None:
     ("text", "expected"),
     [("", None), ("[tool.tooli]\n", None), ('[tool.tooli.build]\napp = "a:b"\n', "a:b")],
 )
-def test_app_setting(tmp_path: Path, text: str, expected: object) -> None:
+def test_app_setting_is_read_from_pyproject(tmp_path: Path, text: str, expected: object) -> None:
     (tmp_path / "pyproject.toml").write_text(text)
     assert _app_setting(str(tmp_path)) == expected

@@ -84,7 +84,7 @@ def test_rules_match_the_documented_verdicts() -> None:
 
 
 @every_cell
-def test_verdict_on_every_interface(policy: str, case: Case, verdict: Verdict) -> None:
+def test_verdict_applies_on_every_interface(policy: str, case: Case, verdict: Verdict) -> None:
     ran: list[str] = []
     app = make_app(policy, ran.append)
     answer = assert_parity(app, case)
@@ -101,7 +101,9 @@ def test_verdict_on_every_interface(policy: str, case: Case, verdict: Verdict) -
 
 
 @every_cell
-def test_dry_run_on_every_interface(policy: str, case: Case, verdict: Verdict) -> None:
+def test_dry_run_does_not_run_the_command_on_any_interface(
+    policy: str, case: Case, verdict: Verdict
+) -> None:
     ran: list[str] = []
     options = {**case.options, "dry_run": True}
     answer = assert_parity(make_app(policy, ran.append), case.replace(options=options))
@@ -131,7 +133,7 @@ class AppProcess:
 
 
 @every_cell
-def test_verdict_without_a_terminal(
+def test_verdict_applies_without_a_terminal(
     policy: str, case: Case, verdict: Verdict, tmp_path: Path
 ) -> None:
     process = AppProcess(tmp_path, policy)
@@ -154,7 +156,9 @@ def question_of(case: Case) -> tuple[bytes, bytes]:
 
 @at_a_terminal
 @every_cell
-def test_verdict_at_a_terminal(policy: str, case: Case, verdict: Verdict, tmp_path: Path) -> None:
+def test_verdict_applies_at_a_terminal(
+    policy: str, case: Case, verdict: Verdict, tmp_path: Path
+) -> None:
     process = AppProcess(tmp_path, policy)
     answers = [question_of(case)] if verdict.asks_human else []
     done = run_interactive(APP, *argv_of(case), answers=answers, env=process.env)
@@ -182,7 +186,7 @@ def test_verdict_at_a_terminal(policy: str, case: Case, verdict: Verdict, tmp_pa
         ("human", QUESTION, b"no\n", b"E2103", 101),
     ],
 )
-def test_user_declines_at_a_terminal(
+def test_declined_command_does_not_run(
     tool: str, awaited: bytes, answer: bytes, code: bytes, exit_code: int, tmp_path: Path
 ) -> None:
     process = AppProcess(tmp_path, "standard")
@@ -204,7 +208,7 @@ def test_user_declines_at_a_terminal(
         ([], {"TOOLI_SECURITY_POLICY": "strict"}),
     ],
 )
-def test_no_question_at_a_terminal(
+def test_command_is_refused_if_the_user_must_not_be_asked(
     tool: str, flags: list[str], env: dict[str, str], tmp_path: Path
 ) -> None:
     process = AppProcess(tmp_path, "standard")
@@ -250,7 +254,9 @@ def _request_id(interface: Any, case: Case) -> str:
 
 @pytest.mark.parametrize("policy", POLICIES)
 @pytest.mark.parametrize("flags", [[], ["--yes"]])
-def test_setting_human_in_the_loop(policy: str, flags: list[str], tmp_path: Path) -> None:
+def test_setting_human_in_the_loop_requires_approval(
+    policy: str, flags: list[str], tmp_path: Path
+) -> None:
     process = AppProcess(tmp_path, policy)
     env = {**process.env, "TOOLI_HUMAN_IN_THE_LOOP": "true"}
     done = run_outside(APP, "delete", *flags, "--json", env=env)
@@ -262,7 +268,7 @@ def test_setting_human_in_the_loop(policy: str, flags: list[str], tmp_path: Path
 
 
 @pytest.mark.parametrize("policy", POLICIES)
-def test_setting_human_in_the_loop_on_every_interface(
+def test_setting_human_in_the_loop_requires_approval_on_every_interface(
     policy: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("TOOLI_HUMAN_IN_THE_LOOP", "true")
@@ -332,7 +338,7 @@ class _AnsweringTransport(MemoryTransport):
 @pytest.mark.parametrize("stateless", [False, True], ids=["handshake", "stateless"])
 @pytest.mark.parametrize("agrees", [True, False], ids=["yes", "no"])
 @every_cell
-def test_mcp_client_that_can_ask(
+def test_mcp_client_is_asked_for_approval(
     policy: str, case: Case, verdict: Verdict, agrees: bool, stateless: bool
 ) -> None:
     ran: list[str] = []

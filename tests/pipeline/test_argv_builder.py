@@ -100,7 +100,7 @@ TOOL = read_tool(everything, app="app", path=("tool",), kwargs={})
     ],
     ids=stable_id,
 )
-def test_arguments(arguments, argv) -> None:
+def test_arguments_become_argv(arguments, argv) -> None:
     assert build_argv(TOOL, arguments) == argv
 
 

@@ -27,7 +27,7 @@ async def drain(items) -> list[object]:
 
 
 class TestRunning:
-    async def test_a_coroutine_runs_on_this_loop(self) -> None:
+    async def test_a_coroutine_runs_on_the_current_loop(self) -> None:
         async def tool():
             return asyncio.get_running_loop()
 
@@ -43,7 +43,7 @@ class TestRunning:
         variable.set("set")
         assert await async_drivers.run(call_of(lambda: variable.get()), [bind]) == Ok("set")
 
-    async def test_an_object_with_an_async_call(self) -> None:
+    async def test_an_object_with_an_async_call_is_awaited(self) -> None:
         class Tool:
             async def __call__(self, n: int = 2):
                 return n
@@ -61,7 +61,7 @@ class TestRunning:
         for tool in (items, async_items):
             assert await async_drivers.run(call_of(tool), [bind]) == Ok([1, 2])
 
-    async def test_stream_that_raises(self) -> None:
+    async def test_failed_stream_reports_the_number_of_items(self) -> None:
         def items():
             yield 1
             raise NotFoundError("gone")
@@ -82,7 +82,7 @@ class TestRunning:
         assert outcome.error.message == "ZeroDivisionError: no"
         assert log.seen == ["a in", "a out"]
 
-    async def test_stage_rejects_the_call(self, log) -> None:
+    async def test_stage_can_reject_the_call(self, log) -> None:
         def refuse(call):
             raise AuthError("no")
             yield call
@@ -128,7 +128,7 @@ class TestRunning:
 
 
 class TestStreaming:
-    async def test_items(self) -> None:
+    async def test_all_items_are_yielded(self) -> None:
         def items():
             yield from (1, 2)
 
@@ -141,12 +141,12 @@ class TestStreaming:
             assert await drain(async_drivers.stream(call_of(tool), [bind], ended)) == [1, 2]
             assert ended == [Ok(None)]
 
-    async def test_a_tool_that_does_not_stream(self) -> None:
+    async def test_a_tool_that_does_not_stream_yields_no_items(self) -> None:
         ended: list[object] = []
         assert await drain(async_drivers.stream(call_of(lambda: [1]), [bind], ended)) == []
         assert ended == [Ok([1])]
 
-    async def test_stage_returns_an_outcome_itself(self) -> None:
+    async def test_outcome_of_a_stage_yields_no_items(self) -> None:
         def answer(call):
             return Ok(5)
             yield call
@@ -155,7 +155,7 @@ class TestStreaming:
         assert await drain(async_drivers.stream(call_of(lambda: 1), [answer], ended)) == []
         assert ended == [Ok(5)]
 
-    async def test_a_failure_in_the_middle(self) -> None:
+    async def test_a_failure_in_the_middle_keeps_earlier_items(self) -> None:
         async def tool():
             yield 1
             raise NotFoundError("gone")
@@ -164,7 +164,7 @@ class TestStreaming:
         assert await drain(async_drivers.stream(call_of(tool), [bind], ended)) == [1]
         assert isinstance(ended[0].error, NotFoundError)
 
-    async def test_stream_closed_early(self, log) -> None:
+    async def test_async_stream_closed_early_closes_the_tool(self, log) -> None:
         async def async_items():
             try:
                 yield 1
@@ -177,7 +177,7 @@ class TestStreaming:
         await items.aclose()
         assert log.seen == ["a in", "tool closed", "a out"]
 
-    async def test_sync_stream_closed_early(self, log) -> None:
+    async def test_sync_stream_closed_early_closes_the_tool(self, log) -> None:
         def now():
             try:
                 yield 1
@@ -194,7 +194,7 @@ class TestStreaming:
 class TestFromSyncCode:
     """The sync drivers run async tools, also while an event loop runs in the same thread."""
 
-    async def test_coroutine_while_a_loop_runs(self) -> None:
+    async def test_coroutine_runs_on_another_loop_while_a_loop_runs(self) -> None:
         async def tool():
             await asyncio.sleep(0)
             return id(asyncio.get_running_loop())
@@ -202,7 +202,7 @@ class TestFromSyncCode:
         outcome = run_sync(call_of(tool), [bind])
         assert outcome.value != id(asyncio.get_running_loop())
 
-    async def test_stream_while_a_loop_runs(self) -> None:
+    async def test_async_stream_is_collected_while_a_loop_runs(self) -> None:
         async def tool():
             for i in range(3):
                 await asyncio.sleep(0)
@@ -219,7 +219,7 @@ class TestFromSyncCode:
 
         assert run_sync(call_of(tool), [bind]) == Ok("set")
 
-    async def test_exit_while_a_loop_runs(self) -> None:
+    async def test_system_exit_while_a_loop_runs_sets_the_exit_code(self) -> None:
         async def tool():
             raise SystemExit(4)
 
@@ -232,7 +232,7 @@ class TestFromSyncCode:
 
         assert len(set(map(id, stream_sync(call_of(tool), [bind])))) == 1
 
-    def test_custom_async_iterator(self) -> None:
+    def test_custom_async_iterator_is_collected(self) -> None:
         class Count:
             def __init__(self) -> None:
                 self.at = 0
@@ -295,7 +295,7 @@ class TestCancelledStream:
         may_continue.set()
         assert await asyncio.to_thread(closed.wait, 60)
 
-    async def test_iterator_that_can_be_closed_while_it_runs(self) -> None:
+    async def test_running_iterator_with_a_close_method_is_closed(self) -> None:
         entered, stopped = threading.Event(), threading.Event()
 
         class Items:

@@ -25,7 +25,7 @@ def context(*, approved: bool = False, **options) -> Context:
     return Context(Call(tool, {}, Caller("cli", "me"), [], Options(**options), approved=approved))
 
 
-def test_caller_options_and_tool() -> None:
+def test_context_has_the_caller_options_and_tool() -> None:
     ctx = context(dry_run=True)
     assert ctx.caller.name == "me"
     assert ctx.options.dry_run
@@ -64,7 +64,7 @@ def test_warning_that_is_not_a_string_is_converted() -> None:
         ({"verbose": 3, "quiet": True}, 1, False),
     ],
 )
-def test_log(capsys, options, level, shown) -> None:
+def test_log_level_determines_what_is_printed(capsys, options, level, shown) -> None:
     context(**options).log("hello", level=level)
     out, err = capsys.readouterr()
     assert (out, err) == ("", "hello\n" if shown else "")
@@ -101,7 +101,7 @@ class TestProgress:
 
 class TestConfirm:
     @pytest.mark.parametrize("default", [True, False])
-    def test_yes_and_approval_confirm(self, default) -> None:
+    def test_yes_option_and_approval_confirm(self, default) -> None:
         assert context(yes=True).confirm("Sure?", default=default)
         assert context(approved=True).confirm("Sure?", default=default)
 
@@ -120,7 +120,7 @@ class TestConfirm:
         assert asked == [("Sure?", False)]
 
 
-def test_typer_context_without_typer() -> None:
+def test_typer_context_is_created_for_a_call_without_typer() -> None:
     def tool(ctx: typer.Context): ...
 
     call = Call(read_tool(tool, app="app", path=("sync",), kwargs={}), {}, Caller("python"), [])
@@ -173,7 +173,7 @@ def accepted(**content: Any) -> dict[str, Any]:
 # ------------------------------------------------------------------ messages to the client
 
 
-def test_messages_to_a_client(capsys: pytest.CaptureFixture[str]) -> None:
+def test_messages_and_progress_are_sent_to_the_client(capsys: pytest.CaptureFixture[str]) -> None:
     client = Client()
     ctx = client_context(client)
     ctx.log("a")
@@ -196,7 +196,7 @@ def test_messages_to_a_client(capsys: pytest.CaptureFixture[str]) -> None:
     assert capsys.readouterr().err == ""
 
 
-def test_messages_without_a_client(capsys: pytest.CaptureFixture[str]) -> None:
+def test_only_errors_are_printed_without_a_client(capsys: pytest.CaptureFixture[str]) -> None:
     ctx = client_context(None)
     ctx.report(1, 2)
     ctx.disconnect_client()
@@ -234,7 +234,7 @@ class Form:
     age: int = 7
 
 
-def test_elicit() -> None:
+def test_elicit_returns_the_reply_of_the_client() -> None:
     client = Client({"elicitation/create": accepted(name="Ann")})
     ctx = client_context(client)
     reply = ctx.elicit("Who?", {"type": "object", "properties": {}})
@@ -245,13 +245,13 @@ def test_elicit() -> None:
     assert params["requestedSchema"]["required"] == ["name"]
 
 
-async def test_aelicit() -> None:
+async def test_aelicit_returns_the_reply_of_the_client() -> None:
     ctx = client_context(Client({"elicitation/create": {"action": "decline"}}))
     reply = await ctx.aelicit("Who?", {"type": "object", "properties": {}})
     assert (reply.action, reply.content, reply.accepted) == ("decline", {}, False)
 
 
-async def test_sample_and_asample() -> None:
+async def test_sample_and_asample_return_the_text_of_the_client() -> None:
     block = {"type": "text", "text": "4"}
     client = Client({"sampling/createMessage": {"content": [block, {"type": "text", "text": "2"}]}})
     ctx = client_context(client)
@@ -289,7 +289,7 @@ async def test_secrets_are_redacted_in_requests_to_the_client() -> None:
     assert client.received[-1] == ("info", {"***": ["***", "***"]})
 
 
-def test_ask_several_questions_at_once() -> None:
+def test_ask_returns_replies_to_several_questions() -> None:
     client = Client({"roots/list": {"roots": []}, "elicitation/create": accepted()})
     ctx = client_context(client)
     reply = ctx.ask({"a": Roots(), "b": Elicit("?", {})})
@@ -298,7 +298,7 @@ def test_ask_several_questions_at_once() -> None:
 
 
 @pytest.mark.parametrize("peer", [None, Client(can_answer=False)])
-def test_ask_without_a_client_that_can_answer(peer: Peer | None) -> None:
+def test_ask_fails_if_the_client_cannot_answer(peer: Peer | None) -> None:
     ctx = client_context(peer)
     assert not ctx.can_ask(Roots())
     with pytest.raises(ApprovalRequired) as refused:
@@ -319,12 +319,14 @@ def test_ask_without_a_client_that_can_answer(peer: Peer | None) -> None:
         (None, True, True),
     ],
 )
-def test_confirm_through_a_client(answer: Any, default: bool, expected: bool) -> None:
+def test_confirm_returns_the_answer_of_the_client(
+    answer: Any, default: bool, expected: bool
+) -> None:
     ctx = client_context(Client({"elicitation/create": answer}))
     assert ctx.confirm("Sure?", default=default) is expected
 
 
-def test_confirm_without_a_question_to_the_client() -> None:
+def test_confirm_returns_the_default_if_the_client_cannot_answer() -> None:
     client = Client(can_answer=False)
     assert client_context(client).confirm("Sure?", default=True)
     assert not client_context(client).confirm("Sure?")
@@ -333,7 +335,7 @@ def test_confirm_without_a_question_to_the_client() -> None:
     assert client.received == []
 
 
-def test_malformed_replies() -> None:
+def test_malformed_replies_count_as_cancelled_or_empty() -> None:
     assert parse_reply("nonsense") == Reply("cancel")
     assert parse_reply({"action": "accept", "content": 7}) == Reply("accept")
     assert not is_yes(Reply("accept"))
@@ -341,6 +343,6 @@ def test_malformed_replies() -> None:
     assert sample_text({"content": {"type": "text", "text": "x"}}) == "x"
 
 
-def test_question_is_abstract() -> None:
+def test_question_class_is_abstract() -> None:
     with pytest.raises(NotImplementedError):
         Question().params()

@@ -57,21 +57,21 @@ def stages_of(app: Tooli, name: str, **options: Any) -> list[str]:
 
 
 class TestPosition:
-    def test_decorator_with_a_position(self, app: Tooli) -> None:
+    def test_decorator_accepts_a_position(self, app: Tooli) -> None:
         @app.use(after="bind")
         def added(call: Call) -> Generator[Call, Outcome, Outcome]:
             return (yield call)
 
         assert stages_of(app, "double") == ["bind", "added"]
 
-    def test_decorator_with_an_unknown_position(self, app: Tooli) -> None:
+    def test_decorator_rejects_an_unknown_position(self, app: Tooli) -> None:
         with pytest.raises(DefinitionError, match="Did you mean 'bind'"):
 
             @app.use(before="bnd")
             def added(call: Call) -> Generator[Call, Outcome, Outcome]:
                 return (yield call)
 
-    def test_before_bind_by_default(self, app: Tooli) -> None:
+    def test_stage_runs_before_bind_by_default(self, app: Tooli) -> None:
         @app.use
         def mine(call: Call) -> Generator[Call, Outcome, Outcome]:
             assert call.arguments == {"a": "2"}
@@ -80,7 +80,7 @@ class TestPosition:
         assert stages_of(app, "double") == ["mine", "bind"]
         assert app.call("double", a="2").result == 4
 
-    def test_after_bind(self, app: Tooli) -> None:
+    def test_stage_after_bind_receives_converted_arguments(self, app: Tooli) -> None:
         def mine(call: Call) -> Generator[Call, Outcome, Outcome]:
             assert call.arguments == {"a": 2}
             return (yield call.replace(arguments={"a": 5}))
@@ -89,7 +89,7 @@ class TestPosition:
         assert stages_of(app, "double") == ["bind", "mine"]
         assert app.call("double", a="2").result == 10
 
-    def test_next_to_a_stage_that_does_not_apply(self, app: Tooli) -> None:
+    def test_stage_runs_if_its_neighbor_does_not_apply(self, app: Tooli) -> None:
         def mine(call: Call) -> Generator[Call, Outcome, Outcome]:
             return (yield call)
 
@@ -97,7 +97,9 @@ class TestPosition:
         assert stages_of(app, "double") == ["bind", "mine"]
         assert stages_of(app, "double", dry_run=True) == ["bind", "dry_run", "mine"]
 
-    def test_several_in_the_order_of_registration(self, app: Tooli, events: list[str]) -> None:
+    def test_several_stages_run_in_the_order_of_registration(
+        self, app: Tooli, events: list[str]
+    ) -> None:
         app.use(make_stage("1", events), before="bind")
         app.use(make_stage("4", events), after="bind")
         app.use(make_stage("2", events), before="bind")
@@ -108,7 +110,9 @@ class TestPosition:
         assert events == [*"012345"]
 
     @pytest.mark.parametrize("name", [row[0] for row in STAGES])
-    def test_before_and_after_every_stage(self, app: Tooli, events: list[str], name: str) -> None:
+    def test_stage_can_run_before_and_after_every_stage(
+        self, app: Tooli, events: list[str], name: str
+    ) -> None:
         app.use(make_stage("before", events), before=name)
         app.use(make_stage("after", events), after=name)
         assert app.call("double", a=1).ok
@@ -141,14 +145,14 @@ class TestApps:
         assert inner.call("two").ok
         assert events == ["top", "inner"] * 2
 
-    def test_stage_added_after_a_call(self, events: list[str]) -> None:
+    def test_stage_added_after_a_call_applies_to_later_calls(self, events: list[str]) -> None:
         top, inner = self.make_tree(events)
         assert inner.call("two").ok and top.call("inner.two").ok
         top.use(make_stage("top", events))
         assert inner.call("two").ok and top.call("inner.two").ok
         assert events == ["top", "top"]
 
-    def test_app_that_uses_the_typer_path(self, events: list[str]) -> None:
+    def test_stage_applies_on_the_typer_path(self, events: list[str]) -> None:
         top, _ = self.make_tree(events)
         assert top.registered_commands
         top.use(make_stage("top", events))
@@ -170,7 +174,7 @@ class TestApps:
 
 
 class TestOutcome:
-    def test_stage_returns_an_outcome_itself(self, app: Tooli) -> None:
+    def test_stage_can_return_an_outcome_without_the_call(self, app: Tooli) -> None:
         @app.use
         def answer(call: Call) -> Generator[Call, Outcome, Outcome]:
             yield from ()
@@ -178,7 +182,7 @@ class TestOutcome:
 
         assert assert_parity(app, Case("double", {"a": 1}))["result"] == 42
 
-    def test_stage_rejects_the_call(self, app: Tooli) -> None:
+    def test_stage_can_reject_the_call(self, app: Tooli) -> None:
         @app.use
         def reject(call: Call) -> Generator[Call, Outcome, Outcome]:
             yield from ()
@@ -206,7 +210,7 @@ class TestOutcome:
 
 
 class TestDefinition:
-    def test_unknown_position(self, app: Tooli) -> None:
+    def test_unknown_position_is_rejected(self, app: Tooli) -> None:
         with pytest.raises(DefinitionError, match=r"no stage 'bnd'\. Did you mean 'bind'"):
             app.use(make_stage("", []), before="bnd")
         with pytest.raises(
@@ -214,15 +218,15 @@ class TestDefinition:
         ):
             app.use(make_stage("", []), after="xxxxx")
 
-    def test_before_and_after_together(self, app: Tooli) -> None:
+    def test_before_and_after_together_are_rejected(self, app: Tooli) -> None:
         with pytest.raises(DefinitionError, match="not both"):
             app.use(make_stage("", []), before="bind", after="bind")
 
-    def test_not_a_function(self, app: Tooli) -> None:
+    def test_object_that_is_not_a_function_is_rejected(self, app: Tooli) -> None:
         with pytest.raises(DefinitionError, match="generator function, not 3"):
             app.use(3)  # type: ignore[type-var]
 
-    def test_async(self, app: Tooli) -> None:
+    def test_async_function_is_rejected(self, app: Tooli) -> None:
         async def wait(call: Call) -> None: ...
 
         with pytest.raises(DefinitionError, match="not an async one"):
@@ -238,7 +242,7 @@ def test_docs_list_every_stage_in_order() -> None:
 class TestPlainTyperInBetween:
     """A Tooli that was added to a plain Typer, which was added to a Tooli."""
 
-    def test_use_applies_to_the_inner_app(self) -> None:
+    def test_stage_of_the_outer_app_applies_to_the_inner_app(self) -> None:
         root, plain, inner = Tooli("root"), typer.Typer(), Tooli("inner")
         inner.command("hi")(lambda: "hi")
         plain.add_typer(inner, name="inner")
@@ -256,7 +260,7 @@ class TestPlainTyperInBetween:
         assert inner.call("hi").ok
         assert seen == ["root.plain.inner.hi", "inner.hi"]
 
-    def test_permissions_restrict_the_inner_app(self) -> None:
+    def test_permissions_of_the_outer_app_restrict_the_inner_app(self) -> None:
         root, plain, inner = Tooli("root", permissions=["fs:read"]), typer.Typer(), Tooli("inner")
         inner.command("hi")(lambda: "hi")
         plain.add_typer(inner, name="inner")

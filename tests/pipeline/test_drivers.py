@@ -68,7 +68,7 @@ class TestStages:
         assert outcome == Ok(7)
         assert log.seen == ["a in", "b in", "tool", "b out", "a out"]
 
-    def test_no_stages(self, log) -> None:
+    def test_call_without_stages_runs_the_function(self, log) -> None:
         assert run(call_of(log.tool(7)), []) == Ok(7)
 
     def test_a_stage_may_change_the_call(self) -> None:
@@ -84,7 +84,7 @@ class TestStages:
 
         assert run(call_of(lambda: 1), [wrap, wrap]) == Ok([[1]])
 
-    def test_a_stage_may_return_an_outcome_itself(self, log) -> None:
+    def test_a_stage_may_return_an_outcome_without_the_call(self, log) -> None:
         def answer(call):
             return Ok("from the cache")
             yield call
@@ -103,7 +103,7 @@ class TestStages:
         assert isinstance(outcome.error, AuthError)
         assert log.seen == ["a in", "a out"]
 
-    def test_a_stage_that_raises_after_the_call(self, log) -> None:
+    def test_a_stage_that_raises_after_the_call_fails_the_call(self, log) -> None:
         def fail_afterwards(call):
             yield call
             raise NotFoundError("gone")
@@ -119,7 +119,7 @@ class TestStages:
 
         assert run(call_of(lambda: 1 / 0), [recover]) == Ok("recovered")
 
-    def test_a_stage_that_yields_twice(self, log) -> None:
+    def test_a_stage_that_yields_twice_is_an_internal_error(self, log) -> None:
         def yield_twice(call):
             yield call
             yield call
@@ -129,14 +129,14 @@ class TestStages:
         assert "yielded twice" in outcome.error.message
         assert log.seen == ["a in", "tool", "a out"]
 
-    def test_a_stage_that_returns_nothing_after_the_call(self) -> None:
+    def test_a_stage_that_returns_nothing_is_an_internal_error(self) -> None:
         def return_nothing(call):
             yield call
 
         outcome = run(call_of(lambda: 1), [return_nothing])
         assert isinstance(outcome.error, InternalError)
 
-    def test_a_stage_that_returns_nothing_without_yielding(self, log) -> None:
+    def test_a_stage_that_returns_nothing_without_yielding_prevents_the_call(self, log) -> None:
         def return_nothing(call):
             return
             yield call
@@ -145,7 +145,7 @@ class TestStages:
         assert isinstance(outcome, Failed)
         assert "tool" not in log.seen
 
-    def test_walk_without_an_outcome(self) -> None:
+    def test_walk_without_an_outcome_is_an_error(self) -> None:
         with Walk(call_of(lambda: 1), []) as walk:
             pass
         assert "never run" in walk.take_outcome().error.message
@@ -187,32 +187,32 @@ class TestStages:
 class TestRunning:
     """The fast path returns the same outcomes as a walk through the stages."""
 
-    def test_value(self, stages) -> None:
+    def test_returned_value_is_the_outcome(self, stages) -> None:
         assert run(call_of(lambda n=2: n * 2), stages) == Ok(4)
 
-    def test_failure(self, stages) -> None:
+    def test_exception_becomes_the_error(self, stages) -> None:
         outcome = run(call_of(lambda: 1 / 0), stages)
         assert outcome.error.message == "ZeroDivisionError: division by zero"
 
-    def test_invalid_arguments(self, stages) -> None:
+    def test_all_invalid_arguments_are_listed(self, stages) -> None:
         outcome = run(call_of(lambda n=1: n, n="x", m=1), stages)
         assert [e["code"] for e in outcome.error.details["errors"]] == ["E1004", "E1003"]
 
     @pytest.mark.parametrize(("code", "ok"), [(0, True), (None, True), (3, False), ("bye", False)])
-    def test_exit(self, stages, code, ok) -> None:
+    def test_exit_code_determines_success(self, stages, code, ok) -> None:
         def tool():
             raise SystemExit(code)
 
         outcome = run(call_of(tool), stages)
         assert isinstance(outcome, Ok) is ok
 
-    def test_generator(self, stages) -> None:
+    def test_generator_items_are_collected(self, stages) -> None:
         def tool():
             yield from (1, 2)
 
         assert run(call_of(tool), stages) == Ok([1, 2])
 
-    def test_generator_that_raises(self, stages) -> None:
+    def test_failed_generator_reports_the_number_of_items(self, stages) -> None:
         def tool():
             yield from range(10)
             raise NotFoundError("gone", details={"at": "end"})
@@ -221,7 +221,7 @@ class TestRunning:
         assert isinstance(error, NotFoundError)
         assert error.details == {"at": "end", "items_before_failure": 10}
 
-    def test_generator_that_raises_before_its_first_item(self, stages) -> None:
+    def test_generator_that_fails_before_its_first_item_reports_no_number(self, stages) -> None:
         def tool():
             raise NotFoundError("gone")
             yield
@@ -235,20 +235,20 @@ class TestRunning:
         with file.open() as opened:
             assert run(call_of(lambda: opened), stages) == Ok(opened)
 
-    def test_coroutine(self, stages) -> None:
+    def test_coroutine_is_awaited(self, stages) -> None:
         async def tool(n=1):
             return n
 
         assert run(call_of(tool), stages) == Ok(1)
 
-    def test_async_generator(self, stages) -> None:
+    def test_async_generator_items_are_collected(self, stages) -> None:
         async def tool():
             yield 1
             yield 2
 
         assert run(call_of(tool), stages) == Ok([1, 2])
 
-    def test_async_generator_that_raises(self, stages) -> None:
+    def test_failed_async_generator_reports_the_number_of_items(self, stages) -> None:
         async def tool():
             yield 1
             raise NotFoundError("gone")
@@ -270,17 +270,17 @@ class TestStreaming:
         assert made == [0]
         assert drain(items) == ([1, 2], Ok(None))
 
-    def test_a_tool_that_does_not_stream(self) -> None:
+    def test_a_tool_that_does_not_stream_yields_no_items(self) -> None:
         assert drain(stream(call_of(lambda: [1, 2]), [bind])) == ([], Ok([1, 2]))
 
-    def test_sync_stream_of_an_async_generator(self) -> None:
+    def test_sync_stream_yields_the_items_of_an_async_generator(self) -> None:
         async def tool():
             yield 1
             yield 2
 
         assert drain(stream(call_of(tool), [bind])) == ([1, 2], Ok(None))
 
-    def test_a_failure_in_the_middle(self) -> None:
+    def test_a_failure_in_the_middle_keeps_earlier_items(self) -> None:
         def tool():
             yield 1
             raise NotFoundError("gone")
@@ -289,7 +289,7 @@ class TestStreaming:
         assert found == [1]
         assert isinstance(outcome.error, NotFoundError)
 
-    def test_stage_rejects_the_call(self, log) -> None:
+    def test_rejected_call_yields_no_items(self, log) -> None:
         def refuse(call):
             raise AuthError("no")
             yield call
@@ -320,7 +320,7 @@ class TestStreaming:
         assert log.seen == ["a in", "tool closed", "a out"]
         assert seen == [Failed]
 
-    def test_an_async_stream_closed_early(self, log) -> None:
+    def test_an_async_stream_closed_early_closes_the_function(self, log) -> None:
         async def tool():
             try:
                 yield 1
@@ -333,7 +333,7 @@ class TestStreaming:
         items.close()
         assert log.seen == ["a in", "tool closed", "a out"]
 
-    def test_stream_that_is_never_started(self, log) -> None:
+    def test_stream_that_is_never_started_runs_no_stage(self, log) -> None:
         stream(call_of(log.tool()), [log.stage("a")]).close()
         assert log.seen == []
 
@@ -385,7 +385,7 @@ def find(pattern: str, root: pathlib.Path = pathlib.Path(), depth: float = 3): .
 
 
 class TestBinding:
-    def test_values_and_defaults(self) -> None:
+    def test_values_are_converted_and_defaults_added(self) -> None:
         assert bind_arguments(unbound_call(find, pattern="*.py", depth=5)) == {
             "pattern": "*.py",
             "root": pathlib.Path(),
@@ -404,7 +404,7 @@ class TestBinding:
         bind_arguments(unbound_call(tool))["tags"].append("b")
         assert bind_arguments(unbound_call(tool)) == {"tags": ["a"]}
 
-    def test_injected_parameters(self) -> None:
+    def test_context_parameters_are_injected(self) -> None:
         def tool(ctx: Context, click_ctx: typer.Context): ...
 
         call = unbound_call(tool)
@@ -414,7 +414,7 @@ class TestBinding:
         assert isinstance(bound["click_ctx"], typer.Context)
         assert bound["click_ctx"].info_name == "tool"
 
-    def test_typer_context_that_typer_passes(self) -> None:
+    def test_typer_context_passed_by_typer_is_kept(self) -> None:
         def tool(click_ctx: typer.Context): ...
 
         typer_ctx = object()
@@ -429,7 +429,7 @@ class TestBinding:
 
 
 class TestBindingErrors:
-    def test_missing_argument(self) -> None:
+    def test_missing_argument_is_an_error(self) -> None:
         error = binding_error(unbound_call(find))
         assert (error.code, error.field) == ("E1002", "pattern")
         assert error.message == "'pattern' is required: text"
@@ -460,13 +460,13 @@ class TestBindingErrors:
         error = binding_error(unbound_call(tool, order={"count": 0}))
         assert [e["field"] for e in error.details["errors"]] == ["order.item", "order.count"]
 
-    def test_order_of_problems_that_the_surface_found(self) -> None:
+    def test_surface_problems_without_a_field_are_listed_last(self) -> None:
         problems = (Problem("E1005", None, "too many"), Problem("E1006", "root", "no value"))
         error = binding_error(unbound_call(find, problems=problems))
         assert [e["code"] for e in error.details["errors"]] == ["E1006", "E1002", "E1005"]
         assert error.details["errors"][-1] == {"code": "E1005", "message": "too many"}
 
-    def test_order_is_that_of_typer(self) -> None:
+    def test_problems_are_listed_in_the_order_of_typer(self) -> None:
         """Options as they were typed, then arguments, then missing options."""
 
         def tool(a: int, b: Annotated[int, Option()], c: int = 1, d: int = 1): ...
@@ -499,7 +499,7 @@ class TestInputModel:
         assert "too many cakes" in error.message
 
 
-def test_positional_argument_with_a_default() -> None:
+def test_positional_argument_with_a_default_can_be_omitted() -> None:
     def tool(a: Annotated[int, Argument()] = 1, *, b: str | None = None): ...
 
     assert bind_arguments(unbound_call(tool)) == {"a": 1, "b": None}

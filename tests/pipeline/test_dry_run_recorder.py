@@ -55,7 +55,7 @@ def test_record_dry_action_returns_true_only_in_a_dry_run() -> None:
 
 
 @pytest.mark.parametrize("timeout", [None, 60], ids=["in process", "child process"])
-def test_warnings_of_a_dry_run_and_an_applied_plan(timeout: float | None) -> None:
+def test_applied_plan_does_not_repeat_warnings_of_the_dry_run(timeout: float | None) -> None:
     app = Tooli("a")
 
     @app.command(timeout=timeout)
@@ -111,7 +111,7 @@ def test_action_in_an_unknown_thread_fails_a_dry_run() -> None:
     assert done == ["x"], "outside of a dry run it acts, in any thread"
 
 
-def test_concurrent_call_that_is_not_a_dry_run_acts() -> None:
+def test_concurrent_real_call_is_not_a_dry_run() -> None:
     """A dry run does not affect another call that runs at the same time."""
     app = Tooli("a")
     started, finish = threading.Event(), threading.Event()
@@ -238,7 +238,7 @@ def test_input_that_can_be_read_once_is_available_to_both_runs(tmp_path: Path) -
     assert seen == [["a", "b"]] * 3
 
 
-def test_stream_that_is_too_long(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_dry_run_of_an_endless_stream_is_stopped(monkeypatch: pytest.MonkeyPatch) -> None:
     from tooli.pipeline import planning
 
     monkeypatch.setattr(planning, "MAX_STREAM_ITEMS", 50)
@@ -274,7 +274,7 @@ def test_stream_that_is_too_long(monkeypatch: pytest.MonkeyPatch) -> None:
     assert closed
 
 
-def test_too_many_actions(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_too_many_actions_are_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(dry_run_recorder, "MAX_ACTIONS", 5)
     app = Tooli("a")
 
@@ -292,7 +292,7 @@ def test_too_many_actions(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "more than 5" in error.message
 
 
-def test_sync_function_that_returns_a_coroutine() -> None:
+def test_actions_of_a_returned_coroutine_are_recorded() -> None:
     app = Tooli("a")
     done = []
 
@@ -315,7 +315,7 @@ def test_sync_function_that_returns_a_coroutine() -> None:
     assert asyncio.run(app.acall("work", apply=token)).result == "ok"
 
 
-def test_input_model() -> None:
+def test_plan_has_the_fields_of_the_input_model() -> None:
     app = Tooli("a")
 
     @app.command(input_model=WorkOptions)
@@ -334,7 +334,7 @@ class TestState:
         two.write_text("else")
         assert digest_state(one) != digest_state(two)
 
-    def test_state_of_a_missing_file(self, tmp_path: Path) -> None:
+    def test_state_of_a_missing_file_differs_from_an_empty_file(self, tmp_path: Path) -> None:
         before = digest_state(tmp_path / "x")
         (tmp_path / "x").touch()
         assert digest_state(tmp_path / "x") != before
@@ -371,7 +371,7 @@ class TestState:
         os.utime(file, (2, 2))
         assert digest_state(file) != before
 
-    def test_state_of_other_values(self) -> None:
+    def test_state_of_other_values_is_their_value(self) -> None:
         values = ["a", b"b", 1, [1], {"a": 1}, 1.5, True]
         assert len({digest_state(value) for value in values}) == len(values)
         assert digest_state({"a": 1}) == digest_state({"a": 1})
@@ -430,14 +430,14 @@ def test_make_plan_returns_the_plan_of_a_dry_run(tool: str, tmp_path: Path) -> N
     assert plan["actions"] == [{"action": "x", "target": "n"}]
 
 
-def test_function_that_cannot_be_marked() -> None:
+def test_function_that_cannot_be_marked_is_rejected() -> None:
     from tooli import DefinitionError
 
     with pytest.raises(DefinitionError, match="where it is defined"):
         dry_run_support([].append)
 
 
-def test_dry_run_of_a_command_that_prints() -> None:
+def test_printed_text_is_not_the_result_of_a_dry_run() -> None:
     from tooli.testing import invoke
 
     app = Tooli("a")
@@ -453,7 +453,7 @@ def test_dry_run_of_a_command_that_prints() -> None:
     assert done.envelope["result"]["actions"] == [{"action": "greet", "target": "bob"}]
 
 
-def test_sync_function_that_returns_an_async_stream() -> None:
+def test_actions_of_a_returned_async_stream_are_recorded() -> None:
     app = Tooli("a")
     done: list[int] = []
 

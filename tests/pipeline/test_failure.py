@@ -73,7 +73,7 @@ class EmptyMessage(Exception):
     ],
     ids=lambda v: type(v).__name__ if isinstance(v, BaseException) else None,
 )
-def test_translation(exc, kind, code, exit_code, message) -> None:
+def test_exception_becomes_a_tool_error(exc, kind, code, exit_code, message) -> None:
     error = as_tool_error(exc)
     assert type(error) is kind
     assert (error.code, error.exit_code) == (code, exit_code)
@@ -82,13 +82,13 @@ def test_translation(exc, kind, code, exit_code, message) -> None:
     assert is_translated_error(error, exc)
 
 
-def test_abort_caused_by_keyboard_interrupt() -> None:
+def test_abort_caused_by_keyboard_interrupt_is_interrupted() -> None:
     abort = typer.Abort()
     abort.__cause__ = KeyboardInterrupt()
     assert isinstance(as_tool_error(abort), Interrupted)
 
 
-def test_exception_whose_str_raises() -> None:
+def test_exception_whose_str_raises_is_named_by_its_class() -> None:
     class BrokenStr(Exception):
         def __str__(self) -> str:
             raise RuntimeError
@@ -96,7 +96,7 @@ def test_exception_whose_str_raises() -> None:
     assert as_tool_error(BrokenStr()).message == "BrokenStr"
 
 
-def test_field_of_a_bad_parameter() -> None:
+def test_bad_parameter_sets_the_field() -> None:
     param = click.Option(["--size"])
     assert as_tool_error(click.BadParameter("no", param=param)).field == "size"
 
@@ -116,7 +116,7 @@ def test_exit_with_code_0_is_ok(exc) -> None:
 @pytest.mark.parametrize(
     ("exc", "code"), [(SystemExit(7), 7), (typer.Exit(7), 7), (ValueError(), None)]
 )
-def test_requested_exit_code(exc, code) -> None:
+def test_requested_exit_code_is_read_from_the_exception(exc, code) -> None:
     assert requested_exit_code(exc) == code
 
 
@@ -136,7 +136,7 @@ class TestItemCount:
         error = NotFoundError("gone", details={"a": 1})
         assert with_item_count(error, 3).details == {"a": 1, "items_before_failure": 3}
 
-    def test_no_items(self) -> None:
+    def test_count_of_zero_does_not_change_the_error(self) -> None:
         error = ValueError("x")
         assert with_item_count(error, 0) is error
 

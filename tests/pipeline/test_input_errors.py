@@ -90,7 +90,7 @@ class TestSuggestion:
         assert found.fix == "Use 'what' instead of 'waht'."
         assert found.applicability == "machine_applicable"
 
-    def test_a_misspelled_name_with_an_invalid_value(self) -> None:
+    def test_a_misspelled_name_with_an_invalid_value_gets_a_placeholder(self) -> None:
         assert suggestion(paint, what="gate", coatz="x").argv == [
             "app",
             "tool",
@@ -99,7 +99,7 @@ class TestSuggestion:
             "<coats>",
         ]
 
-    def test_placeholders_for_unknown_values(self) -> None:
+    def test_unknown_values_are_placeholders(self) -> None:
         found = suggestion(paint, colour="zzzzz")
         assert found.argv == ["app", "tool", "<what>", "--colour", "<colour>"]
         assert found.applicability == "has_placeholders"
@@ -110,10 +110,10 @@ class TestSuggestion:
         assert found.applicability == "maybe_incorrect"
         assert "the parameters are: what, colour, coats, dry." in found.fix
 
-    def test_a_tool_without_parameters(self) -> None:
+    def test_fix_says_that_a_tool_has_no_parameters(self) -> None:
         assert "the parameters are: none." in suggestion(lambda: None, zzzzz=1).fix
 
-    def test_program_of_the_caller(self) -> None:
+    def test_suggestion_starts_with_the_program_of_the_caller(self) -> None:
         caller = Caller("cli", prog=("python", "-m", "app"))
         assert suggestion(paint, caller=caller).argv[:4] == ["python", "-m", "app", "tool"]
 
@@ -123,7 +123,7 @@ class TestSuggestion:
         assert found.argv == ["app", "tool", "gate"]
         assert found.fix == "Remove the extra arguments."
 
-    def test_an_option_without_its_value(self) -> None:
+    def test_fix_asks_for_the_missing_value_of_an_option(self) -> None:
         found = suggestion(paint, problems=(Problem("E1006", "output", "x"),), what="gate")
         assert found.fix == "Give the option its value."
 
@@ -133,7 +133,7 @@ class TestSuggestion:
         found = suggestion(tool, colours=RawText(["blu", "red"]), pair=RawText(["rde", "2"]))
         assert found.argv == ["app", "tool", "blue", "red", "--pair", "red", "2"]
 
-    def test_option_whose_flag_is_not_the_parameter_name(self) -> None:
+    def test_misspelled_flag_suggests_the_parameter_name(self) -> None:
         def tool(number: Annotated[int, Option("--count")] = 1): ...
 
         assert unknown_parameter_problem("cuont", tool_of(tool)).suggested_value == "number"
@@ -149,21 +149,21 @@ class TestUnknownCommand:
         app.add_typer(users)
         return app.tree()
 
-    def test_similar_command(self, tree) -> None:
+    def test_similar_command_is_suggested(self, tree) -> None:
         error = unknown_command_error(tree, "find_file", ("app",))
         assert error.message == "There is no command 'find_file'; did you mean 'find-files'?"
         assert error.suggestion.argv == ["app", "find-files"]
         assert error.details == {"commands": ["find-files", "users.create"]}
         assert (error.code, error.exit_code, error.http_status) == ("E1001", 2, 404)
 
-    def test_similar_command_in_a_group(self, tree) -> None:
+    def test_similar_command_in_a_group_is_suggested(self, tree) -> None:
         assert unknown_command_error(tree, "users.creat", ("app",)).suggestion.argv == [
             "app",
             "users",
             "create",
         ]
 
-    def test_no_similar_command(self, tree) -> None:
+    def test_nothing_is_suggested_without_a_similar_command(self, tree) -> None:
         error = unknown_command_error(tree, "zzzzzz", ("app",))
         assert error.suggestion.argv is None
         assert error.suggestion.fix == "Name one of the commands."
@@ -187,23 +187,23 @@ class TestUnknownCommand:
     ],
     ids=stable_id,
 )
-def test_describe_shape(annotation, description) -> None:
+def test_shape_of_an_annotation_is_described(annotation, description) -> None:
     assert describe_shape(infer_shape(annotation)) == description
 
 
-def test_describe_shape_of_a_typer_type() -> None:
+def test_typer_type_is_described_as_a_value() -> None:
     assert describe_shape(TyperOnly(3)) == "a value"
 
 
 @pytest.mark.parametrize(
     "word", ["plain", "a/b.c", "", "a b", "it's", "$HOME", "*.py", "ü", "a\nb", "--x=1", '"']
 )
-def test_shell_quote(word) -> None:
+def test_shell_quote_matches_shlex(word) -> None:
     assert shlex.split(shell_quote(word)) == [word]
     assert (shell_quote(word) == word) == (shlex.quote(word) == word)
 
 
-def test_error_with_problems_of_the_surface_only() -> None:
+def test_single_problem_of_the_surface_is_the_error() -> None:
     call = Call(
         tool_of(paint), {"what": "x"}, PYTHON_CALLER, [], problems=(Problem("E1007", None, "no"),)
     )
@@ -292,23 +292,23 @@ class TestControlCharacters:
         assert self.check(value) == [("E1030", field)]
 
     @pytest.mark.parametrize("value", ["größe 😀", "a\nb\tc", 5, None, True, [1, "x"], b"\x00"])
-    def test_other_values(self, value: Any) -> None:
+    def test_other_values_are_accepted(self, value: Any) -> None:
         assert self.check(value) == []
 
-    def test_humans_are_not_checked(self) -> None:
+    def test_arguments_of_human_callers_are_not_checked(self) -> None:
         assert self.check("\x07", maybe_agent=False) == []
 
-    def test_value_that_contains_itself(self) -> None:
+    def test_value_that_contains_itself_is_checked(self) -> None:
         loop: list[Any] = ["x\x07"]
         loop.append(loop)
         assert ("E1030", "value.0") in self.check(loop)
 
-    def test_verbatim(self) -> None:
+    def test_verbatim_parameter_is_not_checked(self) -> None:
         def go(value: Annotated[str, Verbatim]) -> None: ...
 
         assert find_problems(make_call(go, {"value": "\x07"}, caller={"maybe_agent": True})) == []
 
-    def test_location_of_an_input(self) -> None:
+    def test_location_of_an_input_is_checked(self) -> None:
         class Source:
             tooli_location = "a\x07"
 
@@ -332,7 +332,7 @@ class TestStdin:
         found = make_call(read, {"first": Input("-")}, **call)
         return [problem.message for problem in check_arguments(found, found.arguments)]
 
-    def test_command_line_may_read_it(self, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_command_line_may_read_stdin(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(sys, "stdin", io.StringIO("x"))
         assert self.check() == []
 
@@ -340,16 +340,16 @@ class TestStdin:
         (message,) = self.check(surface="http")
         assert "stdin is not available here" in message
 
-    def test_stdin_was_read_already(self) -> None:
+    def test_stdin_that_was_already_read_is_a_problem(self) -> None:
         (message,) = self.check(options={"stdin_consumed": True})
         assert "an option reads it" in message
 
-    def test_stdin_is_closed(self, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_closed_stdin_is_a_problem(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(sys, "stdin", None)
         (message,) = self.check()
         assert "stdin is closed" in message
 
-    def test_terminal_with_no_input(self, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_terminal_is_not_read_with_no_input(self, monkeypatch: pytest.MonkeyPatch) -> None:
         class Terminal(io.StringIO):
             def isatty(self) -> bool:
                 return True
@@ -358,12 +358,12 @@ class TestStdin:
         (message,) = self.check(options={"no_input": True})
         assert "which --no-input does not read" in message
 
-    def test_two_readers(self, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_second_reader_of_stdin_is_a_problem(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(sys, "stdin", io.StringIO("x"))
         call = make_call(read, {"first": Input("-"), "second": Input("-")})
         assert find_problems(call) == [("E1035", "second")]
 
-    def test_nul_is_passed_on(self, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_nul_option_is_passed_to_the_input(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(sys, "stdin", io.StringIO("x"))
         source = Input("-")
         assert find_problems(make_call(read, {"first": source}, options={"nul": True})) == []

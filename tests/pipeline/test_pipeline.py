@@ -169,18 +169,18 @@ class TestUnconditionalRow:
             assert seen == [(f"kinds.{kind}", "in"), (f"kinds.{kind}", "out")]
             seen.clear()
 
-    def test_typer_commands_in_text_mode(self) -> None:
+    def test_row_runs_on_the_typer_path_in_text_mode(self) -> None:
         app = make_app()
         app.callback()(lambda: None)  # an app with a callback takes the Typer path
         assert invoke(app, "plain", "2", mode="text").exit_code == 0
         assert seen == [("kinds.plain", "in"), ("kinds.plain", "out")]
 
-    def test_built_in_commands(self) -> None:
+    def test_row_runs_for_built_in_commands(self) -> None:
         assert invoke(make_app(), "detect-context", mode="json").exit_code == 0
         assert [event for _, event in seen] == ["in", "out"]
 
     @pytest.mark.parametrize("mode", ["legacy", "auto"])
-    async def test_the_mcp_sdk(self, mode: Any, tmp_path: Path) -> None:
+    async def test_row_runs_through_the_mcp_sdk(self, mode: Any, tmp_path: Path) -> None:
         app = make_app()
         async with Client(AppServer(McpService(app)), mode=mode) as client:
             for kind in KINDS:
@@ -225,7 +225,7 @@ def selected(context: StageContext) -> list[str]:
 
 
 class TestTable:
-    def test_names_are_unique(self) -> None:
+    def test_stage_names_are_unique(self) -> None:
         assert len(set(NAMES)) == len(NAMES)
         assert set(CONFINEMENT_STAGES) <= set(NAMES)
 
@@ -246,7 +246,7 @@ class TestSelection:
     def test_an_ordinary_call_takes_the_fast_path(self) -> None:
         assert select_stages(make_context(plain_tool())) is ONLY_BIND
 
-    def test_condition_whose_second_part_does_not_hold(self) -> None:
+    def test_row_is_not_selected_if_part_of_its_condition_fails(self) -> None:
         options = Options(result_options=ResultOptions())
         assert selected(make_context(plain_tool(), options=options)) == ["record_flow", "bind"]
 
@@ -262,10 +262,10 @@ class TestSelection:
         ],
         ids=str,
     )
-    def test_options(self, options: dict[str, Any], expected: list[str]) -> None:
+    def test_options_select_stages(self, options: dict[str, Any], expected: list[str]) -> None:
         assert selected(make_context(plain_tool(), options=Options(**options))) == expected
 
-    def test_result_options(self) -> None:
+    def test_result_options_select_stages(self) -> None:
         options = Options(result_options=ResultOptions(filter="a", fields="a", limit=1))
         expected = ["record_flow", "bind", "field_selection", "pagination", "filter"]
         assert selected(make_context(plain_tool(), options=options)) == expected
@@ -281,11 +281,11 @@ class TestSelection:
             ),
         ],
     )
-    def test_policy(self, policy: str, expected: list[str]) -> None:
+    def test_policy_selects_stages(self, policy: str, expected: list[str]) -> None:
         state = Tooli("x", security_policy=policy)._state
         assert selected(make_context(plain_tool(annotations=Destructive), state=state)) == expected
 
-    def test_settings(self) -> None:
+    def test_security_settings_select_stages(self) -> None:
         state = Tooli("x")._state
         state.security_settings = {"deny_paths": ()}
         expected = ["work_dir", "bind", "path_rules", "capabilities", "timeout"]
@@ -293,12 +293,12 @@ class TestSelection:
         state.security_settings = {"store": "somewhere"}
         assert selected(make_context(plain_tool(), state=state)) == ["bind", "timeout"]
 
-    def test_select_by_name(self) -> None:
+    def test_stages_are_selected_by_name(self) -> None:
         context = make_context(plain_tool(capabilities=["fs:read"], timeout=3.0))
         stages = context.select(CONFINEMENT_STAGES)
         assert [stage_name(stage) for stage in stages] == ["capabilities", "timeout"]
 
-    def test_option_without_a_field(self, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_extra_option_selects_a_stage(self, monkeypatch: pytest.MonkeyPatch) -> None:
         row: StageRow = ("recorded", f"{__name__}:record_call", ("options.extra:flag",), ())
         monkeypatch.setattr(tooli.pipeline, "STAGES", (*STAGES, row))
         for extra, expected in (
@@ -310,12 +310,12 @@ class TestSelection:
 
 
 class TestNames:
-    def test_name_in_the_table(self) -> None:
+    def test_stage_name_comes_from_the_table(self) -> None:
         context = make_context(plain_tool(annotations=Destructive))
         assert selected(context)[-1] == "claims"
         assert stage_name(bind) == "bind"
 
-    def test_name_of_other_stages(self) -> None:
+    def test_name_of_other_stages_comes_from_the_function(self) -> None:
         def mine(call: Call) -> Generator[Call, Outcome, Outcome]:
             return (yield call)
 

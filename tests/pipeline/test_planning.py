@@ -59,19 +59,19 @@ def make_call(fn: Any) -> Call:
 
 
 class TestAsyncIteratorWithoutAclose:
-    def test_dry_run(self) -> None:
+    def test_dry_run_records_the_actions(self) -> None:
         app = Tooli("a")
         app.command("go")(count_down)
         plan = app.options(dry_run=True).call("go").unwrap()
         assert [entry["target"] for entry in plan["actions"]] == ["2", "1"]
 
-    def test_apply(self) -> None:
+    def test_apply_returns_the_items(self) -> None:
         app = Tooli("a")
         app.command("go")(count_down)
         token = app.options(dry_run=True).call("go").unwrap()["token"]
         assert app.options(apply=token).call("go").unwrap() == [1, 0]
 
-    def test_planned_function_on_an_event_loop(self) -> None:
+    def test_planned_function_yields_the_items_on_an_event_loop(self) -> None:
         async def collect() -> list[int]:
             planned = make_planned_function(make_call(count_down), lambda report: None)
             items: Any = await asyncio.to_thread(planned)
@@ -107,7 +107,7 @@ def test_state_of_a_plan_covers_the_states_of_its_actions() -> None:
     assert "state" not in build_plan(call, [action("delete", "x")])
 
 
-def test_basis_depends_on_the_actions() -> None:
+def test_plan_basis_depends_on_the_actions() -> None:
     call = make_call(lambda: None)
     assert digest_plan_basis(call, None) != digest_plan_basis(call, [action("delete", "x")])
 
@@ -116,7 +116,7 @@ class TestChangedPlan:
     def differences(self, planned: list[Any], now: list[Any]) -> Any:
         return plan_changed_error(now, digest_actions(planned)).details
 
-    def test_added_changed_and_gone_actions(self) -> None:
+    def test_added_changed_and_gone_actions_are_listed(self) -> None:
         planned = [action("delete", "a"), action("delete", "b"), action("delete", "c")]
         now = [action("delete", "a"), action("delete", "b", details={"n": 1}), action("make", "d")]
         assert self.differences(planned, now) == {
@@ -125,7 +125,7 @@ class TestChangedPlan:
             "gone": 1,
         }
 
-    def test_repeated_action_counts_once_for_each_planned_one(self) -> None:
+    def test_action_repeated_more_often_than_planned_is_added(self) -> None:
         planned = [action("delete", "a")]
         now = [action("delete", "a"), action("delete", "a")]
         assert self.differences(planned, now) == {"added": [action("delete", "a")]}
@@ -137,7 +137,7 @@ class TestChangedPlan:
             "actions": [action("make", "d")]
         }
 
-    def test_error_without_actions(self) -> None:
+    def test_error_without_actions_has_no_details(self) -> None:
         error = plan_changed_error(None, b"", "the command has changed")
         assert error.code == "E3053"
         assert "the command has changed. Nothing was done." in error.message

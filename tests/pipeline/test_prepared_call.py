@@ -30,7 +30,7 @@ GONE = NotFoundError(
 
 
 class TestResult:
-    def test_unwrap(self) -> None:
+    def test_unwrap_returns_the_result(self) -> None:
         assert TooliResult(True, 5).unwrap() == 5
         assert TooliResult(True).unwrap() is None
 
@@ -39,18 +39,18 @@ class TestResult:
             TooliResult(False, error=to_tooli_error(GONE)).unwrap()
         assert caught.value is GONE
 
-    def test_frozen(self) -> None:
+    def test_result_is_frozen(self) -> None:
         with pytest.raises(AttributeError):
             TooliResult(True, 5).result = 6
 
-    def test_generic(self) -> None:
+    def test_result_class_is_generic(self) -> None:
         assert TooliResult[int] is TooliResult
         assert isinstance(TooliResult(True, 5), TooliResult[int])
 
-    def test_equal_by_value(self) -> None:
+    def test_results_are_equal_by_value(self) -> None:
         assert TooliResult(True, 5, meta=META) == TooliResult(True, 5, None, dict(META))
 
-    def test_to_dict(self) -> None:
+    def test_to_dict_returns_the_envelope(self) -> None:
         assert TooliResult(True, {1, 2}, meta=META).to_dict() == {
             "ok": True,
             "result": [1, 2],
@@ -58,12 +58,12 @@ class TestResult:
         }
         assert TooliResult(True, None, meta=META).to_dict() == {"ok": True, "meta": META}
 
-    def test_to_dict_of_a_failure(self) -> None:
+    def test_to_dict_of_a_failure_has_the_error(self) -> None:
         found = TooliResult(False, error=to_tooli_error(GONE), meta=META).to_dict()
         assert list(found) == ["ok", "error", "meta"]
         assert found["error"] == GONE.to_dict()
 
-    def test_model_dump_json(self) -> None:
+    def test_model_dump_json_equals_to_dict(self) -> None:
         result = TooliResult(True, [1], meta=META)
         assert result.model_dump_json() == (
             '{"ok":true,"result":[1],"meta":{"tool":"app.find","version":"1.0","duration_ms":3}}'
@@ -91,7 +91,7 @@ class TestResult:
             k: v for k, v in meta.items() if k != "warnings"
         }
 
-    def test_pickle(self) -> None:
+    def test_pickled_result_keeps_its_error(self) -> None:
         result = TooliResult(False, error=to_tooli_error(GONE), meta=META)
         copy = pickle.loads(pickle.dumps(result))
         assert copy.to_dict() == result.to_dict()
@@ -142,7 +142,9 @@ class TestError:
             ("E4999", "runtime", ToolRuntimeError),
         ],
     )
-    def test_to_exception_without_a_source(self, code, category, kind) -> None:
+    def test_to_exception_without_a_source_uses_code_and_category(
+        self, code, category, kind
+    ) -> None:
         error = TooliError(
             code,
             category,
@@ -156,7 +158,7 @@ class TestError:
         assert exception.to_dict()["suggestion"]["action"] == "abort"
         assert (exception.code, exception.field, exception.details) == (code, "f", {"a": 1})
 
-    def test_to_exception_of_a_class_with_its_own_init(self) -> None:
+    def test_to_exception_works_for_a_class_with_its_own_init(self) -> None:
         class Rejected(StateError):
             default_code = "E3992"
 

@@ -29,7 +29,7 @@ def envelope(outcome, call: Call, milliseconds: int):
 
 
 class TestEnvelope:
-    def test_success(self) -> None:
+    def test_success_has_result_and_meta(self) -> None:
         found = envelope(Ok([{"path": "src/main.py", "size": 1204}]), call_of(), 34)
         assert encode(found, []).decode() == (
             '{"ok":true,"result":[{"path":"src/main.py","size":1204}],'
@@ -68,7 +68,7 @@ class TestEnvelope:
     def test_an_empty_result_is_a_result(self, empty) -> None:
         assert envelope(Ok(empty), call_of(), 0)["result"] == empty
 
-    def test_all_fields_of_meta(self) -> None:
+    def test_meta_has_all_fields(self) -> None:
         call = call_of(
             kwargs={"deprecated": "use find"},
             warnings=["careful"],
@@ -90,23 +90,23 @@ class TestEnvelope:
         }
         assert list(build_meta(call, 5))[:4] == ["tool", "version", "duration_ms", "warnings"]
 
-    def test_a_caller_without_a_name_or_version(self) -> None:
+    def test_a_missing_caller_name_or_version_is_omitted(self) -> None:
         assert "caller_version" not in build_meta(call_of(caller=Caller("cli", "x")), 0)
         nameless = build_meta(call_of(caller=Caller("cli", version="1", session="s")), 0)
         assert (nameless.get("caller_version"), nameless["session_id"]) == (None, "s")
 
-    def test_size_of_an_empty_envelope(self) -> None:
+    def test_an_empty_envelope_is_small(self) -> None:
         assert len(encode(envelope(Ok(None), call_of(), 0), [])) < 100
 
 
 class TestWarnings:
     """The number of warnings is limited: the first of each kind, then a count of the others."""
 
-    def test_few_are_all_shown(self) -> None:
+    def test_few_warnings_are_all_shown(self) -> None:
         warnings = [f"slow disk {i}" for i in range(3)]
         assert build_meta(call_of(warnings=warnings), 1)["warnings"] == warnings
 
-    def test_first_three_of_a_kind_are_shown(self) -> None:
+    def test_first_three_warnings_of_a_kind_are_shown(self) -> None:
         warnings = [f"undeclared: fs:write of /{i}" for i in range(70)]
         warnings[5:5] = ["undeclared: fs:read of /x", "other"]
         assert build_meta(call_of(warnings=warnings), 1)["warnings"] == [

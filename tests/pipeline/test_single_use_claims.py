@@ -60,7 +60,7 @@ def test_claim_ends_with_the_call(starts: bool, outcome: Ok | Failed, end: str) 
     assert claim.events == (["start", end] if starts else [end])
 
 
-def test_awaiting_input() -> None:
+def test_only_a_question_awaits_input() -> None:
     assert is_awaiting_input(question())
     assert not is_awaiting_input(Failed(InternalError("no")))
     assert not is_awaiting_input(Ok(1))

@@ -61,7 +61,7 @@ def test_second_router_is_not_installed() -> None:
     assert sys.stdout is before
 
 
-def test_without_stderr(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_stdout_is_captured_without_stderr(monkeypatch: pytest.MonkeyPatch) -> None:
     with routed():
         monkeypatch.setattr(sys, "stderr", None)
         assert sys.stdout.write("x") == 1
@@ -78,7 +78,7 @@ def test_text_beyond_the_limit_is_dropped(monkeypatch: pytest.MonkeyPatch) -> No
     assert printing_call.warnings == ["the printed text was cut after 3 characters"]
 
 
-def test_printed_text_in_the_outcome(capsys: pytest.CaptureFixture[str]) -> None:
+def test_printed_text_is_added_to_the_outcome(capsys: pytest.CaptureFixture[str]) -> None:
     assert add_printed_text(Ok(None), "printed text", call()) == Ok("printed text")
     assert add_printed_text(Ok(7), "extra", call()) == Ok(7)
     assert capsys.readouterr().err == "extra\n"

@@ -35,7 +35,7 @@ class Terminal(io.StringIO):
         ("maybe\nwhat\ny\n", False, True),
     ],
 )
-def test_answers(monkeypatch, capsys, typed, default, answer) -> None:
+def test_typed_answer_is_returned(monkeypatch, capsys, typed, default, answer) -> None:
     monkeypatch.setattr(sys, "stdin", Terminal(typed))
     assert ask_yes_no("Sure?", default=default) is answer
     out, err = capsys.readouterr()
@@ -44,7 +44,7 @@ def test_answers(monkeypatch, capsys, typed, default, answer) -> None:
 
 
 @pytest.mark.parametrize("stdin", [None, io.StringIO("y\n")], ids=["none", "pipe"])
-def test_default_without_a_terminal(monkeypatch, stdin) -> None:
+def test_default_is_returned_without_a_terminal(monkeypatch, stdin) -> None:
     def no_terminal(*args, **kwargs):
         raise OSError("no terminal")
 
@@ -77,7 +77,7 @@ def test_controlling_terminal_is_used_if_stdin_is_not_a_terminal(monkeypatch, pl
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="needs a pty")
-def test_real_terminal_while_stdin_is_a_pipe() -> None:
+def test_user_answers_on_the_terminal_while_stdin_is_a_pipe() -> None:
     """`producer | tool`: stdin has the data, and the user answers on the terminal."""
     code = (
         "import fcntl, os, sys, termios\n"
@@ -116,11 +116,13 @@ class TestAutoConfirm:
             {"danger_level": "high"},
         ],
     )
-    def test_not_for_destructive_or_restricted_commands(self, keywords: dict[str, Any]) -> None:
+    def test_auto_confirm_is_rejected_for_destructive_or_restricted_commands(
+        self, keywords: dict[str, Any]
+    ) -> None:
         with pytest.raises(DefinitionError, match="agent_auto_confirm is for harmless commands"):
             Tooli("t").command(agent_auto_confirm=True, **keywords)(lambda: None)
 
-    def test_only_for_agents(self) -> None:
+    def test_auto_confirm_applies_only_to_agents(self) -> None:
         app = Tooli("t")
 
         @app.command(agent_auto_confirm=True)
@@ -131,7 +133,7 @@ class TestAutoConfirm:
         assert app.options(caller="human").call("scan").unwrap() is False
         assert app.call("scan").unwrap() is False
 
-    def test_not_under_the_strict_policy(self) -> None:
+    def test_auto_confirm_does_not_apply_under_the_strict_policy(self) -> None:
         app = Tooli("t", security_policy="strict")
 
         @app.command(agent_auto_confirm=True, auth=[])
@@ -141,12 +143,12 @@ class TestAutoConfirm:
         assert app.options(caller="claude-code").call("scan").unwrap() is False
 
 
-def test_has_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_stdin_terminal_is_detected(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "stdin", Terminal(""))
     assert terminal_prompts.has_terminal()
 
 
-def test_has_no_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_terminal_is_detected(monkeypatch: pytest.MonkeyPatch) -> None:
     def no_terminal(*args: Any) -> Any:
         raise OSError("no terminal")
 
@@ -155,7 +157,7 @@ def test_has_no_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
     assert not terminal_prompts.has_terminal()
 
 
-def test_ask_line(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_ask_line_returns_the_line_or_raises_eof(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "stdin", Terminal("Ada\n"))
     assert terminal_prompts.ask_line("Name: ") == "Ada"
     with pytest.raises(EOFError):

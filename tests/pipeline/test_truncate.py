@@ -24,7 +24,7 @@ def limited(argv: tuple[str, ...] | None = None, fn: Any = None, **options: Any)
 
 class TestShortenValue:
     @pytest.mark.parametrize("max_bytes", [20, 60, 200, 1000])
-    def test_result_fits(self, max_bytes: int) -> None:
+    def test_shortened_value_fits_the_limit(self, max_bytes: int) -> None:
         value = {"text": "x" * 5000, "list": list(range(900)), "deep": [[[["y" * 90]]]]}
         shortened = shorten_value(value, max_bytes, [])
         assert len(json.dumps(shortened, separators=(",", ":"), ensure_ascii=False)) <= max_bytes
@@ -38,19 +38,19 @@ class TestShortenValue:
         assert shorten_value({"a": [1, "b"]}, 100, []) == {"a": [1, "b"]}
 
     @pytest.mark.parametrize("max_bytes", [0, 2])
-    def test_nothing_fits(self, max_bytes: int) -> None:
+    def test_none_is_returned_if_nothing_fits(self, max_bytes: int) -> None:
         assert shorten_value({"a": 1}, max_bytes, []) is None
 
-    def test_scalar_that_does_not_fit(self) -> None:
+    def test_scalar_that_does_not_fit_becomes_none(self) -> None:
         assert shorten_value(10**30, 5, []) is None
 
 
 class TestPrintedText:
-    def test_text_within_the_budget(self) -> None:
+    def test_text_within_the_budget_is_not_changed(self) -> None:
         outcome = Ok("short")
         assert truncate_printed_text(outcome, limited(max_bytes=5000)) is outcome
 
-    def test_no_budget(self) -> None:
+    def test_text_without_a_budget_is_not_changed(self) -> None:
         outcome = Ok("x" * 9000)
         assert truncate_printed_text(outcome, limited(max_items=3)) is outcome
 
@@ -66,10 +66,10 @@ class TestPrintedText:
 
 
 class TestRetryCommand:
-    def test_option_is_added(self) -> None:
+    def test_new_option_is_added(self) -> None:
         assert build_retry_argv(make_call(), cursor="c") == ["a", "go", "--cursor", "c"]
 
-    def test_value_that_begins_with_a_dash(self) -> None:
+    def test_value_that_begins_with_a_dash_is_joined_to_its_option(self) -> None:
         assert build_retry_argv(make_call(), cursor="-c") == ["a", "go", "--cursor=-c"]
 
     def test_requested_options_are_repeated(self) -> None:
@@ -85,7 +85,7 @@ class TestRetryCommand:
             *("a", "go", "--limit", "1", "--yes", "--response-format", "detailed"),
         ]
 
-    def test_option_that_the_command_has_itself(self) -> None:
+    def test_option_with_a_name_conflict_gets_the_prefix(self) -> None:
         def go(limit: int = 3) -> None: ...
 
         assert build_retry_argv(make_call(go), limit=1) == ["a", "go", "--tooli-limit", "1"]

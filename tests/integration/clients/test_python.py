@@ -50,7 +50,7 @@ def as_json(result: Any) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("version", [HANDSHAKE_VERSION, STATELESS_VERSION])
-async def test_tools_questions_and_progress(version: str) -> None:
+async def test_client_receives_results_questions_and_progress(version: str) -> None:
     stateless = version == STATELESS_VERSION
 
     def structured(value: Any) -> Any:
@@ -101,7 +101,7 @@ async def test_tools_questions_and_progress(version: str) -> None:
 
 
 @pytest.mark.parametrize("version", [HANDSHAKE_VERSION, STATELESS_VERSION])
-async def test_cancelled_call(version: str) -> None:
+async def test_cancellation_reaches_the_tool(version: str) -> None:
     async with client_for(version) as client, anyio.create_task_group() as tasks:
         scope = anyio.CancelScope()
 
@@ -120,7 +120,7 @@ async def test_cancelled_call(version: str) -> None:
 
 
 @pytest.mark.parametrize("version", [HANDSHAKE_VERSION, STATELESS_VERSION])
-async def test_resources_and_prompts(version: str) -> None:
+async def test_client_reads_resources_and_prompts(version: str) -> None:
     async with client_for(version) as client:
         assert not (await client.call_tool("add", {"a": 1})).is_error  # answered by StdioServer
         resources = (await client.list_resources()).resources

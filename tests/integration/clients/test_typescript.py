@@ -33,7 +33,7 @@ def answers(request: pytest.FixtureRequest) -> dict[str, Any]:
     return {**json.loads(done.stdout), "stateless": mode == STATELESS_VERSION}
 
 
-def test_typescript_client(answers: dict[str, Any]) -> None:
+def test_typescript_client_receives_the_expected_answers(answers: dict[str, Any]) -> None:
     stateless = answers["stateless"]
 
     def structured(value: Any) -> Any:
@@ -103,7 +103,9 @@ def run_inspector(tmp_path: Path, method: str, *flags: str) -> subprocess.Comple
         ("prompts/get", ["--prompt-name", "review", "--prompt-args", "code=x"], "Review x"),
     ],
 )
-def test_inspector(tmp_path: Path, method: str, flags: list[str], expected: str) -> None:
+def test_inspector_shows_the_result(
+    tmp_path: Path, method: str, flags: list[str], expected: str
+) -> None:
     done = run_inspector(tmp_path, method, *flags)
     assert done.returncode == 0, done.stderr.decode()
     assert expected in json.dumps(json.loads(done.stdout), ensure_ascii=False)

@@ -59,7 +59,7 @@ def is_http_server(url: str) -> bool:
     ],
     ids=["0.1.16", "2025-11-25", "2026-07-28"],
 )
-def test_conformance(
+def test_conformance_suite_passes(
     url: str, tmp_path: pathlib.Path, version: str, flags: tuple[str, ...], min_passed: int
 ) -> None:
     report = suite.run(version, url, tmp_path, *flags)

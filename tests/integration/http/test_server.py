@@ -74,7 +74,7 @@ def test_server_prints_only_its_url(start_server: StartServer) -> None:
     assert (code, err) == (0, "")
 
 
-def test_access_log(start_server: StartServer) -> None:
+def test_access_log_has_the_status_and_no_token(start_server: StartServer) -> None:
     server = start_server(access_log=True, environment={"TOOLI_TOKEN": "hush"})
     assert server.post("add", {"a": 2})[0] == 401
     assert server.post("add", {"a": 2}, authorization="Bearer hush")[0] == 200
@@ -84,7 +84,7 @@ def test_access_log(start_server: StartServer) -> None:
     assert "hush" not in err
 
 
-def test_keep_alive(start_server: StartServer) -> None:
+def test_connection_is_kept_alive(start_server: StartServer) -> None:
     connection = start_server().connect()
     for a in range(20):
         connection.request(
@@ -133,7 +133,7 @@ def test_pipelined_requests_are_answered_in_order(start_server: StartServer) -> 
     ],
     ids=lambda part: repr(part)[:60],
 )
-def test_every_request_bytesis_answered_with_json(
+def test_every_request_is_answered_with_json(
     shared_server: ServerProcess, request_bytes: bytes, status: int
 ) -> None:
     with shared_server.open_socket() as sock:
@@ -339,7 +339,7 @@ def test_startup_error_sets_the_exit_code(start_server: StartServer) -> None:
     assert server.process.wait(120) == 2
 
 
-def test_wildcard_address_with_a_token(start_server: StartServer) -> None:
+def test_wildcard_address_needs_a_token_and_a_known_host(start_server: StartServer) -> None:
     server = start_server(host="0.0.0.0", token="t")
     assert server.first_line.endswith(f"http://localhost:{server.port}\n")
     assert server.post("add", {"a": 1})[0] == 401

@@ -291,7 +291,7 @@ async def compare(app: Tooli, messages: list[dict[str, Any]]) -> int:
 
 @pytest.mark.parametrize("seed", range(4))
 @pytest.mark.parametrize("version", VERSIONS)
-async def test_calls(version: str, seed: int) -> None:
+async def test_calls_get_the_answers_of_the_sdk(version: str, seed: int) -> None:
     stateless = version == STATELESS_VERSION
     generator = RequestGenerator(seed)
     for _ in range(4):
@@ -305,7 +305,7 @@ async def test_calls(version: str, seed: int) -> None:
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-async def test_invalid_requests(version: str) -> None:
+async def test_invalid_requests_get_the_answers_of_the_sdk(version: str) -> None:
     stateless = version == STATELESS_VERSION
     generator = RequestGenerator(99)
     app = generator.make_app(3)
@@ -316,7 +316,7 @@ async def test_invalid_requests(version: str) -> None:
 @pytest.mark.parametrize(
     "version", ["2024-11-05", "2025-03-26", HANDSHAKE_VERSION, STATELESS_VERSION, "", "x"]
 )
-async def test_handshakes(version: str) -> None:
+async def test_handshakes_get_the_answers_of_the_sdk(version: str) -> None:
     app = RequestGenerator(5).make_app(1)
     ping = {"jsonrpc": "2.0", "id": 1, "method": "ping"}
     list_tools = {"jsonrpc": "2.0", "id": 2, "method": "tools/list"}
@@ -325,7 +325,7 @@ async def test_handshakes(version: str) -> None:
 
 
 @pytest.mark.parametrize("seed", range(3))
-async def test_invalid_handshakes(seed: int) -> None:
+async def test_invalid_handshakes_get_the_answers_of_the_sdk(seed: int) -> None:
     random = Random(seed)
     app = RequestGenerator(5).make_app(1)
     for _ in range(15):
@@ -339,7 +339,7 @@ async def test_invalid_handshakes(seed: int) -> None:
         await compare(app, [first, {"jsonrpc": "2.0", "id": 2, "method": "tools/list"}])
 
 
-async def test_discovery_and_mixed_versions() -> None:
+async def test_discovery_and_mixed_versions_get_the_answers_of_the_sdk() -> None:
     generator = RequestGenerator(3)
     app = generator.make_app(2)
     discover = generator.request("server/discover", {}, True)

@@ -77,7 +77,7 @@ def test_unknown_version_gets_the_latest_handshake_version(version: str) -> None
         assert client.result("initialize", params)["protocolVersion"] == HANDSHAKE_VERSION
 
 
-def test_discovery() -> None:
+def test_discovery_returns_versions_and_capabilities() -> None:
     with connect(version=STATELESS_VERSION, initialize=False) as client:
         result = client.initialize()
     assert result["resultType"] == "complete"
@@ -124,7 +124,7 @@ def test_unsupported_version_error_lists_supported_versions() -> None:
     assert error["data"] == {"supported": [STATELESS_VERSION], "requested": "2027-01-01"}
 
 
-def test_unknown_methods(own_client: StdioClient) -> None:
+def test_unknown_methods_are_json_rpc_errors(own_client: StdioClient) -> None:
     assert own_client.error("no/such")["code"] == -32601
     assert own_client.error("x" * 100_000)["code"] == -32601
 
@@ -153,7 +153,7 @@ def test_listed_tools_are_valid(client: StdioClient) -> None:
         assert {type(hint) for hint in hints.values()} == {bool}
 
 
-def test_fields_of_a_listed_tool(client: StdioClient) -> None:
+def test_listed_tool_has_the_expected_fields(client: StdioClient) -> None:
     tools = {tool["name"]: tool for tool in client.result("tools/list")["tools"]}
     number = {"type": "integer"}
     wrapped = {"type": "object", "properties": {"result": number}, "required": ["result"]}
@@ -184,7 +184,7 @@ def test_fields_of_a_listed_tool(client: StdioClient) -> None:
 
 
 @pytest.mark.parametrize("cursor", ["", "p0", "p7000", "p٣", "-1", "x" * 10_000])
-def test_unknown_cursor(client: StdioClient, cursor: str) -> None:
+def test_unknown_cursor_is_rejected(client: StdioClient, cursor: str) -> None:
     assert client.error("tools/list", {"cursor": cursor})["code"] == -32602
 
 
@@ -264,7 +264,7 @@ app()
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-def test_models(version: str, tmp_path: Path) -> None:
+def test_models_are_arguments_and_results(version: str, tmp_path: Path) -> None:
     app = tmp_path / "models.py"
     app.write_text("from __future__ import annotations\n" + MODELS_APP)
     with connect(app, version) as client:
@@ -283,7 +283,7 @@ def test_optional_result_is_always_wrapped(client: StdioClient) -> None:
     assert client.call("maybe", {"there": True})["structuredContent"] == {"result": 1}
 
 
-def test_results_without_a_declared_type(client: StdioClient) -> None:
+def test_only_objects_are_structured_without_a_declared_type(client: StdioClient) -> None:
     def content_of(kind: str) -> tuple[Any, Any]:
         result = client.call("loose", {"kind": kind})
         return [block["text"] for block in result["content"]], result.get("structuredContent")
@@ -302,14 +302,14 @@ def test_printed_text_is_the_result(client: StdioClient) -> None:
     assert error["details"]["printed"] == "HEY"
 
 
-def test_values_that_json_cannot_represent(client: StdioClient) -> None:
+def test_values_that_json_cannot_represent_are_replaced(client: StdioClient) -> None:
     result = client.call("odd")
     data = {"nan": None, "lone": "\ufffd", "snow": "\N{SNOWMAN}", "inf": None, "b": "/w=="}
     assert result["structuredContent"] == data
     assert meta_of(result)["warnings"]
 
 
-def test_large_result(client: StdioClient) -> None:
+def test_large_result_is_complete(client: StdioClient) -> None:
     assert len(client.value("big", {"size": 5_000_000})) == 5_000_000
 
 
@@ -340,7 +340,7 @@ def test_meta_contains_the_caller(client: StdioClient) -> None:
     assert client.value("whoami") == {"surface": "mcp", "name": "test-client", "version": "0.1"}
 
 
-def test_session_and_caller_from_the_environment() -> None:
+def test_environment_sets_session_and_default_caller() -> None:
     env = environment(TOOLI_SESSION_ID="s-1", TOOLI_CALLER="somebody")
     with connect(env=env) as client:
         meta = meta_of(client.call("add", {"a": 1}))
@@ -366,7 +366,7 @@ def test_session_and_caller_from_the_environment() -> None:
         ("greet", {"name": "x", "tone": "hot"}, "E1003"),
     ],
 )
-def test_failure_is_a_result(
+def test_tool_failure_is_a_result_with_is_error(
     client: StdioClient, name: str, arguments: dict[str, Any], code: str
 ) -> None:
     error = client.failure(name, arguments)
@@ -406,7 +406,9 @@ def test_unknown_tool_is_a_json_rpc_error(client: StdioClient, name: str) -> Non
         {"name": "add", "arguments": "a=1"},
     ],
 )
-def test_invalid_parameters(client: StdioClient, params: dict[str, Any]) -> None:
+def test_invalid_parameters_are_json_rpc_errors(
+    client: StdioClient, params: dict[str, Any]
+) -> None:
     assert client.error("tools/call", params)["code"] == -32602
 
 
@@ -414,7 +416,9 @@ def test_invalid_parameters(client: StdioClient, params: dict[str, Any]) -> None
 
 
 @pytest.mark.parametrize("token", [7, "seven", 0])
-def test_progress_with_a_token(own_client: StdioClient, token: int | str) -> None:
+def test_progress_is_sent_with_the_progress_token(
+    own_client: StdioClient, token: int | str
+) -> None:
     own_client.call("steps", {"n": 2}, progressToken=token)
     assert {message["method"] for message in own_client.received} == {"notifications/progress"}
     assert [message["params"] for message in own_client.received] == [
@@ -424,12 +428,12 @@ def test_progress_with_a_token(own_client: StdioClient, token: int | str) -> Non
     ]
 
 
-def test_no_progress_without_a_token(own_client: StdioClient) -> None:
+def test_no_progress_without_a_progress_token(own_client: StdioClient) -> None:
     assert own_client.value("steps", {"n": 2}) == 2
     assert own_client.received == []
 
 
-def test_default_log_level_of_handshake_versions() -> None:
+def test_handshake_versions_log_from_level_info_by_default() -> None:
     with connect() as client:
         result = client.call("chat")
         assert [(m["params"]["level"], m["params"]["data"]) for m in client.received] == [
@@ -448,7 +452,7 @@ def test_default_log_level_of_handshake_versions() -> None:
         ("debug", ["loud", "plain", "quiet"]),
     ],
 )
-def test_log_level_of_stateless_requests(level: str | None, expected: list[str]) -> None:
+def test_stateless_request_sets_its_log_level(level: str | None, expected: list[str]) -> None:
     with connect(version=STATELESS_VERSION) as client:
         client.call("chat", **({f"{META}logLevel": level} if level else {}))
         assert [message["params"]["data"] for message in client.received] == expected
@@ -468,7 +472,7 @@ def test_slow_call_does_not_block_others(own_client: StdioClient, name: str) -> 
     assert own_client.response_to(slow)["result"]["isError"] is False
 
 
-def test_concurrent_calls(own_client: StdioClient) -> None:
+def test_blocking_calls_run_concurrently(own_client: StdioClient) -> None:
     waiting = [own_client.start_call("wait", {"key": "k"}) for _ in range(40)]
     assert own_client.value("happened", {"event": "wait k", "count": 40}) == 40, own_client.received
     own_client.call("release", {"key": "k"})
@@ -557,7 +561,7 @@ def test_integer_and_string_ids_differ(own_client: StdioClient) -> None:
 # ------------------------------------------------------------------ handover to the SDK
 
 
-def test_pending_calls_survive_the_handover(own_client: StdioClient) -> None:
+def test_pending_calls_survive_the_handover_to_the_sdk(own_client: StdioClient) -> None:
     calls = [own_client.start_call(name, {"key": "k"}) for name in ("wait", "wait_async", "wait")]
     assert own_client.value("happened", {"event": "wait k", "count": 3}) == 3
     assert own_client.result("resources/list")["resources"]
@@ -570,7 +574,7 @@ def test_pending_calls_survive_the_handover(own_client: StdioClient) -> None:
     assert calls[2] not in [message.get("id") for message in own_client.remaining_messages()]
 
 
-def test_pending_question_survives_the_handover() -> None:
+def test_pending_question_survives_the_handover_to_the_sdk() -> None:
     with connect(capabilities=ELICITATION) as client:
         before = client.start_call("ask_name")
         first = client.next_question()
@@ -585,7 +589,7 @@ def test_pending_question_survives_the_handover() -> None:
             assert text == {"result": f"accept: {name}"}
 
 
-def test_request_state_stays_valid_after_the_handover() -> None:
+def test_request_state_stays_valid_after_the_handover_to_the_sdk() -> None:
     with connect(version=STATELESS_VERSION, capabilities=ELICITATION) as client:
         paused = PausedCall(client, "wipe", {"path": "/x"})
         client.result("resources/list")
@@ -647,7 +651,7 @@ def handshake_client():
 
 @pytest.mark.parametrize("name", ["wipe", "wipe_async", "launch"])
 @pytest.mark.parametrize(("answer", "approved"), ANSWERS)
-def test_approval_in_handshake_versions(
+def test_approval_decides_the_call_in_handshake_versions(
     handshake_client: StdioClient, name: str, answer: Any, approved: bool
 ) -> None:
     request_id = handshake_client.start_call(name, {"target" if name == "launch" else "path": "/x"})
@@ -704,7 +708,7 @@ def stateless_client():
 
 @pytest.mark.parametrize("name", ["wipe", "wipe_async", "launch"])
 @pytest.mark.parametrize(("answer", "approved"), [a for a in ANSWERS if a[0].get("result")])
-def test_approval_in_stateless_versions(
+def test_approval_decides_the_call_in_stateless_versions(
     stateless_client: StdioClient, name: str, answer: Any, approved: bool
 ) -> None:
     paused = PausedCall(stateless_client, name, {"target" if name == "launch" else "path": "/x"})
@@ -780,7 +784,7 @@ def test_request_state_expires(tmp_path: Path) -> None:
 # ------------------------------------------------------------------ questions of a tool
 
 
-def test_elicitation_in_handshake_versions() -> None:
+def test_elicitation_returns_the_answer_in_handshake_versions() -> None:
     with connect(capabilities=ELICITATION) as client:
         request_id = client.start_call("ask_name")
         question = client.next_question()
@@ -797,7 +801,9 @@ def test_elicitation_in_handshake_versions() -> None:
         assert client.response_to(request_id)["result"]["structuredContent"] == {"result": "a b"}
 
 
-def test_elicitation_in_stateless_versions(stateless_client: StdioClient) -> None:
+def test_elicitation_returns_the_answer_in_stateless_versions(
+    stateless_client: StdioClient,
+) -> None:
     paused = PausedCall(stateless_client, "ask_name", {})
     answered = paused.resume({"action": "accept", "content": {"name": "Ada"}})
     assert answered["result"]["structuredContent"] == "accept: Ada"
@@ -810,7 +816,7 @@ def test_elicitation_in_stateless_versions(stateless_client: StdioClient) -> Non
     assert last["structuredContent"] == "a b"
 
 
-def test_sampling() -> None:
+def test_sampling_returns_the_text_of_the_client() -> None:
     sampled = {"role": "assistant", "content": {"type": "text", "text": "42"}, "model": "m"}
     with connect(capabilities={"sampling": {}}) as client:
         request_id = client.start_call("think", {"prompt": "6 x 7"})
@@ -826,7 +832,7 @@ def test_sampling() -> None:
         assert paused.resume(sampled)["result"]["structuredContent"] == "42"
 
 
-def test_question_without_the_client_capability() -> None:
+def test_question_without_the_client_capability_is_an_error() -> None:
     with connect() as client:
         assert client.failure("ask_name")["code"] == "E2102"
         assert client.failure("think", {"prompt": "x"})["code"] == "E2102"
@@ -840,7 +846,7 @@ def test_question_without_the_client_capability() -> None:
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-def test_deferred_loading(version: str) -> None:
+def test_deferred_tools_are_found_and_run(version: str) -> None:
     with connect(SERVED, version, "--defer-loading") as client:
         names = [tool["name"] for tool in client.result("tools/list")["tools"]]
         assert names == ["search_tools", "run_tool", "users_create_one"]
@@ -862,7 +868,7 @@ def test_deferred_loading(version: str) -> None:
         assert client.failure("run_tool", {"name": 1})["code"] == "E1003"
 
 
-def test_deferred_loading_as_setting_of_the_app(tmp_path: Path) -> None:
+def test_app_setting_enables_deferred_loading(tmp_path: Path) -> None:
     app = tmp_path / "large.py"
     app.write_text(
         "from tooli import Tooli\n"
@@ -907,7 +913,7 @@ def test_unknown_transport_is_an_input_error() -> None:
     assert b"stdio" in done.out + done.err
 
 
-def test_stdio_transport_as_setting_of_the_app(tmp_path: Path) -> None:
+def test_app_setting_selects_the_stdio_transport(tmp_path: Path) -> None:
     app = tmp_path / "app.py"
     text = SERVED.read_text().replace('version="2.1"', 'version="2.1", mcp_transport="stdio"')
     app.write_text(text)
@@ -917,7 +923,7 @@ def test_stdio_transport_as_setting_of_the_app(tmp_path: Path) -> None:
         assert client.value("add", {"a": 1}) == 2
 
 
-def test_http_transport_as_setting_of_the_app(tmp_path: Path) -> None:
+def test_app_setting_selects_the_http_transport(tmp_path: Path) -> None:
     app = tmp_path / "app.py"
     text = SERVED.read_text().replace('version="2.1"', 'version="2.1", mcp_transport="http"')
     app.write_text(text)

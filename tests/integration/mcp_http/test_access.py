@@ -89,7 +89,9 @@ def post(server: Server, headers: dict[str, str], body: bytes | None = None) -> 
         ({"Host": "evil.example.com", "Origin": "http://evil.example.com"}, 421),
     ],
 )
-def test_host_and_origin(server: Server, headers: dict[str, str], status: int) -> None:
+def test_only_loopback_hosts_and_origins_are_accepted(
+    server: Server, headers: dict[str, str], status: int
+) -> None:
     assert post(server, headers) == status
 
 
@@ -99,7 +101,7 @@ def send_raw(server: Server, *lines: bytes) -> bytes:
         return connection.recv(1 << 16)
 
 
-def test_repeated_host_header(server: Server) -> None:
+def test_repeated_host_header_is_rejected(server: Server) -> None:
     response = send_raw(
         server,
         b"POST /mcp HTTP/1.1",
@@ -127,7 +129,9 @@ def test_repeated_host_header(server: Server) -> None:
         ({"Authorization": "Bearer secret", "Host": "evil.example.com"}, 421),
     ],
 )
-def test_token(token_server: Server, headers: dict[str, str], status: int) -> None:
+def test_request_needs_the_token(
+    token_server: Server, headers: dict[str, str], status: int
+) -> None:
     assert post(token_server, headers) == status
 
 
@@ -141,7 +145,7 @@ def test_other_paths_are_not_found(server: Server) -> None:
 # ------------------------------------------------------------------ limits
 
 
-def test_body_above_the_limit(server: Server) -> None:
+def test_body_above_the_limit_is_rejected(server: Server) -> None:
     size = (4 << 20) + 1
     with socket.create_connection(server.address, timeout=120) as connection:
         head = (b"POST /mcp HTTP/1.1", b"Host: 127.0.0.1", b"Transfer-Encoding: chunked", b"", b"")
@@ -149,14 +153,14 @@ def test_body_above_the_limit(server: Server) -> None:
         assert connection.recv(1 << 16).split()[1] == b"413"
 
 
-def test_content_length_above_the_limit(server: Server) -> None:
+def test_content_length_above_the_limit_is_rejected(server: Server) -> None:
     with socket.create_connection(server.address, timeout=120) as connection:
         head = (b"POST /mcp HTTP/1.1", b"Host: 127.0.0.1", b"Content-Length: 99999999", b"", b"")
         connection.sendall(b"\r\n".join(head))
         assert connection.recv(1 << 16).split()[1] == b"413"
 
 
-def test_invalid_json(server: Server) -> None:
+def test_invalid_json_or_content_type_is_rejected(server: Server) -> None:
     assert post(server, {}, b"{") == 400
     assert post(server, {"Content-Type": "text/plain"}) == 400
 
@@ -183,7 +187,7 @@ def test_public_address_needs_a_token() -> None:
     assert "token" in done.stdout + done.stderr
 
 
-def test_without_the_sdk() -> None:
+def test_missing_sdk_is_reported() -> None:
     program = (
         "import runpy, sys; sys.modules['mcp'] = None; "
         "sys.argv[1:] = ['mcp', 'serve', '--transport', 'http']; "
@@ -229,7 +233,7 @@ async def test_shutdown_reports_unfinished_calls(mode: str, tmp_path: pathlib.Pa
         assert server.process.wait(30) == 0
 
 
-async def test_sse() -> None:
+async def test_sse_transport_serves_tools_and_resources() -> None:
     with run_server(NOTES_APP, "--transport", "sse") as server:
         assert server.url.endswith("/sse")
         async with Client(sse_client(server.url), mode="legacy") as client:

@@ -85,7 +85,7 @@ def failure_of(result: types.CallToolResult) -> dict[str, Any]:
 # ------------------------------------------------------------------ tools
 
 
-async def test_server_information(connect: Connect) -> None:
+async def test_client_receives_server_information(connect: Connect) -> None:
     async with connect() as client:
         assert client.server_info is not None
         assert (client.server_info.name, client.server_info.version) == ("notes", "2.1")
@@ -97,7 +97,7 @@ async def test_server_information(connect: Connect) -> None:
         assert (capabilities.logging is None) == is_stateless(client)
 
 
-async def test_tools(connect: Connect) -> None:
+async def test_tools_are_listed_and_called(connect: Connect) -> None:
     async with connect() as client:
         tools = {tool.name: tool for tool in (await client.list_tools()).tools}
         add = tools["add"]
@@ -113,7 +113,7 @@ async def test_tools(connect: Connect) -> None:
         assert ("session_id" in meta) == has_session
 
 
-async def test_content(connect: Connect) -> None:
+async def test_content_blocks_of_every_type_are_returned(connect: Connect) -> None:
     async with connect() as client:
         content = (await client.call_tool("show", {})).content
     kinds = [block.type for block in content]
@@ -126,7 +126,7 @@ async def test_printed_text_is_the_result(connect: Connect) -> None:
         assert text_of(await client.call_tool("echo", {"text": "hello"})) == "hello"
 
 
-async def test_errors(connect: Connect) -> None:
+async def test_errors_have_their_code(connect: Connect) -> None:
     async with connect() as client:
         error = failure_of(await client.call_tool("add", {"a": "x", "c": 1}))
         assert error["code"] == "E1004"
@@ -138,7 +138,7 @@ async def test_errors(connect: Connect) -> None:
         assert "did you mean add?" in unknown.value.message
 
 
-async def test_unknown_cursor(connect: Connect) -> None:
+async def test_unknown_cursor_is_rejected(connect: Connect) -> None:
     async with connect() as client:
         for list_method in (
             client.list_tools,
@@ -154,7 +154,7 @@ async def test_unknown_cursor(connect: Connect) -> None:
 # ------------------------------------------------------------------ resources
 
 
-async def test_resources(connect: Connect) -> None:
+async def test_resources_and_templates_are_listed(connect: Connect) -> None:
     async with connect() as client:
         listed = {resource.uri: resource for resource in (await client.list_resources()).resources}
         assert listed["notes://all"].title == "All notes"
@@ -170,7 +170,7 @@ async def test_resources(connect: Connect) -> None:
         ]
 
 
-async def test_reading_resources(connect: Connect) -> None:
+async def test_resources_are_read(connect: Connect) -> None:
     async with connect() as client:
 
         async def read(uri: str) -> list[Any]:
@@ -196,7 +196,7 @@ async def test_reading_resources(connect: Connect) -> None:
         assert "notes deploy WHERE" in skill.text
 
 
-async def test_reading_unknown_resources(connect: Connect) -> None:
+async def test_reading_unknown_resources_is_an_error(connect: Connect) -> None:
     async with connect() as client:
         missing = -32602 if is_stateless(client) else -32002
         for uri, code in [
@@ -218,7 +218,7 @@ async def test_reading_unknown_resources(connect: Connect) -> None:
 # ------------------------------------------------------------------ prompts and completion
 
 
-async def test_prompts(connect: Connect) -> None:
+async def test_prompts_are_listed_and_rendered(connect: Connect) -> None:
     async with connect() as client:
         listed = {prompt.name: prompt for prompt in (await client.list_prompts()).prompts}
         essay = listed["essay"]
@@ -252,7 +252,7 @@ async def test_prompts(connect: Connect) -> None:
         ("essay", {"topic": "x", "size": "1"}, "no parameter 'size'"),
     ],
 )
-async def test_invalid_prompt_requests(
+async def test_invalid_prompt_requests_are_rejected(
     connect: Connect, name: str, arguments: dict[str, str], message: str
 ) -> None:
     async with connect() as client:
@@ -261,7 +261,7 @@ async def test_invalid_prompt_requests(
         assert raised.value.code == -32602
 
 
-async def test_completion(connect: Connect) -> None:
+async def test_completion_returns_matching_values(connect: Connect) -> None:
     async with connect() as client:
         prompt = types.PromptReference(name="essay")
         tones = await client.complete(prompt, {"name": "tone", "value": "w"})
@@ -288,7 +288,7 @@ async def test_completion(connect: Connect) -> None:
 
 
 @pytest.mark.parametrize("tool", ["count", "acount"])
-async def test_progress(connect: Connect, tool: str) -> None:
+async def test_progress_is_sent_to_the_client(connect: Connect, tool: str) -> None:
     received: list[tuple[float, float | None]] = []
 
     async def on_progress(done: float, total: float | None, message: str | None) -> None:
@@ -299,7 +299,7 @@ async def test_progress(connect: Connect, tool: str) -> None:
     assert received == [(1, 3), (2, 3), (3, 3)]
 
 
-async def test_no_progress_without_a_token(connect: Connect) -> None:
+async def test_no_progress_without_a_progress_token(connect: Connect) -> None:
     received: list[Any] = []
 
     async def on_message(message: Any) -> None:
@@ -310,7 +310,7 @@ async def test_no_progress_without_a_token(connect: Connect) -> None:
     assert received == []
 
 
-async def test_log_levels(connect: Connect) -> None:
+async def test_log_level_selects_the_messages(connect: Connect) -> None:
     received: list[str] = []
 
     async def on_log(params: types.LoggingMessageNotificationParams) -> None:
@@ -341,7 +341,9 @@ async def wait_until(condition: Callable[[], bool]) -> None:
 
 
 @pytest.mark.parametrize("tool", ["wait_for_cancel", "wait_for_cancel_async"])
-async def test_cancellation(connect: Connect, tool: str, tmp_path: pathlib.Path) -> None:
+async def test_cancellation_reaches_the_tool(
+    connect: Connect, tool: str, tmp_path: pathlib.Path
+) -> None:
     marker = tmp_path / "marker"
     async with connect() as client:
         with anyio.CancelScope() as scope:
@@ -381,7 +383,9 @@ NO = types.ElicitResult(action="accept", content={"yes": False})
     ("tool", "arguments", "expected"),
     [("deploy", {"where": "moon"}, "deployed to moon"), ("wipe", {"what": "disk"}, "wiped disk")],
 )
-async def test_approval(connect: Connect, tool: str, arguments: Any, expected: str) -> None:
+async def test_approved_call_runs(
+    connect: Connect, tool: str, arguments: Any, expected: str
+) -> None:
     questions: list[str] = []
     async with connect(elicitation_callback=reply_with(YES, questions=questions)) as client:
         result = await client.call_tool(tool, arguments)
@@ -394,13 +398,13 @@ async def test_approval(connect: Connect, tool: str, arguments: Any, expected: s
 @pytest.mark.parametrize(
     "reply", [NO, types.ElicitResult(action="decline"), types.ElicitResult(action="cancel")]
 )
-async def test_approval_denied(connect: Connect, reply: types.ElicitResult) -> None:
+async def test_denied_call_fails(connect: Connect, reply: types.ElicitResult) -> None:
     async with connect(elicitation_callback=reply_with(reply)) as client:
         error = failure_of(await client.call_tool("deploy", {"where": "moon"}))
         assert (error["code"], error["is_retryable"]) == ("E2103", False)
 
 
-async def test_approval_without_elicitation(connect: Connect) -> None:
+async def test_call_fails_if_the_client_cannot_approve(connect: Connect) -> None:
     async with connect() as client:
         error = failure_of(await client.call_tool("deploy", {"where": "moon"}))
         assert (error["code"], error["category"]) == ("E2101", "human")
@@ -408,14 +412,14 @@ async def test_approval_without_elicitation(connect: Connect) -> None:
         assert error["code"] == "E2101"
 
 
-async def test_approval_then_another_question(connect: Connect) -> None:
+async def test_approved_call_can_ask_another_question(connect: Connect) -> None:
     replies = reply_with(YES, types.ElicitResult(action="accept", content={}))
     async with connect(elicitation_callback=replies) as client:
         result = await client.call_tool("adeploy", {"where": "moon"})
         assert "deployed to moon, accept" in text_of(result)
 
 
-async def test_several_questions(connect: Connect) -> None:
+async def test_tool_asks_several_questions(connect: Connect) -> None:
     replies = reply_with(
         types.ElicitResult(action="accept", content={"name": "Ann"}),
         types.ElicitResult(action="accept", content={"age": 7}),
@@ -424,20 +428,20 @@ async def test_several_questions(connect: Connect) -> None:
         assert "Ann, 7" in text_of(await client.call_tool("interview", {}))
 
 
-async def test_declined_question(connect: Connect) -> None:
+async def test_tool_receives_the_declined_question(connect: Connect) -> None:
     replies = reply_with(types.ElicitResult(action="decline"))
     async with connect(elicitation_callback=replies) as client:
         assert "no name (decline)" in text_of(await client.call_tool("interview", {}))
 
 
-async def test_question_of_a_prompt(connect: Connect) -> None:
+async def test_prompt_can_ask_a_question(connect: Connect) -> None:
     replies = reply_with(types.ElicitResult(action="accept", content={"x": "tea"}))
     async with connect(elicitation_callback=replies) as client:
         got = await client.get_prompt("ask_first", {})
         assert got.messages[0].content.text == "about tea"  # type: ignore[union-attr]
 
 
-async def test_sampling(connect: Connect) -> None:
+async def test_sampling_returns_the_text_of_the_client(connect: Connect) -> None:
     async def model(context: Any, params: Any) -> types.CreateMessageResult:
         output = types.TextContent(text="42")
         return types.CreateMessageResult(role="assistant", content=output, model="m")
@@ -446,7 +450,7 @@ async def test_sampling(connect: Connect) -> None:
         assert "42" in text_of(await client.call_tool("consult", {"question": "?"}))
 
 
-async def test_question_without_the_client_capability(connect: Connect) -> None:
+async def test_question_without_the_client_capability_is_an_error(connect: Connect) -> None:
     async with connect() as client:
         if is_stateless(client):
             with pytest.raises(MCPError) as raised:
@@ -494,7 +498,7 @@ async def test_request_state_is_valid_once(connect: Connect) -> None:
 
 @stateless_versions
 @pytest.mark.parametrize("attack", ["changed", "other arguments", "other tool", "none", "garbage"])
-async def test_request_state_of_another_call(connect: Connect, attack: str) -> None:
+async def test_invalid_request_state_is_rejected(connect: Connect, attack: str) -> None:
     async with connect(elicitation_callback=reply_with()) as client:
         state = (await start_approval(client)).request_state
         assert state is not None
@@ -515,7 +519,7 @@ async def test_request_state_of_another_call(connect: Connect, attack: str) -> N
 
 
 @stateless_versions
-async def test_request_state_of_another_client(connect: Connect) -> None:
+async def test_request_state_of_another_client_is_rejected(connect: Connect) -> None:
     async with connect(elicitation_callback=reply_with()) as client:
         state = (await start_approval(client)).request_state
     other_client = types.Implementation(name="other", version="1")
@@ -536,7 +540,7 @@ async def test_answer_to_another_question_is_not_an_approval(connect: Connect) -
 # ------------------------------------------------------------------ changes
 
 
-async def test_change_notifications(connect: Connect) -> None:
+async def test_subscriber_receives_change_notifications(connect: Connect) -> None:
     received: list[str] = []
 
     async def on_message(message: Any) -> None:
@@ -588,7 +592,7 @@ async def check_subscription_events(client: Client) -> None:
 
 
 @handshake_versions
-async def test_subscribing_to_an_unknown_resource(connect: Connect) -> None:
+async def test_subscribing_to_an_unknown_resource_is_an_error(connect: Connect) -> None:
     async with connect() as client:
         request = types.SubscribeRequest(params=types.SubscribeRequestParams(uri="nope://1"))
         with pytest.raises(MCPError) as raised:

@@ -26,7 +26,7 @@ async def connect(server: Server, mode: Any, **headers: str) -> AsyncIterator[Cl
 
 
 @each_mode
-async def test_access_control(mode: str) -> None:
+async def test_mounted_server_checks_token_and_origin(mode: str) -> None:
     with run_server(NOTES_APP, interface=("api",), TOOLI_TOKEN="secret") as server:
         async with connect(server, mode, authorization="Bearer secret") as client:
             result = await client.call_tool("add", {"a": 1, "b": 2})

@@ -162,7 +162,7 @@ def test_list_is_filtered_by_words_and_kinds(open_page: OpenPage) -> None:
     assert "No matches" in page.locator("nav").inner_text()
 
 
-def test_link_to_a_command(open_page: OpenPage) -> None:
+def test_link_opens_a_command(open_page: OpenPage) -> None:
     page = open_page("users/create")
     assert page.locator("main h1").inner_text() == "users create"
     assert page.locator("nav [aria-current=page]").get_attribute("href") == "#/users/create"
@@ -175,7 +175,9 @@ def test_link_to_a_command(open_page: OpenPage) -> None:
 # ------------------------------------------------------------------ form
 
 
-def test_parameters_of_every_type(open_page: OpenPage, mock: MockServer, tmp_path: Any) -> None:
+def test_form_has_a_field_for_every_parameter_type(
+    open_page: OpenPage, mock: MockServer, tmp_path: Any
+) -> None:
     page = open_page("every")
 
     def group(name: str) -> Any:
@@ -413,7 +415,7 @@ def test_ten_thousand_rows_do_not_freeze_the_page(open_page: OpenPage) -> None:
     assert page.locator(".raw pre").inner_text().count("\n") < 150
 
 
-def test_other_answers(open_page: OpenPage) -> None:
+def test_answers_of_other_types_are_shown(open_page: OpenPage) -> None:
     page = open_page("users/create")
     field(page, "name").fill("Ada")
     field(page, "mail").fill("ada@example.org")
@@ -540,7 +542,7 @@ def test_page_asks_for_a_token(open_page: OpenPage, mock: MockServer) -> None:
     page.locator("nav a").first.wait_for()
 
 
-def test_commands_cannot_be_loaded(open_page: OpenPage, mock: MockServer) -> None:
+def test_failure_to_load_the_commands_is_shown(open_page: OpenPage, mock: MockServer) -> None:
     mock.tools_status = 500
     page = open_page(width=390)
     assert "answered 500" in page.locator("main").inner_text()
@@ -583,7 +585,7 @@ def test_rows_are_shown_as_they_arrive(open_page: OpenPage, mock: MockServer) ->
     assert page.locator("tbody tr:not(.pad-row)").count() == 4
 
 
-def test_one_call_at_a_time(open_page: OpenPage, mock: MockServer) -> None:
+def test_only_one_call_runs_at_a_time(open_page: OpenPage, mock: MockServer) -> None:
     page = open_page("slow")
     for _ in range(3):
         page.keyboard.press("Control+Enter")
@@ -675,7 +677,7 @@ def test_command_line_uses_json_for_values_without_a_flag(open_page: OpenPage) -
     assert 'limit=None, rule={"match": "*"}' in python
 
 
-def test_copying_without_a_clipboard(open_page: OpenPage) -> None:
+def test_copying_works_without_the_clipboard_api(open_page: OpenPage) -> None:
     no_clipboard = "Object.defineProperty(navigator, 'clipboard', {value: undefined});"
     on_copy = """document.addEventListener('copy', () => {
       window.copiedText = String(getSelection()) || document.activeElement.value; });"""
@@ -686,7 +688,7 @@ def test_copying_without_a_clipboard(open_page: OpenPage) -> None:
 # ------------------------------------------------------------------ appearance and safety
 
 
-def test_light_and_dark_theme(open_page: OpenPage) -> None:
+def test_theme_can_be_changed_and_is_remembered(open_page: OpenPage) -> None:
     page = open_page(color_scheme="dark")
 
     def lightness() -> float:
@@ -750,7 +752,7 @@ LOW_CONTRAST = """() => {
 }"""
 
 
-def test_mobile_layout(open_page: OpenPage) -> None:
+def test_mobile_layout_does_not_overflow(open_page: OpenPage) -> None:
     page = open_page(width=360, height=740, has_touch=True, is_mobile=True)
 
     def overflow() -> int:
@@ -780,7 +782,7 @@ def test_mobile_layout(open_page: OpenPage) -> None:
         assert overflow() <= 0, path
 
 
-def test_keyboard_only(open_page: OpenPage, mock: MockServer) -> None:
+def test_page_can_be_used_by_keyboard(open_page: OpenPage, mock: MockServer) -> None:
     page = open_page(reduced_motion="reduce")
     page.keyboard.press("Tab")
     assert page.evaluate("document.activeElement.textContent") == "Skip to the command"
@@ -864,7 +866,7 @@ def test_hostile_text_is_shown_as_text(open_page: OpenPage, mock: MockServer) ->
     assert page.evaluate("window.hacked") is None
 
 
-def test_page_is_self_contained() -> None:
+def test_page_is_small_and_loads_no_other_files() -> None:
     text = PAGE.read_text("utf-8")
     assert text.count('nonce="__NONCE__"') == text.count("__NONCE__") == 2
     assert not re.search(r"\.innerHTML|outerHTML|insertAdjacentHTML|document\.write|\beval\(", text)
