@@ -411,7 +411,7 @@ _PROMPT_MODULES = ("typer._click.termui", "click.termui")
 
 @contextmanager
 def _prompt_on_terminal(command: Command, invocation: Invocation | None) -> Generator[None]:
-    """While Typer parses a line, prompt on the terminal itself, never on a stream with data.
+    """While Typer parses a line, prompt on the terminal even if stdin is redirected.
 
     If nobody can answer, the parameters have no prompt. Typer then reports the missing option.
     """

@@ -138,7 +138,7 @@ def resolve_text_command_mode(invocation: Invocation, requested: str) -> str:
 def parse_again(
     app: App, argv: Sequence[str], line: CommandLine | None, parse_error: Exception | None
 ) -> tuple[App, CommandLine, Exception | None]:
-    """Parse a line again if it could not be parsed or may name a built-in command.
+    """Parse a line for the built-in commands. If it cannot be parsed, read only its output mode.
 
     Return the app that runs it, the line, and the error if it cannot be parsed. `line` is None
     if parsing failed with `parse_error`.

@@ -158,7 +158,7 @@ class AppState:
         return found
 
     def app_permissions(self, root: AppState) -> tuple[tuple[str, ...], ...]:
-        """Return the `permissions=` that apply to commands of this app in calls of the app `root`.
+        """Return the `permissions=` for commands of this app that are called through `root`.
 
         They are those of this app and of every app above it, innermost first.
         """
@@ -166,7 +166,7 @@ class AppState:
         return tuple([permissions for permissions in declared if permissions is not None])
 
     def custom_stages(self, root: AppState) -> tuple[CustomStage, ...]:
-        """Return the stages of `app.use` that apply to commands of this app in calls of `root`.
+        """Return the stages of `app.use` for commands of this app that are called through `root`.
 
         Those of the apps above come first.
         """

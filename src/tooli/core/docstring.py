@@ -198,7 +198,7 @@ def _section_end(lines: list[str], at: int, kind: str, style: str) -> int:
 
 
 def _is_item(lines: list[str], at: int, kind: str) -> bool:
-    """True if an unindented line after a gap still belongs to the NumPy section above it."""
+    """True if an unindented line after a blank line still belongs to the NumPy section above it."""
     line = lines[at].rstrip()
     if kind == _EXAMPLES:
         return True

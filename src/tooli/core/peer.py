@@ -98,7 +98,7 @@ class Peer:
 
 
 class InputRequired(BaseException):
-    """Raised to end a call that runs again when the client has answered.
+    """Raised to end a call that needs answers from the client. The call runs again with them.
 
     It derives from BaseException, so that `except Exception` in a tool does not catch it.
     """

@@ -72,7 +72,7 @@ def bullets(items: Iterable[str]) -> str:
 
 
 def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """Return a table; bars in cells are escaped."""
+    """Return a table; pipe characters in cells are escaped."""
     lines = [head, ["---"] * len(head), *rows]
     return "\n".join(
         [f"| {' | '.join([cell.replace('|', chr(92) + '|') for cell in line])} |" for line in lines]

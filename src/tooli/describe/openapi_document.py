@@ -222,7 +222,7 @@ def operation_parameters(tool: Tool) -> list[JsonObject]:
 
 
 def _options_listed_in(operations: str) -> list[Option]:
-    """Return the options of a kind of operations: "all", "paginated" or "plannable"."""
+    """Return the options that these operations list: "all", "paginated" or "plannable" ones."""
     options = dict.fromkeys(options_for("http").values())
     return [option for option in options if option.in_openapi == operations]
 

@@ -338,7 +338,7 @@ class RemotePeer(Peer):
         return answers
 
     def disconnect_client(self) -> None:
-        """Let the client disconnect, if it can fetch the result later."""
+        """Close the connection to the client if the client can reconnect to get the answer."""
         self._worker.send("disconnect")
 
 

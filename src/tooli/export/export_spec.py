@@ -78,7 +78,7 @@ class ExportSpec(Record):
 
     @property
     def is_in_process(self) -> bool:
-        """True if the tools run in the framework's process."""
+        """True if the tools run in the process of the agent framework."""
         return self.mode == "import"
 
     @property

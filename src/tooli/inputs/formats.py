@@ -4,7 +4,8 @@ The format is determined by the file extension (.json, .jsonl, .csv, .tsv, .yaml
 content type that a server sends, then by the first character: `[` and `{` are JSON. Anything else
 is CSV if the type is a list of rows.
 
-Iterators are read row by row, in constant memory: lines, JSONL, JSON arrays and CSV.
+If the type is an iterator, lines, JSONL, JSON arrays and CSV are read row by row, in constant
+memory.
 """
 
 from __future__ import annotations
@@ -133,7 +134,7 @@ def _parse_content(source: Input, annotation: object) -> Any:
     if kind == "yaml":
         return _parse_yaml(source)
     if is_collection and kind != "json":
-        is_guessed = not detect_format(source)  # the first character is "{"
+        is_guessed = not detect_format(source)  # neither extension nor content type tells it
         if kind == "jsonl" and is_guessed and b"\n" in data.strip():
             try:  # it may be one object on several lines, or one object per line
                 return _parse_json(source, source.read_text())

@@ -72,7 +72,7 @@ def _sqlite_actions(args: Args) -> Actions:
 
 
 def _sqlite_uri_actions(rest: str) -> Actions:
-    """Return the actions for a SQLite URI. In case of doubt it is opened for writing."""
+    """Return the actions for a SQLite URI: read and write, unless its mode is `ro` or `memory`."""
     rest = rest.partition("#")[0]
     path, _, query = rest.partition("?")
     if path[:2] == "//":  # skip the authority, which is empty or localhost

@@ -113,7 +113,9 @@ class Monitor:
         self._max_violations = max_violations
 
     def begin(self) -> bool:
-        """Start monitoring. Threads that `threading` does not know belong to the call from now on.
+        """Start monitoring.
+
+        Actions of threads that `threading` does not know are checked as actions of this call.
 
         Return False if nothing can be monitored, because another audit hook rejected this one.
         """

@@ -102,7 +102,7 @@ def locate_app(state: AppState, tool: Tool) -> AppEntryPoint:
     """Return where to import the app of a tool from, or raise SandboxUnavailable."""
     if tool.has_handles:
         raise SandboxUnavailable("files that are passed as inputs or outputs need Landlock")
-    if hasattr(tool.fn, "tooli_is_wrapper"):  # a new import would lack the wrapper
+    if hasattr(tool.fn, "tooli_is_wrapper"):  # bwrap imports the app again, without the wrapper
         raise SandboxUnavailable("plans need Landlock")
     module_globals = state.root.module_globals
     names = [n for n, v in module_globals.items() if getattr(v, "_state", None) is state.root]
