@@ -190,7 +190,10 @@ class JsonServers(ServerFile):
         return text[: node.start] + new_text + text[node.end :], inserted
 
     def remove_entry(self, text: str, name: str, *, container: bool) -> str:
-        """Return the text without an entry. With `container`, an empty container is removed."""
+        """Return the text without an entry.
+
+        With `container`, the container is removed as well if it has no other entry.
+        """
         root, container_member, found = self._find(text, name)
         if root is None or container_member is None or found is None:
             return text

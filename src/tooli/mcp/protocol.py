@@ -205,7 +205,8 @@ def _check_client(client: object) -> JsonObject:
 def _check_capabilities(capabilities: object) -> JsonObject:
     """Return the client's capabilities if they are valid.
 
-    Raises NeedsSdk unless each capability is an object of objects, or for `roots` of booleans.
+    Raises NeedsSdk unless each capability is an object and all its values are objects. The values
+    of `roots` must be booleans instead.
     """
     if not is_object(capabilities):
         raise invalid_params_error()

@@ -280,7 +280,7 @@ def caller_from_context(ctx: Ctx) -> Caller:
     info = params.client_info if params is not None else None
     client_info = {"name": info.name, "version": info.version} if info is not None else None
     http_request = ctx.request
-    if http_request is None:  # over stdio, the client has set the environment
+    if http_request is None:  # stdio: the client set this process's environment variables
         return caller_from_client_info(client_info)
     session_id = ctx.session._connection.session_id or ""
     caller = caller_from_client_info(client_info, {"TOOLI_SESSION_ID": session_id})

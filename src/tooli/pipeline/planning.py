@@ -384,7 +384,10 @@ def _duplicate_arguments(
 
 
 def _finish_run(enforcer: PlanEnforcer, value: object) -> object:
-    """Return the result of a function. The enforcer is active while a coroutine or stream runs."""
+    """Return the function's result.
+
+    A coroutine or stream is wrapped, so that the enforcer is active while it runs.
+    """
     if is_awaitable(value):
         return _afinish_run(enforcer, value)
     if is_async_stream(value):

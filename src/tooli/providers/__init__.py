@@ -249,7 +249,7 @@ def _attach_group(
         name = name or _unwrap_default(inner_app.info.name)
     else:
         if group.state.root not in inner_state.self_and_ancestors():
-            inner_state.parents.append(group.state)  # not set yet: a plain Typer is between them
+            inner_state.parents.append(group.state)  # a plain Typer between the two did not set it
         inner = build_command_tree(inner_app)  # pyright: ignore[reportArgumentType]  it is a Tooli
         name = name or inner_state.typer_kwargs.get("name")
     if kwargs.get("callback") is not None or kwargs.get("cls") or kwargs.get("context_settings"):
@@ -271,7 +271,7 @@ def _apply_help_keywords(group: CommandGroup, kwargs: Mapping[str, Any]) -> None
 
 
 def _tree_from_typer(app: TyperApp, state: AppState) -> CommandGroup:
-    """Return the tree of a Typer, read from its own lists."""
+    """Return the tree of a Typer, read from the commands and groups that it registered."""
     group = CommandGroup(state)
     for info in app.registered_commands:
         registration: Registration | None = getattr(info, "tooli", None)

@@ -145,10 +145,10 @@ class ToolIndex:
             yield from self._correct_spelling(word)
 
     def _correct_spelling(self, word: str) -> Iterator[tuple[str, float]]:
-        """Iterate over the closest term to a misspelled one and its synonyms, with discounts.
+        """Yield the known term closest to a misspelled word, and its synonyms, with discounts.
 
         A term of the index is considered only if it starts with one of the first two letters of
-        the misspelled term.
+        the misspelled word.
         """
         synonyms, postings = self._synonyms, self._postings
         nearby = [
@@ -403,7 +403,7 @@ def _format_shape(shape: Shape) -> str:
 
 
 def _format_annotation(annotation: Any, fallback: str) -> str:
-    """Return the type of an annotation: the members of a union, or the name of a class."""
+    """Return the type of an annotation in short form, such as `int|str`, `str[]` or `uuid`."""
     if hasattr(annotation, "__metadata__"):
         return _format_shape(infer_shape(annotation.__origin__))
     parts: tuple[Any, ...] = getattr(annotation, "__args__", ())

@@ -1,9 +1,10 @@
 """Read functions into tools, convert values, and write JSON Schema.
 
-This file converts text from a command line to the values of parameters. Every ordinary call needs
-that, and each additional file adds 0.1 ms to the start. Only unambiguous text is converted here:
-the canonical text of a number, the exact name of a choice. Other text raises NeedsFallback, and
-Typer or pydantic converts it. Values from code or JSON are converted in `convert_values.py`.
+This file converts text from a command line to the values of parameters. The code is in
+`__init__.py` because every ordinary call needs it, and each additional file adds 0.1 ms to the
+start. Only unambiguous text is converted here: the canonical text of a number, the exact name of a
+choice. Other text raises NeedsFallback, and Typer or pydantic converts it. Values from code or JSON
+are converted in `convert_values.py`.
 """
 
 from __future__ import annotations

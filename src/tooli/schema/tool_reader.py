@@ -322,7 +322,7 @@ def read_param(name: str, annotation: object, default: object) -> Param:
 
 
 def _shape_of_default(default: object) -> Shape:
-    """Return the shape of a parameter without annotation from its default, as Typer does."""
+    """Infer, as Typer does, the shape of an unannotated parameter from its default."""
     if default is MISSING or default is None:
         return SCALAR_SHAPES[str]
     return SCALAR_SHAPES.get(type(default)) or TyperOnly(type(default))

@@ -1,4 +1,4 @@
-"""Code that the server surfaces (HTTP, MCP) share: tool dispatch, thread pool, uvicorn server."""
+"""Code shared by the server surfaces (HTTP, MCP): tool dispatch, thread pool, uvicorn server."""
 
 from __future__ import annotations
 

@@ -311,7 +311,7 @@ def _sort_key(request: ApprovalRequest) -> tuple[float, str]:
 
 
 def _is_current(request: ApprovalRequest, now: ClockReading) -> bool:
-    """True if a request has not expired by either clock, and was not made in the future."""
+    """True if a request is from this boot, not expired by either clock, and not in the future."""
     if request.boot != now.boot:
         return False
     by_clock = 0 <= now.clock - request.created < APPROVAL_TTL_SECONDS

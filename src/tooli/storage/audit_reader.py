@@ -198,7 +198,7 @@ def read_last_records(path: str, count: int) -> list[JsonObject]:
 def _read_last(
     count: int, names: list[str], result: list[JsonObject] | None = None
 ) -> list[JsonObject]:
-    """Return the last records of some files, followed by those of `result`."""
+    """Return the last `count` records: from the end of the files, then from `result`."""
     result = [] if result is None else result[max(0, len(result) - count) :]
     for name in reversed(names):
         file = _open_if_exists(name) if len(result) < count else None

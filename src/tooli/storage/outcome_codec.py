@@ -1,9 +1,9 @@
 """Encode outcomes as JSON for the idempotency store, and decode them for a replay.
 
 Decoding JSON never executes code, unlike pickle. A replay returns what the first call returned.
-`Page`, `Next` and content keep their types, and other values become JSON types.
-Python callers get values of the tool's return type. Secrets of a call are redacted before its
-outcome is stored, because a replay does not know them.
+`Page`, `Next` and content keep their types, and other values become JSON types. For a Python
+caller, these are converted back to the tool's return type if possible. Secrets of a call are
+redacted before its outcome is stored, because a replay does not know them.
 """
 
 from __future__ import annotations

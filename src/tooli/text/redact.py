@@ -297,7 +297,10 @@ def _replace_warning(warnings: list[str], marker: str, line: str) -> None:
 
 
 def _is_redaction_warning(line: str) -> bool:
-    """True if a warning is from this module. A tool may have a similar warning."""
+    """True if a warning begins like those of this module: a count and what was counted.
+
+    A warning of the tool may end with the same words.
+    """
     count, _, rest = line.partition(" ")
     return count.isdigit() and rest.startswith(_REDACTION_SUBJECTS)
 
