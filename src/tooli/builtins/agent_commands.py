@@ -5,7 +5,7 @@ Each command imports what it needs when it runs, because servers have to start f
 
 from __future__ import annotations
 
-from typing import Annotated, Literal, Optional
+from typing import Annotated, Literal
 
 from tooli.builtins import long_running, owns_stdout, returns_document, with_plan
 from tooli.schema.param_info import Option
@@ -25,13 +25,13 @@ _LOCAL_HOSTS = ("localhost", "127.0.0.1", "[::1]")
 
 # These annotations are evaluated when the module is imported.
 Transport = Annotated[
-    Optional[Literal["stdio", "http", "sse"]],  # noqa: UP045
+    Literal["stdio", "http", "sse"] | None,
     Option(help="How clients connect. Default: mcp_transport of the app."),
 ]
 Host = Annotated[str, Option(help="Address to listen on.")]
 Port = Annotated[int, Option(help="Port to listen on; 0 selects a free port.", min=0, max=65535)]
 Token = Annotated[
-    Optional[str],  # noqa: UP045
+    str | None,
     Option(help="Bearer token that clients must send.", envvar="TOOLI_TOKEN"),
 ]
 AllowedHosts = Annotated[
@@ -203,7 +203,7 @@ ForUser = Annotated[
     Option("--user/--project", help="For your user account, or for this project (the default)."),
 ]
 Command = Annotated[
-    Optional[str],  # noqa: UP045
+    str | None,
     Option(help="Command that starts the app, such as 'uvx mytool'. Default: the current command."),
 ]
 Force = Annotated[bool, Option("--force", help="Overwrite edited files; a copy is kept as .bak.")]

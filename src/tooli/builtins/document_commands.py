@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import Annotated, Literal, Optional, Union
+from typing import Annotated, Literal
 
 from tooli.builtins import returns_text, with_plan
 from tooli.describe.agent_documents import build_llms_files, render_llms_txt
@@ -36,7 +36,7 @@ DocumentFormat = Annotated[
     Literal["skill", "claude-md", "agents-md"], Option("--format", help="Document to generate.")
 ]
 OutputDir = Annotated[
-    Optional[str],  # noqa: UP045
+    str | None,
     Option("--out", metavar="DIR", help="Directory to write to, instead of stdout."),
 ]
 Force = Annotated[
@@ -58,25 +58,25 @@ Mode = Annotated[
 ]
 WithTests = Annotated[bool, Option("--with-tests", help="Also generate tests of the export.")]
 Command = Annotated[
-    Optional[str],  # noqa: UP045
+    str | None,
     Option(help="Command that starts the program, such as 'python -m file_tools'."),
 ]
 AppLocation = Annotated[
-    Optional[str],  # noqa: UP045
+    str | None,
     Option("--app", help="Where to import the app from: 'package.module:name'."),
 ]
 Model = Annotated[
-    Optional[str],  # noqa: UP045
+    str | None,
     Option(help="Model of the ADK agent."),
 ]
 Host = Annotated[
-    Optional[Literal["claude-code", "codex", "cursor", "gemini"]],  # noqa: UP045
+    Literal["claude-code", "codex", "cursor", "gemini"] | None,
     Option(help="Coding agent to generate permissions for."),
 ]
 ForceExport = Annotated[
     bool, Option("--force", help="Overwrite changed files; a copy is kept as .bak.")
 ]
-WriteResult = Union[str, list[dict[str, str]]]  # noqa: UP007
+WriteResult = str | list[dict[str, str]]
 
 
 def add_generators(builtin_app: App, app: App) -> None:
