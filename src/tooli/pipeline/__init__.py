@@ -290,7 +290,7 @@ def select_stages(context: StageContext) -> tuple[Stage, ...]:
         return only_bind
     custom_stages = context.tool.custom_stages
     if not custom_stages:
-        stages = tuple(_load_stages(_rows_of(conditions), context, conditions))
+        stages = tuple(_load_stages(STAGES, context, conditions))
         return stages if len(stages) > 1 else only_bind
     ordered: list[Stage] = []
     for row in STAGES:
@@ -320,29 +320,10 @@ def _read_conditions(context: StageContext) -> frozenset[str]:
         paths = tuple(unique_paths)
         read = attrgetter(*[path.partition(":")[0] for path in paths])
         _conditions = (STAGES, paths, read)
-        _rows_by_conditions.clear()
     values = read(context)
     if not any(values):
         return frozenset()
     return frozenset([path for path, value in zip(paths, values, strict=True) if value])
-
-
-_rows_by_conditions: dict[frozenset[str], tuple[StageRow, ...]] = {}
-_MAX_CACHED_ROWS = 256
-
-
-def _rows_of(conditions: frozenset[str]) -> tuple[StageRow, ...]:
-    """Return the rows that have one of these conditions in `when`, or have an empty `when`.
-
-    The result is cached: a server would otherwise read the whole table for every call.
-    """
-    rows = _rows_by_conditions.get(conditions)
-    if rows is None:
-        rows = tuple([row for row in STAGES if not row[2] or not conditions.isdisjoint(row[2])])
-        if len(_rows_by_conditions) >= _MAX_CACHED_ROWS:
-            _rows_by_conditions.clear()
-        _rows_by_conditions[conditions] = rows
-    return rows
 
 
 def _load_stages(
