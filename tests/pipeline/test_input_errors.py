@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import datetime as dt
 import enum
 import io
@@ -39,15 +38,6 @@ from tooli.testing import invoke
 class Colour(enum.Enum):
     RED = "red"
     BLUE = "blue"
-
-
-class Level(enum.IntEnum):
-    LOW = 1
-
-
-@dataclasses.dataclass
-class Size:
-    width: int
 
 
 class User(pydantic.BaseModel):
