@@ -6,6 +6,7 @@ import asyncio
 import enum
 import pathlib
 import sys
+import types
 from collections.abc import AsyncIterator, Iterator
 from concurrent.futures import ThreadPoolExecutor
 
@@ -526,3 +527,19 @@ def test_caller_name_of_the_options_is_used() -> None:
     assert "caller_id" not in app.call("who").meta
     with pytest.raises(DefinitionError, match="did you mean 'caller'"):
         app.options(calller="x")
+
+
+@pytest.mark.parametrize(
+    "module", ["tooli.pipeline.dry_run_recorder", "tooli.core.result_types", "pathlib", "typing"]
+)
+def test_module_that_another_thread_imports_is_not_used(
+    module: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    app = Tooli("a")
+
+    @app.command()
+    def double(number: int) -> int:
+        return 2 * number
+
+    monkeypatch.setitem(sys.modules, module, types.ModuleType(module))  # without attributes
+    assert app.call("double", number=2).unwrap() == 4

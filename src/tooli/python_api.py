@@ -6,10 +6,10 @@ exit the process.
 
 from __future__ import annotations
 
-from sys import modules
 from time import perf_counter
 
 from tooli.config import load_security_settings
+from tooli.core import find_loaded
 from tooli.core._hot_tables import CALL_OPTIONS
 from tooli.core.call import DEFAULT_OPTIONS, PYTHON_CALLER, Call, Caller, Failed
 from tooli.core.placeholder_call import make_placeholder_call
@@ -87,10 +87,8 @@ class PythonSurface:
                 self._app.stages_for(tool, DEFAULT_OPTIONS),
             )
         tool, stages = cached
-        recorder = modules.get("tooli.pipeline.dry_run_recorder")
-        is_dry_run = (
-            recorder is not None and recorder.is_dry_run_active() and not tool.behavior.read_only
-        )
+        is_active = find_loaded("tooli.pipeline.dry_run_recorder", "is_dry_run_active")
+        is_dry_run = is_active is not None and is_active() and not tool.behavior.read_only
         if is_dry_run or self._options or not arguments.keys() <= tool.param_names:
             option_values: dict[str, Any] = {**self._options}
             for key in PYTHON_OPTIONS.intersection(arguments) - tool.param_names:

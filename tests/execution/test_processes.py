@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import importlib
 import marshal
 import os
 import signal
 import subprocess
 import sys
+import threading
 import time
+import types
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
 from tests.execution.forked import WAIT_SECONDS, refuse, run_in_child, wait_until
 
+from tooli import Tooli
 from tooli.execution import processes
 from tooli.execution.processes import Supervisor
 
@@ -329,3 +334,35 @@ def test_failure_of_the_supervisor_is_reported(monkeypatch: pytest.MonkeyPatch) 
     assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
     assert (report["status"], report["error"]) == (None, "not available")
     wait_until(lambda: pid not in processes.list_processes())
+
+
+def test_unfinished_import_of_another_thread_starts_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "imported_by_thread.py").write_text("import blocking\nblocking.wait()\nDONE = True")
+    started, release = threading.Event(), threading.Event()
+    blocking = types.ModuleType("blocking")
+    parent_pid = os.getpid()
+
+    def wait() -> None:
+        started.set()
+        if os.getpid() == parent_pid:
+            release.wait(WAIT_SECONDS)
+
+    monkeypatch.setattr(blocking, "wait", wait, raising=False)
+    monkeypatch.setitem(sys.modules, "blocking", blocking)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    app = Tooli("a")
+
+    @app.command(timeout=WAIT_SECONDS)
+    def is_done() -> bool:
+        return importlib.import_module("imported_by_thread").DONE
+
+    thread = threading.Thread(target=importlib.import_module, args=("imported_by_thread",))
+    thread.start()
+    try:
+        assert started.wait(WAIT_SECONDS)
+        assert app.call("is-done").unwrap() is True
+    finally:
+        release.set()
+        thread.join()

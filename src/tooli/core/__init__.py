@@ -6,6 +6,8 @@ Every call needs `AppState` and `Record`. They are in this file because each add
 
 from __future__ import annotations
 
+import sys
+
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
@@ -196,6 +198,14 @@ class AppState:
         for state in self.self_and_ancestors():
             for listener in tuple(state.change_listeners):  # a listener may remove itself
                 listener(kind, uri)
+
+
+def find_loaded(module: str, name: str) -> Any:
+    """Return an attribute of a module if it is loaded, and None otherwise. Never import.
+
+    Another thread may be importing the module, so that it does not have the attribute yet.
+    """
+    return getattr(sys.modules.get(module), name, None)
 
 
 def check_choice(name: str, value: str, allowed: Sequence[str]) -> None:

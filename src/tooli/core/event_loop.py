@@ -5,7 +5,7 @@ Importing asyncio takes longer than an ordinary call, so it is imported where it
 
 from __future__ import annotations
 
-import sys
+from tooli.core import find_loaded
 
 TYPE_CHECKING = False
 
@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 
 def is_in_event_loop() -> bool:
     """True if an event loop runs in this thread, so that waiting here would block its tasks."""
-    events = sys.modules.get("asyncio.events")
-    return events is not None and events._get_running_loop() is not None
+    get_running_loop = find_loaded("asyncio.events", "_get_running_loop")
+    return get_running_loop is not None and get_running_loop() is not None
 
 
 def run_awaitable(awaitable: Awaitable[T]) -> T:

@@ -8,12 +8,13 @@ Systems other than Linux support only some of this.
 
 from __future__ import annotations
 
+import _frozen_importlib
 import _io
 import gc
 import os
 import select
 import sys
-from _thread import allocate_lock
+from _thread import allocate_lock, get_ident
 from marshal import dumps
 from time import monotonic
 
@@ -276,6 +277,24 @@ def reset_after_fork(pipe_ends: Sequence[int]) -> None:
         os.close(fd)
     open_pipe_ends.clear()
     _fork_locks[0] = allocate_lock()
+    discard_unfinished_imports()
+
+
+def discard_unfinished_imports() -> None:
+    """Discard the modules that other threads of the parent process were importing.
+
+    These threads do not exist in a forked process. An import of such a module would wait for them
+    forever; after this it starts again.
+    """
+    module_locks: dict[str, Any] = getattr(_frozen_importlib, "_module_locks", {})
+    for name, reference in tuple(module_locks.items()):
+        lock = reference()
+        if lock is None or lock.owner in (None, get_ident()):
+            continue
+        module_locks.pop(name, None)
+        spec = getattr(sys.modules.get(name), "__spec__", None)
+        if getattr(spec, "_initializing", False):
+            sys.modules.pop(name, None)
 
 
 def flush_output(*, includes_files: bool) -> None:

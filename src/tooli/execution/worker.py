@@ -15,6 +15,7 @@ import sys
 from _thread import allocate_lock
 from stat import S_ISSOCK
 
+from tooli.core import find_loaded
 from tooli.core.peer import Peer
 from tooli.execution.ipc import Codec, FrameSender, loads
 from tooli.execution.processes import (
@@ -160,9 +161,9 @@ class Worker:
         warnings = ForwardedWarnings(call.warnings, self.send)
         peer = None if call.peer is None else RemotePeer(call.peer, self)
         meta = None if call.meta is None else ForwardedMeta(call.meta, self)
-        context_module = sys.modules.get("tooli.pipeline.context")
+        context_class = find_loaded("tooli.pipeline.context", "Context")
         for value in call.arguments.values():
-            if context_module is not None and isinstance(value, context_module.Context):
+            if context_class is not None and isinstance(value, context_class):
                 value._call = value._call.replace(warnings=warnings, peer=peer, meta=meta)
         return call.replace(warnings=warnings, peer=peer, meta=meta)
 
@@ -213,10 +214,10 @@ class Worker:
             for output in find_outputs(self.call.tool.arguments_by_param(self.call.arguments)):
                 output.close()
         signals.signal(SIGTERM, signals.SIG_DFL)  # the function has no cleanup to do any more
-        threading = sys.modules.get("threading")
+        join_threads = find_loaded("threading", "_shutdown")
         try:
-            if threading is not None:
-                threading._shutdown()
+            if join_threads is not None:
+                join_threads()
             atexit._run_exitfuncs()
         except Exception:  # atexit has printed the traceback
             pass

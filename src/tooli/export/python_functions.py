@@ -6,7 +6,7 @@ objects share one TypedDict. A schema without a readable equivalent becomes `Any
 
 from __future__ import annotations
 
-import sys
+import typing
 from keyword import iskeyword
 
 from tooli.core.tool import MISSING
@@ -237,10 +237,9 @@ def _class_name(annotation: object) -> str | None:
 
 def _is_native(annotation: object) -> bool:
     """True if values of the annotated type are JSON values."""
-    typing = sys.modules.get("typing")
     if annotation in (str, int, float, bool, dict, list, None, type(None)):
         return True
-    if typing is not None and (annotation is typing.Any or typing.is_typeddict(annotation)):
+    if annotation is typing.Any or typing.is_typeddict(annotation):
         return True
     origin = getattr(annotation, "__origin__", None)
     kind = getattr(origin, "__name__", None) or type(annotation).__name__

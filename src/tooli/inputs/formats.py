@@ -12,8 +12,8 @@ from __future__ import annotations
 
 import io
 import json
-import sys
 
+from tooli.core import find_loaded
 from tooli.core.tool import MISSING
 from tooli.errors import FormatError
 from tooli.schema import ConversionError
@@ -80,13 +80,13 @@ def _strip_annotated(annotation: Any) -> Any:
 
 def wants_file(annotation: object) -> bool:
     """True if the function receives the Input itself, which can be read like a file."""
-    pathlib = sys.modules.get("pathlib")
     if annotation is MISSING or getattr(annotation, "__name__", "") == "Input":
         return True
+    path_class = find_loaded("pathlib", "PurePath")
     return (
-        pathlib is not None
+        path_class is not None
         and isinstance(annotation, type)
-        and issubclass(annotation, pathlib.PurePath)
+        and issubclass(annotation, path_class)
     )
 
 
@@ -203,8 +203,7 @@ def _annotation_schema(annotation: object) -> JsonObject:
 
 def is_plain_instance(annotation: Any, value: Any) -> bool:
     """True if a value is certainly of the annotated type; False if pydantic must validate it."""
-    typing = sys.modules.get("typing")
-    if annotation is object or (typing is not None and annotation is typing.Any):
+    if annotation is object or annotation is (find_loaded("typing", "Any") or object):
         return True
     if annotation in (dict, list, str, bytes):
         return type(value) is annotation
@@ -212,7 +211,7 @@ def is_plain_instance(annotation: Any, value: Any) -> bool:
         return all([is_plain_instance(annotation.__args__[0], item) for item in value])
     if getattr(annotation, "__origin__", None) is dict and is_object(value):
         key, inner = annotation.__args__
-        return key is str and typing is not None and inner is typing.Any
+        return key is str and inner is (find_loaded("typing", "Any") or object)
     return False
 
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import sys
 
+from tooli.core import find_loaded
 from tooli.core.tool import (
     MISSING,
     Choice,
@@ -232,10 +233,10 @@ def _describe_result(annotation: Any, describe: Describe) -> JsonObject | None:
 
 def _is_content(annotation: object) -> bool:
     """True if the result is `Content`, which has no schema."""
-    content_module = sys.modules.get("tooli.core.result_types")
-    if content_module is None:
+    content_class = find_loaded("tooli.core.result_types", "Content")
+    if content_class is None:
         return False
-    if isinstance(annotation, type) and issubclass(annotation, content_module.Content):
+    if isinstance(annotation, type) and issubclass(annotation, content_class):
         return True
     return any([_is_content(part) for part in getattr(annotation, "__args__", ())])
 
@@ -301,8 +302,7 @@ def _simple_dict(annotation: Any) -> JsonObject | None:
 
 def _is_any(annotation: object) -> bool:
     """True for `object` and `typing.Any`."""
-    typing = sys.modules.get("typing")
-    return annotation is object or (typing is not None and annotation is typing.Any)
+    return annotation is object or annotation is (find_loaded("typing", "Any") or object)
 
 
 def inline_references(schema: JsonObject, definitions: JsonObject) -> JsonObject:

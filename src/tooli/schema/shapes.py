@@ -6,8 +6,7 @@ annotation can use them only if they have been imported.
 
 from __future__ import annotations
 
-import sys
-
+from tooli.core import find_loaded
 from tooli.core.tool import (
     SCALAR_SHAPES,
     Choice,
@@ -62,8 +61,7 @@ def infer_complex_shape(annotation: Any) -> Shape:
 
 
 def _is_typing(thing: object, name: str) -> bool:
-    typing = sys.modules.get("typing")
-    return thing is not None and typing is not None and thing is getattr(typing, name)
+    return thing is not None and thing is find_loaded("typing", name)
 
 
 def _union_shape(annotation: Any) -> Shape:
@@ -110,12 +108,11 @@ def _list_shape(item: object, container: type) -> Shape:
 def _class_shape(cls: Any) -> Shape:
     if hasattr(cls, "tooli_shape"):
         return cls.tooli_shape()
-    enum = sys.modules.get("enum")
-    if enum is not None and issubclass(cls, enum.Enum):
+    enum_class, path_class = find_loaded("enum", "Enum"), find_loaded("pathlib", "Path")
+    if enum_class is not None and issubclass(cls, enum_class):
         members: Any = cls
         return Choice(tuple(members), cls)
-    pathlib = sys.modules.get("pathlib")
-    if pathlib is not None and issubclass(cls, pathlib.Path):
+    if path_class is not None and issubclass(cls, path_class):
         return PathShape(cls)
     container = _container_type(cls)
     if container is not None or cls is tuple:

@@ -7,9 +7,7 @@ annotations that are not plain types.
 
 from __future__ import annotations
 
-import sys
-
-from tooli.core import TYPER_COMMAND_KEYWORDS
+from tooli.core import TYPER_COMMAND_KEYWORDS, find_loaded
 from tooli.core.tool import (
     DEFAULT_BEHAVIOR,
     DEFAULT_GUARD,
@@ -140,10 +138,9 @@ def _read_keywords(
 
 def _may_return(name: str, fn: object, returns: object) -> bool:
     """True if the annotation or the code of a function contains the name `Next` or `Page`."""
-    module = sys.modules.get("tooli.core.result_types")
-    if module is None:  # not imported, so not used
+    result_class = find_loaded("tooli.core.result_types", name)
+    if result_class is None:  # not imported, so not used
         return False
-    result_class = getattr(module, name)
     if getattr(fn, "__globals__", {}).get(name, result_class) is not result_class:
         return False
     code = getattr(fn, "__code__", None)

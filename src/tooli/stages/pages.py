@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import sys
-
+from tooli.core import find_loaded
 from tooli.core.call import Ok
 from tooli.pipeline.present import measure_envelope, measure_value
 from tooli.pipeline.truncate import (
@@ -30,9 +29,8 @@ if TYPE_CHECKING:
 def unwrap_page(call: Call) -> StageRun:
     """Unwrap the `Page` of a function that does the paging."""
     outcome = yield call
-    pages_module = sys.modules.get("tooli.core.result_types")
     value: Any = outcome.value if isinstance(outcome, Ok) else None
-    if pages_module is None or value.__class__ is not pages_module.Page:
+    if value.__class__ is not find_loaded("tooli.core.result_types", "Page"):
         return outcome
     if call.flow is not None:
         call.flow.tool_page = value

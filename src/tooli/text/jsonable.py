@@ -22,8 +22,9 @@ MAX_JSON_DEPTH = 150
 def convert_one_step(value: Any, warnings: list[str]) -> Any:
     """Convert a value that is not a JSON type. The result may contain such values again."""
     for module, name, converter in _TYPE_CONVERTERS:
-        loaded_module = sys.modules.get(module)
-        if loaded_module is not None and isinstance(value, getattr(loaded_module, name)):
+        # The attribute is missing while another thread imports the module.
+        loaded_type = getattr(sys.modules.get(module), name, None)
+        if loaded_type is not None and isinstance(value, loaded_type):
             return converter(value)
     if is_set(value):
         return sort_set(value)

@@ -19,7 +19,7 @@ from _thread import allocate_lock, get_ident
 from contextvars import ContextVar
 from errno import EACCES
 
-from tooli.core import Record
+from tooli.core import Record, find_loaded
 from tooli.execution.monitor.actions import (
     EVENTS,
     code_paths,
@@ -357,8 +357,8 @@ def _owning_monitors() -> tuple[Monitor, ...]:
     monitors = _thread_monitors.get(ident)
     if monitors is not None:
         return monitors
-    threading = sys.modules.get("threading")
-    thread = threading._active.get(ident) if threading is not None else None
+    threads: dict[int, Any] = find_loaded("threading", "_active") or {}
+    thread = threads.get(ident)
     if thread is not None:
         inherited = thread.__dict__.get(_THREAD_ATTRIBUTE)
         if inherited is not None and not (inherited[-1].is_finished and _is_pool_thread(thread)):
