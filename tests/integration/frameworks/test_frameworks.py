@@ -133,7 +133,7 @@ def test_model_receives_the_result_of_a_call(received: Any, mode: str, number: i
     case = CASES[number]
     text, outcome = found[mode]["answers"][number]
     if target in FAILURE_OUTCOMES:
-        assert (outcome == FAILURE_OUTCOMES[target]) is (case.code is not None)
+        assert (outcome == FAILURE_OUTCOMES[target]) is (case.code is not None), text
     if target == "claude" and case.violates_schema:  # the message of the SDK
         assert text.startswith("Input validation error")
         return
