@@ -10,7 +10,7 @@ from pathlib import Path
 TESTS = Path(__file__).parents[1]
 SOURCE = TESTS.parent / "src" / "tooli"
 
-SUITES = {"architecture", "integration", "lanes", "parity", "snapshots"}
+SUITES = {"architecture", "integration", "lanes", "parity", "security", "snapshots"}
 """Folders of tests that cover the product, not one module."""
 
 CROSS_MODULE_TESTS = {

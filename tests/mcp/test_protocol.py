@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from tooli import Tooli
+from tooli.core.call import Caller
 from tooli.core.peer import InputRequired
 from tooli.errors import ToolError
 from tooli.mcp.protocol import (
@@ -191,7 +192,7 @@ def make_state(client: str = "c", **params: Any) -> RequestState:
     app.command("wipe")(lambda path="x": path)
     tool = app.find("wipe")
     assert tool is not None
-    return RequestState(tool, {"arguments": {"path": "x"}, **params}, client)
+    return RequestState(tool, {"arguments": {"path": "x"}, **params}, Caller("mcp", client))
 
 
 def ask(state: RequestState) -> dict[str, Any]:

@@ -1,6 +1,7 @@
 """MCP over HTTP: Streamable HTTP at `/mcp`, or the older SSE transport.
 
     request ─▶ access control of the HTTP server ─▶ McpEndpoint ─▶ the SDK's transport ─▶ AppServer
+                                                        └─▶ HttpSessions: who may use a session
 
 McpEndpoint is a plain ASGI application without access control of its own. Only a process that
 serves MCP over HTTP imports this module, so the SDK is imported at the top.
@@ -9,14 +10,18 @@ serves MCP over HTTP imports this module, so the SDK is imported at the top.
 from __future__ import annotations
 
 import asyncio
+import re
 from collections import OrderedDict, deque
 from contextlib import AsyncExitStack, asynccontextmanager
+from json import dumps
 
 from mcp.server.runner import serve_dual_era_loop
 from mcp.server.sse import SseServerTransport
 from mcp.server.streamable_http import EventMessage, EventStore
 from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 
+from tooli.mcp.http_sessions import HttpSessions, SessionCaller
+from tooli.mcp.protocol import INVALID_REQUEST, STATELESS_VERSIONS
 from tooli.pipeline.stdout_capture import route_stdout
 from tooli.serving.dispatcher import path_without_root
 
@@ -30,8 +35,9 @@ if TYPE_CHECKING:
     from mcp_types import JSONRPCMessage
 
     from tooli.core.protocols import JsonObject
+    from tooli.mcp.http_sessions import HttpSession
     from tooli.mcp.sdk_server import AppServer
-    from tooli.serving import Receive, Scope, Send
+    from tooli.serving import Message, Receive, Scope, Send
 
 SSE_RETRY_MS = 100
 """Milliseconds that a disconnected client waits before it reconnects for its answer."""
@@ -109,15 +115,95 @@ class _StreamableHttpTransport:
     def __init__(self, server: AppServer, path: str) -> None:
         self._paths = (path, f"{path}/")
         self._manager = _SessionManager(server, retry_interval=SSE_RETRY_MS)
+        self._sessions = HttpSessions()
 
     def running(self) -> AbstractAsyncContextManager[None]:
         return self._manager.run()
 
     async def respond(self, scope: Scope, receive: Receive, send: Send) -> None:
         if path_without_root(scope) not in self._paths:
-            await _send_not_found(send)
-        else:
+            await _send_error(send, 404, "Not found")
+            return
+        session_ids = _header_values(scope, SESSION_HEADER)
+        version = next(iter(_header_values(scope, VERSION_HEADER)), None)
+        if version in STATELESS_VERSIONS:
+            headers = [item for item in scope["headers"] if item[0] != SESSION_HEADER]
+            scope = {**scope, "headers": headers}
             await self._manager.handle_request(scope, receive, send)
+        elif session_ids:
+            await self._continue_session(session_ids, scope, receive, send)
+        else:
+            await self._open_session(scope, receive, send)
+
+    async def _open_session(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass on a request without a session. Only `initialize` opens one and returns its id."""
+        caller = SessionCaller(scope)
+        if not self._sessions.has_room(caller):
+            await _send_error(send, 503, "Too many open sessions", (b"retry-after", b"60"))
+            return
+        opened: list[str] = []
+
+        async def send_and_register(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                if message["status"] == 200:
+                    opened.extend(_header_values(message, SESSION_HEADER))
+                else:
+                    message = _without_session_id(message)
+                for session_id in opened:
+                    await self._end_sessions(self._sessions.add(session_id, caller))
+            await send(message)
+
+        try:
+            await self._manager.handle_request(scope, receive, send_and_register)
+        finally:
+            for session_id in opened:
+                self._sessions.close_request(session_id)
+
+    async def _continue_session(
+        self, session_ids: list[str], scope: Scope, receive: Receive, send: Send
+    ) -> None:
+        """Pass on a request of a session, if the session belongs to the caller."""
+        session_id = session_ids[0]
+        session = self._sessions.find(session_id, SessionCaller(scope))
+        if session is None or len(session_ids) > 1:
+            await _send_error(send, 404, "Session not found")
+            return
+
+        async def send_without_id(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                message = _without_session_id(message)
+                if message["status"] == 404:  # the SDK has ended the session
+                    self._sessions.remove(session_id)
+            await send(message)
+
+        session.open_requests += 1
+        try:
+            await self._manager.handle_request(scope, receive, send_without_id)
+        finally:
+            self._sessions.close_request(session_id)
+            if scope["method"] == "DELETE":
+                self._sessions.remove(session_id)
+
+    async def _end_sessions(self, ended: list[tuple[str, HttpSession]]) -> None:
+        """End sessions in the way in which a client ends them: with a DELETE request."""
+
+        async def receive() -> Message:
+            return {"type": "http.disconnect"}
+
+        async def ignore(message: Message) -> None:
+            del message
+
+        for session_id, session in ended:
+            scope: Scope = {
+                "type": "http",
+                "method": "DELETE",
+                "path": self._paths[0],
+                "query_string": b"",
+                "headers": [(SESSION_HEADER, session_id.encode("latin-1"))],
+            }
+            if session.owner.user is not None:
+                scope["user"] = session.owner.user
+            await self._manager.handle_request(scope, receive, ignore)
 
 
 class _SseTransport:
@@ -127,6 +213,7 @@ class _SseTransport:
         self._server = server
         self._transport = SseServerTransport("/messages/")
         self._lifespan_state: JsonObject = {}
+        self._sessions = HttpSessions()
 
     @asynccontextmanager
     async def running(self) -> AsyncGenerator[None]:
@@ -137,19 +224,76 @@ class _SseTransport:
     async def respond(self, scope: Scope, receive: Receive, send: Send) -> None:
         path = path_without_root(scope)
         if path == "/messages/":
-            await self._transport.handle_post_message(scope, receive, send)
+            await self._receive_message(scope, receive, send)
         elif path == "/sse" and scope["method"] == "GET":
-            async with self._transport.connect_sse(scope, receive, send) as (incoming, outgoing):
+            await self._stream(scope, receive, send)
+        else:
+            await _send_error(send, 404, "Not found")
+
+    async def _stream(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Open a session, which lasts as long as this request."""
+        caller = SessionCaller(scope)
+        if not self._sessions.has_room(caller):
+            await _send_error(send, 503, "Too many open sessions", (b"retry-after", b"60"))
+            return
+        opened: list[str] = []
+
+        async def send_and_register(message: Message) -> None:
+            if not opened and message["type"] == "http.response.body":
+                # the first event contains the URL for messages, which contains the session id
+                found = _SESSION_PARAMETER.search(message.get("body", b""))
+                if found is not None:
+                    opened.append(found.group(1).decode())
+                    self._sessions.add(opened[0], caller)
+            await send(message)
+
+        try:
+            connection = self._transport.connect_sse(scope, receive, send_and_register)
+            async with connection as (incoming, outgoing):
                 await serve_dual_era_loop(
                     self._server, incoming, outgoing, lifespan_state=self._lifespan_state
                 )
+        finally:
+            for session_id in opened:
+                self._sessions.remove(session_id)
+
+    async def _receive_message(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass on a message for a session, if the session belongs to the caller."""
+        found = _SESSION_QUERY.fullmatch(scope.get("query_string", b""))
+        session_id = "" if found is None else found.group(1).decode()
+        if self._sessions.find(session_id, SessionCaller(scope)) is None:
+            await _send_error(send, 404, "Session not found")
         else:
-            await _send_not_found(send)
+            await self._transport.handle_post_message(scope, receive, send)
 
 
-async def _send_not_found(send: Send) -> None:
-    await send({"type": "http.response.start", "status": 404, "headers": []})
-    await send({"type": "http.response.body", "body": b""})
+SESSION_HEADER, VERSION_HEADER = b"mcp-session-id", b"mcp-protocol-version"
+_SESSION_QUERY = re.compile(rb"session_id=([0-9a-f]{32})")
+_SESSION_PARAMETER = re.compile(rb"\?session_id=([0-9a-f]{32})")
+
+
+def _header_values(message: Message, name: bytes) -> list[str]:
+    """Return the values of a header in a scope or in the start of a response."""
+    return [value.decode("latin-1") for key, value in message["headers"] if key.lower() == name]
+
+
+def _without_session_id(message: Message) -> Message:
+    """Return the start of a response without the session id: only `initialize` returns it."""
+    headers = [item for item in message["headers"] if item[0].lower() != SESSION_HEADER]
+    return {**message, "headers": headers}
+
+
+async def _send_error(send: Send, status: int, text: str, *headers: tuple[bytes, bytes]) -> None:
+    """Send a JSON-RPC error without an id."""
+    error = {"code": INVALID_REQUEST, "message": text}
+    body = dumps({"jsonrpc": "2.0", "id": None, "error": error}).encode()
+    head = [
+        (b"content-type", b"application/json"),
+        (b"content-length", b"%d" % len(body)),
+        *headers,
+    ]
+    await send({"type": "http.response.start", "status": status, "headers": head})
+    await send({"type": "http.response.body", "body": body})
 
 
 # ------------------------------------------------------------------ event store

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
     from typing import Any, TypeAlias, TypeGuard
 
+    from tooli.core.call import Caller
     from tooli.core.peer import Question
     from tooli.core.protocols import JsonObject
     from tooli.core.tool import Tool
@@ -321,8 +322,9 @@ def is_approved(answers: Mapping[str, Any]) -> bool:
 class RequestState:
     """The client's answers to the questions of a call, from its request and the signed state."""
 
-    def __init__(self, tool: Tool, params: JsonObject, client: str | None) -> None:
-        self._call_binding = [tool.id, _hash_arguments(params.get("arguments") or {}), client or ""]
+    def __init__(self, tool: Tool, params: JsonObject, caller: Caller) -> None:
+        arguments = _hash_arguments(params.get("arguments") or {})
+        self._call_binding = [tool.id, arguments, caller.name or "", caller.principal]
         self.responses: JsonObject = {}
         state, input_responses = params.get("requestState"), params.get("inputResponses")
         asked: list[str] = []

@@ -112,16 +112,21 @@ class ResourceService:
 
     # -------------------------------------------------------------- requests
 
-    def has_resource(self, uri: str) -> bool:
-        """True if there is a resource at a URI."""
-        return find_resource(self._resources, uri) is not None
-
     def read_request(self, params: JsonObject, context: RequestContext) -> ReadRequest:
         """Return a request that reads a resource; raises an RpcError if it is unknown."""
         found = find_resource(self._resources, params["uri"])
         if found is None:
             raise resource_not_found_error(params["uri"], context.stateless)
         return ReadRequest(self._service, *found, params, context)
+
+    def subscription_request(
+        self, params: JsonObject, context: RequestContext
+    ) -> SubscriptionRequest:
+        """Return a request to subscribe to a resource; raises an RpcError if it is unknown."""
+        found = find_resource(self._resources, params["uri"])
+        if found is None:
+            raise resource_not_found_error(params["uri"], context.stateless)
+        return SubscriptionRequest(self._service, found[0], context)
 
     def prompt_request(self, params: JsonObject, context: RequestContext) -> PromptRequest:
         """Return a request for a prompt; raises an RpcError if it is unknown."""
@@ -242,6 +247,24 @@ class ReadRequest(McpRequest):
         return resource_contents(self._uri, to_json(value), mime_type or JSON_MIME)
 
 
+class SubscriptionRequest(McpRequest):
+    """The access check of a subscription. The access rules of the resource apply.
+
+    No human is asked, because notifications contain nothing of the resource.
+    """
+
+    def __init__(self, service: McpService, resource: Resource, context: RequestContext) -> None:
+        def subscribe() -> None:
+            """Allow the subscription."""
+
+        tool = _with_guard_of(resource.tool(service.app._state), subscribe, "subscription")
+        super().__init__(service, tool, {}, context)
+
+    def _build_result(self, presented: Presented) -> JsonObject:
+        _raise_failure(presented.error)
+        return {}
+
+
 class PromptRequest(McpRequest):
     """One `prompts/get`."""
 
@@ -308,10 +331,16 @@ def _make_completion_tool(target_tool: Tool, completer: Completer) -> Tool:
         found = completion_candidates(param, completer, value, given_arguments)
         return await filter_async(found, value)
 
+    fn = complete_async if callable(completer) and is_async(completer) else complete
+    return _with_guard_of(target_tool, fn, "completion")
+
+
+def _with_guard_of(target_tool: Tool, fn: Callable[..., Any], suffix: str) -> Tool:
+    """Return a tool with the access rules and limits of another, which asks no human."""
     tool = read_tool(
-        complete_async if callable(completer) and is_async(completer) else complete,
+        fn,
         app=target_tool.app,
-        path=(*target_tool.path[:-1], f"{target_tool.path[-1]}-completion"),
+        path=(*target_tool.path[:-1], f"{target_tool.path[-1]}-{suffix}"),
         kwargs={"annotations": ReadOnly},
         version=target_tool.version,
     )

@@ -25,6 +25,7 @@ from collections import deque
 from concurrent.futures import CancelledError
 from contextlib import asynccontextmanager
 from functools import partial
+from hashlib import sha256
 from traceback import print_exception
 from typing import Any
 from weakref import WeakSet
@@ -48,13 +49,14 @@ from tooli.errors import DependencyError, Interrupted
 from tooli.mcp.protocol import (
     DEFAULT_LOG_LEVEL,
     INTERNAL_ERROR,
+    INVALID_PARAMS,
     LOG_LEVEL_KEY,
     LOG_LEVELS,
     STATELESS_VERSIONS,
     RpcError,
     client_supports,
 )
-from tooli.mcp.resource_service import ResourceService, resource_not_found_error
+from tooli.mcp.resource_service import ResourceService
 from tooli.mcp.service import RequestContext, caller_from_client_info
 from tooli.serving.dispatcher import MAX_CONCURRENT_CALLS, too_busy_error
 from tooli.serving.thread_pool import ThreadPool
@@ -107,6 +109,11 @@ _CALL_METHODS: dict[
 }
 """Methods that run a function of the app: the type of their parameters, and the request factory."""
 
+MAX_SUBSCRIPTIONS = 1000
+"""Maximum number of resources to which one client can subscribe."""
+
+_TOO_MANY_SUBSCRIPTIONS = f"A client can subscribe to {MAX_SUBSCRIPTIONS} resources at most"
+
 SHUTDOWN_ERROR = -32000
 """The error code of a call that was stopped because the server shuts down."""
 
@@ -118,7 +125,7 @@ class AppServer(Server[dict[str, Any]]):
         self.service = service
         self.resource_service = ResourceService(service)
         self.notifier = ChangeNotifier(service.app)
-        self.listeners = ListenHandler(self.notifier.bus)
+        self.listeners = AppListenHandler(self)
         self.thread_pool = ThreadPool(MAX_CONCURRENT_CALLS)
         self._running_jobs: dict[asyncio.Future[JsonObject], SdkPeer] = {}
         self._is_closing = False
@@ -197,10 +204,19 @@ class AppServer(Server[dict[str, Any]]):
         self, is_subscribed: bool, ctx: Ctx, params: JsonObject, stateless: bool
     ) -> JsonObject:
         uri: str = params["uri"]
-        if is_subscribed and not self.resource_service.has_resource(uri):
-            raise resource_not_found_error(uri, stateless)
+        if is_subscribed:
+            await self.check_subscription(ctx, uri, stateless)
         self.notifier.set_subscription(ctx, uri, is_subscribed=is_subscribed)
         return {}
+
+    async def check_subscription(self, ctx: Ctx, uri: str, stateless: bool) -> None:
+        """Raise an RpcError unless the caller may read the resource at a URI."""
+        await self.run_request(
+            lambda server: server.resource_service.subscription_request,
+            ctx,
+            {"uri": uri},
+            stateless,
+        )
 
     async def _set_level(self, ctx: Ctx, params: JsonObject, stateless: bool) -> JsonObject:
         connection_state(ctx)["level"] = params["level"]
@@ -227,8 +243,7 @@ class AppServer(Server[dict[str, Any]]):
         context = RequestContext(caller_from_context(ctx), peer, stateless)
         request = get_factory(self)(params, context)
         if ctx.request is not None:  # over HTTP, whose access control has checked the token
-            scope_get = ctx.request.scope.get
-            request.grant(scope_get("tooli.scopes", ()), scope_get("tooli.principal"))
+            request.grant(ctx.request.scope.get("tooli.scopes", ()))
         if self._is_full:
             return request.error_result(too_busy_error())
         work = request.arun() if request.is_async else self.thread_pool.run(request.run)
@@ -282,10 +297,13 @@ def caller_from_context(ctx: Ctx) -> Caller:
     http_request = ctx.request
     if http_request is None:  # stdio: the client set this process's environment variables
         return caller_from_client_info(client_info)
-    session_id = ctx.session._connection.session_id or ""
-    caller = caller_from_client_info(client_info, {"TOOLI_SESSION_ID": session_id})
+    session_id = ctx.session._connection.session_id
+    # answers and logs contain the session of the caller, and the id would give access to it
+    session = sha256(session_id.encode()).hexdigest()[:16] if session_id else ""
+    caller = caller_from_client_info(client_info, {"TOOLI_SESSION_ID": session})
     address = http_request.client.host if http_request.client is not None else ""
-    return caller.replace(address=address or "network")
+    principal = http_request.scope.get("tooli.principal")
+    return caller.replace(address=address or "network", principal=principal)
 
 
 # ------------------------------------------------------------------ notifications
@@ -330,6 +348,8 @@ class ChangeNotifier:
         """Subscribe a client of a handshake version to a resource, or unsubscribe it."""
         subscribed_uris: set[str] = connection_state(ctx).setdefault("subscribed", set())
         if is_subscribed:
+            if len(subscribed_uris) >= MAX_SUBSCRIPTIONS and uri not in subscribed_uris:
+                raise RpcError(INVALID_PARAMS, _TOO_MANY_SUBSCRIPTIONS)
             subscribed_uris.add(uri)
         else:
             subscribed_uris.discard(uri)
@@ -369,6 +389,28 @@ class ChangeNotifier:
             await session.notify(f"notifications/{kind}/list_changed", None)
         elif uri in session.state.get("tooli", {}).get("subscribed", ()):
             await session.send_resource_updated(uri)
+
+
+class AppListenHandler(ListenHandler):
+    """Streams of `subscriptions/listen`, for callers who may read the resources."""
+
+    def __init__(self, server: AppServer) -> None:
+        super().__init__(server.notifier.bus)
+        self._server = server
+
+    async def __call__(
+        self, ctx: Ctx, params: types.SubscriptionsListenRequestParams
+    ) -> types.SubscriptionsListenResult:
+        """Check the access to each resource, then serve the stream."""
+        uris = params.notifications.resource_subscriptions or ()
+        if len(uris) > MAX_SUBSCRIPTIONS:
+            raise MCPError(INVALID_PARAMS, _TOO_MANY_SUBSCRIPTIONS)
+        for uri in uris:
+            try:
+                await self._server.check_subscription(ctx, uri, True)
+            except RpcError as error:
+                raise MCPError(error.code, error.message, error.data) from None
+        return await super().__call__(ctx, params)
 
 
 # ------------------------------------------------------------------ the client of a call

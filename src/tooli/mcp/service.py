@@ -261,7 +261,7 @@ class McpRequest:
         )
         self._request_state: RequestState | None = None
         if context.stateless and ("requestState" in params or self._can_ask):
-            self._request_state = RequestState(tool, params, context.caller.name)
+            self._request_state = RequestState(tool, params, context.caller)
             self._peer = StatelessPeer(
                 self._request_state, meta.get(CAPABILITIES_KEY), context.peer
             )
@@ -272,10 +272,10 @@ class McpRequest:
         injected = any([param.kind == "injected" for param in tool.params])
         return injected or tool.guard.needs_human or tool.behavior.destructive
 
-    def grant(self, scopes: Iterable[str] | None, principal: str | None = None) -> None:
+    def grant(self, scopes: Iterable[str] | None) -> None:
         """Give the caller the scopes of its token; None means all scopes that the tool requires."""
         held_scopes = self._tool.guard.scopes or () if scopes is None else scopes
-        self._caller = self._caller.replace(scopes=frozenset(held_scopes), principal=principal)
+        self._caller = self._caller.replace(scopes=frozenset(held_scopes))
 
     @property
     def is_async(self) -> bool:

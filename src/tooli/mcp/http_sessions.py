@@ -1,0 +1,115 @@
+"""HttpSessions: which caller opened which MCP session over HTTP, and how many each caller has.
+
+    request ─▶ SessionCaller ─▶ HttpSessions.find ─┬▶ session of this caller
+                                                   └▶ None: unknown, or of another caller
+
+A session belongs to the principal that opened it. A request of the same principal with fewer
+scopes cannot use it, because the stream of a session repeats the results of earlier calls.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, OrderedDict
+from typing import TYPE_CHECKING
+
+from tooli.serving.caller_limits import address_group
+
+if TYPE_CHECKING:
+    from tooli.serving import Scope
+
+MAX_SESSIONS_PER_CALLER = 100
+"""Maximum number of sessions of one caller. A new session ends the one that is idle longest."""
+
+MAX_SESSIONS = 1000
+"""Maximum number of sessions of a server process."""
+
+
+class SessionCaller:
+    """The caller of a request: its principal and scopes, and the key that counts its sessions."""
+
+    __slots__ = ("key", "principal", "scopes", "user")
+
+    def __init__(self, scope: Scope) -> None:
+        self.principal: str | None = scope.get("tooli.principal")
+        self.scopes: frozenset[str] | None = scope.get("tooli.scopes", frozenset())  # None: all
+        self.user: object = scope.get("user")  # set by an application that mounts the server
+        client = scope.get("client")
+        self.key = self.principal or address_group(str(client[0]) if client else "")
+
+    def includes_scopes_of(self, session: HttpSession) -> bool:
+        """True if the caller has every scope that the session was used with."""
+        return self.scopes is None or (session.scopes is not None and self.scopes >= session.scopes)
+
+
+class HttpSession:
+    """One session: its owner, and the number of its open requests."""
+
+    __slots__ = ("open_requests", "owner", "scopes")
+
+    def __init__(self, owner: SessionCaller) -> None:
+        self.owner = owner
+        self.scopes = owner.scopes
+        self.open_requests = 0
+
+
+class HttpSessions:
+    """The sessions of a server by id, the least recently used first."""
+
+    def __init__(self) -> None:
+        self._sessions: OrderedDict[str, HttpSession] = OrderedDict()
+
+    def find(self, session_id: str, caller: SessionCaller) -> HttpSession | None:
+        """Return the session if it exists and belongs to the caller."""
+        session = self._sessions.get(session_id)
+        if (
+            session is None
+            or session.owner.principal != caller.principal
+            or not caller.includes_scopes_of(session)
+        ):
+            return None
+        session.scopes = caller.scopes  # at least the scopes that the session had before
+        self._sessions.move_to_end(session_id)
+        return session
+
+    def has_room(self, caller: SessionCaller) -> bool:
+        """True if the caller may open a session: it has few, or one of them is idle."""
+        own = [item for item in self._sessions.values() if item.owner.key == caller.key]
+        if len(own) >= MAX_SESSIONS_PER_CALLER:
+            return any([session.open_requests == 0 for session in own])
+        return len(self._sessions) < MAX_SESSIONS or self._find_idle() is not None
+
+    def add(self, session_id: str, caller: SessionCaller) -> list[tuple[str, HttpSession]]:
+        """Add a session, which has one open request. Return the idle sessions that must end."""
+        session = self._sessions[session_id] = HttpSession(caller)
+        session.open_requests = 1
+        ended: list[tuple[str, HttpSession]] = []
+        own_count = sum([item.owner.key == caller.key for item in self._sessions.values()])
+        if own_count > MAX_SESSIONS_PER_CALLER:
+            ended += self._remove_idle(caller.key)
+        if len(self._sessions) > MAX_SESSIONS:
+            ended += self._remove_idle(None)
+        return ended
+
+    def close_request(self, session_id: str) -> None:
+        """Count one open request less of a session, if it has not ended."""
+        session = self._sessions.get(session_id)
+        if session is not None:
+            session.open_requests -= 1
+
+    def remove(self, session_id: str) -> None:
+        """Forget a session that has ended."""
+        self._sessions.pop(session_id, None)
+
+    def _remove_idle(self, key: str | None) -> list[tuple[str, HttpSession]]:
+        session_id = self._find_idle(key)
+        return [] if session_id is None else [(session_id, self._sessions.pop(session_id))]
+
+    def _find_idle(self, key: str | None = None) -> str | None:
+        """Return the session that is idle longest.
+
+        Without a key, it is one of the caller who has most sessions.
+        """
+        idle = [item for item in self._sessions.items() if item[1].open_requests == 0]
+        if key is None and idle:
+            key = Counter(session.owner.key for _, session in idle).most_common(1)[0][0]
+        return next((name for name, session in idle if session.owner.key == key), None)

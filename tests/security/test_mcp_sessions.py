@@ -1,0 +1,326 @@
+"""Attacks on MCP sessions over HTTP: sessions of other callers, session ids, many sessions."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.http.asgi_client import HOST, JSON, AsgiClient, Header
+from tests.mcp.test_http_transport import ACCEPT, INITIALIZE, run_lifespan
+
+from tooli import Context, Tooli
+from tooli.mcp import http_sessions, mcp_endpoint
+from tooli.mcp.protocol import APPROVAL_KEY
+
+ALI, EVE = "token-of-ali", "token-of-eve"
+TOKENS: dict[str, Any] = {ALI: None, EVE: None, "reader": ["notes:read"], "nobody": []}
+UNKNOWN = "0" * 32
+
+
+def make_app(policy: Any = "strict") -> Tooli:
+    app = Tooli("app", security_policy=policy)
+
+    @app.command(auth=[])
+    def note(ctx: Context) -> str:
+        """Return a text that only the caller may see."""
+        return "for ali"
+
+    @app.command(auth=[], requires_approval=True)
+    def wipe() -> str:
+        """Wipe everything."""
+        return "wiped"
+
+    @app.resource("notes://secret", auth=["notes:read"])
+    def secret() -> str:
+        """Return a secret note."""
+        return "secret"
+
+    @app.prompt(auth=["notes:read"])
+    def ask(name: str) -> str:
+        """Ask about a note."""
+        return name
+
+    return app
+
+
+@pytest.fixture
+async def api() -> AsyncIterator[Any]:
+    async with run_lifespan(make_app().asgi(tokens=TOKENS, allowed_hosts=["*"])) as running:
+        yield running
+
+
+async def send(
+    api: Any,
+    method: str,
+    message: Any = None,
+    *headers: Header,
+    token: str | None = ALI,
+    session: str | None = None,
+    path: str = "/mcp",
+    query: bytes = b"",
+) -> AsgiClient:
+    """Send a request and return it with its response."""
+    client = AsgiClient(api)
+    client.send_body(b"" if message is None else json.dumps(message).encode())
+    sent = [HOST, JSON, ACCEPT, *headers]
+    if token is not None:
+        sent.append((b"authorization", f"Bearer {token}".encode()))
+    if session is not None:
+        sent.append((b"mcp-session-id", session.encode()))
+    await asyncio.wait_for(client.start(method, path, sent, query), 120)
+    return client
+
+
+async def open_session(api: Any, token: str | None = ALI) -> str:
+    opened = await send(api, "POST", INITIALIZE, token=token)
+    assert opened.status == 200
+    session = opened.headers["mcp-session-id"]
+    ready = {"jsonrpc": "2.0", "method": "notifications/initialized"}
+    assert (await send(api, "POST", ready, token=token, session=session)).status == 202
+    return session
+
+
+def request(method: str, **params: Any) -> dict[str, Any]:
+    return {"jsonrpc": "2.0", "id": 7, "method": method, "params": params}
+
+
+CALL = request("tools/call", name="note", arguments={})
+ANSWER = {"jsonrpc": "2.0", "id": 0, "result": {"action": "accept", "content": {"yes": True}}}
+
+
+@pytest.mark.parametrize(
+    ("method", "message", "headers"),
+    [
+        ("POST", CALL, []),
+        ("POST", ANSWER, []),
+        ("POST", {"jsonrpc": "2.0", "method": "notifications/cancelled"}, []),
+        ("POST", INITIALIZE, []),
+        ("GET", None, []),
+        ("GET", None, [(b"last-event-id", b"1@1")]),
+        ("DELETE", None, []),
+        ("PUT", None, []),
+        ("POST", CALL, [(b"mcp-protocol-version", b"2025-06-18")]),
+    ],
+)
+async def test_session_of_another_caller_looks_unknown(
+    api: Any, method: str, message: Any, headers: list[Header]
+) -> None:
+    session = await open_session(api)
+    foreign = await send(api, method, message, *headers, token=EVE, session=session)
+    unknown = await send(api, method, message, *headers, token=EVE, session=UNKNOWN)
+    assert (foreign.status, foreign.headers, foreign.body) == (
+        unknown.status,
+        unknown.headers,
+        unknown.body,
+    )
+    assert foreign.status == 404
+    still_works = await send(api, "POST", CALL, session=session)
+    assert b"for ali" in still_works.body
+
+
+async def test_two_session_headers_are_refused(api: Any) -> None:
+    own, foreign = await open_session(api, EVE), await open_session(api)
+    header = (b"mcp-session-id", own.encode())
+    for token in (ALI, EVE):
+        assert (await send(api, "POST", CALL, header, token=token, session=foreign)).status >= 400
+
+
+async def test_stateless_request_ignores_the_session(api: Any) -> None:
+    session = await open_session(api)
+    version = (b"mcp-protocol-version", b"2026-07-28")
+    await send(api, "DELETE", None, version, token=EVE, session=session)
+    assert b"for ali" in (await send(api, "POST", CALL, session=session)).body
+
+
+# ------------------------------------------------------------------ session ids
+
+
+async def test_only_initialize_returns_the_session_id(api: Any) -> None:
+    session = await open_session(api)
+    stream = AsgiClient(api)
+    headers = [HOST, ACCEPT, (b"authorization", f"Bearer {ALI}".encode())]
+    task = stream.start("GET", "/mcp", [*headers, (b"mcp-session-id", session.encode())])
+    stream.send_body()
+    await stream.wait_for_messages(1)
+    answers = [
+        await send(api, "POST", CALL, session=session),
+        await send(api, "POST", request("tools/call", name="nothing"), session=session),
+        await send(api, "POST", request("nothing"), session=session),
+        await send(api, "PUT", None, session=session),
+        await send(api, "GET", None, session=session),
+        stream,
+        await send(api, "POST", CALL),
+        await send(api, "GET", None),
+        await send(api, "DELETE", None, session=session),
+    ]
+    for answer in answers:
+        assert "mcp-session-id" not in answer.headers
+        assert session.encode() not in answer.body
+    stream.disconnect()
+    await asyncio.wait_for(task, 120)
+    assert (await send(api, "POST", CALL, session=session)).status == 404
+
+
+# ------------------------------------------------------------------ number of sessions
+
+
+@pytest.mark.parametrize("tokens", [TOKENS, None])
+async def test_new_session_ends_the_oldest_idle_one(
+    monkeypatch: pytest.MonkeyPatch, tokens: Any
+) -> None:
+    monkeypatch.setattr(http_sessions, "MAX_SESSIONS_PER_CALLER", 3)
+    async with run_lifespan(make_app().asgi(tokens=tokens)) as api:
+        token = ALI if tokens else None
+        other = await open_session(api, EVE) if tokens else None
+        opened = [await open_session(api, token) for _ in range(5)]
+        statuses = [(await send(api, "POST", CALL, token=token, session=s)).status for s in opened]
+        assert statuses == [404, 404, 200, 200, 200]
+        transport = api.mounts[0].app._handler
+        assert len(transport._manager._server_instances) == (4 if tokens else 3)
+        if other is not None:
+            assert (await send(api, "POST", CALL, token=EVE, session=other)).status == 200
+
+
+async def test_session_is_refused_if_none_is_idle(
+    api: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(http_sessions, "MAX_SESSIONS_PER_CALLER", 1)
+    session = await open_session(api)
+    stream = AsgiClient(api)
+    stream.send_body()
+    headers = [HOST, ACCEPT, (b"authorization", f"Bearer {ALI}".encode())]
+    task = stream.start("GET", "/mcp", [*headers, (b"mcp-session-id", session.encode())])
+    await stream.wait_for_messages(1)
+    refused = await send(api, "POST", INITIALIZE)
+    assert (refused.status, refused.headers["retry-after"]) == (503, "60")
+    await open_session(api, EVE)
+    stream.disconnect()
+    await asyncio.wait_for(task, 120)
+    await open_session(api)
+
+
+# ------------------------------------------------------------------ scopes
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        request("resources/subscribe", uri="notes://secret"),
+        request("resources/read", uri="notes://secret"),
+        request("prompts/get", name="ask", arguments={"name": "x"}),
+        request(
+            "completion/complete",
+            ref={"type": "ref/prompt", "name": "ask"},
+            argument={"name": "name", "value": ""},
+        ),
+    ],
+)
+async def test_request_checks_the_scopes(api: Any, message: Any) -> None:
+    for token, is_allowed in (("nobody", False), ("reader", True)):
+        session = await open_session(api, token)
+        answer = (await send(api, "POST", message, token=token, session=session)).body
+        assert (b'"result"' in answer, b"E2001" in answer) == (is_allowed, not is_allowed)
+
+
+async def test_listen_checks_the_scopes(api: Any) -> None:
+    meta: dict[str, Any] = {
+        "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+        "io.modelcontextprotocol/clientCapabilities": {},
+    }
+    wanted = {"resourceSubscriptions": ["notes://secret"]}
+    message = request("subscriptions/listen", notifications=wanted, _meta=meta)
+    headers = [
+        (b"mcp-protocol-version", b"2026-07-28"),
+        (b"mcp-method", b"subscriptions/listen"),
+    ]
+    refused = await send(api, "POST", message, *headers, token="nobody")
+    assert b"E2001" in refused.body
+    stream = AsgiClient(api)
+    stream.send_body(json.dumps(message).encode())
+    allowed = [HOST, JSON, ACCEPT, *headers, (b"authorization", b"Bearer reader")]
+    task = stream.start("POST", "/mcp", allowed)
+    await stream.wait_for_messages(2)
+    assert b"acknowledged" in stream.body
+    stream.disconnect()
+    await asyncio.wait_for(task, 120)
+
+
+async def test_subscriptions_are_limited(api: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tooli.mcp.sdk_server.MAX_SUBSCRIPTIONS", 1)
+    session = await open_session(api)
+    answers = [
+        (await send(api, "POST", request("resources/subscribe", uri=uri), session=session)).body
+        for uri in ("notes://secret", "notes://secret", "skill://app/SKILL.md")
+    ]
+    assert [b'"result"' in answer for answer in answers] == [True, True, False]
+
+
+async def test_state_of_a_question_belongs_to_the_caller(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TOOLI_STATE_DIR", str(tmp_path))
+    meta: dict[str, Any] = {
+        "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+        "io.modelcontextprotocol/clientCapabilities": {"elicitation": {}},
+    }
+    headers = [
+        (b"mcp-protocol-version", b"2026-07-28"),
+        (b"mcp-method", b"tools/call"),
+        (b"mcp-name", b"wipe"),
+    ]
+
+    async def call(api: Any, token: str, **more: Any) -> Any:
+        message = request("tools/call", name="wipe", arguments={}, _meta=meta, **more)
+        body = (await send(api, "POST", message, *headers, token=token)).body
+        return json.loads(body.partition(b"data: ")[2] or body)
+
+    async with run_lifespan(make_app("standard").asgi(tokens=TOKENS)) as api:
+        yes = {APPROVAL_KEY: {"action": "accept", "content": {"yes": True}}}
+        answers: dict[str, str] = {}
+        for token in (EVE, ALI):
+            state = (await call(api, ALI))["result"]["requestState"]
+            answers[token] = json.dumps(
+                await call(api, token, requestState=state, inputResponses=yes)
+            )
+        assert "another call" in answers[EVE]
+        assert "wiped" in answers[ALI]
+
+
+# ------------------------------------------------------------------ the SSE transport
+
+
+async def test_sse_session_of_another_caller_looks_unknown() -> None:
+    mounts = {"": mcp_endpoint(make_app(), transport="sse")}
+    async with run_lifespan(make_app().asgi(tokens=TOKENS, mcp=False, mounts=mounts)) as api:
+        stream = AsgiClient(api)
+        authorization = (b"authorization", f"Bearer {ALI}".encode())
+        task = stream.start("GET", "/sse", [HOST, ACCEPT, authorization])
+        await stream.wait_for_messages(2)
+        session = stream.body.partition(b"session_id=")[2].split()[0]
+
+        async def post(query: bytes, token: str) -> tuple[int, bytes]:
+            answer = await send(
+                api, "POST", INITIALIZE, token=token, path="/messages/", query=query
+            )
+            return answer.status, answer.body
+
+        unknown = await post(b"session_id=" + UNKNOWN.encode(), EVE)
+        assert unknown[0] == 404
+        for query in (
+            b"session_id=" + session,
+            b"session_id=" + session.upper(),
+            b"session_id=x&session_id=" + session,
+            b"session_id=" + session + b"&session_id=" + session,
+            b"session%5Fid=" + session,
+            b"session_id=%7B" + session + b"%7D",
+            b"session_id=urn:uuid:" + session,
+        ):
+            assert await post(query, EVE) == unknown
+        assert (await post(b"session_id=" + session, ALI))[0] == 202
+        stream.disconnect()
+        await asyncio.wait_for(task, 120)
+        assert await post(b"session_id=" + session, ALI) == unknown
