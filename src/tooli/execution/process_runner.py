@@ -50,6 +50,7 @@ if TYPE_CHECKING:
 
     from tooli.core.call import Call
     from tooli.errors import ToolError
+    from tooli.execution.output_relay import OutputRelay
     from tooli.execution.processes import SignalHandler, SupervisorReport
 
 CANCEL_POLL_INTERVAL = 0.1
@@ -107,6 +108,7 @@ class ChildCall:
             from tooli.execution.safe_codec import UntrustedMessages as messages_class  # noqa: N813
         self._messages = messages_class(call, self._codec, self._write)
         self._pending_frames: list[tuple[str, Any]] = []  # received but not requested yet
+        self._relays: list[OutputRelay] = []  # of the output of an untrusted process
         self._pipe_ends: tuple[int, ...] = ()  # the descriptors of this process
         self._end_lock = allocate_lock()  # cancel() and shut_down() may run in different threads
         self._interrupt_count = 0
@@ -130,6 +132,8 @@ class ChildCall:
         self._poller = select.poll()
         self._poller.register(data_fd, select.POLLIN)
         self._poller.register(self._report_fd, select.POLLIN)
+        for relay in self._relays:
+            relay.update_poller(self._poller)
         if self._is_cancelled:  # cancelled while the processes were started
             self.cancel()
 
@@ -156,18 +160,19 @@ class ChildCall:
     def _fork_supervisor(self, interrupt_handler: SignalHandler, deadline: float | None) -> int:
         """Open the pipes and fork the supervisor; return the descriptor to read frames from."""
         try:
-            self._pipe_ends, child_ends = open_pipes()
+            child_ends, outputs = self._open_pipes()
         except OSError as failure:
             raise _fork_failed_error(failure) from None
         data_in, self._answer_fd, self._cancel_fd, self._report_fd, self._control_fd = (
-            self._pipe_ends
+            self._pipe_ends[:5]
         )
-        data_out, answer_in, cancel_in, report_out, control_in = child_ends
+        data_out, answer_in, cancel_in, report_out, control_in, *output_ends = child_ends
         caller_pid = os.getpid()
         signal_mask = signals.pthread_sigmask(signals.SIG_BLOCK, (1, 2, 3, 15))
         try:
             worker = Worker(self.call, self.inner, data_out, answer_in, cancel_in)
             worker.interrupt_handler = interrupt_handler
+            worker.relayed_outputs = (outputs, output_ends)
             self.supervisor_pid = fork()
             if self.supervisor_pid == 0:
                 run_supervisor(
@@ -191,6 +196,21 @@ class ChildCall:
                 os.close(child_end)
         return data_in
 
+    def _open_pipes(self) -> tuple[tuple[int, ...], list[list[int]]]:
+        """Open the pipes; return the ends of the child processes, and the outputs to relay."""
+        if not self.is_untrusted:
+            self._pipe_ends, child_ends = open_pipes()
+            return child_ends, []
+        from tooli.execution.output_relay import OutputRelay, group_outputs
+
+        outputs = group_outputs()
+        self._pipe_ends, child_ends = open_pipes(len(outputs))
+        self._relays = [
+            OutputRelay(source, numbers[0])
+            for source, numbers in zip(self._pipe_ends[5:], outputs, strict=True)
+        ]
+        return child_ends, outputs
+
     # -------------------------------------------------------------- wait
 
     def result(self) -> Any:
@@ -200,6 +220,7 @@ class ChildCall:
                 self._start(previous_handler)
                 kind, payload = self._next_frame(("value", "stream", "error"))
                 if kind == "stream":
+                    self._drain_output()
                     return ChildStream(self)
                 self._wait_for_end()
         except BaseException:
@@ -231,6 +252,7 @@ class ChildCall:
                 self._write(b"n")
                 kind, payload = self._next_frame(("item", "error", "done"))
                 if kind == "item":
+                    self._drain_output()
                     return True, self._codec.unpack(payload)
                 self._wait_for_end()
         except BaseException:
@@ -263,6 +285,16 @@ class ChildCall:
     def _wait_for_end(self) -> None:
         while self.report is None:
             self._receive()
+        self._drain_output()
+
+    def _drain_output(self) -> None:
+        """Write everything that an untrusted process has printed so far."""
+        for relay in self._relays:
+            relay.drain(self._report_deadline, lambda: self._is_cancelled)
+
+    def _copy_output(self) -> None:
+        for relay in self._relays:
+            relay.copy()
 
     def _receive(self, timeout: float | None = None) -> None:
         """Wait for frames or for the report of the supervisor, and handle them."""
@@ -281,12 +313,16 @@ class ChildCall:
         elif report_deadline is not None and monotonic() >= report_deadline:
             self._await_final_report()
         was_closed = self._receiver.is_closed
+        self._copy_output()
         for kind, payload in self._receiver.read_frames():
+            self._copy_output()  # what was printed before a message is written before it
             if not self._messages.handle(kind, payload):
                 self._queue_frame(kind, payload)
         if self._receiver.is_closed and not was_closed:
             # Every poll() would return at once for a closed pipe.
             self._poller.unregister(self._receiver.fd)
+        for relay in self._relays:
+            relay.update_poller(self._poller)
 
     def _queue_frame(self, kind: str, payload: Any) -> None:
         """Keep a frame until it is requested; fail if an untrusted process sends too many."""
@@ -350,6 +386,7 @@ class ChildCall:
         if self.report is None:
             self._write(b"s", self._control_fd)
             self._await_final_report()
+        self._copy_output()
         open_pipe_ends.difference_update(self._pipe_ends)
         for fd in self._pipe_ends:
             os.close(fd)

@@ -245,15 +245,15 @@ def fork() -> int:
         return os.fork()
 
 
-def open_pipes() -> tuple[tuple[int, ...], tuple[int, ...]]:
+def open_pipes(output_count: int = 0) -> tuple[tuple[int, ...], tuple[int, ...]]:
     """Open five pipes and return the ends of the caller, and those of the child processes.
 
-    Both are in the order data, answer, cancel, report, control. All descriptors are 3 or higher, so
-    none is taken for a standard stream.
+    Both are in the order data, answer, cancel, report, control, and then one pipe for each output
+    that is relayed. All descriptors are 3 or higher, so none is taken for a standard stream.
     """
     ends: list[int] = []
     try:
-        for _ in range(5):
+        for _ in range(5 + output_count):
             ends.extend(os.pipe())
         for i, end in enumerate(ends):
             if end < 3:  # a standard stream was closed
@@ -265,10 +265,13 @@ def open_pipes() -> tuple[tuple[int, ...], tuple[int, ...]]:
         for opened in ends:
             os.close(opened)
         raise
-    data, answer, cancel, report, control = zip(ends[::2], ends[1::2], strict=True)
+    data, answer, cancel, report, control, *outputs = zip(ends[::2], ends[1::2], strict=True)
     caller_ends = (data[0], answer[1], cancel[1], report[0], control[1])
     child_ends = (data[1], answer[0], cancel[0], report[1], control[0])
-    return caller_ends, child_ends
+    return (
+        (*caller_ends, *[read_end for read_end, _ in outputs]),
+        (*child_ends, *[write_end for _, write_end in outputs]),
+    )
 
 
 def reset_after_fork(pipe_ends: Sequence[int]) -> None:

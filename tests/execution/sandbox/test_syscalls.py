@@ -309,6 +309,7 @@ def test_numbers_match_the_headers_of_the_kernel(header: str, column: int) -> No
 _TABLES = (
     "_ALWAYS_REFUSED",
     "_METADATA_CALLS",
+    "_ATTRIBUTE_CALLS",
     "_PROCESS_CALLS",
     "_NETWORK_CALLS",
     "_ARGUMENT_CHECKED_CALLS",

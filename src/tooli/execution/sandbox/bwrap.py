@@ -20,6 +20,7 @@ from tooli.core.call import Call, Runner
 from tooli.core.declared_capabilities import is_under_any
 from tooli.core.peer import Elicit, Peer, Roots, Sample
 from tooli.execution.ipc import FrameSender, dumps, loads
+from tooli.execution.output_relay import is_terminal, wrap_terminal_stream
 from tooli.execution.sandbox import runtime_paths
 from tooli.execution.sandbox.sandbox_runner import (
     SandboxSupport,
@@ -56,6 +57,7 @@ if TYPE_CHECKING:
         meta: JsonObject | None
         peer: Peer | None
         forwarded_streams: list[str]  # "stdout" and "stderr", if the caller has replaced them
+        terminal_streams: list[str]  # those whose text is shown on a terminal
         runner: InnerSandboxRunner
 
 
@@ -212,6 +214,9 @@ class BubblewrapRunner(Runner):
                 for name in ("stdout", "stderr")
                 if isinstance(getattr(sys, name), ForwardedStream)
             ],
+            "terminal_streams": [
+                name for name in ("stdout", "stderr") if is_terminal(getattr(sys, name))
+            ],
             "runner": runner,
         }
         payload_fd = os.memfd_create("tooli")
@@ -327,6 +332,8 @@ def main() -> None:
         worker = Worker(_build_call(payload), runner, data_fd, answer_fd, cancel_fd)
         for name in payload["forwarded_streams"]:
             setattr(sys, name, ForwardedStream(name, worker.send))
+        for name in payload["terminal_streams"]:
+            wrap_terminal_stream(name)
         worker.run_call()
     except BaseException as failure:
         codec = select_codec(runner)

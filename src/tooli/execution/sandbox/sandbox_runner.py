@@ -17,6 +17,7 @@ from tooli.core.call import Runner
 from tooli.errors import AuthError, Suggestion
 from tooli.execution.monitor.actions import private_temp_dirs
 from tooli.execution.sandbox import landlock, runtime_paths
+from tooli.execution.sandbox.shared_memory import make_memory_private
 from tooli.execution.sandbox.syscalls import (
     SandboxUnavailable,
     build_seccomp_rules,
@@ -206,6 +207,7 @@ def enter_sandbox(
     rules = _landlock_rules(access, temp_dir, files) if support.landlock else []
     _replace_environment(access, temp_dir)
     _detach_descriptors(keep_descriptors)
+    make_memory_private()
     if support.landlock:
         ruleset = landlock.Ruleset(support.landlock, access.net)
         for path, rights in rules:

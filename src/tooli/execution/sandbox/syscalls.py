@@ -78,7 +78,10 @@ def lock_down_process() -> None:
     """Forbid new privileges, core dumps and inspection by other processes (ptrace)."""
     import resource
 
-    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    # With the limit 1, the kernel does not start a program that stores core dumps either.
+    hard_limit = resource.getrlimit(resource.RLIMIT_CORE)[1]
+    limit = 0 if hard_limit == 0 else 1
+    resource.setrlimit(resource.RLIMIT_CORE, (limit, limit))
     if not (prctl(_DUMPABLE, 0) and prctl(_NO_NEW_PRIVS, 1)):
         raise SandboxUnavailable("the kernel does not let a process drop its privileges (prctl)")
 
@@ -129,9 +132,10 @@ mount 165 40, umount2 166 39, pivot_root 155 41, chroot 161 51, move_mount 429 4
 open_tree 428 428, fsopen 430 430, fsconfig 431 431, fsmount 432 432, fspick 433 433,
 mount_setattr 442 442, statmount 457 457, listmount 458 458, setns 308 268, unshare 272 97,
 open_by_handle_at 304 265, name_to_handle_at 303 264, fanotify_init 300 262,
-fanotify_mark 301 263, quotactl 179 60, quotactl_fd 443 443, swapon 167 224, swapoff 168 225,
-keyctl 250 219, add_key 248 217, request_key 249 218, shmget 29 194, shmat 30 196,
-shmctl 31 195, semget 64 190, semop 65 193, semctl 66 191, semtimedop 220 192, msgget 68 186,
+fanotify_mark 301 263, inotify_init 253 0, inotify_init1 294 26, quotactl 179 60,
+quotactl_fd 443 443, swapon 167 224, swapoff 168 225, get_robust_list 274 100, keyctl 250 219,
+add_key 248 217, request_key 249 218, shmget 29 194, shmat 30 196, shmctl 31 195,
+semget 64 190, semop 65 193, semctl 66 191, semtimedop 220 192, msgget 68 186,
 msgsnd 69 189, msgrcv 70 188, msgctl 71 187, mq_open 240 180, mq_unlink 241 181,
 init_module 175 105, finit_module 313 273, delete_module 176 106, create_module 174 0,
 query_module 178 0, get_kernel_syms 177 0, kexec_load 246 104, kexec_file_load 320 294,
@@ -148,6 +152,11 @@ setxattr 188 5, lsetxattr 189 6, fsetxattr 190 7, removexattr 197 14, lremovexat
 fremovexattr 199 16
 """
 """Calls that change metadata of files, which Landlock does not restrict."""
+_ATTRIBUTE_CALLS = """
+getxattr 191 8, lgetxattr 192 9, fgetxattr 193 10, listxattr 194 11, llistxattr 195 12,
+flistxattr 196 13
+"""
+"""Calls that read extended attributes. They fail as on a file system without attributes."""
 _PROCESS_CALLS = """
 fork 57 0, vfork 58 0, execve 59 221, execveat 322 281, pidfd_open 434 434,
 pidfd_send_signal 424 424, tkill 200 130
@@ -165,13 +174,18 @@ _CLONE_THREAD, _CLONE_NAMESPACES = 0x10000, 0x7E020000
 _AF_UNIX, _SOCK_STREAM, _AF_INET, _AF_INET6, _AF_NETLINK = 1, 1, 2, 10, 16
 # With F_SETOWN, F_SETSIG and F_SETOWN_EX the kernel can signal other processes.
 _FCNTL_OWNER_COMMANDS = (8, 10, 15)
+# F_SETLEASE delays other processes that open the file. F_NOTIFY reports changes in a folder.
+_FCNTL_REFUSED_COMMANDS = (1024, 1026)
 _ALLOWED_IOCTLS = (
-    *range(0x5401, 0x540C),  # terminals: attributes, flow control
+    *(*range(0x5401, 0x540A), 0x540B),  # terminals: attributes, flush
     *(0x540F, 0x5410, 0x5411, 0x5413, 0x5429),  # terminals: group, queue, size, session
     *(0x541B, 0x5421, 0x5450, 0x5451),  # bytes to read; non-blocking mode; close on exec
     *(0x40049409, 0x4020940D),  # clone the content of a file
 )
-"""Requests of ioctl that are allowed. TIOCSTI (type into the terminal) and file flags are not."""
+"""Requests of ioctl that are allowed.
+
+TIOCSTI (type into the terminal), TCXONC (stop its output) and file flags are not.
+"""
 
 
 class ArgumentCheck(Record):
@@ -208,6 +222,8 @@ def build_seccomp_rules(
     refused = dict.fromkeys(_parse_numbers(_ALWAYS_REFUSED).values(), errno.EPERM)
     if not can_write_anywhere:
         refused.update(dict.fromkeys(_parse_numbers(_METADATA_CALLS).values(), errno.EPERM))
+    if access.reads is not None:
+        refused.update(dict.fromkeys(_parse_numbers(_ATTRIBUTE_CALLS).values(), errno.EOPNOTSUPP))
     if not access.spawns:
         refused.update(dict.fromkeys(_parse_numbers(_PROCESS_CALLS).values(), errno.EPERM))
     if not access.net:
@@ -255,8 +271,8 @@ def _process_checks(allow_processes: bool, own_pid: int) -> dict[str, _Checks]:
     if not allow_processes:
         for name in ("kill", "tgkill", "rt_sigqueueinfo", "rt_tgsigqueueinfo"):
             calls[name] = (errno.EPERM, is_own_pid)
-        owner_check = ArgumentCheck(1, _FCNTL_OWNER_COMMANDS, is_allowlist=False)
-        calls["fcntl"] = (errno.EPERM, (owner_check,))
+    commands = (*_FCNTL_REFUSED_COMMANDS, *(() if allow_processes else _FCNTL_OWNER_COMMANDS))
+    calls["fcntl"] = (errno.EPERM, (ArgumentCheck(1, commands, is_allowlist=False),))
     return calls
 
 
