@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import Any
 
 import pytest
 from tests.stages.stage_calls import make_call, make_context, pass_through
 
-from tooli import TemporaryError, ToolError
+from tooli import ToolError
 from tooli.core.declared_capabilities import AllowedAccess
 from tooli.execution.sandbox.sandbox_runner import SandboxRunner, SandboxSupport
 from tooli.execution.sandbox.syscalls import SandboxUnavailable
 from tooli.policy.allowed_access import resolve_allowed_access
 from tooli.stages import isolation
-from tooli.stages.isolation import SandboxDirs, isolate
+from tooli.stages.isolation import isolate
 
 COMPLETE = SandboxSupport(landlock=4, seccomp=True)
 PARTIAL = SandboxSupport(seccomp=True, missing=("no Landlock",))
@@ -25,7 +24,6 @@ NOTHING = SandboxSupport(missing=("no Landlock", "no seccomp"))
 @pytest.fixture(autouse=True)
 def _temp_dir(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TMPDIR", str(tmp_path))
-    monkeypatch.setattr(isolation, "_cleaned_dirs", set())
     monkeypatch.setattr(isolation, "find_bubblewrap", lambda: None)
     monkeypatch.setattr(isolation, "detect_architecture", lambda: "x86_64")
 
@@ -147,79 +145,3 @@ class TestAllowedAccess:
         state = make_context(call, deny_paths=(str(tmp_path / "secret"),)).state
         access = resolve_allowed_access(call.tool, state, AllowedAccess())
         assert access.denied == (str(tmp_path / "secret"),)
-
-
-class TestSandboxDirs:
-    def test_writable_paths_are_created(self, tmp_path: Path) -> None:
-        (tmp_path / "there").mkdir()
-        names = ("there", "new-folder/deep", "new-file.txt", "no-folder/x.txt")
-        dirs = SandboxDirs(AllowedAccess(writes=tuple(str(tmp_path / name) for name in names)))
-        dirs.remove()
-        assert (tmp_path / "new-folder" / "deep").is_dir()
-        assert (tmp_path / "new-file.txt").is_file()
-        assert not (tmp_path / "no-folder").exists(), "the command reports it"
-
-    def test_temporary_files_are_removed(self) -> None:
-        dirs = SandboxDirs(AllowedAccess())
-        (Path(dirs.temp_dir) / "left").write_text("x")
-        dirs.remove()
-        assert not Path(dirs.temp_dir).exists()
-
-    def test_folders_of_killed_calls_are_removed(self, tmp_path: Path) -> None:
-        stale = tmp_path / f"{isolation._TEMP_DIR_PREFIX}00"
-        stale.mkdir()
-        (tmp_path / f"{isolation._TEMP_DIR_PREFIX}file").write_text("not a folder")
-        used = SandboxDirs(AllowedAccess())
-        assert not stale.exists()
-        isolation._cleaned_dirs.clear()
-        other = SandboxDirs(AllowedAccess())
-        assert Path(used.temp_dir).exists(), "it is locked"
-        used.remove()
-        other.remove()
-
-    def test_folder_of_another_user_is_kept(
-        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        foreign = tmp_path / f"{isolation._TEMP_DIR_PREFIX}00"
-        foreign.mkdir()
-        monkeypatch.setattr(os, "geteuid", lambda: 12345)
-        SandboxDirs(AllowedAccess()).remove()
-        assert foreign.exists()
-
-    def test_unreadable_parent_is_skipped(self, tmp_path: Path) -> None:
-        isolation._remove_stale_dirs(str(tmp_path / "missing"))
-
-    def test_folder_that_cannot_be_created_is_a_temporary_error(
-        self, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        def fail(path: str, mode: int) -> None:
-            raise OSError(28, "No space left on device")
-
-        monkeypatch.delenv("TMPDIR")
-        monkeypatch.setattr(os, "mkdir", fail)
-        monkeypatch.setattr(isolation, "_remove_stale_dirs", lambda parent: None)
-        with pytest.raises(TemporaryError, match="No space left on device"):
-            SandboxDirs(AllowedAccess())
-
-    @pytest.mark.parametrize("failure", [BlockingIOError(11, "locked"), OSError(95, "no locks")])
-    def test_locked_folder_fails_but_missing_lock_support_is_ignored(
-        self, failure: OSError, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        def fail(fd: int, *, exclusive: bool = False) -> None:
-            raise failure
-
-        monkeypatch.setattr(isolation, "_lock", fail)
-        if isinstance(failure, BlockingIOError):
-            with pytest.raises(BlockingIOError):
-                isolation._lock_dir(str(tmp_path))
-        else:
-            os.close(isolation._lock_dir(str(tmp_path)))
-
-    def test_folder_removed_before_the_lock_is_not_found(
-        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        folder = tmp_path / "gone"
-        folder.mkdir()
-        monkeypatch.setattr(isolation, "_lock", lambda fd: folder.rmdir())
-        with pytest.raises(FileNotFoundError):
-            isolation._lock_dir(str(folder))

@@ -1,0 +1,141 @@
+"""The folders of a sandboxed call: the temporary folder and the declared paths to write to.
+
+The sandboxed command can change everything in these folders, and may be able to change the folder
+around them. This process holds the folders open, and follows no link when it creates or removes
+something.
+"""
+
+from __future__ import annotations
+
+import os
+
+from tooli.core.safe_files import OpenFolder, make_folders, remove_folder
+from tooli.errors import Suggestion, TemporaryError
+
+TYPE_CHECKING = False
+
+if TYPE_CHECKING:
+    from tooli.core.declared_capabilities import AllowedAccess
+
+_PREFIX, _SUFFIX_CHARS = "tooli-sandbox-", 16
+_OPEN_FLAGS = os.O_RDONLY | getattr(os, "O_DIRECTORY", 0) | getattr(os, "O_NOFOLLOW", 0)
+_swept_dirs: set[str] = set()  # parent folders in which stale folders were removed
+
+
+class SandboxDirs:
+    """The folders of a sandboxed call: one for temporary files, and those that it may write to.
+
+    The kernel grants access to existing paths only. A declared path that does not exist is created:
+    as a file if its name has an extension, otherwise as a folder. Only the user can access it. It
+    is not removed afterwards, because another call may have been granted access to it.
+    """
+
+    def __init__(self, access: AllowedAccess) -> None:
+        self._parent, self._name, self._fd = _create_temp_dir()
+        self.temp_dir = os.path.join(self._parent.path, self._name)
+        for path in access.writes or ():
+            _create_path(path)
+
+    def remove(self) -> None:
+        """Remove the folder for temporary files. Errors are ignored."""
+        try:
+            remove_folder(self._name, self._fd, self._parent)
+        finally:
+            os.close(self._fd)
+            self._parent.close()
+
+
+def _create_path(path: str) -> None:
+    """Create a declared path, whose links are resolved, unless it exists."""
+    if os.path.lexists(path):
+        return
+    try:
+        if os.path.splitext(path)[1]:
+            folder, name = os.path.split(path)
+            os.close(OpenFolder(folder).open(name, os.O_CREAT | os.O_EXCL | os.O_WRONLY))
+        else:
+            make_folders(path)
+    except OSError:  # the command will report that it cannot write there
+        pass
+
+
+def _create_temp_dir() -> tuple[OpenFolder, str, int]:
+    """Create a private folder. Return its parent, its name and a descriptor that locks it.
+
+    The lock ends with this process, so that other processes can remove the folder if this one is
+    killed. `tempfile` is not used, because it takes longer to import.
+    """
+    tmpdir = os.environ.get("TMPDIR")
+    reason = ""
+    for parent_dir in (*([tmpdir] if tmpdir else []), "/tmp", "/var/tmp"):
+        name = f"{_PREFIX}{os.urandom(_SUFFIX_CHARS // 2).hex()}"
+        try:
+            parent = OpenFolder(os.path.realpath(parent_dir))
+            _remove_stale_dirs(parent)
+            os.mkdir(parent.entry(name), 0o700, dir_fd=parent.fd)
+            return parent, name, _lock_dir(parent, name)
+        except OSError as error:
+            reason = error.strerror or str(error)
+    raise TemporaryError(
+        f"No folder for temporary files can be created: {reason}.",
+        suggestion=Suggestion("ask_human", "Set TMPDIR to a writable folder."),
+    )
+
+
+def _lock_dir(parent: OpenFolder, name: str) -> int:
+    """Lock a folder, so that `_remove_stale_dirs` of another process leaves it alone.
+
+    Raises OSError if another process has just removed it.
+    """
+    fd = os.open(parent.entry(name), _OPEN_FLAGS, dir_fd=parent.fd)
+    try:
+        _lock(fd)
+    except BlockingIOError:
+        os.close(fd)
+        raise
+    except OSError:  # without locks, `_remove_stale_dirs` removes nothing
+        pass
+    if os.fstat(fd).st_nlink == 0 or parent.lstat(name) is None:
+        os.close(fd)
+        raise FileNotFoundError(0, "another process has removed it", name)
+    return fd
+
+
+def _lock(fd: int, *, exclusive: bool = False) -> None:
+    """Lock a file or raise OSError, without waiting."""
+    from fcntl import LOCK_EX, LOCK_NB, LOCK_SH, flock  # not on Windows
+
+    flock(fd, (LOCK_EX if exclusive else LOCK_SH) | LOCK_NB)
+
+
+def _is_temp_dir_name(name: str) -> bool:
+    suffix = name[len(_PREFIX) :]
+    return (
+        name.startswith(_PREFIX)
+        and len(suffix) == _SUFFIX_CHARS
+        and not suffix.strip("0123456789abcdef")
+    )
+
+
+def _remove_stale_dirs(parent: OpenFolder) -> None:
+    """Remove the folders of killed calls. Each parent folder is searched once per process."""
+    if parent.path in _swept_dirs:
+        return
+    _swept_dirs.add(parent.path)
+    try:
+        names = [name for name in os.listdir(parent.path) if _is_temp_dir_name(name)]
+    except OSError:
+        return
+    for name in names:
+        try:
+            fd = os.open(parent.entry(name), _OPEN_FLAGS, dir_fd=parent.fd)
+        except OSError:
+            continue
+        try:
+            if os.fstat(fd).st_uid == os.geteuid():
+                _lock(fd, exclusive=True)
+                remove_folder(name, fd, parent)
+        except OSError:  # in use
+            pass
+        finally:
+            os.close(fd)

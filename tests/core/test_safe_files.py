@@ -1,0 +1,306 @@
+"""Folders that hostile code has prepared are opened and removed without following links."""
+
+from __future__ import annotations
+
+import os
+import stat
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tooli.core import safe_files
+from tooli.core.safe_files import (
+    OpenFolder,
+    empty_folder,
+    file_identity,
+    is_own_file,
+    make_folders,
+    remove_folder,
+)
+
+pytestmark = pytest.mark.skipif(not safe_files.HAS_DIR_FD, reason="needs directory descriptors")
+
+NOBODY = 65534
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    found = tmp_path / "folder"
+    found.mkdir()
+    return found
+
+
+@pytest.fixture
+def outside(tmp_path: Path) -> Path:
+    found = tmp_path / "outside"
+    found.mkdir()
+    (found / "kept").write_text("kept")
+    return found
+
+
+def remove(folder: Path) -> bool:
+    fd = os.open(folder, os.O_RDONLY)
+    try:
+        return remove_folder(folder.name, fd, OpenFolder(str(folder.parent)))
+    finally:
+        os.close(fd)
+
+
+def make_chain(folder: Path, depth: int) -> None:
+    fd = os.open(folder, os.O_RDONLY)
+    for _ in range(depth):
+        os.mkdir("d", dir_fd=fd)
+        inner = os.open("d", os.O_RDONLY, dir_fd=fd)
+        os.close(fd)
+        fd = inner
+    os.close(os.open("file", os.O_CREAT | os.O_WRONLY, dir_fd=fd))
+    os.close(fd)
+
+
+def run_as_nobody(code: str, *argv: str) -> str:
+    """Run code as another user; skip the test if this user cannot change to another one."""
+    if os.getuid() != 0:
+        pytest.skip("only root can change the user")
+    prefix = (
+        "import os, sys\n"
+        "from tooli.core.safe_files import OpenFolder, remove_folder\n"
+        f"os.setgroups([]); os.setgid({NOBODY}); os.setuid({NOBODY})\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", prefix + code, *argv], capture_output=True, text=True, timeout=60
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+class TestRemoveFolder:
+    def test_deep_chain(self, folder: Path) -> None:
+        make_chain(folder, 2500)
+        assert remove(folder)
+        assert not folder.exists()
+
+    def test_few_descriptors_suffice(self, folder: Path) -> None:
+        resource = pytest.importorskip("resource")
+        make_chain(folder, 200)
+        soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+        used = max(map(int, os.listdir("/dev/fd")))
+        resource.setrlimit(resource.RLIMIT_NOFILE, (used + 8, hard))
+        try:
+            assert remove(folder)
+        finally:
+            resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+
+    def test_wide_folder(self, folder: Path) -> None:
+        for i in range(20):
+            inner = folder / str(i)
+            inner.mkdir()
+            for j in range(100):
+                (inner / str(j)).touch()
+        assert remove(folder)
+        assert not folder.exists()
+
+    @pytest.mark.parametrize("name", ["a\nb", "\udcff", "-rf", " ", "x" * 255, "*"])
+    def test_unusual_names(self, folder: Path, name: str) -> None:
+        (folder / name).mkdir()
+        (folder / name / name).touch()
+        assert remove(folder)
+
+    def test_links_are_removed_and_not_followed(self, folder: Path, outside: Path) -> None:
+        inner = folder / "inner"
+        inner.mkdir()
+        for place in (folder, inner):
+            (place / "to-folder").symlink_to(outside)
+            (place / "to-file").symlink_to(outside / "kept")
+            (place / "to-nothing").symlink_to("nothing")
+            (place / "loop").symlink_to("loop")
+            os.link(outside / "kept", place / "hard")
+        assert remove(folder)
+        assert (outside / "kept").read_text() == "kept"
+
+    def test_pipes_and_sockets(self, folder: Path) -> None:
+        os.mkfifo(folder / "pipe")
+        os.mknod(folder / "socket", stat.S_IFSOCK | 0o600)
+        assert remove(folder)
+
+    def test_folders_without_permissions(self, tmp_path: Path) -> None:
+        tmp_path.chmod(0o755)
+        for parent in tmp_path.parents[:2]:
+            parent.chmod(0o755)
+        work = tmp_path / "work"
+        work.mkdir()
+        os.chown(work, NOBODY, NOBODY)
+        code = """
+work = sys.argv[1]
+os.makedirs(work + "/folder/a/b/c")
+open(work + "/folder/a/b/c/file", "w").close()
+fd = os.open(work + "/folder", os.O_RDONLY)
+for path in ("folder/a/b/c", "folder/a/b", "folder/a", "folder"):
+    os.chmod(f"{work}/{path}", 0)
+print(remove_folder("folder", fd, OpenFolder(work)), os.listdir(work))
+"""
+        assert run_as_nobody(code, str(work)) == "True []\n"
+
+    def test_folder_that_was_replaced_by_a_link(self, folder: Path, outside: Path) -> None:
+        fd = os.open(folder, os.O_RDONLY)
+        (folder / "file").touch()
+        folder.rename(folder.parent / "moved")
+        folder.symlink_to(outside)
+        assert not remove_folder(folder.name, fd, OpenFolder(str(folder.parent)))
+        os.close(fd)
+        assert folder.is_symlink()
+        assert os.listdir(outside) == ["kept"]
+        assert os.listdir(folder.parent / "moved") == [], "the open folder was emptied"
+
+    def test_folder_that_was_replaced_by_another_folder(self, folder: Path, outside: Path) -> None:
+        fd = os.open(folder, os.O_RDONLY)
+        folder.rename(folder.parent / "moved")
+        outside.rename(folder)
+        assert not remove_folder(folder.name, fd, OpenFolder(str(folder.parent)))
+        os.close(fd)
+        assert (folder / "kept").read_text() == "kept"
+
+    def test_parent_that_was_replaced_by_a_link(self, folder: Path, tmp_path: Path) -> None:
+        inner, victim = folder / "inner", tmp_path / "victim"
+        inner.mkdir()
+        (victim / "inner").mkdir(parents=True)
+        (victim / "inner" / "kept").touch()
+        fd, parent = os.open(inner, os.O_RDONLY), OpenFolder(str(folder))
+        folder.rename(tmp_path / "moved")
+        folder.symlink_to(victim)
+        assert remove_folder("inner", fd, parent)
+        os.close(fd)
+        assert (victim / "inner" / "kept").exists()
+        assert os.listdir(tmp_path / "moved") == []
+
+    @pytest.mark.parametrize("swapped", ["listed", "moved"])
+    def test_subfolder_that_is_swapped_during_the_removal(
+        self, folder: Path, outside: Path, monkeypatch: pytest.MonkeyPatch, swapped: str
+    ) -> None:
+        (folder / "sub").mkdir()
+        (folder / "sub" / "file").touch()
+        original = getattr(safe_files, "_move" if swapped == "listed" else "_open_child")
+
+        def swap(fd: int, name: str, *more: int) -> object:
+            os.rename(name, "elsewhere", src_dir_fd=fd, dst_dir_fd=fd)
+            os.symlink(outside, name, dir_fd=fd)
+            return original(fd, name, *more)
+
+        monkeypatch.setattr(safe_files, "_move" if swapped == "listed" else "_open_child", swap)
+        assert not remove(folder)
+        assert (outside / "kept").read_text() == "kept"
+
+    def test_mounted_folder_is_kept(self, folder: Path, outside: Path) -> None:
+        code = f"""
+import ctypes, os
+libc = ctypes.CDLL(None, use_errno=True)
+if libc.unshare(0x00020000) or libc.mount(b"none", b"/", None, 0x44000, None):
+    raise SystemExit("skip")
+os.mkdir({str(folder / "mounted")!r})
+os.makedirs({str(folder / "inner" / "mounted")!r})
+for point in ("mounted", "inner/mounted"):
+    target = os.path.join({str(folder)!r}, point).encode()
+    if libc.mount({os.fsencode(outside)!r}, target, None, 0x1000, None):
+        raise SystemExit("skip")
+from tooli.core.safe_files import OpenFolder, remove_folder
+fd = os.open({str(folder)!r}, os.O_RDONLY)
+print(remove_folder("folder", fd, OpenFolder({str(folder.parent)!r})))
+"""
+        done = subprocess.run(
+            [sys.executable, "-c", code], capture_output=True, text=True, timeout=60
+        )
+        if "skip" in done.stderr:
+            pytest.skip("mounting is not permitted")
+        assert done.stdout == "False\n", done.stderr
+        assert (outside / "kept").read_text() == "kept"
+
+    def test_errors_are_not_raised(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        def fail(*_: object, **__: object) -> None:
+            raise OSError(5, "Input/output error")
+
+        fd = os.open(folder, os.O_RDONLY)
+        for name in ("unlink", "rename", "rmdir"):
+            (folder / "sub").mkdir(exist_ok=True)
+            (folder / "sub" / "file").touch()
+            with monkeypatch.context() as patch:
+                patch.setattr(os, name, fail)
+                assert not empty_folder(fd)
+        os.close(fd)
+
+
+class TestOpenFolder:
+    def test_link_in_the_path_is_refused(self, folder: Path, tmp_path: Path) -> None:
+        (folder / "inner").mkdir()
+        (tmp_path / "link").symlink_to(folder)
+        with pytest.raises(OSError):
+            OpenFolder(str(tmp_path / "link"))
+        if sys.platform == "linux":
+            with pytest.raises(OSError):
+                OpenFolder(str(tmp_path / "link" / "inner"))
+
+    def test_files_are_used_below_the_open_folder(self, folder: Path, tmp_path: Path) -> None:
+        opened = OpenFolder(str(folder))
+        folder.rename(tmp_path / "moved")
+        folder.mkdir()
+        os.close(opened.open("a", os.O_CREAT | os.O_EXCL | os.O_WRONLY))
+        opened.replace("a", "b")
+        assert os.listdir(tmp_path / "moved") == ["b"]
+        assert opened.lstat("a") is None
+        opened.unlink("b")
+        assert os.listdir(tmp_path / "moved") == os.listdir(folder) == []
+
+    def test_open_does_not_follow_links_or_wait_for_pipes(self, folder: Path) -> None:
+        (folder / "file").write_text("x")
+        (folder / "link").symlink_to("file")
+        os.mkfifo(folder / "pipe")
+        opened = OpenFolder(str(folder))
+        with pytest.raises(OSError):
+            opened.open("link", os.O_RDONLY)
+        fd = opened.open("pipe", os.O_RDONLY)
+        assert not stat.S_ISREG(os.fstat(fd).st_mode)
+        os.close(fd)
+
+    def test_without_directory_descriptors(
+        self, folder: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(safe_files, "HAS_DIR_FD", False)
+        opened = OpenFolder(str(folder))
+        assert opened.fd is None
+        os.close(opened.open("a", os.O_CREAT | os.O_EXCL | os.O_WRONLY))
+        opened.replace("a", "b")
+        assert opened.lstat("b") is not None
+        opened.unlink("b")
+
+    def test_descriptors_are_closed(self, folder: Path) -> None:
+        before = len(os.listdir("/dev/fd"))
+        OpenFolder(str(folder))
+        with pytest.raises(OSError):
+            OpenFolder(str(folder / "missing" / "deeper"))
+        assert len(os.listdir("/dev/fd")) == before
+
+
+@pytest.mark.parametrize("has_dir_fd", [True, False])
+def test_new_folders_are_private(
+    folder: Path, has_dir_fd: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(safe_files, "HAS_DIR_FD", has_dir_fd)
+    before = os.umask(0)
+    try:
+        make_folders(str(folder / "a" / "b"))
+        make_folders(str(folder / "a" / "b"))
+    finally:
+        os.umask(before)
+    for name in ("a", "a/b"):
+        assert stat.S_IMODE((folder / name).stat().st_mode) == 0o700
+
+
+def test_own_files(folder: Path) -> None:
+    (folder / "file").touch()
+    (folder / "link").symlink_to("file")
+    assert is_own_file(os.lstat(folder / "file"))
+    assert not is_own_file(os.lstat(folder / "link"))
+    assert not is_own_file(os.lstat(folder))
+    os.link(folder / "file", folder / "second")
+    assert not is_own_file(os.lstat(folder / "file"))
+    assert file_identity(os.stat(folder / "file")) == file_identity(os.stat(folder / "second"))
