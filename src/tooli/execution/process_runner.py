@@ -138,7 +138,7 @@ class ChildCall:
             self.cancel()
 
     def _prepare_fork(self) -> None:
-        """Do the work that must happen before the fork: load secrets, choose output paths, flush.
+        """Do the work that must happen before the fork: load secrets, create output files, flush.
 
         This work does not count towards the time limit. asyncio is imported here, so that the
         worker processes do not have to import it.
@@ -148,7 +148,7 @@ class ChildCall:
             secret.load()  # this process redacts secrets, so it needs their values
         if call.tool.has_handles:
             for output in find_outputs(call.tool.arguments_by_param(call.arguments)):
-                output.choose_temporary_path()
+                output.create_marked_file()
         if is_async(call.tool.fn):
             for name in ("asyncio", "tooli.core.event_loop"):
                 __import__(name)
@@ -397,7 +397,7 @@ class ChildCall:
             pass
         if self.call.tool.has_handles:
             for output in find_outputs(self.call.tool.arguments_by_param(self.call.arguments)):
-                output.adopt_temporary_file()
+                output.discard_if_unwritten()
 
 
 class DeferredInterrupt:

@@ -33,7 +33,7 @@ class Within(Record):
     def tooli_check(self, value: object) -> None:
         """Raise an error for a path outside the folder."""
         root = os.path.realpath(os.fspath(self.root))
-        for text in _iter_texts(value):
+        for text in _iter_texts(value, real_paths=True):
             _reject_encoded(text)
             spellings = {text, text.replace("\\", "/")}  # "\\" is a separator on Windows
             if "://" in text or "\0" in text or not all([_is_inside(s, root) for s in spellings]):
@@ -132,17 +132,23 @@ def _reject_encoded(text: str) -> None:
             )
 
 
-def _iter_texts(value: Any) -> Iterator[str]:
-    """Yield the texts of a value: a path, the location of an input, each item of a list."""
+def _iter_texts(value: Any, *, real_paths: bool = False) -> Iterator[str]:
+    """Yield the texts of a value: a path, the location of an input, each item of a list.
+
+    With `real_paths`, yield also the path that an output has resolved.
+    """
     if isinstance(value, str):
         yield value
     elif isinstance(value, (list, tuple, set, frozenset)):
         items: Any = value  # pyright: ignore[reportUnknownVariableType]
         for item in items:
-            yield from _iter_texts(item)
+            yield from _iter_texts(item, real_paths=real_paths)
     elif hasattr(value, "__fspath__"):
         yield os.fspath(value)
     else:
         location = getattr(value, "tooli_location", None)
         if location is not None:
             yield location
+            real_path = getattr(value, "tooli_real_path", None) if real_paths else None
+            if real_path is not None:
+                yield real_path

@@ -1,7 +1,6 @@
 """Output: a file that a tool writes, completely or not at all.
 
-open ─▶ a temporary file next to the target ─┬─ success ─▶ synced, renamed to the target
-                                             └─ failure ─▶ removed, the target is unchanged
+`output_target.py` writes a temporary file and puts it in place.
 """
 
 from __future__ import annotations
@@ -9,8 +8,10 @@ from __future__ import annotations
 import io
 import os
 import sys
+from stat import S_ISREG
 
 from tooli.core.tool import Handle
+from tooli.inputs.output_target import OutputTarget
 from tooli.schema import ConversionError
 from tooli.text.jsonable import iter_items
 
@@ -22,9 +23,7 @@ if TYPE_CHECKING:
 
     from tooli.core.protocols import JsonObject
     from tooli.core.tool import Param
-
-
-UNWRITTEN_MARKER = b"\0nothing was written here\0"
+    from tooli.inputs.output_target import OutputFolder
 
 
 class Output:
@@ -33,13 +32,13 @@ class Output:
     The target is replaced after the tool has succeeded.
     """
 
-    __slots__ = ("_open_files", "_reserved_path", "_temporary_file", "field", "target")
+    __slots__ = ("_file", "_open_files", "_real_path", "field", "target")
 
     def __init__(self, target: str | os.PathLike[str]) -> None:
         self.target = os.fspath(target)
         self.field: str | None = None
-        self._temporary_file: str | None = None
-        self._reserved_path: str | None = None  # temporary file of a child process
+        self._real_path: str | None = None  # known after the argument was parsed
+        self._file: OutputTarget | None = None  # while the tool runs
         self._open_files: list[IO[Any]] = []
 
     @staticmethod
@@ -67,6 +66,16 @@ class Output:
         """The path that location checks examine; None for stdout."""
         return None if self.is_stdout else self.target
 
+    @property
+    def tooli_real_path(self) -> str | None:
+        """The path that will be written, with links resolved; None for stdout.
+
+        It is resolved once. The checks and the run therefore use the same path.
+        """
+        if self._real_path is None and not self.is_stdout:
+            self._real_path = _resolve(self.target)
+        return self._real_path
+
     def __repr__(self) -> str:
         return f"Output({self.target!r})"
 
@@ -81,16 +90,36 @@ class Output:
         """Open the output for text, or for bytes with `"wb"`. Opening it again truncates it."""
         if mode not in ("w", "wt", "wb"):
             raise ValueError(f"the mode of an output must be 'w' or 'wb', not {mode!r}")
-        binary = "b" in mode
-        path = self._write_path()
-        if path is None:
-            return _StdoutBytes() if binary else _StdoutText()  # type: ignore[return-value]
-        if binary:
-            file = open(path, "wb", buffering)  # noqa: SIM115
-        else:
-            file = open(path, "w", buffering, encoding or "utf-8", errors, newline)  # noqa: SIM115
+        file = self._open_file("wb" if "b" in mode else "w", buffering, encoding, errors, newline)
         self._open_files.append(file)
         return file
+
+    def _open_file(
+        self,
+        mode: str,
+        buffering: int,
+        encoding: str | None,
+        errors: str | None,
+        newline: str | None,
+    ) -> IO[Any]:
+        if self.is_stdout:
+            return _StdoutBytes() if mode == "wb" else _StdoutText()  # type: ignore[return-value]
+        path, opener = self._prepare_writing()
+        if mode == "wb":
+            return open(path, "wb", buffering, opener=opener)
+        return open(path, "w", buffering, encoding or "utf-8", errors, newline, opener=opener)
+
+    def _prepare_writing(self) -> tuple[str, Callable[[str, int], int]]:
+        """Return the path to write and a function that opens it.
+
+        A device or a pipe is written directly.
+        """
+        if self._file is None:
+            self.prepare({})
+        if self._file is None:
+            return self.tooli_real_path or os.devnull, _open_device
+        self._file.create_temporary_file()
+        return self._file.temporary_path or os.devnull, self._file.open_temporary_file
 
     def write_text(
         self,
@@ -114,93 +143,88 @@ class Output:
 
     # -------------------------------------------------------------- commit and discard
 
-    def _write_path(self) -> str | None:
-        """Return the path to write: a temporary file next to the target; None for stdout.
+    def prepare(self, folders: dict[str, OutputFolder]) -> None:
+        """Open the folder of the target, before the tool runs.
 
-        A device or a pipe is written directly.
+        Args:
+            folders: the open folders of the call by path; a new one is added.
         """
-        if self.is_stdout:
-            return None
-        target = os.path.realpath(self.target)
-        if os.path.exists(target) and not os.path.isfile(target):
-            return target
-        if self._temporary_file is None:
-            temporary_path = self._reserved_path or _temporary_path(target)
-            os.close(os.open(temporary_path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666))
-            self._temporary_file = temporary_path
-            if os.path.exists(target):  # keep the permissions
-                os.chmod(temporary_path, os.stat(target).st_mode & 0o7777)
-        return self._temporary_file
+        path = self.tooli_real_path
+        if path is not None and not _is_device(path):
+            self._file = OutputTarget(path, self.target, folders)
 
-    def create_temporary_file(self) -> str:
-        """Create the temporary file for a process that may not create files; return its path.
+    def create_marked_file(self) -> None:
+        """Create the temporary file for a worker process.
 
-        The file contains a marker until the tool opens it, so that an unused file is not committed.
+        This process then knows the file even if the worker is killed, and the sandbox can give
+        access to it.
         """
-        path = self._write_path() or os.devnull
-        if path == self._temporary_file:
-            with open(path, "wb") as file:
-                file.write(UNWRITTEN_MARKER)
-        return path
+        if self._file is not None:
+            self._file.create_marked_file()
 
-    def choose_temporary_path(self) -> None:
-        """Choose the path of the temporary file that a child process writes.
+    @property
+    def worker_path(self) -> str:
+        """The path that a worker process writes."""
+        path = self.tooli_real_path if self._file is None else self._file.temporary_path
+        return path or os.devnull
 
-        The parent process then knows the file even if the child is killed.
-        """
-        if not self.is_stdout:
-            self._reserved_path = _temporary_path(os.path.realpath(self.target))
-
-    def adopt_temporary_file(self) -> None:
-        """Take over the temporary file that the child process has written."""
-        if self._reserved_path is not None and os.path.exists(self._reserved_path):
-            self._temporary_file = self._reserved_path
-            if _is_unwritten(self._reserved_path):
-                self.discard()
-        self._reserved_path = None
+    def discard_if_unwritten(self) -> None:
+        """Remove the temporary file if the worker process has not opened it."""
+        if self._file is not None:
+            self._file.discard_if_unwritten()
 
     def close(self) -> None:
         """Close all open files, so that buffered content is written."""
         for file in self._open_files:
             file.close()
 
-    def commit(self) -> None:
-        """Close all files and replace the target with the temporary file."""
+    def verify(self) -> None:
+        """Close all files; raise ConflictError if the target was replaced during the run."""
         self.close()
-        if self._temporary_file is not None:
-            with open(self._temporary_file, "rb+") as file:
-                os.fsync(file.fileno())
-            os.replace(self._temporary_file, os.path.realpath(self.target))
-            self._temporary_file = None
+        if self._file is not None:
+            self._file.verify()
+
+    def commit(self) -> None:
+        """Replace the target with the temporary file. Call `verify` first."""
+        if self._file is not None:
+            self._file.commit()
 
     def discard(self) -> None:
-        """Close all files and remove the temporary file."""
+        """Close all files and the folder, and remove the temporary file."""
         for file in self._open_files:
             try:
                 file.close()
             except OSError:  # the disk is full, and the content is discarded anyway
                 pass
-        if self._temporary_file is not None:
-            try:
-                os.unlink(self._temporary_file)
-            except OSError:
-                pass
-            self._temporary_file = None
+        self._open_files = []
+        target, self._file = self._file, None
+        if target is not None:
+            target.discard()
 
 
-def _is_unwritten(path: str) -> bool:
-    """True if a file still contains only the marker of `create_temporary_file`."""
+def _resolve(target: str) -> str:
+    """Return the real path of a target."""
+    path = os.path.realpath(target)
+    if not os.path.lexists(path) and os.path.exists(target):
+        return os.path.abspath(target)  # /dev/fd/3 of a pipe has no real path
+    return path
+
+
+def _is_device(path: str) -> bool:
+    """True if something that is not a regular file exists at a path: a device, a pipe."""
     try:
-        with open(path, "rb") as file:
-            return file.read(len(UNWRITTEN_MARKER) + 1) == UNWRITTEN_MARKER
+        return not S_ISREG(os.stat(path).st_mode)
     except OSError:
         return False
 
 
-def _temporary_path(target: str) -> str:
-    """Return the path of a new temporary file in the folder of the target."""
-    folder, name = os.path.split(target)
-    return os.path.join(folder, f".{name[:80]}.{os.urandom(6).hex()}.tmp")
+def _open_device(path: str, flags: int) -> int:
+    """Open a device or a pipe; an `opener` for `open()`. A regular file is not changed."""
+    fd = os.open(path, flags & ~os.O_CREAT & ~os.O_TRUNC)
+    if S_ISREG(os.fstat(fd).st_mode):
+        os.close(fd)
+        raise FileExistsError(17, "The device or pipe was replaced by a file", path)
+    return fd
 
 
 def find_outputs(arguments: Mapping[str, Any]) -> Iterator[Output]:
@@ -221,11 +245,14 @@ class _DryRunOutput(Output):
         self.field = output.field
         self._record_action: Callable[..., object] | None = record_action
 
-    def _write_path(self) -> str:
+    def _prepare_writing(self) -> tuple[str, Callable[[str, int], int]]:
         record_action, self._record_action = self._record_action, None
         if record_action is not None:
             record_action("write", self.target, None, None)
-        return os.devnull
+        return os.devnull, os.open
+
+    def prepare(self, folders: dict[str, OutputFolder]) -> None:
+        """Do nothing, because nothing is written."""
 
 
 class OutputShape(Handle):
@@ -242,7 +269,7 @@ class OutputShape(Handle):
         output = Output(target)
         output.field = param.name
         if not output.is_stdout:
-            _check_target(output.target)
+            _check_target(output)
         return output
 
     def schema(self) -> JsonObject:
@@ -250,10 +277,11 @@ class OutputShape(Handle):
         return {"type": "string", "format": "path"}
 
 
-def _check_target(path: str) -> None:
+def _check_target(output: Output) -> None:
+    path = output.target
     if not path or "\0" in path:
         raise ConversionError(f"{path!r} is not a path")
-    target = os.path.realpath(path)
+    target = output.tooli_real_path or ""
     if os.path.isdir(target) or path.endswith(("/", os.sep)):
         raise ConversionError(f"{path!r} is a directory, not a file")
     folder = os.path.dirname(target)

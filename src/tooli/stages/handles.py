@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
     from tooli.core.call import Call, StageRun
     from tooli.core.tool import Tool
+    from tooli.inputs.output_target import OutputFolder
 
 
 def track_secrets(call: Call) -> StageRun:
@@ -51,9 +52,18 @@ def open_handles(call: Call) -> StageRun:
     """
     handles = list(_iterate_handles(call.tool.arguments_by_param(call.arguments)))
     outputs = [handle for handle in handles if isinstance(handle, Output)]
+    folders: dict[str, OutputFolder] = {}
     try:
+        try:
+            for output in outputs:
+                output.prepare(folders)
+        except Exception as error:
+            mark_not_started(error)
+            raise
         outcome = yield call.replace(tool=call.tool.replace(fn=_wrap_function(call.tool)))
         if not isinstance(outcome, Failed):
+            for output in outputs:  # before the first one is replaced
+                output.verify()
             for output in outputs:
                 output.commit()
         return outcome

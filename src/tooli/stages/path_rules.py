@@ -92,7 +92,7 @@ def _join_work_dir(value: Any, work_dir: str) -> Any:
 def _iterate_paths(value: Any, seen_ids: set[int]) -> Iterator[str]:
     """Yield every path inside a value. Plain text is not a path."""
     if hasattr(value, "tooli_location"):
-        location = value.tooli_location
+        location = getattr(value, "tooli_real_path", None) or value.tooli_location
         if location is not None and "://" not in location:
             yield os.fsdecode(location)
     elif isinstance(value, os.PathLike):

@@ -187,7 +187,7 @@ def _caller_files(call: Call) -> Iterator[tuple[str, int]]:
                 yield os.path.realpath(item.tooli_location), landlock.READ_FILE
             elif isinstance(item, Output) and not item.is_stdout:
                 rights = landlock.WRITE_FILE | landlock.READ_FILE | landlock.TRUNCATE
-                yield item.create_temporary_file(), rights
+                yield item.worker_path, rights
 
 
 # ------------------------------------------------------------------ enter the sandbox
