@@ -20,8 +20,8 @@ from tooli.core import (
 )
 from tooli.providers import (
     Registration,
-    add_command,
     build_command_tree,
+    forget_prepared,
     read_all_tools,
 )
 
@@ -189,7 +189,13 @@ class Tooli(_TyperPlaceholder):
 
     def _register(self, registration: Registration) -> None:
         state = self._state
-        add_command(state, registration)
+        state.commands.append(registration)
+        state.invalidate()
+        uri = registration.kwargs.get("resource")
+        if uri is not None:
+            from tooli.providers.resources import expose_command
+
+            expose_command(state, uri, registration)
         if state.is_typer_initialized:
             from tooli.cli.typer_register import register_command
 
@@ -220,6 +226,7 @@ class Tooli(_TyperPlaceholder):
             inner.parents.append(state)
         state.groups.append((typer_instance, options))
         state.invalidate()
+        forget_prepared(typer_instance)
         if state.is_typer_initialized:
             from tooli.cli.typer_register import register_group
 
@@ -272,7 +279,10 @@ class Tooli(_TyperPlaceholder):
             return lambda stage: self.use(stage, before=before, after=after)
         from tooli.pipeline.custom_stages import add_custom_stage
 
-        add_custom_stage(self._state, stage, before, after)
+        state = self._state
+        add_custom_stage(state, stage, before, after)
+        for app, _ in state.groups:
+            forget_prepared(app)
         return stage
 
     # -------------------------------------------------------------- Typer
@@ -333,7 +343,7 @@ class Tooli(_TyperPlaceholder):
         """Every tool of the app. A command with an invalid definition is in `catalog.problems`."""
         from tooli.core.catalog import Catalog
 
-        return Catalog(*read_all_tools(build_command_tree(self), self._state))
+        return Catalog(*read_all_tools(build_command_tree(self)))
 
     def builtins(self, name: str | None = None) -> Tooli:
         """Return an app with the built-in commands.
@@ -351,12 +361,12 @@ class Tooli(_TyperPlaceholder):
         A name is `find-files` or `find_files`; in a group `users.create` or `users create`.
         """
         parts = name.replace(".", " ").replace("/", " ").split() or [name]
-        group = build_command_tree(self)
+        group = tree = build_command_tree(self)
         path: list[str] = []
         for i, part in enumerate(parts):
             for candidate in (part, part.replace("_", "-"), part.replace("-", "_")):
                 if i == len(parts) - 1 and candidate in group.commands:
-                    tool = group.commands[candidate].tool((*path, candidate), self._state)
+                    tool = group.commands[candidate].tool((*path, candidate), tree)
                     return self._resolve_handoffs(tool)
                 if candidate in group.groups:
                     group = group.groups[candidate]
@@ -451,10 +461,11 @@ class Tooli(_TyperPlaceholder):
                 tool, call.options, state, call.caller, self.find, call.approved, failure_history
             )
         )
+        policy = state.effective_policy(tool)
         if len(stages) > 1:  # the stage `bind` alone fills neither `meta` nor `secrets`
-            call = call.replace(tool=tool, policy=state.policy, meta={}, secrets=[])
-        elif tool is not call.tool or state.policy != call.policy:
-            call = call.replace(tool=tool, policy=state.policy)
+            call = call.replace(tool=tool, policy=policy, meta={}, secrets=[])
+        elif tool is not call.tool or policy != call.policy:
+            call = call.replace(tool=tool, policy=policy)
         return call, stages
 
     def stages_for(

@@ -103,7 +103,8 @@ class PythonSurface:
                 return PreparedCall(*self._app.prepare(call), started)
         problem = tool.guidance.problem
         warnings = [problem] if problem is not None else []
-        call = Call(tool, arguments, self._caller, warnings, DEFAULT_OPTIONS, state.policy)
+        policy = state.effective_policy(tool)
+        call = Call(tool, arguments, self._caller, warnings, DEFAULT_OPTIONS, policy)
         if stages is not ONLY_BIND:
             call = call.replace(meta={}, secrets=[])
         return PreparedCall(call, stages, started)

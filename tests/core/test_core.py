@@ -25,40 +25,10 @@ def test_root_is_the_outermost_app() -> None:
     assert (leaf.root, middle.root, root.root) == (root, root, root)
 
 
-def test_permissions_of_all_apps_above_apply() -> None:
-    root, _, leaf = make_tree()
-    assert leaf.app_permissions(root) == ()
-    root.permissions, leaf.permissions = ("fs:read",), ("fs:read:./data",)
-    assert leaf.app_permissions(root) == (("fs:read:./data",), ("fs:read",))
-    assert leaf.app_permissions(leaf) == (("fs:read:./data",), ("fs:read",))
-    assert root.app_permissions(root) == (("fs:read",),)
-
-
-def test_custom_stages_of_outer_apps_come_first() -> None:
-    outer, inner = Tooli("outer"), Tooli("inner")
-    outer.add_typer(inner, name="inner")
-
-    @inner.use
-    def second(call):
-        return (yield call)
-
-    @outer.use
-    def first(call):
-        return (yield call)
-
-    root = outer._state
-    stages = [custom.stage for custom in inner._state.custom_stages(root)]
-    assert stages == [first, second]
-    assert [custom.stage for custom in root.custom_stages(root)] == [first]
-
-
-def test_app_with_two_parents_has_the_permissions_of_the_called_one() -> None:
+def test_app_with_two_parents_has_all_ancestors() -> None:
     root, middle, leaf = make_tree()
     other = AppState("other", {})
     middle.parents.append(other)
-    root.permissions, other.permissions = ("fs:read",), ("net:read",)
-    assert leaf.app_permissions(root) == (("fs:read",),)
-    assert leaf.app_permissions(other) == leaf.app_permissions(leaf) == (("net:read",),)
     assert (leaf.root, leaf.parent, root.parent) == (other, middle, None)
     assert leaf.self_and_ancestors() == [leaf, middle, root, other]
     leaf.invalidate()

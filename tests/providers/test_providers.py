@@ -10,9 +10,17 @@ import pytest
 import typer
 
 from tooli import Tooli
+from tooli.core import AppState
 from tooli.core.call import PYTHON_CALLER, Call
+from tooli.core.tool import Tool
 from tooli.errors import DefinitionError
-from tooli.providers import Registration, build_command_tree, read_all_tools
+from tooli.providers import (
+    Registration,
+    apply_rules_of_apps,
+    build_command_tree,
+    custom_stages_of,
+    read_all_tools,
+)
 from tooli.testing import invoke
 
 
@@ -183,7 +191,7 @@ def test_invalid_command_does_not_affect_the_others() -> None:
     @app.command()
     def broken(value: "NoSuchType") -> None: ...  # type: ignore[name-defined]  # noqa: F821, UP037
 
-    tools, problems = read_all_tools(app.tree(), app._state)
+    tools, problems = read_all_tools(app.tree())
     assert [tool.key for tool in tools] == ["list-all", "users.create"]
     assert list(problems) == ["broken"]
     assert "NoSuchType" in problems["broken"].message
@@ -209,3 +217,44 @@ def test_command_name_comes_from_the_function_unless_given() -> None:
     assert Registration(state, None, find_all_files, {}).command_name == "find-all-files"
     assert Registration(state, "ff", find_all_files, {}).command_name == "ff"
     assert Registration(state, None, None, {}, "a.b:do_it").command_name == "do-it"
+
+
+def test_rules_of_all_apps_along_the_path_apply() -> None:
+    root, middle, leaf = (AppState(name, {}) for name in ("root", "middle", "leaf"))
+    tool = Tool("root", ("t",), "root.t", ("t",), print, (), frozenset())
+    assert apply_rules_of_apps(tool, (root,)) is tool
+    root.permissions, leaf.permissions = ("fs:read",), ("fs:read:./data",)
+    middle.declared_policy = "strict"
+    guard = apply_rules_of_apps(tool, (root, middle, leaf)).guard
+    assert guard.app_permissions == (("fs:read:./data",), ("fs:read",))
+    assert guard.policy == "strict"
+
+
+def test_custom_stages_of_outer_apps_come_first() -> None:
+    outer, inner = Tooli("outer"), Tooli("inner")
+    outer.add_typer(inner, name="inner")
+
+    @inner.use
+    def second(call):
+        return (yield call)
+
+    @outer.use
+    def first(call):
+        return (yield call)
+
+    both = custom_stages_of((outer._state, inner._state))
+    assert [custom.stage for custom in both] == [first, second]
+    assert [custom.stage for custom in custom_stages_of((outer._state,))] == [first]
+
+
+def test_levels_of_a_command() -> None:
+    app = make_app()
+    tree = app.tree()
+    create = tree.groups["users"].commands["create"]
+    assert [state.name for state in tree.levels(("users", "create"), create) or ()] == [
+        "app",
+        "users",
+    ]
+    assert tree.levels(("list-all",), create) is None
+    assert tree.levels(("nope", "create"), create) is None
+    assert tree.levels((), create) is None

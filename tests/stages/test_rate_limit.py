@@ -90,11 +90,16 @@ def now(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     return clock
 
 
+def hit(limiter: RateLimiter, rates: list[str], caller: str) -> tuple[float, str]:
+    return limiter.hit([(rate, "tool") for rate in rates], caller)
+
+
 def test_wait_time_decreases_as_the_window_moves(now: list[float]) -> None:
     limiter = RateLimiter()
 
     def wait(*names: str) -> float:
-        return limiter.hit(["2/minute"], *names)[0]
+        caller, tool = names
+        return limiter.hit([("2/minute", tool)], caller)[0]
 
     assert [wait("ada", "find") for _ in range(2)] == [0, 0]
     assert wait("ada", "find") == 60
@@ -108,24 +113,24 @@ def test_wait_time_decreases_as_the_window_moves(now: list[float]) -> None:
 
 def test_refused_calls_do_not_count(now: list[float]) -> None:
     limiter = RateLimiter()
-    assert limiter.hit(["1/second"], "ada") == (0, "")
+    assert hit(limiter, ["1/second"], "ada") == (0, "")
     for _ in range(100):
-        assert limiter.hit(["1/second"], "ada")[0] > 0
+        assert hit(limiter, ["1/second"], "ada")[0] > 0
     now[0] += 1
-    assert limiter.hit(["1/second"], "ada") == (0, "")
+    assert hit(limiter, ["1/second"], "ada") == (0, "")
 
 
 @pytest.mark.parametrize("rates", [["1/second", "3/hour"], ["3/hour", "1/second"]])
 def test_call_refused_by_one_rate_counts_for_none(now: list[float], rates: list[str]) -> None:
     limiter = RateLimiter()
     for _ in range(3):
-        assert limiter.hit(rates, "ada") == (0, "")
+        assert hit(limiter, rates, "ada") == (0, "")
         for _ in range(10):
-            assert limiter.hit(rates, "ada")[1] in rates
+            assert hit(limiter, rates, "ada")[1] in rates
         now[0] += 1
-    assert limiter.hit(rates, "ada") == (3597, "3/hour")  # the longest wait is returned
+    assert hit(limiter, rates, "ada") == (3597, "3/hour")  # the longest wait is returned
     now[0] += 3597
-    assert limiter.hit(rates, "ada") == (0, "")
+    assert hit(limiter, rates, "ada") == (0, "")
 
 
 def test_number_of_windows_and_recorded_calls_is_limited(
@@ -135,27 +140,27 @@ def test_number_of_windows_and_recorded_calls_is_limited(
     monkeypatch.setattr(rate_limit, "MAX_RECORDED_CALLS", 50)
     limiter = RateLimiter()
     for i in range(1000):
-        limiter.hit(["100/minute"], f"caller {i}")
+        hit(limiter, ["100/minute"], f"caller {i}")
         assert len(limiter._windows) <= 16
-    assert ("100/minute", "caller 999") in limiter._windows
+    assert ("100/minute", "caller 999", "tool") in limiter._windows
     for i in range(1000):
-        limiter.hit(["100/minute"], f"caller {i % 5}")
+        hit(limiter, ["100/minute"], f"caller {i % 5}")
         recorded = sum(len(window.timestamps) for window in limiter._windows.values())
         assert recorded == limiter._count <= 50
     now[0] += 61
     for i in range(5):
-        assert limiter.hit(["100/minute"], f"caller {i}") == (0, "")
+        assert hit(limiter, ["100/minute"], f"caller {i}") == (0, "")
     assert [len(window.timestamps) for window in limiter._windows.values()][-5:] == [1] * 5
 
 
 def test_empty_windows_are_evicted_first(monkeypatch: pytest.MonkeyPatch, now: list[float]) -> None:
     monkeypatch.setattr(rate_limit, "MAX_WINDOWS", 16)
     limiter = RateLimiter()
-    assert limiter.hit(["1/day"], "ada") == (0, "")  # the least recently used window
+    assert hit(limiter, ["1/day"], "ada") == (0, "")  # the least recently used window
     for i in range(100):
-        limiter.hit(["1/minute"], f"caller {i}")
+        hit(limiter, ["1/minute"], f"caller {i}")
         now[0] += 10  # so that six of these windows are not empty at a time
-    assert limiter.hit(["1/day"], "ada")[1] == "1/day"
+    assert hit(limiter, ["1/day"], "ada")[1] == "1/day"
 
 
 def test_concurrent_calls_do_not_exceed_the_limit() -> None:
@@ -164,7 +169,7 @@ def test_concurrent_calls_do_not_exceed_the_limit() -> None:
 
     def call() -> None:
         rates = ["100/hour", "1000/day"]
-        passed.extend([limiter.hit(rates, "ada")[0] == 0 for _ in range(50)])
+        passed.extend([hit(limiter, rates, "ada")[0] == 0 for _ in range(50)])
 
     threads = [threading.Thread(target=call) for _ in range(8)]
     for thread in threads:
@@ -220,3 +225,19 @@ def test_invalid_rates_are_rejected(text: object) -> None:
 @pytest.mark.parametrize("text", ["1/second", "60/minute", "10000/day"])
 def test_valid_rates_are_accepted(text: str) -> None:
     assert is_rate_limit(text)
+
+
+def test_calls_of_a_command_count_together_on_every_path() -> None:
+    group, root = Tooli("group"), Tooli("root")
+    group.command("go", rate_limit="2/minute")(lambda: None)
+    group.command("stay")(lambda: None)
+    for name in ("a", "b"):
+        parent = Tooli(name)
+        parent.add_typer(group)
+        root.add_typer(parent)
+    for name in ("a.group.go", "b.group.go"):
+        tool = root.find(name)
+        assert tool is not None
+        send(make_call(surface="http").replace(tool=tool))
+    with pytest.raises(TemporaryError, match="2 times a minute"):
+        send(make_call(surface="http").replace(tool=tool))

@@ -62,7 +62,8 @@ def build_builtin_app(app: App, app_class: type[Tooli], name: str | None = None)
     for loaded in _names_to_load(name):
         target = builtin_app
         if loaded in _GROUP_DESCRIPTIONS:
-            target = app_class(loaded, description=_GROUP_DESCRIPTIONS[loaded])
+            description = _GROUP_DESCRIPTIONS[loaded]
+            target = app_class(loaded, description=description, security_policy="off")
             builtin_app.add_typer(target, name=loaded)
         module, function = _COMMAND_LOADERS[loaded]
         loaded_module = __import__(f"tooli.builtins.{module}", fromlist=(function,))

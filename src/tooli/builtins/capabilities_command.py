@@ -31,7 +31,9 @@ LIMITATIONS = "env:read and state:mutate cannot be detected; net:write is detect
 _EXAMPLE_TIMEOUT = 60.0  # seconds for one example
 _BOOTSTRAP_CODE = (
     "import sys; from tooli.launcher import load_app; app = load_app(sys.argv.pop(1));"
-    " app._state.policy = app._state.declared_policy = 'standard'; app()"
+    " app._state.policy = 'standard'; tree = app.tree();"
+    " apps = [a for path, command in tree.walk() for a in tree.levels(path, command) or ()];"
+    " [setattr(state, 'declared_policy', 'standard') for state in (app._state, *apps)]; app()"
 )
 
 

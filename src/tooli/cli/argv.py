@@ -109,7 +109,7 @@ def parse_command_line(root: CommandGroup, argv: Sequence[str]) -> CommandLine:
         read_output_mode(line, rargs[::-1])
         line.typer_argv.extend(reversed(rargs))
         return line
-    tool = registration.tool(line.path, root.state)
+    tool = registration.tool(line.path, root)
     line.tool = tool
     line.command_prefix_length = len(line.typer_argv)
     _ArgumentParser(line, tool).parse(rargs)

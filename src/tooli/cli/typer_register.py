@@ -27,6 +27,7 @@ from tooli.cli.typer_params import (
     needs_translation,
     typer_signature,
 )
+from tooli.config import load_security_settings
 from tooli.core import TYPER_COMMAND_KEYWORDS
 from tooli.core._hot_tables import FLAGS
 from tooli.core.call import Call, Caller, Failed, Options
@@ -138,9 +139,9 @@ def _build_stub(app: App, registration: Registration) -> Callable[..., object]:
     except DefinitionError as error:
         return _failing_stub(error)
     try:
-        tool = registration.tool((registration.command_name,))
-    except DefinitionError:
-        return fn  # Typer may accept the function; if not, it reports the error
+        tool = registration.read_signature()
+    except DefinitionError as error:
+        return _failing_stub(error, fn)  # its guards cannot be read, so it must not run
 
     @functools.wraps(fn)
     def stub(**values: object) -> object:
@@ -155,13 +156,21 @@ def _build_stub(app: App, registration: Registration) -> Callable[..., object]:
     return stub
 
 
-def _failing_stub(error: Exception) -> Callable[[], None]:
-    """Return the stub of a lazy command that cannot be loaded. The stub raises the error."""
+def _failing_stub(
+    error: Exception, fn: Callable[..., object] | None = None
+) -> Callable[..., object]:
+    """Return the stub of a command with an invalid definition. The stub raises the error.
 
-    def fails() -> None:
+    If the function is known, the stub has its parameters, and Typer reports what is wrong with
+    them.
+    """
+
+    def fails(**values: object) -> object:
         raise error
 
-    return fails
+    if fn is not None:
+        return functools.wraps(fn)(fails)
+    return lambda: fails()
 
 
 def wrap_plain_commands(app: App, command: Command) -> Command:
@@ -260,6 +269,7 @@ def call_tool(app: App, registration: Registration, values: dict[str, object]) -
     """Run the tool of a command with the values that Typer parsed."""
     typer_run = current_run.get()
     if typer_run is None:  # inside an app that is not a Tooli app: exceptions are raised unchanged
+        load_security_settings(app._state)
         tool = registration.tool((registration.command_name,))
         arguments = _collect_arguments(tool, values, {})
         call = Call(tool, arguments, Caller("cli"), [], Options())
@@ -267,7 +277,7 @@ def call_tool(app: App, registration: Registration, values: dict[str, object]) -
     invocation = typer_run.output.invocation
     line = invocation.line
     path = line.path if line.path and line.tool is not None else (registration.command_name,)
-    return typer_run.run_tool(registration.tool(path, invocation.state), values)
+    return typer_run.run_tool(registration.tool(path, invocation.app.tree()), values)
 
 
 def _unwrap(outcome: Outcome) -> object:

@@ -11,7 +11,7 @@ import sys
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
     from typing import Any, TypeAlias, TypedDict
 
     from typing_extensions import Self, dataclass_transform
@@ -135,22 +135,10 @@ class AppState:
     @property
     def root(self) -> AppState:
         """The state of the outermost app that this one has been added to."""
-        *_, root = self.self_and_parents()
-        return root
-
-    def self_and_parents(self, through: AppState | None = None) -> Iterator[AppState]:
-        """Iterate over this app and the apps above it, innermost first.
-
-        If an app was added to several apps, the iteration continues with the one that is `through`
-        or is inside of it. If there is none, it continues with the one that it was last added to.
-        """
-        state: AppState | None = self
-        while state is not None:
-            yield state
-            parents = state.parents
-            if len(parents) > 1:
-                parents = [p for p in parents if through in p.self_and_ancestors()] or parents
-            state = parents[-1] if parents else None
+        state = self
+        while state.parents:
+            state = state.parents[-1]
+        return state
 
     def self_and_ancestors(self) -> list[AppState]:
         """Return this app and every app that contains it, each once."""
@@ -159,21 +147,9 @@ class AppState:
             found.extend([parent for parent in state.parents if parent not in found])
         return found
 
-    def app_permissions(self, root: AppState) -> tuple[tuple[str, ...], ...]:
-        """Return the `permissions=` for commands of this app that are called through `root`.
-
-        They are those of this app and of every app above it, innermost first.
-        """
-        declared = [state.permissions for state in self.self_and_parents(root)]
-        return tuple([permissions for permissions in declared if permissions is not None])
-
-    def custom_stages(self, root: AppState) -> tuple[CustomStage, ...]:
-        """Return the stages of `app.use` for commands of this app that are called through `root`.
-
-        Those of the apps above come first.
-        """
-        states = reversed([*self.self_and_parents(root)])
-        return tuple([stage for state in states for stage in state.own_stages])
+    def effective_policy(self, tool: Tool) -> str:
+        """Return the policy of a call of a tool through this app: the strictest along its path."""
+        return max(self.policy, tool.guard.policy)  # the names are ordered: off, standard, strict
 
     @property
     def has_one_command(self) -> bool:

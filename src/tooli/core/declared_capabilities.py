@@ -34,6 +34,8 @@ CAPABILITIES: dict[str, str] = {
     "none": "accesses nothing",
 }
 """Every capability, with a description of what it allows."""
+READ_CAPABILITIES = frozenset(("fs:read", "net:read", "env:read", "none"))
+"""Capabilities that change nothing. All others may change or destroy something."""
 PATH_CAPABILITIES = ("fs:read", "fs:write", "fs:delete")
 """Capabilities that may name a path: `fs:write:./out` covers that folder and all below it."""
 
@@ -72,6 +74,11 @@ def split_capability(capability: str) -> tuple[str, str | None]:
     """Split a capability into its name and its path; the path is None if it has none."""
     parts = capability.split(":", 2)
     return ":".join(parts[:2]), parts[2] if len(parts) > 2 else None
+
+
+def is_reading(capabilities: Iterable[str]) -> bool:
+    """True if none of the capabilities allows to change something."""
+    return all([split_capability(name)[0] in READ_CAPABILITIES for name in capabilities])
 
 
 def resolve_access(capabilities: Iterable[str], base_directory: str | None = None) -> AllowedAccess:
@@ -232,4 +239,6 @@ def apply_app_permissions(tool: Tool, app_permissions: tuple[tuple[str, ...], ..
                 f"{tool.key or tool.name}: capabilities={disallowed!r} is more than the app's "
                 f"permissions= allow ({', '.join(permissions)})"
             )
-    return tool.replace(guard=tool.guard.replace(app_permissions=app_permissions))
+    guard = tool.guard
+    permissions = (*guard.app_permissions, *app_permissions)
+    return tool.replace(guard=guard.replace(app_permissions=permissions))

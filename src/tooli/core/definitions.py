@@ -172,8 +172,6 @@ _GUARD_VALIDATORS: dict[str, Validator] = {
     "isolation": require(lambda value: value == "required", "'required' or left out"),
 }
 
-GUARD_KEYWORDS = tuple(_GUARD_VALIDATORS)
-"""The keywords of `@app.command(…)` that a Guard is read from."""
 
 _VALIDATORS: dict[str, Validator] = {
     **_GUARD_VALIDATORS,

@@ -22,7 +22,8 @@ def make_placeholder_call(
     if tool is None:
         name, version = state.name, state.version
         tool = Tool(name, (), name, (), _do_nothing, (), frozenset(), version=version)
-    return Call(tool, {}, caller, [] if warnings is None else warnings, policy=state.policy)
+    policy = state.effective_policy(tool)
+    return Call(tool, {}, caller, [] if warnings is None else warnings, policy=policy)
 
 
 def _do_nothing() -> None:

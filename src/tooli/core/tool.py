@@ -331,6 +331,7 @@ class Guard(Record):
     auto_confirm: bool = False  # confirmations are answered with yes for an agent
     isolation: str | None = None  # "required": run in a sandbox or not at all
     app_permissions: tuple[tuple[str, ...], ...] = ()  # `permissions=` of its app and those above
+    policy: str = "off"  # the strictest `security_policy=` along its path
 
     @property
     def needs_human(self) -> bool:
@@ -368,6 +369,8 @@ class Limits(Record):
     page_size: int | None = None  # records on a page, unless the caller sets a limit
     returns_page: bool = False  # it may return a `Page`
     rate_limit: str | None = None  # calls of one caller on a server: "10/minute"
+    # Rates, each with the key that its calls are counted under: the same on every path.
+    rate_counters: tuple[tuple[str, str], ...] = ()
 
 
 MAX_TIMEOUT_SECONDS = 10_000_000.0

@@ -345,7 +345,8 @@ def _with_guard_of(target_tool: Tool, fn: Callable[..., Any], suffix: str) -> To
         version=target_tool.version,
     )
     guard = target_tool.guard.replace(approval=False, human_in_the_loop=False, danger=None)
-    return tool.replace(guard=guard, limits=target_tool.limits)
+    limits = target_tool.limits.replace(rate_counters=())  # completions are counted separately
+    return tool.replace(guard=guard, limits=limits)
 
 
 def _completion(found: list[str], to_json: Callable[[Any], str]) -> JsonObject:

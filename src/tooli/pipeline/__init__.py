@@ -243,12 +243,12 @@ class StageContext(Record):
     @property
     def is_strict(self) -> bool:
         """True under the security policy `strict`."""
-        return self.state.policy == "strict"
+        return self.state.effective_policy(self.tool) == "strict"
 
     @property
     def is_policy_off(self) -> bool:
         """True under the security policy `off`."""
-        return self.state.policy == "off"
+        return self.state.effective_policy(self.tool) == "off"
 
     @property
     def omits_details(self) -> bool:

@@ -11,7 +11,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from tooli.core import AppState
     from tooli.core.call import Stage
-    from tooli.core.protocols import TyperApp
 
 _CO_COROUTINE, _CO_ASYNC_GENERATOR = 0x80, 0x200  # flags of a code object
 
@@ -40,8 +39,6 @@ def add_custom_stage(
         raise DefinitionError(_unknown_anchor_message(anchor, names))
     state.own_stages.append(CustomStage(stage, anchor, after is not None))
     state.invalidate()
-    for app, _ in state.groups:
-        _forget_prepared(app)
 
 
 def _check_stage(stage: object) -> None:
@@ -59,16 +56,3 @@ def _unknown_anchor_message(anchor: str, names: list[str]) -> str:
     closest = closest_match(anchor, names)
     hint = f" Did you mean {closest!r}?" if closest else ""
     return f"use(…): there is no stage {anchor!r}.{hint} The stages are {', '.join(names)}."
-
-
-def _forget_prepared(app: TyperApp) -> None:
-    """Clear the cached tools and stages of an app and of the apps below it."""
-    state: AppState | None = vars(app).get("_state")
-    if state is not None:
-        state.prepared_tools.clear()
-        inner_apps = [inner for inner, _ in state.groups]
-    else:  # a plain Typer
-        inner_apps = [info.typer_instance for info in app.registered_groups]
-    for inner in inner_apps:
-        if inner is not None:
-            _forget_prepared(inner)

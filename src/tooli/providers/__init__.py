@@ -15,13 +15,17 @@ TYPE_CHECKING = False
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
-    from typing import Any
+    from typing import Any, TypeAlias
 
     from typer.models import CommandInfo
 
     from tooli.core.protocols import App, CommandOptions, TyperApp
     from tooli.core.tool import Tool
     from tooli.errors import DefinitionError
+    from tooli.pipeline.custom_stages import CustomStage
+
+    Levels: TypeAlias = tuple[AppState, ...]
+    """The apps along the path of a command, outermost first."""
 
 
 class Registration:
@@ -40,7 +44,7 @@ class Registration:
     ) -> None:
         self._state = state
         self._fn = fn
-        self._tools: dict[tuple[AppState, bool, tuple[str, ...]], Tool] = {}
+        self._tools: dict[tuple[AppState, bool, tuple[str, ...], Levels], Tool] = {}
         self.name = name
         self.kwargs = kwargs
         self.target = target  # "package.module:function" of a lazy command
@@ -67,22 +71,37 @@ class Registration:
             self._fn = _load_function(self.target or "")
         return self._fn
 
-    def tool(self, path: tuple[str, ...], root_state: AppState | None = None) -> Tool:
-        """Return the Tool at a path in the tree of an app, by default of the outermost app."""
-        root = root_state or self._state.root
+    def tool(self, path: tuple[str, ...], tree: CommandGroup | None = None) -> Tool:
+        """Return the Tool at a path in the tree of the app that is called.
+
+        Its guard contains the rules of the apps along the path. If the tree has not this command at
+        the path, or is not given, the rules of every app that contains the command apply.
+        """
+        levels = None if tree is None else tree.levels(path, self)
+        if levels is None:
+            called = [] if tree is None else tree.state.self_and_ancestors()
+            levels = tuple(dict.fromkeys([*self._state.self_and_ancestors(), *called]))[::-1]
+        root = self._state.root if tree is None else tree.state
         is_only_command = root.has_one_command
-        key = (root, is_only_command, path)
+        key = (root, is_only_command, path, levels)
         found = self._tools.get(key)
         if found is None:
             try:
-                found = self._read(path, root, is_only_command)
+                found = apply_rules_of_apps(self._read(path, root, is_only_command), levels)
             except TypeError as error:  # includes DefinitionError, which is not imported yet
                 raise self._located(error) from error.__cause__
             self._tools[key] = found
-        stages = self._state.custom_stages(root)
+        stages = custom_stages_of(levels)
         if stages != found.custom_stages:
             found = self._tools[key] = found.replace(custom_stages=stages)
         return found
+
+    def read_signature(self) -> Tool:
+        """Return a Tool that describes the parameters. It has no rules of apps: never run it."""
+        try:
+            return self._read((self.command_name,), self._state.root, False)
+        except TypeError as error:
+            raise self._located(error) from error.__cause__
 
     def _read(self, path: tuple[str, ...], root: AppState, is_only_command: bool) -> Tool:
         from tooli.schema.tool_reader import read_tool
@@ -95,12 +114,22 @@ class Registration:
             version=root.version,
             cli_path=() if is_only_command else path,
         )
-        permissions = self._state.app_permissions(root)
-        if permissions:
-            from tooli.core.declared_capabilities import apply_app_permissions
-
-            tool = apply_app_permissions(tool, permissions)
+        if tool.limits.rate_limit is not None:
+            limits = tool.limits.replace(rate_counters=self.rate_counters)
+            tool = tool.replace(limits=limits)
         return tool
+
+    @property
+    def rate_counters(self) -> tuple[tuple[str, str], ...]:
+        """The rate limit, with the key under which the calls of all its paths are counted."""
+        rate = self.kwargs.get("rate_limit")
+        return () if rate is None else ((rate, f"{self.command_name} {id(self)}"),)
+
+    def is_for(self, fn: Callable[..., object]) -> bool:
+        """True if this is a command of a function. A lazy command is not imported."""
+        if self._fn is None:
+            return self.target == f"{fn.__module__}:{getattr(fn, '__qualname__', '')}"
+        return _unwrap_function(self._fn) == _unwrap_function(fn)
 
     def _located(self, error: TypeError) -> TypeError:
         """Return a DefinitionError with the file and line of this registration added."""
@@ -116,7 +145,7 @@ class Registration:
         text = self.kwargs.get("short_help") or self.kwargs.get("help")
         if isinstance(text, str) and text.strip():
             return text.strip().partition("\n")[0]
-        return self.tool(path).doc.summary
+        return self.read_signature().doc.summary
 
 
 class CommandGroup:
@@ -126,6 +155,9 @@ class CommandGroup:
         self.state = state
         self.commands: dict[str, Registration] = {}
         self.groups: dict[str, CommandGroup] = {}
+        # Apps that were added without a name, by the names of the commands and groups they added.
+        self.merged_commands: dict[str, Levels] = {}
+        self.merged_groups: dict[str, Levels] = {}
         self.callback: Callable[..., object] | None = None
         self.help: str | None = None
         self.hidden = False
@@ -133,6 +165,12 @@ class CommandGroup:
         self.has_dynamic_commands = False  # a custom class may offer commands not registered here
         self._callback_flags: dict[str, int] | None = None
         self.only_command: Registration | None = None
+
+    def copy(self) -> CommandGroup:
+        """Return a copy that can be changed without changing this one."""
+        copied = CommandGroup(self.state)
+        vars(copied).update(vars(self))
+        return copied
 
     def description(self) -> str:
         """Return the help of the level, or else the docstring of its callback, as in Typer."""
@@ -153,12 +191,37 @@ class CommandGroup:
                         self._callback_flags[flag] = 0 if p.is_flag else p.nargs
         return self._callback_flags
 
+    def levels(self, path: tuple[str, ...], registration: Registration) -> Levels | None:
+        """Return the apps whose rules apply to the command at a path, outermost first.
+
+        They are the apps above this one, this one, and the apps on the way to the command. Returns
+        None if the command at the path is another one.
+        """
+        found = self.state.self_and_ancestors()[::-1]
+        group = self
+        for name in path[:-1]:
+            if name not in group.groups:
+                return None
+            found += group.merged_groups.get(name, ())
+            group = group.groups[name]
+            found.append(group.state)
+        if not path or group.commands.get(path[-1]) is not registration:
+            return None
+        return (*found, *group.merged_commands.get(path[-1], ()))
+
     def walk(self, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Registration]]:
         """Iterate over every command below, with its path, in order of registration."""
         for name, registration in self.commands.items():
             yield (*path, name), registration
         for name, inner in self.groups.items():
             yield from inner.walk((*path, name))
+
+
+def _unwrap_function(fn: Callable[..., object]) -> Callable[..., object]:
+    """Return the function below its decorators, if they set `__wrapped__`."""
+    for _ in range(100):  # a decorator may refer to itself
+        fn = getattr(fn, "__wrapped__", fn)
+    return fn
 
 
 def _load_function(target: str) -> Callable[..., object]:
@@ -174,29 +237,57 @@ def _load_function(target: str) -> Callable[..., object]:
         raise DefinitionError(f"lazy_command({target!r}) cannot be loaded: {failure}") from failure
 
 
+# ------------------------------------------------------------------ rules of the apps
+
+
+def apply_rules_of_apps(tool: Tool, levels: Levels) -> Tool:
+    """Return a tool with the rules of the apps along its path.
+
+    This is the only place where they are combined: the strictest `security_policy=` applies, and
+    every `permissions=`. The stages and descriptions read the result from `tool.guard`. Raises
+    DefinitionError if the tool declares a capability that one of the apps does not allow.
+    """
+    if len(levels) > 1:  # the policy of the app that is called always applies
+        policy = max([state.declared_policy for state in levels])
+        if policy != tool.guard.policy:
+            tool = tool.replace(guard=tool.guard.replace(policy=policy))
+    permissions = [state.permissions for state in levels[::-1] if state.permissions is not None]
+    if permissions:
+        from tooli.core.declared_capabilities import apply_app_permissions
+
+        tool = apply_app_permissions(tool, tuple(permissions))
+    return tool
+
+
+def custom_stages_of(levels: Levels) -> tuple[CustomStage, ...]:
+    """Return the stages of `app.use` of the apps along a path, those of the outermost app first."""
+    return tuple([stage for state in levels for stage in state.own_stages])
+
+
+def forget_prepared(app: TyperApp) -> None:
+    """Clear what was derived from the rules of the apps above an app: in it and in apps below."""
+    state: AppState | None = vars(app).get("_state")
+    if state is not None:
+        state.prepared_tools.clear()
+        state.revision += 1
+        inner_apps = [inner for inner, _ in state.groups]
+    else:  # a plain Typer
+        inner_apps = [info.typer_instance for info in app.registered_groups]
+    for inner in inner_apps:
+        if inner is not None:
+            forget_prepared(inner)
+
+
 # ------------------------------------------------------------------ the tree
 
 
-def add_command(state: AppState, registration: Registration) -> None:
-    """Add a command to an app; with `resource=`, as a resource as well."""
-    state.commands.append(registration)
-    state.invalidate()
-    uri = registration.kwargs.get("resource")
-    if uri is not None:
-        from tooli.providers.resources import expose_command
-
-        expose_command(state, uri, registration)
-
-
-def read_all_tools(
-    group: CommandGroup, state: AppState
-) -> tuple[list[Tool], dict[str, DefinitionError]]:
-    """Return the tools below a group, and the error of each command that cannot be read, by key."""
+def read_all_tools(tree: CommandGroup) -> tuple[list[Tool], dict[str, DefinitionError]]:
+    """Return the tools of an app, and the error of each command that cannot be read, by key."""
     tools: list[Tool] = []
     problems: dict[str, DefinitionError] = {}
-    for path, registration in group.walk():
+    for path, registration in tree.walk():
         try:
-            tools.append(registration.tool(path, state))
+            tools.append(registration.tool(path, tree))
         except TypeError as error:
             from tooli.errors import DefinitionError
 
@@ -244,6 +335,7 @@ def _attach_group(
     inner_state: AppState | None = inner_app.__dict__.get("_state")
     if inner_state is None:
         inner_state = AppState("", {})
+        inner_state.policy = inner_state.declared_policy = "off"  # a plain Typer declares none
         inner_state.parents.append(group.state)
         inner = _tree_from_typer(inner_app, inner_state)
         name = name or _unwrap_default(inner_app.info.name)
@@ -252,6 +344,7 @@ def _attach_group(
             inner_state.parents.append(group.state)  # a plain Typer between the two did not set it
         inner = build_command_tree(inner_app)  # pyright: ignore[reportArgumentType]  it is a Tooli
         name = name or inner_state.typer_kwargs.get("name")
+    inner = inner.copy()  # the keywords apply to this place only; the app may be added elsewhere
     if kwargs.get("callback") is not None or kwargs.get("cls") or kwargs.get("context_settings"):
         inner.typer_reason = "the group has settings that only Typer supports"
         inner.has_dynamic_commands = inner.has_dynamic_commands or bool(kwargs.get("cls"))
@@ -259,9 +352,16 @@ def _attach_group(
     _apply_help_keywords(inner, kwargs)
     if name:
         group.groups[name] = inner
-    else:
-        group.commands.update(inner.commands)
-        group.groups.update(inner.groups)
+        group.merged_groups.pop(name, None)
+        return
+    for command_name, registration in inner.commands.items():
+        group.commands[command_name] = registration
+        merged = inner.merged_commands.get(command_name, ())
+        group.merged_commands[command_name] = (inner.state, *merged)
+    for group_name, inner_group in inner.groups.items():
+        group.groups[group_name] = inner_group
+        merged = inner.merged_groups.get(group_name, ())
+        group.merged_groups[group_name] = (inner.state, *merged)
 
 
 def _apply_help_keywords(group: CommandGroup, kwargs: Mapping[str, Any]) -> None:

@@ -15,16 +15,13 @@ they are used.
 
 from __future__ import annotations
 
-from tooli.core.declared_capabilities import apply_app_permissions
 from tooli.core.definitions import (
-    GUARD_KEYWORDS,
     auth_problem,
     require,
     shorten,
     text_problem,
 )
 from tooli.core.tool import (
-    Behavior,
     Choice,
     is_bool,
     is_handle,
@@ -32,6 +29,15 @@ from tooli.core.tool import (
     item_shape,
 )
 from tooli.errors import DefinitionError, check_keywords, did_you_mean, function_location
+from tooli.providers import apply_rules_of_apps, custom_stages_of
+from tooli.providers.served_rules import (
+    combine_behaviors,
+    combine_guards,
+    combine_limits,
+    find_commands,
+    find_levels,
+    iter_levels,
+)
 from tooli.schema import RawText
 from tooli.schema.tool_reader import (
     missing_required_parameters,
@@ -61,9 +67,6 @@ if TYPE_CHECKING:
 
     F = TypeVar("F", bound=Callable[..., object])
     S = TypeVar("S", bound="ServedFunction")
-
-_INHERITED_KEYWORDS = (*GUARD_KEYWORDS, "annotations", "timeout", "rate_limit", "version")
-"""Keywords of a command that also apply if its function is a resource or a prompt."""
 
 TEXT_MIME, BYTES_MIME, JSON_MIME = "text/plain", "application/octet-stream", "application/json"
 _MIME_BY_EXTENSION = {
@@ -99,7 +102,7 @@ class ServedFunction:
     ) -> None:
         self._state = state
         self._registration = registration  # set if the function is a command as well
-        self._tools: dict[AppState, Tool] = {}
+        self._tools: dict[AppState, tuple[int, Tool]] = {}
         self.fn = fn
         self.kwargs = kwargs
 
@@ -129,35 +132,33 @@ class ServedFunction:
         return self.kwargs.get("complete") or {}
 
     def tool(self, root: AppState) -> Tool:
-        """Return the Tool. If the function is also a command, the command's guards apply to it."""
-        found = self._tools.get(root)
-        if found is None:
-            found = self._tools[root] = self._build_tool(root)
-        stages = self._state.custom_stages(root)
-        if stages != found.custom_stages:
-            found = self._tools[root] = found.replace(custom_stages=stages)
-        return found
+        """Return the Tool. If the function is also a command, the command's rules apply to it."""
+        revision = sum([state.revision for state in root.self_and_ancestors()])
+        if self._tools.get(root, (None,))[0] != revision:
+            self._tools[root] = (revision, self._build_tool(root))
+        return self._tools[root][1]
 
     def _build_tool(self, root: AppState) -> Tool:
-        options: CommandOptions = {"annotations": Behavior(read_only=True)}
-        command = self._registration or _find_command(root.root, self.fn)
-        if command is not None:
-            for keyword in _INHERITED_KEYWORDS:
-                if keyword in command.kwargs:
-                    options[keyword] = command.kwargs[keyword]
-        auth = self.kwargs.get("auth")
-        if auth is not None:
-            options["auth"] = auth
-        path = (self.name,)
+        commands = find_commands(root, self.fn)
+        registrations = [registration for registration, _ in commands]
+        if self._registration is not None and self._registration not in registrations:
+            registrations.append(self._registration)
+        guard = combine_guards(registrations, self.kwargs.get("auth"))
+        options: CommandOptions = {"annotations": combine_behaviors(registrations, guard)}
+        versions = [registration.kwargs.get("version") for registration in registrations]
+        options["version"] = next(filter(None, versions), None)
+        levels = find_levels(root, self._state)
+        of_commands = [level for _, found in commands for level in found]
         try:
             tool = read_tool(
-                self.fn, app=root.name, path=path, kwargs=options, version=root.version
+                self.fn, app=root.name, path=(self.name,), kwargs=options, version=root.version
             )
-            permissions = self._state.app_permissions(root)
-            return apply_app_permissions(tool, permissions) if permissions else tool
+            tool = tool.replace(guard=guard, limits=combine_limits(registrations, tool.limits))
+            tool = apply_rules_of_apps(tool, tuple(dict.fromkeys([*levels, *of_commands])))
         except DefinitionError as error:
             location = function_location(self.fn)
             raise (error.at(location) if location else error) from error.__cause__
+        return tool.replace(custom_stages=custom_stages_of(levels))
 
 
 class Resource(ServedFunction):
@@ -300,15 +301,6 @@ def _check_parameter_names(label: str, fn: Callable[..., object], names: Sequenc
             raise DefinitionError(f"{label}: the function has no parameter {name!r}{hint}")
 
 
-def _find_command(root: AppState, fn: Callable[..., object]) -> Registration | None:
-    """Return the registration of a function as a command, in an app or in an app below it."""
-    for state in _iter_states(root):
-        for registration in state.commands:
-            if registration.target is None and registration.fn is fn:
-                return registration
-    return None
-
-
 # ------------------------------------------------------------------ finding
 
 
@@ -349,11 +341,8 @@ def find_resource(
 
 
 def _iter_states(state: AppState) -> Iterator[AppState]:
-    yield state
-    for inner_app, _ in state.groups:
-        inner_state: AppState | None = inner_app.__dict__.get("_state")
-        if inner_state is not None:
-            yield from _iter_states(inner_state)
+    """Iterate over an app and the apps below it, each once."""
+    yield from dict.fromkeys([levels[-1] for levels in iter_levels(state)])
 
 
 def texts_to_arguments(tool: Tool, texts: Mapping[str, str]) -> dict[str, object]:

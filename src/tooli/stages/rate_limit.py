@@ -18,7 +18,7 @@ from tooli.errors import Suggestion, TemporaryError
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable
 
     from tooli.core.call import Call, Caller, Stage, StageRun
     from tooli.pipeline import StageContext
@@ -61,21 +61,22 @@ class RateLimiter:
         self._windows: dict[tuple[str, ...], _RateWindow] = {}  # the most recently used last
         self._count = 0
 
-    def hit(self, rates: Sequence[str], *identifiers: str) -> tuple[float, str]:
-        """Count a call if every rate allows it.
+    def hit(self, counters: Iterable[tuple[str, str]], caller: str) -> tuple[float, str]:
+        """Count a call of a caller if every rate allows it.
 
+        A counter is a rate and the key under which it counts, such as the id of the command.
         Returns 0 and "" if the call is allowed; otherwise the seconds to wait and the rate that
         requires it. A call that is not allowed is not counted.
         """
         with self._lock:
             now = monotonic()
-            windows = {rate: self._get_window(rate, identifiers, now) for rate in rates}
-            waits = [(window.seconds_until_allowed(now), rate) for rate, window in windows.items()]
+            keys = [(rate, caller, key) for rate, key in counters]
+            windows = {key: self._get_window(key, now) for key in keys}
+            waits = [(window.seconds_until_allowed(now), key[0]) for key, window in windows.items()]
             longest = max(waits, default=(0.0, ""))
             if longest[0]:
                 return longest
-            for rate, window in windows.items():
-                key = (rate, *identifiers)
+            for key, window in windows.items():
                 self._windows.pop(key, None)
                 self._windows[key] = window
                 window.timestamps.append(now)
@@ -84,8 +85,8 @@ class RateLimiter:
                 self._evict(now)
         return 0.0, ""
 
-    def _get_window(self, rate: str, identifiers: tuple[str, ...], now: float) -> _RateWindow:
-        window = self._windows.get((rate, *identifiers)) or _RateWindow(rate)
+    def _get_window(self, key: tuple[str, ...], now: float) -> _RateWindow:
+        window = self._windows.get(key) or _RateWindow(key[0])
         self._count -= window.discard_expired(now)
         return window
 
@@ -109,15 +110,21 @@ _limiter = RateLimiter()
 def limit_rate(context: StageContext) -> Stage | None:
     """Reject calls to a server that exceed a rate limit.
 
-    Both the rate limit of the command and that of the settings apply. Rejected calls do not count.
+    Both the rate limit of the command and that of the settings apply. The calls of a command count
+    together, by whichever path and as whichever resource it is called. Rejected calls do not count.
     """
     if not context.caller.is_remote:
         return None
-    limits = (context.tool.limits.rate_limit, context.state.security_settings.get("rate_limit"))
-    rates = [rate for rate in dict.fromkeys(limits) if rate is not None]
+    tool = context.tool
+    counters = [*tool.limits.rate_counters]
+    if tool.limits.rate_limit is not None and not counters:
+        counters = [(tool.limits.rate_limit, tool.id)]
+    rate_setting = context.state.security_settings.get("rate_limit")
+    if rate_setting is not None:
+        counters.append((rate_setting, tool.id))
 
     def check_rate(call: Call) -> StageRun:
-        wait, rate = _limiter.hit(rates, _caller_key(call.caller), call.tool.id)
+        wait, rate = _limiter.hit(counters, _caller_key(call.caller))
         if wait:
             raise _rate_limit_error(call, rate, wait)
         return (yield call)

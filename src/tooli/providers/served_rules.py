@@ -1,0 +1,116 @@
+"""The rules of a function that is served as a resource or a prompt.
+
+The function may be a command as well, or several commands in several apps. The strictest of all
+their rules applies to the resource.
+"""
+
+from __future__ import annotations
+
+from tooli.core.declared_capabilities import is_reading
+from tooli.core.definitions import DANGER_LEVELS, read_guard
+from tooli.core.tool import Behavior, Guard
+
+TYPE_CHECKING = False
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from tooli.core import AppState
+    from tooli.core.protocols import TyperApp
+    from tooli.core.tool import Limits
+    from tooli.providers import Levels, Registration
+
+
+def iter_levels(state: AppState) -> Iterator[Levels]:
+    """Iterate over an app and the apps below it, each with the apps above it, outermost first.
+
+    An app that was added at several places occurs several times. Plain Typer apps have no entry,
+    but the apps below them have.
+    """
+    yield from _iter_below((state,), [app for app, _ in state.groups])
+
+
+def _iter_below(levels: Levels, inner_apps: Sequence[TyperApp | None]) -> Iterator[Levels]:
+    if levels:
+        yield levels
+    for app in inner_apps:
+        state: AppState | None = None if app is None else app.__dict__.get("_state")
+        if state is not None:
+            inner = [app for app, _ in state.groups]
+            yield from _iter_below((*levels, state), inner)
+        elif app is not None:
+            plain = [info.typer_instance for info in app.registered_groups]
+            yield from [found for found in _iter_below(levels, plain) if found != levels]
+
+
+def find_levels(root: AppState, state: AppState) -> Levels:
+    """Return the apps whose rules apply to a resource of an app that is called through `root`.
+
+    A resource has no path. If the app was added at several places, the rules of all of them apply.
+    """
+    levels = [level for found in iter_levels(root) if found[-1] is state for level in found]
+    above = root.self_and_ancestors() if levels else state.self_and_ancestors()
+    return tuple(dict.fromkeys([*above[::-1], *levels]))
+
+
+def find_commands(root: AppState, fn: Callable[..., object]) -> list[tuple[Registration, Levels]]:
+    """Return the commands of a function in an app and in all apps that are connected to it."""
+    outermost = [state for state in root.self_and_ancestors() if not state.parents]
+    found: dict[Registration, Levels] = {}
+    for state in outermost:
+        for levels in iter_levels(state):
+            for registration in levels[-1].commands:
+                if registration.is_for(fn):
+                    found[registration] = (*found.get(registration, ()), *levels)
+    return list(found.items())
+
+
+# ------------------------------------------------------------------ combining
+
+
+def combine_guards(
+    registrations: Sequence[Registration], own_scopes: Sequence[str] | None
+) -> Guard:
+    """Return the strictest guard: a caller that may read the resource may run every command."""
+    guards = [read_guard(registration.kwargs) for registration in registrations]
+    scopes = [guard.scopes for guard in guards if guard.scopes is not None]
+    if own_scopes is not None:
+        scopes.append(tuple(own_scopes))
+    # All declared capabilities apply: what the function accesses must be in each declaration.
+    declared = [guard.capabilities for guard in guards if guard.capabilities]
+    dangers = [guard.danger for guard in guards if guard.danger is not None]
+    return Guard(
+        scopes=tuple(dict.fromkeys([s for group in scopes for s in group])) if scopes else None,
+        capabilities=declared[0] if declared else (),
+        approval=any([guard.approval for guard in guards]),
+        human_in_the_loop=any([guard.human_in_the_loop for guard in guards]),
+        danger=max(dangers, key=DANGER_LEVELS.index) if dangers else None,
+        auto_confirm=bool(guards) and all([guard.auto_confirm for guard in guards]),
+        isolation="required" if any([guard.isolation for guard in guards]) else None,
+        app_permissions=tuple(declared[1:]),
+    )
+
+
+def combine_behaviors(registrations: Sequence[Registration], guard: Guard) -> Behavior:
+    """Return the behavior of the resource: read-only, unless a command declares something else."""
+    declared = [registration.kwargs.get("annotations") for registration in registrations]
+    behaviors = [behavior for behavior in declared if behavior is not None]
+    return Behavior(
+        read_only=all([behavior.read_only for behavior in behaviors])
+        and is_reading(guard.capabilities),
+        destructive=any([behavior.destructive for behavior in behaviors]),
+        idempotent=bool(behaviors) and all([behavior.idempotent for behavior in behaviors]),
+        open_world=any([behavior.open_world for behavior in behaviors]),
+    )
+
+
+def combine_limits(registrations: Sequence[Registration], limits: Limits) -> Limits:
+    """Return limits with the shortest timeout of the commands, and all their rate limits."""
+    timeouts = [registration.kwargs.get("timeout") for registration in registrations]
+    declared_timeouts = [timeout for timeout in timeouts if timeout is not None]
+    counters = [counter for registration in registrations for counter in registration.rate_counters]
+    return limits.replace(
+        timeout=min(declared_timeouts, default=None),
+        rate_limit=counters[0][0] if counters else None,
+        rate_counters=tuple(counters),
+    )
