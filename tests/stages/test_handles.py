@@ -13,7 +13,7 @@ from tests.stages.stage_calls import make_call, pass_through
 
 from tooli import InputError, Output, SecretInput, StdinOr, Tooli
 from tooli.core.call import Ok
-from tooli.inputs.secret import call_secrets
+from tooli.core.call_secrets import call_secrets
 from tooli.stages.handles import track_secrets
 from tooli.testing import invoke
 

@@ -3,20 +3,16 @@
 from __future__ import annotations
 
 import json
-import re
 import subprocess
 import sys
-from base64 import b64encode, urlsafe_b64encode
 from typing import Any
-from urllib.parse import quote, quote_plus
 
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tooli import Context, SecretInput, Tooli
 from tooli.core.call import Caller, RedactionPolicy
-from tooli.core.tool import MISSING
 from tooli.pipeline.present import (
     ItemPresenter,
     encode_redacted,
@@ -24,8 +20,9 @@ from tooli.pipeline.present import (
     present_text,
 )
 from tooli.text.json_encoder import encode, has_escaped_controls, make_json_writer
-from tooli.text.redact import RecordRedactor, find_safe_cut, is_clean_json, list_secret_forms
+from tooli.text.redact import RecordRedactor, find_safe_cut, is_clean_json
 from tooli.text.sanitize import is_clean, sanitize
+from tooli.text.secret_forms import SecretForms
 
 STANDARD, STRICT, OFF = RedactionPolicy(), RedactionPolicy("strict"), RedactionPolicy("off")
 UNUSUAL_CHARACTERS = (
@@ -214,7 +211,7 @@ class TestSecrets:
         app = self.app()
         app.call("tell", token="hunter22")
         assert app.call("tell", token="other-one").to_dict()["result"]["t"] == "***"
-        from tooli.inputs.secret import call_secrets
+        from tooli.core.call_secrets import call_secrets
 
         assert call_secrets.get() is None
 
@@ -395,9 +392,8 @@ class TestInOneProcess:
         from tooli.text import redact
 
         counts: list[int] = []
-        real_list_forms = redact.list_secret_forms
         monkeypatch.setattr(
-            redact, "list_secret_forms", lambda s: counts.append(len(s)) or real_list_forms(s)
+            redact, "SecretForms", lambda s: counts.append(len(s)) or SecretForms(s)
         )
         tool = self.app().find("say")
         assert tool is not None
@@ -495,59 +491,6 @@ class TestStoredRecords:
             ("secrets", iter(()), "(hidden)"),
         ):
             assert redactor.redact_argument(name, value) == stored, name
-
-
-# ------------------------------------------------------------------ secret forms
-
-
-def contains_secret(text: str, secret: object) -> bool:
-    return any([form in text for form in list_secret_forms([SecretInput(secret)])])
-
-
-@settings(max_examples=150, deadline=None)
-@given(
-    st.text(st.characters(blacklist_categories=["Cs"]), min_size=8, max_size=30),
-    st.text(max_size=9),
-)
-def test_encoded_secrets_are_found(secret: str, before: str) -> None:
-    assume(secret.strip())
-    try:
-        data = (before + secret + "tail").encode()
-    except UnicodeEncodeError:
-        assume(False)
-        raise
-    for written in (
-        secret,
-        json.dumps(secret),
-        json.dumps(secret, ensure_ascii=False),
-        repr(secret),
-        quote(secret, safe=""),
-        quote(secret),
-        quote_plus(secret),
-        secret.encode().hex(),
-        secret.encode().hex().upper(),
-        re.sub("%..", lambda code: code[0].lower(), quote(secret, safe="")),
-        b64encode(data).decode(),
-        urlsafe_b64encode(data).decode(),
-    ):
-        assert contains_secret(f"{before}{written}tail", secret), written
-
-
-def test_secrets_of_any_type_are_found() -> None:
-    assert contains_secret("it is 123456", 123456)
-    assert contains_secret("abcdefgh", b"abcdefgh")
-    assert contains_secret("b: second1", {"a": "first11", "b": ["second1"]})
-    assert list_secret_forms([SecretInput(b"\xff\xfe\x00binary")])
-    assert list_secret_forms([SecretInput("abc"), SecretInput(None), SecretInput(True)]) == []
-    assert list_secret_forms([SecretInput(MISSING)]) == [], (
-        "a secret that is not loaded is not read"
-    )
-
-
-def test_secret_forms_are_sorted_by_length() -> None:
-    forms = list_secret_forms([SecretInput("key1"), SecretInput("key1-and-more")])
-    assert forms == sorted(forms, key=len, reverse=True)
-    assert "key1" in forms
 
 
 @pytest.mark.parametrize("previous", ["a", "\u200c", "\u200d", "\ufe00", "\ufe0f"])

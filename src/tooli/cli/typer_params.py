@@ -10,6 +10,7 @@ from typer import core
 from typer.main import get_command_from_info
 from typer.models import CommandInfo
 
+from tooli.core.secret_fields import documented_default
 from tooli.core.tool import (
     MISSING,
     Choice,
@@ -151,7 +152,9 @@ def _text_parameter(param: Param, settings: dict[str, Any], default: Any) -> tup
     has_factory = settings.pop("default_factory", None) is not None  # the pipeline calls it
     required = default is ... and not has_factory
     default = None if has_factory else default
-    if not required and default is not None:
+    if not required and default is not None and documented_default(param) is MISSING:
+        settings["show_default"] = False
+    elif not required and default is not None:
         settings["show_default"] = str(getattr(default, "value", default))
     if is_structured(shape):
         settings.setdefault("metavar", "JSON")

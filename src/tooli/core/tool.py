@@ -8,8 +8,6 @@ so that a signature is inspected only once.
 
 from __future__ import annotations
 
-import sys
-
 from tooli.core import Record
 
 TYPE_CHECKING = False
@@ -258,16 +256,6 @@ def is_structured(shape: Shape) -> bool:
 def has_handle(params: tuple[Param, ...]) -> bool:
     """True if there is a handle, or a list of handles, among the parameters."""
     return any([is_handle(param.shape) for param in params])
-
-
-def may_contain_secret(params: tuple[Param, ...]) -> bool:
-    """True if an argument may be a secret or contain one."""
-    if "tooli.inputs.secret" not in sys.modules:  # no parameter can be a secret
-        return False
-    items = [item_shape(param.shape) for param in params]
-    return any(
-        [isinstance(i, Structured) or (isinstance(i, Handle) and i.is_secret) for i in items]
-    )
 
 
 class ConversionError(Exception):

@@ -6,6 +6,7 @@ time is benchmarked.
 
 from __future__ import annotations
 
+from tooli.core.secret_fields import documented_default
 from tooli.core.tool import (
     MISSING,
     Choice,
@@ -172,7 +173,7 @@ def type_name(shape: Shape) -> str:
 
 def format_default(param: Param) -> str:
     """Return the default as text; "" if there is none or it is empty."""
-    default = param.default
+    default = documented_default(param)
     if default in (MISSING, None, "", [], (), {}):
         return ""
     return str(getattr(default, "value", default))

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import os
 from _operator import _compare_digest  # hmac.compare_digest without importing hmac
-from contextvars import ContextVar
 
+from tooli.core.call_secrets import ReceivedSecret, record_secret
 from tooli.core.tool import MISSING, Handle
 from tooli.errors import InputError
 from tooli.inputs.source import Input
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
     from tooli.core.protocols import JsonObject
     from tooli.core.tool import Param
+    from tooli.text.secret_forms import SecretData
 
     T = TypeVar("T")
 
@@ -38,27 +39,19 @@ else:
 
 MAX_SECRET_BYTES = 1 << 20
 """Maximum size of a secret in a file or on stdin."""
-call_secrets: ContextVar[list[Any] | None] = ContextVar("tooli_secrets", default=None)
-"""The secrets of the current call, which are redacted in its output."""
-
-
-def _record_secret(secret: object) -> Any:
-    secrets = call_secrets.get()
-    if secrets is not None:
-        secrets.append(secret)
-    return secret
 
 
 class SecretInput(_SecretBase[T]):
     """A secret. `.reveal()` returns its value; text, JSON and `repr` are masked."""
 
-    __slots__ = ("_annotation", "_source", "_value", "field")
+    __slots__ = ("_annotation", "_source", "_value", "field", "forms")
 
     def __init__(self, value: T) -> None:
         self._value: Any = value
         self._source: str | None = None
         self._annotation: Any = str
         self.field: str | None = None
+        self.forms: SecretData | None = None  # a cache of text/secret_forms.py
 
     @staticmethod
     def tooli_shape(annotation: object = str) -> SecretShape:
@@ -149,7 +142,7 @@ class SecretInput(_SecretBase[T]):
 
         def check(value: object) -> Any:
             try:
-                return _record_secret(
+                return record_secret(
                     value if isinstance(value, cls) else cls(convert_secret(annotation, value))
                 )
             except ConversionError as error:
@@ -180,7 +173,7 @@ class SecretShape(Handle):
         Text from a command line is the location of the secret. Any other value is the secret.
         """
         if isinstance(value, SecretInput):
-            return _record_secret(value)  # pyright: ignore[reportUnknownArgumentType]
+            return record_secret(value)  # pyright: ignore[reportUnknownArgumentType]
         secret: SecretInput[Any] = SecretInput(MISSING)
         secret.field, secret._annotation = param.name, self.annotation
         if is_cli_text:
@@ -188,7 +181,7 @@ class SecretShape(Handle):
             secret._source = str(value)
         else:
             secret._value = convert_secret(self.annotation, value)
-        return _record_secret(secret)
+        return record_secret(secret)
 
     def schema(self) -> JsonObject:
         """Return the JSON Schema of a secret."""
@@ -242,6 +235,6 @@ def convert_secret(annotation: object, value: object) -> Any:
     try:
         return validate(annotation, value)
     except ConversionError:
-        pass
+        record_secret(ReceivedSecret(value))
     name = "text" if annotation is str else getattr(annotation, "__name__", "the declared type")
     raise ConversionError(f"the secret is not valid: it must be {name}")

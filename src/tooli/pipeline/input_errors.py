@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 
 from tooli.core.call import Problem
+from tooli.core.secret_fields import may_contain_secret
 from tooli.core.tool import (
     Choice,
     Handle,
@@ -13,7 +14,6 @@ from tooli.core.tool import (
     Scalar,
     Structured,
     is_handle,
-    is_structured,
     unwrap_optional,
 )
 from tooli.errors import InputError, Suggestion, closest_match
@@ -261,7 +261,7 @@ def _suggest_command(call: Call, problems: Sequence[Problem]) -> Suggestion:
             arguments[param.name] = Placeholder(param.name)
         elif is_handle(param.shape) and arguments.get(param.name) is not None:
             arguments[param.name] = _handle_argument(param, arguments[param.name])
-        elif is_structured(param.shape) and param.name in arguments and _has_secret_parts(param):
+        elif arguments.get(param.name) is not None and may_contain_secret(param):
             arguments[param.name] = Placeholder(param.name)
     has_placeholders = any(isinstance(value, Placeholder) for value in arguments.values())
     argv = [*(call.caller.prog or (tool.app,)), *tool.cli_path, *build_argv(tool, arguments)]
@@ -286,15 +286,6 @@ def _handle_argument(param: Param, value: object) -> Any:
         return Placeholder(param.name)
     locations = [item.tooli_cli_text for item in (converted if param.is_multiple else [converted])]
     return Placeholder(param.name) if None in locations else locations
-
-
-def _has_secret_parts(param: Param) -> bool:
-    """True if a part of the parameter is a secret. Suggestions then do not contain its value."""
-    if "tooli.inputs.secret" not in sys.modules:  # no secrets without this module
-        return False
-    from tooli.schema.json_schema import param_schema
-
-    return "'writeOnly': True" in repr(param_schema(param))
 
 
 def _takes_single_value(tool: Tool, name: str) -> bool:

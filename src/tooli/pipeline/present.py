@@ -257,11 +257,15 @@ class ItemPresenter:
         from tooli.text.redact import Redactor, is_clean_json
 
         has_injection = _reader_may_be_agent(redaction) and may_contain_injection(text)
-        must_redact = has_injection or redaction.policy == "strict" or redaction.secrets
-        if not must_redact and is_clean_json(text):
-            return None
         if self._redactor is None:
             self._redactor = Redactor(redaction)
+        must_redact = (
+            has_injection
+            or redaction.policy == "strict"
+            or (redaction.secrets and self._redactor.may_contain_secret(text))
+        )
+        if not must_redact and is_clean_json(text):
+            return None
         value = self._redactor.redact_json(text, self._part, has_injection)
         if self._part:
             self._redactor.add_warnings(self._warnings, self._part)

@@ -13,6 +13,7 @@ from math import log
 
 from tooli.core import Record
 from tooli.core import tool as shapes
+from tooli.core.secret_fields import documented_default
 from tooli.errors import closest_match
 from tooli.schema.tool_reader import infer_shape, return_annotation
 from tooli.text.jsonable import is_list, is_object, to_jsonable
@@ -356,7 +357,8 @@ def _format_parameter(param: Param) -> str:
     """Return one parameter. A default that is None, long or not JSON is shown as `?`."""
     if param.required:
         return f"{param.name}: {_format_shape(param.shape)}"
-    default = "null" if param.default is shapes.MISSING else _format_json(param.default)
+    value = documented_default(param)
+    default = "null" if value is shapes.MISSING else _format_json(value)
     if default == "null" or len(default) > 40:
         return f"{param.name}?: {_format_shape(shapes.unwrap_optional(param.shape))}"
     return f"{param.name}: {_format_shape(param.shape)} = {default}"

@@ -12,6 +12,7 @@ from __future__ import annotations
 import sys
 
 from tooli.core import find_loaded
+from tooli.core.secret_fields import documented_default
 from tooli.core.tool import (
     MISSING,
     Choice,
@@ -88,7 +89,7 @@ def param_schema(param: Param, doc: str | None = None) -> JsonObject:
 
         schema["description"] = sanitize_doc_text(text)
     if not param.required and param.default not in (MISSING, None):
-        default = _json_default(param.default)
+        default = _json_default(documented_default(param))
         if default is not MISSING:
             schema["default"] = default
     elif not param.required and param.default is None and "anyOf" in schema:
@@ -198,7 +199,7 @@ def _add_bounds(schema: JsonObject, param: Param) -> None:
 
 def _json_default(default: object) -> object:
     warnings: list[str] = []
-    value = to_jsonable(default, warnings)
+    value = MISSING if default is MISSING else to_jsonable(default, warnings)
     return MISSING if warnings else value
 
 

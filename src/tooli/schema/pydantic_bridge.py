@@ -6,6 +6,10 @@ this module must not load them.
 
 from __future__ import annotations
 
+import sys
+
+from tooli.core.call_secrets import call_secrets
+from tooli.core.secret_fields import validate_with_secrets
 from tooli.core.tool import MISSING, ConversionError, ListOf, unwrap_optional
 from tooli.errors import DefinitionError
 from tooli.schema.param_info import ParamInfo
@@ -63,7 +67,36 @@ def pydantic_json_schema(annotation: Any, mode: str) -> JsonObject:
             return json_schema
 
     type_adapter = get_type_adapter(annotation)
-    return type_adapter.json_schema(mode=mode, schema_generator=SchemaGenerator)  # type: ignore[arg-type]
+    schema = type_adapter.json_schema(mode=mode, schema_generator=SchemaGenerator)  # type: ignore[arg-type]
+    if "pydantic.types" in sys.modules or "tooli.inputs.secret" in sys.modules:
+        _remove_secret_values(schema, schema, ())
+    return schema
+
+
+def _remove_secret_values(node: object, root: JsonObject, references: tuple[str, ...]) -> bool:
+    """Remove defaults and examples of secrets. Return True if the schema describes a secret."""
+    if is_list(node):
+        return any([_remove_secret_values(item, root, references) for item in node])
+    if not is_object(node):
+        return False
+    is_secret = node.get("writeOnly") is True
+    for keyword, part in node.items():
+        if keyword in ("properties", "patternProperties", "$defs") and is_object(part):
+            found = [_remove_secret_values(item, root, references) for item in part.values()]
+            is_secret |= any(found) and keyword != "$defs"
+        elif keyword not in _VALUE_KEYWORDS:
+            is_secret |= _remove_secret_values(part, root, references)
+    reference = node.get("$ref")
+    if isinstance(reference, str) and reference not in references:
+        target = root.get("$defs", {}).get(reference.rpartition("/")[2])
+        is_secret |= _remove_secret_values(target, root, (*references, reference))
+    for keyword in _VALUE_KEYWORDS if is_secret else ():
+        if node.get(keyword) is not None:
+            del node[keyword]
+    return is_secret
+
+
+_VALUE_KEYWORDS = ("default", "examples", "example", "const", "enum")
 
 
 def _build_type_adapter(pydantic: Any, annotation: Any) -> TypeAdapter[Any]:
@@ -114,7 +147,16 @@ def _upgrade_typed_dicts(annotation: Any) -> Any:
 
 
 def validate(annotation: object, value: object) -> object:
-    """Return the value as pydantic converts it. Raises ConversionError with every error."""
+    """Return the value as pydantic converts it. Raises ConversionError with every error.
+
+    The secrets in the value are recorded, so that no output contains them.
+    """
+    if call_secrets.get() is None:
+        return _validate(annotation, value)
+    return validate_with_secrets(annotation, value, _validate)
+
+
+def _validate(annotation: object, value: object) -> object:
     import pydantic
 
     try:

@@ -7,6 +7,8 @@ annotations that are not plain types.
 
 from __future__ import annotations
 
+import sys
+
 from tooli.core import TYPER_COMMAND_KEYWORDS, find_loaded
 from tooli.core.tool import (
     DEFAULT_BEHAVIOR,
@@ -26,7 +28,6 @@ from tooli.core.tool import (
     has_handle,
     is_bool,
     item_shape,
-    may_contain_secret,
     unwrap_optional,
 )
 
@@ -97,8 +98,17 @@ def read_tool(
         input_model=model,
         schema=kwargs.get("input_schema"),
         has_handles=has_handle(params),
-        may_have_secrets=may_contain_secret(params),
+        may_have_secrets=_may_have_secrets(params),
     )
+
+
+def _may_have_secrets(params: tuple[Param, ...]) -> bool:
+    """True if an argument may be a secret or contain one."""
+    if "tooli.inputs.secret" not in sys.modules and "pydantic.types" not in sys.modules:
+        return False  # no type of secrets is loaded
+    from tooli.core.secret_fields import may_contain_secret
+
+    return any([may_contain_secret(param) for param in params])
 
 
 def _expand_input_model(

@@ -5,14 +5,25 @@ from __future__ import annotations
 from contextlib import aclosing
 
 from tooli.core.call import Failed
-from tooli.core.tool import ListOf, unwrap_optional
+from tooli.core.call_secrets import ReceivedSecret, call_secrets, iter_secrets
+from tooli.core.secret_fields import may_contain_secret
+from tooli.core.tool import (
+    ListOf,
+    ParsedText,
+    TyperOnly,
+    is_structured,
+    item_shape,
+    unwrap_optional,
+)
 from tooli.inputs.formats import read_content
 from tooli.inputs.output import Output
-from tooli.inputs.secret import SecretInput, call_secrets
+from tooli.inputs.secret import SecretInput
 from tooli.inputs.source import Input, SourceShape
 from tooli.pipeline.drivers import CO_ASYNC_GENERATOR, CO_COROUTINE, code_flags
 from tooli.pipeline.failure import mark_not_started
+from tooli.schema import Converted, RawText
 from tooli.text.jsonable import iter_items
+from tooli.text.secret_forms import SecretForms
 
 TYPE_CHECKING = False
 
@@ -21,7 +32,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from tooli.core.call import Call, StageRun
-    from tooli.core.tool import Tool
+    from tooli.core.tool import Param, Tool
     from tooli.inputs.output_target import OutputFolder
 
 
@@ -35,14 +46,50 @@ def track_secrets(call: Call) -> StageRun:
     if secrets is None:
         return (yield call)
     for param in call.tool.params:
-        if isinstance(param.default, SecretInput):
-            secrets.append(param.default)  # pyright: ignore[reportUnknownMemberType]
+        secrets += iter_secrets(param.default, set())
+        if may_contain_secret(param):
+            secrets += _iter_received(param, call.arguments.get(param.name))
     previous = call_secrets.get()
     call_secrets.set(secrets)
     try:
         return (yield call)
     finally:
         call_secrets.set(previous)
+        _warn_about_command_line(call)
+
+
+def _iter_received(param: Param, value: object) -> Iterator[Any]:
+    """Yield the secrets in an argument that is not converted yet.
+
+    Text for a secret of pydantic is one of them. The author's parser and callback get this text,
+    and may show it in their errors.
+    """
+    value = value.value if isinstance(value, Converted) else value
+    yield from iter_secrets(value, set())
+    if isinstance(item_shape(param.shape), (ParsedText, TyperOnly)):
+        for text in value.texts if isinstance(value, RawText) else iter_items(value):
+            if isinstance(text, (str, bytes)):
+                yield ReceivedSecret(text)
+
+
+def _warn_about_command_line(call: Call) -> None:
+    """Add a warning for each argument that contains a secret on the command line.
+
+    A SecretInput takes the location of a secret there. The secrets of pydantic, and secrets in an
+    object, are passed as they are.
+    """
+    secrets = call.secrets
+    for param in call.tool.public_params if secrets else ():
+        raw = call.arguments.get(param.name)
+        if isinstance(raw, RawText) and raw.is_cli_text and may_contain_secret(param):
+            texts = [*raw.texts, *[text for part in (raw.dotted or {}).values() for text in part]]
+            forms = SecretForms(secrets or ()).texts
+            if any([form in text for text in texts for form in forms]):
+                hint = ": pass the object as @FILE" if is_structured(param.shape) else ""
+                call.warnings.append(
+                    f"{param.name!r} contains a secret, and other users of this machine can read "
+                    f"the command line{hint}"
+                )
 
 
 def open_handles(call: Call) -> StageRun:

@@ -33,6 +33,8 @@ def convert_one_step(value: Any, warnings: list[str]) -> Any:
         return _bytes_to_text(data)
     if hasattr(value.__class__, "tooli_json"):  # content, an input, a secret, an output
         return value.tooli_json
+    if hasattr(value.__class__, "get_secret_value"):  # a secret of pydantic: its text is a mask
+        return str(value)
     for converter in (_from_model, _from_dataclass, _from_path, _from_array, _from_iterable):
         found = converter(value)
         if found is not _NOT_CONVERTED:

@@ -18,12 +18,13 @@ from __future__ import annotations
 import os
 
 from tooli.text.json_encoder import has_escaped_controls
-from tooli.text.jsonable import is_list, is_object, is_set, to_jsonable
+from tooli.text.jsonable import is_list, is_object, to_jsonable
+from tooli.text.secret_forms import NO_FORMS, SecretForms, has_cut_mark
 
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Sequence
     from typing import Any
 
     from tooli.core.call import Call, RedactionPolicy
@@ -45,7 +46,8 @@ class Redactor:
         self.secrets_only = secrets_only
         self.is_strict = redaction.policy == "strict"
         self._secrets: Sequence[Any] = () if redaction.secrets is None else redaction.secrets
-        self._loaded_count, self._secret_forms = 0, list[str]()
+        self._loaded_count, self._secret_forms = 0, NO_FORMS
+        self._texts_in_json: Sequence[str] | None = None
         self.home = _home_pattern() if self.is_strict else None
         self.removed_counts = [0, 0, 0]  # one count for each of _REMOVED_KINDS
         self.hidden_secret_count = self.paths = 0
@@ -54,23 +56,27 @@ class Redactor:
         self.conversion_warnings: list[str] = []
 
     @property
-    def secret_forms(self) -> Sequence[str]:
+    def secret_forms(self) -> SecretForms:
         """All forms of the loaded secrets. Updated when another secret is loaded."""
         if self._secrets:
             loaded_count = sum([secret.is_loaded for secret in self._secrets])
             if loaded_count != self._loaded_count:
-                self._loaded_count, self._secret_forms = (
-                    loaded_count,
-                    list_secret_forms(self._secrets),
-                )
+                self._loaded_count, self._secret_forms = loaded_count, SecretForms(self._secrets)
         return self._secret_forms
+
+    def may_contain_secret(self, text: str) -> bool:
+        """True if a JSON text may contain a secret."""
+        forms = self.secret_forms
+        return bool(forms) and (has_cut_mark(text) or bool(forms.find_in_json(text)))
 
     # -------------------------------------------------------------- texts and values
 
     def redact_text(self, text: str, shorten_paths: bool = True) -> str:
         """Return the redacted text."""
-        if self.secret_forms:
-            text = self._redact_secrets(text)
+        if self._texts_in_json is None:
+            text = self._redact_secrets(text, self.secret_forms.texts)
+        else:
+            text = self._redact_secrets(text, self._texts_in_json)
         if self.secrets_only:
             return text
         if self.is_strict or not (text.isascii() and text.isprintable()):
@@ -80,15 +86,18 @@ class Redactor:
             if removed:
                 totals = zip(self.removed_counts, removed, strict=True)
                 self.removed_counts = [total + count for total, count in totals]
-                text = self._redact_secrets(clean) if self.secret_forms else clean
+                text = self._redact_secrets(clean, self.secret_forms.texts)
         return self._redact_strict(text, shorten_paths) if self.is_strict else text
 
-    def _redact_secrets(self, text: str) -> str:
+    def _redact_secrets(self, text: str, forms: Sequence[str]) -> str:
         """Return a text with its secrets masked."""
-        for form in self.secret_forms:
+        for form in forms:
             if form in text:
                 self.hidden_secret_count += text.count(form)
                 text = text.replace(form, REDACTED)
+        if self._secret_forms and has_cut_mark(text):
+            text, count = self._secret_forms.mask_cut_values(text, REDACTED)
+            self.hidden_secret_count += count
         return text
 
     def _redact_strict(self, text: str, shorten_paths: bool) -> str:
@@ -110,7 +119,8 @@ class Redactor:
             return [self.redact_value(item, shorten_paths) for item in value]
         if is_object(value):
             return self._redact_object(value, shorten_paths)
-        if self.secret_forms and type(value) in (int, float) and str(value) in self.secret_forms:
+        forms = self.secret_forms if self._texts_in_json is None else self._secret_forms
+        if type(value) in (int, float) and value in forms.numbers:
             self.hidden_secret_count += 1
             return REDACTED
         return value
@@ -156,6 +166,7 @@ class Redactor:
         from json import loads
 
         value = loads(text)
+        self._texts_in_json = self.secret_forms.find_in_json(text)
         try:
             redacted = (
                 self.redact_error(value)
@@ -165,6 +176,8 @@ class Redactor:
         except RecursionError:
             converted = to_jsonable(value, self.conversion_warnings)
             redacted = self.redact_value(converted, bool(part))
+        finally:
+            self._texts_in_json = None
         if has_injection:
             self.find_injections(redacted)
         return redacted
@@ -378,7 +391,7 @@ _JOINERS = ("\u200c", "\u200d")
 
 def find_safe_cut(text: str, position: int, redaction: Call | RedactionPolicy) -> int:
     """Return the last position up to `position` at which a cut splits no secret."""
-    forms = Redactor(redaction).secret_forms
+    forms = Redactor(redaction).secret_forms.texts
     previous = -1
     while previous != position:
         previous = position
@@ -387,78 +400,3 @@ def find_safe_cut(text: str, position: int, redaction: Call | RedactionPolicy) -
             at = text.find(form, max(0, position - reach), position + reach)
             position = position if at < 0 else at
     return position
-
-
-# ------------------------------------------------------------------ forms of secrets
-
-MIN_SECRET_CHARS = 4
-"""Shorter secrets are not searched for, because they occur in ordinary text."""
-MIN_ENCODED_CHARS = 8
-"""Shorter encodings of a secret are not searched for."""
-
-
-def list_secret_forms(secrets: Iterable[Any]) -> list[str]:
-    """Return the texts of the loaded secrets and their encodings, the longest first."""
-    found: dict[str, None] = {}
-    for secret in secrets:
-        if secret.is_loaded:
-            for text in _iter_texts(secret.reveal()):
-                found.update(dict.fromkeys(_iter_forms(text)))
-    return sorted(found, key=len, reverse=True)
-
-
-def _iter_texts(value: Any) -> Iterator[str]:
-    """Yield the texts and numbers in the value of a secret, as text."""
-    if isinstance(value, str):
-        yield value
-    elif isinstance(value, (bytes, bytearray)):
-        yield bytes(value).decode("utf-8", "surrogateescape")
-    elif is_object(value) or is_list(value) or is_set(value):
-        for item in value.values() if is_object(value) else value:
-            yield from _iter_texts(item)
-    elif value is not None and not isinstance(value, bool):
-        step = to_jsonable(value, [])
-        yield from _iter_texts(str(step) if isinstance(step, (int, float)) else step)
-
-
-def _iter_forms(text: str) -> Iterator[str]:
-    if len(text) < MIN_SECRET_CHARS:
-        return
-    yield text
-    for form in {*_escaped_forms(text), *_base64_forms(text)} - {text}:
-        if len(form) >= MIN_ENCODED_CHARS:
-            yield form
-
-
-def _escaped_forms(text: str) -> Iterator[str]:
-    """Yield the encodings of a text in JSON, Python, URLs, HTML forms and hexadecimal digits."""
-    from json import dumps
-    from urllib.parse import quote, quote_plus
-
-    yield text.strip()
-    yield dumps(text)[1:-1]
-    yield dumps(text, ensure_ascii=False)[1:-1]
-    yield repr(text)[1:-1]
-    data = text.encode("utf-8", "surrogateescape")
-    for url in (quote(data, safe=""), quote(data), quote_plus(data)):
-        yield url
-        head, *rest = url.split("%")
-        yield "%".join([head, *[part[:2].lower() + part[2:] for part in rest]])
-    yield data.hex()
-    yield data.hex().upper()
-
-
-def _base64_forms(text: str) -> Iterator[str]:
-    """Yield the base64 of a text as part of a longer text, such as `secret` in `user:secret`.
-
-    Base64 encodes groups of three bytes, so the result depends on the offset in such a group.
-    """
-    from base64 import b64encode
-
-    data = text.encode("utf-8", "surrogateescape")
-    for before in range(3):
-        whole = b64encode(bytes(before) + data).decode()
-        first = (before * 8 + 5) // 6  # the characters that depend on the secret only
-        last = (before + len(data)) * 8 // 6
-        yield whole[first:last]
-        yield whole[first:last].replace("+", "-").replace("/", "_")

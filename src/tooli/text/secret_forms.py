@@ -1,0 +1,342 @@
+r"""The texts that reveal a secret: its value, other spellings of it, and encodings.
+
+    the value         with and without surrounding white space, in upper and lower case
+    several lines     with other line ends, on one line, and each line of 8 or more characters
+    a number          1234567, 1,234,567, 1_234_567, 1.234567e6, 0x12d687
+    an encoding       JSON, Python, shell, HTML, URL, hexadecimal, base64 (also in a longer text)
+
+A secret of less than 4 characters is not searched for, because it occurs in ordinary text.
+"""
+
+from __future__ import annotations
+
+from tooli.text.jsonable import is_list, is_object, is_set, to_jsonable
+
+TYPE_CHECKING = False
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+    from typing import Any, TypeAlias
+
+    SecretData: TypeAlias = tuple[dict[str, None], dict[str, None], set[Any]]
+
+MIN_SECRET_CHARS = 4
+"""Shorter secrets are not searched for, because they occur in ordinary text."""
+MIN_ENCODED_CHARS = 8
+"""Shorter encodings of a secret, and shorter lines of it, are not searched for."""
+MAX_ENCODED_SECRETS = 1000
+"""If a call has more secrets, only their values are searched for, without encodings."""
+MAX_SECRET_LINES = 1000
+"""Number of lines of a secret that are searched for one by one."""
+
+
+MAX_ENCODED_CHARS = 1 << 16
+"""The value of a longer secret, its lines and its JSON are searched for, but no other encodings."""
+_CUT_MARKS = ("…", "...")
+
+
+class SecretForms:
+    """The texts and numbers that reveal secrets.
+
+    `texts` are all forms, the longest first. `values` are the values of the secrets, as written in
+    text, in JSON and in Python. `numbers` are the values of secrets that are numbers.
+    """
+
+    __slots__ = ("numbers", "texts", "values")
+
+    def __init__(self, secrets: Iterable[Any] = ()) -> None:
+        loaded = [secret for secret in secrets if secret.is_loaded]
+        texts: dict[str, None] = {}
+        values: dict[str, None] = {}
+        numbers: set[Any] = set()
+        for secret in loaded:
+            found = secret.forms if len(loaded) <= MAX_ENCODED_SECRETS else None
+            if found is None:
+                found = _read_forms(secret, len(loaded) <= MAX_ENCODED_SECRETS)
+            texts.update(found[0])
+            values.update(found[1])
+            numbers |= found[2]
+        self.texts = sorted(texts, key=len, reverse=True)
+        self.values = list(values)
+        self.numbers = numbers
+
+    def __bool__(self) -> bool:
+        return bool(self.texts)
+
+    def find_in_json(self, text: str) -> list[str]:
+        """Return the forms that occur in the strings, keys and numbers of a JSON text."""
+        if self.texts and "\\" not in text:  # nothing is escaped
+            return [form for form in self.texts if form in text]
+        from json import dumps
+
+        return [
+            form
+            for form in self.texts
+            if form in text
+            or dumps(form, ensure_ascii=False)[1:-1] in text
+            or (not form.isascii() and dumps(form)[1:-1] in text)
+        ]
+
+    def mask_cut_values(self, text: str, mask: str) -> tuple[str, int]:
+        """Return a text with the remains of secrets masked, and their number.
+
+        The remains are the beginning of a secret before an ellipsis, or its end after one. Messages
+        of pydantic contain such shortened values, for example.
+        """
+        count = 0
+        for mark in _CUT_MARKS:
+            position = text.find(mark)
+            for _ in range(_MAX_CUT_MARKS):
+                if position < 0:
+                    break
+                start, end = self._find_remains(text, position, position + len(mark))
+                count += (start < position) + (end > position + len(mark))
+                before = text[:start] + mask if start < position else text[:position]
+                after = mask + text[end:] if end > position + len(mark) else text[end:]
+                text = before + mark + after
+                position = text.find(mark, len(before) + len(mark))
+        return text, count
+
+    def _find_remains(self, text: str, start: int, end: int) -> tuple[int, int]:
+        """Return the range of a mark at `start`, extended by the remains of a secret around it."""
+        first, last = start, end
+        for value in self.values:
+            head, tail, size = value[:MIN_SECRET_CHARS], value[-MIN_SECRET_CHARS:], len(value)
+            at = text.rfind(head, max(0, start - size), start)
+            if 0 <= at < first and text[at:start] == value[: start - at]:
+                first = at
+            at = text.find(tail, end, end + size)
+            if at >= 0 and value.endswith(text[end : at + len(tail)]):
+                last = max(last, at + len(tail))
+        return first, last
+
+
+_MAX_CUT_MARKS = 1000
+
+
+def has_cut_mark(text: str) -> bool:
+    """True if a text, or the text that some JSON contains, may have been cut."""
+    return "..." in text or "…" in text or "\\u2026" in text
+
+
+def _read_forms(secret: Any, has_encodings: bool) -> SecretData:
+    """Return the forms of one secret, its values and its numbers. The secret keeps all forms."""
+    texts: dict[str, None] = {}
+    values: dict[str, None] = {}
+    numbers: set[Any] = set()
+    for value in _iter_texts(secret.reveal()):
+        if len(value) < MIN_SECRET_CHARS or value in values:
+            continue
+        values[value] = None
+        numbers.update(_iter_numbers(value))
+        texts.update(dict.fromkeys(_iter_forms(value) if has_encodings else (value,)))
+        if has_encodings and not (value.isascii() and value.isprintable()):
+            values.update(dict.fromkeys(_json_and_python(value)))
+    if has_encodings:
+        secret.forms = texts, values, numbers
+    return texts, values, numbers
+
+
+NO_FORMS = SecretForms()
+
+
+def _iter_texts(value: Any) -> Iterator[str]:
+    """Yield the texts and numbers in the value of a secret, as text."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, (bytes, bytearray)):
+        yield bytes(value).decode("utf-8", "surrogateescape")
+    elif is_object(value) or is_list(value) or is_set(value):
+        for item in value.values() if is_object(value) else value:
+            yield from _iter_texts(item)
+    elif value is not None and not isinstance(value, bool):
+        step = to_jsonable(value, [])
+        yield from _iter_texts(str(step) if isinstance(step, (int, float)) else step)
+
+
+def _iter_forms(text: str) -> Iterator[str]:
+    yield text
+    others: set[str] = {text.strip(), *_line_forms(text)}
+    if len(text) > MAX_ENCODED_CHARS:
+        others.update(_json_and_python(text))
+    else:
+        for spelling in _line_end_spellings(text):
+            others.update(_escaped_forms(spelling), _base64_forms(spelling))
+        others.update(_plain_spellings(text), _base64_lines(text))
+    for form in others - {text}:
+        if len(form) >= MIN_ENCODED_CHARS:
+            yield form
+    for form in _number_forms(text):
+        if len(form) >= MIN_SECRET_CHARS:
+            yield form
+
+
+def _plain_spellings(text: str) -> Iterator[str]:
+    """Yield the text as programs print it: stripped, in another case, on one line, sanitized."""
+    stripped = text.strip()
+    yield stripped
+    yield stripped.upper()
+    yield stripped.lower()
+    words = stripped.split()
+    if len(words) > 1:
+        yield " ".join(words)
+        yield "".join(words)
+    if not stripped.isprintable():
+        yield "".join([char for char in stripped if char.isprintable() or char in "\t\n\r"])
+    yield text.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
+
+
+def _line_end_spellings(text: str) -> list[str]:
+    """Return the text, and the text with other line ends and without the last one."""
+    lines = text.splitlines()
+    if len(lines) < 2:
+        return [text]
+    return list(dict.fromkeys([text, *[end.join(lines) for end in ("\n", "\r\n", "\r")]]))
+
+
+def _line_forms(text: str) -> Iterator[str]:
+    """Yield each line of a text of several lines, without indentation.
+
+    The first and last line of a PEM file are the same in every file, so they are left out.
+    """
+    lines = text.splitlines() if "\n" in text or "\r" in text else []
+    for line in lines[:MAX_SECRET_LINES]:
+        line = line.strip()
+        if len(line) >= MIN_ENCODED_CHARS and not line.startswith(("-----BEGIN", "-----END")):
+            yield line
+            yield from _json_and_python(line)
+
+
+def _json_and_python(text: str) -> Iterator[str]:
+    from json import dumps
+
+    escaped = dumps(text)[1:-1]
+    yield escaped
+    yield escaped.replace("/", "\\/")
+    yield dumps(escaped)[1:-1]  # JSON as text in JSON
+    readable = dumps(text, ensure_ascii=False)[1:-1]
+    yield readable
+    yield readable.replace("/", "\\/")
+    yield dumps(readable, ensure_ascii=False)[1:-1]
+    yield repr(text)[1:-1]
+    yield ascii(text)[1:-1]
+
+
+def _escaped_forms(text: str) -> Iterator[str]:
+    """Yield the encodings of a text in JSON, Python, shell, HTML, URLs and hexadecimal digits."""
+    from urllib.parse import quote, quote_plus
+
+    yield from _json_and_python(text)
+    if "'" in text:
+        yield text.replace("'", "'\"'\"'")  # shlex.quote
+        yield text.replace("'", "'\\''")
+        yield text.replace("'", "''")
+    yield text.replace('"', '""')
+    html = text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+    yield html
+    yield html.replace('"', "&quot;").replace("'", "&#x27;")
+    yield html.replace('"', "&#34;").replace("'", "&#39;")
+    data = text.encode("utf-8", "surrogateescape")
+    yield repr(data)[2:-1]
+    for url in (quote(data, safe=""), quote(data), quote_plus(data)):
+        yield url
+        head, *rest = url.split("%")
+        yield "%".join([head, *[part[:2].lower() + part[2:] for part in rest]])
+    yield data.hex()
+    yield data.hex().upper()
+
+
+def _base64_forms(text: str) -> Iterator[str]:
+    """Yield the base64 of a text as part of a longer text, such as `secret` in `user:secret`.
+
+    Base64 encodes groups of three bytes, so the result depends on the offset in such a group.
+    """
+    from base64 import b64encode
+
+    data = text.encode("utf-8", "surrogateescape")
+    for before in range(3):
+        whole = b64encode(bytes(before) + data).decode()
+        first = (before * 8 + 5) // 6  # the characters that depend on the secret only
+        last = (before + len(data)) * 8 // 6
+        yield whole[first:last]
+        yield whole[first:last].replace("+", "-").replace("/", "_")
+
+
+def _base64_lines(text: str) -> Iterator[str]:
+    """Yield the lines of the base64 of a long text, in the line lengths of PEM and MIME."""
+    from base64 import b64encode
+
+    whole = b64encode(text.encode("utf-8", "surrogateescape")).decode()
+    for width in (64, 76):
+        if len(whole) > width:
+            yield from [whole[i : i + width] for i in range(0, len(whole), width)]
+
+
+# ------------------------------------------------------------------ numbers
+
+_MAX_NUMBER_CHARS = 28
+"""Longer numbers are searched for as they are. Decimal arithmetic would round them."""
+
+
+def _plain_number(text: str) -> str:
+    """Return a number without exponent and trailing zeros; "" if it is too short to search for."""
+    if not (len(text) <= _MAX_NUMBER_CHARS and text.isascii()):
+        return ""
+    try:
+        number = float(text)
+    except ValueError:
+        return ""
+    if number - number != 0:  # infinite or NaN
+        return ""
+    from decimal import Decimal
+
+    plain = f"{Decimal(text).normalize():f}"
+    return plain if len(plain.lstrip("-")) >= MIN_SECRET_CHARS else ""
+
+
+def _iter_numbers(text: str) -> Iterator[Any]:
+    """Yield the numbers that a text stands for. Equal numbers of other types are equal to them."""
+    if _plain_number(text):
+        from decimal import Decimal
+
+        for number in (Decimal(text), float(text)):
+            yield number
+            yield -number
+    elif _MAX_NUMBER_CHARS < len(text) < 4300 and text.isascii() and text.isdigit():
+        yield int(text)
+
+
+def _number_forms(text: str) -> Iterator[str]:
+    """Yield other spellings of a number: with separators, an exponent, or in another base."""
+    plain = _plain_number(text)
+    if not plain:
+        return
+    yield plain
+    yield repr(float(text))
+    digits, _, fraction = plain.lstrip("-").partition(".")
+    ending = f".{fraction}" if fraction else ""
+    for separator in (",", "_", " ", "'", "\u202f", "\xa0"):
+        yield f"{int(digits):,}".replace(",", separator) + ending
+    yield from _exponent_forms(plain)
+    if not fraction:
+        number = int(digits)
+        yield from (f"0x{number:x}", f"0X{number:X}", f"0x{number:X}", f"0o{number:o}")
+        for form in (f"{number:x}", f"{number:X}", f"{number:o}", f"{number:b}"):
+            if len(form) >= MIN_ENCODED_CHARS:
+                yield form
+
+
+def _exponent_forms(plain: str) -> Iterator[str]:
+    from decimal import Decimal
+
+    number = Decimal(plain).normalize()
+    figures = "".join(map(str, number.as_tuple().digits))
+    mantissa = figures[0] + (f".{figures[1:]}" if figures[1:] else "")
+    exponent = number.adjusted()
+    padded = f"{float(plain):e}"
+    if Decimal(padded) == number:
+        yield padded
+    for letter in "eE":
+        for sign in ("-",) if exponent < 0 else ("", "+"):
+            yield f"{mantissa}{letter}{sign}{abs(exponent)}"
+            yield f"{mantissa}{letter}{sign}{abs(exponent):02d}"

@@ -1,0 +1,328 @@
+"""Secrets of every type appear in no output of any interface, also in other spellings."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import Annotated, Any, Optional
+
+import pytest
+from pydantic import (
+    AliasChoices,
+    BaseModel,
+    Field,
+    Secret,
+    SecretBytes,
+    SecretStr,
+    field_validator,
+    model_validator,
+)
+
+from tooli import Context, Option, SecretInput, StdinOr, Tooli
+from tooli.core import secret_fields
+from tooli.testing import Case, invoke
+from tooli.testing.app_interfaces import interfaces
+
+CANARY = "c4nary-5ecret"
+PYTHON_VALUES = ("call", "acall", "stream", "astream")
+"""Interfaces that return the value of the function itself."""
+
+
+class Credentials(BaseModel):
+    key: SecretStr
+    n: int = 0
+
+
+class Aliased(BaseModel):
+    key: SecretStr = Field(alias="apiKey")
+    other: SecretStr = Field(default=SecretStr(""), validation_alias=AliasChoices("a1", "a2"))
+
+
+class Collections(BaseModel):
+    rows: list[Credentials] = []
+    by_name: dict[str, SecretStr] = {}
+    data: Optional[SecretBytes] = None  # noqa: UP045  the older form
+    number: Secret[int] = Secret(0)
+
+
+class FieldValidator(BaseModel):
+    key: SecretInput[str]
+
+    @field_validator("key", mode="before")
+    @classmethod
+    def check_key(cls, value: object) -> object:
+        raise ValueError(f"invalid key {value}")
+
+
+class ModelValidator(BaseModel):
+    key: SecretStr
+
+    @model_validator(mode="before")
+    @classmethod
+    def check_all(cls, value: object) -> object:
+        raise ValueError(f"invalid {value}")
+
+
+class CrashingValidator(BaseModel):
+    key: SecretStr
+
+    @model_validator(mode="before")
+    @classmethod
+    def check_all(cls, value: object) -> object:
+        raise RuntimeError(f"invalid {value}")
+
+
+class Defaults(BaseModel):
+    key: SecretStr = SecretStr(CANARY)
+    token: SecretInput[str] = SecretInput(CANARY)
+
+
+@dataclass
+class Account:
+    key: SecretStr
+    n: int = 0
+
+
+def reject(value: str) -> str:
+    raise ValueError(f"rejected {value}")
+
+
+def make_app() -> Tooli:
+    app = Tooli("secrets", version="1")
+
+    @app.command()
+    def model(value: Credentials, fail: bool = False) -> Any:
+        """Take a model."""
+        if fail:
+            raise RuntimeError(value.key.get_secret_value())
+        return [value.key.get_secret_value(), value, repr(value), {"key": value.key}]
+
+    @app.command()
+    def aliased(value: Aliased) -> Any:
+        """Take a model with aliases."""
+        return [value.key.get_secret_value(), value.other.get_secret_value()]
+
+    @app.command()
+    def collections(value: Collections) -> Any:
+        """Take secrets in collections."""
+        return [
+            *[row.key.get_secret_value() for row in value.rows],
+            *[key.get_secret_value() for key in value.by_name.values()],
+            value.data and value.data.get_secret_value().decode(),
+            value.number.get_secret_value(),
+        ]
+
+    @app.command()
+    def field_validator(value: FieldValidator) -> int:
+        """Reject the field."""
+        return 1
+
+    @app.command()
+    def model_validator(value: ModelValidator) -> int:
+        """Reject the model."""
+        return 1
+
+    @app.command()
+    def crashing_validator(value: CrashingValidator) -> int:
+        """Fail in a validator."""
+        return 1
+
+    @app.command()
+    def account(value: Account) -> Any:
+        """Take a dataclass."""
+        return [value.key.get_secret_value(), value]
+
+    @app.command()
+    def text(key: SecretStr, n: int = 0) -> Any:
+        """Take a text."""
+        return [key.get_secret_value(), key]
+
+    @app.command()
+    def rejected(key: Annotated[SecretStr, Option(callback=reject)]) -> Any:
+        """Reject the text in a callback."""
+        return key
+
+    @app.command()
+    def data(key: SecretBytes) -> Any:
+        """Take bytes."""
+        return key.get_secret_value().decode()
+
+    @app.command()
+    def texts(keys: list[SecretStr], n: int = 0) -> Any:
+        """Take a list."""
+        return [key.get_secret_value() for key in keys]
+
+    @app.command()
+    def default(key: SecretStr = SecretStr(CANARY), n: int = 0) -> Any:  # noqa: B008
+        """Return a default."""
+        return key.get_secret_value()
+
+    @app.command()
+    def default_model(value: Defaults = Defaults()) -> Any:  # noqa: B008
+        """Return the defaults of a model."""
+        return [value.key.get_secret_value(), value.token.reveal(), value]
+
+    @app.command()
+    def inner_error(key: SecretStr) -> Any:
+        """Fail with an error of pydantic that contains a shortened value."""
+        return Credentials.model_validate({"key": key.get_secret_value(), "n": "x" * 50})
+
+    @app.command()
+    def content(value: StdinOr[Credentials]) -> Any:
+        """Read a model."""
+        return value.key.get_secret_value()
+
+    @app.command()
+    def messages(key: SecretStr, ctx: Context) -> Any:
+        """Send messages."""
+        ctx.warn(f"warning {key.get_secret_value()}")
+        ctx.info(f"info {key.get_secret_value()}")
+        return 1
+
+    @app.command(input_model=ModelValidator)
+    def expanded(value: ModelValidator) -> int:
+        """Take the fields of a model as options."""
+        return 1
+
+    return app
+
+
+ROW = {"key": CANARY}
+CASES = [
+    Case("model", {"value": ROW}),
+    Case("model", {"value": ROW, "fail": True}),
+    Case("model", {"value": {"key": CANARY, "n": "x"}}),
+    Case("model", {"value": {"keey": CANARY}}),
+    Case("model", {"value": [ROW]}),
+    Case("model", {"value": CANARY}),
+    Case("model", {"valu": ROW}),
+    Case("aliased", {"value": {"apiKey": CANARY, "a2": CANARY}}),
+    Case("aliased", {"value": {"apiKey": [CANARY], "a2": {"x": CANARY}}}),
+    Case("collections", {"value": {"rows": [ROW], "by_name": {"a": CANARY}, "data": CANARY}}),
+    Case("collections", {"value": {"rows": [{"key": CANARY, "n": "x"}]}}),
+    Case("collections", {"value": {"number": CANARY}}),
+    Case("field-validator", {"value": ROW}),
+    Case("field-validator", {"value": {"key": {"a": [CANARY]}}}),
+    Case("model-validator", {"value": ROW}),
+    Case("crashing-validator", {"value": ROW}),
+    Case("account", {"value": ROW}),
+    Case("account", {"value": {"key": CANARY, "n": "x"}}),
+    Case("text", {"key": CANARY}),
+    Case("text", {"key": CANARY, "n": "x"}),
+    Case("text", {"key": CANARY, "nn": "x"}),
+    Case("text", {"keey": CANARY}),
+    Case("text", {"key": [CANARY]}),
+    Case("rejected", {"key": CANARY}),
+    Case("data", {"key": CANARY}),
+    Case("texts", {"keys": [CANARY, f"{CANARY}2"]}),
+    Case("texts", {"keys": [CANARY], "n": "x"}),
+    Case("default", {}),
+    Case("default", {"n": "x"}),
+    Case("default-model", {}),
+    Case("inner-error", {"key": CANARY}),
+    Case("content", {"value": ROW}, skip={"cli": "it takes a path"}),
+    Case("content", {"value": {"key": CANARY, "n": "x"}}, skip={"cli": "it takes a path"}),
+    Case("messages", {"key": CANARY}),
+    Case("expanded", {"key": CANARY}),
+]
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.tool)
+def test_secrets_of_pydantic_are_hidden(
+    case: Case, capfd: pytest.CaptureFixture[str], tmp_path: Any
+) -> None:
+    app = make_app()
+    for interface in interfaces(app):
+        if interface.name not in PYTHON_VALUES and interface.skip_reason(case) is None:
+            answer = interface.send_case(case)
+            assert CANARY not in str(answer), interface.name
+            assert CANARY[:8] not in str(answer), interface.name
+    captured = capfd.readouterr()
+    assert CANARY not in captured.out + captured.err
+
+
+class TextDefaults(BaseModel):
+    key: SecretStr = CANARY  # type: ignore[assignment]
+    optional: Optional[SecretStr] = Field(default=CANARY, examples=[CANARY])  # noqa: UP045
+    keys: list[SecretStr] = [SecretStr(CANARY)]
+    token: SecretInput[str] = CANARY  # type: ignore[assignment]
+
+
+def make_documented_app() -> Tooli:
+    app = Tooli("documented", version="1")
+
+    @app.command()
+    def plain(
+        key: SecretStr = CANARY,  # type: ignore[assignment]
+        token: SecretInput[str] = CANARY,  # type: ignore[assignment]
+        data: SecretBytes = CANARY.encode(),  # type: ignore[assignment]  # noqa: B008
+        keys: list[SecretStr] = [SecretStr(CANARY)],  # noqa: B006, B008
+        located: SecretInput[str] = "env:DOCUMENTED_KEY",  # type: ignore[assignment]
+    ) -> TextDefaults:
+        """Have secrets as defaults."""
+        return TextDefaults()
+
+    @app.command()
+    def model(value: TextDefaults = TextDefaults()) -> list[TextDefaults]:  # noqa: B008
+        """Have a model as default."""
+        return []
+
+    @app.command(input_model=TextDefaults)
+    def expanded(value: TextDefaults) -> int:
+        """Have a model with defaults."""
+        return 1
+
+    return app
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        *("--help", "--help-agent", "--agent-manifest", "--agent-bootstrap", "--schema"),
+        *("docs llms", "docs man", "docs man plain", "docs man model", "export --target openai"),
+        *(
+            "export --target python --mode import --app a:b",
+            "export --target permissions --host claude-code",
+        ),
+        *[
+            f"{name} {flag}"
+            for name in ("plain", "model", "expanded")
+            for flag in (*("--help", "--schema", "--help-agent"),)
+        ],
+    ],
+)
+def test_defaults_are_not_documented(line: str) -> None:
+    done = invoke(make_documented_app(), *line.split())
+    assert done.exit_code == 0, done.stderr
+    assert len(done.stdout) > 50
+    assert CANARY not in done.stdout + done.stderr
+    if line == "plain --help":
+        assert "env:DOCUMENTED_KEY" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("argv", "is_warned"),
+    [
+        (["text", CANARY], True),
+        (["model", json.dumps(ROW)], True),
+        (["model", "@ROW"], False),
+        (["default"], False),
+    ],
+)
+def test_secret_on_command_line_is_warned_about(
+    argv: list[str], is_warned: bool, tmp_path: Any
+) -> None:
+    (tmp_path / "row.json").write_text(json.dumps(ROW))
+    argv = [arg.replace("@ROW", f"@{tmp_path / 'row.json'}") for arg in argv]
+    answer = invoke(make_app(), *argv, "--json").envelope
+    warnings = answer["meta"].get("warnings", [])
+    assert any(["can read the command line" in line for line in warnings]) is is_warned
+
+
+def test_errors_of_many_secrets_are_withheld(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(secret_fields, "MAX_INVALID_SECRETS", 3)
+    rows = [{"key": f"{CANARY}{n}", "n": "x"} for n in range(9)]
+    http = next(i for i in interfaces(make_app()) if i.name == "http")
+    answer = http.send_case(Case("collections", {"value": {"rows": rows}})).envelope
+    assert CANARY not in str(answer)
+    assert "its errors are not shown" in answer["error"]["message"]
