@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import pytest
 from tests.inputs.web_server import Site, site
 
-from tooli import InputLimits, StdinOr, Tooli
+from tooli import InputLimits, StdinOr, TimeoutExceeded, Tooli
 from tooli.inputs import urls
 from tooli.inputs.constraints import DEFAULT_INPUT_LIMITS
 
@@ -311,3 +311,60 @@ def test_limits_match_the_documentation() -> None:
         30.0,
         300.0,
     )
+
+
+def test_slow_headers_time_out(web: Site) -> None:
+    """Each byte of the headers is in time, but the total time is exceeded."""
+    stopped = threading.Event()
+
+    def answer(handler: Any) -> None:
+        handler.send_response(200)
+        handler.flush_headers()
+        try:
+            for _ in range(500):
+                if stopped.wait(0.02):
+                    break
+                handler.wfile.write(b"x")
+            handler.wfile.write(b": y\r\n\r\nfine")
+        except OSError:
+            pass
+
+    web.pages["/headers"] = answer
+    try:
+        error = call_error("short-timeout", web("/headers"))
+    finally:
+        stopped.set()
+    assert error.code == "E4050"
+
+
+def test_addresses_share_the_total_timeout(monkeypatch) -> None:
+    """A host with many addresses does not get the timeout for each of them."""
+    clock = [0.0]
+    waited: list[float] = []
+
+    def resolve(host: str, port: int, *_: Any, **__: Any) -> Any:
+        clock[0] += 10
+        addresses = [f"93.184.216.{i}" for i in range(1, 30)]
+        return [(socket.AF_INET, socket.SOCK_STREAM, 6, "", (each, port)) for each in addresses]
+
+    def connect(address: Any, timeout: float, *_: Any, **__: Any) -> Any:
+        waited.append(timeout)
+        clock[0] += timeout
+        raise TimeoutError
+
+    monkeypatch.setattr(urls, "monotonic", lambda: clock[0])
+    monkeypatch.setattr(socket, "getaddrinfo", resolve)
+    monkeypatch.setattr(socket, "create_connection", connect)
+    with pytest.raises(TimeoutExceeded):
+        urls.fetch("http://many.example/", InputLimits(timeout=100))
+    assert waited == [30, 30, 30]
+
+
+def test_resolver_that_hangs_times_out(monkeypatch) -> None:
+    released = threading.Event()
+    monkeypatch.setattr(socket, "getaddrinfo", lambda *_, **__: released.wait(60) and [])
+    try:
+        with pytest.raises(TimeoutExceeded):
+            urls.fetch("http://slow.example/", InputLimits(timeout=0.05))
+    finally:
+        released.set()

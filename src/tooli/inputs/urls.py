@@ -15,8 +15,10 @@ from __future__ import annotations
 
 import os
 import socket
+from contextvars import copy_context
 from http.client import HTTPConnection, HTTPException, HTTPSConnection
 from ipaddress import IPv6Address, ip_address
+from threading import Thread, Timer
 from time import monotonic
 from urllib.parse import quote, urljoin, urlsplit
 
@@ -120,11 +122,62 @@ def _is_public(host: str) -> bool:
 # ------------------------------------------------------------------ fetching
 
 
+class RequestDeadline:
+    """The time limit of a whole request.
+
+    The timeout of a socket limits each operation, but a server can send one byte at a time. So a
+    timer shuts the current connection down when the time is over.
+    """
+
+    def __init__(self, seconds: float) -> None:
+        self._end = monotonic() + seconds
+        self._socket: socket.socket | None = None
+        self._timer = Timer(seconds, self._shut_down)
+        self._timer.daemon = True
+        self._timer.start()
+
+    @property
+    def is_over(self) -> bool:
+        """True if no time is left."""
+        return monotonic() >= self._end
+
+    def timeout(self) -> float:
+        """Return the timeout in seconds for the next operation; raises TimeoutError if it is 0."""
+        remaining = self._end - monotonic()
+        if remaining <= 0:
+            raise TimeoutError
+        return min(READ_TIMEOUT_SECONDS, remaining)
+
+    def track_connection(self, connection: socket.socket) -> None:
+        """Set the connection to shut down."""
+        self._socket = connection
+        if self.is_over:
+            self._shut_down()
+
+    def cancel(self) -> None:
+        """Stop the timer."""
+        self._timer.cancel()
+        self._socket = None
+
+    def _shut_down(self) -> None:
+        connection = self._socket
+        if connection is not None:
+            try:
+                # the method of the base class: the one for TLS would make plain reads possible
+                socket.socket.shutdown(connection, socket.SHUT_RDWR)
+            except OSError:
+                return
+
+
 class UrlBody:
     """The body of a response, with a deadline."""
 
     def __init__(
-        self, url: str, connection: HTTPConnection, response: HTTPResponse, deadline: float
+        self,
+        url: str,
+        connection: HTTPConnection,
+        response: HTTPResponse,
+        deadline: RequestDeadline,
     ) -> None:
         self.url = url
         content_type = (
@@ -137,13 +190,15 @@ class UrlBody:
 
     def read(self, count: int) -> bytes:
         """Return available bytes; empty at the end."""
-        if monotonic() > self._deadline:
-            raise _timeout_error(self.url)
         try:
+            self._deadline.timeout()
             data = self._response.read1(count)
+            self._deadline.timeout()  # the data may have ended because the time is over
         except TimeoutError:
             raise _timeout_error(self.url) from None
         except (OSError, HTTPException) as failure:
+            if self._deadline.is_over:
+                raise _timeout_error(self.url) from None
             reason = _failure_reason(failure)
             raise DependencyError(f"The connection to {self.url} failed: {reason}") from None
         missing_bytes: Any = getattr(self._response, "length", None)
@@ -153,13 +208,22 @@ class UrlBody:
 
     def close(self) -> None:
         """Close the connection."""
+        self._deadline.cancel()
         self._response.close()
         self._connection.close()
 
 
 def fetch(url: str, limits: InputLimits, field: str | None = None) -> UrlBody:
     """Return the response body of a URL. Redirects are followed, and every URL is checked."""
-    deadline = monotonic() + (limits.timeout or TOTAL_TIMEOUT_SECONDS)
+    deadline = RequestDeadline(limits.timeout or TOTAL_TIMEOUT_SECONDS)
+    try:
+        return _fetch(url, limits, deadline, field)
+    except BaseException:
+        deadline.cancel()
+        raise
+
+
+def _fetch(url: str, limits: InputLimits, deadline: RequestDeadline, field: str | None) -> UrlBody:
     is_https = False
     for _ in range(MAX_REDIRECTS + 1):
         try:
@@ -171,10 +235,8 @@ def fetch(url: str, limits: InputLimits, field: str | None = None) -> UrlBody:
         if is_https and parts.scheme == "http":
             raise DependencyError(f"{display_url(url)}: the server redirects from https to http")
         is_https = parts.scheme == "https"
-        connection = _connect(
-            parts, limits, min(READ_TIMEOUT_SECONDS, limits.timeout or READ_TIMEOUT_SECONDS), field
-        )
-        response = _send_request(connection, parts)
+        connection = _connect(parts, limits, deadline, field)
+        response = _send_request(connection, parts, deadline)
         location = response.headers.get("location") if 300 <= response.status < 400 else None
         if location is None:
             body = UrlBody(display_url(url), connection, response, deadline)
@@ -189,22 +251,18 @@ def fetch(url: str, limits: InputLimits, field: str | None = None) -> UrlBody:
             url = urljoin(url, location)
         except ValueError:
             raise DependencyError(f"{display_url(url)} redirects to an invalid URL") from None
-        if monotonic() > deadline:
+        if deadline.is_over:
             raise _timeout_error(display_url(url))
     raise DependencyError(f"{display_url(url)}: more than {MAX_REDIRECTS} redirects")
 
 
 def _connect(
-    parts: SplitResult, limits: InputLimits, timeout: float, field: str | None
+    parts: SplitResult, limits: InputLimits, deadline: RequestDeadline, field: str | None
 ) -> HTTPConnection:
     """Connect to a checked address of the host."""
     host = parts.hostname or ""
     port = parts.port or (443 if parts.scheme == "https" else 80)
-    try:
-        address_infos = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
-    except (OSError, UnicodeError) as failure:
-        raise DependencyError(f"{host} cannot be resolved: {_failure_reason(failure)}") from None
-    addresses = [str(entry[4][0]) for entry in address_infos]
+    addresses = _resolve(host, port, deadline)
     if not allows_private_addresses(limits):
         for address in addresses:
             if not _is_public(address):
@@ -212,41 +270,83 @@ def _connect(
     connection_class = HTTPSConnection if parts.scheme == "https" else HTTPConnection
     last_error: ToolError = DependencyError(f"{host} has no address")
     for address in addresses:
-        connection = connection_class(host, port, timeout=timeout)
-        vars(connection)["_create_connection"] = _connect_to(address)
+        try:
+            connection = connection_class(host, port, timeout=deadline.timeout())
+        except TimeoutError:
+            raise _timeout_error(host) from None
+        vars(connection)["_create_connection"] = _connect_to(address, deadline)
         try:
             connection.connect()
         except TimeoutError:
             last_error = _timeout_error(host)
         except OSError as failure:
-            last_error = DependencyError(f"{host} cannot be reached: {_failure_reason(failure)}")
+            message = f"{host} cannot be reached: {_failure_reason(failure)}"
+            last_error = _timeout_error(host) if deadline.is_over else DependencyError(message)
         else:
             return connection
         connection.close()
     raise last_error
 
 
-def _connect_to(address: str) -> Any:
+def _resolve(host: str, port: int, deadline: RequestDeadline) -> list[str]:
+    """Return the addresses of a host. The resolver has no timeout, so it runs in a thread."""
+    found: list[Any] = []
+
+    def resolve() -> None:
+        try:
+            found.extend(socket.getaddrinfo(host, port, type=socket.SOCK_STREAM))
+        except Exception as failure:
+            found.append(failure)
+
+    resolver = Thread(target=copy_context().run, args=(resolve,), daemon=True)
+    try:
+        timeout = deadline.timeout()
+        resolver.start()
+        resolver.join(timeout)
+        if resolver.is_alive():
+            raise TimeoutError
+    except TimeoutError:
+        raise _timeout_error(host) from None
+    failure = found[0] if found else None
+    if isinstance(failure, (OSError, UnicodeError)):
+        raise DependencyError(f"{host} cannot be resolved: {_failure_reason(failure)}")
+    if isinstance(failure, Exception):
+        raise failure
+    return [str(entry[4][0]) for entry in found]
+
+
+def _connect_to(address: str, deadline: RequestDeadline) -> Any:
     """Return a function for `http.client` that connects to the address, not to the host name."""
 
     def connect(to: tuple[str, int], *rest: Any, **more: Any) -> Any:
-        return socket.create_connection((address, to[1]), *rest, **more)
+        connection = socket.create_connection((address, to[1]), *rest, **more)
+        deadline.track_connection(connection)  # before the TLS handshake
+        return connection
 
     return connect
 
 
-def _send_request(connection: HTTPConnection, parts: SplitResult) -> HTTPResponse:
+def _send_request(
+    connection: HTTPConnection, parts: SplitResult, deadline: RequestDeadline
+) -> HTTPResponse:
     target = quote(parts.path or "/", safe="%/:=&~+!$,;'@()*[]")
     if parts.query:
         target += "?" + quote(parts.query, safe="%/:=&?~+!$,;'@()*[]")
     try:
+        deadline.track_connection(connection.sock)
         connection.request("GET", target, headers={"User-Agent": "tooli", "Accept": "*/*"})
-        return connection.getresponse()
+        response = connection.getresponse()
+        if not deadline.is_over:
+            return response
+        response.close()  # the headers may have ended because the time is over
+        raise TimeoutError
     except TimeoutError:
         connection.close()
         raise _timeout_error(parts.hostname or "") from None
     except (OSError, HTTPException) as failure:
         connection.close()
+        if deadline.is_over:
+            raise _timeout_error(parts.hostname or "") from None
         raise DependencyError(
             f"{parts.hostname} did not answer: {_failure_reason(failure)}"
         ) from None
