@@ -277,7 +277,10 @@ class TestSelection:
             ("standard", ["bind", "denial_audit", "approval", "run_audit", "claims"]),
             (
                 "strict",
-                ["bind", "denial_audit", "authorization", "approval", "run_audit", "claims"],
+                [
+                    *("identity_audit", "authorization", "bind", "denial_audit", "approval"),
+                    *("run_audit", "claims"),
+                ],
             ),
         ],
     )

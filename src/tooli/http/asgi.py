@@ -18,6 +18,7 @@ from traceback import print_exception
 
 from tooli.core import Record
 from tooli.core._hot_tables import HTTP_HEADERS
+from tooli.core.call import Problem
 from tooli.core.options import OPTIONS
 from tooli.describe.openapi_document import build_openapi
 from tooli.describe.schema_formats import describe_tool
@@ -67,7 +68,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
     from typing import TypeAlias, TypedDict
 
-    from tooli.core.call import Problem
     from tooli.core.protocols import App, JsonObject
     from tooli.core.tool import Tool
     from tooli.errors import ToolError
@@ -99,6 +99,9 @@ if TYPE_CHECKING:
         page: bool
         mounts: Mapping[str, AsgiApp]
 
+
+_UNREAD_BODY_PROBLEM = Problem("E1008", "body", "The body was not read: send the request again")
+"""Prevents a call without its arguments, if a rate limit expires while the call is refused."""
 
 PUBLIC_PATHS = ("/", "/health")
 """Paths that need no token, because their content is public."""
@@ -279,12 +282,15 @@ class Api:
             raise HttpError(too_busy_error(), (b"retry-after", b"1"))
         self._running_calls += 1
         try:
-            arguments = await read_arguments(request, self.settings)
+            caller = caller_from_request(request, tool)
             request_headers = request.headers
             options, problems = read_options(request.query, request_headers)
-            if b"prefer" in request_headers:
-                problems += await self._apply_prefer_header(request, tool, arguments)
-            caller = caller_from_request(request, tool)
+            if self.dispatcher.is_refused(tool, caller):
+                arguments, problems = {}, (_UNREAD_BODY_PROBLEM,)
+            else:
+                arguments = await read_arguments(request, self.settings)
+                if b"prefer" in request_headers:
+                    problems += await self._apply_prefer_header(request, tool, arguments)
             prepared = self.dispatcher.prepare(
                 tool, arguments, caller, options=options, problems=problems
             )

@@ -95,7 +95,13 @@ STAGES: tuple[StageRow, ...] = (
         ("state.security_settings", "tool.guard.scopes"),
         (),
     ),
-    # Read the arguments.
+    (
+        "authorization",
+        "tooli.stages.auth:authorize",
+        ("is_strict", "tool.guard.scopes"),
+        _POLICY_OFF,
+    ),
+    # Read the arguments. A caller that the stages above reject learns nothing about them.
     (
         "secret_tracking",
         "tooli.stages.handles:track_secrets",
@@ -119,12 +125,6 @@ STAGES: tuple[StageRow, ...] = (
     ("bind", "tooli.pipeline.drivers:bind", (), ()),
     # Check whether the call may run.
     ("denial_audit", "tooli.stages.audit:record_denials", _AUDITED, _POLICY_OFF),
-    (
-        "authorization",
-        "tooli.stages.auth:authorize",
-        ("is_strict", "tool.guard.scopes"),
-        _POLICY_OFF,
-    ),
     ("path_rules", "tooli.stages.path_rules:enforce_path_rules", _PATH_RULES, ()),
     (
         "approval",

@@ -17,6 +17,8 @@ from tooli.errors import DependencyError, InputError, Suggestion, TemporaryError
 from tooli.pipeline.input_errors import missing_command_error, unknown_command_error
 from tooli.pipeline.prepared_call import PreparedCall
 from tooli.pipeline.present import Presented
+from tooli.stages.auth import scope_error
+from tooli.stages.rate_limit import is_rate_limited
 from tooli.storage.state_files import MemoryFailureHistory
 from tooli.text.jsonable import is_object
 
@@ -112,6 +114,19 @@ class ToolDispatcher:
         for problem in catalog.problems.values():
             report_invalid_definition(problem)
         return tools
+
+    def is_refused(self, tool: Tool, caller: Caller) -> bool:
+        """True if a call will be refused whatever its arguments are.
+
+        A server then does not read the arguments. The stages of the call refuse it, and log that.
+        """
+        state = self.app._state
+        if is_rate_limited(tool, state, caller):
+            return True
+        if tool.guard.scopes is None and state.policy != "strict":
+            return False
+        call, _ = self.app.prepare(Call(tool, {}, caller, []))
+        return scope_error(call) is not None
 
     def prepare(
         self,

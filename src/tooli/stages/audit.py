@@ -31,11 +31,12 @@ def select_audit_log(context: StageContext) -> Stage:
 
 
 def record_identity_denials(context: StageContext) -> Stage | None:
-    """Log calls that are denied because of the caller's token.
+    """Log calls that are denied because of the caller's token or scopes.
 
     The stage logs no arguments. It runs before `bind`, so it does not know which are secrets.
     """
-    if "TOOLI_TOKEN_FILE" not in os.environ:
+    checks_scopes = context.is_strict or context.tool.guard.scopes
+    if not checks_scopes and "TOOLI_TOKEN_FILE" not in os.environ:
         return None
 
     def record_denied_identity(call: Call) -> StageRun:

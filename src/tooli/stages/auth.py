@@ -72,26 +72,38 @@ def authorize(call: Call) -> StageRun:
     Under the policy `standard` a missing scope is a warning. Under `strict` it is an error. A
     command without `auth=` is an error under `strict` as well.
     """
-    scopes = call.tool.guard.scopes
-    if scopes is None:
-        if call.policy == "strict":
-            raise AuthError(
-                f"{call.tool.name} does not declare its scopes, which the policy strict requires.",
-                code="E2002",
-                suggestion=Suggestion(
-                    "ask_human",
-                    "Declare auth=[…] for the command, or auth=[] to allow every caller.",
-                ),
-            )
-        return (yield call)
-    missing = sorted(set(scopes) - call.caller.scopes)
-    if missing and call.policy == "strict":
-        raise AuthError(
-            f"{call.tool.name} needs the scope {', '.join(missing)}.",
-            code="E2001",
-            suggestion=Suggestion("ask_human", "Ask for a token with this scope."),
-            details={"missing_scopes": missing},
-        )
+    error = scope_error(call)
+    if error is not None:
+        raise error
+    missing = _missing_scopes(call)
     if missing and call.policy == "standard":
         call.warnings.append(f"the caller lacks the scope {', '.join(missing)}")
     return (yield call)
+
+
+def scope_error(call: Call) -> AuthError | None:
+    """Return the error if the caller may not run the command, whatever its arguments are."""
+    if call.policy != "strict":
+        return None
+    if call.tool.guard.scopes is None:
+        return AuthError(
+            f"{call.tool.name} does not declare its scopes, which the policy strict requires.",
+            code="E2002",
+            suggestion=Suggestion(
+                "ask_human",
+                "Declare auth=[…] for the command, or auth=[] to allow every caller.",
+            ),
+        )
+    missing = _missing_scopes(call)
+    if not missing:
+        return None
+    return AuthError(
+        f"{call.tool.name} needs the scope {', '.join(missing)}.",
+        code="E2001",
+        suggestion=Suggestion("ask_human", "Ask for a token with this scope."),
+        details={"missing_scopes": missing},
+    )
+
+
+def _missing_scopes(call: Call) -> list[str]:
+    return sorted(set(call.tool.guard.scopes or ()) - call.caller.scopes)

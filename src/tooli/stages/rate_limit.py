@@ -20,7 +20,9 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from tooli.core import AppState
     from tooli.core.call import Call, Caller, Stage, StageRun
+    from tooli.core.tool import Tool
     from tooli.pipeline import StageContext
 
 MAX_WINDOWS = 65_536
@@ -85,6 +87,13 @@ class RateLimiter:
                 self._evict(now)
         return 0.0, ""
 
+    def is_exhausted(self, counters: Iterable[tuple[str, str]], caller: str) -> bool:
+        """True if the next call would not be allowed. Counts nothing."""
+        with self._lock:
+            now = monotonic()
+            windows = [self._get_window((rate, caller, name), now) for rate, name in counters]
+        return any([window.seconds_until_allowed(now) for window in windows])
+
     def _get_window(self, key: tuple[str, ...], now: float) -> _RateWindow:
         window = self._windows.get(key) or _RateWindow(key[0])
         self._count -= window.discard_expired(now)
@@ -115,13 +124,7 @@ def limit_rate(context: StageContext) -> Stage | None:
     """
     if not context.caller.is_remote:
         return None
-    tool = context.tool
-    counters = [*tool.limits.rate_counters]
-    if tool.limits.rate_limit is not None and not counters:
-        counters = [(tool.limits.rate_limit, tool.id)]
-    rate_setting = context.state.security_settings.get("rate_limit")
-    if rate_setting is not None:
-        counters.append((rate_setting, tool.id))
+    counters = _read_counters(context.tool, context.state)
 
     def check_rate(call: Call) -> StageRun:
         wait, rate = _limiter.hit(counters, _caller_key(call.caller))
@@ -130,6 +133,23 @@ def limit_rate(context: StageContext) -> Stage | None:
         return (yield call)
 
     return check_rate
+
+
+def is_rate_limited(tool: Tool, state: AppState, caller: Caller) -> bool:
+    """True if the next call of a remote caller would exceed a rate limit."""
+    counters = _read_counters(tool, state)
+    return bool(counters) and _limiter.is_exhausted(counters, _caller_key(caller))
+
+
+def _read_counters(tool: Tool, state: AppState) -> list[tuple[str, str]]:
+    """Return the rate limits that apply to a command, each with the name it is counted under."""
+    counters = [*tool.limits.rate_counters]
+    if tool.limits.rate_limit is not None and not counters:
+        counters = [(tool.limits.rate_limit, tool.id)]
+    rate_setting = state.security_settings.get("rate_limit")
+    if rate_setting is not None:
+        counters.append((rate_setting, tool.id))
+    return counters
 
 
 def _caller_key(caller: Caller) -> str:
