@@ -411,9 +411,12 @@ def did_you_mean(name: object, candidates: Iterable[str]) -> str:
     return f"; did you mean {suggestion!r}?" if suggestion else ""
 
 
+_MAX_EDITS = 6
+
+
 def closest_match(name: str, candidates: Iterable[str]) -> str | None:
     """Return the candidate closest to a name, or None if none is close."""
-    best, best_distance = None, 1 + max(len(name) > 2, len(name) // 3)
+    best, best_distance = None, 1 + max(len(name) > 2, min(len(name) // 3, _MAX_EDITS))
     for candidate in candidates:
         if abs(len(candidate) - len(name)) < best_distance:
             distance = _edit_distance(name.lower(), candidate.lower(), best_distance)

@@ -20,6 +20,7 @@ from tooli.core.tool import (
     is_rate_limit,
     is_structured,
     parse_timeout,
+    quote,
 )
 
 
@@ -96,3 +97,20 @@ def test_shape_predicates_look_into_containers() -> None:
 
 def test_labels_of_choices_are_text() -> None:
     assert Choice((1, "b")).labels == ["1", "b"]
+
+
+class TestQuote:
+    @pytest.mark.parametrize(
+        ("value", "text"),
+        [
+            ("short", "'short'"),
+            (5, "5"),
+            ("x" * 101, f"'{'x' * 100}'… (101 characters)"),
+            (10**5000, "the number"),
+            ([1] * 10**6, "a list with 1000000 items"),
+            ({1: 2}, "an object with 1 items"),
+        ],
+        ids=["text", "number", "long text", "digits", "list", "dict"],
+    )
+    def test_long_values_are_cut(self, value: object, text: str) -> None:
+        assert quote(value) == text

@@ -14,7 +14,7 @@ import pytest
 from tests.stable_ids import stable_id
 
 from tooli import Argument, Option, Tooli
-from tooli.pipeline.argv_builder import Placeholder, build_argv
+from tooli.pipeline.argv_builder import Placeholder, build_argv, build_suggested_argv
 from tooli.schema import RawText
 from tooli.schema.tool_reader import read_tool
 
@@ -144,3 +144,25 @@ def test_argv_is_parsed_to_the_same_arguments() -> None:
 def test_placeholders_are_in_angle_brackets() -> None:
     arguments = {"path": Placeholder("path"), "size": Placeholder("size")}
     assert build_argv(TOOL, arguments) == ["<path>", "--size", "<size>"]
+
+
+class TestSuggestedArgv:
+    def test_short_values_are_unchanged(self) -> None:
+        tool = read_tool(lambda: None, app="app", path=("tool",), kwargs={})
+        assert build_suggested_argv(tool, {}, "--yes") == (["--yes"], [])
+
+    def test_longest_values_become_placeholders(self) -> None:
+        def fn(first: str, items: list[str], last: str = "") -> None: ...
+
+        tool = read_tool(fn, app="app", path=("tool",), kwargs={})
+        arguments = {"first": "f" * 900, "items": ["i"] * 5000, "last": "l" * 900}
+        argv, placeholders = build_suggested_argv(tool, arguments)
+        assert argv == ["f" * 900, "<items>", "--last", "l" * 900]
+        assert placeholders == ["<items>"]
+
+    def test_all_values_may_be_too_long(self) -> None:
+        def fn(first: str, last: str = "") -> None: ...
+
+        tool = read_tool(fn, app="app", path=("tool",), kwargs={})
+        argv, _ = build_suggested_argv(tool, {"first": "f" * 2100, "last": "l" * 2200})
+        assert argv == ["<first>", "--last", "<last>"]

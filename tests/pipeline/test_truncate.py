@@ -12,10 +12,11 @@ from tooli.core.call import Call, Ok
 from tooli.pipeline.truncate import (
     build_retry_argv,
     larger_budget_step,
+    next_page_step,
     shorten_value,
     truncate_printed_text,
 )
-from tooli.records.call_options import read_result_options
+from tooli.records.call_options import ResultOptions, read_result_options
 
 
 def limited(argv: tuple[str, ...] | None = None, fn: Any = None, **options: Any) -> Call:
@@ -119,3 +120,26 @@ class TestRetryCommand:
             "argv": ["a", "go", "--max-tokens", "9"],
             "why": "The first record needs --max-tokens 9.",
         }
+
+    def test_long_values_become_placeholders(self) -> None:
+        def go(items: list[str], name: str = "") -> None: ...
+
+        words = [f"word{i}" for i in range(400)]
+        call = make_call(go, {"items": words, "name": "n"})
+        assert build_retry_argv(call, cursor="c") == [
+            *("a", "go", "<items>", "--name", "n", "--cursor", "c")
+        ]
+        step = next_page_step(call, "c")
+        assert step["why"] == (
+            "The rest of the result. Replace <items> with the values of this call."
+        )
+
+    def test_long_command_line_becomes_placeholders(self) -> None:
+        def go(items: list[str]) -> None: ...
+
+        words = [f"word{i}" for i in range(400)]
+        options = ResultOptions(limit=2, argv=("go", "--json", *words))
+        call = make_call(go, {"items": words}, options={"result_options": options})
+        assert build_retry_argv(call, cursor="c") == [
+            *("a", "go", "<items>", "--limit", "2", "--cursor", "c", "--json")
+        ]

@@ -235,3 +235,72 @@ class TestTypedDict:
         assert validate(typing.List[Keys], [{}]) == [{}]  # noqa: UP006
         with pytest.raises(ConversionError):
             validate(Keys, {"a": "x"})
+
+
+# ------------------------------------------------------------------ long lists
+
+
+@pytest.mark.parametrize(
+    ("annotation", "value"),
+    [
+        (list[int], [str(i) for i in range(2500)]),
+        (Optional[list[float]], list(range(2500))),
+        (tuple[int, ...], [str(i) for i in range(2500)]),
+        (set[int], [str(i % 1200) for i in range(2500)]),
+        (frozenset[int], list(range(2500))),
+        (dict[int, int], {str(i % 1200) + " " * (i // 1200): str(i) for i in range(2400)}),
+        (typing.Annotated[list[int], pydantic.Field(min_length=2000)], [*range(2500)]),
+        (list[int] | list[str], [str(i) for i in range(2500)]),
+    ],
+)
+def test_long_containers_are_converted_like_short_ones(annotation, value):
+    expected = get_type_adapter(annotation).validate_python(value)
+    converted = validate(annotation, value)
+    assert converted == expected
+    assert type(converted) is type(expected)
+    assert list(converted) == list(expected)
+
+
+@pytest.mark.parametrize(
+    "annotation", [list[int], Optional[list[int]], tuple[int, ...], set[int], frozenset[int]]
+)
+def test_errors_in_long_lists_have_their_index(annotation):
+    value = [*range(1500), "x", *range(2000, 2600), "y"]
+    with pytest.raises(ConversionError) as caught:
+        validate(annotation, value)
+    found = [caught.value, *caught.value.other_errors]
+    assert [error.location for error in found] == [(1500,), (2101,)]
+    assert not caught.value.has_more
+
+
+def test_errors_in_long_dicts_have_their_key():
+    value = {f"k{i}": "x" if i == 1700 else 1 for i in range(2500)}
+    with pytest.raises(ConversionError) as caught:
+        validate(dict[str, int], value)
+    assert caught.value.location == ("k1700",)
+
+
+@pytest.mark.parametrize(
+    ("annotation", "value"),
+    [(list[int], {i: i for i in range(2000)}), (dict[str, int], [1] * 2000)],
+)
+def test_container_of_the_wrong_kind_is_one_error(annotation, value):
+    with pytest.raises(ConversionError) as caught:
+        validate(annotation, value)
+    assert (caught.value.location, len(caught.value.other_errors)) == ((), 0)
+
+
+@pytest.mark.parametrize("count", [200, 201, 5000])
+def test_messages_do_not_depend_on_the_number_of_errors(count):
+    with pytest.raises(ConversionError) as caught:
+        validate(User, {"name": "n", "scores": {f"k{i}": "x" for i in range(count)}})
+    assert caught.value.message == "'x' is not a valid integer"
+    assert caught.value.location == ("scores", "k0")
+    assert caught.value.has_more is (count > 200)
+    assert len(caught.value.other_errors) <= 200
+
+
+def test_many_errors_with_invalid_unicode():
+    with pytest.raises(ConversionError) as caught:
+        validate(User, {"name": "n", "scores": {f"\ud800{i}": "x" for i in range(300)}})
+    assert caught.value.location[0] == "scores"

@@ -14,10 +14,12 @@ from tests.schema.reading import Colour, Level, Size, param, value
 from tests.stable_ids import stable_id
 
 from tooli import Argument, Option
+from tooli.core.tool import MAX_PROBLEMS, Scalar
 from tooli.schema import (
     ConversionError,
     NeedsFallback,
     RawText,
+    convert_each,
     convert_unambiguous_text,
 )
 
@@ -179,3 +181,29 @@ def test_attributes_of_a_conversion_error() -> None:
         "E1008",
     )
     assert not error.other_errors
+
+
+class TestManyErrors:
+    def test_conversion_stops_at_the_limit(self) -> None:
+        converted: list[str] = []
+
+        def convert(shape: Any, text: str, param: Any) -> None:
+            converted.append(text)
+            raise ConversionError("no")
+
+        with pytest.raises(ConversionError) as caught:
+            convert_each(convert, [Scalar(int)] * 1000, ["x"] * 1000, param(int))
+        assert len(converted) == MAX_PROBLEMS + 1
+        assert caught.value.has_more
+
+    def test_nested_errors_keep_their_location(self) -> None:
+        def convert(shape: Any, value: list[str], param: Any) -> Any:
+            if isinstance(value, list):
+                return convert_each(convert, [shape] * len(value), value, param)
+            raise ConversionError("no")
+
+        int_param = param(int)
+        with pytest.raises(ConversionError) as caught:
+            convert_each(convert, [Scalar(int)] * 2, [["a", "b"], ["c"]], int_param)
+        locations = [error.location for error in (caught.value, *caught.value.other_errors)]
+        assert locations == [(0, 0), (0, 1), (1, 0)]

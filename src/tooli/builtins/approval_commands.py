@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from typing import Annotated
 
+from tooli.core.tool import quote
 from tooli.errors import ApprovalRequired, ConflictError, NotFoundError, Suggestion
 from tooli.pipeline.context import Context  # noqa: TC001  evaluated at registration
 from tooli.pipeline.terminal_prompts import ask_line, is_agent_present
@@ -88,7 +89,7 @@ def _find_request(store: ApprovalStore, app: App | None, id: str) -> ApprovalReq
         if request.id == id.strip().lower():
             return request
     raise NotFoundError(
-        f"There is no pending request {id!r}: it was decided, or it has expired.",
+        f"There is no pending request {quote(id)}: it was decided, or it has expired.",
         field="request",
         suggestion=Suggestion("fix", "Run `approvals list` to see pending requests."),
     )

@@ -16,12 +16,16 @@ import os
 from tooli.core._hot_tables import CHOICES, FLAGS, RESULT_OPTIONS, RUN_OPTIONS
 from tooli.core.call import Problem
 from tooli.core.tool import (
+    MAX_PROBLEMS,
+    MAX_QUOTED_CHARS,
     ListOf,
     PathShape,
     Scalar,
     TyperOnly,
+    cut_text,
     is_bool,
     is_structured,
+    quote,
     unwrap_optional,
 )
 from tooli.schema import RawText
@@ -274,13 +278,14 @@ def _take_framework_flag(
 def choice_problem(source: str, name: str, value: str, allowed: Sequence[str]) -> Problem:
     """Return the problem for an option whose value is not one of the allowed values."""
     suggestion, hint = _closest_match(value, allowed)
-    message = f"{source}: {value!r} is not one of {', '.join(allowed)}{hint}"
+    message = f"{source}: {quote(value)} is not one of {', '.join(allowed)}{hint}"
     return Problem("E1007", name, message, suggestion or tuple(allowed))
 
 
 def _unknown_option_problem(name: str, known: Sequence[str]) -> Problem:
     suggestion, hint = _closest_match(name, known)
-    return Problem("E1004", None, f"There is no option {name}{hint}", suggestion)
+    message = f"There is no option {cut_text(name, MAX_QUOTED_CHARS)}{hint}"
+    return Problem("E1004", None, message, suggestion)
 
 
 def _closest_match(text: str, known: Sequence[str]) -> tuple[str | None, str]:
@@ -448,7 +453,9 @@ class _ArgumentParser:
         from tooli.pipeline.input_errors import unknown_parameter_problem
 
         self.line.typer_argv.append(f"{name}={explicit}" if equals else name)
-        problem = unknown_parameter_problem(name.lstrip("-").replace("-", "_"), self.tool)
+        param_name = name.lstrip("-").replace("-", "_")
+        is_listed = len(self.line.problems) < MAX_PROBLEMS
+        problem = unknown_parameter_problem(param_name, self.tool, suggest=is_listed)
         self.line.problems.append(problem)
         nearest_param = (
             self.tool.param(problem.suggested_value) if problem.suggested_value else None
@@ -533,7 +540,7 @@ class _ArgumentParser:
                 texts = positionals[begin:end]
                 self.line.arguments[param.name] = RawText(texts, convert_with_typer)
         if list_index == len(params) and start < len(positionals) and not self.has_unknown_option:
-            extra = " ".join(positionals[start:])
+            extra = cut_text(" ".join(positionals[start : start + MAX_PROBLEMS]), MAX_QUOTED_CHARS)
             self.line.problems.append(Problem("E1005", None, f"Too many arguments: {extra}"))
 
     def _check_defaults(self) -> None:

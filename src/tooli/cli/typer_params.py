@@ -25,6 +25,7 @@ from tooli.core.tool import (
     TyperOnly,
     is_structured,
     item_shape,
+    quote,
     unwrap_optional,
 )
 from tooli.schema import ConversionError
@@ -206,7 +207,7 @@ def _translate_message(param: Param, raw: RawText, exc: Exception) -> str:
         and "valid" in text
         and not has_custom_parser
     ):
-        return f"{raw.texts[-1]!r} is not {type_names[shape.type]}"
+        return f"{quote(raw.texts[-1])} is not {type_names[shape.type]}"
     return normalize_message(text).rstrip(".")
 
 

@@ -7,12 +7,15 @@ from tooli.cli.process import StdoutClosed
 from tooli.core import BUILTIN_COMMANDS
 from tooli.core.call import Failed
 from tooli.core.placeholder_call import make_placeholder_call
+from tooli.core.tool import MAX_PROBLEMS
 from tooli.errors import InputError, InternalError, Suggestion, TimeoutExceeded
+from tooli.pipeline.argv_builder import is_short
 from tooli.pipeline.drivers import bind_arguments
 from tooli.pipeline.failure import as_tool_error
 from tooli.pipeline.input_errors import (
     describe_option_fix,
     missing_command_error,
+    problem_details,
     unknown_command_error,
 )
 from tooli.providers import CommandGroup
@@ -84,9 +87,13 @@ def no_command_error(output: CommandOutput) -> ToolError:
         example=" ".join(argv) if argv else None,
         argv=argv,
     )
-    details = {"errors": [{"code": p.code, "message": p.message} for p in line.problems]}
+    listed = [problem.replace(field=None) for problem in line.problems[:MAX_PROBLEMS]]
     return InputError(
-        first.message, code=first.code, field=first.field, suggestion=advice, details=details
+        first.message,
+        code=first.code,
+        field=first.field,
+        suggestion=advice,
+        details=problem_details(listed, len(line.problems)),
     )
 
 
@@ -106,7 +113,8 @@ def _corrected_argv(
         name, equals, value = arg.partition("=")
         if name[:1] == "-" and f" {name};" in message:
             corrected = f"{suggested_flag}={value}" if equals else suggested_flag
-            return [*prog, *argv[:i], corrected, *argv[i + 1 :]]
+            words = [*argv[:i], corrected, *argv[i + 1 :]]
+            return [*prog, *words] if is_short(words) else None
     return None
 
 

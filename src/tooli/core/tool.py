@@ -8,7 +8,7 @@ so that a signature is inspected only once.
 
 from __future__ import annotations
 
-from tooli.core import Record
+from tooli.core import Record, find_loaded
 
 TYPE_CHECKING = False
 
@@ -258,11 +258,56 @@ def has_handle(params: tuple[Param, ...]) -> bool:
     return any([is_handle(param.shape) for param in params])
 
 
+MAX_PROBLEMS = 50
+"""Maximum number of problems that one input error lists."""
+MAX_QUOTED_CHARS = 100
+"""Maximum number of characters of a value that a message repeats."""
+MAX_MESSAGE_CHARS = 2000
+"""Maximum number of characters in the message about one value."""
+
+
+def quote(value: object) -> str:
+    """Return the `repr` of a value for a message. A long one is cut."""
+    if isinstance(value, str):
+        if len(value) <= MAX_QUOTED_CHARS:
+            return repr(value)
+        if _may_be_redacted():
+            return f"the text of {len(value)} characters"
+        return f"{value[:MAX_QUOTED_CHARS]!r}… ({len(value)} characters)"
+    if isinstance(value, (list, tuple, dict, set, frozenset)):
+        kind = "an object" if isinstance(value, dict) else "a list"
+        return f"{kind} with {len(value)} items"  # pyright: ignore[reportUnknownArgumentType]
+    try:
+        text = repr(value)
+    except ValueError:  # an integer with more digits than Python converts to text
+        return "the number"
+    return cut_text(text, MAX_QUOTED_CHARS)
+
+
+def cut_text(text: str, max_chars: int) -> str:
+    """Return a text with at most `max_chars` characters; an ellipsis replaces the rest."""
+    return text if len(text) <= max_chars else f"{text[: max_chars - 1]}…"
+
+
+def cut_message(message: str) -> str:
+    """Return a message with at most `MAX_MESSAGE_CHARS` characters."""
+    if len(message) > MAX_MESSAGE_CHARS and _may_be_redacted():
+        return "the value is not valid"
+    return cut_text(message, MAX_MESSAGE_CHARS)
+
+
+def _may_be_redacted() -> bool:
+    """True if the call may have secrets. A part of a secret would not be found and redacted."""
+    secrets = find_loaded("tooli.core.call_secrets", "call_secrets")
+    return secrets is not None and secrets.get() is not None
+
+
 class ConversionError(Exception):
     """A value that is not valid for its parameter.
 
     `location` is the path to the invalid part of the value. `suggested_value` is a value that is
-    probably right. `other_errors` are further errors in the same value.
+    probably right. `other_errors` are further errors in the same value. `has_more` is True if the
+    value may have more errors than that, because the conversion stopped at `MAX_PROBLEMS`.
     """
 
     def __init__(
@@ -272,12 +317,22 @@ class ConversionError(Exception):
         suggested_value: object = None,
         code: str = "E1003",
     ) -> None:
+        message = cut_message(message)
         super().__init__(message)
         self.message = message
         self.location = location
         self.suggested_value = suggested_value
         self.code = code
         self.other_errors: Sequence[ConversionError] = ()
+        self.has_more = False
+
+
+def merge_errors(errors: Sequence[ConversionError], *, has_more: bool = False) -> ConversionError:
+    """Return the first error, with the others in `other_errors`."""
+    first = errors[0]
+    first.other_errors = errors[1:]
+    first.has_more = has_more
+    return first
 
 
 # ------------------------------------------------------------------ the tool

@@ -12,6 +12,7 @@ from unicodedata import combining, normalize
 from tooli import errors
 from tooli.config.setting_definitions import documented_variables
 from tooli.core.options import OPTIONS
+from tooli.core.tool import quote
 from tooli.describe import roff, schema_text
 from tooli.describe.markdown import sentence
 from tooli.describe.roff import bold, italic, prose
@@ -65,7 +66,7 @@ def build_man_page(app_info: AppInfo, command_path: Sequence[str], date: str = D
     known = [" ".join(tool.cli_path) for tool in pages.values() if tool is not None]
     suggestion_name = closest_match(" ".join(path), known)
     raise NotFoundError(
-        f"There is no command {' '.join(path)!r}.",
+        f"There is no command {quote(' '.join(path))}.",
         field="command",
         suggestion=Suggestion("retry_with_modified_input", f"Try {suggestion_name!r}.")
         if suggestion_name

@@ -17,6 +17,8 @@ from jsonschema import Draft202012Validator, FormatChecker, ValidationError, val
 from referencing.jsonschema import EMPTY_REGISTRY
 
 from tooli.core.call import Problem
+from tooli.core.tool import MAX_PROBLEMS
+from tooli.pipeline.input_errors import join_path
 from tooli.schema.json_schema import input_schema
 from tooli.text.jsonable import is_list, is_object
 
@@ -31,7 +33,8 @@ if TYPE_CHECKING:
     from tooli.core.protocols import JsonObject
     from tooli.core.tool import Tool
 
-_MAX_PROBLEMS, _MAX_MESSAGE_CHARS = 100, 200  # problems per body, characters per message
+_MAX_PROBLEMS = MAX_PROBLEMS + 1  # one more than an error lists, so that it says there are more
+_MAX_MESSAGE_CHARS = 200
 
 
 class StrictValidator:
@@ -41,7 +44,7 @@ class StrictValidator:
         self._validators: dict[int, tuple[Tool, Validator]] = {}
 
     def problems(self, tool: Tool, arguments: JsonObject) -> tuple[Problem, ...]:
-        """Return at most a hundred problems of a body. May be slow: call it in a thread."""
+        """Return the first problems of a body. May be slow: call it in a thread."""
         validator = self._validator_for(tool)
         try:
             errors = list(islice(validator.iter_errors(arguments), _MAX_PROBLEMS))
@@ -110,7 +113,7 @@ def _error_problems(error: Any) -> Iterator[Problem]:
 
 
 def _field_problem(code: str, path: list[str], problem: str) -> Problem:
-    field = ".".join(path)
+    field = join_path(*path)
     return Problem(code if len(path) == 1 else "E1003", field, f"{field!r} {problem}")
 
 

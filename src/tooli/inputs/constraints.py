@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 
 from tooli.core import Record
+from tooli.core.tool import quote
 from tooli.schema import ConversionError
 
 TYPE_CHECKING = False
@@ -38,7 +39,7 @@ class Within(Record):
             spellings = {text, text.replace("\\", "/")}  # "\\" is a separator on Windows
             if "://" in text or "\0" in text or not all([_is_inside(s, root) for s in spellings]):
                 raise ConversionError(
-                    f"{text!r} must be inside {os.fspath(self.root)!r}",
+                    f"{quote(text)} must be inside {os.fspath(self.root)!r}",
                     code="E1031",
                 )
 
@@ -68,7 +69,7 @@ class IdentifierConstraint(Record):
             forbidden = ".." if ".." in parts else next((c for c in "\\?#" if c in text), None)
             if forbidden or text.strip("/") != text or not text.strip():
                 reason = f": it contains {forbidden!r}" if forbidden else ""
-                raise ConversionError(f"{text!r} is not an identifier{reason}", code="E1030")
+                raise ConversionError(f"{quote(text)} is not an identifier{reason}", code="E1030")
 
 
 Identifier = IdentifierConstraint()
@@ -127,7 +128,7 @@ def _reject_encoded(text: str) -> None:
     for encoded in _ENCODED_SEPARATORS:
         if encoded in lowered:
             raise ConversionError(
-                f"{text!r} contains {encoded!r}: write the decoded character, or leave it out",
+                f"{quote(text)} contains {encoded!r}: write the decoded character, or leave it out",
                 code="E1030",
             )
 

@@ -10,7 +10,7 @@ import os
 import sys
 from stat import S_ISREG
 
-from tooli.core.tool import Handle
+from tooli.core.tool import Handle, quote
 from tooli.inputs.output_target import OutputTarget
 from tooli.schema import ConversionError
 from tooli.text.jsonable import iter_items
@@ -280,15 +280,15 @@ class OutputShape(Handle):
 def _check_target(output: Output) -> None:
     path = output.target
     if not path or "\0" in path:
-        raise ConversionError(f"{path!r} is not a path")
+        raise ConversionError(f"{quote(path)} is not a path")
     target = output.tooli_real_path or ""
     if os.path.isdir(target) or path.endswith(("/", os.sep)):
-        raise ConversionError(f"{path!r} is a directory, not a file")
+        raise ConversionError(f"{quote(path)} is a directory, not a file")
     folder = os.path.dirname(target)
     if not os.path.isdir(folder):
         raise ConversionError(f"the folder {os.path.dirname(path) or folder!r} does not exist")
     if os.path.exists(target) and not os.access(target, os.W_OK):
-        raise ConversionError(f"{path!r} is not writable")
+        raise ConversionError(f"{quote(path)} is not writable")
     if not os.path.exists(target) and not os.access(folder, os.W_OK):
         raise ConversionError(f"the folder {os.path.dirname(path) or folder!r} is not writable")
 

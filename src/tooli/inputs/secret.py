@@ -10,7 +10,7 @@ import os
 from _operator import _compare_digest  # hmac.compare_digest without importing hmac
 
 from tooli.core.call_secrets import ReceivedSecret, record_secret
-from tooli.core.tool import MISSING, Handle
+from tooli.core.tool import MISSING, Handle, quote
 from tooli.errors import InputError
 from tooli.inputs.source import Input
 from tooli.schema import ConversionError
@@ -202,9 +202,9 @@ def _check_source(text: str, param: Param) -> None:
             code="E1032",
         )
     if not os.path.exists(text[1:]):
-        raise ConversionError(f"{text[1:]!r} does not exist")
+        raise ConversionError(f"{quote(text[1:])} does not exist")
     if os.path.isdir(text[1:]) or not os.access(text[1:], os.R_OK):
-        raise ConversionError(f"{text[1:]!r} is not a readable file")
+        raise ConversionError(f"{quote(text[1:])} is not a readable file")
 
 
 def _read_source(source: str) -> str:

@@ -12,7 +12,7 @@ import io
 import os
 import sys
 
-from tooli.core.tool import MISSING, Handle
+from tooli.core.tool import MISSING, Handle, quote
 from tooli.errors import FormatError, InputError, StateError, Suggestion
 from tooli.inputs.constraints import DEFAULT_INPUT_LIMITS, get_input_limits
 from tooli.inputs.formats import build_format_error, content_schema, fill_with_content
@@ -108,11 +108,11 @@ def _input_from_path(text: Any, field: str, limits: InputLimits) -> Input:
         is_missing = isinstance(failure, FileNotFoundError) or not path
         reason = getattr(failure, "strerror", None) or failure
         problem = "does not exist" if is_missing else f"cannot be read: {reason}"
-        raise ConversionError(f"{path!r} {problem}") from None
+        raise ConversionError(f"{quote(path)} {problem}") from None
     if mode == 0o040000:
-        raise ConversionError(f"{path!r} is a directory, not a file")
+        raise ConversionError(f"{quote(path)} is a directory, not a file")
     if not os.access(path, os.R_OK):
-        raise ConversionError(f"{path!r} is not readable")
+        raise ConversionError(f"{quote(path)} is not readable")
     return Input(path, field, limits)
 
 

@@ -7,6 +7,7 @@ run_tool("users_create", {…})    ─▶ the result of calling the tool
 from __future__ import annotations
 
 from tooli.annotations import ReadOnly
+from tooli.core.tool import quote
 from tooli.errors import InputError, Suggestion
 from tooli.providers.search import ToolIndex, format_signature
 from tooli.schema.json_schema import input_schema
@@ -128,7 +129,7 @@ _RUN_TOOL_SCHEMA: dict[str, object] = {
 def _run_tool(name: str, arguments: dict[str, object] | None = None) -> None:
     """Call a tool that search_tools has found."""
     raise InputError(
-        f"There is no tool {name!r}.",
+        f"There is no tool {quote(name)}.",
         code="E1001",
         field="name",
         suggestion=Suggestion("use_different_tool", "Find its name with search_tools."),

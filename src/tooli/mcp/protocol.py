@@ -14,6 +14,7 @@ from __future__ import annotations
 from json import dumps
 
 from tooli.core.peer import InputRequired, Peer
+from tooli.core.tool import MAX_MESSAGE_CHARS, MAX_QUOTED_CHARS, cut_text
 from tooli.pipeline.context import YES_NO_SCHEMA, build_elicit, is_yes, parse_reply
 from tooli.text.jsonable import is_list, is_object
 
@@ -72,6 +73,7 @@ class RpcError(Exception):
     """A JSON-RPC error, as opposed to the failure of a tool."""
 
     def __init__(self, code: int, message: str, data: JsonObject | str | None = None) -> None:
+        message = cut_text(message, MAX_MESSAGE_CHARS)
         super().__init__(message)
         self.code = code
         self.message = message
@@ -180,7 +182,10 @@ def read_stateless_meta(params: JsonObject) -> tuple[JsonObject | None, JsonObje
     if not isinstance(version, str):
         raise RpcError(INVALID_PARAMS, "the protocol-version envelope value must be a string")
     if version not in STATELESS_VERSIONS:
-        data = {"supported": list(STATELESS_VERSIONS), "requested": version}
+        data = {
+            "supported": list(STATELESS_VERSIONS),
+            "requested": cut_text(version, MAX_QUOTED_CHARS),
+        }
         raise RpcError(UNSUPPORTED_VERSION, "Unsupported protocol version", data)
     client = meta.get(CLIENT_INFO_KEY)
     checked_client = None if client is None else _check_client(client)
@@ -243,6 +248,9 @@ def request_ids(messages: Iterable[object]) -> list[RequestId]:
     return list(found)
 
 
+_MAX_METHOD_CHARS = 200
+
+
 def check_message(message: object) -> JsonObject:
     """Return a message if it is valid JSON-RPC; raises an RpcError otherwise."""
     if not is_object(message):
@@ -255,6 +263,8 @@ def check_message(message: object) -> JsonObject:
         problem = "method is missing"
     elif not isinstance(message.get("method", ""), str):
         problem = "method must be a string"
+    elif len(message.get("method", "")) > _MAX_METHOD_CHARS:
+        problem = "method is too long"
     elif "method" in message and not isinstance(message.get("params"), (dict, type(None))):
         problem = "params must be an object"
     else:

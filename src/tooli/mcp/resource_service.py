@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from tooli.annotations import ReadOnly
 from tooli.core.result_types import Audio, Embedded, Image, Message, resource_contents
+from tooli.core.tool import cut_text
 from tooli.describe.agent_documents import render_skill_md
 from tooli.describe.sections import collect_app_info
 from tooli.errors import InputError, NotFoundError
@@ -152,6 +153,7 @@ class ResourceService:
                 return resource
         found = find_resource(self._resources, uri)
         if found is None:
+            uri = cut_text(uri, MAX_URI_CHARS)
             raise RpcError(INVALID_PARAMS, f"Unknown resource: {uri}", {"uri": uri})
         return found[0]
 
@@ -193,9 +195,14 @@ MAX_COMPLETIONS = 100
 """Maximum number of completions in one answer."""
 
 
+MAX_URI_CHARS = 500
+"""Maximum number of characters of a URI that an error repeats."""
+
+
 def resource_not_found_error(uri: str, stateless: bool) -> RpcError:
     """Return the error for an unknown resource."""
     code = INVALID_PARAMS if stateless else RESOURCE_NOT_FOUND
+    uri = cut_text(uri, MAX_URI_CHARS)
     return RpcError(code, f"Resource not found: {uri}", {"uri": uri})
 
 
@@ -221,7 +228,8 @@ class ReadRequest(McpRequest):
         error = presented.error
         if isinstance(error, NotFoundError):
             missing = resource_not_found_error(self._uri, self._stateless)
-            data: JsonObject = {"uri": self._uri, "error": error.to_dict()}
+            uri = cut_text(self._uri, MAX_URI_CHARS)
+            data: JsonObject = {"uri": uri, "error": error.to_dict()}
             raise RpcError(missing.code, error.message, data)
         _raise_failure(error)
         result: JsonObject = {"contents": presented.format_with(self._format_contents)}

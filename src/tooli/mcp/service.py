@@ -14,6 +14,7 @@ from tooli.core.call import Caller
 from tooli.core.peer import InputRequired, Peer
 from tooli.core.placeholder_call import make_placeholder_call
 from tooli.core.result_types import Content
+from tooli.core.tool import MAX_QUOTED_CHARS, cut_text
 from tooli.describe.mcp_tools import describe_mcp_tool, is_result_wrapped
 from tooli.errors import InternalError, closest_match
 from tooli.mcp.protocol import (
@@ -226,6 +227,7 @@ def caller_from_client_info(client: object, env: Mapping[str, str] = os.environ)
 def unknown_name_message(kind: str, name: str, known: Iterable[str]) -> str:
     """Return the message for an unknown name, with the closest name."""
     suggestion = closest_match(name, known)
+    name = cut_text(name, MAX_QUOTED_CHARS)
     return f"Unknown {kind}: {name}" + (f"; did you mean {suggestion}?" if suggestion else "")
 
 

@@ -17,6 +17,7 @@ import sys
 from functools import partial
 from time import monotonic
 
+from tooli.core.tool import MAX_QUOTED_CHARS, cut_text
 from tooli.mcp.protocol import (
     INTERNAL_ERROR,
     INVALID_REQUEST,
@@ -273,7 +274,7 @@ class StdioServer:
             requested = params.get("protocolVersion")
             data: JsonObject = {"supported": list(STATELESS_VERSIONS)}
             if isinstance(requested, str):
-                data["requested"] = requested
+                data["requested"] = cut_text(requested, MAX_QUOTED_CHARS)
             raise RpcError(
                 UNSUPPORTED_VERSION,
                 "connection is serving the 2026-07-28 protocol; "

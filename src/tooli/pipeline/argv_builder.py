@@ -11,14 +11,18 @@ from tooli.schema import RawText
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
     from typing import Any
 
     from tooli.core.tool import Param, Tool
 
 
+MAX_SUGGESTED_CHARS = 2000
+"""Maximum size of the command-line arguments in an answer, in characters."""
+
+
 class Placeholder:
-    """Stands for an unknown value in a command line, as `<name>`."""
+    """Stands for an unknown or long value in a command line, as `<name>`."""
 
     def __init__(self, name: str) -> None:
         self.text = f"<{name}>"
@@ -41,6 +45,38 @@ def build_argv(tool: Tool, arguments: Mapping[str, Any], *flags: str) -> list[st
     if any(text[:1] == "-" and len(text) > 1 for text in positional):
         return [*optional, "--", *positional]
     return [*positional, *optional]
+
+
+def build_suggested_argv(
+    tool: Tool, arguments: Mapping[str, Any], *flags: str
+) -> tuple[list[str], list[str]]:
+    """Return the same as `build_argv`, with a placeholder for each value that is too long.
+
+    The second list has the placeholders, such as `<items>`.
+    """
+    argv = build_argv(tool, arguments, *flags)
+    if is_short(argv):
+        return argv, []
+    sizes = {
+        name: sum([len(word) + 1 for word in _value_words(v)]) for name, v in arguments.items()
+    }
+    shortened = dict(arguments)
+    placeholders: list[str] = []
+    for name in sorted(sizes, key=lambda name: -sizes[name]):
+        if name in tool.param_names:
+            placeholder = shortened[name] = Placeholder(name)
+            placeholders.append(placeholder.text)
+            argv = build_argv(tool, shortened, *flags)
+            if is_short(argv):
+                break
+    return argv, placeholders
+
+
+def is_short(argv: Sequence[str]) -> bool:
+    """True if command-line arguments are short enough to be repeated in an answer."""
+    return len(argv) <= MAX_SUGGESTED_CHARS and (
+        sum([len(word) + 1 for word in argv]) <= MAX_SUGGESTED_CHARS
+    )
 
 
 def _is_default(param: Param, value: object) -> bool:

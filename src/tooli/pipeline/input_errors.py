@@ -3,21 +3,26 @@
 from __future__ import annotations
 
 import sys
+from itertools import islice
 
 from tooli.core.call import Problem
 from tooli.core.secret_fields import may_contain_secret
 from tooli.core.tool import (
+    MAX_MESSAGE_CHARS,
+    MAX_PROBLEMS,
     Choice,
     Handle,
     ListOf,
     PathShape,
     Scalar,
     Structured,
+    cut_message,
+    cut_text,
     is_handle,
     unwrap_optional,
 )
 from tooli.errors import InputError, Suggestion, closest_match
-from tooli.pipeline.argv_builder import Placeholder, build_argv
+from tooli.pipeline.argv_builder import MAX_SUGGESTED_CHARS, Placeholder, build_suggested_argv
 from tooli.schema import ConversionError, Converted, RawText
 
 TYPE_CHECKING = False
@@ -57,10 +62,13 @@ def finish_binding(
             problems += conversion_problems(param, error)
         else:
             bound[param.name] = piped
+    has_more = any([error is not None and error.has_more for _, error in errors])
     if call.caller.maybe_agent or tool.has_handles:
-        problems += check_arguments(call, bound)
+        found = list(islice(check_arguments(call, bound), MAX_PROBLEMS + 1))
+        problems += found
+        has_more = has_more or len(found) > MAX_PROBLEMS
     if problems or call.problems or has_unknown:
-        raise build_input_error(call, problems)
+        raise build_input_error(call, problems, has_more=has_more)
     return bound if tool.input_model is None else _bind_model(call, bound, *tool.input_model)
 
 
@@ -72,7 +80,8 @@ def _bind_model(call: Call, bound: dict[str, Any], name: str, model: type[object
     try:
         return {name: validate(model, fields), **bound}
     except ConversionError as error:
-        raise build_input_error(call, list(model_problems(error))) from None
+        problems = list(model_problems(error))
+        raise build_input_error(call, problems, has_more=error.has_more) from None
 
 
 def _read_piped(param: Param, call: Call) -> Any:
@@ -92,7 +101,7 @@ def conversion_problems(param: Param, error: ConversionError | None) -> Iterator
         yield Problem("E1002", param.name, f"{param.name!r} is required: {describe_param(param)}")
         return
     for reason in (error, *error.other_errors):
-        field = ".".join([param.name, *map(str, reason.location)])
+        field = join_path(param.name, *reason.location)
         message = f"{field!r}: {reason.message}"
         if reason.suggested_value is not None and isinstance(reason.suggested_value, str):
             message += f"; did you mean {reason.suggested_value!r}?"
@@ -102,15 +111,27 @@ def conversion_problems(param: Param, error: ConversionError | None) -> Iterator
 def model_problems(error: ConversionError) -> Iterator[Problem]:
     """Yield the problems of arguments that are invalid in combination."""
     for reason in (error, *error.other_errors):
-        field = ".".join(map(str, reason.location)) or None
+        field = join_path(*reason.location) or None
         yield Problem("E1003", field, f"{field!r}: {reason.message}" if field else reason.message)
 
 
-def unknown_parameter_problem(name: str, tool: Tool) -> Problem:
-    """Return the problem of an unknown parameter, with the closest name."""
+_MAX_NAME_CHARS, _MAX_PATH_CHARS = 100, 300
+
+
+def join_path(*steps: str | int) -> str:
+    """Return a path to a part of an argument, such as `user.tags.0`. Long names are cut."""
+    names = [cut_text(str(step), _MAX_NAME_CHARS) for step in steps[:_MAX_PATH_CHARS]]
+    return cut_text(".".join(names), _MAX_PATH_CHARS)
+
+
+def unknown_parameter_problem(name: str, tool: Tool, *, suggest: bool = True) -> Problem:
+    """Return the problem of an unknown parameter, with the closest name if `suggest` is True."""
+    name = cut_text(name, _MAX_NAME_CHARS)
     if name in tool.param_names:
         message = f"{name!r} is an argument: give it by position, without a name"
         return Problem("E1004", name, message, name)
+    if not suggest:
+        return Problem("E1004", name, f"There is no parameter {name!r}")
     param_by_spelling = {name: name for name in tool.param_names}
     for param in tool.public_params:
         for flag in param.flags:
@@ -120,14 +141,25 @@ def unknown_parameter_problem(name: str, tool: Tool) -> Problem:
     return Problem("E1004", name, f"There is no parameter {name!r}{hint}", suggested)
 
 
-def build_input_error(call: Call, value_problems: Sequence[Problem]) -> InputError:
-    """Return one error for all problems of a call, with a suggestion."""
+def build_input_error(
+    call: Call, value_problems: Sequence[Problem], *, has_more: bool = False
+) -> InputError:
+    """Return one error for all problems of a call, with a suggestion.
+
+    It lists at most `MAX_PROBLEMS`, and has the number of all problems. `has_more` is True if there
+    may be more problems than those that were found, because the checks stopped early.
+    """
     tool = call.tool
-    unknown_problems = [
-        unknown_parameter_problem(name, tool)
+    unknown_names = [
+        name
         for name, value in call.arguments.items()
         if name not in tool.param_names and type(value) is not Converted
     ]
+    unknown_problems = [
+        unknown_parameter_problem(name, tool) for name in unknown_names[:MAX_PROBLEMS]
+    ]
+    unlisted_count = len(unknown_names) - len(unknown_problems)
+    has_more = has_more or len(call.problems) > MAX_PROBLEMS  # the interface may have stopped early
     surface_problems = _exclude_known(call.problems, [*unknown_problems, *value_problems])
     suggested_names = {problem.suggested_value for problem in unknown_problems}
     misspelled = [p for p in value_problems if p.code == "E1002" and p.field in suggested_names]
@@ -137,18 +169,40 @@ def build_input_error(call: Call, value_problems: Sequence[Problem]) -> InputErr
         *sorted([p for p in value_problems if p not in misspelled], key=_typer_order(call)),
         *[p for p in surface_problems if p.code == "E1005"],
     ]
+    count = len(problems) + unlisted_count
+    problems = [_bound_problem(problem) for problem in problems[:MAX_PROBLEMS]]
     first = problems[0]
-    more = f" (and {len(problems) - 1} more)" if len(problems) > 1 else ""
-    details = [
-        {**({} if p.field is None else {"field": p.field}), "code": p.code, "message": p.message}
-        for p in problems
-    ]
+    more = f" (and {'at least ' if has_more else ''}{count - 1} more)" if count > 1 else ""
     return InputError(
         first.message + more,
         code=first.code,
         field=first.field,
         suggestion=_suggest_command(call, problems),
-        details={"errors": details},
+        details=problem_details(problems, count, is_minimum=has_more),
+    )
+
+
+def problem_details(
+    problems: Sequence[Problem], count: int, *, is_minimum: bool = False
+) -> JsonObject:
+    """Return the `details` of an error that lists problems; `count` is the number of all."""
+    errors = [
+        {**({} if p.field is None else {"field": p.field}), "code": p.code, "message": p.message}
+        for p in problems
+    ]
+    if count == len(errors):
+        return {"errors": errors}
+    return {"errors": errors, "error_count": count, "is_minimum_count": is_minimum}
+
+
+def _bound_problem(problem: Problem) -> Problem:
+    """Return the problem with a message and a field of limited length."""
+    message, field = problem.message, problem.field
+    if len(message) <= MAX_MESSAGE_CHARS and (field is None or len(field) <= _MAX_PATH_CHARS):
+        return problem
+    return problem.replace(
+        message=cut_message(message),
+        field=None if field is None else cut_text(field, _MAX_PATH_CHARS),
     )
 
 
@@ -173,6 +227,7 @@ def unknown_command_error(group: CommandGroup, name: str, prefix: Sequence[str])
     `prefix` is the command line up to the unknown name.
     """
     known = _visible_commands(group)
+    name = cut_text(name, _MAX_NAME_CHARS)
     suggested = closest_match(name.replace("_", "-"), [*group.commands, *group.groups, *known])
     hint = f"; did you mean {suggested!r}?" if suggested else ""
     suggestion = Suggestion(
@@ -264,8 +319,9 @@ def _suggest_command(call: Call, problems: Sequence[Problem]) -> Suggestion:
         elif arguments.get(param.name) is not None and may_contain_secret(param):
             arguments[param.name] = Placeholder(param.name)
     has_placeholders = any(isinstance(value, Placeholder) for value in arguments.values())
-    argv = [*(call.caller.prog or (tool.app,)), *tool.cli_path, *build_argv(tool, arguments)]
-    if has_placeholders:
+    words, placeholders = build_suggested_argv(tool, arguments)
+    argv = [*(call.caller.prog or (tool.app,)), *tool.cli_path, *words]
+    if has_placeholders or placeholders:
         applicability = "has_placeholders"
     else:
         applicability = "machine_applicable" if is_certain else "maybe_incorrect"
@@ -295,9 +351,11 @@ def _takes_single_value(tool: Tool, name: str) -> bool:
 
 
 def _replace_item(value: object, index: str, suggested_value: object) -> list[Any] | None:
-    """Return a list with one item replaced; None if there is no such item."""
+    """Return a list with one item replaced; None if there is no such item, or if it is long."""
     items: Any = value.texts if isinstance(value, RawText) else value
     if suggested_value is None or type(items) not in (list, tuple) or not index.isdigit():
+        return None
+    if len(items) > MAX_SUGGESTED_CHARS:
         return None
     return [*items[: int(index)], suggested_value, *items[int(index) + 1 :]]
 
@@ -337,7 +395,7 @@ def _build_fix(tool: Tool, problems: Sequence[Problem]) -> str:
             parts.append("Change the arguments so that they fit together.")
         else:
             parts.append("Give the option its value.")
-    return " ".join(dict.fromkeys(parts))
+    return cut_text(" ".join(dict.fromkeys(parts)), MAX_MESSAGE_CHARS)
 
 
 def describe_option_fix(problem: Problem) -> str:
@@ -431,7 +489,7 @@ def _check_agent_values(call: Call, bound: Mapping[str, Any]) -> Iterator[Proble
         for path, text in _iterate_texts(value, (), 0):
             character = find_control_character(text)
             if character:
-                field = ".".join([name, *map(str, path)])
+                field = join_path(name, *path)
                 message = f"{field!r}: contains the control character {character}: remove it"
                 yield Problem("E1030", field, message)
 

@@ -20,6 +20,7 @@ from __future__ import annotations
 
 from tooli.core._hot_tables import INJECTION_MARKERS
 from tooli.core.call import DEFAULT_OPTIONS, PYTHON_CALLER, Call, Failed, Ok
+from tooli.core.tool import MAX_MESSAGE_CHARS, cut_text
 
 TYPE_CHECKING = False
 
@@ -335,7 +336,9 @@ def outgoing_warnings(call: Call) -> list[str]:
     must_redact = call.policy == "strict" or call.secrets
     if must_redact or not all([line.isascii() and line.isprintable() for line in warnings]):
         warnings = [present_text(line, call) for line in warnings]
-    return warnings if len(warnings) <= MAX_WARNINGS_PER_KIND else limit_warnings(warnings)
+    if len(warnings) > MAX_WARNINGS_PER_KIND:
+        warnings = limit_warnings(warnings)
+    return [cut_text(line, MAX_MESSAGE_CHARS) for line in warnings]
 
 
 def limit_warnings(warnings: list[str]) -> list[str]:

@@ -11,9 +11,10 @@ texts and lists are cut at the end, and every part keeps its type.
 
 from __future__ import annotations
 
+from tooli.core._hot_tables import FLAGS
 from tooli.core.call import Ok
 from tooli.core.tool import BYTES_PER_TOKEN
-from tooli.pipeline.argv_builder import build_argv
+from tooli.pipeline.argv_builder import build_suggested_argv, is_short
 from tooli.pipeline.present import ItemPresenter, find_cut, measure_envelope
 from tooli.records.call_options import resolve_result_options
 from tooli.records.record_flow import RecordFlow, as_records
@@ -276,13 +277,14 @@ def larger_budget_step(
     call: Call, limit_name: str, required_budget: int, part: str = "The whole result"
 ) -> JsonObject:
     """Return a next step that repeats the call with a budget that is large enough for `part`."""
-    argv = build_retry_argv(call, **{limit_name.replace("-", "_"): required_budget})
-    return {"argv": argv, "why": f"{part} needs --{limit_name} {required_budget}."}
+    argv, note = _build_retry_argv(call, **{limit_name.replace("-", "_"): required_budget})
+    return {"argv": argv, "why": f"{part} needs --{limit_name} {required_budget}.{note}"}
 
 
 def next_page_step(call: Call, cursor: str) -> JsonObject:
     """Return the next step for the rest of a result."""
-    return {"argv": build_retry_argv(call, cursor=cursor), "why": "The rest of the result."}
+    argv, note = _build_retry_argv(call, cursor=cursor)
+    return {"argv": argv, "why": f"The rest of the result.{note}"}
 
 
 def _encode_lines(value: object, call: Call) -> Iterable[bytes]:
@@ -340,16 +342,25 @@ def _shorten(value: object, max_chars: int, max_items: int, depth: int) -> Any:
 
 
 def build_retry_argv(call: Call, **changes: Any) -> list[str]:
-    """Return the command line of a call with some framework options changed."""
+    """Return the command line of a call with some framework options changed.
+
+    Placeholders, such as `<items>`, replace long values.
+    """
+    return _build_retry_argv(call, **changes)[0]
+
+
+def _build_retry_argv(call: Call, **changes: Any) -> tuple[list[str], str]:
+    """Return the command line, and a sentence about its placeholders, if it has any."""
     tool = call.tool
     program = list(call.caller.prog or (tool.app,))
     tool_flags = {flag for param in tool.params for flag in (*param.flags, *param.negations)}
     result_options = call.options.result_options
-    if result_options is not None and result_options.argv is not None:
-        words = list(result_options.argv)
+    typed = None if result_options is None else result_options.argv
+    if typed is not None and is_short(typed):
+        words = list(typed)
         for name, value in changes.items():
             words = _set_flag(words, tool.cli_path, _flag_names(name, tool_flags), str(value))
-        return [*program, *words]
+        return [*program, *words], ""
     requested = {**_requested_options(result_options), **changes}
     flags: list[str] = []
     for name, value in requested.items():
@@ -366,7 +377,24 @@ def build_retry_argv(call: Call, **changes: Any) -> list[str]:
             call.arguments if call.flow is None else call.flow.raw_arguments
         ).items()
     }
-    return [*program, *tool.cli_path, *build_argv(tool, arguments, *flags)]
+    if typed is not None:
+        flags += _output_flags(typed, tool_flags)
+    words, placeholders = build_suggested_argv(tool, arguments, *flags)
+    names = ", ".join(placeholders)
+    note = f" Replace {names} with the values of this call." if placeholders else ""
+    return [*program, *tool.cli_path, *words], note
+
+
+def _output_flags(typed: Sequence[str], tool_flags: set[str]) -> list[str]:
+    """Return the flags in a command line that select its output mode, such as `--json`."""
+    found: list[str] = []
+    end = typed.index("--") if "--" in typed else len(typed)
+    for i, word in enumerate(typed[:end]):
+        flag, equals, _ = word.partition("=")
+        if flag in FLAGS and flag not in tool_flags and FLAGS[flag][0] == "output":
+            takes_word = FLAGS[flag][1] == 1 and not equals
+            found += typed[i : i + 2] if takes_word else (word,)
+    return found
 
 
 def _requested_options(result_options: ResultOptions | None) -> Mapping[str, Any]:

@@ -8,6 +8,7 @@ top-level fields of the record.
 
 from __future__ import annotations
 
+from tooli.core.tool import MAX_MESSAGE_CHARS, cut_text, quote
 from tooli.errors import did_you_mean
 from tooli.text.jsonable import is_list, is_object, to_jsonable
 
@@ -26,8 +27,22 @@ if TYPE_CHECKING:
     """The selected fields by name, each with the fields selected inside it; None selects all."""
 
 
+MAX_EXPRESSION_CHARS = 10_000
+"""Maximum length of a filter or a selection."""
+_MAX_INDEX_DIGITS = 18
+
+
 class ExpressionError(ValueError):
     """An invalid filter or selection. The message says what was probably meant."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(cut_text(message, MAX_MESSAGE_CHARS))
+
+
+def check_length(text: str, option: str) -> None:
+    """Raise an ExpressionError if a filter or a selection is too long."""
+    if len(text) > MAX_EXPRESSION_CHARS:
+        raise ExpressionError(f"The {option} has more than {MAX_EXPRESSION_CHARS:,} characters")
 
 
 class MultipleValues(list["Any"]):
@@ -100,7 +115,7 @@ def parse_path(text: str) -> FieldPath:
     for piece in text.split("."):
         name, *indexes = piece.split("[")
         if not name or not all([index[-1:] == "]" and _is_index(index[:-1]) for index in indexes]):
-            raise ExpressionError(f"{text!r} is not a field: write name, name.part or name[0]")
+            raise ExpressionError(f"{quote(text)} is not a field: write name, name.part or name[0]")
         path.append(name)
         path += [int(index[:-1]) for index in indexes]
     return tuple(path)
@@ -108,7 +123,7 @@ def parse_path(text: str) -> FieldPath:
 
 def _is_index(text: str) -> bool:
     digits = text[1:] if text[:1] == "-" else text
-    return digits.isascii() and digits.isdigit()
+    return digits.isascii() and digits.isdigit() and len(digits) <= _MAX_INDEX_DIGITS
 
 
 def format_path(path: FieldPath) -> str:
@@ -183,15 +198,15 @@ class RecordFields:
     def schemas_at(self, path: FieldPath) -> SchemaNodes:
         """Return the schemas at a path. Raises ExpressionError if the field cannot exist."""
         nodes = self.records
-        for i, name in enumerate(path):
+        for i in range(len(path)):
             if nodes is None:
                 return None
-            nodes = self._child_schemas(nodes, name, format_path(path[: i + 1]))
+            nodes = self._child_schemas(nodes, path[: i + 1])
         return nodes
 
-    def _child_schemas(
-        self, nodes: list[JsonObject], name: str | int, path_text: str
-    ) -> SchemaNodes:
+    def _child_schemas(self, nodes: list[JsonObject], path: FieldPath) -> SchemaNodes:
+        """Return the schemas at a path, from those of its parent."""
+        name = path[-1]
         found: list[JsonObject] = []
         field_names: list[str] = []
         is_found = False
@@ -215,7 +230,7 @@ class RecordFields:
             found, is_found = [*found, *inner], is_found or bool(inner)
         if is_found:
             return found
-        raise self._unknown_field_error(path_text, field_names)
+        raise self._unknown_field_error(format_path(path), field_names)
 
     def _property_schemas(self, node: Mapping[str, Any], name: str) -> SchemaNodes:
         """Return the schemas of a property; an empty list if the object cannot have it."""
@@ -234,7 +249,7 @@ class RecordFields:
             f": the fields are {', '.join(field_names)}" if field_names else ": it has no fields"
         )
         hint = did_you_mean(last, field_names) or available
-        return ExpressionError(f"Unknown field {path_text!r}{hint}")
+        return ExpressionError(f"Unknown field {quote(path_text)}{hint}")
 
 
 def json_types(nodes: SchemaNodes) -> set[str] | None:
@@ -283,6 +298,7 @@ def allowed_values(nodes: SchemaNodes) -> list[object] | None:
 
 def compile_selection(text: str, fields: RecordFields) -> Callable[[Any], Any]:
     """Return a function that selects fields of a record. Raises ExpressionError."""
+    check_length(text, "selection of fields")
     tree: FieldTree = {}
     renamed_paths: dict[str, FieldPath] = {}
     order: dict[str, None] = {}  # the shown fields, in the order of the selection
@@ -306,7 +322,7 @@ def compile_selection(text: str, fields: RecordFields) -> Callable[[Any], Any]:
 
 
 def _duplicate_error(name: str) -> ExpressionError:
-    return ExpressionError(f"{name!r} is selected twice: rename one of them with 'as'")
+    return ExpressionError(f"{quote(name)} is selected twice: rename one of them with 'as'")
 
 
 def _parse_field(text: str) -> tuple[FieldPath, str | None]:
@@ -319,7 +335,7 @@ def _parse_field(text: str) -> tuple[FieldPath, str | None]:
     if not parts:
         raise ExpressionError("A field is missing: separate fields with commas")
     raise ExpressionError(
-        f"{text.strip()!r} is not a field: write name, name.part, name[0] or name as other"
+        f"{quote(text.strip())} is not a field: write name, name.part, name[0] or name as other"
     )
 
 

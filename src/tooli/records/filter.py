@@ -10,12 +10,14 @@ schema: an unknown field, or a comparison that can never be true, is an error be
 from __future__ import annotations
 
 from tooli.core import Record
+from tooli.core.tool import quote
 from tooli.errors import did_you_mean
 from tooli.records.fields import (
     ExpressionError,
     MultipleValues,
     allowed_values,
     build_getter,
+    check_length,
     format_path,
     json_type_of,
     json_types,
@@ -51,6 +53,7 @@ class FilterToken(Record):
 
 def compile_filter(text: str, fields: RecordFields) -> Predicate:
     """Return a predicate that is true for matching records. Raises ExpressionError."""
+    check_length(text, "filter")
     parser = _FilterParser(text, fields)
     predicate = parser.parse_or()
     parser.expect_end()
@@ -340,14 +343,14 @@ def _check_equal(
 
 def _format_token(token: FilterToken) -> str:
     if token.kind == "field":
-        return repr(format_path(token.value))
+        return quote(format_path(token.value))
     return repr(token.value) if token.kind != "value" else _format_value(token.value)
 
 
 def _format_value(value: object) -> str:
     if value is None:
         return "null"
-    return repr(value).lower() if isinstance(value, bool) else repr(value)
+    return repr(value).lower() if isinstance(value, bool) else quote(value)
 
 
 def _format_types(possible: set[str]) -> str:

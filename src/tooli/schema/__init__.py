@@ -10,6 +10,7 @@ are converted in `convert_values.py`.
 from __future__ import annotations
 
 from tooli.core.tool import (
+    MAX_PROBLEMS,
     Choice,
     ConversionError,
     Handle,
@@ -19,6 +20,8 @@ from tooli.core.tool import (
     Scalar,
     TupleOf,
     is_structured,
+    merge_errors,
+    quote,
     unwrap_optional,
 )
 
@@ -128,18 +131,24 @@ def convert_each(
     values: Sequence[Any],
     param: Param,
 ) -> list[Any]:
-    """Convert each value. The error lists every invalid value with its index."""
+    """Convert each value.
+
+    The error lists the invalid values with their index. The conversion stops once there are more
+    than `MAX_PROBLEMS` errors.
+    """
     converted: list[Any] = []
     errors: list[ConversionError] = []
     for i, item in enumerate(values):
         try:
             converted.append(convert_item(shapes[i], item, param))
         except ConversionError as error:
-            error.location = (i, *error.location)
-            errors.append(error)
+            for reason in (error, *error.other_errors):
+                reason.location = (i, *reason.location)
+                errors.append(reason)
+            if len(errors) > MAX_PROBLEMS:
+                raise merge_errors(errors, has_more=True) from None
     if errors:
-        errors[0].other_errors = errors[1:]
-        raise errors[0]
+        raise merge_errors(errors)
     return converted
 
 
@@ -225,7 +234,7 @@ def _convert_int(text: str, param: Param) -> int:
     digits = text[1:] if text[:1] == "-" else text
     if not (digits.isascii() and digits.isdigit()):
         if text.isascii() and text.isalpha():
-            raise ConversionError(f"{text!r} is not a valid integer")
+            raise ConversionError(f"{quote(text)} is not a valid integer")
         raise NeedsFallback
     if len(digits) > 18 or (digits[0] == "0" and text != "0"):
         raise NeedsFallback
@@ -239,7 +248,7 @@ def _convert_float(text: str, param: Param) -> float:
         dot and not (part.isascii() and part.isdigit())
     ):
         if text.isascii() and text.isalpha() and text.lower() not in ("nan", "inf", "infinity"):
-            raise ConversionError(f"{text!r} is not a valid number")
+            raise ConversionError(f"{quote(text)} is not a valid number")
         raise NeedsFallback
     return convert_number(float(text), param)
 
@@ -280,7 +289,7 @@ def invalid_choice(shape: Choice, text: str) -> ConversionError:
 
     listing = ", ".join(map(repr, shape.labels))
     return ConversionError(
-        f"{text!r} is not one of {listing}", suggested_value=closest_match(text, shape.labels)
+        f"{quote(text)} is not one of {listing}", suggested_value=closest_match(text, shape.labels)
     )
 
 
@@ -317,13 +326,13 @@ def apply_bounds(value: Any, param: Param) -> Any:
         if clamp:
             return type(value)(low)
         raise ConversionError(
-            f"{value!r} is less than {low}, the smallest allowed", suggested_value=low
+            f"{quote(value)} is less than {low}, the smallest allowed", suggested_value=low
         )
     if high is not None and not value <= high and (value == value or not clamp):
         if clamp:
             return type(value)(high)
         raise ConversionError(
-            f"{value!r} is more than {high}, the largest allowed", suggested_value=high
+            f"{quote(value)} is more than {high}, the largest allowed", suggested_value=high
         )
     return value
 
@@ -339,15 +348,15 @@ def convert_path(path: Any, param: Param) -> Any:
         mode = os.stat(target).st_mode
     except (OSError, ValueError):
         if keyword("exists"):
-            raise ConversionError(f"{str(path)!r} does not exist") from None
+            raise ConversionError(f"{quote(str(path))} does not exist") from None
         return result
     kind = mode & 0o170000
     if kind == 0o100000 and not keyword("file_okay", True):
-        raise ConversionError(f"{str(path)!r} is a file, not a directory")
+        raise ConversionError(f"{quote(str(path))} is a file, not a directory")
     if kind == 0o040000 and not keyword("dir_okay", True):
-        raise ConversionError(f"{str(path)!r} is a directory, not a file")
+        raise ConversionError(f"{quote(str(path))} is a directory, not a file")
     if keyword("readable", True) and not os.access(target, os.R_OK):
-        raise ConversionError(f"{str(path)!r} is not readable")
+        raise ConversionError(f"{quote(str(path))} is not readable")
     if keyword("writable") and not os.access(target, os.W_OK):
-        raise ConversionError(f"{str(path)!r} is not writable")
+        raise ConversionError(f"{quote(str(path))} is not writable")
     return result

@@ -15,6 +15,7 @@ from tooli.core.tool import (
     Scalar,
     TupleOf,
     TyperOnly,
+    quote,
     unwrap_optional,
 )
 from tooli.schema import (
@@ -120,7 +121,8 @@ def _convert_to_shape(param: Param, value: object) -> object:
             valid = validate(param.annotation, value)
         except ConversionError:
             if isinstance(shape, Choice) and isinstance(value, (str, int)):
-                raise invalid_choice(shape, str(value)) from None
+                text = value if isinstance(value, str) else quote(value)
+                raise invalid_choice(shape, text) from None
             raise
         return _apply_typer_bounds(shape, valid, param)
 
@@ -178,7 +180,7 @@ def _apply_typer_bounds(shape: Shape, value: Any, param: Param) -> Any:
         return convert_path(value, param)
     if isinstance(shape, Scalar) and not param.option_kwargs.keys().isdisjoint(("min", "max")):
         if not isinstance(value, shape.type):  # pydantic accepts an Enum member as an int
-            raise ConversionError(f"{value!r} is not a valid number")
+            raise ConversionError(f"{quote(value)} is not a valid number")
         return apply_bounds(value, param) if shape.type in (int, float) else value
     return value
 

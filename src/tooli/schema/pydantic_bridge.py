@@ -7,10 +7,19 @@ this module must not load them.
 from __future__ import annotations
 
 import sys
+from itertools import islice
 
 from tooli.core.call_secrets import call_secrets
 from tooli.core.secret_fields import validate_with_secrets
-from tooli.core.tool import MISSING, ConversionError, ListOf, unwrap_optional
+from tooli.core.tool import (
+    MAX_PROBLEMS,
+    MISSING,
+    ConversionError,
+    ListOf,
+    merge_errors,
+    quote,
+    unwrap_optional,
+)
 from tooli.errors import DefinitionError
 from tooli.schema.param_info import ParamInfo
 from tooli.text.jsonable import is_list, is_object
@@ -147,28 +156,89 @@ def _upgrade_typed_dicts(annotation: Any) -> Any:
 
 
 def validate(annotation: object, value: object) -> object:
-    """Return the value as pydantic converts it. Raises ConversionError with every error.
+    """Return the value as pydantic converts it.
 
-    The secrets in the value are recorded, so that no output contains them.
+    The secrets in the value are recorded, so that no output contains them. Raises ConversionError
+    with the errors, at most a few more than `MAX_PROBLEMS`.
     """
     if call_secrets.get() is None:
         return _validate(annotation, value)
     return validate_with_secrets(annotation, value, _validate)
 
 
-def _validate(annotation: object, value: object) -> object:
+def _validate(annotation: object, value: Any) -> object:
+    if value.__class__ in (list, dict) and len(value) > _CHUNK_SIZE:
+        container = _plain_container(annotation)
+        if container is not None:
+            return _validate_in_chunks(annotation, value, container)
+    return _validate_whole(annotation, value)
+
+
+def _validate_whole(annotation: object, value: object, first_index: int = 0) -> Any:
+    """Validate a value, or the part of a list that begins at `first_index`."""
     import pydantic
 
     try:
         return get_type_adapter(annotation).validate_python(value)
     except pydantic.ValidationError as failure:
-        raise _to_conversion_error(failure) from None
+        raise _to_conversion_error(failure, value, first_index) from None
     except RecursionError:
         raise ConversionError("the value is nested too deeply") from None
     except TypeError as failure:
         if not _comes_from_enum(failure):
             raise
-        raise ConversionError(f"{value!r} is not valid") from None
+        raise ConversionError(f"{quote(value)} is not valid") from None
+
+
+# ------------------------------------------------------------------ long lists
+#
+# pydantic collects the errors of all items. A long list or dict is validated in parts, so that the
+# validation ends after the first part with many errors.
+
+_CHUNK_SIZE = 1000
+
+
+def _plain_container(annotation: object) -> Any:
+    """Return the class of `list[…]`, `set[…]`, `dict[…]` and the like, also if they are optional.
+
+    Returns None for other annotations: only these convert each item independently of the others.
+    """
+    import typing
+
+    if _is_union(annotation):
+        members = [member for member in typing.get_args(annotation) if member is not type(None)]
+        annotation = members[0] if len(members) == 1 else None
+    origin = typing.get_origin(annotation)
+    if origin is tuple and typing.get_args(annotation)[1:] != (...,):
+        return None
+    return origin if origin in (list, tuple, set, frozenset, dict) else None
+
+
+def _validate_in_chunks(annotation: object, value: Any, container: Any) -> Any:
+    """Validate a long list or dict in parts. Stops once there are many errors."""
+    is_dict = container is dict
+    if is_dict is not (value.__class__ is dict):
+        return _validate_whole(annotation, value)  # one error for the whole value
+    errors: list[ConversionError] = []
+    merged_list: list[Any] = []
+    merged_dict: dict[Any, Any] = {}
+    items = iter(value.items()) if is_dict else None
+    for start in range(0, len(value), _CHUNK_SIZE):
+        try:
+            if items is None:
+                part: list[Any] = value[start : start + _CHUNK_SIZE]
+                merged_list += _validate_whole(annotation, part, start)
+            else:
+                merged_dict |= _validate_whole(annotation, dict(islice(items, _CHUNK_SIZE)))
+        except ConversionError as error:
+            errors += [error, *error.other_errors]
+            if len(errors) > MAX_PROBLEMS or error.has_more:
+                raise merge_errors(errors, has_more=True) from None
+    if errors:
+        raise merge_errors(errors)
+    if is_dict:
+        return merged_dict
+    return merged_list if container is list else container(merged_list)
 
 
 def _comes_from_enum(failure: TypeError) -> bool:
@@ -182,14 +252,50 @@ def _comes_from_enum(failure: TypeError) -> bool:
     return trace is not None and trace.tb_frame.f_globals.get("__name__") == "enum"
 
 
-def _to_conversion_error(failure: Any) -> ConversionError:
-    reasons = [
-        ConversionError(_error_message(error), tuple(error["loc"]))
-        for error in failure.errors(include_url=False, include_context=False)
-    ]
-    first = reasons[0]
-    first.other_errors = reasons[1:]
-    return first
+def _to_conversion_error(failure: Any, value: object, first_index: int = 0) -> ConversionError:
+    reasons: list[ConversionError] = []
+    for error in _first_errors(failure, value):
+        location = tuple(error["loc"])
+        if first_index and location and isinstance(location[0], int):
+            location = (location[0] + first_index, *location[1:])
+        reasons.append(ConversionError(_error_message(error), location))
+    return merge_errors(reasons, has_more=len(reasons) < failure.error_count())
+
+
+_MAX_CONVERTED_ERRORS = 4 * MAX_PROBLEMS
+
+
+def _first_errors(failure: Any, value: object) -> list[JsonObject]:
+    """Return all errors of a ValidationError, or its first ones if it has very many.
+
+    `failure.errors()` builds a dict for each error. For many errors this takes much longer than
+    the validation, so the first ones are read from `failure.json()`.
+    """
+    if failure.error_count() > _MAX_CONVERTED_ERRORS:
+        from json import JSONDecoder
+
+        try:
+            text = failure.json(include_url=False, include_context=False, include_input=False)
+        except ValueError:  # text that is not valid Unicode
+            return failure.errors(include_url=False, include_context=False)
+        decode, position = JSONDecoder().raw_decode, 1
+        errors: list[JsonObject] = []
+        while len(errors) <= MAX_PROBLEMS:
+            error, position = decode(text, position)
+            errors.append({**error, "input": _part_at(value, error["loc"])})
+            position += 1  # the comma
+        return errors
+    return failure.errors(include_url=False, include_context=False)
+
+
+def _part_at(value: Any, location: Sequence[str | int]) -> object:
+    """Return the part of a value at a location, or None if there is none."""
+    for step in location:
+        try:
+            value = value[step]
+        except (LookupError, TypeError):
+            return None
+    return value
 
 
 _EXPECTED_BY_ERROR_TYPE = {
@@ -207,7 +313,7 @@ def _error_message(error: Any) -> str:
     """Return pydantic's message, in the wording of our own converters."""
     expected = _EXPECTED_BY_ERROR_TYPE.get(error["type"])
     if expected is not None and isinstance(error["input"], (str, int, float)):
-        return f"{error['input']!r} is not {expected}"
+        return f"{quote(error['input'])} is not {expected}"
     return normalize_message(error["msg"])
 
 
@@ -257,7 +363,7 @@ def parse_text(annotation: Any, text: str, option_kwargs: Mapping[str, Any]) -> 
                 return datetime.strptime(text, format_text)
             except ValueError:
                 continue
-        raise ConversionError(f"{text!r} does not match {' or '.join(map(repr, formats))}")
+        raise ConversionError(f"{quote(text)} does not match {' or '.join(map(repr, formats))}")
     members = getattr(annotation, "__args__", ()) if _is_union(annotation) else ()
     for member in members:  # from left to right: `int | str` makes "5" the number 5
         try:
@@ -311,7 +417,9 @@ def parse_json_text(text: str) -> object:
                 source = file.read()
         except (OSError, UnicodeDecodeError, ValueError) as failure:
             reason = getattr(failure, "strerror", None) or failure
-            raise ConversionError(f"{text[1:]!r} cannot be read: {reason}", code="E1008") from None
+            raise ConversionError(
+                f"{quote(text[1:])} cannot be read: {reason}", code="E1008"
+            ) from None
     try:
         return json.loads(source)
     except (ValueError, RecursionError) as failure:
@@ -341,7 +449,9 @@ def _set_at_path(
         current_schema = _child_schema(current_schema, name, schema)
         inner = holder.setdefault(name, {})
         if not is_object(inner):
-            raise ConversionError(f"{name!r} is given both as a value and by its fields", (name,))
+            raise ConversionError(
+                f"{quote(name)} is given both as a value and by its fields", (name,)
+            )
         holder = inner
     last = path[-1]
     variants = iter_variants(_child_schema(current_schema, last, schema), schema)

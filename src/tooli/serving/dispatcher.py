@@ -123,7 +123,7 @@ class ToolDispatcher:
         state = self.app._state
         if is_rate_limited(tool, state, caller):
             return True
-        if tool.guard.scopes is None and state.policy != "strict":
+        if tool.guard.scopes is None and state.effective_policy(tool) != "strict":
             return False
         call, _ = self.app.prepare(Call(tool, {}, caller, []))
         return scope_error(call) is not None

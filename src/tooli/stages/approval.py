@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tooli.errors import ApprovalRequired, AuthError, InputError, Suggestion
 from tooli.pipeline import CONFINEMENT_STAGES
-from tooli.pipeline.argv_builder import build_argv
+from tooli.pipeline.argv_builder import build_suggested_argv
 from tooli.pipeline.single_use_claims import with_claim
 from tooli.policy.rules import find_verdict
 
@@ -95,17 +95,17 @@ def confirmation_required_error(call: Call) -> InputError:
     tool = call.tool
     is_flag_taken = any("--yes" in (*param.flags, *param.negations) for param in tool.params)
     yes_flag = "--tooli-yes" if is_flag_taken else "--yes"
-    argv = [
-        *(call.caller.prog or (tool.app,)),
-        *tool.cli_path,
-        *build_argv(tool, tool.arguments_by_param(call.arguments), yes_flag),
-    ]
+    words, placeholders = build_suggested_argv(
+        tool, tool.arguments_by_param(call.arguments), yes_flag
+    )
+    argv = [*(call.caller.prog or (tool.app,)), *tool.cli_path, *words]
     return InputError(
         f"{tool.name} may destroy data and needs a confirmation.",
         code="E1010",
         suggestion=Suggestion(
             "ask_human",
             f"Check the effects with --dry-run, then repeat the call with {yes_flag}.",
+            applicability="has_placeholders" if placeholders else "maybe_incorrect",
             argv=argv,
         ),
     )

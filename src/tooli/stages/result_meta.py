@@ -5,7 +5,7 @@ from __future__ import annotations
 from tooli.core.call import Ok
 from tooli.core.catalog import candidate_keys
 from tooli.core.result_types import Next
-from tooli.pipeline.argv_builder import build_argv
+from tooli.pipeline.argv_builder import build_suggested_argv
 from tooli.schema.json_schema import output_schema
 from tooli.storage.state_files import is_first_call
 
@@ -21,6 +21,10 @@ if TYPE_CHECKING:
     from tooli.pipeline import StageContext
 
     FindTool = Callable[[str], Tool | None]
+
+
+MAX_NEXT_STEPS = 20
+"""Maximum number of steps of a `Next` that an answer contains."""
 
 
 def add_next_steps(context: StageContext) -> Stage | None:
@@ -40,7 +44,7 @@ def add_next_steps(context: StageContext) -> Stage | None:
         value: Any = outcome.value
         if value.__class__ is Next:
             outcome = Ok(value.result)
-            for step in value.steps:
+            for step in value.steps[:MAX_NEXT_STEPS]:
                 steps += _build_step(call, find_tool, step.command, step.arguments, step.why)
         if call.options.detailed and not steps:  # steps of the result are more specific
             for handoff in call.tool.guidance.handoffs:
@@ -65,7 +69,7 @@ def _build_step(
         return []
     argv = [*(call.caller.prog or (tool.app,)), *tool.cli_path]
     if arguments is not None:
-        argv += build_argv(tool, arguments)
+        argv += build_suggested_argv(tool, arguments)[0]
     elif any(param.required for param in tool.public_params):
         argv.append("--help-agent")
     return [{"argv": argv, "why": why} if why else {"argv": argv}]
