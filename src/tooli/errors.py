@@ -189,6 +189,7 @@ class ToolError(Exception):
         self.details = dict(details) if details else None
         self.is_translated = False  # True: made from another exception, or read from storage
         self.approval_text: str | None = None  # shown to the human who may approve the call
+        self.approval_parts: dict[str, str] | None = None  # digests of what the human is shown
         registered = ERROR_CODES.get(code) if code is not None else None
         if exit_code is not None:
             self.exit_code = exit_code

@@ -153,7 +153,10 @@ def test_granted_call_runs_once(project: Project) -> None:
         "approvals", "grant", approval["id"], answers=[type_the_code(approval["id"])]
     )
     assert code == 0
-    assert 'path: "a"\r\n  effects: destructive' in shown.partition("Type ")[0]
+    displayed = shown.partition("Type ")[0]
+    assert f'in the folder {os.path.realpath(".")}\r\n  path: "a"\r\n' in displayed
+    assert f'  path: "{os.path.realpath("a")}"\r\n        is: "missing"\r\n' in displayed
+    assert "effects: destructive" in displayed
     assert project.run_as_agent("delete", "a")["result"] == "deleted a"
     assert project.effects == ["a"]
     assert project.run_as_agent("delete", "a")["error"]["code"] == "E2101"
@@ -424,10 +427,9 @@ class TestRunning:
 
     def test_grant_applies_on_fast_path_and_typer_path(self, project: Project) -> None:
         """The fast path and the Typer path create the same request."""
-        typer_first = project.folder / "with_typer.py"
-        typer_first.write_text("import typer\n" + APP)
         project.grant(project.request_approval("delete", "a"))
-        done = run(typer_first, "delete", "a", "--json", env={**project.env, **AGENT})
+        project.app.write_text("import typer\n" + APP)
+        done = run(project.app, "delete", "a", "--json", env={**project.env, **AGENT})
         assert read_envelope(done.out)["result"] == "deleted a"
 
     @pytest.mark.parametrize("mode", ["--json", "--jsonl", "--text", "--plain"])

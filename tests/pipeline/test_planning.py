@@ -23,6 +23,8 @@ from tooli.pipeline.planning import (
     plan_changed_error,
 )
 
+KEY = b"k" * 32
+
 
 def action(name: str, target: str, **more: Any) -> dict[str, Any]:
     return {"action": name, "target": target, **more}
@@ -109,12 +111,14 @@ def test_state_of_a_plan_covers_the_states_of_its_actions() -> None:
 
 def test_plan_basis_depends_on_the_actions() -> None:
     call = make_call(lambda: None)
-    assert digest_plan_basis(call, None) != digest_plan_basis(call, [action("delete", "x")])
+    assert digest_plan_basis(call, None, KEY) != digest_plan_basis(
+        call, [action("delete", "x")], KEY
+    )
 
 
 class TestChangedPlan:
     def differences(self, planned: list[Any], now: list[Any]) -> Any:
-        return plan_changed_error(now, digest_actions(planned)).details
+        return plan_changed_error(now, digest_actions(planned, KEY), KEY).details
 
     def test_added_changed_and_gone_actions_are_listed(self) -> None:
         planned = [action("delete", "a"), action("delete", "b"), action("delete", "c")]
@@ -132,13 +136,13 @@ class TestChangedPlan:
 
     def test_too_many_actions_are_listed_without_differences(self) -> None:
         planned = [action("delete", str(n)) for n in range(MAX_MARKED_ACTIONS + 1)]
-        assert digest_actions(planned) == b""
+        assert digest_actions(planned, KEY) == b""
         assert self.differences(planned, [action("make", "d")]) == {
             "actions": [action("make", "d")]
         }
 
     def test_error_without_actions_has_no_details(self) -> None:
-        error = plan_changed_error(None, b"", "the command has changed")
+        error = plan_changed_error(None, b"", KEY, "the command has changed")
         assert error.code == "E3053"
         assert "the command has changed. Nothing was done." in error.message
         assert not error.details

@@ -556,9 +556,13 @@ class TestApprovedCall:
         app.command("wipe", requires_approval=True, auth=[])(lambda: "wiped")
         tool = app.find("wipe")
         assert tool is not None
-        call, stages = app.prepare(Call(tool, {}, Caller("cli"), [], Options(), approved=True))
-        outcome = run(call, stages)
-        assert isinstance(outcome, Ok) is RULES["approval"].verdict_for(policy).asks_human
+        call = Call(tool, {}, Caller("mcp"), [], Options(), peer=_AskingClient())
+        asked = run(*app.prepare(call))
+        assert isinstance(asked, Failed)
+        approved = call.replace(approved=True, approved_parts=asked.error.approval_parts)
+        asks_human = RULES["approval"].verdict_for(policy).asks_human
+        assert isinstance(run(*app.prepare(approved)), Ok) is asks_human
+        assert isinstance(run(*app.prepare(call.replace(approved=True))), Failed)
 
     def test_question_has_the_description_of_the_call(self, guarded: GuardedApp) -> None:
         tool = guarded.app.find("pay")
@@ -569,7 +573,10 @@ class TestApprovedCall:
         )
         outcome = run(call, stages)
         assert isinstance(outcome, Failed)
-        assert outcome.error.approval_text == 'app.pay\n  amount: 7\n  key: "***"'
+        folder = os.path.realpath(os.curdir)
+        assert outcome.error.approval_text == (
+            f'app.pay\n  in the folder {folder}\n  amount: 7\n  key: "***"'
+        )
         assert outcome.error.details is None
         assert ApprovalStore().list_pending("app") == []
 
@@ -596,8 +603,8 @@ class TestFormatLines:
         from tooli.policy.approval_grants import format_lines
 
         lines = format_lines({"paths": [str(n) for n in range(100)], "text": "x" * 500}, {"a": []})
-        assert len(lines) == 25
-        assert lines[-1] == "  … and 80 more lines"
+        assert len(lines) == 33
+        assert lines[-1] == "  … and 72 more lines"
         (line,) = format_lines({"text": "x" * 500}, None)
         assert line.endswith("more characters")
 

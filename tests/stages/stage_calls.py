@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from tooli import Tooli
 from tooli.core.call import Call, Caller, Ok, Options
+from tooli.core.peer import Peer
 from tooli.pipeline import StageContext
 from tooli.pipeline.drivers import run
 
@@ -63,6 +64,13 @@ def pass_through(stage: Stage, call: Call, outcome: Outcome | None = None) -> tu
     raise AssertionError("the stage yielded twice")
 
 
+class AskingPeer(Peer):
+    """A client that supports every kind of question."""
+
+    def supports(self, method: str) -> bool:
+        return True
+
+
 class Files:
     """An app whose commands append their name to `ran`."""
 
@@ -77,7 +85,11 @@ class Files:
 
     def run(self, name: str, *, caller: Caller | None = None, approved: bool = False, **options):
         tool = self.app.find(name)
-        call, stages = self.app.prepare(
-            Call(tool, {}, caller or Caller("cli"), [], Options(**options), approved=approved)
-        )
+        call = Call(tool, {}, caller or Caller("cli"), [], Options(**options))
+        if approved:
+            asking, stages = self.app.prepare(call.replace(peer=AskingPeer()))
+            parts = run(asking, stages).error.approval_parts
+            assert parts is not None
+            call = call.replace(approved=True, approved_parts=parts)
+        call, stages = self.app.prepare(call)
         return run(call, stages), call

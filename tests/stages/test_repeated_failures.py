@@ -138,7 +138,7 @@ def test_block_ends_if_the_clock_is_set_back(calls: Calls, now: list[float]) -> 
         {"options": Options(result_options=read_result_options({"limit": 3}))},
         {"session": "two"},
         {"who": "ada"},
-        {"approved": True},
+        {"approved_parts": {}},
     ],
 )
 def test_different_call_is_not_blocked(calls: Calls, other: dict[str, Any]) -> None:

@@ -25,7 +25,10 @@ from tooli.storage.signing import sign_hex
 FACTS: dict[str, Any] = {
     "app": "files",
     "tool": "files.delete",
+    "parts": {"the arguments": "digest"},
+    "folder": "/work",
     "arguments": {"path": "a"},
+    "files": {},
     "plan": None,
     "effects": ["destructive"],
     "caller": "an unnamed caller (cli)",
@@ -46,7 +49,7 @@ def store() -> ApprovalStore:
 
 @pytest.fixture
 def match(store: ApprovalStore) -> str:
-    return store.digest_parts("files.delete", "a")
+    return store.digest_bytes(b"files.delete a")
 
 
 def files(home: Path) -> list[Path]:
@@ -82,7 +85,7 @@ class TestRequests:
 
     def test_grant_is_not_claimed_by_another_call(self, store: ApprovalStore, match: str) -> None:
         granted(store, match)
-        assert store.claim_grant(store.digest_parts("files.delete", "b")) is None
+        assert store.claim_grant(store.digest_bytes(b"files.delete b")) is None
         assert store.claim_grant(match) is not None
 
     def test_denial_is_returned_once(self, store: ApprovalStore, match: str) -> None:
@@ -157,7 +160,7 @@ class TestForgery:
         assert store.claim_grant(match) is None
 
     def test_renamed_grant_is_ignored(self, store: ApprovalStore, match: str, home: Path) -> None:
-        other = store.digest_parts("files.delete", "b")
+        other = store.digest_bytes(b"files.delete b")
         request = granted(store, other)
         path = home / "approvals" / f"{other}.{request.id}.granted"
         shutil.copy(path, home / "approvals" / f"{match}.{request.id}.granted")
@@ -329,7 +332,7 @@ class TestUnavailableStore:
         match: str,
         monkeypatch: pytest.MonkeyPatch,
     ) -> None:
-        pending = store.request_approval(store.digest_parts("waits"), **FACTS)
+        pending = store.request_approval(store.digest_bytes(b"waits"), **FACTS)
         granted(store, match)
 
         def fail(*_: Any, **__: Any) -> Any:
@@ -337,7 +340,7 @@ class TestUnavailableStore:
 
         attempts = {
             "claim": lambda: store.claim_grant(match),
-            "ask": lambda: store.request_approval(store.digest_parts("another"), **FACTS),
+            "ask": lambda: store.request_approval(store.digest_bytes(b"another"), **FACTS),
             "decide": lambda: store.decide(pending, "granted"),
         }
         for name, attempt in attempts.items():

@@ -18,7 +18,6 @@ from tooli.storage import signing
 from tooli.storage.signing import (
     InvalidToken,
     claim_plan_token,
-    compute_plan_binding,
     decode_plan_token,
     encode_plan_token,
     release_plan_token,
@@ -244,7 +243,7 @@ def test_cursor_key_without_state_folder_is_random_on_servers(
 # ------------------------------------------------------------------ plan tokens
 
 
-PLAN_DIGEST = "0f" * 16
+BINDING, CONTENT_DIGEST, PLAN_DIGEST = b"b" * 12, b"c" * 12, b"d" * 16
 
 
 @pytest.fixture(autouse=True)
@@ -254,7 +253,7 @@ def state_dir(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def make_token(action_digests: bytes = b"") -> str:
-    token = encode_plan_token(compute_plan_binding("call", None), PLAN_DIGEST, action_digests)
+    token = encode_plan_token(BINDING, CONTENT_DIGEST, PLAN_DIGEST, action_digests)
     assert token is not None
     return token
 
@@ -262,8 +261,9 @@ def make_token(action_digests: bytes = b"") -> str:
 @pytest.mark.parametrize("action_digests", [b"", b"12345678"])
 def test_plan_token_round_trip(action_digests: bytes) -> None:
     token = decode_plan_token(make_token(action_digests))
-    assert token.binding == compute_plan_binding("call", None)
-    assert token.plan_digest.hex() == PLAN_DIGEST
+    assert token.binding == BINDING
+    assert token.content_digest == CONTENT_DIGEST
+    assert token.plan_digest == PLAN_DIGEST
     assert token.action_digests == action_digests
 
 
@@ -272,14 +272,6 @@ def test_plan_token_is_used_once() -> None:
     assert [claim_plan_token(token) for _ in range(2)] == [True, False]
     release_plan_token(token)
     assert claim_plan_token(token)
-
-
-def test_plan_binding_depends_on_tool_principal_and_folder(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    bindings = {compute_plan_binding(*args) for args in (("a", None), ("b", None), ("a", "ann"))}
-    monkeypatch.chdir(tmp_path)
-    assert len({*bindings, compute_plan_binding("a", None)}) == 4
 
 
 def test_expired_plan_token_is_rejected(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -308,7 +300,7 @@ def test_plan_tokens_need_a_key(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     (tmp_path / "file").touch()
     text = make_token()
     monkeypatch.setenv("TOOLI_STATE_DIR", str(tmp_path / "file"))
-    assert encode_plan_token(b"", PLAN_DIGEST, b"") is None
+    assert encode_plan_token(BINDING, CONTENT_DIGEST, PLAN_DIGEST, b"") is None
     with pytest.raises(InvalidToken, match="cannot be read"):
         decode_plan_token(text)
 
@@ -321,3 +313,48 @@ def test_short_tokens_are_rejected() -> None:
     token = signing.encode_expiring_token("p", b"short", key, 16, 60.0)
     with pytest.raises(InvalidToken, match="malformed"):
         decode_plan_token(token)
+
+
+_CREATE_KEY = """
+import os, sys, time
+from tooli.storage import signing
+
+def no_links(*_):
+    raise OSError(95, "Operation not supported")
+
+os.link = no_links
+read_key = signing._read_key
+
+def slow_read(path):
+    found = read_key(path)
+    time.sleep(0.02)  # all processes see that there is no key
+    return found
+
+signing._read_key = slow_read
+sys.stdin.read(1)
+print(signing.load_or_create_key("plans").hex())
+"""
+
+
+@pytest.mark.parametrize("existing", [None, b"incomplete"])
+def test_all_processes_get_one_key_without_hard_links(
+    state_dir: Path, existing: bytes | None
+) -> None:
+    state_dir.mkdir()
+    if existing is not None:
+        (state_dir / "plans.key").write_bytes(existing)
+    processes = [
+        subprocess.Popen(
+            [sys.executable, "-c", _CREATE_KEY],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        for _ in range(4)
+    ]
+    for process in processes:
+        assert process.stdin is not None
+        process.stdin.write("x")
+        process.stdin.flush()
+    keys = {process.communicate()[0].strip() for process in processes}
+    assert keys == {(state_dir / "plans.key").read_bytes().hex()}

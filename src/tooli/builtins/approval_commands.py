@@ -73,7 +73,9 @@ def _request_row(request: ApprovalRequest) -> dict[str, object]:
     row: dict[str, object] = {
         "id": request.id,
         "tool": request.tool,
+        "folder": request.folder,
         "arguments": request.arguments,
+        "files": request.files or None,
         "plan": request.plan,
         "effects": request.effects or None,
         "caller": request.caller,
@@ -146,7 +148,13 @@ def _confirm_with_code(request: ApprovalRequest) -> bool:
     code = generate_code(_CODE_LENGTH)
     lines = [
         f"{escape_text(request.caller)} wants to run {escape_text(request.tool)}",
-        *format_lines(request.arguments, request.plan, _MAX_LINES),
+        *format_lines(
+            request.arguments,
+            request.plan,
+            _MAX_LINES,
+            folder=request.folder,
+            files=request.files,
+        ),
         *([f"  effects: {', '.join(request.effects)}"] if request.effects else []),
         *([f"  danger: {request.danger}"] if request.danger else []),
         f"requested {format_timestamp(request.created)}; approval is for one run within 15 minutes",

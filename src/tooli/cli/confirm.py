@@ -40,7 +40,7 @@ class Confirm:
             if error.approval_text is None:
                 return failed
             if self._approve(error):
-                return call.replace(approved=True)
+                return call.replace(approved=True, approved_parts=error.approval_parts)
             return Failed(declined_error(error)) if error.code == "E2101" else failed
         if not call.options.interactive or call.options.no_input:
             return failed

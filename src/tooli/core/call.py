@@ -153,6 +153,8 @@ class Call(Record):
     options: Options = Options()
     policy: str = "standard"
     approved: bool = False
+    # What the human who approved the call was shown: a digest for each part of the call.
+    approved_parts: Mapping[str, str] | None = None
     problems: tuple[Problem, ...] = ()  # errors that the interface found in the input
     meta: dict[str, Any] | None = None
     peer: Peer | None = None  # the client, if the tool can talk to it during the call

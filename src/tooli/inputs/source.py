@@ -250,6 +250,11 @@ class Input:
         """Return the error for content that cannot be decoded."""
         return build_format_error(self, f"not valid {failure.encoding} text: {failure.reason}")
 
+    @property
+    def max_bytes(self) -> int | None:
+        """Maximum size of a file or of stdin; None if there is none."""
+        return _max_input_bytes(self._limits)
+
     def cache_bytes(self, data: bytes) -> None:
         """Keep the content, so that it can be read again."""
         self._cached_bytes = data

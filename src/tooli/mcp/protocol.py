@@ -313,17 +313,31 @@ def missing_capability_error(error: ToolError) -> RpcError:
 
 
 def approval_question(error: ToolError) -> Mapping[str, Question]:
-    """Return the question that asks for approval. It shows the tool and its arguments."""
+    """Return the question that asks for approval. It shows the tool and its arguments.
+
+    The key of the question contains a digest of what it shows. So an answer is an answer to this
+    question only. If something has changed when a stateless client sends the answer, the human is
+    asked again.
+    """
     call_text = error.approval_text or ""
     if len(call_text) > _MAX_SHOWN_CHARS:
         omitted = len(call_text) - _MAX_SHOWN_CHARS
         call_text = f"{call_text[:_MAX_SHOWN_CHARS]}… and {omitted} more characters"
-    return {APPROVAL_KEY: build_elicit(f"{error.message} Run it?\n{call_text}", YES_NO_SCHEMA)}
+    question = build_elicit(f"{error.message} Run it?\n{call_text}", YES_NO_SCHEMA)
+    parts = error.approval_parts
+    return {APPROVAL_KEY if parts is None else f"{APPROVAL_KEY}-{_digest_parts(parts)}": question}
+
+
+def _digest_parts(parts: Mapping[str, str]) -> str:
+    from tooli.core.call_fingerprint import ValueEncoder
+    from tooli.storage.signing import digest_for_message
+
+    return digest_for_message(ValueEncoder().encode(dict(parts)))
 
 
 def is_approved(answers: Mapping[str, Any]) -> bool:
     """True if the human approved the call."""
-    return is_yes(parse_reply(answers.get(APPROVAL_KEY)))
+    return bool(answers) and all([is_yes(parse_reply(answer)) for answer in answers.values()])
 
 
 # ------------------------------------------------------------------ stateless versions
@@ -343,9 +357,11 @@ class RequestState:
         if is_object(input_responses):
             # A client may send an answer before the question was asked. An approval counts only
             # if our signed state proves that the human was asked.
-            answers: JsonObject = dict(input_responses)
-            if APPROVAL_KEY not in asked:
-                answers.pop(APPROVAL_KEY, None)
+            answers: JsonObject = {
+                key: answer
+                for key, answer in input_responses.items()
+                if key in asked or not str(key).startswith(APPROVAL_KEY)
+            }
             self.responses.update(answers)
 
     def _read_state(self, state: object) -> tuple[JsonObject, list[str]]:

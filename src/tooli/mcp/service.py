@@ -284,14 +284,14 @@ class McpRequest:
         """True if the function runs on an event loop."""
         return is_async(self._tool.fn)
 
-    def _prepare(self, *, approved: bool = False) -> PreparedCall:
+    def _prepare(self, approved_parts: Mapping[str, str] | None = None) -> PreparedCall:
         return self._service.dispatcher.prepare(
             self._tool,
             self._arguments,
             self._caller,
             options=self._options,
             problems=self._problems,
-            approved=approved,
+            approved_parts=approved_parts,
             peer=self._peer,
         )
 
@@ -304,7 +304,7 @@ class McpRequest:
                 assert self._peer is not None
                 answers = self._peer.ask(questions)
                 declined = self._declined(presented, answers)
-                presented = declined or self._prepare(approved=True).run()
+                presented = declined or self._prepare(_shown_parts(presented)).run()
         except InputRequired as pause:
             return self._input_required_result(pause)
         return self.result(presented)
@@ -318,7 +318,7 @@ class McpRequest:
                 assert self._peer is not None
                 answers = await self._peer.ask_async(questions)
                 declined = self._declined(presented, answers)
-                presented = declined or await self._prepare(approved=True).arun()
+                presented = declined or await self._prepare(_shown_parts(presented)).arun()
         except InputRequired as pause:
             return self._input_required_result(pause)
         return self.result(presented)
@@ -386,6 +386,12 @@ class ToolCallRequest(McpRequest):
         if "page" in meta or "truncated" in meta:
             result["content"] = [*result["content"], *_continuation_blocks(meta)]
         return {**result, "_meta": {META_KEY: meta}}
+
+
+def _shown_parts(presented: Presented) -> Mapping[str, str]:
+    """Return the digests of what the human was shown in the question about a refused call."""
+    assert presented.error is not None
+    return presented.error.approval_parts or {}
 
 
 def _error_result(presented: Presented) -> JsonObject:

@@ -102,13 +102,14 @@ def digest_plan(plan: object) -> str:
     return digest(encode(plan, []), 16).hex()
 
 
-def digest_plan_basis(call: Call, actions: list[JsonObject] | None) -> str:
+def digest_plan_basis(call: Call, actions: list[JsonObject] | None, key: bytes) -> bytes:
     """Return a digest of the command and the actions, which must be unchanged to apply a plan.
 
     The arguments are not part of it: the plan token is bound to them.
     """
     tool = call.tool
-    return digest_plan([tool.id, tool.version, list(tool.behavior.labels()), actions])
+    basis = [tool.id, tool.version, list(tool.behavior.labels()), actions]
+    return digest(encode(basis, []), 16, key)
 
 
 # ------------------------------------------------------------------ invalid plans
@@ -117,7 +118,7 @@ MAX_MARKED_ACTIONS = 24
 """Maximum number of actions that a plan token identifies one by one."""
 
 
-def digest_actions(actions: list[JsonObject] | None) -> bytes:
+def digest_actions(actions: list[JsonObject] | None, key: bytes) -> bytes:
     """Return four bytes for each action: two for name and target, two for the whole entry.
 
     Returns no bytes if there are no actions or too many.
@@ -126,7 +127,8 @@ def digest_actions(actions: list[JsonObject] | None) -> bytes:
         return b""
     return b"".join(
         [
-            digest(encode([entry["action"], entry["target"]], []), 2) + digest(encode(entry, []), 2)
+            digest(encode([entry["action"], entry["target"]], []), 2, key)
+            + digest(encode(entry, []), 2, key)
             for entry in actions
         ]
     )
@@ -135,12 +137,16 @@ def digest_actions(actions: list[JsonObject] | None) -> bytes:
 def plan_changed_error(
     actions: list[JsonObject] | None,
     digests: bytes,
+    key: bytes,
     reason: str = "what it depends on has changed",
 ) -> StateError:
-    """Return the error for a plan that has become invalid, with the differences."""
+    """Return the error for a plan that has become invalid, with the differences.
+
+    `digests` is the result of `digest_actions` for the planned actions, with the same key.
+    """
     details: JsonObject = {"actions": actions} if actions is not None else {}
     if digests and actions is not None:
-        details = _compare_actions(actions, digests)
+        details = _compare_actions(actions, digests, key)
     error = StateError(
         f"The plan is no longer valid: {reason}. Nothing was done.",
         code="E3053",
@@ -153,14 +159,14 @@ def plan_changed_error(
     return mark_not_started(error)
 
 
-def _compare_actions(actions: Sequence[JsonObject], digests: bytes) -> JsonObject:
+def _compare_actions(actions: Sequence[JsonObject], digests: bytes, key: bytes) -> JsonObject:
     """Return the actions that are new or changed, and the number of planned ones that are gone."""
     planned = [(digests[i : i + 2], digests[i + 2 : i + 4]) for i in range(0, len(digests), 4)]
     known = [digest_pair[0] for digest_pair in planned]
     added: list[JsonObject] = []
     changed: list[JsonObject] = []
     for entry in actions:
-        digest_pair = digest_actions([entry])
+        digest_pair = digest_actions([entry], key)
         if digest_pair[:2] not in known:
             added.append(entry)
             continue

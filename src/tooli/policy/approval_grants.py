@@ -7,29 +7,26 @@ characters are omitted. Invisible characters are escaped.
 from __future__ import annotations
 
 import re
+from copy import deepcopy
 
-from tooli.core.call_fingerprint import caller_arguments, fingerprint, to_stable_json
+from tooli.core import Record
+from tooli.core.call_fingerprint import ValueEncoder, caller_arguments, is_stream
 from tooli.core.event_loop import is_in_event_loop
-from tooli.errors import ApprovalRequired, Suggestion, shell_quote
+from tooli.errors import ApprovalRequired, StateError, Suggestion, shell_quote
 from tooli.pipeline.dry_run_recorder import supports_dry_run
-from tooli.pipeline.planning import digest_plan, make_plan
+from tooli.pipeline.planning import make_plan
 from tooli.pipeline.single_use_claims import SingleUseClaim
+from tooli.policy.call_binding import bind_call, changed_parts
 from tooli.storage.approval_store import ApprovalStore
 from tooli.storage.audit_log import log_event
+from tooli.storage.signing import digest_for_message
 from tooli.text.json_encoder import encode
-from tooli.text.jsonable import (
-    format_timestamp,
-    is_list,
-    is_object,
-    is_set,
-    iter_children,
-    to_jsonable,
-)
+from tooli.text.jsonable import format_timestamp, is_list, is_object, to_jsonable
 
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Mapping, Sequence
     from typing import Any
 
     from tooli.core.call import Call, Caller, Stage
@@ -68,10 +65,10 @@ def take_grant(call: Call, reason: str, confinement_stages: Sequence[Stage]) -> 
     Raises ApprovalRequired if there is none. The error names the stored request, or reports that
     a human declined it.
     """
-    _check_inputs_known(call)
     store = ApprovalStore()
-    plan = plan_for_display(call, confinement_stages)
-    match = _build_match_key(store, call, None if plan is None else digest_plan(plan))
+    shown = _read_call(call, confinement_stages, store.digest_bytes, must_be_stable=True)
+    parts = {**shown.parts, "the caller": store.digest_bytes(_identify_caller(call.caller))}
+    match = store.digest_bytes(ValueEncoder().encode(parts))
     granted = store.claim_grant(match)
     if granted is not None:
         return ApprovalGrant(store, granted)
@@ -84,83 +81,86 @@ def take_grant(call: Call, reason: str, confinement_stages: Sequence[Stage]) -> 
         match,
         app=tool.app,
         tool=tool.id,
-        arguments=escape_value(arguments_for_display(call)),
-        plan=escape_value(plan),
+        parts=parts,
+        folder=escape_text(shown.folder),
+        arguments=escape_value(shown.arguments),
+        files=escape_value(shown.files),
+        plan=escape_value(shown.plan),
         effects=list(tool.behavior.labels()),
         caller=escape_text(_describe_caller(call.caller)),
         danger=tool.guard.danger,
     )
     log_event("approval_requested", call, request=request.id)
-    raise _approval_pending_error(call, reason, request)
+    changes = _find_changes(store, parts)
+    raise _approval_pending_error(call, reason, changes, request)
 
 
-def _build_match_key(store: ApprovalStore, call: Call, plan: str | None) -> str:
-    caller = call.caller
-    is_verified = caller.principal is not None
-    caller_key = [
-        caller.surface,
-        is_verified,
-        caller.principal if is_verified else caller.name or "",
-    ]
-    secrets = _secret_digests(store, list(caller_arguments(call).values()), {})
-    return store.digest_parts(call.tool.id, fingerprint(call), secrets, caller_key, plan)
-
-
-def _secret_digests(store: ApprovalStore, value: Any, visited: dict[int, list[str]]) -> list[str]:
-    """Return digests of all secrets in a value, so that a grant is bound to them.
-
-    The digest of a secret passed as `@file` or `env:NAME` is made from its value, not from its
-    location. The digests of the items of a set are sorted, because a set has no order.
-    """
-    kind = value.__class__
-    if hasattr(kind, "reveal"):
-        return [store.digest_secret(value.reveal())]
-    if hasattr(kind, "get_secret_value"):
-        return [store.digest_secret(value.get_secret_value())]
-    if id(value) in visited:  # seen before, or a cycle
-        return visited[id(value)]
-    visited[id(value)] = []
-    found = [(part, _secret_digests(store, part, visited)) for part in iter_children(value)]
-    if is_set(value):
-        digests = sorted(
-            [
-                store.digest_parts(to_stable_json(part), secrets)
-                for part, secrets in found
-                if secrets
-            ]
+def check_shown_call(call: Call, confinement_stages: Sequence[Stage]) -> None:
+    """Raise an error if an approved call is not what the human was shown."""
+    shown = _read_call(call, confinement_stages, digest_for_message, must_be_stable=False)
+    if call.approved_parts != shown.parts:
+        changes = changed_parts(call.approved_parts or {}, shown.parts)
+        raise StateError(
+            f"{call.tool.name} is not what the human agreed to any more: "
+            f"{_join_changes(changes)} changed. Nothing ran.",
+            code="E3053",
+            suggestion=Suggestion("ask_human", "Repeat the call, and ask the human again."),
+            details={"changed": changes},
         )
-    else:
-        digests = [secret for _, secrets in found for secret in secrets]
-    visited[id(value)] = digests
-    return digests
 
 
-def _check_inputs_known(call: Call) -> None:
-    """Raise ApprovalRequired if the call reads a pipe or a stream.
-
-    Its content cannot be shown to the human who approves the call.
-    """
-    for name, value in caller_arguments(call).items():
-        items: list[Any] = list(value) if type(value) in (list, tuple) else [value]
-        if any([getattr(item, "is_stdin", False) or _is_one_shot(item) for item in items]):
-            raise ApprovalRequired(
-                f"{call.tool.name} needs a human's approval, but {name!r} is a pipe or a stream, "
-                "whose content cannot be shown to the human.",
-                field=name,
-                suggestion=Suggestion(
-                    "retry_with_modified_input",
-                    "Put the input into a file and pass the file, or let a human run the command "
-                    "at a terminal.",
-                ),
-            )
+def _find_changes(store: ApprovalStore, parts: Mapping[str, str]) -> list[str]:
+    """Return what differs from a grant for a call with the same arguments; [] if there is none."""
+    for granted in store.list_granted(parts["the arguments"]):
+        changes = changed_parts(granted.parts, parts)
+        if not {"the command", "the caller"}.intersection(changes):
+            return changes
+    return []
 
 
-def _is_one_shot(value: object) -> bool:
-    """True for a stream, which can be read only once. Showing it would consume it."""
-    kind = value.__class__
-    if hasattr(kind, "tooli_json"):
-        return False
-    return any([hasattr(kind, name) for name in ("__next__", "__anext__", "read")])
+def _join_changes(changes: Sequence[str]) -> str:
+    return " and ".join(changes)
+
+
+def _identify_caller(caller: Caller) -> bytes:
+    is_verified = caller.principal is not None
+    name = caller.principal if is_verified else caller.name or ""
+    return ValueEncoder().encode([caller.surface, is_verified, name])
+
+
+class _ShownCall(Record):
+    """A call as it is shown to a human, and digests of everything that the human agrees to."""
+
+    folder: str
+    arguments: dict[str, Any]
+    files: dict[str, Any]
+    plan: Any
+    parts: dict[str, str]
+
+
+def _read_call(
+    call: Call,
+    confinement_stages: Sequence[Stage],
+    keyed_digest: Callable[[bytes], str],
+    *,
+    must_be_stable: bool,
+    with_beginnings: bool = True,
+) -> _ShownCall:
+    """Read everything that a human is shown. The arguments are read before the dry run."""
+    binding = bind_call(call, keyed_digest, must_be_stable=must_be_stable)
+    arguments = arguments_for_display(call)
+    parts = {**binding.parts, **binding.contents}
+    plan = _make_plan(call, confinement_stages)
+    shown_plan = to_jsonable(plan, [])
+    if plan is not None:
+        parts["the plan"] = keyed_digest(
+            ValueEncoder().encode(plan) + ValueEncoder().encode(shown_plan)
+        )
+    files = {
+        name: [state.to_json(with_beginning=with_beginnings) for state in states]
+        for name, states in binding.files.items()
+    }
+    return _ShownCall(binding.folder, arguments, files, shown_plan, parts)
 
 
 def _describe_caller(caller: Caller) -> str:
@@ -177,7 +177,15 @@ def _describe_caller(caller: Caller) -> str:
 # ------------------------------------------------------------------ errors
 
 
-def _approval_pending_error(call: Call, reason: str, request: ApprovalRequest) -> ToolError:
+def _approval_pending_error(
+    call: Call, reason: str, changes: Sequence[str], request: ApprovalRequest
+) -> ToolError:
+    """Return the error for a call that waits for a human.
+
+    `changes` are the parts that differ from an earlier grant.
+    """
+    if changes:
+        reason += f" It was approved before, but {_join_changes(changes)} changed since then."
     command = " ".join(
         [shell_quote(word) for word in (*_program_argv(call), "approvals", "grant", request.id)]
     )
@@ -193,6 +201,7 @@ def _approval_pending_error(call: Call, reason: str, request: ApprovalRequest) -
                 "id": request.id,
                 "expires": format_timestamp(request.expires),
                 "command": command,
+                **({"changed": list(changes)} if changes else {}),
             }
         },
     )
@@ -213,46 +222,121 @@ def _approval_denied_error(call: Call, request: ApprovalRequest) -> ToolError:
 
 # ------------------------------------------------------------------ descriptions for humans
 
-_MAX_LINE_CHARS, _MAX_LINES = 160, 24
+_MAX_LINE_CHARS, _MAX_LINES = 160, 32
 
 
 def arguments_for_display(call: Call) -> dict[str, Any]:
     """Return the bound arguments as JSON values.
 
     Secrets are replaced by a placeholder. A value that can be read only once is replaced by the
-    name of its class.
+    name of its class. A field that a model hides is listed, without its value.
     """
     return {
-        name: f"<{value.__class__.__name__}>" if _is_one_shot(value) else to_jsonable(value, [])
+        name: f"<{value.__class__.__name__}>"
+        if is_stream(value)
+        else _restore_hidden(value, to_jsonable(value, []))
         for name, value in caller_arguments(call).items()
     }
 
 
-def plan_for_display(call: Call, confinement_stages: Sequence[Stage]) -> Any:
+def _restore_hidden(value: Any, shown: Any) -> Any:
+    """Return the JSON of a value, with a placeholder for each part that JSON leaves out."""
+    if is_object(shown):
+        fields: Any = getattr(value.__class__, "model_fields", None)
+        if fields is None:
+            return {
+                name: _restore_hidden(value[name], item)
+                if is_object(value) and name in value
+                else item
+                for name, item in shown.items()
+            }
+        names = {name: _shown_name(name, field, shown) for name, field in fields.items()}
+        restored = {
+            key: _HIDDEN
+            if key is name and key not in shown
+            else _restore_hidden(getattr(value, name), shown[key])
+            for name, key in names.items()
+        }
+        return {**shown, **restored}
+    if is_list(shown) and is_list(value) and len(shown) == len(value):
+        return [_restore_hidden(item, part) for item, part in zip(value, shown, strict=True)]
+    if isinstance(value, bytes) and shown == to_jsonable(value, []):
+        return f"bytes {value!r}"
+    if shown is None and value is not None:
+        is_number = isinstance(value, float)
+        return repr(value) if is_number else f"<{type(value).__name__}, not shown>"
+    return shown
+
+
+_HIDDEN = "<hidden by its model>"
+
+
+def _shown_name(name: str, field: Any, shown: Mapping[str, Any]) -> str:
+    """Return the name of a field in the JSON of its model; its own name if it is hidden."""
+    alias = field.serialization_alias or field.alias
+    return alias if alias is not None and alias in shown else name
+
+
+def _make_plan(call: Call, confinement_stages: Sequence[Stage]) -> Any:
     """Return the plan of a call, or None if the function cannot make one.
 
     On an event loop, it also returns None if the plan needs a dry run, which would block the loop.
+    The dry run gets copies of the arguments, because it may change them.
     """
     tool = call.tool
     can_dry_run = not tool.has_handles and supports_dry_run(tool.fn) and not is_in_event_loop()
     if not can_dry_run and getattr(tool.fn, "tooli_plan", None) is None:
         return None
-    return to_jsonable(make_plan(call, confinement_stages), [])
+    copies = {name: _copy_value(value) for name, value in caller_arguments(call).items()}
+    return make_plan(call.replace(arguments={**call.arguments, **copies}), confinement_stages)
 
 
-def describe_call(call: Call, confinement_stages: Sequence[Stage]) -> str:
-    """Return a description of a call and its plan, to be shown before the question."""
+def _copy_value(value: Any) -> Any:
+    try:
+        return deepcopy(value)
+    except Exception:  # the value cannot be copied
+        return value
+
+
+def describe_call(
+    call: Call, confinement_stages: Sequence[Stage], *, must_be_stable: bool
+) -> tuple[str, dict[str, str]]:
+    """Return a description of a call to be shown before the question, and digests of its parts.
+
+    A remote client does not get the beginning of the server's files.
+    """
+    shown = _read_call(
+        call,
+        confinement_stages,
+        digest_for_message,
+        must_be_stable=must_be_stable,
+        with_beginnings=call.caller.address is None,
+    )
     effects = ", ".join(call.tool.behavior.labels())
     lines = [
         call.tool.id,
-        *format_lines(arguments_for_display(call), plan_for_display(call, confinement_stages)),
+        *format_lines(shown.arguments, shown.plan, folder=shown.folder, files=shown.files),
     ]
-    return "\n".join([*lines, f"  effects: {effects}"] if effects else lines)
+    text = "\n".join([*lines, f"  effects: {effects}"] if effects else lines)
+    return text, shown.parts
 
 
-def format_lines(arguments: object, plan: object, max_lines: int = _MAX_LINES) -> list[str]:
-    """Return the arguments and the plan as lines. An extra last line counts omitted lines."""
-    lines = _format_value(arguments, 1)
+def format_lines(
+    arguments: object,
+    plan: object,
+    max_lines: int = _MAX_LINES,
+    *,
+    folder: str | None = None,
+    files: object = None,
+) -> list[str]:
+    """Return the folder, the arguments, the files and the plan as lines.
+
+    An extra last line counts omitted lines.
+    """
+    lines = [] if folder is None else [f"  in the folder {escape_text(folder)}"]
+    lines += _format_value(arguments, 1)
+    if files:
+        lines += ["  files:", *_format_value(files, 2)]
     if plan is not None:
         lines += ["  plan:", *_format_value(plan, 2)]
     if len(lines) > max_lines:

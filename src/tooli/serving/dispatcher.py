@@ -136,7 +136,7 @@ class ToolDispatcher:
         *,
         options: Options = DEFAULT_OPTIONS,
         problems: tuple[Problem, ...] = (),
-        approved: bool = False,
+        approved_parts: Mapping[str, str] | None = None,
         peer: Peer | None = None,
     ) -> PreparedCall:
         """Return a call that is ready to run."""
@@ -149,7 +149,8 @@ class ToolDispatcher:
                 [],
                 options,
                 problems=problems,
-                approved=approved,
+                approved=approved_parts is not None,
+                approved_parts=approved_parts,
                 peer=peer,
             ),
             self._failures,

@@ -49,7 +49,12 @@ def _may_run(call: Call, human_required: bool, confinement: Sequence[Stage]) -> 
         return True
     if verdict.code == "E2000":
         raise _forbidden_error(call)
-    if call.options.dry_run or (call.approved and verdict.asks_human):
+    if call.options.dry_run:
+        return True
+    if call.approved and verdict.asks_human:
+        from tooli.policy.approval_grants import check_shown_call
+
+        check_shown_call(call, confinement)
         return True
     if verdict.asks_human:
         from tooli.pipeline.terminal_prompts import can_ask_human
@@ -67,13 +72,14 @@ def _question_error(
     """Return the error that asks a human, with a description of the call and its plan."""
     from tooli.policy.approval_grants import describe_call
 
-    description = describe_call(call, confinement)
+    must_be_stable = verdict.code == "E2101" and call.peer is not None
+    description, parts = describe_call(call, confinement, must_be_stable=must_be_stable)
     error = (
         confirmation_required_error(call)
         if verdict.code == "E1010"
         else ApprovalRequired(_approval_message(call))
     )
-    error.approval_text = description
+    error.approval_text, error.approval_parts = description, parts
     return error
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tooli.core.call import Failed, Ok
-from tooli.core.call_fingerprint import fingerprint
+from tooli.core.call_fingerprint import ValueEncoder, digest
 from tooli.errors import InputError, Suggestion, TemporaryError
 from tooli.pipeline.dry_run_recorder import record_nested_call, supports_dry_run
 from tooli.pipeline.planning import (
@@ -16,12 +16,15 @@ from tooli.pipeline.planning import (
     plan_changed_error,
 )
 from tooli.pipeline.single_use_claims import SingleUseClaim, with_claim
+from tooli.policy.call_binding import VERSION_PART, bind_call
 from tooli.storage.signing import (
+    PLAN_BINDING_BYTES,
+    PLAN_DIGEST_BYTES,
     InvalidToken,
     claim_plan_token,
-    compute_plan_binding,
     decode_plan_token,
     encode_plan_token,
+    load_plan_digest_key,
     release_plan_token,
 )
 
@@ -62,14 +65,35 @@ def answer_with_plan(call: Call) -> StageRun:
 
 def add_plan_token(call: Call, plan: JsonObject, actions: list[JsonObject] | None) -> None:
     """Add a token to the plan, so that it can be applied. Warn if there is no signing key."""
-    binding = compute_plan_binding(fingerprint(call), call.caller.principal)
-    token = encode_plan_token(binding, digest_plan_basis(call, actions), digest_actions(actions))
-    if token is None:
+    key = load_plan_digest_key()
+    token = key and encode_plan_token(
+        *_bind_plan(call, key),
+        digest_plan_basis(call, actions, key),
+        digest_actions(actions, key),
+    )
+    if not token:
         call.warnings.append(
             "no signing key can be stored, so the plan has no token and cannot be applied"
         )
     else:
         plan["token"] = token
+
+
+def _bind_plan(call: Call, key: bytes) -> tuple[bytes, bytes]:
+    """Return the bytes that bind a plan to a call, and to the content of the files that it uses.
+
+    The first ones identify its command, arguments, folder and principal.
+    """
+
+    def keyed_digest(data: bytes) -> str:
+        return digest(data, PLAN_DIGEST_BYTES, key).hex()
+
+    binding = bind_call(call, keyed_digest, must_be_stable=False)
+    # The digest of the plan covers the version of the command.
+    parts = {name: part for name, part in binding.parts.items() if name != VERSION_PART}
+    bound_parts = ValueEncoder().encode([parts, call.caller.principal])
+    contents = ValueEncoder().encode(dict(binding.contents))
+    return digest(bound_parts, PLAN_BINDING_BYTES, key), digest(contents, PLAN_BINDING_BYTES, key)
 
 
 # ------------------------------------------------------------------ apply a plan
@@ -83,20 +107,34 @@ def apply_plan(call: Call) -> StageRun:
     the stage `approval` runs before this one.
     """
     tool = call.tool
-    token = _read_token(call, call.options.apply or "")
+    token, key = _read_token(call.options.apply or "")
+    binding, contents = _bind_plan(call, key)
+    if binding != token.binding:
+        raise _token_error(
+            "The plan token belongs to another call: another command, other arguments, "
+            "another caller or another folder."
+        )
+    is_content_changed = contents != token.content_digest
     if supports_dry_run(tool.fn):
 
         def check_plan(report: JsonObject) -> None:
             actions = report["actions"]
-            if bytes.fromhex(digest_plan_basis(call, actions)) != token.plan_digest:
-                raise plan_changed_error(actions, token.action_digests)
+            if digest_plan_basis(call, actions, key) != token.plan_digest:
+                raise plan_changed_error(actions, token.action_digests, key)
+            if is_content_changed:
+                raise plan_changed_error(None, b"", key, _CONTENT_CHANGED)
 
         next_call = call.replace(tool=tool.replace(fn=make_planned_function(call, check_plan)))
     else:
-        if bytes.fromhex(digest_plan_basis(call, None)) != token.plan_digest:
-            raise plan_changed_error(None, b"", "the command has changed")
+        if digest_plan_basis(call, None, key) != token.plan_digest:
+            raise plan_changed_error(None, b"", key, "the command has changed")
+        if is_content_changed:
+            raise plan_changed_error(None, b"", key, _CONTENT_CHANGED)
         next_call = call
     return (yield from with_claim(next_call, _claim_token(token)))
+
+
+_CONTENT_CHANGED = "a file or folder in its arguments has changed"
 
 
 class PlanTokenClaim(SingleUseClaim):
@@ -110,17 +148,16 @@ class PlanTokenClaim(SingleUseClaim):
         release_plan_token(self._token)
 
 
-def _read_token(call: Call, text: str) -> PlanToken:
+def _read_token(text: str) -> tuple[PlanToken, bytes]:
+    """Return the token of a plan, and the key of the digests in it."""
     try:
         token = decode_plan_token(text)
+        key = load_plan_digest_key()
+        if key is None:
+            raise InvalidToken("the key for plans cannot be read in the state directory")
     except InvalidToken as error:
         raise _token_error(f"The plan token cannot be used: {error}.") from None
-    if compute_plan_binding(fingerprint(call), call.caller.principal) != token.binding:
-        raise _token_error(
-            "The plan token belongs to another call: another command, other arguments, "
-            "another caller or another folder."
-        )
-    return token
+    return token, key
 
 
 def _claim_token(token: PlanToken) -> PlanTokenClaim:

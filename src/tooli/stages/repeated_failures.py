@@ -159,8 +159,7 @@ def digest_call(call: Call, work_dir: str = "") -> str:
     It includes the size and modification time of the files that arguments name. So a call with a
     corrected input file is not a repetition.
     """
-    from tooli.core.call_fingerprint import to_stable_json
-    from tooli.text.json_encoder import encode
+    from tooli.core.call_fingerprint import ValueEncoder
 
     arguments = {name: _raw_value(value) for name, value in call.arguments.items()}
     options = call.options
@@ -170,13 +169,8 @@ def digest_call(call: Call, work_dir: str = "") -> str:
     ]
     problems = [[problem.code, problem.field, problem.message] for problem in call.problems]
     files = list(_file_states(_file_candidates(call, arguments), work_dir))
-    parts = [
-        sorted((name, to_stable_json(value)) for name, value in arguments.items()),
-        requested,
-        problems,
-        files,
-    ]
-    return _digest(call.tool.id.encode() + b"\0" + encode(parts, []))
+    parts = [arguments, requested, problems, files]
+    return _digest(call.tool.id.encode() + b"\0" + ValueEncoder().encode(parts))
 
 
 def _digest(data: bytes) -> str:

@@ -3,12 +3,13 @@
     refused call ─▶ MATCH.ID.pending ─┬ grant ▶ MATCH.ID.granted ─▶ the next call claims it: ID.used
                                       └ deny  ▶ MATCH.ID.denied ──▶ the next call is refused, once
 
-MATCH is a digest of everything that a request is bound to: the tool, its arguments, the caller and
-what the call would do. A file is valid only if it is signed with the user's key and has not
-expired. The signature covers the parts of the file name. The age of a file is measured by two
-clocks, the system clock and the time since the last boot. The file expires as soon as one of the
-two ages reaches the lifetime. A process claims a grant by creating its marker file (ID.used), which
-only one process can do. A call that claimed a grant and did not run deletes the marker again.
+MATCH is a digest of everything that a request is bound to: the tool, its arguments, the content of
+the files in them, the working folder, the caller and what the call would do. A file is valid only
+if it is signed with the user's key and has not expired. The signature covers the parts of the file
+name. The age of a file is measured by two clocks, the system clock and the time since the last
+boot. The file expires as soon as one of the two ages reaches the lifetime. A process claims a grant
+by creating its marker file (ID.used), which only one process can do. A call that claimed a grant
+and did not run deletes the marker again.
 """
 
 from __future__ import annotations
@@ -56,7 +57,10 @@ class ApprovalRequest(Record):
     match: str
     app: str
     tool: str
+    parts: Any  # digests of the parts of the call by name; `match` is a digest of all of them
+    folder: str  # the working folder
     arguments: Any  # as they are displayed
+    files: Any  # the files in the arguments, as they are displayed
     plan: Any  # the result of a dry run, or None
     effects: Any  # the declared behavior of the tool
     caller: str
@@ -121,13 +125,9 @@ class ApprovalStore:
             raise make_unavailable_error("the key that signs them cannot be read")
         self._key = key
 
-    def digest_parts(self, *parts: object) -> str:
-        """Return a keyed digest of the values that a request is bound to."""
-        return digest(encode(list(parts), []), 16, self._key).hex()
-
-    def digest_secret(self, secret: object) -> str:
-        """Return a keyed digest that identifies a secret without revealing it."""
-        return digest(repr(secret).encode("utf-8", "surrogatepass"), 16, self._key).hex()
+    def digest_bytes(self, data: bytes) -> str:
+        """Return a keyed digest, which reveals nothing about the data without the key."""
+        return digest(data, 16, self._key).hex()
 
     # -------------------------------------------------------------- used by calls
 
@@ -149,6 +149,14 @@ class ApprovalStore:
     def release(self, request: ApprovalRequest) -> None:
         """Make a grant available again, because its call did not run."""
         release_claim(self._folder, _used_file_name(request))
+
+    def list_granted(self, arguments_digest: str) -> list[ApprovalRequest]:
+        """Return the grants for calls with these arguments, even if other parts differ."""
+        return [
+            found
+            for found in self._iter_requests("granted")
+            if found.parts["the arguments"] == arguments_digest
+        ]
 
     def claim_denial(self, match: str) -> ApprovalRequest | None:
         """Return the denial of a call and delete it; None if there is none."""
@@ -243,7 +251,7 @@ class ApprovalStore:
         body = encode(fields, [])
         if len(body) > _MAX_FILE_BYTES // 2:
             placeholder = f"({len(body)} bytes: too large to display)"
-            body = encode({**fields, "arguments": placeholder, "plan": None}, [])
+            body = encode({**fields, "arguments": placeholder, "files": {}, "plan": None}, [])
         data = body + b"\n" + sign_hex(body, self._key, _SIGNATURE_BYTES)
         draft = f"{os.urandom(8).hex()}.draft"
         with _StoreErrors():

@@ -25,6 +25,7 @@ from time import time
 from tooli.core import Record
 from tooli.core.call_fingerprint import digest
 from tooli.storage.state_files import (
+    FileLock,
     claim_once,
     get_state_dir,
     release_claim,
@@ -48,7 +49,8 @@ _EXPIRY_BYTES, _NONCE_BYTES = 5, 8
 _MESSAGE_PREFIX, _MESSAGE_SIGNATURE_BYTES = "r", 32
 PLAN_TTL_SECONDS = 3600
 """Seconds for which a plan can be applied."""
-_PLAN_BINDING_BYTES, _PLAN_DIGEST_BYTES, _PLAN_SIGNATURE_BYTES = 12, 16, 16
+PLAN_BINDING_BYTES, PLAN_DIGEST_BYTES = 12, 16
+_PLAN_SIGNATURE_BYTES = 16
 
 
 class InvalidToken(ValueError):  # noqa: N818
@@ -142,25 +144,28 @@ def _read_key(path: str) -> bytes | None:
 
 
 def _create_key(state_dir: str, path: str) -> bytes | None:
-    """Create a key file atomically. If several processes try, the first one wins."""
+    """Create a key file. If several processes try, the first one wins, and all return its key."""
     draft = f"{path}.{os.getpid()}.{os.urandom(4).hex()}"
     try:
         os.makedirs(state_dir, mode=0o700, exist_ok=True)
         write_private_file(draft, os.urandom(KEY_BYTES))
         try:
-            if os.path.exists(path) and _read_key(path) is None:  # an incomplete key file
-                os.replace(draft, path)
-            else:
-                os.link(draft, path)
-        except FileExistsError:
-            pass
-        except OSError:  # the file system has no hard links
-            os.replace(draft, path)
+            os.link(draft, path)
+        except OSError:  # the file exists, or the file system has no hard links
+            if _read_key(path) is None:
+                _replace_key(draft, path)
     except OSError:
         return None
     finally:
         remove_file(draft)
     return _read_key(path)
+
+
+def _replace_key(draft: str, path: str) -> None:
+    """Move a key file to its path, unless another process has created a complete one."""
+    with FileLock(f"{path}.lock"):
+        if _read_key(path) is None:
+            os.replace(draft, path)
 
 
 # ------------------------------------------------------------------ tokens
@@ -300,6 +305,11 @@ def verify_message(text: str) -> JsonObject:
     return loads(token.payload)
 
 
+def digest_for_message(data: bytes) -> str:
+    """Return a keyed digest. All processes that can verify this process's messages get the same."""
+    return digest(b"shown call\0" + data, 16, _message_key.get()).hex()
+
+
 def share_key() -> None:
     """Create the key for signed messages now, so that processes forked later share it."""
     _message_key.share()
@@ -311,42 +321,43 @@ def share_key() -> None:
 class PlanToken(Record):
     """The content of a plan token, which allows one call to run the plan of a dry run.
 
-    "p" + base64url( expiry │ nonce │ binding │ plan digest │ action digests │ signature )
+    "p" + base64url(
+        expiry │ nonce │ binding │ content digest │ plan digest │ action digests │ signature )
     """
 
     nonce: str
     binding: bytes
+    content_digest: bytes
     plan_digest: bytes
     action_digests: bytes = b""
 
 
-def compute_plan_binding(fingerprint: str, principal: str | None) -> bytes:
-    """Return the bytes that bind a plan to a call, its principal and the current folder.
+def load_plan_digest_key() -> bytes | None:
+    """Return the key for the digests in plan tokens; None if it can be neither read nor created.
 
-    Args:
-        fingerprint: fingerprint of the call: its tool and arguments.
-        principal: the authenticated caller, if there is one.
+    With a key, nobody can find a short argument by comparing the digests of all possible values.
     """
-    try:
-        folder = os.getcwd()
-    except OSError:
-        folder = ""
-    bound_text = "\0".join((fingerprint, principal or "", folder))
-    return digest(bound_text.encode("utf-8", "surrogatepass"), _PLAN_BINDING_BYTES)
+    key = load_or_create_key("plans")
+    return None if key is None else digest(b"tooli plan digests", KEY_BYTES, key)
 
 
-def encode_plan_token(binding: bytes, plan_digest: str, action_digests: bytes) -> str | None:
+def encode_plan_token(
+    binding: bytes, content_digest: bytes, plan_digest: bytes, action_digests: bytes
+) -> str | None:
     """Return the token for a plan; None if the key can be neither read nor created.
 
+    Clients can read the token. So all digests in it are made with `load_plan_digest_key`.
+
     Args:
-        binding: result of `compute_plan_binding`.
-        plan_digest: digest of the plan, in hexadecimal digits.
+        binding: `PLAN_BINDING_BYTES` that identify the call.
+        content_digest: `PLAN_BINDING_BYTES` that identify the content of files in its arguments.
+        plan_digest: `PLAN_DIGEST_BYTES` that identify the plan.
         action_digests: the concatenated digests of its actions.
     """
     key = load_or_create_key("plans")
     if key is None:
         return None
-    payload = binding + bytes.fromhex(plan_digest) + action_digests
+    payload = binding + content_digest + plan_digest + action_digests
     return encode_expiring_token("p", payload, key, _PLAN_SIGNATURE_BYTES, PLAN_TTL_SECONDS)
 
 
@@ -356,10 +367,17 @@ def decode_plan_token(text: str) -> PlanToken:
     if key is None:
         raise InvalidToken("the key for plans cannot be read in the state directory")
     token = decode_expiring_token("p", text, key, _PLAN_SIGNATURE_BYTES)
-    binding, rest = token.payload[:_PLAN_BINDING_BYTES], token.payload[_PLAN_BINDING_BYTES:]
-    if len(rest) < _PLAN_DIGEST_BYTES:
+    payload, plan_start = token.payload, 2 * PLAN_BINDING_BYTES
+    actions_start = plan_start + PLAN_DIGEST_BYTES
+    if len(payload) < actions_start:
         raise InvalidToken("it is malformed")
-    return PlanToken(token.nonce, binding, rest[:_PLAN_DIGEST_BYTES], rest[_PLAN_DIGEST_BYTES:])
+    return PlanToken(
+        token.nonce,
+        payload[:PLAN_BINDING_BYTES],
+        payload[PLAN_BINDING_BYTES:plan_start],
+        payload[plan_start:actions_start],
+        payload[actions_start:],
+    )
 
 
 def claim_plan_token(token: PlanToken) -> bool:
