@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import sqlite3
 import sys
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from time import time
 from typing import Any
@@ -43,7 +45,7 @@ def test_database_is_private(tmp_path: Path) -> None:
     finally:
         os.umask(old_mask)
     modes = {path.name: path.stat().st_mode & 0o777 for path in state_dir.iterdir()}
-    assert len(modes) == 3 and set(modes.values()) == {0o600}
+    assert len(modes) == 4 and set(modes.values()) == {0o600}
     assert state_dir.stat().st_mode & 0o777 == 0o700
     store.close()
 
@@ -85,6 +87,83 @@ def test_damaged_database_is_quarantined(tmp_path: Path, kind: str) -> None:
     os.unlink(quarantined)
     assert isinstance(begin(store, KEY.replace(key="k7")), NewAttempt)
     store.close()
+
+
+def _without_tables(path: Path) -> None:
+    path.write_bytes(b"")
+    base = sqlite3.connect(path)
+    base.execute("PRAGMA journal_mode = WAL")
+    base.close()
+
+
+def _journal_only(path: Path) -> None:
+    path.rename(f"{path}-wal")
+
+
+@pytest.mark.parametrize(
+    "damage", [lambda path: path.write_bytes(b""), _without_tables, _journal_only]
+)
+def test_emptied_database_is_damaged(tmp_path: Path, damage: Callable[[Path], object]) -> None:
+    """A call that ran must not run again because somebody emptied the database."""
+    store = SqliteIdempotencyStore(str(tmp_path))
+    store.finish(begin(store).token, "done", b"x")
+    store.close()
+    damage(Path(store.path))
+    for _ in range(2):
+        with pytest.raises(StoreUnavailable) as caught:
+            begin(store)
+        quarantined = caught.value.damaged_path
+        assert quarantined is not None
+        assert quarantined in caught.value.fix
+    assert isinstance(begin(store, can_rerun=True), NewAttempt)
+    os.unlink(quarantined)
+    assert isinstance(begin(store, KEY.replace(key="other")), NewAttempt)
+    store.close()
+
+
+def test_database_emptied_while_it_is_open_is_damaged(tmp_path: Path) -> None:
+    store = SqliteIdempotencyStore(str(tmp_path))
+    store.finish(begin(store).token, "done", b"x")
+    (tmp_path / "new").touch()
+    os.replace(tmp_path / "new", store.path)
+    with pytest.raises(StoreUnavailable) as caught:
+        begin(store)
+    assert caught.value.damaged_path is not None
+    store.close()
+
+
+def test_incomplete_database_gets_no_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupt(draft: str, path: str) -> None:
+        raise KeyboardInterrupt
+
+    store = SqliteIdempotencyStore(str(tmp_path))
+    with monkeypatch.context() as patched:
+        patched.setattr(idempotency_sqlite, "_publish_file", interrupt)
+        with pytest.raises(KeyboardInterrupt):
+            begin(store)
+    assert [path.name for path in tmp_path.iterdir()] == ["idempotency.db.lock"]
+    assert isinstance(begin(store), NewAttempt)
+    store.close()
+
+
+@pytest.mark.parametrize("has_links", [True, False])
+def test_database_is_created_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, has_links: bool
+) -> None:
+    def no_links(*_: object) -> None:
+        raise OSError(95, "Operation not supported")
+
+    if not has_links:
+        monkeypatch.setattr(os, "link", no_links)
+    stores = [SqliteIdempotencyStore(str(tmp_path)) for _ in range(6)]
+    with ThreadPoolExecutor(6) as pool:
+        results = list(pool.map(begin, stores))
+    assert sorted(type(result).__name__ for result in results) == [
+        *["AlreadyRunning"] * 5,
+        "NewAttempt",
+    ]
+    for store in stores:
+        store.close()
 
 
 def test_replaced_database_is_reopened(tmp_path: Path) -> None:
@@ -306,12 +385,3 @@ def test_damaged_database_stays_if_rename_fails(
     assert idempotency_sqlite._quarantine_database(str(path)) == str(path)
     monkeypatch.undo()
     assert path.exists()
-
-
-def test_creating_existing_schema_keeps_entries(tmp_path: Path) -> None:
-    store = SqliteIdempotencyStore(str(tmp_path))
-    begin(store)
-    assert store._connection is not None
-    idempotency_sqlite._create_schema(store._connection, store.path)
-    assert len(list(store.entries("shop", 10))) == 1
-    store.close()

@@ -151,7 +151,7 @@ class ValueEncoder:
         for module, name, encode_loaded in _LOADED_SCALARS:
             if _is_loaded_instance(value, module, name):
                 return frame(f"{name} {kind.__qualname__}", _to_bytes(encode_loaded(value)))
-        if isinstance(value, type) or _is_importable(value):
+        if issubclass(kind, type) or _is_importable(value):
             return frame("global", _to_bytes(_global_name(value)))
         return None
 
@@ -168,6 +168,10 @@ class ValueEncoder:
             encoded = yield from self._encode_composite(value)
         except UnstableValue as unstable:
             encoded = self.encode_unstable(value, str(unstable))
+        except Exception as failure:  # the value's own code failed
+            if isinstance(failure, ToolError):
+                raise
+            encoded = self.encode_unstable(value, f"cannot be read ({type(failure).__name__})")
         finally:
             self._parent_ids.pop()
         self._encoded[id(value)] = (value, encoded)  # the reference keeps the ID unique
@@ -180,14 +184,14 @@ class ValueEncoder:
         if _is_loaded_instance(value, "enum", "Enum"):
             return frame(f"enum {kind.__qualname__}", (yield value.value))
         for base in _CONTAINERS:
-            if isinstance(value, base):
+            if issubclass(kind, base):
                 items = yield from self._encode_items(value, base)
                 if kind is base:
                     return frame(base.__name__, items)
                 state = yield _instance_state(value)
                 return frame(f"{base.__name__} {kind.__qualname__}", items + state)
         for base, encode_scalar in _SCALARS.items():
-            if isinstance(value, base):  # a subclass of a scalar
+            if issubclass(kind, base):  # a subclass of a scalar
                 state = yield _instance_state(value)
                 return frame(f"{base.__name__} {kind.__qualname__}", encode_scalar(value) + state)
         encoded = yield _instance_state(value)
@@ -246,10 +250,10 @@ _SCALARS: dict[type, Callable[[Any], bytes]] = {
     str: lambda value: str.encode(value, "utf-8", "surrogatepass"),
     float: lambda value: float.hex(value).encode(),
     type(None): lambda _: b"",
-    bytes: lambda value: bytes(value),
-    bytearray: lambda value: bytes(value),
+    bytes: lambda value: b"".join((value,)),
+    bytearray: lambda value: b"".join((value,)),
     memoryview: lambda value: value.tobytes(),
-    complex: lambda value: f"{value.real.hex()} {value.imag.hex()}".encode(),
+    complex: lambda value: complex.__repr__(value).encode(),
     type(...): lambda _: b"",
 }
 """The types of plain values. A subclass is encoded together with its attributes."""
@@ -287,7 +291,7 @@ def _is_input(kind: type) -> bool:
 def _is_loaded_instance(value: object, module: str, name: str) -> bool:
     """True if a value has a type of a module. If the module is not loaded, it cannot."""
     loaded_type = getattr(sys.modules.get(module), name, None)
-    return loaded_type is not None and isinstance(value, loaded_type)
+    return loaded_type is not None and issubclass(_type_of(value), loaded_type)
 
 
 def _is_importable(value: Any) -> bool:

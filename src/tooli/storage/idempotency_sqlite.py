@@ -4,6 +4,9 @@ A damaged database is never repaired. It is renamed and kept, and a new one is c
 database may contain the key of a call that must not run twice. So such calls are refused for
 `RETENTION_SECONDS`, or until the damaged database is deleted.
 
+A new database gets its path only when it is complete. So an empty file, a database without tables
+or a journal without a database is damaged, not new.
+
 `get_idempotency_store` returns this store, or the Postgres store if a URL is configured.
 """
 
@@ -20,7 +23,7 @@ from tooli.storage.idempotency_store import (
     StoreUnavailable,
     seconds_until,
 )
-from tooli.storage.state_files import FileLock, get_state_dir
+from tooli.storage.state_files import FileLock, get_state_dir, remove_file, write_private_file
 
 TYPE_CHECKING = False
 
@@ -123,7 +126,8 @@ class SqliteIdempotencyStore(IdempotencyStore):
             self._set_timeout(self._connection, timeout)
             return self._connection
         self._disconnect()
-        _create_private_file(self._state_dir, self.path)
+        if not os.path.exists(self.path):
+            _create_database(self.path, timeout)
         opened_file = _file_identity(self.path)
         self._connection = _open_database(self.path, timeout)
         self._opened_file, self._durable = opened_file, None
@@ -158,18 +162,65 @@ class SqliteIdempotencyStore(IdempotencyStore):
                 )
 
 
-def _open_database(path: str, timeout: float) -> Connection:
-    """Open a database in autocommit mode and create its table if necessary."""
-    connection: Connection = _load_sqlite().connect(
+def _create_database(path: str, timeout: float) -> None:
+    """Create a complete database that only the user can read, unless another process does."""
+    folder = os.path.dirname(path)
+    os.makedirs(folder, mode=0o700, exist_ok=True)
+    with FileLock(f"{path}.lock"):
+        if os.path.exists(path):
+            return
+        if os.path.exists(f"{path}-wal"):
+            raise _load_sqlite().DatabaseError("the file is missing, but its journal exists")
+        draft = f"{path}.new-{os.getpid()}-{os.urandom(4).hex()}"
+        try:
+            write_private_file(draft, b"")
+            connection = _open_connection(draft, timeout)
+            try:
+                connection.execute("PRAGMA journal_mode = WAL")
+                with _start_transaction(connection):
+                    connection.execute(_CREATE_TABLE)
+                    connection.execute(_CREATE_INDEX)
+                    connection.execute(f"PRAGMA user_version = {_SCHEMA_VERSION}")
+            finally:
+                connection.close()
+            _publish_file(draft, path)
+        finally:
+            for suffix in ("", "-wal", "-shm"):
+                remove_file(draft + suffix)
+
+
+def _publish_file(draft: str, path: str) -> None:
+    """Move a file to its path, but never replace another one."""
+    try:
+        os.link(draft, path)
+    except FileExistsError:
+        pass
+    except OSError:  # the file system has no hard links: the lock protects the path
+        os.rename(draft, path)
+
+
+def _open_connection(path: str, timeout: float) -> Connection:
+    """Open a connection in autocommit mode."""
+    return _load_sqlite().connect(
         path, timeout=timeout, isolation_level=None, check_same_thread=False
     )
+
+
+def _open_database(path: str, timeout: float) -> Connection:
+    """Open a database that exists; raise DatabaseError if it has no tables."""
+    connection = _open_connection(path, timeout)
     try:
         connection.create_function("unix_time", 0, time)
+        version = _read_schema_version(connection)
+        if version == 0:
+            raise _load_sqlite().DatabaseError("it is empty")
+        if version != _SCHEMA_VERSION:
+            raise StoreUnavailable(
+                f"{path} was written by another version of tooli.",
+                "Use the newer version, or set TOOLI_STATE_DIR to another folder.",
+            )
         if connection.execute("PRAGMA journal_mode").fetchone()[0] != "wal":
             connection.execute("PRAGMA journal_mode = WAL")
-        if _read_schema_version(connection) != _SCHEMA_VERSION:
-            with _start_transaction(connection):
-                _create_schema(connection, path)
     except BaseException:
         connection.close()
         raise
@@ -180,20 +231,6 @@ def _start_transaction(connection: Connection) -> Connection:
     """Take the write lock. The connection is a context manager: it commits or rolls back."""
     connection.execute("BEGIN IMMEDIATE")
     return connection
-
-
-def _create_schema(connection: Connection, path: str) -> None:
-    """Create the table, unless another process has created it meanwhile."""
-    version = _read_schema_version(connection)
-    if version == 0:
-        connection.execute(_CREATE_TABLE)
-        connection.execute(_CREATE_INDEX)
-        connection.execute(f"PRAGMA user_version = {_SCHEMA_VERSION}")
-    elif version != _SCHEMA_VERSION:
-        raise StoreUnavailable(
-            f"{path} was written by another version of tooli.",
-            "Use the newer version, or set TOOLI_STATE_DIR to another folder.",
-        )
 
 
 def _read_schema_version(connection: Connection) -> int:
@@ -226,15 +263,6 @@ def _file_identity(path: str) -> tuple[int, int, int] | None:
     return os.getpid(), found.st_dev, found.st_ino
 
 
-def _create_private_file(folder: str, path: str) -> None:
-    """Create an empty file that only the user can read. SQLite copies its mode to the journal."""
-    os.makedirs(folder, mode=0o700, exist_ok=True)
-    try:
-        os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
-    except FileExistsError:
-        pass
-
-
 def _find_recent_quarantine(path: str) -> str | None:
     """Return the path of a database that was damaged within `RETENTION_SECONDS`, or None."""
     folder, name = os.path.split(path)
@@ -257,17 +285,22 @@ def _quarantine_database(path: str) -> str:
             for suffix in ("-wal", "-shm", ""):
                 if os.path.exists(path + suffix):
                     os.rename(path + suffix, quarantined_path + suffix)
+            if not os.path.exists(quarantined_path):  # only the journal was there
+                write_private_file(quarantined_path, b"")
         except OSError:
             return path
         return quarantined_path
 
 
 def _is_intact(path: str) -> bool:
+    if not os.path.exists(path):
+        return False
     sqlite3 = _load_sqlite()
     try:
         connection = sqlite3.connect(path, timeout=1.0)
         try:
-            return connection.execute("PRAGMA quick_check(1)").fetchone()[0] == "ok"
+            is_ok = connection.execute("PRAGMA quick_check(1)").fetchone()[0] == "ok"
+            return is_ok and _read_schema_version(connection) != 0
         finally:
             connection.close()
     except sqlite3.Error as failure:

@@ -1,0 +1,458 @@
+"""Attacks on approvals: what runs must be exactly what the human agreed to."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+import pydantic
+import pytest
+from tests.integration.app_process import environment, read_envelope, run
+
+from tooli import Input, Output, SecretInput, StdinOr, Tooli, dry_run_support, record_dry_action
+from tooli.annotations import Destructive
+from tooli.core.call import Call, Caller, Failed, Ok, Options
+from tooli.core.peer import Peer
+from tooli.pipeline import drivers
+from tooli.policy import call_binding
+from tooli.storage.approval_store import ApprovalStore
+
+
+class Person(Peer):
+    """The user of an MCP client that supports questions."""
+
+    def supports(self, method: str) -> bool:
+        return True
+
+
+class Payment(pydantic.BaseModel):
+    to: str
+    amount: float = pydantic.Field(1.0, exclude=True)
+    note: str = ""
+
+    @pydantic.field_serializer("note")
+    def mask(self, value: str) -> str:
+        return "***"
+
+
+class Guarded:
+    """An app whose commands need an approval and record the values that they received."""
+
+    def __init__(self, name: str = "bank", **settings: Any) -> None:
+        self.app = Tooli(name, version="1.0", **settings)
+        self.ran: list[Any] = []
+        self.stock = ["a"]
+        command = self.app.command
+
+        @command(requires_approval=True)
+        def load(data: StdinOr[str]) -> None:
+            self.ran.append(data)
+
+        @command(requires_approval=True)
+        def copy(data: StdinOr[Path]) -> None:
+            assert isinstance(data, Input)
+            self.ran.append(data.read_bytes())
+
+        @command(requires_approval=True)
+        def merge(data: list[StdinOr[str]]) -> None:
+            self.ran.append(data)
+
+        @command(requires_approval=True)
+        def remove(path: Path) -> None:
+            self.ran.append(path)
+
+        @command(requires_approval=True)
+        def write(out: Output) -> None:
+            out.write_text("new")
+            self.ran.append(out.target)
+
+        @command(requires_approval=True)
+        def pay(payment: Payment) -> None:
+            self.ran.append(payment)
+
+        @command(requires_approval=True)
+        def any_value(value: Any) -> None:
+            self.ran.append(value)
+
+        @command(requires_approval=True)
+        def unlock(pin: SecretInput[str]) -> None:
+            self.ran.append(pin.reveal())
+
+        @command(requires_approval=True)
+        @dry_run_support
+        def sell(items: list[str]) -> None:
+            is_dry = [record_dry_action("sell", item) for item in [*items, *self.stock]]
+            items.append("changed")
+            if not any(is_dry):
+                self.ran.append(items)
+
+        @command(annotations=Destructive)
+        def drop(path: Path) -> None:
+            self.ran.append(path)
+
+    def call(self, name: str, *, person: bool = False, parts: Any = None, **arguments: Any) -> Any:
+        tool = self.app.find(name)
+        assert tool is not None
+        call = Call(tool, arguments, Caller("mcp", "agent"), [], Options())
+        if person:
+            call = call.replace(peer=Person())
+        if parts is not None:
+            call = call.replace(approved=True, approved_parts=parts)
+        return drivers.run(*self.app.prepare(call))
+
+    def error(self, name: str, **arguments: Any) -> Any:
+        outcome = self.call(name, **arguments)
+        assert isinstance(outcome, Failed)
+        return outcome.error
+
+    def request(self, name: str, **arguments: Any) -> Any:
+        """Call a command, and return the stored request for its approval."""
+        error = self.error(name, **arguments)
+        assert error.code == "E2101"
+        found = {request.id: request for request in ApprovalStore().list_pending()}
+        return found[error.details["approval"]["id"]]
+
+    def grant(self, name: str, **arguments: Any) -> None:
+        assert ApprovalStore().decide(self.request(name, **arguments), "granted")
+
+    def ask(self, name: str, **arguments: Any) -> Any:
+        """Return the question to the person and the digests of what the question shows."""
+        error = self.error(name, person=True, **arguments)
+        assert error.approval_text is not None
+        assert error.approval_parts is not None
+        return error
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("TOOLI_STATE_DIR", str(tmp_path / "state"))
+    work = tmp_path / "work"
+    work.mkdir()
+    monkeypatch.chdir(work)
+    return work
+
+
+@pytest.fixture
+def bank() -> Guarded:
+    return Guarded()
+
+
+# ------------------------------------------------------------------ the content of inputs
+
+
+@pytest.mark.parametrize("name", ["load", "copy", "merge", "remove"])
+def test_rewritten_file_does_not_run(bank: Guarded, folder: Path, name: str) -> None:
+    file = folder / "a.txt"
+    file.write_text("harmless")
+    before = file.stat()
+    arguments: dict[str, Any] = {"path" if name == "remove" else "data": str(file)}
+    if name == "merge":
+        arguments = {"data": [str(file)]}
+    bank.grant(name, **arguments)
+    file.write_text("harmful!")
+    os.utime(file, ns=(before.st_atime_ns, before.st_mtime_ns))
+    error = bank.error(name, **arguments)
+    assert error.code == "E2101"
+    (changed,) = error.details["approval"]["changed"]
+    assert changed.startswith("the content of")
+    assert f"It was approved before, but {changed} changed since then." in error.message
+    file.write_text("harmless")
+    assert isinstance(bank.call(name, **arguments), Ok)
+    assert len(bank.ran) == 1
+
+
+@pytest.mark.parametrize("name", ["load", "copy", "merge"])
+def test_function_gets_the_bytes_that_were_checked(
+    bank: Guarded, folder: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    """The file is rewritten between the check and the run."""
+    file = folder / "a.txt"
+    file.write_text("harmless")
+    arguments: dict[str, Any] = {"data": [str(file)] if name == "merge" else str(file)}
+    bank.grant(name, **arguments)
+    read = call_binding.read_file_state
+
+    def read_then_rewrite(*arguments: Any) -> Any:
+        found = read(*arguments)
+        file.write_text("harmful!")
+        return found
+
+    monkeypatch.setattr(call_binding, "read_file_state", read_then_rewrite)
+    assert isinstance(bank.call(name, **arguments), Ok)
+    assert bank.ran in (["harmless"], [b"harmless"], [["harmless"]])
+
+
+def test_replaced_link_does_not_run(bank: Guarded, folder: Path) -> None:
+    for name in ("one", "two"):
+        (folder / name).write_text("same")
+    (folder / "link").symlink_to("one")
+    bank.grant("remove", path="link")
+    (folder / "link").unlink()
+    (folder / "link").symlink_to("two")
+    assert bank.error("remove", path="link").code == "E2101"
+
+
+def test_file_that_appears_does_not_run(bank: Guarded, folder: Path) -> None:
+    bank.grant("write", out="new.txt")
+    (folder / "new.txt").write_text("precious")
+    assert bank.error("write", out="new.txt").code == "E2101"
+    assert (folder / "new.txt").read_text() == "precious"
+
+
+def test_new_entry_of_a_folder_does_not_run(bank: Guarded, folder: Path) -> None:
+    (folder / "sub").mkdir()
+    bank.grant("remove", path="sub")
+    (folder / "sub" / "precious").touch()
+    assert bank.error("remove", path="sub").code == "E2101"
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="needs POSIX files")
+@pytest.mark.parametrize("name", ["load", "copy", "remove"])
+@pytest.mark.parametrize(
+    "path", ["/dev/stdin", "/dev/fd/0", "/proc/self/fd/0", "/dev/zero", "fifo", "to_stdin"]
+)
+def test_streams_and_devices_cannot_be_approved(
+    bank: Guarded, folder: Path, name: str, path: str
+) -> None:
+    os.mkfifo(folder / "fifo")
+    (folder / "to_stdin").symlink_to("/dev/zero")
+    field = "path" if name == "remove" else "data"
+    error = bank.error(name, **{field: path})
+    assert error.details is None or "approval" not in error.details
+    assert ApprovalStore().list_pending() == []
+
+
+@pytest.mark.skipif(not os.path.exists("/proc/self/environ"), reason="needs /proc")
+def test_files_of_the_kernel_cannot_be_approved(bank: Guarded) -> None:
+    assert "cannot be approved" in bank.error("copy", data="/proc/self/environ").message
+
+
+def test_urls_cannot_be_approved(bank: Guarded) -> None:
+    error = bank.error("load", data="https://example.com/a.txt")
+    assert "is a URL, and its content can change" in error.message
+
+
+@pytest.mark.parametrize(
+    "value", [iter([1]), (n for n in [1]), open(os.devnull), [open(os.devnull)], {"a": lambda: 0}]
+)
+def test_values_without_content_cannot_be_approved(bank: Guarded, value: Any) -> None:
+    error = bank.error("any_value", value=value)
+    assert "cannot be approved" in error.message
+    assert ApprovalStore().list_pending() == []
+
+
+# ------------------------------------------------------------------ the folder
+
+
+def test_grant_is_bound_to_the_folder(
+    bank: Guarded, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("a", "b"):
+        (folder / name).mkdir()
+        (folder / name / "x").write_text("same")
+    monkeypatch.chdir(folder / "a")
+    bank.grant("any_value", value="x")
+    monkeypatch.chdir(folder / "b")
+    error = bank.error("any_value", value="x")
+    assert error.details["approval"]["changed"] == ["the working folder"]
+    assert bank.ran == []
+
+
+def test_grant_is_bound_to_the_folder_between_processes(tmp_path: Path) -> None:
+    app = tmp_path / "app.py"
+    app.write_text(
+        "from tooli import Tooli\n"
+        "app = Tooli('app')\n"
+        "@app.command(requires_approval=True)\n"
+        "def wipe(name: str) -> str:\n"
+        "    return name\n"
+        "@app.command()\n"
+        "def other() -> None: ...\n"
+        "app()\n"
+    )
+    env = environment(TOOLI_STATE_DIR=str(tmp_path / "state"), TOOLI_CONFIG="off")
+    folders = [tmp_path / "one", tmp_path / "two"]
+    for one in folders:
+        one.mkdir()
+
+    def wipe(folder: Path) -> Any:
+        return read_envelope(run(app, "wipe", "x", "--json", env=env, cwd=folder).out)
+
+    assert wipe(folders[0])["error"]["code"] == "E2101"
+    (request,) = ApprovalStore().list_pending("app")
+    assert request.folder == os.path.realpath(folders[0])
+    assert ApprovalStore().decide(request, "granted")
+    assert wipe(folders[1])["error"]["details"]["approval"]["changed"] == ["the working folder"]
+    assert wipe(folders[0])["result"] == "x"
+
+
+# ------------------------------------------------------------------ values
+
+
+@pytest.mark.parametrize(
+    ("granted", "run"),
+    [
+        (None, float("1e999")),
+        (float("inf"), float("-inf")),
+        (float("nan"), None),
+        (0.0, -0.0),
+        (1, True),
+        (1, 1.0),
+        ("1", 1),
+        (b"\xff", "/w=="),
+        ("a", Path("a")),
+        ([1], (1,)),
+        ([[[1]]], [[[2]]]),
+    ],
+)
+def test_similar_values_are_different_calls(bank: Guarded, granted: Any, run: Any) -> None:
+    bank.grant("any_value", value=granted)
+    assert bank.error("any_value", value=run).code == "E2101"
+    assert isinstance(bank.call("any_value", value=granted), Ok)
+
+
+def test_values_below_depth_150_matter(bank: Guarded) -> None:
+    values: list[Any] = [1, 2]
+    for _ in range(200):
+        values = [[value] for value in values]
+    bank.grant("any_value", value=values[0])
+    assert bank.error("any_value", value=values[1]).code == "E2101"
+
+
+@pytest.mark.parametrize("change", [{"amount": 1e6}, {"note": "other"}, {"amount": 1.0}])
+def test_hidden_fields_of_a_model_matter(bank: Guarded, change: dict[str, Any]) -> None:
+    bank.grant("pay", payment={"to": "ann"})
+    assert bank.error("pay", payment={"to": "ann", **change}).code == "E2101"
+    assert isinstance(bank.call("pay", payment={"to": "ann"}), Ok)
+
+
+def test_secret_is_bound_by_its_value(bank: Guarded) -> None:
+    bank.grant("unlock", pin="1234")
+    assert bank.error("unlock", pin="1235").code == "E2101"
+    stored = b"".join([file.read_bytes() for file in _state_files()])
+    assert b"1234" not in stored
+
+
+def _state_files() -> list[Path]:
+    state = Path(os.environ["TOOLI_STATE_DIR"])
+    return [file for file in state.rglob("*") if file.is_file()]
+
+
+# ------------------------------------------------------------------ what the human is shown
+
+
+def test_human_is_shown_folder_path_digest_and_beginning(bank: Guarded, folder: Path) -> None:
+    content = "one\x1b[2J\u202e two".encode()
+    (folder / "a.txt").write_bytes(content)
+    request = bank.request("load", data="a.txt")
+    assert request.folder == str(folder)
+    (shown,) = request.files["data"]
+    assert shown == {
+        "path": str(folder / "a.txt"),
+        "bytes": 14,
+        "sha256": hashlib.sha256(content).hexdigest(),
+        "begins": "one\\x1b[2J\\u202e two",
+    }
+
+
+def test_human_is_shown_hidden_and_unusual_values(bank: Guarded) -> None:
+    request = bank.request("pay", payment={"to": "ann", "amount": 5})
+    assert request.arguments["payment"] == {
+        "to": "ann",
+        "amount": "<hidden by its model>",
+        "note": "***",
+    }
+    request = bank.request("any_value", value=[float("inf"), b"a", None])
+    assert request.arguments["value"] == ["inf", "bytes b'a'", None]
+
+
+def test_remote_client_does_not_get_the_beginning_of_a_file(folder: Path) -> None:
+    bank = Guarded()
+    (folder / "a.txt").write_text("content")
+    tool = bank.app.find("load")
+    assert tool is not None
+    texts: list[str] = []
+    for address in (None, "10.0.0.1"):
+        caller = Caller("mcp", "agent", address=address)
+        call = Call(tool, {"data": "a.txt"}, caller, [], peer=Person())
+        outcome = drivers.run(*bank.app.prepare(call))
+        assert isinstance(outcome, Failed)
+        texts.append(outcome.error.approval_text or "")
+    assert "content" in texts[0]
+    assert "content" not in texts[1]
+
+
+# ------------------------------------------------------------------ a "yes" of a person
+
+
+def test_yes_runs_what_was_shown(bank: Guarded, folder: Path) -> None:
+    (folder / "a.txt").write_text("one")
+    parts = bank.ask("load", data="a.txt").approval_parts
+    assert isinstance(bank.call("load", parts=parts, data="a.txt"), Ok)
+    assert bank.ran == ["one"]
+
+
+@pytest.mark.parametrize("name", ["load", "drop"])
+def test_yes_does_not_apply_to_a_rewritten_file(bank: Guarded, folder: Path, name: str) -> None:
+    (folder / "a.txt").write_text("one")
+    arguments = {"data" if name == "load" else "path": "a.txt"}
+    parts = bank.ask(name, **arguments).approval_parts
+    (folder / "a.txt").write_text("two")
+    error = bank.error(name, parts=parts, **arguments)
+    assert error.code == "E3053"
+    assert "the content of" in error.message
+    assert bank.ran == []
+
+
+def test_yes_does_not_apply_to_another_plan(bank: Guarded) -> None:
+    parts = bank.ask("sell", items=["x"]).approval_parts
+    bank.stock.append("b")
+    error = bank.error("sell", parts=parts, items=["x"])
+    assert (error.code, error.details["changed"]) == ("E3053", ["the plan"])
+    assert bank.ran == []
+
+
+def test_yes_without_a_question_does_not_apply(bank: Guarded) -> None:
+    assert bank.error("any_value", parts={}, value=1).code == "E3053"
+
+
+def test_yes_to_one_call_does_not_apply_to_another(bank: Guarded) -> None:
+    parts = bank.ask("any_value", value=1).approval_parts
+    assert bank.error("any_value", parts=parts, value=2).code == "E3053"
+    assert bank.error("sell", parts=parts, items=[]).code == "E3053"
+
+
+def test_dry_run_does_not_change_the_arguments(bank: Guarded) -> None:
+    bank.grant("sell", items=["x"])
+    assert isinstance(bank.call("sell", items=["x"]), Ok)
+    assert bank.ran == [["x", "changed"]]
+
+
+# ------------------------------------------------------------------ other apps and versions
+
+
+def test_grant_does_not_apply_to_another_app(bank: Guarded) -> None:
+    bank.grant("any_value", value=1)
+    assert Guarded("other").error("any_value", value=1).code == "E2101"
+
+
+def test_grant_does_not_apply_to_another_app_with_the_same_name(bank: Guarded) -> None:
+    bank.grant("any_value", value=1)
+    impostor = Guarded()
+    app = Tooli("bank", version="1.0")
+    app.command("other")(lambda: None)
+    app.command("any_value", requires_approval=True)(lambda value: impostor.ran.append(value))
+    impostor.app = app
+    assert impostor.error("any_value", value="1").code == "E2101"
+    assert impostor.ran == []
+
+
+def test_grant_does_not_apply_to_another_version(bank: Guarded) -> None:
+    bank.grant("any_value", value=1)
+    newer = Guarded()
+    newer.app._state.version = "2.0"
+    error = newer.error("any_value", value=1)
+    assert error.details["approval"]["changed"] == ["the version of the command"]
