@@ -12,17 +12,15 @@ import asyncio
 import errno
 import gc
 import os
-import signal
 import socket
 import sys
 from functools import partial
 from ipaddress import ip_address
-from time import monotonic
-from traceback import print_exc
 
 from tooli.config import load_security_settings
 from tooli.errors import DefinitionError, InputError, Suggestion
 from tooli.http.access_control import LOOPBACK_HOSTS
+from tooli.serving.connection_acceptor import LISTEN_BACKLOG
 from tooli.serving.dispatcher import GRACE_PERIOD, require_package
 from tooli.storage.signing import share_key
 
@@ -30,7 +28,6 @@ TYPE_CHECKING = False
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from types import FrameType
     from typing import Protocol
 
     from typing_extensions import Unpack
@@ -96,8 +93,10 @@ def serve_http(
     with listener:
         run = partial(_run_server, api, listener, grace, access_log)
         if workers == 1 or not _can_fork():
-            run(None)
+            run(None, None)
         else:
+            from tooli.serving.worker_processes import run_workers  # POSIX only
+
             share_key()
             run_workers(run, workers, grace)
 
@@ -126,7 +125,12 @@ def _can_fork() -> bool:
 
 
 def _run_server(
-    api: Api, listener: socket.socket, grace: float, access_log: bool, parent_pipe: int | None
+    api: Api,
+    listener: socket.socket,
+    grace: float,
+    access_log: bool,
+    parent_pipe: int | None,
+    on_started: Callable[[], None] | None,
 ) -> None:
     """Run the server until a signal arrives or the parent process ends."""
     from tooli.serving.uvicorn_server import run_server  # imports uvicorn
@@ -137,6 +141,7 @@ def _run_server(
         grace,
         parent_pipe=parent_pipe,
         access_log=access_log,
+        on_started=on_started,
         on_shutdown=partial(_close_mounts, api),
     )
 
@@ -145,118 +150,6 @@ async def _close_mounts(api: Api, grace: float) -> None:
     """Close the mounted applications that can be closed."""
     close_hooks = [close for mount in api.mounts if (close := getattr(mount.app, "close", None))]
     await asyncio.gather(*[close(grace) for close in close_hooks])
-
-
-# ------------------------------------------------------------------ worker processes
-
-
-MIN_WORKER_UPTIME = 1.0
-"""Seconds; a worker that ends sooner counts as a failed start."""
-KILL_DELAY = 5.0
-"""Seconds after the grace period before a worker is killed."""
-_EXIT_SIGNALS = (signal.SIGINT, signal.SIGTERM)
-
-
-def run_workers(run: Callable[[int | None], None], count: int, grace: float) -> None:
-    """Keep `count` workers running until a signal arrives; then let them finish.
-
-    The workers are forked after the app is loaded, so they share its memory.
-    """
-    workers = _WorkerProcesses(run, grace)
-    previous_handlers = {sig: signal.signal(sig, workers.shut_down) for sig in _EXIT_SIGNALS}
-    try:
-        for _ in range(count):
-            workers.start()
-        workers.wait_and_restart()
-    finally:
-        workers.close()
-        for sig, handler in previous_handlers.items():
-            signal.signal(sig, handler)
-
-
-class _WorkerProcesses:
-    """The worker processes of this process, each of which runs a server."""
-
-    def __init__(self, run: Callable[[int | None], None], grace: float) -> None:
-        self._run = run
-        self._grace = grace
-        self._workers: dict[int, float] = {}  # start time by process id
-        self._parent_pipe, self._parent_pipe_writer = os.pipe()
-        self._is_ending = False
-        self._failed_starts = 0
-
-    def start(self) -> None:
-        """Start a worker. Signals are blocked until its process id is stored."""
-        signal.pthread_sigmask(signal.SIG_BLOCK, _EXIT_SIGNALS)
-        try:
-            if not self._is_ending:
-                pid = os.fork()
-                if pid == 0:
-                    self._run_worker()
-                self._workers[pid] = monotonic()
-        finally:
-            signal.pthread_sigmask(signal.SIG_UNBLOCK, _EXIT_SIGNALS)
-
-    def _run_worker(self) -> None:
-        """Run a worker in this process; does not return."""
-        code = 1
-        try:
-            for sig in _EXIT_SIGNALS:
-                signal.signal(sig, signal.SIG_DFL)
-            signal.pthread_sigmask(signal.SIG_UNBLOCK, _EXIT_SIGNALS)
-            os.close(self._parent_pipe_writer)
-            self._run(self._parent_pipe)
-            code = 0
-        except BaseException:
-            print_exc(file=sys.stderr)
-        finally:
-            sys.stderr.flush()
-            os._exit(code)
-
-    def wait_and_restart(self) -> None:
-        """Wait for the workers and replace each that ends; shut down if they fail to start."""
-        while self._workers:
-            try:
-                pid, _ = os.waitpid(-1, 0)
-            except InterruptedError:
-                continue
-            except ChildProcessError:
-                return
-            started_at = self._workers.pop(pid, None)
-            if started_at is None or self._is_ending:
-                continue
-            self._failed_starts = (
-                self._failed_starts + 1 if monotonic() - started_at < MIN_WORKER_UPTIME else 0
-            )
-            if self._failed_starts > 3:
-                print("The workers failed to start; see the errors above.", file=sys.stderr)
-                self.shut_down(signal.SIGTERM, None)
-            else:
-                self.start()
-
-    def shut_down(self, sig: int, frame: FrameType | None) -> None:
-        """Send SIGTERM to every worker; kill workers that still run after the grace period."""
-        if not self._is_ending:
-            self._is_ending = True
-            signal.signal(signal.SIGALRM, self._kill)
-            signal.setitimer(signal.ITIMER_REAL, self._grace + KILL_DELAY)
-        self._signal_all(signal.SIGTERM)
-
-    def _kill(self, sig: int, frame: FrameType | None) -> None:
-        self._signal_all(signal.SIGKILL)
-
-    def _signal_all(self, sig: signal.Signals) -> None:
-        for pid in self._workers:
-            try:
-                os.kill(pid, sig)
-            except ProcessLookupError:
-                continue  # it has already ended
-
-    def close(self) -> None:
-        """Stop the timer and close the pipe."""
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        os.close(self._parent_pipe)
-        os.close(self._parent_pipe_writer)
 
 
 # ------------------------------------------------------------------ tokens
@@ -330,7 +223,7 @@ def listen(host: str, port: int) -> socket.socket:
         if os.name == "posix":  # on Windows this would let two servers share a port
             sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         sock.bind(address)
-        sock.listen(1024)
+        sock.listen(LISTEN_BACKLOG)
     except OSError as failure:
         sock.close()
         raise _bind_error(host, port, failure) from failure

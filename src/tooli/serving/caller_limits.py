@@ -41,6 +41,10 @@ class CallerLimit:
         self._counts[caller] = count + 1
         return True
 
+    def force_acquire(self, caller: str) -> None:
+        """Count one more for a caller, even if the caller is at the limit."""
+        self._counts[caller] = self._counts.get(caller, 0) + 1
+
     def release(self, caller: str) -> None:
         """Count one less for a caller."""
         count = self._counts[caller]

@@ -17,6 +17,8 @@ import h11
 import uvicorn
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
+from tooli.serving.connection_acceptor import ConnectionAcceptor, connection_limit
+
 if TYPE_CHECKING:
     from asyncio import Transport
     from asyncio.events import TimerHandle
@@ -64,9 +66,13 @@ def run_server(
     *,
     parent_pipe: int | None = None,
     access_log: bool = False,
+    on_started: Callable[[], None] | None = None,
     on_shutdown: Callable[[float], Awaitable[None]],
 ) -> None:
-    """Serve an ASGI application until a signal arrives or the parent process ends."""
+    """Serve an ASGI application until a signal arrives or the parent process ends.
+
+    `on_started` is called when the server accepts connections.
+    """
     config = uvicorn.Config(
         _end_cancelled_requests(app),
         http=TimeoutProtocol,
@@ -79,7 +85,10 @@ def run_server(
         proxy_headers=FORWARDED_IPS_VARIABLE in os.environ,
         timeout_graceful_shutdown=math.ceil(grace),
     )
-    GracefulServer(config, parent_pipe, grace, on_shutdown).run(sockets=[listener])
+    server = GracefulServer(config, parent_pipe, grace, on_shutdown)
+    if on_started is not None:
+        server.on_started = on_started
+    server.run(sockets=[listener])
 
 
 def _end_cancelled_requests(app: AsgiApp) -> AsgiApp:
@@ -101,6 +110,8 @@ def _end_cancelled_requests(app: AsgiApp) -> AsgiApp:
 class GracefulServer(uvicorn.Server):
     """A server that shuts down gracefully after a signal, or when its parent process ends."""
 
+    on_started: Callable[[], None] | None = None
+
     def __init__(
         self,
         config: uvicorn.Config,
@@ -115,6 +126,29 @@ class GracefulServer(uvicorn.Server):
         self._loop: asyncio.AbstractEventLoop | None = None
         self._shutdown_task: asyncio.Task[None] | None = None
 
+    async def startup(self, sockets: list[socket] | None = None) -> None:
+        """Start the application, then accept connections within the limits of the process."""
+        if sockets is None or os.name != "posix":
+            # Windows: uvicorn accepts the connections, and their number is not limited
+            await super().startup(sockets)
+        else:
+            await super().startup(sockets=[])
+            limit = max(1, connection_limit() // max(1, len(sockets)))
+            for listener in sockets:
+                acceptor = ConnectionAcceptor(
+                    listener,
+                    self._create_protocol,
+                    limit=limit,
+                    proxies=os.environ.get(FORWARDED_IPS_VARIABLE, ""),
+                )
+                acceptor.start()
+                self.servers.append(acceptor)  # type: ignore[arg-type]
+        if self.started and self.on_started is not None:
+            self.on_started()
+
+    def _create_protocol(self) -> TimeoutProtocol:
+        return TimeoutProtocol(self.config, self.server_state, self.lifespan.state)
+
     @contextmanager
     def capture_signals(self) -> Generator[None, None, None]:
         """Handle SIGINT and SIGTERM; unlike uvicorn, do not raise them again at the end."""
@@ -122,6 +156,9 @@ class GracefulServer(uvicorn.Server):
             yield
             return
         previous_handlers = {sig: signal.signal(sig, self.handle_exit) for sig in _EXIT_SIGNALS}
+        if self._parent_pipe is not None:
+            # Ctrl-C in a terminal signals the parent too, which then sends SIGTERM to its workers
+            signal.signal(signal.SIGINT, _ignore_signal)
         try:
             yield
         finally:
@@ -165,11 +202,18 @@ class GracefulServer(uvicorn.Server):
             self.should_exit = True
 
 
+def _ignore_signal(sig: int, frame: FrameType | None) -> None:
+    """Handle a signal by doing nothing. Unlike SIG_IGN, child processes do not inherit this."""
+
+
 class CorkedTransport:
     """A transport that sends the headers and the body of a response in one system call."""
 
-    def __init__(self, transport: Transport, loop: asyncio.AbstractEventLoop) -> None:
+    def __init__(
+        self, transport: Transport, loop: asyncio.AbstractEventLoop, stall_timeout: float
+    ) -> None:
         self._transport = transport
+        self._stall_timeout = stall_timeout
         self._loop = loop
         self._parts: list[bytes] = []
         self._awaits_body = False  # True: headers are held back until their body is written
@@ -199,9 +243,15 @@ class CorkedTransport:
             self._transport.write(data)
 
     def close(self) -> None:
-        """Send the remaining data, then close the transport."""
+        """Send the remaining data, then close the transport, even if the client does not read."""
         self._flush()
         self._transport.close()
+        if self._transport.get_write_buffer_size():
+            self._loop.call_later(self._stall_timeout, self._transport.abort)
+
+    def has_unsent_data(self) -> bool:
+        """True if data waits to be sent."""
+        return bool(self._parts) or self._transport.get_write_buffer_size() > 0
 
     def is_closing(self) -> bool:
         """True if the transport is closed or closing."""
@@ -216,12 +266,17 @@ class TimeoutProtocol(H11Protocol):
 
     header_timeout = HEADER_TIMEOUT
     stall_timeout = STALL_TIMEOUT
+    on_end: Callable[[Any], None] | None = None
+    _is_aborted = False
     _header_timer: TimerHandle | None = None
     _stall_timer: TimerHandle | None = None
 
     def connection_made(self, transport: Transport) -> None:  # type: ignore[override]
         """Handle a new connection."""
-        super().connection_made(CorkedTransport(transport, self.loop))  # type: ignore[arg-type]
+        corked = CorkedTransport(transport, self.loop, self.stall_timeout)
+        super().connection_made(corked)  # type: ignore[arg-type]
+        if self._is_aborted:
+            transport.abort()
         self._start_header_timer()
 
     def data_received(self, data: bytes) -> None:
@@ -252,6 +307,23 @@ class TimeoutProtocol(H11Protocol):
         self._cancel_header_timer()
         self._cancel_stall_timer()
         super().connection_lost(exc)
+        if self.on_end is not None:
+            self.on_end(self)
+
+    @property
+    def is_idle(self) -> bool:
+        """True if no request is being handled, and everything is sent."""
+        transport: Any = self.transport  # a CorkedTransport, or None before the connection
+        return not self._is_aborted and (
+            transport is None or not (self._is_responding or transport.has_unsent_data())
+        )
+
+    def abort(self) -> None:
+        """Close the connection at once, or as soon as it is made."""
+        self._is_aborted = True
+        transport: Any = self.transport
+        if transport is not None:
+            transport.abort()
 
     @property
     def _is_responding(self) -> bool:

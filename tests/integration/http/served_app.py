@@ -57,6 +57,35 @@ async def wait_forever(started: Path) -> str:
 
 
 @app.command()
+def crash(code: int = 3) -> None:
+    """End the process that answers."""
+    os._exit(code)
+
+
+@app.command()
+def use_all_files(started: Path, release: Path) -> int:
+    """Open files until none is left, and keep them until the file `release` exists."""
+    started.touch()
+    files: list[int] = []
+    try:
+        while True:
+            files.append(os.open(os.devnull, os.O_RDONLY))
+    except OSError:
+        while not release.exists():
+            time.sleep(0.01)
+        return len(files)
+    finally:
+        for file in files:
+            os.close(file)
+
+
+@app.command()
+def text(size: int) -> str:
+    """Return a long text."""
+    return "x" * size
+
+
+@app.command()
 def rows(release: Path, closed: Path) -> Iterator[int]:
     """Yield one row, then many rows once the file `release` exists; create `closed` at the end."""
     try:

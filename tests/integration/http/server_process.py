@@ -16,12 +16,17 @@ from typing import Any
 
 
 class ServerProcess:
-    """A server process on a free port. `settings` are keywords of `serve_http`."""
+    """A server process on a free port. `settings` are keywords of `serve_http`.
 
-    def __init__(self, **settings: Any) -> None:
+    `open_files` is the number of files that the process may open.
+    """
+
+    def __init__(self, open_files: int | None = None, **settings: Any) -> None:
         environment = {**os.environ, **settings.pop("environment", {})}
+        shell = ["sh", "-c", f'ulimit -n {open_files}; exec "$@"', "sh"]
         self.process = subprocess.Popen(
             [
+                *(shell if open_files is not None else ()),
                 sys.executable,
                 "-m",
                 "tests.integration.http.served_app",

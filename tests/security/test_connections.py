@@ -1,0 +1,130 @@
+"""Attacks with connections: idle ones, many of them, no free descriptors, slow readers."""
+
+from __future__ import annotations
+
+import socket
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("uvicorn")
+
+from tests.integration.http.server_process import ServerProcess, wait_until
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="uses other loopback addresses")
+
+StartServer = Callable[..., ServerProcess]
+HEALTH = b"GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n"
+
+
+@pytest.fixture
+def start_server() -> Iterator[StartServer]:
+    servers: list[ServerProcess] = []
+
+    def start(**settings: Any) -> ServerProcess:
+        servers.append(ServerProcess(**settings))
+        return servers[-1]
+
+    yield start
+    for server in servers:
+        server.stop()
+
+
+def connect(server: ServerProcess, source: str = "127.0.0.1") -> socket.socket:
+    address = ("127.0.0.1", server.port)
+    return socket.create_connection(address, timeout=120, source_address=(source, 0))
+
+
+def is_healthy(sock: socket.socket) -> bool:
+    sock.sendall(HEALTH)
+    return sock.recv(65536).startswith(b"HTTP/1.1 200")
+
+
+def flood(stack: ExitStack, server: ServerProcess, sources: list[str], count: int) -> None:
+    """Open idle connections from each source address."""
+    for source in sources:
+        for _ in range(count):
+            stack.enter_context(connect(server, source))
+
+
+@pytest.mark.parametrize("sources", [["127.0.0.1"], ["127.0.0.2", "127.0.0.3", "127.0.0.4"]])
+def test_idle_connections_do_not_stop_the_service(
+    start_server: StartServer, sources: list[str]
+) -> None:
+    server = start_server(open_files=64)
+    with ExitStack() as stack:
+        flood(stack, server, sources, 100)
+        for source in ("127.0.0.1", "127.0.0.9"):
+            with connect(server, source) as sock:
+                assert is_healthy(sock)
+        assert server.post("add", {"a": 2})[1]["result"] == 3
+    code, _, err = server.stop()
+    assert code == 0
+    assert len(err.splitlines()) < 5, err[:2000]
+
+
+def test_running_call_survives_a_flood(start_server: StartServer, tmp_path: Path) -> None:
+    server = start_server(open_files=64)
+    started, release = tmp_path / "started", tmp_path / "release"
+    arguments = {"started": str(started), "release": str(release)}
+    answers: list[Any] = []
+    call = threading.Thread(target=lambda: answers.append(server.post("wait", arguments)))
+    call.start()
+    wait_until(started.exists)
+    with ExitStack() as stack:
+        flood(stack, server, ["127.0.0.1", "127.0.0.2"], 100)
+        release.touch()
+        call.join(120)
+    assert answers[0][1]["result"] == "done"
+
+
+def test_exhausted_descriptors_are_logged_once(start_server: StartServer, tmp_path: Path) -> None:
+    server = start_server(open_files=64)
+    started, release = tmp_path / "started", tmp_path / "release"
+    arguments = {"started": str(started), "release": str(release)}
+    answers: list[Any] = []
+    call = threading.Thread(target=lambda: answers.append(server.post("use_all_files", arguments)))
+    call.start()
+    wait_until(started.exists)
+    with ExitStack() as stack:
+        waiting = [stack.enter_context(connect(server)) for _ in range(20)]
+        for sock in waiting:
+            sock.sendall(HEALTH)
+        release.touch()
+        call.join(120)
+        assert answers[0][1]["result"] > 10
+        assert waiting[-1].recv(65536).startswith(b"HTTP/1.1 200")
+    code, _, err = server.stop()
+    assert code == 0
+    assert len(err.splitlines()) < 5, err[:2000]
+
+
+def test_one_address_leaves_connections_for_others(
+    start_server: StartServer, tmp_path: Path
+) -> None:
+    server = start_server(open_files=64)
+    release = tmp_path / "release"
+    with ExitStack() as stack:
+        busy: list[socket.socket] = []
+        for index in range(60):  # each connection has a call that does not end
+            body = b'{"started": "%b", "release": "%b"}' % (
+                str(tmp_path / f"started-{index}").encode(),
+                str(release).encode(),
+            )
+            sock = stack.enter_context(connect(server, "127.0.0.2"))
+            head = b"POST /tools/wait HTTP/1.1\r\nHost: localhost\r\n"
+            head += b"Content-Type: application/json\r\nContent-Length: %d\r\n\r\n" % len(body)
+            try:
+                sock.sendall(head + body)
+            except OSError:
+                continue  # refused
+            busy.append(sock)
+        with connect(server, "127.0.0.3") as sock:
+            assert is_healthy(sock)
+        release.touch()
+    assert busy

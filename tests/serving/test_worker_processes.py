@@ -1,0 +1,164 @@
+"""Worker processes: crashes, failed starts, signals, exit codes."""
+
+from __future__ import annotations
+
+import http.client
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("uvicorn")
+
+from tests.integration.http.server_process import ServerProcess, is_running, wait_until
+
+pytestmark = pytest.mark.skipif(os.name != "posix", reason="workers need fork")
+
+# Each script runs workers whose servers are plain functions.
+PREFIX = """
+import os, signal, sys, time
+from pathlib import Path
+from tooli.errors import ToolError
+from tooli.serving import worker_processes
+from tooli.serving.worker_processes import run_workers
+
+folder = Path(sys.argv[1])
+
+def note():
+    (folder / str(os.getpid())).touch()
+
+def main(run, count=2, grace=0):
+    try:
+        run_workers(run, count, grace)
+    except ToolError as error:
+        print(error.code, error.message)
+        sys.exit(error.exit_code)
+"""
+
+
+def start(script: str, folder: Path) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [sys.executable, "-c", PREFIX + script, str(folder)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+def test_crashing_requests_do_not_end_the_server() -> None:
+    server = ServerProcess(workers=2)
+    for _ in range(7):
+        with pytest.raises((OSError, http.client.HTTPException)):
+            server.post("crash")
+    assert server.post("add", {"a": 2})[1]["result"] == 3
+    code, _, err = server.stop()
+    assert code == 0
+    assert err.count("exited with code 3; it is replaced") == 7
+    assert "Traceback" not in err
+
+
+def test_workers_that_never_start_end_the_server_with_an_error(tmp_path: Path) -> None:
+    process = start("main(lambda pipe, started: (note(), sys.exit(3)))", tmp_path)
+    out, err = process.communicate(timeout=120)
+    assert process.returncode == 70
+    assert out == "E4000 The workers failed to start; see the errors above.\n"
+    assert 4 <= len(list(tmp_path.iterdir())) <= 5
+    assert "exited with code 1" in err
+
+
+def test_one_running_worker_keeps_the_server_alive(tmp_path: Path) -> None:
+    script = """
+def run(pipe, started):
+    note()
+    if (folder / "first").exists():
+        sys.exit(3)
+    (folder / "first").touch()
+    started()
+    os.read(pipe, 1)
+
+worker_processes.FIRST_DELAY = worker_processes.MAX_DELAY = 0.01
+main(run)
+"""
+    process = start(script, tmp_path)
+    wait_until(lambda: len(list(tmp_path.iterdir())) > 10)
+    assert process.poll() is None
+    process.send_signal(signal.SIGTERM)
+    process.communicate(timeout=120)
+    assert process.returncode == 0
+
+
+def test_signal_during_the_delay_ends_the_server(tmp_path: Path) -> None:
+    script = """
+worker_processes.FIRST_DELAY = worker_processes.MAX_DELAY = 1000
+main(lambda pipe, started: (started(), note(), os._exit(3)))
+"""
+    process = start(script, tmp_path)
+    wait_until(lambda: len(list(tmp_path.iterdir())) >= 2)
+    process.send_signal(signal.SIGINT)
+    process.communicate(timeout=120)
+    assert process.returncode == 0
+
+
+def test_worker_that_does_not_end_is_killed(tmp_path: Path) -> None:
+    script = """
+def run(pipe, started):
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    started()
+    note()
+    time.sleep(1000)
+
+worker_processes.KILL_DELAY = 0
+main(run)
+"""
+    process = start(script, tmp_path)
+    wait_until(lambda: len(list(tmp_path.iterdir())) == 2)
+    process.send_signal(signal.SIGTERM)
+    out, _ = process.communicate(timeout=120)
+    assert process.returncode == 143
+    assert out.startswith("E4143")
+    assert not any(is_running(int(path.name)) for path in tmp_path.iterdir())
+
+
+def test_failed_fork_is_retried(tmp_path: Path) -> None:
+    script = """
+fork, attempts = os.fork, []
+
+def failing_fork():
+    attempts.append(1)
+    if len(attempts) < 3:
+        raise BlockingIOError(11, "Resource temporarily unavailable")
+    return fork()
+
+def run(pipe, started):
+    started()
+    note()
+    os.read(pipe, 1)
+
+os.fork = failing_fork
+main(run)
+"""
+    process = start(script, tmp_path)
+    wait_until(lambda: len(list(tmp_path.iterdir())) == 2)
+    process.send_signal(signal.SIGTERM)
+    _, err = process.communicate(timeout=120)
+    assert process.returncode == 0
+    assert err.count("A worker cannot be started: Resource temporarily unavailable.") == 2
+
+
+def test_child_of_a_worker_does_not_block_the_parent(tmp_path: Path) -> None:
+    script = """
+def run(pipe, started):
+    note()
+    if os.fork() == 0:
+        os.read(pipe, 1)  # keeps the status pipe open
+        os._exit(0)
+    sys.exit(3)
+
+main(run)
+"""
+    process = start(script, tmp_path)
+    process.communicate(timeout=120)
+    assert process.returncode == 70
