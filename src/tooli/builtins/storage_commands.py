@@ -8,6 +8,7 @@ from typing import Annotated
 
 from tooli.config import load_security_settings
 from tooli.errors import AuthError, NotFoundError, StateError, Suggestion, TemporaryError
+from tooli.policy.approval_grants import escape_value
 from tooli.schema.param_info import Argument, Option
 from tooli.storage import audit_reader
 from tooli.storage.audit_log import get_log_path, set_log_path
@@ -47,10 +48,11 @@ def add_audit(group: App, app: App) -> None:
         """Show the last entries of the audit log."""
         path = _log_path(app)
         try:
+            # names and messages in the log come from callers
             if follow:
-                yield from audit_reader.follow_log(path, number)
+                yield from map(escape_value, audit_reader.follow_log(path, number))
             elif number:
-                yield from audit_reader.read_last_records(path, number)
+                yield from map(escape_value, audit_reader.read_last_records(path, number))
         except OSError as failure:
             raise _read_error(path, failure) from None
 
@@ -108,7 +110,7 @@ def add_keys(group: App, app: App) -> None:
             app,
             lambda store: list(store.entries(name, MAX_LISTED_KEYS, unfinished_only=is_open)),
         )
-        return [_key_row(entry, name) for entry in found]
+        return [escape_value(_key_row(entry, name)) for entry in found]
 
     @group.command("forget")
     def forget(

@@ -16,6 +16,7 @@ from tooli.pipeline.input_errors import (
     conversion_problems,
     unknown_parameter_problem,
 )
+from tooli.policy.approval_grants import escape_text
 from tooli.schema import ConversionError, NeedsFallback, RawText, convert_unambiguous_text
 
 TYPE_CHECKING = False
@@ -53,6 +54,9 @@ def run_on_typer_path(output: CommandOutput, argv: Sequence[str] | None = None) 
     token = current_run.set(typer_run)
     try:
         if not invocation.is_machine_mode:
+            if invocation.line.problems or invocation.line.unknown_command is not None:
+                # Typer only writes a message. It repeats words of the line as they are.
+                argv = [escape_text(word) for word in argv]
             value = command.main(
                 argv, prog_name=invocation.prog_name, standalone_mode=invocation.standalone
             )

@@ -617,6 +617,17 @@ def test_stream_can_be_stopped(open_page: OpenPage, mock: MockServer) -> None:
 TEXT_WITH_QUOTES = 'it\'s $HOME `x` "q" \\ ü\n!é'
 
 
+@pytest.mark.parametrize("language", ["CLI", "curl", "Python", "MCP"])
+def test_copied_call_contains_no_secret(open_page: OpenPage, language: str) -> None:
+    page = open_page("every", script=FAKE_CLIPBOARD)
+    field(page, "text").fill("visible")
+    field(page, "secret").fill("s3cr3t-value")
+    copied = copy_call(page, language)
+    assert "visible" in copied
+    assert "<secret>" in copied
+    assert "s3cr3t-value" not in copied + page.locator("main").inner_text()
+
+
 def test_call_is_copied_in_four_languages(open_page: OpenPage, mock: MockServer) -> None:
     page = open_page("find-files", script=FAKE_CLIPBOARD)
     field(page, "pattern").fill(TEXT_WITH_QUOTES)
