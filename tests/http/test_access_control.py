@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import sys
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +12,7 @@ import pytest
 from tests.http.asgi_client import HOST, post, send
 
 from tooli import DefinitionError, Tooli
+from tooli.errors import AuthError
 from tooli.http import access_control
 from tooli.http.asgi import Api
 from tooli.stages import rate_limit
@@ -311,3 +314,34 @@ async def test_number_of_logged_denials_is_limited(
     assert (await post(api, "anyone")).status == 401
     lines = (tmp_path / "audit" / "guarded.jsonl").read_text().splitlines()
     assert [json.loads(line).get("not_logged") for line in lines] == [None, None, 3]
+
+
+def test_denials_of_several_threads_are_counted(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    logged: list[int] = []
+    monkeypatch.setattr(access_control, "MAX_DENIALS_PER_MINUTE", 50)
+    monkeypatch.setattr(
+        access_control, "log_event", lambda *_, not_logged=0, **__: logged.append(1 + not_logged)
+    )
+    clock = iter(range(0, 10**9, 1))
+    monkeypatch.setattr(access_control, "monotonic", lambda: float(next(clock)))
+    log = access_control.DenialLog(Tooli("denials"))
+    error = AuthError("no", code="E2001")
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+
+    def deny() -> None:
+        for _ in range(2000):
+            if log.should_record(error):
+                log.record(error, "local")
+
+    threads = [threading.Thread(target=deny) for _ in range(4)]
+    try:
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    finally:
+        sys.setswitchinterval(interval)
+    assert sum(logged) + log._skipped == 8000

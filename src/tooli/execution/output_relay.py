@@ -12,9 +12,7 @@ import _io
 import os
 import select
 import sys
-from fcntl import F_GETFL, fcntl, ioctl
 from stat import S_ISREG
-from termios import FIONREAD
 from time import monotonic
 
 TYPE_CHECKING = False
@@ -26,6 +24,7 @@ if TYPE_CHECKING:
 _CHUNK_BYTES = 4096
 """A pipe that poll() reports as writable accepts this many bytes without blocking."""
 _CHUNKS_PER_TURN = 16
+_MAX_PIPE_BYTES = 1 << 20
 _CANCEL_CHECK_SECONDS = 0.1
 
 
@@ -65,8 +64,12 @@ class OutputRelay:
                 return
 
     def drain(self, deadline: float | None, is_cancelled: Callable[[], bool]) -> None:
-        """Copy everything that is in the pipe now; wait for the target until the deadline."""
-        remaining = _readable_bytes(self.source_fd)
+        """Copy everything that is in the pipe now; wait for the target until the deadline.
+
+        A process that the command left running may write for ever, so the number of bytes is
+        limited to the maximum size of a pipe.
+        """
+        remaining = _MAX_PIPE_BYTES
         while self._pending or remaining > 0:
             if not self._pending:
                 if not self._read(min(remaining, _CHUNK_BYTES)):
@@ -120,14 +123,6 @@ class OutputRelay:
         devnull = os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC)
         os.dup2(devnull, self.source_fd, inheritable=False)
         os.close(devnull)
-
-
-def _readable_bytes(fd: int) -> int:
-    """Return the number of bytes in a pipe."""
-    try:
-        return int.from_bytes(ioctl(fd, FIONREAD, bytes(4)), sys.byteorder)
-    except OSError:  # it has been replaced by /dev/null
-        return 0
 
 
 # ------------------------------------------------------------------ in the sandboxed process
@@ -213,6 +208,7 @@ def reopen_stdin(is_available: bool) -> None:
 def _is_writable_file(fd: int) -> bool:
     """True if a descriptor is a regular file that can be written."""
     try:
-        return S_ISREG(os.fstat(fd).st_mode) and fcntl(fd, F_GETFL) & os.O_ACCMODE != os.O_RDONLY
-    except OSError:  # stdin is closed
+        os.write(fd, b"")  # writes nothing; fails if the descriptor is read-only or closed
+        return S_ISREG(os.fstat(fd).st_mode)
+    except OSError:
         return False

@@ -38,6 +38,7 @@ from tooli.execution.ipc import (
     prepare_exception,
 )
 from tooli.execution.monitor.monitored_runner import (
+    MAX_RECORDED,
     RECORDED_KEY,
     VIOLATIONS_KEY,
     MonitoredRunner,
@@ -63,6 +64,7 @@ MAX_FRAME_BYTES = 64 << 20
 """Maximum size of a frame of an untrusted process, in bytes."""
 MAX_ENTRIES = 1000
 """Maximum number of warnings, and of violations, that an untrusted process may report."""
+_ROW_LIMITS = {VIOLATIONS_KEY: MAX_ENTRIES, RECORDED_KEY: MAX_RECORDED}
 MAX_TEXT_CHARS = 10_000
 """Maximum length of a text that an untrusted process sends, such as a warning."""
 _TAG = "!"
@@ -454,11 +456,10 @@ class UntrustedMessages(ChildMessages):
         if "enforcement" in meta and not self._has_enforcement:
             self._has_enforcement = True
             accepted["enforcement"] = _truncate_text(meta["enforcement"])
-        keys = (VIOLATIONS_KEY, RECORDED_KEY) if _is_monitored(self.call.runner) else ()
-        for key in keys:
+        limits = _ROW_LIMITS if _is_monitored(self.call.runner) else {}
+        for key, limit in limits.items():
             if key in meta:
-                rows = meta[key][:MAX_ENTRIES]
-                accepted[key] = [_validate_violation(*row) for row in rows]
+                accepted[key] = [_validate_violation(*row) for row in meta[key][:limit]]
         return accepted
 
     def validate_text(self, message: tuple[str, str]) -> tuple[str, str]:

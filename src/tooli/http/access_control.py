@@ -10,6 +10,7 @@ Bearer   a token of the server, compared in constant time, or a token that the v
 from __future__ import annotations
 
 import sys
+from _thread import allocate_lock
 from hashlib import sha256
 from hmac import compare_digest
 from ipaddress import ip_address
@@ -260,24 +261,28 @@ class DenialLog:
         self._window_start = 0.0
         self._recorded = 0
         self._skipped = 0
+        self._lock = allocate_lock()  # denials are recorded in several threads
 
     def should_record(self, error: ToolError) -> bool:
         """True if a denial should be logged now. Counts it towards the limit."""
         if error.code[:2] != "E2" or self._app._state.policy == "off":
             return False
         now = monotonic()
-        if now - self._window_start >= _MINUTE:
-            self._window_start, self._recorded = now, 0
-        if self._recorded >= MAX_DENIALS_PER_MINUTE:
-            self._skipped += 1
-            return False
-        self._recorded += 1
+        with self._lock:
+            if now - self._window_start >= _MINUTE:
+                self._window_start, self._recorded = now, 0
+            if self._recorded >= MAX_DENIALS_PER_MINUTE:
+                self._skipped += 1
+                return False
+            self._recorded += 1
         return True
 
     def record(self, error: ToolError, address: str) -> None:
         """Log a denial with its reason and address, without any content of the request."""
         fields: dict[str, Any] = {"address": address}
-        if self._skipped:
-            fields["not_logged"], self._skipped = self._skipped, 0
+        with self._lock:
+            skipped, self._skipped = self._skipped, 0
+        if skipped:
+            fields["not_logged"] = skipped
         call = make_placeholder_call(self._app._state, ANONYMOUS_CALLER)
         log_event("denial", call, code=error.code, message=error.message, **fields)

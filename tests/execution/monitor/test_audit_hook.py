@@ -7,6 +7,7 @@ import contextlib
 import contextvars
 import json
 import os
+import shutil
 import signal
 import socket
 import sqlite3
@@ -240,8 +241,8 @@ def _actions(folder: Path) -> dict[str, tuple[str, Callable[[], Any]]]:
         "create": ("fs:write", lambda: open(other, "x")),
         "os.open to write": ("fs:write", lambda: os.open(file, os.O_WRONLY)),
         "mkdir": ("fs:write", lambda: os.mkdir(other)),
-        "rename": ("fs:write", lambda: os.rename(file, other)),
-        "replace": ("fs:write", lambda: os.replace(file, other)),
+        "rename": ("fs:delete", lambda: os.rename(file, other)),
+        "replace": ("fs:delete", lambda: os.replace(file, other)),
         "link": ("fs:read", lambda: os.link(file, other)),
         "symlink": ("fs:write", lambda: os.symlink(file, other)),
         "truncate": ("fs:write", lambda: os.truncate(file, 0)),
@@ -294,7 +295,9 @@ class TestActions:
             pytest.skip("leaves a file open, or needs a server")
         capability, do = _actions(folder)[action]
         capabilities = (
-            [capability, "fs:read", "fs:write"] if action in ("link", "sqlite") else [capability]
+            [capability, "fs:read", "fs:write"]
+            if action in ("link", "sqlite", "rename", "replace")
+            else [capability]
         )
         capabilities += ["fs:read"] if action == "posix_spawn" else []
 
@@ -363,6 +366,40 @@ class TestPaths:
         result = make_app(go, f"fs:write:{tmp_path}").call("go")
         assert result.ok, result.error
         assert list(tmp_path.iterdir()) == []
+
+    @pytest.mark.parametrize("mode", ["w", "a", "x"])
+    def test_created_files_may_be_renamed(self, tmp_path: Path, mode: str) -> None:
+        def go() -> None:
+            with open(tmp_path / "draft", mode) as file:
+                file.write("new")
+            os.replace(tmp_path / "draft", tmp_path / "final")
+            os.rename(tmp_path / "final", tmp_path / "again")
+            os.remove(tmp_path / "again")
+
+        result = make_app(go, f"fs:write:{tmp_path}").call("go")
+        assert result.ok, result.error
+        assert list(tmp_path.iterdir()) == []
+
+    def test_replaced_file_does_not_count_as_created(self, tmp_path: Path) -> None:
+        def go() -> None:
+            (tmp_path / "draft").write_text("new")
+            os.replace(tmp_path / "draft", tmp_path / "final")
+            os.remove(tmp_path / "final")
+
+        (tmp_path / "final").write_text("old")
+        details = refusal_details(make_app(go, f"fs:write:{tmp_path}"))
+        assert details["capability"] == "fs:delete"
+        assert (tmp_path / "final").read_text() == "new"
+
+    def test_moving_a_file_away_needs_delete(self, tmp_path: Path, secret: Path) -> None:
+        def go() -> None:
+            (tmp_path / "made").mkdir()
+            os.rename(secret, tmp_path / "made" / "moved")
+            shutil.rmtree(tmp_path / "made")
+
+        details = refusal_details(make_app(go, f"fs:write:{tmp_path}"))
+        assert (details["capability"], details["target"]) == ("fs:delete", str(secret))
+        assert secret.exists()
 
     def test_existing_files_may_not_be_deleted(self, tmp_path: Path, secret: Path) -> None:
         app = make_app(lambda: secret.unlink(), f"fs:write:{tmp_path}")

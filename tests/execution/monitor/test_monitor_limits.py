@@ -64,7 +64,8 @@ def test_nested_runners_leave_no_monitor_on_the_thread() -> None:
     assert threading.get_ident() not in audit_hook._thread_monitors
 
 
-def test_thread_of_unknown_origin_belongs_to_all_calls() -> None:
+@pytest.mark.parametrize("is_known", [False, True])
+def test_thread_of_unknown_origin_belongs_to_all_calls(is_known: bool) -> None:
     import _thread
 
     monitor = Monitor(AllowedAccess())
@@ -73,6 +74,8 @@ def test_thread_of_unknown_origin_belongs_to_all_calls() -> None:
     done = threading.Event()
 
     def look() -> None:
+        if is_known:
+            threading.current_thread()  # `threading` makes an object for the thread
         found.append(audit_hook._owning_monitors())
         done.set()
 

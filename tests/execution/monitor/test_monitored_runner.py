@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import os
 import sys
@@ -17,6 +18,7 @@ import pytest
 from tests.integration import app_process
 
 from tooli import Output, StdinOr, Tooli
+from tooli.execution.monitor import monitored_runner
 from tooli.execution.sandbox.sandbox_runner import detect_sandbox_support
 from tooli.testing import Case, assert_parity
 from tooli.testing.app_interfaces import interfaces
@@ -526,6 +528,27 @@ def test_calls_in_the_sandbox_are_recorded(
     assert result.result == "inside"
     assert "violations" not in result.meta
     assert json.loads(record.read_text())["uses"] == [["fs:read", str(inside)]]
+
+
+@pytest.mark.skipif(bool(detect_sandbox_support().missing), reason="needs Landlock and seccomp")
+@pytest.mark.parametrize("isolation", ["required", None])
+def test_number_of_recorded_accesses(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, isolation: str | None
+) -> None:
+    def look() -> None:
+        for number in range(1200):
+            with contextlib.suppress(OSError):
+                os.listdir(tmp_path / str(number))
+
+    record = tmp_path / "record.jsonl"
+    app = Tooli("many")
+    app.command("go", isolation=isolation, capabilities=[f"fs:read:{tmp_path}"])(look)
+    app._state.security_settings_loaded = True
+    app._state.security_settings = {"record_capabilities": str(record)}
+    assert "warnings" not in app.call("go").meta
+    assert len(json.loads(record.read_text())["uses"]) == 1200
+    monkeypatch.setattr(monitored_runner, "MAX_RECORDED", 1000)
+    assert "only the first 1000" in app.call("go").meta["warnings"][0]
 
 
 def test_unmonitored_run_is_not_recorded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

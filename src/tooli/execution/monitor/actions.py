@@ -148,6 +148,13 @@ def _signal_actions(args: Args) -> Actions:
     return _NO_ACTIONS if number == 0 or pid == os.getpid() else (("spawn", f"a signal for {pid}"),)
 
 
+def _limit_actions(args: Args) -> Actions:
+    """Report a change of the limits of another process."""
+    pid, limits = args[0], args[2] if len(args) > 2 else None
+    is_own = pid in (0, os.getpid()) or limits is None
+    return _NO_ACTIONS if is_own else (("spawn", f"limits of {pid}"),)
+
+
 def _group_signal_actions(args: Args) -> Actions:
     return (("spawn", f"a signal for the group {args[0]}"),) if args[1] else _NO_ACTIONS
 
@@ -181,8 +188,9 @@ EVENTS: dict[str, Callable[[Args], Actions]] = {
     **dict.fromkeys(("os.chown", "os.utime"), _path_action("write", 3)),
     "os.mkdir": _path_action("make", 2),
     **dict.fromkeys(("os.remove", "os.rmdir", "shutil.rmtree"), _path_action("delete", 1)),
+    # A file that is moved away is deleted where it was.
     "os.rename": lambda args: (
-        ("place", _path_argument(args, 0, 2)),
+        ("delete", _path_argument(args, 0, 2)),
         ("place", _path_argument(args, 1, 3)),
     ),
     "os.symlink": lambda args: (("place", _path_argument(args, 1, 2)),),
@@ -203,6 +211,7 @@ EVENTS: dict[str, Callable[[Args], Actions]] = {
     ),
     "os.kill": _signal_actions,
     "os.killpg": _group_signal_actions,
+    "resource.prlimit": _limit_actions,
     "import": _import_actions,
     **dict.fromkeys(("socket.connect", "socket.sendto", "socket.sendmsg"), _connect_actions),
     "socket.bind": _bind_actions,

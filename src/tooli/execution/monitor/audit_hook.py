@@ -57,6 +57,7 @@ _PROBE_EVENT = "tooli.monitor"  # raised once to check that the hook is called
 _THREAD_ATTRIBUTE = "_tooli_monitors"  # attribute of threads that a monitored function started
 _FILE_ACTIONS = frozenset(("read", "write", "make", "place", "delete"))
 _NO_FOLLOW_ACTIONS = frozenset(("delete", "make", "place"))  # actions on a link itself
+_CREATING_ACTIONS = frozenset(("write", "make", "place"))  # if there is nothing at the path
 MAX_VIOLATIONS = 100
 """Maximum number of violations that a monitor keeps."""
 
@@ -140,8 +141,8 @@ class Monitor:
         is_declared = declared is None or declared.allows(action, target, self._created)
         is_within_bounds = bounds is None or bounds.allows(action, target, self._created)
         if is_declared and is_within_bounds:
-            if action == "make" and not os.path.lexists(target):  # an existing file is not created
-                self._created.add(target)
+            if action in _CREATING_ACTIONS and not os.path.lexists(target):
+                self._created.add(target)  # an existing file is not created
             return
         if not _is_exempt(action, target, not is_within_bounds):
             self._record_violation(action, target, "E2003" if is_within_bounds else "E2005")
@@ -359,7 +360,8 @@ def _owning_monitors() -> tuple[Monitor, ...]:
         return monitors
     threads: dict[int, Any] = find_loaded("threading", "_active") or {}
     thread = threads.get(ident)
-    if thread is not None:
+    # A thread of `_thread` gets a _DummyThread when it calls threading.current_thread().
+    if thread is not None and type(thread).__name__ != "_DummyThread":
         inherited = thread.__dict__.get(_THREAD_ATTRIBUTE)
         if inherited is not None and not (inherited[-1].is_finished and _is_pool_thread(thread)):
             return inherited

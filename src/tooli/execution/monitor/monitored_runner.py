@@ -340,6 +340,9 @@ def append_record(call: Call, rows: Iterable[Sequence[str]] | None, path: str) -
     if rows is None:
         call.warnings.append("capabilities were not recorded: the command was not monitored")
         return
+    rows = list(rows)
+    if len(rows) >= MAX_RECORDED:
+        call.warnings.append(f"only the first {MAX_RECORDED} accesses were recorded")
     line = {
         "app": call.tool.app,
         "command": call.tool.key,
