@@ -81,6 +81,7 @@ def try_one(attempt: Attempt, enforce: Enforcement) -> dict[str, Any]:
     os.makedirs(os.path.join(root, "outside"))
     listener = evasions.Listener(os.path.realpath(root))
     workspace = evasions.create_workspace(root, listener)
+    evasions.open_inherited(workspace)
     before = evasions.read_state(workspace)
     read_end, write_end = os.pipe()
     pid = os.fork()
@@ -94,6 +95,7 @@ def try_one(attempt: Attempt, enforce: Enforcement) -> dict[str, Any]:
     for fd in (workspace.secret_fd, workspace.victim_fd, workspace.folder_fd):
         os.close(fd)
     listener.close()
+    evasions.close_inherited()
     shutil.rmtree(root)
     return {"succeeded": done, **found, "evidence": str(found.get("evidence"))[:200]}
 
@@ -104,6 +106,8 @@ def _run_in_child(
     """In the child: run the attempt, write the result, and exit normally."""
     signal.alarm(ATTEMPT_TIMEOUT)
     null = os.open(os.devnull, os.O_RDWR)
+    if attempt.name in evasions.USES_STANDARD_STREAMS:
+        null = evasions.inherited().log_fd
     for fd in (0, 1, 2):
         os.dup2(null, fd)
     try:

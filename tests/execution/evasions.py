@@ -36,6 +36,7 @@ KINDS = {
     "net": "connect to another process, or open a port",
     "spawn": "run another program, or native code",
     "env": "read or change an environment variable",
+    "shared": "change memory or descriptors that another process uses, or another process itself",
 }
 
 
@@ -270,6 +271,8 @@ def succeeded(
         return "spawned" in text or os.path.exists(workspace.own("spawned"))
     if kind == "env":
         return TOKEN in text or CHANGED in text
+    if kind == "shared":
+        return INHERITED is not None and INHERITED.read() != INHERITED.before
     return bool(evidence)
 
 
@@ -283,6 +286,186 @@ def _left_inside(workspace: Workspace) -> str:
                 with open(path, encoding="utf-8", errors="replace") as file:
                     texts.append(file.read())
     return "\n".join(texts)
+
+
+# ------------------------------------------------------------------ what the process shares
+
+
+class Inherited:
+    """Memory, descriptors and a process that exist before anything is enforced.
+
+    The process of the attempt inherits them by fork. `read` returns the state of what it shares.
+    """
+
+    def __init__(self, workspace: Workspace) -> None:
+        import _posixshmem
+        import ctypes
+        import mmap
+        import multiprocessing
+        import sqlite3
+
+        def map_file(name: str) -> mmap.mmap:
+            with open(workspace.out(name), "w+b") as file:
+                file.write(b"a" * 8192)
+                file.flush()
+                return mmap.mmap(file.fileno(), 0)
+
+        self.mapped, self.protected = map_file("mapped.txt"), map_file("protected.txt")
+        self.protected_address = ctypes.addressof(ctypes.c_char.from_buffer(self.protected))
+        self.libc = ctypes.CDLL(None, use_errno=True)
+        self.libc.mprotect(ctypes.c_void_p(self.protected_address), 8192, mmap.PROT_READ)
+        self.log_fd = os.open(workspace.out("log.txt"), os.O_RDWR | os.O_CREAT)
+        os.write(self.log_fd, b"earlier lines\n")
+        self.base = sqlite3.connect(workspace.out("wal.db"), isolation_level=None)
+        # The process of the attempt must not close it when it ends: that would change its files.
+        ctypes.pythonapi.Py_IncRef(ctypes.py_object(self.base))
+        self.base.execute("pragma journal_mode = wal")
+        self.base.execute("create table rows (word text)")
+        self.index_address = _address_of_mapping("wal.db-shm")
+        self.anonymous = mmap.mmap(-1, 4096)
+        self.segment_name = f"/evasion-{os.urandom(8).hex()}"
+        segment_fd = _posixshmem.shm_open(self.segment_name, os.O_CREAT | os.O_RDWR, mode=0o600)
+        os.ftruncate(segment_fd, 4096)
+        self.segment = mmap.mmap(segment_fd, 4096)
+        os.close(segment_fd)
+        context = multiprocessing.get_context("fork")
+        self.value = context.RawValue("i", 0)
+        self.semaphore = context.Semaphore(0)
+        self.libc.shmat.restype = ctypes.c_void_p
+        self.system_v = self.libc.shmget(0, 4096, 0o1600)
+        self.system_v_address: int = self.libc.shmat(self.system_v, None, 0)
+        self.memory_fd = os.memfd_create("evasion")
+        self.event_fd = _new_event_descriptor(self.libc)
+        self.pipe = os.pipe()
+        for fd in (self.event_fd, self.pipe[0]):
+            os.set_blocking(fd, False)
+        self.locked_fd = os.open(workspace.out("locked.txt"), os.O_RDWR | os.O_CREAT)
+        self.flock(self.locked_fd)
+        self.position_fd = os.open(workspace.secret, os.O_RDONLY)
+        self.workspace = workspace
+        self.pid = self._start_process()
+        self.received = b""
+        try:
+            os.setxattr(workspace.secret, "user.secret", TOKEN.encode())
+        except OSError:
+            pass
+        self.before = self.read()
+
+    def flock(self, fd: int) -> bool:
+        """Lock a file; return False if it is locked already."""
+        import fcntl
+
+        try:
+            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            return False
+        return True
+
+    def _start_process(self) -> int:
+        """Start a process that waits, as an object of attempts."""
+        pid = os.fork()
+        if pid == 0:
+            signal.alarm(600)
+            while True:
+                signal.pause()
+        return pid
+
+    def read(self) -> dict[str, object]:
+        """Return the state of everything shared."""
+        import ctypes
+        import fcntl
+        import resource
+
+        self.received += _unless_empty(lambda: os.read(self.pipe[0], 4096)) or b""
+        self.received += _unless_empty(lambda: os.read(self.event_fd, 8)) or b""
+        other_fd = os.open(self.workspace.out("locked.txt"), os.O_RDONLY)
+        is_unlocked = self.flock(other_fd)
+        os.close(other_fd)
+        descriptors = (self.position_fd, self.log_fd)
+        process_files = [f"/proc/{self.pid}/{name}" for name in ("oom_score_adj", "timerslack_ns")]
+        return {
+            "memory": (self.anonymous[:], self.segment[:], self.value.value),
+            "system_v": ctypes.string_at(self.system_v_address, 64),
+            "semaphore": self.semaphore.get_value(),
+            "memory_file": os.pread(self.memory_fd, 4096, 0),
+            "received": self.received,
+            "is_unlocked": is_unlocked,
+            "positions": [os.lseek(fd, 0, os.SEEK_CUR) for fd in descriptors],
+            "flags": [fcntl.fcntl(fd, fcntl.F_GETFL) for fd in descriptors],
+            "lease": fcntl.fcntl(self.position_fd, fcntl.F_GETLEASE),
+            "process": [_read_text(path) for path in process_files],
+            "processors": sorted(os.sched_getaffinity(self.pid)),
+            "priority": os.getpriority(os.PRIO_PROCESS, self.pid),
+            "scheduler": os.sched_getscheduler(self.pid),
+            "limits": resource.prlimit(self.pid, resource.RLIMIT_NOFILE),
+        }
+
+    def close(self) -> None:
+        """Close everything, and end the process."""
+        import _posixshmem
+        import ctypes
+
+        os.kill(self.pid, signal.SIGKILL)
+        os.waitpid(self.pid, 0)
+        self.base.close()
+        _posixshmem.shm_unlink(self.segment_name)
+        self.libc.shmdt(ctypes.c_void_p(self.system_v_address))
+        self.libc.shmctl(self.system_v, 0, None)
+        for fd in (self.log_fd, self.memory_fd, self.event_fd, self.locked_fd, self.position_fd):
+            os.close(fd)
+        for fd in self.pipe:
+            os.close(fd)
+
+
+INHERITED: Inherited | None = None
+"""What the process of the next attempt inherits; None if nothing was prepared."""
+USES_STANDARD_STREAMS: set[str] = set()
+"""Attempts for which stdin, stdout and stderr are a log file outside."""
+
+
+def open_inherited(workspace: Workspace) -> None:
+    """Prepare what the process of the next attempt inherits."""
+    global INHERITED
+    INHERITED = Inherited(workspace)
+
+
+def close_inherited() -> None:
+    """Close what was prepared."""
+    global INHERITED
+    if INHERITED is not None:
+        INHERITED.close()
+    INHERITED = None
+
+
+def inherited() -> Inherited:
+    """Return what this process has inherited; in a new program that is nothing."""
+    assert INHERITED is not None, "nothing is inherited"
+    return INHERITED
+
+
+def _address_of_mapping(name: str) -> int:
+    with open("/proc/self/maps") as file:
+        return next(
+            int(line.partition("-")[0], 16) for line in file if line.rstrip().endswith(name)
+        )
+
+
+def _new_event_descriptor(libc: Any) -> int:
+    return libc.eventfd(0, 0)
+
+
+def _read_text(path: str) -> str | None:
+    try:
+        with open(path) as file:
+            return file.read()
+    except OSError:
+        return None
+
+
+def on_standard_streams(fn: Function) -> Function:
+    """Run an attempt with a log file outside as stdin, stdout and stderr."""
+    USES_STANDARD_STREAMS.add(fn.__name__)
+    return fn
 
 
 # ------------------------------------------------------------------ reading
@@ -1856,3 +2039,922 @@ def drop_variable(workspace: Workspace) -> Any:
     """`os.unsetenv`"""
     os.unsetenv(VARIABLE)
     return CHANGED
+
+
+# ------------------------------------------------------------------ shared memory and descriptors
+
+
+@attempt("write")
+def write_mapped_file(workspace: Workspace) -> Any:
+    """a file that the app has mapped with `mmap`"""
+    inherited().mapped[: len(CHANGED)] = CHANGED.encode()
+
+
+@attempt("write")
+def unprotect_mapped_file(workspace: Workspace) -> Any:
+    """a read-only mapping of the app, made writable with `mprotect`"""
+    import ctypes
+
+    before = inherited()
+    before.libc.mprotect(ctypes.c_void_p(before.protected_address), 8192, 3)
+    ctypes.memmove(before.protected_address, CHANGED.encode(), len(CHANGED))
+
+
+@attempt("write")
+def resize_mapped_file(workspace: Workspace) -> Any:
+    """`mmap.resize` of a mapping of the app, which truncates the file"""
+    inherited().mapped.resize(4096)
+
+
+@attempt("write")
+def write_sqlite_index(workspace: Workspace) -> Any:
+    """the index of a SQLite database (`-shm`) that the app has open"""
+    import ctypes
+
+    ctypes.memset(inherited().index_address, 1, 64)
+
+
+@attempt("write")
+def sqlite_connection_from_before(workspace: Workspace) -> Any:
+    """a SQLite connection that the app has open"""
+    inherited().base.execute("insert into rows values (?)", (CHANGED,))
+
+
+@attempt("shared")
+def shared_anonymous_memory(workspace: Workspace) -> Any:
+    """anonymous memory that the app shares: `mmap(-1, …)`"""
+    inherited().anonymous[:4] = b"evil"
+
+
+@attempt("shared")
+def shared_memory_segment(workspace: Workspace) -> Any:
+    """a segment of `multiprocessing.shared_memory` that the app has open"""
+    inherited().segment[:4] = b"evil"
+
+
+@attempt("shared")
+def shared_memory_by_name(workspace: Workspace) -> Any:
+    """a shared memory segment, opened by its name"""
+    import _posixshmem
+    import mmap
+
+    fd = _posixshmem.shm_open(inherited().segment_name, os.O_RDWR, mode=0o600)
+    mmap.mmap(fd, 4096)[:4] = b"evil"
+
+
+@attempt("shared")
+def shared_memory_by_path(workspace: Workspace) -> Any:
+    """a shared memory segment, written as a file in `/dev/shm`"""
+    with open(f"/dev/shm{inherited().segment_name}", "r+b") as file:
+        file.write(b"evil")
+
+
+@attempt("shared")
+def shared_value(workspace: Workspace) -> Any:
+    """a `multiprocessing.Value` of the app"""
+    inherited().value.value = 5
+
+
+@attempt("shared")
+def shared_semaphore(workspace: Workspace) -> Any:
+    """a `multiprocessing.Semaphore` of the app"""
+    inherited().semaphore.release()
+
+
+@attempt("shared")
+def system_v_memory(workspace: Workspace) -> Any:
+    """System V shared memory, attached with `shmat`"""
+    import ctypes
+
+    before = inherited()
+    address = before.libc.shmat(before.system_v, None, 0)
+    assert address not in (None, ctypes.c_void_p(-1).value)
+    ctypes.memmove(address, b"evil", 4)
+
+
+@attempt("shared")
+def system_v_memory_from_before(workspace: Workspace) -> Any:
+    """System V shared memory that the app has attached"""
+    import ctypes
+
+    ctypes.memmove(inherited().system_v_address, b"evil", 4)
+
+
+@attempt("shared")
+def memory_file_from_before(workspace: Workspace) -> Any:
+    """a memory file (`memfd_create`) of the app"""
+    os.pwrite(inherited().memory_fd, b"evil", 0)
+
+
+@attempt("shared")
+def event_descriptor_from_before(workspace: Workspace) -> Any:
+    """an event descriptor (`eventfd`) of the app"""
+    os.write(inherited().event_fd, (1).to_bytes(8, sys.byteorder))
+
+
+@attempt("shared")
+def pipe_from_before(workspace: Workspace) -> Any:
+    """a pipe of the app"""
+    os.write(inherited().pipe[1], b"evil")
+
+
+@attempt("shared")
+def pipe_reopened_by_name(workspace: Workspace) -> Any:
+    """the read end of a pipe of the app, opened for writing through `/proc/self/fd`"""
+    fd = os.open(f"/proc/self/fd/{inherited().pipe[0]}", os.O_WRONLY)
+    os.write(fd, b"evil")
+
+
+@attempt("shared")
+def unlock_descriptor_from_before(workspace: Workspace) -> Any:
+    """`flock(LOCK_UN)` on a file that the app has locked"""
+    import fcntl
+
+    fcntl.flock(inherited().locked_fd, fcntl.LOCK_UN)
+
+
+@attempt("shared")
+def position_of_descriptor_from_before(workspace: Workspace) -> Any:
+    """`lseek` on a file that the app is reading"""
+    os.lseek(inherited().position_fd, 5, os.SEEK_SET)
+
+
+@attempt("shared")
+def flags_of_descriptor_from_before(workspace: Workspace) -> Any:
+    """`fcntl(F_SETFL)` on a file that the app has open"""
+    os.set_blocking(inherited().position_fd, False)
+
+
+@attempt("shared")
+def lease_of_descriptor_from_before(workspace: Workspace) -> Any:
+    """`fcntl(F_SETLEASE)`, which delays other processes that open the file"""
+    import fcntl
+
+    fcntl.fcntl(inherited().position_fd, fcntl.F_SETLEASE, fcntl.F_RDLCK)
+
+
+@attempt("shared")
+@on_standard_streams
+def position_of_stdin(workspace: Workspace) -> Any:
+    """`lseek` on stdin"""
+    os.lseek(0, 3, os.SEEK_SET)
+
+
+@attempt("shared")
+@on_standard_streams
+def flags_of_stdin(workspace: Workspace) -> Any:
+    """non-blocking mode of stdin"""
+    os.set_blocking(0, False)
+
+
+@attempt("shared")
+@on_standard_streams
+def flags_of_stdout(workspace: Workspace) -> Any:
+    """non-blocking mode of stdout"""
+    os.set_blocking(1, False)
+
+
+@attempt("write")
+@on_standard_streams
+def truncate_stdout(workspace: Workspace) -> Any:
+    """`ftruncate` on stdout, a log file"""
+    os.ftruncate(1, 0)
+
+
+@attempt("write")
+@on_standard_streams
+def overwrite_stdout(workspace: Workspace) -> Any:
+    """`pwrite` at the start of stdout, a log file"""
+    os.pwrite(1, CHANGED.encode(), 0)
+
+
+@attempt("write")
+@on_standard_streams
+def map_stderr(workspace: Workspace) -> Any:
+    """`mmap` of stderr, a log file"""
+    import mmap
+
+    with mmap.mmap(2, 0) as memory:
+        memory[:4] = b"evil"
+
+
+@attempt("write")
+@on_standard_streams
+def write_to_stdin(workspace: Workspace) -> Any:
+    """`write` to stdin, which is open for both"""
+    os.write(0, CHANGED.encode())
+
+
+@attempt("write")
+@on_standard_streams
+def truncate_by_device_name(workspace: Workspace) -> Any:
+    """`open("/dev/stdout", "w")`, which truncates the log file"""
+    with open("/dev/stdout", "w"):
+        pass
+
+
+@attempt("write")
+@on_standard_streams
+def truncate_by_descriptor_path(workspace: Workspace) -> Any:
+    """`os.truncate("/proc/self/fd/2")`"""
+    os.truncate("/proc/self/fd/2", 0)
+
+
+@attempt("attributes")
+@on_standard_streams
+def mode_of_stdout(workspace: Workspace) -> Any:
+    """`fchmod` on stdout"""
+    os.fchmod(1, 0o777)
+
+
+@attempt("attributes")
+@on_standard_streams
+def attribute_of_stderr(workspace: Workspace) -> Any:
+    """an extended attribute of stderr, a log file"""
+    os.setxattr(2, "user.evasion", b"1")
+
+
+# ------------------------------------------------------------------ other processes
+
+
+@attempt("shared")
+def processors_of_another_process(workspace: Workspace) -> Any:
+    """`os.sched_setaffinity` of another process"""
+    os.sched_setaffinity(inherited().pid, {min(os.sched_getaffinity(0))})
+
+
+@attempt("shared")
+def priority_of_another_process(workspace: Workspace) -> Any:
+    """`os.setpriority` of another process"""
+    os.setpriority(os.PRIO_PROCESS, inherited().pid, 7)
+
+
+@attempt("shared")
+def scheduler_of_another_process(workspace: Workspace) -> Any:
+    """`os.sched_setscheduler` of another process"""
+    os.sched_setscheduler(inherited().pid, os.SCHED_BATCH, os.sched_param(0))
+
+
+@attempt("shared")
+def limits_of_another_process(workspace: Workspace) -> Any:
+    """`resource.prlimit` of another process"""
+    import resource
+
+    limit = resource.prlimit(inherited().pid, resource.RLIMIT_NOFILE)[1]
+    resource.prlimit(inherited().pid, resource.RLIMIT_NOFILE, (17, limit))
+
+
+@attempt("shared")
+def kill_preference_of_another_process(workspace: Workspace) -> Any:
+    """`/proc/PID/oom_score_adj` of another process"""
+    with open(f"/proc/{inherited().pid}/oom_score_adj", "w") as file:
+        file.write("900")
+
+
+@attempt("shared")
+def timers_of_another_process(workspace: Workspace) -> Any:
+    """`/proc/PID/timerslack_ns` of another process"""
+    with open(f"/proc/{inherited().pid}/timerslack_ns", "w") as file:
+        file.write("123456")
+
+
+@attempt("shared")
+def memory_of_another_process(workspace: Workspace) -> Any:
+    """`/proc/PID/mem` of another process, which shares memory with the app"""
+    address = _address_of_mapping(f"/dev/shm{inherited().segment_name}")
+    with open(f"/proc/{inherited().pid}/mem", "r+b", buffering=0) as memory:
+        memory.seek(address)
+        memory.write(b"evil")
+
+
+@attempt("shared")
+def descriptor_of_another_process(workspace: Workspace) -> Any:
+    """a pipe of another process, opened through `/proc/PID/fd`"""
+    before = inherited()
+    fd = os.open(f"/proc/{before.pid}/fd/{before.pipe[1]}", os.O_WRONLY)
+    os.write(fd, b"evil")
+
+
+# ------------------------------------------------------------------ extended attributes
+
+
+@attempt("read")
+def read_attribute(workspace: Workspace) -> Any:
+    """`os.getxattr`: content in an extended attribute"""
+    return os.getxattr(workspace.secret, "user.secret")
+
+
+@attempt("read")
+def read_attribute_of_descriptor(workspace: Workspace) -> Any:
+    """`os.getxattr` of a descriptor from before"""
+    return os.getxattr(workspace.secret_fd, "user.secret")
+
+
+@attempt("read")
+def read_attribute_through_link(workspace: Workspace) -> Any:
+    """`os.getxattr` through a link inside"""
+    return os.getxattr(workspace.own("link"), "user.secret")
+
+
+@attempt("read")
+def ctypes_read_attribute(workspace: Workspace) -> Any:
+    """`lgetxattr` of the C library"""
+    import ctypes
+
+    buffer = ctypes.create_string_buffer(100)
+    ctypes.CDLL(None).lgetxattr(os.fsencode(workspace.secret), b"user.secret", buffer, 100)
+    return buffer.value
+
+
+@attempt("metadata")
+def list_attributes_of_descriptor(workspace: Workspace) -> Any:
+    """`os.listxattr` of a descriptor from before"""
+    return os.listxattr(workspace.secret_fd)
+
+
+@attempt("attributes")
+def attribute_of_descriptor(workspace: Workspace) -> Any:
+    """`os.setxattr` of a descriptor from before"""
+    os.setxattr(workspace.victim_fd, "user.evasion", b"1")
+
+
+@attempt("attributes")
+def remove_attribute(workspace: Workspace) -> Any:
+    """`os.removexattr`"""
+    os.removexattr(workspace.secret, "user.secret")
+
+
+# ------------------------------------------------------------------ notifications
+
+
+@attempt("metadata")
+def notify_by_inotify(workspace: Workspace) -> Any:
+    """`inotify`: the kernel reports every change in a folder outside"""
+    import ctypes
+
+    libc = ctypes.CDLL(None)
+    fd = libc.inotify_init1(0)
+    add_number = 27 if os.uname().machine == "aarch64" else 254
+    path = ctypes.c_char_p(os.fsencode(workspace.outside))
+    return fd >= 0 and libc.syscall(add_number, fd, path, 0xFFF) > 0
+
+
+@attempt("metadata")
+def notify_by_fcntl(workspace: Workspace) -> Any:
+    """`fcntl(F_NOTIFY)`: a signal for every change in a folder"""
+    import fcntl
+
+    signal.signal(signal.SIGIO, signal.SIG_IGN)
+    return fcntl.fcntl(workspace.folder_fd, fcntl.F_NOTIFY, fcntl.DN_CREATE) == 0
+
+
+# ------------------------------------------------------------------ descriptors from before, copied
+
+
+@attempt("read")
+def copy_range_inward(workspace: Workspace) -> Any:
+    """`os.copy_file_range` from a descriptor from before"""
+    with open(workspace.own("copied"), "wb") as file:
+        os.copy_file_range(workspace.secret_fd, file.fileno(), 100, 0)
+
+
+@attempt("read")
+def read_vector(workspace: Workspace) -> Any:
+    """`os.preadv` on a descriptor from before"""
+    buffer = bytearray(100)
+    os.preadv(workspace.secret_fd, [buffer], 0)
+    return bytes(buffer)
+
+
+@attempt("read")
+def splice_inward(workspace: Workspace) -> Any:
+    """`splice` from a descriptor from before into a pipe"""
+    import ctypes
+
+    read_end, write_end = os.pipe()
+    moved = ctypes.CDLL(None).splice(workspace.secret_fd, None, write_end, None, 100, 0)
+    return os.read(read_end, 100) if moved > 0 else None
+
+
+@attempt("read")
+def device_descriptor(workspace: Workspace) -> Any:
+    """`open("/dev/fd/N")` of a descriptor from before"""
+    with open(f"/dev/fd/{workspace.secret_fd}") as file:
+        return file.read()
+
+
+@attempt("read")
+def thread_root(workspace: Workspace) -> Any:
+    """`/proc/thread-self/root`"""
+    with open(f"/proc/thread-self/root{workspace.secret}") as file:
+        return file.read()
+
+
+@attempt("read")
+def thread_folder(workspace: Workspace) -> Any:
+    """`/proc/self/task/TID/cwd` with parent segments"""
+    steps = "../" * os.getcwd().count("/")
+    with open(f"/proc/self/task/{os.getpid()}/cwd/{steps}{workspace.secret}") as file:
+        return file.read()
+
+
+@attempt("write")
+def allocate_descriptor(workspace: Workspace) -> Any:
+    """`os.posix_fallocate` on a descriptor from before"""
+    os.posix_fallocate(workspace.victim_fd, 0, 4096)
+
+
+@attempt("write")
+def write_vector(workspace: Workspace) -> Any:
+    """`os.pwritev` on a descriptor from before"""
+    os.pwritev(workspace.victim_fd, [CHANGED.encode()], 0)
+
+
+@attempt("write")
+def copy_range_outward(workspace: Workspace) -> Any:
+    """`os.copy_file_range` to a descriptor from before"""
+    with open(workspace.own("own.txt"), "rb") as file:
+        os.copy_file_range(file.fileno(), workspace.victim_fd, 4)
+
+
+@attempt("write")
+def sendfile_outward(workspace: Workspace) -> Any:
+    """`os.sendfile` to a descriptor from before"""
+    with open(workspace.own("own.txt"), "rb") as file:
+        os.sendfile(workspace.victim_fd, file.fileno(), 0, 4)
+
+
+@attempt("write")
+def map_descriptor_to_write(workspace: Workspace) -> Any:
+    """`mmap` of a descriptor from before, for writing"""
+    import mmap
+
+    with mmap.mmap(workspace.victim_fd, 0) as memory:
+        memory[:4] = b"evil"
+
+
+@attempt("write")
+def fault_report(workspace: Workspace) -> Any:
+    """`faulthandler.dump_traceback` to a descriptor from before"""
+    import faulthandler
+
+    faulthandler.dump_traceback(file=workspace.victim_fd)
+
+
+@attempt("attributes")
+def times_of_descriptor(workspace: Workspace) -> Any:
+    """`os.utime` of a descriptor from before"""
+    os.utime(workspace.victim_fd, (1, 1))
+
+
+@attempt("attributes")
+def owner_of_descriptor(workspace: Workspace) -> Any:
+    """`os.chown` of a descriptor from before"""
+    if os.geteuid():
+        os.chmod(workspace.victim_fd, 0o700)
+    else:
+        os.chown(workspace.victim_fd, 65534, 65534)
+
+
+@attempt("attributes")
+def mode_by_folder_descriptor(workspace: Workspace) -> Any:
+    """`os.chmod` with `dir_fd`"""
+    os.chmod("victim.txt", 0o777, dir_fd=workspace.folder_fd)
+
+
+@attempt("attributes")
+def times_by_folder_descriptor(workspace: Workspace) -> Any:
+    """`os.utime` with `dir_fd`"""
+    os.utime("victim.txt", (1, 1), dir_fd=workspace.folder_fd)
+
+
+@attempt("attributes")
+def copy_attributes(workspace: Workspace) -> Any:
+    """`shutil.copystat`"""
+    import shutil
+
+    os.utime(workspace.own("own.txt"), (1, 1))
+    shutil.copystat(workspace.own("own.txt"), workspace.victim)
+
+
+# ------------------------------------------------------------------ code that uses files
+
+
+@attempt("read")
+def traceback_source(workspace: Workspace) -> Any:
+    """a traceback that shows a line of the file as source code"""
+    import traceback
+
+    try:
+        exec(compile("1 / 0", workspace.secret, "exec"))
+    except ZeroDivisionError:
+        return traceback.format_exc()
+
+
+@attempt("read")
+def warning_source(workspace: Workspace) -> Any:
+    """`warnings.formatwarning` with a line of the file"""
+    import warnings
+
+    return warnings.formatwarning("text", UserWarning, workspace.secret, 1)
+
+
+@attempt("read")
+def inspect_source(workspace: Workspace) -> Any:
+    """`inspect.getsource` of code that claims to be in the file"""
+    import inspect
+
+    return "".join(inspect.findsource(compile("", workspace.secret, "exec"))[0])
+
+
+@attempt("read")
+def package_data(workspace: Workspace) -> Any:
+    """`get_data` of an import loader"""
+    from importlib.machinery import SourceFileLoader
+
+    return SourceFileLoader("secret", workspace.secret).get_data(workspace.secret)
+
+
+@attempt("read")
+def sqlite_immutable(workspace: Workspace) -> Any:
+    """`sqlite3.connect` with `immutable=1`"""
+    import sqlite3
+
+    base = sqlite3.connect(f"file:{workspace.out('secret.db')}?immutable=1", uri=True)
+    return str(base.execute("select * from secrets").fetchall())
+
+
+@attempt("read")
+def external_entity(workspace: Workspace) -> Any:
+    """an external entity of an XML document"""
+    import io
+    import xml.sax
+    import xml.sax.handler
+
+    texts: list[str] = []
+    handler = xml.sax.handler.ContentHandler()
+    handler.characters = texts.append  # type: ignore[method-assign]
+    parser = xml.sax.make_parser()
+    parser.setFeature(xml.sax.handler.feature_external_ges, True)
+    parser.setContentHandler(handler)
+    document = f'<!DOCTYPE a [<!ENTITY e SYSTEM "file://{workspace.secret}">]><a>&e;</a>'
+    parser.parse(io.StringIO(document))
+    return "".join(texts)
+
+
+@attempt("read")
+def command_line_file(workspace: Workspace) -> Any:
+    """`argparse` with a file of arguments"""
+    import argparse
+
+    parser = argparse.ArgumentParser(fromfile_prefix_chars="@")
+    parser.add_argument("words", nargs="*")
+    return str(parser.parse_args([f"@{workspace.secret}"]))
+
+
+@attempt("read")
+def raw_thread_that_is_known(workspace: Workspace) -> Any:
+    """`_thread.start_new_thread`, after `threading.current_thread()`"""
+    import _thread
+    import threading
+
+    found: list[str] = []
+    done = _thread.allocate_lock()
+    done.acquire()
+
+    def work() -> None:
+        try:
+            threading.current_thread()
+            with open(workspace.secret) as file:
+                found.append(file.read())
+        finally:
+            done.release()
+
+    _thread.start_new_thread(work, ())
+    done.acquire()
+    return found
+
+
+@attempt("write")
+def extract_through_link(workspace: Workspace) -> Any:
+    """an archive with a link to the outside, and a file below it"""
+    import io
+    import tarfile
+
+    with tarfile.open(workspace.own("links.tar"), "w") as tar:
+        link = tarfile.TarInfo("way")
+        link.type, link.linkname = tarfile.SYMTYPE, workspace.outside
+        tar.addfile(link)
+        file = tarfile.TarInfo("way/extracted")
+        file.size = len(CHANGED)
+        tar.addfile(file, io.BytesIO(CHANGED.encode()))
+    with tarfile.open(workspace.own("links.tar")) as tar:
+        filters = {"filter": "fully_trusted"} if hasattr(tarfile, "data_filter") else {}
+        tar.extractall(workspace.inside, **filters)  # type: ignore[arg-type]
+
+
+@attempt("write")
+def dbm_outward(workspace: Workspace) -> Any:
+    """`dbm.dumb.open`"""
+    import dbm.dumb
+
+    dbm.dumb.open(workspace.out("words"), "c")[b"word"] = CHANGED.encode()
+
+
+@attempt("write")
+def profile_outward(workspace: Workspace) -> Any:
+    """`cProfile` with a result file"""
+    import cProfile
+
+    cProfile.run("1", workspace.out("profile"))
+
+
+@attempt("write")
+def compile_outward(workspace: Workspace) -> Any:
+    """`py_compile` with a result file"""
+    import py_compile
+
+    with open(workspace.own("code.py"), "w") as file:
+        file.write("x = 1")
+    py_compile.compile(workspace.own("code.py"), workspace.out("code.pyc"), doraise=True)
+
+
+@attempt("write")
+def archive_outward(workspace: Workspace) -> Any:
+    """`shutil.make_archive`"""
+    import shutil
+
+    shutil.make_archive(workspace.out("archive"), "zip", workspace.own("deep"))
+
+
+@attempt("write")
+def application_outward(workspace: Workspace) -> Any:
+    """`zipapp.create_archive`"""
+    import zipapp
+
+    with open(workspace.own("deep/__main__.py"), "w") as file:
+        file.write("print(1)")
+    zipapp.create_archive(workspace.own("deep"), workspace.out("application.pyz"))
+
+
+@attempt("write")
+def rotate_log(workspace: Workspace) -> Any:
+    """`logging.handlers.RotatingFileHandler`"""
+    import logging
+    from logging.handlers import RotatingFileHandler
+
+    handler = RotatingFileHandler(workspace.victim, maxBytes=1, backupCount=1, delay=True)
+    handler.emit(logging.LogRecord("a", 20, "a", 1, CHANGED, None, None))
+    handler.close()
+
+
+@attempt("write")
+def sqlite_backup(workspace: Workspace) -> Any:
+    """`Connection.backup`"""
+    import sqlite3
+
+    source = sqlite3.connect(":memory:")
+    source.execute("create table rows (word text)")
+    source.backup(sqlite3.connect(workspace.out("backup.db")))
+
+
+@attempt("write")
+def edit_in_place(workspace: Workspace) -> Any:
+    """`fileinput` with `inplace`"""
+    import fileinput
+
+    with fileinput.input(workspace.victim, inplace=True) as lines:
+        for _ in lines:
+            print(CHANGED)
+
+
+@attempt("delete")
+def remove_empty_parents(workspace: Workspace) -> Any:
+    """`os.removedirs`"""
+    os.removedirs(workspace.out("empty"))
+
+
+@attempt("delete")
+def temporary_folder_cleanup(workspace: Workspace) -> Any:
+    """the clean-up of `tempfile.TemporaryDirectory`"""
+    import tempfile
+
+    folder = tempfile.TemporaryDirectory(dir=workspace.inside)
+    folder.name = workspace.out("folder")
+    folder._finalizer.detach()  # type: ignore[attr-defined]
+    folder._rmtree(folder.name)  # type: ignore[attr-defined]
+
+
+@attempt("delete")
+def rename_folder_away(workspace: Workspace) -> Any:
+    """`os.rename` of a whole folder"""
+    os.rename(workspace.out("folder"), workspace.own("taken"))
+
+
+@attempt("delete")
+def replace_through_folder_link(workspace: Workspace) -> Any:
+    """`os.replace` through a link to the folder"""
+    os.replace(workspace.own("folder-link/victim.txt"), workspace.own("taken.txt"))
+
+
+@attempt("delete")
+def move_by_shutil(workspace: Workspace) -> Any:
+    """`shutil.move` from outside"""
+    import shutil
+
+    shutil.move(workspace.victim, workspace.own("taken.txt"))
+
+
+@attempt("list")
+def list_with_finder(workspace: Workspace) -> Any:
+    """the folder cache of the import system"""
+    from importlib.machinery import FileFinder
+
+    finder = FileFinder(workspace.outside)
+    finder.find_spec("anything")
+    return str(finder._path_cache)  # type: ignore[attr-defined]
+
+
+@attempt("list")
+def compare_folders(workspace: Workspace) -> Any:
+    """`filecmp.dircmp`"""
+    import filecmp
+
+    return str(filecmp.dircmp(workspace.outside, workspace.inside).left_list)
+
+
+@attempt("list")
+def walk_with_descriptors(workspace: Workspace) -> Any:
+    """`os.fwalk`"""
+    return str([files for _, _, files, _ in os.fwalk(workspace.outside)])
+
+
+@attempt("list")
+def ctypes_list(workspace: Workspace) -> Any:
+    """`opendir` and `readdir` of the C library"""
+    import ctypes
+
+    libc = ctypes.CDLL(None)
+    libc.opendir.restype = libc.readdir.restype = ctypes.c_void_p
+    folder = libc.opendir(os.fsencode(workspace.outside))
+    names: list[bytes] = []
+    while folder and (entry := libc.readdir(ctypes.c_void_p(folder))):
+        names.append(ctypes.string_at(entry + 19))
+    return str(names)
+
+
+# ------------------------------------------------------------------ other connections and programs
+
+
+@attempt("net")
+def connect_mapped_address(workspace: Workspace) -> Any:
+    """an IPv4 address that is mapped to IPv6"""
+    with socket.socket(socket.AF_INET6) as connection:
+        connection.connect(("::ffff:127.0.0.1", workspace.tcp))
+
+
+@attempt("net")
+def connect_zero_address(workspace: Workspace) -> Any:
+    """the address `0.0.0.0`, which is this machine"""
+    socket.create_connection(("0.0.0.0", workspace.tcp)).close()
+
+
+@attempt("net")
+def mail_connection(workspace: Workspace) -> Any:
+    """`smtplib.SMTP`"""
+    import smtplib
+
+    smtplib.SMTP("127.0.0.1", workspace.tcp, timeout=0.2)
+
+
+@attempt("net")
+def file_transfer_connection(workspace: Workspace) -> Any:
+    """`ftplib.FTP`"""
+    import ftplib
+
+    ftplib.FTP(timeout=0.2).connect("127.0.0.1", workspace.tcp)
+
+
+@attempt("net")
+def asyncio_unix_connection(workspace: Workspace) -> Any:
+    """`asyncio.open_unix_connection`"""
+    import asyncio
+
+    async def connect() -> None:
+        _, writer = await asyncio.open_unix_connection(workspace.unix)
+        writer.close()
+
+    asyncio.run(connect())
+
+
+@attempt("net")
+def connect_unix_through_link(workspace: Workspace) -> Any:
+    """a local socket through a link inside"""
+    with socket.socket(socket.AF_UNIX) as connection:
+        connection.connect(workspace.own("folder-link/socket"))
+
+
+@attempt("net")
+def serve_http(workspace: Workspace) -> Any:
+    """`http.server.HTTPServer`"""
+    from http.server import BaseHTTPRequestHandler, HTTPServer
+
+    HTTPServer(("127.0.0.1", 0), BaseHTTPRequestHandler).server_close()
+    return "bound"
+
+
+@attempt("net")
+def listen_with_multiprocessing(workspace: Workspace) -> Any:
+    """`multiprocessing.connection.Listener`"""
+    from multiprocessing.connection import Listener as PipeListener
+
+    PipeListener(("127.0.0.1", 0)).close()
+    return "bound"
+
+
+@attempt("net")
+def write_inherited_connection(workspace: Workspace) -> Any:
+    """`os.writev` on a connection from before"""
+    os.writev(workspace.socket_fd, [b"written"])
+
+
+@attempt("net")
+def sendfile_to_connection(workspace: Workspace) -> Any:
+    """`os.sendfile` to a connection from before"""
+    with open(workspace.own("own.txt"), "rb") as file:
+        os.sendfile(workspace.socket_fd, file.fileno(), 0, 4)
+
+
+@attempt("spawn")
+def process_pool(workspace: Workspace) -> Any:
+    """`concurrent.futures.ProcessPoolExecutor`"""
+    import multiprocessing
+    from concurrent.futures import ProcessPoolExecutor
+
+    context = multiprocessing.get_context("fork")
+    with ProcessPoolExecutor(1, mp_context=context) as pool:
+        return f"spawned {pool.submit(os.getpid).result(20)}"
+
+
+@attempt("spawn")
+def pager(workspace: Workspace) -> Any:
+    """`pydoc.pipepager`"""
+    import pydoc
+
+    pydoc.pipepager("spawned", f"cat > {workspace.own('spawned')}")
+
+
+@attempt("spawn")
+def asyncio_shell(workspace: Workspace) -> Any:
+    """`asyncio.create_subprocess_shell`"""
+    import asyncio
+
+    async def run() -> bytes:
+        process = await asyncio.create_subprocess_shell("echo spawned", stdout=-1)
+        return (await process.communicate())[0]
+
+    return asyncio.run(run())
+
+
+@attempt("spawn")
+def shell_output(workspace: Workspace) -> Any:
+    """`subprocess.getoutput`"""
+    import subprocess
+
+    return subprocess.getoutput("echo spawned")
+
+
+@attempt("spawn")
+def spawn_by_path(workspace: Workspace) -> Any:
+    """`os.spawnlp`"""
+    os.spawnlp(os.P_WAIT, "touch", "touch", workspace.own("spawned"))
+
+
+@attempt("env")
+def environ_bytes(workspace: Workspace) -> Any:
+    """`os.environb`"""
+    return os.environb[VARIABLE.encode()]
+
+
+@attempt("env")
+def posix_environ(workspace: Workspace) -> Any:
+    """`posix.environ`"""
+    import posix
+
+    return posix.environ[VARIABLE.encode()]
+
+
+@attempt("env")
+def expand_variables(workspace: Workspace) -> Any:
+    """`os.path.expandvars`"""
+    return os.path.expandvars(f"${VARIABLE}")
+
+
+@attempt("env")
+def ctypes_getenv(workspace: Workspace) -> Any:
+    """`getenv` of the C library"""
+    import ctypes
+
+    libc = ctypes.CDLL(None)
+    libc.getenv.restype = ctypes.c_char_p
+    return libc.getenv(VARIABLE.encode())

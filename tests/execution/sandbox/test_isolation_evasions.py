@@ -39,7 +39,7 @@ GAPS = {
     **dict.fromkeys(
         (
             *("stat_file", "file_exists", "access_file", "read_link", "real_path"),
-            *("list_attributes", "stat_volume", "error_message"),
+            *("stat_volume", "error_message"),
         ),
         METADATA,
     ),

@@ -95,22 +95,29 @@ def test_anonymous_memory_does_not_change(monkeypatch: pytest.MonkeyPatch, limit
         assert memory[:6] == b"aaaaaa"
 
 
-def test_large_file_is_mapped_privately(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(shared_memory, "MAX_COPIED_BYTES", 0)
+def test_large_file_is_mapped_privately(tmp_path: Path) -> None:
     size = 1 << 30  # a sparse file
     with map_file(tmp_path / "large", size) as memory:
         assert sandboxed([], change_and_read(memory)).value == "newaaa"
         assert memory[:6] == b"aaaaaa"
 
 
-def test_large_file_that_was_replaced_is_inaccessible(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(shared_memory, "MAX_COPIED_BYTES", 0)
-    with map_file(tmp_path / "file") as memory:
-        (tmp_path / "other").write_bytes(b"b" * 8192)
-        os.replace(tmp_path / "other", tmp_path / "file")
+@pytest.mark.parametrize("way", ["replaced", "removed"])
+def test_large_file_that_is_gone_is_inaccessible(tmp_path: Path, way: str) -> None:
+    with map_file(tmp_path / "large", 1 << 30) as memory:
+        if way == "replaced":
+            (tmp_path / "other").write_bytes(b"b" * 8192)
+            os.replace(tmp_path / "other", tmp_path / "large")
+        else:
+            (tmp_path / "large").unlink()
         assert sandboxed([], lambda: memory[:3].decode()).status == 11
+
+
+def test_file_that_is_gone_is_copied(tmp_path: Path) -> None:
+    with map_file(tmp_path / "file", 2 << 20) as memory:
+        (tmp_path / "file").unlink()
+        assert sandboxed([], change_and_read(memory)).value == "newaaa"
+        assert memory[:6] == b"aaaaaa"
 
 
 def test_truncated_file_reads_as_zeros(tmp_path: Path) -> None:
@@ -205,3 +212,30 @@ def test_shared_memory_that_is_left_refuses_the_sandbox(monkeypatch: pytest.Monk
     with mmap.mmap(-1, 4096):
         with pytest.raises(SandboxUnavailable, match="still"):
             shared_memory.make_memory_private()
+
+
+def test_command_with_a_key_runs_once_if_it_damages_mapped_memory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TOOLI_STATE_DIR", str(tmp_path / "state"))
+    (tmp_path / "log").touch()
+    app = Tooli("keyed")
+
+    @app.command(isolation="required", capabilities=["fs:read:/proc", f"fs:write:{tmp_path}/log"])
+    def pay() -> int:
+        import ctypes
+
+        with (tmp_path / "log").open("a") as file:
+            file.write("paid\n")
+        damaged = 0
+        for line in Path("/proc/self/maps").read_text().splitlines():
+            if line.endswith("-shm"):  # the index of the store of keys
+                start, end = [int(part, 16) for part in line.split()[0].split("-")]
+                ctypes.memset(start, 0, end - start)
+                damaged += 1
+        return damaged
+
+    first = app.call("pay", idempotency_key="k")
+    second = app.call("pay", idempotency_key="k")
+    assert first.result == second.result == 0
+    assert (tmp_path / "log").read_text() == "paid\n"

@@ -25,8 +25,10 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
+MAX_COPIED_FILE_BYTES = 1 << 20
+"""Larger files are not copied, but mapped privately, which takes no time."""
 MAX_COPIED_BYTES = 64 << 20
-"""Maximum number of bytes that are copied for one call. Larger memory is mapped privately."""
+"""Maximum number of bytes that are copied for one call."""
 _CHUNK_BYTES = 1 << 20
 _PAGE_BYTES = 4096
 _READ, _WRITE, _EXECUTE = 1, 2, 4
@@ -96,10 +98,12 @@ def make_memory_private() -> None:
     copied_bytes = 0
     try:
         for mapping in mappings:
+            if mapping.size > MAX_COPIED_FILE_BYTES and _replace_by_private_mapping(mapping):
+                continue
             if copied_bytes + mapping.size <= MAX_COPIED_BYTES:
                 copied_bytes += mapping.size
                 _replace_by_copy(mapping)
-            elif not _replace_by_private_mapping(mapping):
+            else:
                 _map(mapping.start, mapping.size, 0, _FIXED | _NO_RESERVE)
     except OSError as error:
         raise SandboxUnavailable(f"shared memory cannot be replaced: {error.strerror}") from None
