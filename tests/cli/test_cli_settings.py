@@ -376,7 +376,9 @@ class TestSettings:
         message = read_envelope(done.out)["error"]["message"]
         assert message == "TOOLI_TIMEOUT: timeout must be a number of seconds above 0, not soon"
         done = run(app, "stock", "x", "--json", env=environment(TOOLI_CONFIG="perhaps"))
-        assert read_envelope(done.out)["error"]["message"] == "TOOLI_CONFIG: must be on or off"
+        assert read_envelope(done.out)["error"]["message"] == (
+            "TOOLI_CONFIG: must be on, off or user"
+        )
 
     def test_security_settings_only_restrict(self, app: Path, project: Path) -> None:
         self.write_settings(project, "security_policy: off\n")

@@ -129,7 +129,7 @@ class TestSections:
         found = machine.resolve(callers=lambda: ("claude-code", "ai_agent"))
         values = {name: found.get(name) for name in ("max_items", "max_bytes", "max_tokens")}
         assert values == {"max_items": 5, "max_bytes": 2, "max_tokens": 4}
-        assert (found.get("quiet"), found.get("timeout")) == (True, 9.0)
+        assert (found.get("quiet"), found.get("timeout")) == (True, 4.0)
         assert machine.resolve(callers=lambda: ("codex", "ai_agent")).get("max_tokens") == 3
         assert machine.resolve(callers=lambda: ("ci_cd",)).get("max_tokens") == 2
         assert machine.resolve("other").get("quiet") is False

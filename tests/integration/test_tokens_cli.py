@@ -138,10 +138,11 @@ def test_invalid_key_is_an_error(home: Path) -> None:
     )  # the strict policy shortens home directories
 
 
-def test_environment_variables_do_not_override_the_project_key(home: Path) -> None:
-    """The project sets a key. The token list and the key of the caller are ignored."""
-    (home / ".tooli.yaml").write_text(f"token_key: {home / 'key.pem'}\n")
-    (home / ".git").mkdir()
+def test_environment_variables_do_not_override_the_users_key(home: Path) -> None:
+    """The user's file sets a key. The token list and the key of the caller are ignored."""
+    (home / ".config" / "tooli").mkdir(parents=True)
+    user_file = home / ".config" / "tooli" / "config.yaml"
+    user_file.write_text(f"token_key: {home / 'key.pem'}\n")
     env = {"TOOLI_TOKENS": str(home / "tokens")}
     code, answer = call(home, "write", token="robot-token", **env)
     assert (code, answer["error"]["code"]) == (30, "E2004")

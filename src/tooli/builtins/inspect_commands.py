@@ -60,7 +60,7 @@ def add_config(group: App, app: App) -> None:
             else _public_value(name, settings.get(name))
             for name in _setting_names(settings)
         }
-        return values if not settings.faults else {**values, "faults": _fault_lines(settings)}
+        return {**values, **_problem_lines(settings)}
 
 
 def add_search(builtin_app: App, app: App) -> None:
@@ -128,7 +128,7 @@ def _configuration_summary(app: App) -> dict[str, object]:
     }
     if settings.files:
         summary["files"] = [_relative_path(config_file.path) for config_file in settings.files]
-    return summary if not settings.faults else {**summary, "faults": _fault_lines(settings)}
+    return {**summary, **_problem_lines(settings)}
 
 
 def _setting_names(settings: Settings) -> list[str]:
@@ -182,8 +182,14 @@ def _public_value(name: str, value: object) -> object:
     return redact_url(value) if name == "store" and isinstance(value, str) else value
 
 
-def _fault_lines(settings: Settings) -> list[str]:
-    return [f"{_relative_path(fault.origin)}: {fault.message}" for fault in settings.faults]
+def _problem_lines(settings: Settings) -> dict[str, list[str]]:
+    """Return the invalid settings, and what is ignored and why."""
+    lists = {"faults": settings.faults, "ignored": settings.ignored}
+    return {
+        name: [f"{_relative_path(fault.origin)}: {fault.message}" for fault in faults]
+        for name, faults in lists.items()
+        if faults
+    }
 
 
 def _relative_path(path: str) -> str:

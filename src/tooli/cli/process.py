@@ -411,7 +411,10 @@ def _has_config_file() -> bool:
     if config_choice:
         return config_choice.lower() not in CONFIG_OFF_VALUES
     home = env("APPDATA") if os.name == "nt" else env("XDG_CONFIG_HOME")
-    if exists(f"{home or env('HOME', '') + '/.config'}/tooli/config.yaml", 0):
+    home = home or env("HOME", "") + "/.config"
+    if os.name != "nt" and (home[0] != "/" or home.startswith(_UNUSUAL_HOMES) or "/../" in home):
+        return True  # `tooli.config` may ignore such a folder, and use another one
+    if exists(f"{home}/tooli/config.yaml", 0):
         return True
     try:
         cwd = folder = os.getcwd()
@@ -433,6 +436,8 @@ def _has_config_file() -> bool:
 
 
 _MAX_CONFIG_BYTES = 1 << 22  # only this many bytes of a longer file are searched
+_UNUSUAL_HOMES = ("/proc/", "/dev/", "//", "/./")
+_NONBLOCK = getattr(os, "O_NONBLOCK", 0)  # opening a pipe must not wait for a writer
 
 
 def _file_contains(path: str, *needles: bytes) -> bool:
@@ -440,8 +445,10 @@ def _file_contains(path: str, *needles: bytes) -> bool:
     if not os.access(path, 0):
         return False
     try:
-        descriptor = os.open(path, os.O_RDONLY)
+        descriptor = os.open(path, os.O_RDONLY | _NONBLOCK)
         try:
+            if os.fstat(descriptor).st_mode & 0o170000 != 0o100000:
+                return False  # a pipe or a device, possibly the input of the command
             text = b"\n" + os.read(descriptor, _MAX_CONFIG_BYTES).translate(None, b" \t\r\"'")
         finally:
             os.close(descriptor)

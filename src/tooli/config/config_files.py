@@ -24,6 +24,8 @@ MAX_PARENT_FOLDERS = 40
 
 DISABLED_VALUES = ("off", "0", "false", "no")
 """Values of `TOOLI_CONFIG` that disable the files of project and user, but not of the system."""
+USER_ONLY_VALUE = "user"
+"""Value of `TOOLI_CONFIG` that disables the files of the project only."""
 
 
 class ConfigFile(Record):
@@ -36,8 +38,9 @@ class ConfigFile(Record):
 def find_config_files(env: Mapping[str, str], folder: str | None = None) -> list[ConfigFile]:
     """Return the existing settings files, highest layer first."""
     found: list[ConfigFile] = []
-    if env.get("TOOLI_CONFIG", "").lower() not in DISABLED_VALUES:
-        found += find_project_files(folder)
+    choice = env.get("TOOLI_CONFIG", "").lower()
+    if choice not in DISABLED_VALUES:
+        found += find_project_files(folder) if choice != USER_ONLY_VALUE else []
         user_path = user_config_path(env)
         if user_path is not None and os.path.exists(user_path):
             found.append(ConfigFile("user", user_path))
@@ -99,22 +102,57 @@ def _find_dotenv(root: str) -> list[ConfigFile]:
 
 
 def user_config_path(env: Mapping[str, str]) -> str | None:
-    """Return the path of the user's settings file; None if the home folder is unknown."""
-    if os.name == "nt":
-        home = env.get("APPDATA")
-        return os.path.join(home, "tooli", "config.yaml") if home else None
-    home = env.get("XDG_CONFIG_HOME")
-    if not home:
-        user = env.get("HOME")
-        home = os.path.join(user, ".config") if user else None
-    return os.path.join(home, "tooli", "config.yaml") if home else None
+    """Return the path of the user's settings file; None if the home folder is unknown.
+
+    A variable that `ignored_home_variables` returns is not used.
+    """
+    for variable, below in _CONFIG_HOMES:
+        home = env.get(variable)
+        if home and _is_fixed_folder(home):
+            return os.path.join(home, *below, "tooli", "config.yaml")
+    return None
+
+
+_CONFIG_HOMES: tuple[tuple[str, tuple[str, ...]], ...] = (
+    (("APPDATA", ()),) if os.name == "nt" else (("XDG_CONFIG_HOME", ()), ("HOME", (".config",)))
+)
+"""Variables that name the folder of the user's settings, and the path below each."""
+
+
+def ignored_home_variables(env: Mapping[str, str]) -> list[str]:
+    """Return the variables whose folder depends on the current folder, as `/proc/self/cwd` does.
+
+    Otherwise a file of a project could be read as the user's own file.
+    """
+    found: list[str] = []
+    for variable, _ in _CONFIG_HOMES:
+        path = env.get(variable)
+        if path and _is_fixed_folder(path):
+            break
+        if path:
+            found.append(variable)
+    return found
+
+
+def _is_fixed_folder(path: str) -> bool:
+    first = os.path.normpath(path).lstrip(os.sep).partition(os.sep)[0]
+    return os.path.isabs(path) and first not in ("proc", "dev")
+
+
+MAX_SEARCHED_BYTES = 1 << 22
+"""Number of bytes of a pyproject.toml that are searched for its table."""
 
 
 def mentions_tooli(path: str) -> bool:
     """True if a pyproject.toml may have a table `tool.tooli`. The file is not parsed."""
     try:
-        with open(path, "rb") as file:
-            text = file.read().translate(None, b" \t\r\"'")
+        file = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0))
+        try:
+            if os.fstat(file).st_mode & 0o170000 != 0o100000:  # a pipe or a device
+                return False
+            text = os.read(file, MAX_SEARCHED_BYTES).translate(None, b" \t\r\"'")
+        finally:
+            os.close(file)
     except OSError:
         return True  # the error is reported when the settings are read
     patterns = (b"tool.tooli]", b"tool.tooli.", b"tool.tooli=", b"\n[tool]", b"\ntool={")

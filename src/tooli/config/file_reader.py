@@ -13,8 +13,10 @@ policy in `security_policy: off` and a boolean in `quiet: off`.
 
 from __future__ import annotations
 
+import os
 import sys
 
+from tooli.config.file_trust import open_settings_file
 from tooli.config.setting_definitions import RawSetting
 from tooli.core import Record
 from tooli.text.jsonable import is_object
@@ -59,12 +61,16 @@ class NeedsYamlLibrary(Exception):  # noqa: N818
         self.line = line
 
 
-def read_config_file(path: str) -> ConfigSection:
-    """Return the settings of a file; raise UnreadableConfig if it is invalid.
+def read_config_file(
+    path: str, layer: str = "user", trusted_dirs: tuple[str, ...] = ()
+) -> ConfigSection:
+    """Return the settings of a file. The file name determines the format.
 
-    The file name determines the format.
+    Raises:
+        UnreadableConfig: the file is invalid.
+        UntrustedFile: another user may have written the file.
     """
-    text = _read_text(path)
+    text = _read_text(path, layer, trusted_dirs)
     if path.endswith(".toml"):
         return read_toml(text)
     if path.endswith(".env"):
@@ -72,9 +78,9 @@ def read_config_file(path: str) -> ConfigSection:
     return read_yaml(text)
 
 
-def _read_text(path: str) -> str:
+def _read_text(path: str, layer: str, trusted_dirs: tuple[str, ...]) -> str:
     try:
-        with open(path, "rb") as file:
+        with open(open_settings_file(path, layer, trusted_dirs, os.environ), "rb") as file:
             data = file.read(MAX_CONFIG_BYTES + 1)
     except OSError as failure:
         message = f"the file cannot be read: {failure.strerror or failure}"

@@ -4,8 +4,16 @@ from __future__ import annotations
 
 import os
 
-from tooli.config.config_files import change_work_dir, find_config_files, original_work_dir
+from tooli.config.config_files import (
+    USER_ONLY_VALUE,
+    change_work_dir,
+    find_config_files,
+    ignored_home_variables,
+    original_work_dir,
+    user_config_path,
+)
 from tooli.config.file_reader import ConfigSection, UnreadableConfig, read_config_file
+from tooli.config.file_trust import PROJECT_LAYERS, UntrustedFile
 from tooli.config.setting_definitions import (
     BOOLEAN_VALUES,
     SECTION_NAMES,
@@ -50,6 +58,7 @@ class SettingFault(Record):
     origin: str
     message: str
     key: str | None = None
+    stops_servers: bool = True  # only for ignored settings: no other layer sets it instead
 
     def __str__(self) -> str:
         return f"{self.origin}: {self.message}"
@@ -69,12 +78,35 @@ def make_settings_error(faults: Sequence[SettingFault]) -> ToolError:
     )
 
 
+def make_ignored_error(ignored: Sequence[SettingFault]) -> ToolError:
+    """Return the error (E1011) of a server whose settings would be ignored.
+
+    The operator may rely on them. So the server does not start.
+    """
+    first = ignored[0]
+    return InputError(
+        f"The server does not start with settings that are ignored. {first}.",
+        code="E1011",
+        field=first.key,
+        suggestion=Suggestion(
+            "fix",
+            f"Change {first.origin} as described, or set TOOLI_CONFIG=user, which disables the "
+            "settings files of the project.",
+        ),
+        details={
+            "errors": [{"where": fault.origin, "message": fault.message} for fault in ignored]
+        },
+        is_retryable=False,
+    )
+
+
 class Settings:
     """The settings of a run: the values of all layers, and the problems that were found."""
 
     def __init__(self) -> None:
         self.all_values: dict[str, list[SettingValue]] = {}
         self.faults: list[SettingFault] = []
+        self.ignored: list[SettingFault] = []  # files and settings that are not used, and why
         self.files: list[ConfigFile] = []
 
     def get(self, name: str) -> Any:
@@ -92,6 +124,8 @@ class Settings:
         if not values:
             return None
         definition = SETTINGS[name]
+        if definition.merge_rule == "limit":
+            return _select_limit(values)
         if not definition.is_security:
             return values[0]
         if definition.merge_rule == "lowest":  # the system decides, not the caller
@@ -114,6 +148,18 @@ class Settings:
     def add(self, name: str, value: SettingValue) -> None:
         """Add a value. Values must be added from the highest layer to the lowest."""
         self.all_values.setdefault(name, []).append(value)
+
+
+def _select_limit(values: list[SettingValue]) -> SettingValue:
+    """Return the value of the highest layer, but not one that a project has raised.
+
+    A project cannot raise a limit of the user or the system. It can replace a default.
+    """
+    limit = next((value.value for value in values if value.layer in ("user", "system")), None)
+    for value in values:
+        if limit is None or value.layer not in PROJECT_LAYERS or value.value <= limit:
+            return value
+    return values[-1]
 
 
 def resolve_settings(
@@ -141,14 +187,12 @@ def resolve_settings(
         if name in SETTINGS:
             settings.add(name, SettingValue(value, "flag", SETTINGS[name].flag or name))
     _add_environment(settings, environ)
-    if environ.get("TOOLI_CONFIG", "").lower() not in ("", *BOOLEAN_VALUES):
-        settings.faults.append(SettingFault("TOOLI_CONFIG", "must be on or off"))
-    settings.files = find_config_files(environ, folder)
-    project_paths: list[str] = []
-    for file in settings.files:
-        has_settings = _FileSettings(settings, file, app, callers).add_all()
-        if has_settings and file.layer == "project":
-            project_paths.append(file.path)
+    if environ.get("TOOLI_CONFIG", "").lower() not in ("", USER_ONLY_VALUE, *BOOLEAN_VALUES):
+        settings.faults.append(SettingFault("TOOLI_CONFIG", "must be on, off or user"))
+    for variable in ignored_home_variables(environ):
+        message = "the folder is ignored, because its path depends on the current folder"
+        settings.ignored.append(SettingFault(variable, f"{message}; use an absolute path"))
+    project_paths = _add_files(settings, app, environ, folder, callers)
     if len(project_paths) > 1:
         other = os.path.basename(project_paths[0])
         message = f"{other} also has settings; keep only one of the two files"
@@ -189,29 +233,102 @@ def _add_value(
 # ------------------------------------------------------------------ files
 
 
+def _add_files(
+    settings: Settings,
+    app: str,
+    env: Mapping[str, str],
+    folder: str | None,
+    callers: Callable[[], Sequence[str]],
+) -> list[str]:
+    """Add the settings of all files; return the files of the project that have settings.
+
+    The files of the system and the user are read first, because they name the folders whose owners
+    are not checked (`trusted_dirs`).
+    """
+    settings.files = find_config_files(env, folder)
+    files = [_FileSettings(settings, file, app, env, callers) for file in settings.files]
+    trusted_dirs: tuple[str, ...] = settings.get("trusted_dirs") or ()
+    for file in reversed(files):
+        trusted_dirs += file.read(trusted_dirs)
+    for file in files:
+        file.add_all()
+    for i, fault in enumerate(settings.ignored):
+        values = settings.all_values.get(fault.key or "", ())
+        if any([value.layer not in PROJECT_LAYERS for value in values]):
+            settings.ignored[i] = fault.replace(stops_servers=False)
+    return [file.file.path for file in files if file.has_settings and file.file.layer == "project"]
+
+
 class _FileSettings:
     """Adds the settings and the faults of one file to the settings of a run."""
 
     def __init__(
-        self, settings: Settings, file: ConfigFile, app: str, callers: Callable[[], Sequence[str]]
+        self,
+        settings: Settings,
+        file: ConfigFile,
+        app: str,
+        env: Mapping[str, str],
+        callers: Callable[[], Sequence[str]],
     ) -> None:
         self.settings = settings
         self.file = file
         self.app = app
+        self.env = env
         self.callers = callers
+        self.has_settings = False
+        self._content = ConfigSection({})
 
-    def add_all(self) -> bool:
-        """Add all settings that apply. Return True if the file has entries or is unreadable."""
+    def read(self, trusted_dirs: tuple[str, ...]) -> tuple[str, ...]:
+        """Read the file. Return its `trusted_dirs`, which the files of a project cannot set."""
         try:
-            content = read_config_file(self.file.path)
+            self._content = read_config_file(self.file.path, self.file.layer, trusted_dirs)
+            self.has_settings = bool(self._content.entries)
         except UnreadableConfig as failure:
             self._add_fault(failure.line, str(failure))
-            return True
+            self.has_settings = True
+        except UntrustedFile as reason:
+            self._refuse_file(str(reason))
+        if self.file.layer in PROJECT_LAYERS:
+            return ()
+        raw = self._content.entries.get("trusted_dirs")
+        try:
+            return SETTINGS["trusted_dirs"].convert(raw) if isinstance(raw, RawSetting) else ()
+        except InvalidSetting:
+            return ()  # `add_all` reports it
+
+    def add_all(self) -> None:
+        """Add all settings that apply."""
         if self.file.layer == ".env":
-            self._add_dotenv(content)
+            self._add_dotenv(self._content)
         else:
-            self._add_sections(content)
-        return bool(content.entries)
+            self._add_sections(self._content)
+
+    def _refuse_file(self, reason: str) -> None:
+        """Report a file that another user may have written.
+
+        The system's file may contain restrictions, so nothing runs until it is corrected.
+        """
+        path = self.file.path
+        if self.file.layer == "system":
+            self._add_fault(0, f"the file is not safe to read: {reason}")
+            return
+        user_path = user_config_path(self.env) if self.file.layer != "user" else None
+        place = f"trusted_dirs in {user_path}, or to " if user_path is not None else ""
+        message = (
+            f"the file is ignored, because {reason}. If you trust the folder, add "
+            f"{os.path.dirname(path)} to {place}TOOLI_TRUSTED_DIRS"
+        )
+        self.settings.ignored.append(SettingFault(path, message))
+
+    def _ignore_setting(self, name: str, line: int, key: str | None, variable: str) -> None:
+        """Report a setting that a project cannot set. Its value may be secret, so it is omitted."""
+        user_path = user_config_path(self.env) if key is not None else None
+        place = f"in {user_path}, or with the" if user_path is not None else "with the"
+        message = (
+            f"{name} is ignored, because the files of a project cannot set it. "
+            f"Set it {place} environment variable {variable}"
+        )
+        self.settings.ignored.append(SettingFault(self._locate(line), message, key))
 
     def _locate(self, line: int) -> str:
         return f"{self.file.path}:{line}" if line else self.file.path
@@ -220,6 +337,11 @@ class _FileSettings:
         self.settings.faults.append(SettingFault(self._locate(line), message, key))
 
     def _add_setting(self, definition: SettingDefinition, raw: RawSetting) -> None:
+        if definition.trust == "trusted" and self.file.layer in PROJECT_LAYERS:
+            name, variable = definition.name, definition.variable
+            shown = variable if self.file.layer == ".env" else name
+            self._ignore_setting(shown, raw.line, name, variable)
+            return
         _add_value(self.settings, definition, raw, self.file.layer, self._locate(raw.line))
 
     def _add_sections(self, content: ConfigSection) -> None:
@@ -254,16 +376,15 @@ class _FileSettings:
         found: KnownSettings = []
         for definition, raw in self._known_settings(section):
             name = definition.name
-            try:
-                definition.convert(raw)
-            except InvalidSetting as failure:
-                self._add_fault(raw.line, str(failure), name)
-                continue
             if definition.is_security:
                 message = f"{name} is a security setting, which cannot depend on the caller"
                 self._add_fault(raw.line, message, name)
-            else:
+                continue
+            try:
+                definition.convert(raw)
                 found.append((definition, raw))
+            except InvalidSetting as failure:
+                self._add_fault(raw.line, str(failure), name)
         return found
 
     def _named_sections(self, content: ConfigSection, name: str) -> dict[str, ConfigSection]:
@@ -304,15 +425,20 @@ class _FileSettings:
         """Add the variables of a `.env` file.
 
         Other programs use the file as well, so an unknown name is reported only if it resembles a
-        setting.
+        setting. An ignored variable is not reported if such a program has exported it.
         """
         by_variable = {definition.variable: definition for definition in SETTINGS.values()}
         for name, raw in content.entries.items():
             assert isinstance(raw, RawSetting)
             definition = by_variable.get(name)
-            if definition is not None and raw.text:
+            is_trusted = name in VARIABLES and VARIABLES[name].is_security
+            if not raw.text or (is_trusted and self.env.get(name)):
+                continue
+            if definition is not None:
                 self._add_setting(definition, raw)
-            elif definition is None and name not in VARIABLES:
+            elif is_trusted:
+                self._ignore_setting(name, raw.line, None, name)
+            elif name not in VARIABLES:
                 closest = closest_match(name[6:], list(SETTINGS))
                 if closest is not None:
                     message = f"unknown variable {name}; did you mean {SETTINGS[closest].variable}?"
@@ -331,7 +457,7 @@ def extract_security_rules(settings: Settings) -> SecuritySettings:
     rules: SecuritySettings = {  # pyright: ignore[reportAssignmentType]
         name: value.value
         for name, value in values.items()
-        if SETTINGS[name].is_security and name != "security_policy"
+        if SETTINGS[name].is_security and name not in ("security_policy", "trusted_dirs")
     }
     layers = {name: LAYERS.index(values[name].layer) for name in _TOKEN_SETTINGS if name in values}
     for name, layer in layers.items():
@@ -342,6 +468,8 @@ def extract_security_rules(settings: Settings) -> SecuritySettings:
     record_path = os.environ.get("TOOLI_RECORD_CAPABILITIES")
     if record_path:
         rules["record_capabilities"] = record_path
+    if settings.ignored:
+        rules["ignored"] = settings.ignored
     return rules
 
 
@@ -402,6 +530,8 @@ def load_cli_settings(
         is_read_later = name == "output" and bool(os.environ.get("TOOLI_OUTPUT"))
         # `--no-color` sets `color` in the layer `flag`, although `options` has no `color`.
         is_new = setting.layer != "flag" and name not in options
+        if name == "quiet" and settings.ignored and setting.layer in PROJECT_LAYERS:
+            continue  # a project must not hide that its settings are ignored
         if is_new and not is_read_later and not SETTINGS[name].is_security:
             options[name] = setting.value
             from_config.add(name)

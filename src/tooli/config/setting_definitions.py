@@ -36,15 +36,24 @@ class InvalidSetting(ValueError):  # noqa: N818
 
 
 class SettingDefinition(Record):
-    """One setting: its type, its flag and how its layers are merged."""
+    """One setting: its type, its flag, who may set it and how its layers are merged.
+
+    `trust` says what a project may do, whose files nobody has checked:
+
+    - "presentation": any layer may set it; the highest layer that sets it decides.
+    - "tightening": any layer may set it; a project can make it stricter, but not less strict.
+    - "trusted": the files of a project cannot set it. This is the class of every path, key,
+      identity and address.
+    """
 
     name: str
-    kind: str  # "choice" | "count" | "seconds" | "boolean" | "level" | "text" | "paths"
+    kind: str  # see `_KIND_DESCRIPTIONS`, or "choice"
     description: str
     choices: tuple[str, ...] = ()  # for security settings, the least strict comes first
     default: Any = None
+    trust: str = "presentation"  # "presentation" | "tightening" | "trusted"
     is_security: bool = False
-    merge_rule: str = "strictest"  # security settings: "strictest" | "union" | "each" | "lowest"
+    merge_rule: str = "highest"  # "highest" | "limit" | "strictest" | "union" | "each" | "lowest"
     shared_variables: tuple[tuple[str, str], ...] = ()  # such as NO_COLOR, with the value to set
     sandbox: str = "kept"  # `Variable.sandbox` of its variable
 
@@ -80,11 +89,33 @@ class SettingDefinition(Record):
             value = text if self.kind == "text" else tuple(filter(None, text.split(os.pathsep)))
             if value and text.isprintable():
                 return value
+        elif self.kind in ("file", "folders"):
+            paths = (text,) if self.kind == "file" else tuple(filter(None, text.split(os.pathsep)))
+            if paths and text.isprintable() and all([is_fixed_path(path) for path in paths]):
+                return text if self.kind == "file" else paths
         elif raw.syntax != "text":
             value = _PARSERS[self.kind](text, raw.syntax)
             if value is not None:
                 return value
         raise InvalidSetting(f"{self.name} must be {self.type}, not {quote_value(raw)}")
+
+
+def is_fixed_path(path: str) -> bool:
+    """True if a path names the same file for every process, wherever it is started.
+
+    A relative path depends on the current folder, and so does `/proc/self/cwd`. The user's home
+    folder `~` is allowed.
+    """
+    path = os.path.expanduser(path)
+    if not os.path.isabs(path):
+        return False
+    parts = os.path.normpath(path).strip(os.sep).split(os.sep)
+    if parts[0] == "proc":
+        return _PROCESS_LINKS.isdisjoint(parts)
+    return parts[0] != "dev" or parts[1:2] not in (["fd"], ["stdin"], ["stdout"], ["stderr"])
+
+
+_PROCESS_LINKS = frozenset(("cwd", "root", "fd", "exe", "map_files"))
 
 
 def quote_value(raw: RawSetting) -> str:
@@ -101,6 +132,8 @@ _KIND_DESCRIPTIONS = {
     "level": "a whole number from 0",
     "text": "text",
     "paths": f"paths, separated by {os.pathsep}",
+    "file": "the absolute path of a file",
+    "folders": f"absolute paths of folders, separated by {os.pathsep}",
 }
 
 
@@ -134,16 +167,43 @@ _PARSERS = {
 SECURITY_POLICIES = ("off", "standard", "strict")
 
 
-def _security_setting(
+def _trusted_setting(
     name: str,
     description: str,
     kind: str = "text",
     merge_rule: str = "lowest",
     sandbox: str = "kept",
 ) -> SettingDefinition:
-    """Define a security setting. By default the lowest layer that sets it wins."""
+    """Define a security setting that a project cannot set. The lowest layer that sets it wins."""
     return SettingDefinition(
-        name, kind, description, is_security=True, merge_rule=merge_rule, sandbox=sandbox
+        name,
+        kind,
+        description,
+        trust="trusted",
+        is_security=True,
+        merge_rule=merge_rule,
+        sandbox=sandbox,
+    )
+
+
+def _tightening_setting(
+    name: str,
+    kind: str,
+    description: str,
+    choices: tuple[str, ...] = (),
+    merge_rule: str = "strictest",
+    default: str | None = None,
+) -> SettingDefinition:
+    """Define a security setting that every layer can tighten, and none can loosen."""
+    return SettingDefinition(
+        name,
+        kind,
+        description,
+        choices,
+        default,
+        trust="tightening",
+        is_security=True,
+        merge_rule=merge_rule,
     )
 
 
@@ -168,48 +228,53 @@ SETTINGS: dict[str, SettingDefinition] = {
         SettingDefinition("quiet", "boolean", "no warnings and no progress", default=False),
         SettingDefinition("verbose", "level", "amount of detail on stderr", default=0),
         SettingDefinition("no_input", "boolean", "never prompt", default=False),
-        SettingDefinition("timeout", "seconds", "time limit of a call"),
+        SettingDefinition(
+            "timeout", "seconds", "time limit of a call", trust="tightening", merge_rule="limit"
+        ),
         SettingDefinition("max_items", "count", "maximum number of items in a result"),
         SettingDefinition("max_bytes", "count", "maximum size of a result in bytes"),
         SettingDefinition("max_tokens", "count", "maximum size of a result in tokens"),
-        SettingDefinition(
+        _tightening_setting(
             "security_policy",
             "choice",
             "security policy; can only be tightened",
             SECURITY_POLICIES,
             default="standard",
-            is_security=True,
         ),
-        SettingDefinition(
-            "human_in_the_loop",
-            "boolean",
-            "a person must confirm destructive calls",
-            is_security=True,
+        _tightening_setting(
+            "human_in_the_loop", "boolean", "a person must confirm destructive calls"
         ),
-        SettingDefinition(
+        _tightening_setting(
             "isolation",
             "choice",
             "run commands in a sandboxed process",
             ("off", "wanted", "required"),
-            is_security=True,
         ),
-        _security_setting(
-            "allow_paths", "only files below these paths are accessible", "paths", "each"
+        _tightening_setting(
+            "allow_paths", "paths", "only files below these paths are accessible", merge_rule="each"
         ),
-        _security_setting(
-            "deny_paths", "files below these paths are not accessible", "paths", "union"
+        _tightening_setting(
+            "deny_paths", "paths", "files below these paths are not accessible", merge_rule="union"
         ),
-        _security_setting("work_dir", "working directory of commands"),
-        _security_setting(
-            "token_key", "file with the key that verifies tokens", sandbox="env:read"
+        _trusted_setting("work_dir", "working directory of commands"),
+        _trusted_setting(
+            "token_key", "file with the key that verifies tokens", "file", sandbox="env:read"
         ),
-        _security_setting("token_issuer", "required issuer of a token", sandbox="env:read"),
-        _security_setting("token_audience", "required audience of a token", sandbox="env:read"),
-        _security_setting("tokens", "file with known tokens and their scopes", sandbox="env:read"),
-        _security_setting("rate_limit", "maximum rate of calls per caller, for example 60/minute"),
-        _security_setting("audit_log", "file of the audit log"),
-        _security_setting(
+        _trusted_setting("token_issuer", "required issuer of a token", sandbox="env:read"),
+        _trusted_setting("token_audience", "required audience of a token", sandbox="env:read"),
+        _trusted_setting(
+            "tokens", "file with known tokens and their scopes", "file", sandbox="env:read"
+        ),
+        _trusted_setting("rate_limit", "maximum rate of calls per caller, for example 60/minute"),
+        _trusted_setting("audit_log", "file of the audit log", "file"),
+        _trusted_setting(
             "store", "postgresql:// URL of the store for idempotency keys", sandbox="removed"
+        ),
+        _trusted_setting(
+            "trusted_dirs",
+            "settings files below these folders are read, whoever owns them",
+            "folders",
+            "union",
         ),
     )
 }
@@ -230,26 +295,51 @@ class Variable(Record):
     description: str
     sandbox: str = "kept"  # "kept" | "env:read" | "removed"
     in_schema: bool = False  # True if the documents about an app list it
+    is_security: bool = False  # True if a `.env` file that sets it must be reported
 
 
 _OTHER_VARIABLES = (
     Variable("TOOLI_CALLER", "Name of the caller.", in_schema=True),
     Variable("TOOLI_CALLER_VERSION", "Version of the caller.", in_schema=True),
     Variable("TOOLI_SESSION_ID", "Session that the calls belong to.", in_schema=True),
-    Variable("TOOLI_STATE_DIR", "Folder for persistent state.", in_schema=True),
+    Variable("TOOLI_STATE_DIR", "Folder for persistent state.", in_schema=True, is_security=True),
     Variable("TOOLI_FRAMEWORK_HELP", "0 hides the framework options in the help.", in_schema=True),
     Variable("NO_COLOR", "If set, the output has no colour.", in_schema=True),
-    Variable("TOOLI_TOKEN_FILE", "File with the caller's token.", "removed", in_schema=True),
+    Variable(
+        "TOOLI_TOKEN_FILE",
+        "File with the caller's token.",
+        "removed",
+        in_schema=True,
+        is_security=True,
+    ),
     Variable(
         "TOOLI_CONFIG",
-        "off ignores the settings files of the project and the user.",
+        "off ignores the settings files of the project and the user; user only those of the "
+        "project.",
         in_schema=True,
+        is_security=True,
     ),
-    Variable("TOOLI_TOKEN", "Token that clients of the HTTP server must send.", "removed"),
-    Variable("TOOLI_SEAL_KEY", "Key that signs cursors, plans and approvals.", "removed"),
-    Variable("TOOLI_RECORD_CAPABILITIES", "File that the used capabilities are written to."),
-    Variable("TOOLI_MAX_INPUT", "Maximum size of an input."),
-    Variable("TOOLI_ALLOW_PRIVATE_URLS", "1 allows inputs from private addresses."),
+    Variable(
+        "TOOLI_TOKEN",
+        "Token that clients of the HTTP server must send.",
+        "removed",
+        is_security=True,
+    ),
+    Variable(
+        "TOOLI_SEAL_KEY",
+        "Key that signs cursors, plans and approvals.",
+        "removed",
+        is_security=True,
+    ),
+    Variable(
+        "TOOLI_RECORD_CAPABILITIES",
+        "File that the used capabilities are written to.",
+        is_security=True,
+    ),
+    Variable("TOOLI_MAX_INPUT", "Maximum size of an input.", is_security=True),
+    Variable(
+        "TOOLI_ALLOW_PRIVATE_URLS", "1 allows inputs from private addresses.", is_security=True
+    ),
     Variable("TOOLI_UPDATE_SNAPSHOTS", "1 makes tests write their snapshots.", "env:read"),
 )
 
@@ -264,6 +354,7 @@ VARIABLES: dict[str, Variable] = {
                 f"{setting.type.replace('|', ', ')}.",
                 setting.sandbox,
                 in_schema=True,
+                is_security=setting.trust == "trusted",
             )
             for setting in SETTINGS.values()
         ],

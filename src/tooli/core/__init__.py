@@ -50,6 +50,7 @@ if TYPE_CHECKING:
         record_capabilities: str  # output file; from TOOLI_RECORD_CAPABILITIES
         timeout: float
         faults: list[SettingFault]  # invalid settings; while there are any, every call is rejected
+        ignored: list[SettingFault]  # settings of a project that it cannot set, and unsafe files
 
 
 TYPER_COMMAND_KEYWORDS = frozenset(

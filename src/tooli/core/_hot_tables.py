@@ -298,6 +298,7 @@ SETTING_VARIABLES = frozenset(
         "TOOLI_TOKEN_AUDIENCE",
         "TOOLI_TOKEN_ISSUER",
         "TOOLI_TOKEN_KEY",
+        "TOOLI_TRUSTED_DIRS",
         "TOOLI_VERBOSE",
         "TOOLI_WORK_DIR",
     )

@@ -17,11 +17,10 @@ import sys
 from functools import partial
 from ipaddress import ip_address
 
-from tooli.config import load_security_settings
 from tooli.errors import DefinitionError, InputError, Suggestion
 from tooli.http.access_control import LOOPBACK_HOSTS
 from tooli.serving.connection_acceptor import LISTEN_BACKLOG
-from tooli.serving.dispatcher import GRACE_PERIOD, require_package
+from tooli.serving.dispatcher import GRACE_PERIOD, check_server_settings, require_package
 from tooli.storage.signing import share_key
 
 TYPE_CHECKING = False
@@ -103,7 +102,7 @@ def serve_http(
 
 def _requires_verified_token(state: AppState) -> bool:
     """True if the app's settings require a token."""
-    load_security_settings(state)
+    check_server_settings(state)
     rules = state.security_settings
     return bool(rules) and ("token_key" in rules or "tokens" in rules)
 

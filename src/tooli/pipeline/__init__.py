@@ -71,6 +71,12 @@ STAGES: tuple[StageRow, ...] = (
         (),
     ),
     (
+        "ignored_settings",
+        "tooli.stages.auth:report_ignored_settings",
+        ("state.security_settings:ignored",),
+        (),
+    ),
+    (
         "audit_log",
         "tooli.stages.audit:select_audit_log",
         ("state.security_settings:audit_log",),

@@ -10,13 +10,13 @@ from time import perf_counter
 
 from tooli.config import load_security_settings
 from tooli.core._hot_tables import CALL_OPTIONS
-from tooli.core.call import DEFAULT_OPTIONS, Call, Failed, Options
+from tooli.core.call import DEFAULT_OPTIONS, Call, Failed, Options, RedactionPolicy
 from tooli.core.placeholder_call import make_placeholder_call
 from tooli.core.tool import RATE_LIMIT_FORMAT, Tool, is_rate_limit
 from tooli.errors import DependencyError, InputError, Suggestion, TemporaryError
 from tooli.pipeline.input_errors import missing_command_error, unknown_command_error
 from tooli.pipeline.prepared_call import PreparedCall
-from tooli.pipeline.present import Presented
+from tooli.pipeline.present import Presented, present_text
 from tooli.stages.auth import scope_error
 from tooli.stages.rate_limit import is_rate_limited
 from tooli.storage.state_files import MemoryFailureHistory
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from typing import Any, TypeAlias, TypeVar
 
+    from tooli.core import AppState
     from tooli.core.call import Caller, Problem
     from tooli.core.peer import Peer
     from tooli.core.protocols import App, JsonObject
@@ -55,16 +56,35 @@ An option of another kind may have any type.
 """
 
 
+def check_server_settings(state: AppState) -> None:
+    """Load the security settings of an app; raise an InputError if it cannot be served with them.
+
+    A setting that is ignored may have been meant to restrict callers. The server starts only if a
+    trusted layer sets it as well.
+    """
+    load_security_settings(state)
+    rules = state.security_settings
+    if "faults" not in rules and "ignored" not in rules:
+        return
+    from tooli.config.layers import make_ignored_error, make_settings_error
+
+    if "faults" in rules:
+        raise make_settings_error(rules["faults"])
+    ignored = rules.get("ignored", [])
+    fatal = [setting for setting in ignored if setting.stops_servers]
+    if fatal:
+        raise make_ignored_error(fatal)
+    for setting in ignored:
+        print(present_text(f"Warning: {setting}", RedactionPolicy()), file=sys.stderr)
+    rules.pop("ignored", None)
+
+
 class ToolDispatcher:
     """The tools of an app by protocol-safe name, including tools that are registered later."""
 
     def __init__(self, app: App) -> None:
-        load_security_settings(app._state)
+        check_server_settings(app._state)
         rules = app._state.security_settings
-        if "faults" in rules:
-            from tooli.config.layers import make_settings_error
-
-            raise make_settings_error(rules["faults"])
         if "rate_limit" in rules:
             check_rate_limit(rules["rate_limit"])
         self.app = app

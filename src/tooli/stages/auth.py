@@ -1,6 +1,6 @@
 """Identify the caller by the token in TOOLI_TOKEN_FILE, and check its scopes.
 
-If the security settings are invalid, reject every call.
+If the security settings are invalid, reject every call. If some are ignored, warn the caller.
 """
 
 from __future__ import annotations
@@ -30,6 +30,21 @@ def reject_invalid_settings(context: StageContext) -> Stage:
         raise make_settings_error(faults)
 
     return reject_call
+
+
+def report_ignored_settings(context: StageContext) -> Stage:
+    """Warn about settings of a project that it cannot set, and about files that are not read.
+
+    A server reports them when it starts instead, because they contain paths of its machine.
+    """
+    ignored = [str(setting) for setting in context.state.security_settings.get("ignored", [])]
+
+    def add_warnings(call: Call) -> StageRun:
+        if not call.caller.is_remote:
+            call.warnings.extend(ignored)
+        return (yield call)
+
+    return add_warnings
 
 
 def authenticate_caller(context: StageContext) -> Stage | None:

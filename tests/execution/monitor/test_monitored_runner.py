@@ -396,7 +396,7 @@ class TestCommandLineProcess:
     def test_server_with_work_dir_keeps_its_project_settings(self, tmp_path: Path) -> None:
         app = self.app(tmp_path)
         (tmp_path / "data" / ".git").mkdir()
-        (tmp_path / ".tooli.yaml").write_text("work_dir: data\nsecurity_policy: strict\n")
+        (tmp_path / ".tooli.yaml").write_text("security_policy: strict\n")
         messages = [
             {"id": 1, "method": "initialize", "params": INITIALIZE_PARAMS},
             {"method": "notifications/initialized"},
@@ -407,7 +407,13 @@ class TestCommandLineProcess:
             },
         ]
         lines = [json.dumps({"jsonrpc": "2.0", **message}).encode() for message in messages]
-        done = app_process.run(app, "mcp", "serve", stdin=b"\n".join([*lines, b""]), cwd=tmp_path)
+        done = app_process.run(
+            app,
+            *("mcp", "serve"),
+            stdin=b"\n".join([*lines, b""]),
+            cwd=tmp_path,
+            env=app_process.environment(TOOLI_WORK_DIR="data"),
+        )
         answer = json.loads(done.out.splitlines()[-1])["result"]
         assert answer["isError"]
         assert "E2003" in answer["content"][0]["text"]
