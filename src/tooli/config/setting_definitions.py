@@ -272,7 +272,7 @@ SETTINGS: dict[str, SettingDefinition] = {
         ),
         _trusted_setting(
             "trusted_dirs",
-            "settings files below these folders are read, whoever owns them",
+            "settings files below these folders are read without a check of their owner",
             "folders",
             "union",
         ),
