@@ -404,6 +404,24 @@ class TestRaces:
         assert store.claim_denial(match) is None
 
 
+class TestCleanUp:
+    def test_only_files_of_the_store_are_deleted(
+        self, store: ApprovalStore, home: Path, match: str
+    ) -> None:
+        """The state directory is somebody's project, which has a folder `approvals`."""
+        folder = home / "approvals"
+        kept = ["letter.txt", "a.pending", "x.draft", "0123-4567.granted", "plan.abcd-efgh.denied"]
+        kept += [f"{'0' * 32}.abcd-efgh.signed", f"{'0' * 32}.abcdefghi.granted"]
+        obsolete = [f"{'0' * 32}.abcd-efgh.granted", f"{'0' * 16}.draft", "abcd-efgh.used"]
+        for name in (*kept, *obsolete):
+            (folder / name).write_text("x")
+            os.utime(folder / name, (1, 1))
+        (folder / f"{'1' * 16}.draft").symlink_to("letter.txt")
+        store.request_approval(match, **FACTS)
+        assert {*kept, f"{'1' * 16}.draft"} <= set(os.listdir(folder))
+        assert not {*obsolete} & set(os.listdir(folder))
+
+
 class TestFolderOwner:
     def test_folder_of_another_user_is_rejected(
         self, store: ApprovalStore, monkeypatch: pytest.MonkeyPatch

@@ -57,6 +57,20 @@ def test_log_is_private(log: Path) -> None:
     assert stat.S_IMODE(log.parent.stat().st_mode) == 0o700
 
 
+@pytest.mark.skipif(os.name == "nt", reason="needs POSIX modes")
+def test_unsafe_state_folder_is_reported(
+    log: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The key in such a folder may be known to others, so the log would prove nothing."""
+    state = tmp_path / "open"
+    state.mkdir()
+    state.chmod(0o777)
+    monkeypatch.setenv("TOOLI_STATE_DIR", str(state))
+    with pytest.raises(PermissionError, match="chmod go-w"):
+        append_line(str(log), {"event": "call"})
+    assert os.listdir(state) == []
+
+
 def test_missing_log_is_valid(log: Path) -> None:
     assert audit_reader.verify_log(str(log)).fault is None
     assert audit_reader.read_last_records(str(log), 5) == []

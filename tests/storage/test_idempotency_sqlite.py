@@ -385,3 +385,38 @@ def test_damaged_database_stays_if_rename_fails(
     assert idempotency_sqlite._quarantine_database(str(path)) == str(path)
     monkeypatch.undo()
     assert path.exists()
+
+
+@pytest.mark.skipif(os.name == "nt", reason="needs POSIX modes")
+def test_folder_that_others_can_write_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TOOLI_STATE_DIR", str(tmp_path / "state"))
+    (tmp_path / "state").mkdir()
+    (tmp_path / "state").chmod(0o777)
+    with pytest.raises(StoreUnavailable, match="chmod go-w"):
+        get_idempotency_store(None).begin(KEY, "f", can_rerun=True, durable=False, timeout=1.0)
+    assert os.listdir(tmp_path / "state") == []
+
+
+@pytest.mark.skipif(os.name == "nt", reason="needs POSIX modes")
+def test_existing_database_in_such_a_folder_is_refused(tmp_path: Path) -> None:
+    store = SqliteIdempotencyStore(str(tmp_path))
+    begin(store)
+    store.close()
+    tmp_path.chmod(0o777)
+    with pytest.raises(StoreUnavailable, match="chmod go-w"):
+        begin(SqliteIdempotencyStore(str(tmp_path)))
+
+
+def test_drafts_of_killed_processes_are_deleted(tmp_path: Path) -> None:
+    store = SqliteIdempotencyStore(str(tmp_path))
+    name = os.path.basename(store.path)
+    drafts = [f"{name}.new-12-0123abcd{suffix}" for suffix in ("", "-wal", "-shm")]
+    kept = [f"{name}.new-12-0123abcd.bak", f"{name}.new-x-0123abcd", f"{name}.new", "notes"]
+    for file in (*drafts, *kept):
+        (tmp_path / file).touch()
+    begin(store)
+    store.close()
+    assert set(kept) <= set(os.listdir(tmp_path))
+    assert not set(drafts) & set(os.listdir(tmp_path))

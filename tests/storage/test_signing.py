@@ -198,6 +198,48 @@ def test_incomplete_key_file_is_replaced(home: Path) -> None:
     assert (home / "cursors.key").read_bytes() == key
 
 
+@pytest.mark.skipif(os.name == "nt", reason="needs POSIX modes")
+def test_key_in_a_folder_that_others_can_write_is_not_used(home: Path) -> None:
+    assert signing.load_or_create_key("x") is not None
+    home.chmod(0o777)
+    assert signing.load_key("x") is None
+    assert signing.load_or_create_key("x") is None
+    assert signing.load_or_create_key("new") is None
+    assert os.listdir(home) == ["x.key"]
+
+
+@pytest.mark.skipif(os.name == "nt", reason="needs POSIX modes")
+@pytest.mark.parametrize("kind", ["writable", "link", "pipe"])
+def test_key_that_others_may_have_written_is_replaced(
+    home: Path, tmp_path: Path, kind: str
+) -> None:
+    first, path = signing.load_or_create_key("x"), home / "x.key"
+    foreign = tmp_path / "foreign"
+    foreign.write_bytes(b"k" * signing.KEY_BYTES)
+    if kind == "writable":
+        path.chmod(0o666)
+    else:
+        path.unlink()
+        path.symlink_to(foreign) if kind == "link" else os.mkfifo(path)
+    assert signing.load_key("x") is None
+    second = signing.load_or_create_key("x")
+    assert second not in (None, first, foreign.read_bytes())
+    assert signing.load_key("x") == second
+    assert stat.S_IMODE(path.lstat().st_mode) == 0o600
+
+
+def test_drafts_of_killed_processes_are_deleted(home: Path) -> None:
+    home.mkdir(mode=0o700, exist_ok=True)
+    stale, kept = home / "x.key.123.0123abcd", ("x.key.bak", "x.key.1.2", "123.0123abcd", "y.key")
+    for path in (stale, *(home / name for name in kept)):
+        path.write_text("draft")
+        os.utime(path, (1, 1))
+    recent = home / "x.key.124.0123abcd"
+    recent.touch()
+    assert signing.load_or_create_key("x") is not None
+    assert sorted(os.listdir(home)) == sorted(["x.key", recent.name, *kept])
+
+
 def test_full_disk_leaves_no_partial_key(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def full(file: int, data: bytes) -> int:
         raise OSError(28, "No space left on device")

@@ -129,7 +129,9 @@ def test_most_claims_do_not_purge_expired_files(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     purges: list[str] = []
-    monkeypatch.setattr(state_files, "_delete_expired", lambda folder, ttl: purges.append(folder))
+    monkeypatch.setattr(
+        state_files, "_delete_expired_markers", lambda folder, ttl: purges.append(folder)
+    )
     for number in range(1000):
         assert claim_once(str(tmp_path / "folder"), f"mark-{number}", 1.0)
     assert 0 < len(purges) < 100
@@ -357,3 +359,202 @@ def test_lock_file_that_cannot_be_created_is_ignored(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with state_files.FileLock(str(tmp_path / "file" / "a.lock")):
         pass
+
+
+def test_forked_child_does_not_keep_the_lock(tmp_path: Path) -> None:
+    """A worker process that outlives the block has the file open, but not the lock."""
+    path = tmp_path / "a.lock"
+    read_end, write_end = os.pipe()
+    with state_files.FileLock(str(path)):
+        child = os.fork()
+        if child == 0:
+            os.close(write_end)
+            os.read(read_end, 1)
+            os._exit(0)
+    other = os.open(path, os.O_RDWR)
+    try:
+        state_files.set_file_lock(other, locked=True)
+    finally:
+        os.close(other)
+        os.close(write_end)
+        os.close(read_end)
+        os.waitpid(child, 0)
+
+
+def test_forked_child_does_not_release_the_lock(tmp_path: Path) -> None:
+    path = tmp_path / "a.lock"
+    lock = state_files.FileLock(str(path))
+    with lock:
+        child = os.fork()
+        if child == 0:
+            lock.__exit__()
+            os._exit(0)
+        os.waitpid(child, 0)
+        other = os.open(path, os.O_RDWR)
+        with pytest.raises(BlockingIOError):
+            state_files.set_file_lock(other, locked=True)
+        os.close(other)
+
+
+def test_lock_file_that_is_a_link_is_not_followed(tmp_path: Path) -> None:
+    (tmp_path / "a.lock").symlink_to("made")
+    with state_files.FileLock(str(tmp_path / "a.lock")):
+        pass
+    assert not (tmp_path / "made").exists()
+
+
+# ------------------------------------------------------------------ private folders
+
+
+@pytest.mark.skipif(os.name == "nt", reason="needs POSIX modes")
+class TestPrivateFolders:
+    def test_all_new_folders_are_private(self, tmp_path: Path) -> None:
+        before = os.umask(0)
+        try:
+            state_files.make_private_folder(str(tmp_path / "a" / "b" / "c"))
+        finally:
+            os.umask(before)
+        for name in ("a", "a/b", "a/b/c"):
+            assert stat.S_IMODE((tmp_path / name).stat().st_mode) == 0o700
+
+    def test_calls_leave_nothing_open_to_others(self, tmp_path: Path, read_schema: Any) -> None:
+        """A whole call with umask 000, in a new home folder."""
+        before = os.umask(0)
+        try:
+            read_schema("count", "2", "--json", TOOLI_STATE_DIR=str(tmp_path / "x" / "y" / "state"))
+            read_schema.start("count", "zwei", "--json").communicate()
+            read_schema.start("count", "9000", "--json", "--max-bytes", "500").communicate()
+        finally:
+            os.umask(before)
+        made = [*(tmp_path / "x").rglob("*"), *(tmp_path / "state").rglob("*"), tmp_path / "x"]
+        assert len(made) > 5
+        assert [path for path in made if path.stat().st_mode & 0o077] == []
+
+    def test_file_in_the_way_is_an_error(self, tmp_path: Path) -> None:
+        (tmp_path / "file").touch()
+        for path in ("file", "file/below"):
+            with pytest.raises(OSError):
+                state_files.make_private_folder(str(tmp_path / path))
+        with pytest.raises(OSError):
+            state_files.make_private_folder("")
+
+    @pytest.mark.parametrize("mode", [0o720, 0o702, 0o777, 0o1777, 0o770])
+    def test_folder_that_others_can_write_is_refused(self, tmp_path: Path, mode: int) -> None:
+        folder = tmp_path / "folder"
+        folder.mkdir()
+        folder.chmod(mode)
+        with pytest.raises(PermissionError, match="chmod go-w"):
+            state_files.check_private_folder(str(folder))
+        with pytest.raises(PermissionError):
+            claim_once(str(folder), "a", 1.0)
+        assert os.listdir(folder) == []
+
+    @pytest.mark.parametrize("kind", ["folder", "link"])
+    def test_folder_of_another_user_is_refused(self, tmp_path: Path, kind: str) -> None:
+        folder = tmp_path / "folder"
+        if kind == "folder":
+            folder.mkdir()
+        else:
+            (tmp_path / "own").mkdir()
+            folder.symlink_to("own")
+        try:
+            os.chown(folder, 65534, 65534, follow_symlinks=False)
+        except PermissionError:
+            pytest.skip("only root can change the owner")
+        with pytest.raises(PermissionError, match="another user"):
+            state_files.check_private_folder(str(folder))
+
+    def test_own_link_is_followed(self, tmp_path: Path) -> None:
+        (tmp_path / "own").mkdir()
+        (tmp_path / "link").symlink_to("own")
+        state_files.check_private_folder(str(tmp_path / "link"))
+
+    def test_results_are_not_written_where_others_can_write(
+        self, home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(state_files, "_temp_folder", lambda: str(tmp_path / "temporary"))
+        (home / "results").mkdir(parents=True)
+        (home / "results").chmod(0o777)
+        path = state_files.write_overflow("t", lambda: [b"1"])
+        assert path is not None
+        assert Path(path).parent == tmp_path / "temporary"
+
+
+# ------------------------------------------------------------------ clean-up
+
+
+class TestCleanUp:
+    """The state directory is somebody's project."""
+
+    LONG_AGO = 1_000_000_000
+
+    def fill(self, folder: Path, *names: str, content: str = "work") -> list[Path]:
+        folder.mkdir(parents=True, exist_ok=True)
+        files = [folder / name for name in names]
+        for file in files:
+            file.write_text(content)
+            os.utime(file, (self.LONG_AGO, self.LONG_AGO))
+        return files
+
+    def test_results_of_others_are_kept(self, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(state_files, "MAX_OVERFLOW_FILES", 1)
+        monkeypatch.setattr(state_files, "MAX_OVERFLOW_BYTES", 1)
+        names = [f"run-{number}.csv" for number in range(51)]
+        names += ["a.json", "a-0123456789ab.json", "a-0123456789ab.tooli.json.bak", ".tooli.json"]
+        names += ["a-0123456789aB.tooli.json", "a-0123456789a.tooli.json", "a.tooli.json"]
+        kept = self.fill(home / "results", *names)
+        (obsolete,) = self.fill(home / "results", "a-0123456789ab.tooli.json")
+        state_files.write_overflow("t", lambda: [b"12"])
+        assert all(map(Path.exists, kept))
+        assert not obsolete.exists()
+
+    def test_links_are_kept_and_not_followed(
+        self, home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(state_files, "MAX_OVERFLOW_FILES", 1)
+        (target,) = self.fill(tmp_path / "project", "a-0123456789ab.tooli.json")
+        (home / "results").mkdir(parents=True)
+        link = home / "results" / "b-0123456789ab.tooli.json"
+        link.symlink_to(target)
+        state_files.write_overflow("t", lambda: [b"12"])
+        assert link.is_symlink()
+        assert target.exists()
+
+    def test_folder_that_is_a_link_is_not_cleaned(
+        self, home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(state_files, "MAX_OVERFLOW_FILES", 1)
+        kept = self.fill(tmp_path / "project", "a-0123456789ab.tooli.json")
+        home.mkdir()
+        (home / "results").symlink_to(tmp_path / "project")
+        for _ in range(3):
+            state_files.write_overflow("t", lambda: [b"12"])
+        assert all(map(Path.exists, kept))
+
+    def test_only_markers_are_deleted(self, tmp_path: Path) -> None:
+        folder = tmp_path / "folder"
+        kept = self.fill(folder, "notes", "as-plan.md", "as-UPPER", "by-me", "used", content="")
+        kept += self.fill(folder, "as-plan", "0123456789abcdef", "by-" + "0" * 40)
+        obsolete = self.fill(
+            folder, "as-a", "abcd-1234.used", "0" * 16, "by-" + "1" * 40, content=""
+        )
+        state_files._delete_expired_markers(str(folder), 1.0)
+        assert all(map(Path.exists, kept))
+        assert not any(map(Path.exists, obsolete))
+
+    def test_only_failure_files_are_deleted(self, failures_dir: Path) -> None:
+        kept = self.fill(failures_dir, "drums.wav", "as-drums", "a.failures", "as-a.failures.bak")
+        obsolete = self.fill(failures_dir, "as-a.failures", "as-b.failures.0123abcd")
+        FileFailureHistory().record_failure("s", "t", failure())
+        assert all(map(Path.exists, kept))
+        assert not any(map(Path.exists, obsolete))
+
+    def test_second_names_and_files_of_others_are_kept(self, tmp_path: Path) -> None:
+        kept = self.fill(tmp_path / "folder", "as-a", "as-b", content="")
+        os.link(kept[0], tmp_path / "second")
+        try:
+            os.chown(kept[1], 65534, 65534)
+        except PermissionError:
+            kept.pop()
+        state_files._delete_expired_markers(str(tmp_path / "folder"), 1.0)
+        assert all(map(Path.exists, kept))

@@ -111,6 +111,16 @@ class OpenFolder:
         flags |= O_NOFOLLOW | O_NONBLOCK | getattr(os, "O_BINARY", 0)
         return os.open(self.entry(name), flags, mode, dir_fd=self.fd)
 
+    def list_names(self) -> list[str]:
+        """Return the names of all files in the folder."""
+        if self.fd is None:
+            return os.listdir(self.path)
+        readable_fd = os.open(".", os.O_RDONLY | _O_DIRECTORY, dir_fd=self.fd)
+        try:
+            return os.listdir(readable_fd)
+        finally:
+            os.close(readable_fd)
+
     def lstat(self, name: str) -> os.stat_result | None:
         """Return the attributes of a file or link; None if it does not exist."""
         try:

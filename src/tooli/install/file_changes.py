@@ -269,11 +269,11 @@ def write_atomically(path: str, data: bytes) -> None:
 
 def _file_mode(path: str) -> int:
     try:
-        return os.stat(path).st_mode & 0o7777
+        return os.stat(path).st_mode & 0o777
     except FileNotFoundError:
-        mask = os.umask(0)
+        mask = os.umask(0o077)  # other threads may create files in this moment
         os.umask(mask)
-        return 0o666 & ~mask
+        return 0o644 & ~mask  # agents act on these files: nobody else may change them
 
 
 def _apply_change(change: FileChange, created_folders: list[str]) -> None:
@@ -295,7 +295,7 @@ def _make_folders(folder: str, created_folders: list[str]) -> None:
         missing.append(folder)
         folder = os.path.dirname(folder)
     for path in reversed(missing):
-        os.mkdir(path)
+        os.mkdir(path, 0o700)
         created_folders.append(path)
 
 

@@ -28,7 +28,7 @@ from tooli.install.file_changes import (
     write_atomically,
 )
 from tooli.install.server_formats import JsonServers, MalformedFileError, TomlServers
-from tooli.storage.state_files import get_state_dir
+from tooli.storage.state_files import get_state_dir, make_private_folder
 from tooli.text.jsonable import is_object
 
 TYPE_CHECKING = False
@@ -128,7 +128,7 @@ class ServerRecords:
                 if os.path.exists(self.path):
                     os.unlink(self.path)
                 return True
-            os.makedirs(os.path.dirname(self.path), mode=0o700, exist_ok=True)
+            make_private_folder(os.path.dirname(self.path))
             write_atomically(self.path, (json.dumps(self._data, indent=1) + "\n").encode())
         except OSError:
             return False

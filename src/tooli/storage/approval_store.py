@@ -25,8 +25,12 @@ from tooli.errors import AuthError, Suggestion
 from tooli.storage.signing import load_or_create_key, sign_hex, verify_hex
 from tooli.storage.state_files import (
     UnusableFile,
+    check_private_folder,
     claim_once,
+    delete_own_files,
     get_state_dir,
+    is_hex,
+    make_private_folder,
     read_boot_id,
     read_regular_file,
     release_claim,
@@ -116,10 +120,9 @@ class ApprovalStore:
         state_dir = get_state_dir()
         self._folder = os.path.join(state_dir, "approvals")
         with _StoreErrors():
-            os.makedirs(state_dir, mode=0o700, exist_ok=True)
-            os.makedirs(self._folder, mode=0o700, exist_ok=True)
+            make_private_folder(self._folder)
             for folder in (state_dir, self._folder):
-                _check_private_folder(folder)
+                check_private_folder(folder)
         key = load_or_create_key("approvals")
         if key is None:
             raise make_unavailable_error("the key that signs them cannot be read")
@@ -280,16 +283,15 @@ class ApprovalStore:
         """Delete expired files; raise E2104 if too many requests are pending."""
         now = time.time()
         pending_count = 0
-        for name in self._list_files():
-            path = os.path.join(self._folder, name)
-            try:
-                age = now - os.stat(path).st_mtime
-                if age > _FILE_RETENTION_SECONDS:
-                    os.unlink(path)
-                elif name.endswith(".pending") and age < APPROVAL_TTL_SECONDS:
-                    pending_count += 1
-            except OSError:
-                continue
+
+        def is_obsolete(name: str, found: os.stat_result) -> bool:
+            nonlocal pending_count
+            age = now - found.st_mtime
+            if name.endswith(".pending") and age < APPROVAL_TTL_SECONDS:
+                pending_count += 1
+            return age > _FILE_RETENTION_SECONDS and _is_store_name(name)
+
+        delete_own_files(self._folder, is_obsolete)
         if pending_count >= MAX_PENDING_REQUESTS:
             raise make_unavailable_error(
                 f"{pending_count} requests are pending; decide about them first"
@@ -299,15 +301,15 @@ class ApprovalStore:
 _NOT_A_FILE_ERRNOS = (ENOENT, ELOOP, ENXIO)  # deleted, a link or a socket
 
 
-def _check_private_folder(folder: str) -> None:
-    """Raise E2104 if a folder belongs to another user or other users can write to it."""
-    if not hasattr(os, "getuid"):
-        return
-    found = os.stat(folder)
-    if found.st_uid != os.getuid():
-        raise make_unavailable_error(f"{folder} belongs to another user")
-    if found.st_mode & 0o022:
-        raise make_unavailable_error(f"other users can write to {folder}; run: chmod go-w {folder}")
+def _is_store_name(name: str) -> bool:
+    """True for a name that the store gives to a file."""
+    start, _, kind = name.rpartition(".")
+    if kind == "draft":
+        return is_hex(start, 16)
+    match, _, request_id = start.rpartition(".")
+    is_known_kind = kind in ("pending", "granted", "denied") and is_hex(match, 32)
+    is_id = len(request_id) == 9 and request_id[4] == "-"
+    return is_id and (is_known_kind or (kind == "used" and not match))
 
 
 def _used_file_name(request: ApprovalRequest) -> str:
@@ -343,5 +345,5 @@ class _StoreErrors:
     def __exit__(self, _kind: object, failure: BaseException | None, _trace: object) -> None:
         if isinstance(failure, OSError) and failure.errno not in self._ignored:
             prefix = f"{failure.filename}: " if failure.filename else ""
-            reason = (failure.strerror or "unknown error").lower()
-            raise make_unavailable_error(f"{prefix}{reason}") from None
+            reason = failure.strerror or "unknown error"
+            raise make_unavailable_error(f"{prefix}{reason[:1].lower()}{reason[1:]}") from None

@@ -25,7 +25,12 @@ from tooli.core.call_fingerprint import digest, fingerprint
 from tooli.core.event_loop import is_in_event_loop
 from tooli.errors import Suggestion, TemporaryError
 from tooli.storage.signing import load_or_create_key, sign_hex, verify_hex
-from tooli.storage.state_files import get_state_dir, set_file_lock
+from tooli.storage.state_files import (
+    check_private_folder,
+    get_state_dir,
+    make_private_folder,
+    set_file_lock,
+)
 from tooli.text.json_encoder import encode
 from tooli.text.redact import RecordRedactor
 
@@ -204,6 +209,8 @@ def append_line(
     """Append a line to a log; raise OSError if that fails."""
     _prepare_path(path)
     key = load_or_create_key("audit") or b""
+    if not key and os.path.isdir(get_state_dir()):
+        check_private_folder(get_state_dir())  # an unsafe folder is a reason to report
     with AuditHead(path, lock_timeout) as head:
         log = open_log(path)
         try:
@@ -234,7 +241,7 @@ def _prepare_path(path: str) -> None:
         if os.lstat(path).st_mode & _FILE_TYPE_MASK == _REGULAR_FILE:
             return
     except FileNotFoundError:
-        os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
+        make_private_folder(os.path.dirname(path))
         return
     raise OSError(EINVAL, "it is not a file")
 

@@ -23,7 +23,16 @@ from tooli.storage.idempotency_store import (
     StoreUnavailable,
     seconds_until,
 )
-from tooli.storage.state_files import FileLock, get_state_dir, remove_file, write_private_file
+from tooli.storage.state_files import (
+    FileLock,
+    check_private_folder,
+    delete_own_files,
+    get_state_dir,
+    is_hex,
+    make_private_folder,
+    remove_file,
+    write_private_file,
+)
 
 TYPE_CHECKING = False
 
@@ -126,6 +135,9 @@ class SqliteIdempotencyStore(IdempotencyStore):
             self._set_timeout(self._connection, timeout)
             return self._connection
         self._disconnect()
+        folder = os.path.dirname(self.path)
+        make_private_folder(folder)
+        check_private_folder(folder)
         if not os.path.exists(self.path):
             _create_database(self.path, timeout)
         opened_file = _file_identity(self.path)
@@ -164,11 +176,11 @@ class SqliteIdempotencyStore(IdempotencyStore):
 
 def _create_database(path: str, timeout: float) -> None:
     """Create a complete database that only the user can read, unless another process does."""
-    folder = os.path.dirname(path)
-    os.makedirs(folder, mode=0o700, exist_ok=True)
+    folder, file_name = os.path.split(path)
     with FileLock(f"{path}.lock"):
         if os.path.exists(path):
             return
+        delete_own_files(folder, lambda name, _: _is_draft_name(name, file_name))
         if os.path.exists(f"{path}-wal"):
             raise _load_sqlite().DatabaseError("the file is missing, but its journal exists")
         draft = f"{path}.new-{os.getpid()}-{os.urandom(4).hex()}"
@@ -187,6 +199,14 @@ def _create_database(path: str, timeout: float) -> None:
         finally:
             for suffix in ("", "-wal", "-shm"):
                 remove_file(draft + suffix)
+
+
+def _is_draft_name(name: str, file_name: str) -> bool:
+    """True for a draft of a process that was killed, and for the journals of the draft."""
+    draft = name.removesuffix("-wal").removesuffix("-shm")
+    prefix = f"{file_name}.new-"
+    pid, _, random_chars = draft[len(prefix) :].partition("-")
+    return draft.startswith(prefix) and pid.isdigit() and is_hex(random_chars, 8)
 
 
 def _publish_file(draft: str, path: str) -> None:

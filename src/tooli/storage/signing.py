@@ -26,8 +26,14 @@ from tooli.core import Record
 from tooli.core.call_fingerprint import digest
 from tooli.storage.state_files import (
     FileLock,
+    UnusableFile,
+    check_private_folder,
     claim_once,
+    delete_own_files,
     get_state_dir,
+    is_hex,
+    make_private_folder,
+    read_regular_file,
     release_claim,
     remove_file,
     write_private_file,
@@ -85,6 +91,7 @@ def verify_hex(data: bytes, signature: bytes, key: bytes, size: int) -> bool:
 
 # ------------------------------------------------------------------ keys
 
+_DRAFT_RETENTION_SECONDS = 3600
 _cached_keys: dict[tuple[str, bool], bytes] = {}
 
 
@@ -135,19 +142,23 @@ def _make_fallback_key(owns_process: bool) -> bytes:
 
 
 def _read_key(path: str) -> bytes | None:
+    """Return the key in a file; None if there is none, or if other users can replace it."""
     try:
-        with open(path, "rb") as file:
-            data = file.read(KEY_BYTES + 1)
-    except OSError:
+        check_private_folder(os.path.dirname(path))
+        data, mode = read_regular_file(path, KEY_BYTES, getattr(os, "O_NOFOLLOW", 0))
+    except (OSError, UnusableFile):
         return None
-    return data if len(data) == KEY_BYTES else None
+    is_writable_by_others = hasattr(os, "getuid") and mode & 0o022
+    return data if len(data) == KEY_BYTES and not is_writable_by_others else None
 
 
 def _create_key(state_dir: str, path: str) -> bytes | None:
     """Create a key file. If several processes try, the first one wins, and all return its key."""
     draft = f"{path}.{os.getpid()}.{os.urandom(4).hex()}"
     try:
-        os.makedirs(state_dir, mode=0o700, exist_ok=True)
+        make_private_folder(state_dir)
+        check_private_folder(state_dir)
+        _delete_old_drafts(state_dir)
         write_private_file(draft, os.urandom(KEY_BYTES))
         try:
             os.link(draft, path)
@@ -166,6 +177,20 @@ def _replace_key(draft: str, path: str) -> None:
     with FileLock(f"{path}.lock"):
         if _read_key(path) is None:
             os.replace(draft, path)
+
+
+def _delete_old_drafts(state_dir: str) -> None:
+    """Delete the drafts of processes that were killed while they created a key."""
+    oldest = time() - _DRAFT_RETENTION_SECONDS
+    delete_own_files(
+        state_dir, lambda name, found: found.st_mtime < oldest and _is_draft_name(name)
+    )
+
+
+def _is_draft_name(name: str) -> bool:
+    start, _, random_chars = name.rpartition(".")
+    key_name, _, pid = start.rpartition(".")
+    return key_name.endswith(".key") and pid.isdigit() and is_hex(random_chars, 8)
 
 
 # ------------------------------------------------------------------ tokens

@@ -10,12 +10,17 @@ deleted when there are too many.
 The last failure of each tool in a session is remembered. A server keeps a limited number of them in
 memory. On the command line each call is a new process, so each session with failures has a small
 file. If the file cannot be written, the failure is not remembered, and the call is not affected.
+
+All folders and files are private to the user, whatever the umask is. Old files are deleted only if
+their names have the form that tooli gives them, and if they are regular files of the user. The
+state directory may contain other files.
 """
 
 from __future__ import annotations
 
 import os
 from _thread import allocate_lock
+from errno import EACCES
 from time import time
 
 from tooli.core import Record
@@ -27,6 +32,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from tooli.core.protocols import JsonObject
+    from tooli.core.safe_files import OpenFolder
 
 FAILURE_RETENTION_SECONDS = 600.0
 """Seconds for which a failure is remembered."""
@@ -40,6 +46,7 @@ MAX_OVERFLOW_FILES = 40
 """Maximum number of overflow files. The oldest ones are deleted."""
 MAX_OVERFLOW_BYTES = 256 << 20
 """Maximum size of all overflow files together."""
+_FAILURES_SUFFIX = ".failures"
 _BINARY = getattr(os, "O_BINARY", 0)
 _PURGE_ONE_IN = 61
 """A new marker triggers a purge if its name, read as a number, is divisible by this number.
@@ -117,6 +124,73 @@ def read_regular_file(path: str, max_bytes: int, flags: int = 0) -> tuple[bytes,
     return data, mode
 
 
+def make_private_folder(folder: str) -> None:
+    """Create a folder and its missing parents. Only the user can access them.
+
+    `os.makedirs` applies the mode to the last folder only.
+    """
+    try:
+        os.mkdir(folder, 0o700)
+    except FileNotFoundError:
+        parent = os.path.dirname(folder)
+        if parent in ("", folder):
+            raise
+        make_private_folder(parent)
+        make_private_folder(folder)
+    except OSError:
+        if not os.path.isdir(folder):
+            raise
+
+
+def check_private_folder(folder: str) -> None:
+    """Raise PermissionError if another user owns a folder or can write to it.
+
+    Such a user could replace keys, grants and stored results. On Windows nothing is checked.
+    """
+    if not hasattr(os, "getuid"):
+        return
+    user, found = os.getuid(), os.lstat(folder)
+    if found.st_mode & 0o170000 == 0o120000:
+        if found.st_uid not in (user, 0):
+            raise PermissionError(EACCES, f"{folder} is a link of another user")
+        found = os.stat(folder)
+    if found.st_uid != user:
+        raise PermissionError(EACCES, f"{folder} belongs to another user")
+    if found.st_mode & 0o022:
+        raise PermissionError(
+            EACCES, f"other users can write to {folder}; run: chmod go-w {folder}"
+        )
+
+
+def delete_own_files(folder: str, is_obsolete: Callable[[str, os.stat_result], bool]) -> None:
+    """Delete the obsolete files of a folder: regular files of the user with one name.
+
+    A folder that is a link is left alone. Errors are ignored.
+    """
+    try:
+        opened, files = _list_own_files(folder)
+        for name, found in files:
+            if is_obsolete(name, found):
+                opened.unlink(name)
+    except OSError:
+        return  # another process deletes files at the same time, or the folder is read-only
+
+
+def _list_own_files(folder: str) -> tuple[OpenFolder, list[tuple[str, os.stat_result]]]:
+    """Open a folder; return it with the names and attributes of its regular files."""
+    from tooli.core.safe_files import OpenFolder, is_own_file
+
+    parent, name = os.path.split(os.path.abspath(folder))
+    opened = OpenFolder(os.path.join(os.path.realpath(parent), name))
+    found = [(name, opened.lstat(name)) for name in opened.list_names()]
+    return opened, [(name, file) for name, file in found if file is not None and is_own_file(file)]
+
+
+def is_hex(text: str, length: int) -> bool:
+    """True for a text of that many lower-case hexadecimal digits."""
+    return len(text) == length and not text.strip("0123456789abcdef")
+
+
 def write_private_file(path: str, data: bytes) -> None:
     """Write a new file that only the user can read."""
     file = os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY | _BINARY, 0o600)
@@ -157,18 +231,27 @@ class FileLock:
     def __init__(self, path: str) -> None:
         self._path = path
         self._file: int | None = None
+        self._owner_pid = 0
 
     def __enter__(self) -> None:
+        flags = os.O_CREAT | os.O_RDWR | getattr(os, "O_NOFOLLOW", 0)
         try:
-            os.makedirs(os.path.dirname(self._path), mode=0o700, exist_ok=True)
-            self._file = os.open(self._path, os.O_CREAT | os.O_RDWR, 0o600)
+            make_private_folder(os.path.dirname(self._path))
+            self._file = os.open(self._path, flags, 0o600)
             set_file_lock(self._file, locked=True, wait=True)
+            self._owner_pid = os.getpid()
         except (ImportError, OSError):
             pass
 
     def __exit__(self, *_: object) -> None:
-        if self._file is not None:
-            os.close(self._file)
+        if self._file is None:
+            return
+        # Closing the file does not release the lock if a forked child has the file open. The child
+        # itself must not release the lock of its parent.
+        if self._owner_pid == os.getpid():
+            set_file_lock(self._file, locked=False)
+        os.close(self._file)
+        self._file = None
 
 
 def set_file_lock(file: int, *, locked: bool, wait: bool = False) -> None:
@@ -198,18 +281,20 @@ def claim_once(folder: str, name: str, ttl: float) -> bool:
         ttl: seconds for which markers in this folder must be kept.
 
     Raises:
-        OSError: the marker can be neither created nor found.
+        OSError: the marker can be neither created nor found, or other users can write to the
+            folder.
 
     Only some calls delete the expired markers of the folder, because listing thousands of files
     takes much longer than creating one.
     """
-    os.makedirs(folder, mode=0o700, exist_ok=True)
+    make_private_folder(folder)
+    check_private_folder(folder)
     try:
         os.close(os.open(os.path.join(folder, name), os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
     except FileExistsError:
         return False
     if int.from_bytes(name.encode("utf-8", "surrogatepass"), "big") % _PURGE_ONE_IN == 0:
-        _delete_expired(folder, ttl)
+        _delete_expired_markers(folder, ttl)
     return True
 
 
@@ -218,15 +303,29 @@ def release_claim(folder: str, name: str) -> None:
     remove_file(os.path.join(folder, name))
 
 
-def _delete_expired(folder: str, ttl: float) -> None:
+def _delete_expired_markers(folder: str, ttl: float) -> None:
     oldest = time() - ttl
-    try:
-        with os.scandir(folder) as entries:
-            expired = [entry.path for entry in entries if entry.stat().st_mtime < oldest]
-        for path in expired:
-            os.unlink(path)
-    except OSError:
-        return  # another process purges at the same time, or the folder is read-only
+    delete_own_files(
+        folder,
+        lambda name, found: found.st_mtime < oldest and not found.st_size and _is_marker_name(name),
+    )
+
+
+def _is_marker_name(name: str) -> bool:
+    """True for the name of a session, a nonce, or a used grant (`abcd-efgh.used`)."""
+    return (
+        _is_safe_file_name(name)
+        or (len(name) >= 16 and is_hex(name, len(name)))
+        or (name.endswith(".used") and len(name) == 14 and name[4] == "-")
+    )
+
+
+def _is_safe_file_name(name: str) -> bool:
+    """True for a name that `safe_file_name` returns."""
+    if name.startswith("by-"):
+        return is_hex(name[3:], 40)
+    text = name[3:] if name.startswith("as-") else ""
+    return text.isascii() and text.replace("-", "a").isalnum() and text == text.lower()
 
 
 # ------------------------------------------------------------------ overflow files
@@ -243,10 +342,9 @@ def write_overflow(name: str, encode_chunks: Callable[[], Iterable[bytes]]) -> s
     """
     for folder in (os.path.join(get_state_dir(), "results"), _temp_folder()):
         try:
-            os.makedirs(folder, mode=0o700, exist_ok=True)
-            if hasattr(os, "getuid") and os.stat(folder).st_uid != os.getuid():
-                continue
-            path = os.path.join(folder, f"{_safe_name(name)}-{os.urandom(6).hex()}.json")
+            make_private_folder(folder)
+            check_private_folder(folder)
+            path = os.path.join(folder, f"{_safe_name(name)}-{os.urandom(6).hex()}.tooli.json")
             target = os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600)
         except OSError:
             continue
@@ -272,20 +370,29 @@ def _safe_name(name: str) -> str:
     return "".join([char if char.isalnum() else "-" for char in name])[:60]
 
 
+def _is_overflow_name(name: str) -> bool:
+    start, _, random_chars = name.removesuffix(".tooli.json").rpartition("-")
+    is_safe = start.replace("-", "").isalnum() or start.strip("-") == ""
+    return name.endswith(".tooli.json") and is_safe and is_hex(random_chars, 12)
+
+
 def _delete_oldest(folder: str) -> None:
     try:
-        with os.scandir(folder) as found:
-            files = [
-                (entry.stat().st_mtime_ns, entry.stat().st_size, entry.path) for entry in found
-            ]
+        _, found = _list_own_files(folder)
     except OSError:
-        return  # another process deletes files at the same time
+        return
+    files = [
+        (file.st_mtime_ns, file.st_size, name) for name, file in found if _is_overflow_name(name)
+    ]
     files.sort(reverse=True)
+    obsolete: set[str] = set()
     total_bytes = 0
-    for i, (_, size, path) in enumerate(files):
+    for i, (_, size, name) in enumerate(files):
         total_bytes += size
         if i and (i >= MAX_OVERFLOW_FILES or total_bytes > MAX_OVERFLOW_BYTES):
-            remove_file(path)
+            obsolete.add(name)
+    if obsolete:
+        delete_own_files(folder, lambda name, _: name in obsolete)
 
 
 # ------------------------------------------------------------------ repeated failures
@@ -356,7 +463,14 @@ def _is_recent(timestamp: float) -> bool:
 
 
 def _session_path(session: str) -> str:
-    return os.path.join(get_state_dir(), "loops", safe_file_name(session))
+    return os.path.join(get_state_dir(), "loops", f"{safe_file_name(session)}{_FAILURES_SUFFIX}")
+
+
+def _is_failures_name(name: str) -> bool:
+    """True for the name of a session's file, or of a draft of it."""
+    start, suffix, draft = name.rpartition(_FAILURES_SUFFIX)
+    is_draft = draft.startswith(".") and is_hex(draft[1:], 8)
+    return bool(suffix) and (not draft or is_draft) and _is_safe_file_name(start)
 
 
 def _load_failures(path: str) -> dict[str, RepeatedFailure]:
@@ -394,9 +508,15 @@ def _save_failures(path: str, failures: dict[str, RepeatedFailure]) -> None:
         if not failures:
             os.unlink(path)
             return
-        os.makedirs(folder, mode=0o700, exist_ok=True)
+        make_private_folder(folder)
+        is_new = not os.path.lexists(path)
         write_private_file(draft, dumps(rows).encode())
         os.replace(draft, path)
-        _delete_expired(folder, FAILURE_RETENTION_SECONDS)
     except OSError:
         return  # the failure is not remembered
+    if not is_new:
+        return
+    oldest = time() - FAILURE_RETENTION_SECONDS
+    delete_own_files(
+        folder, lambda name, found: found.st_mtime < oldest and _is_failures_name(name)
+    )

@@ -12,6 +12,11 @@ import os
 from tooli.core.safe_files import OpenFolder, make_folders, remove_folder
 from tooli.errors import Suggestion, TemporaryError
 
+try:
+    import fcntl
+except ImportError:  # Windows, which has no sandbox
+    fcntl = None
+
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
@@ -103,9 +108,8 @@ def _lock_dir(parent: OpenFolder, name: str) -> int:
 
 def _lock(fd: int, *, exclusive: bool = False) -> None:
     """Lock a file or raise OSError, without waiting."""
-    from fcntl import LOCK_EX, LOCK_NB, LOCK_SH, flock  # not on Windows
-
-    flock(fd, (LOCK_EX if exclusive else LOCK_SH) | LOCK_NB)
+    if fcntl is not None:
+        fcntl.flock(fd, (fcntl.LOCK_EX if exclusive else fcntl.LOCK_SH) | fcntl.LOCK_NB)
 
 
 def _is_temp_dir_name(name: str) -> bool:
@@ -123,7 +127,7 @@ def _remove_stale_dirs(parent: OpenFolder) -> None:
         return
     _swept_dirs.add(parent.path)
     try:
-        names = [name for name in os.listdir(parent.path) if _is_temp_dir_name(name)]
+        names = [name for name in parent.list_names() if _is_temp_dir_name(name)]
     except OSError:
         return
     for name in names:
