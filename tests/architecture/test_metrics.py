@@ -35,6 +35,7 @@ LAZY = {
             "schema.shapes",
         ),
         *("pipeline.prepared_call", "pipeline.stdout_capture", "stages.record_selection"),
+        "storage.state_files",
     ),
     "help, schemas and usage errors": (
         *("cli.info_options", "describe.agent_help", "describe.schema_formats"),
