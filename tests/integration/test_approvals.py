@@ -332,7 +332,7 @@ class TestGranting:
             "approvals", "grant", id, "--yes", answers=[(asked, typed)]
         )
         assert code == 101
-        assert "E2103" in shown
+        assert "E1003" in shown
         assert project.request_approval("delete", "a") == id
         assert project.effects == []
 

@@ -243,6 +243,25 @@ def test_question_is_answered_when_the_request_is_repeated() -> None:
     assert list(pause.value.questions) == [f"{APPROVAL_KEY}-2"]
 
 
+def test_answer_to_another_question_does_not_approve() -> None:
+    """The key of an approval question depends on what the question shows."""
+    error = ToolError("Wipe the disk.")
+    keys: list[str] = []
+    for digest in ("one", "two"):
+        error.approval_parts = {"the plan": digest}
+        keys += approval_question(error)
+    assert len(set(keys)) == 2
+    peer = StatelessPeer(make_state(), {}, None)
+    with pytest.raises(InputRequired) as pause:
+        peer.ask({keys[0]: QUESTION})
+    asked = make_state().input_required(pause.value)
+    answers = {keys[0]: YES, keys[1]: YES}
+    repeated = make_state(requestState=asked["requestState"], inputResponses=answers)
+    assert list(repeated.responses) == [keys[0]]
+    with pytest.raises(InputRequired):
+        StatelessPeer(repeated, {}, None).ask({keys[1]: QUESTION})
+
+
 def test_approval_without_a_question_is_ignored() -> None:
     state = make_state(inputResponses={APPROVAL_KEY: YES, "other": YES})
     assert state.responses == {"other": YES}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import hashlib
 import os
 import sys
@@ -456,3 +457,74 @@ def test_grant_does_not_apply_to_another_version(bank: Guarded) -> None:
     newer.app._state.version = "2.0"
     error = newer.error("any_value", value=1)
     assert error.details["approval"]["changed"] == ["the version of the command"]
+
+
+# ------------------------------------------------------------------ plan tokens
+
+
+def _plan_token(bank: Guarded, **arguments: Any) -> str:
+    result = bank.app.call("drop", dry_run=True, **arguments).result
+    return str(result["token"])
+
+
+def _digests(token: str) -> bytes:
+    """Return what a token contains besides expiry time, nonce and signature."""
+    data = base64.urlsafe_b64decode(token[1:] + "=" * (-len(token[1:]) % 4))
+    return data[13:-16]
+
+
+def test_argument_cannot_be_found_from_a_plan_token(
+    bank: Guarded, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An attacker who knows everything but the key compares the digests of all PINs."""
+    token = _digests(_plan_token(bank, path="1234"))
+    assert token == _digests(_plan_token(bank, path="1234"))
+    monkeypatch.setenv("TOOLI_STATE_DIR", str(tmp_path / "attacker"))
+    guess = _digests(_plan_token(bank, path="1234"))
+    pieces = [token[i : i + 4] for i in range(len(token) - 3)]
+    assert not [piece for piece in pieces if piece in guess]
+
+
+def test_plan_token_is_bound_to_app_user_folder_and_file(
+    bank: Guarded, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (folder / "a").write_text("one")
+    token = _plan_token(bank, path="a")
+
+    def apply(app: Guarded) -> str | None:
+        error = app.app.call("drop", path="a", apply=token, yes=True).error
+        return None if error is None else error.code
+
+    assert apply(Guarded("other")) == "E1051"
+    (folder / "a").write_text("two")
+    assert apply(bank) == "E3053"
+    (folder / "a").write_text("one")
+    with monkeypatch.context() as elsewhere:
+        elsewhere.chdir(tmp_path)
+        assert apply(bank) == "E1051"
+    with monkeypatch.context() as another_user:
+        another_user.setenv("TOOLI_STATE_DIR", str(tmp_path / "other"))
+        assert apply(bank) == "E1051"
+    assert bank.ran == []
+    assert apply(bank) is None
+    assert apply(bank) == "E1051"
+    assert len(bank.ran) == 1
+
+
+@pytest.mark.parametrize(
+    "change", [{"amount": 5.0}, {"note": "other"}, {"to": "bob"}], ids=["excluded", "masked", "to"]
+)
+def test_idempotency_key_covers_hidden_fields(change: dict[str, Any]) -> None:
+    app = Tooli("app")
+    app.command("other")(lambda: None)
+
+    @app.command()
+    def pay(payment: Payment) -> float:
+        return payment.amount
+
+    first = app.call("pay", payment={"to": "ann"}, idempotency_key="k")
+    assert first.result == 1.0
+    assert app.call("pay", payment={"to": "ann"}, idempotency_key="k").result == 1.0
+    other = app.call("pay", payment={"to": "ann", **change}, idempotency_key="k")
+    assert other.error is not None
+    assert other.error.code == "E3050"

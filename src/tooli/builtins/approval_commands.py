@@ -6,7 +6,7 @@ import sys
 from typing import Annotated
 
 from tooli.core.tool import quote
-from tooli.errors import ApprovalRequired, ConflictError, NotFoundError, Suggestion
+from tooli.errors import ApprovalRequired, ConflictError, InputError, NotFoundError, Suggestion
 from tooli.pipeline.context import Context  # noqa: TC001  evaluated at registration
 from tooli.pipeline.terminal_prompts import ask_line, is_agent_present
 from tooli.policy.approval_grants import escape_text, format_lines
@@ -48,9 +48,10 @@ def add_approvals(group: App, app: App | None = None) -> None:
         store = ApprovalStore()
         found = _find_request(store, app, request)
         if not _confirm_with_code(found):
-            raise ApprovalRequired(
-                f"The code does not match. {found.id} is not approved and still waits.",
-                code="E2103",
+            raise InputError(
+                f"The code does not match. {found.id} is not approved and is still pending.",
+                code="E1003",
+                suggestion=Suggestion("retry_with_modified_input", "Run `approvals grant` again."),
             )
         return _record_decision(store, found, "granted", app, ctx)
 
