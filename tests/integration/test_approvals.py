@@ -331,7 +331,7 @@ class TestGranting:
         code, shown = project.run_as_user(
             "approvals", "grant", id, "--yes", answers=[(asked, typed)]
         )
-        assert code == 101
+        assert code == 2
         assert "E1003" in shown
         assert project.request_approval("delete", "a") == id
         assert project.effects == []

@@ -325,14 +325,7 @@ def approval_question(error: ToolError) -> Mapping[str, Question]:
         call_text = f"{call_text[:_MAX_SHOWN_CHARS]}… and {omitted} more characters"
     question = build_elicit(f"{error.message} Run it?\n{call_text}", YES_NO_SCHEMA)
     parts = error.approval_parts
-    return {APPROVAL_KEY if parts is None else f"{APPROVAL_KEY}-{_digest_parts(parts)}": question}
-
-
-def _digest_parts(parts: Mapping[str, str]) -> str:
-    from tooli.core.call_fingerprint import ValueEncoder
-    from tooli.storage.signing import digest_for_message
-
-    return digest_for_message(ValueEncoder().encode(dict(parts)))
+    return {APPROVAL_KEY if parts is None else f"{APPROVAL_KEY}-{_hash_arguments(parts)}": question}
 
 
 def is_approved(answers: Mapping[str, Any]) -> bool:

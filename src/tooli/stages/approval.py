@@ -12,6 +12,7 @@ TYPE_CHECKING = False
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from types import ModuleType
 
     from tooli.core.call import Call, Stage, StageRun
     from tooli.pipeline import StageContext
@@ -33,9 +34,8 @@ def require_approval(context: StageContext) -> Stage:
         if _may_run(call, human_required, confinement):
             return (yield call)
         from tooli.pipeline.context import replace_context
-        from tooli.policy.approval_grants import take_grant
 
-        grant = take_grant(call, _approval_message(call), confinement)
+        grant = _load_grants().take_grant(call, _approval_message(call), confinement)
         arguments = replace_context(call.arguments, approved=True)
         return (yield from with_claim(call.replace(approved=True, arguments=arguments), grant))
 
@@ -52,9 +52,7 @@ def _may_run(call: Call, human_required: bool, confinement: Sequence[Stage]) -> 
     if call.options.dry_run:
         return True
     if call.approved and verdict.asks_human:
-        from tooli.policy.approval_grants import check_shown_call
-
-        check_shown_call(call, confinement)
+        _load_grants().check_shown_call(call, confinement)
         return True
     if verdict.asks_human:
         from tooli.pipeline.terminal_prompts import can_ask_human
@@ -70,10 +68,10 @@ def _question_error(
     call: Call, verdict: Verdict, confinement: Sequence[Stage]
 ) -> InputError | ApprovalRequired:
     """Return the error that asks a human, with a description of the call and its plan."""
-    from tooli.policy.approval_grants import describe_call
-
     must_be_stable = verdict.code == "E2101" and call.peer is not None
-    description, parts = describe_call(call, confinement, must_be_stable=must_be_stable)
+    description, parts = _load_grants().describe_call(
+        call, confinement, must_be_stable=must_be_stable
+    )
     error = (
         confirmation_required_error(call)
         if verdict.code == "E1010"
@@ -81,6 +79,13 @@ def _question_error(
     )
     error.approval_text, error.approval_parts = description, parts
     return error
+
+
+def _load_grants() -> ModuleType:
+    """Import the module for approvals, which a call with `--yes` does not need."""
+    from tooli.policy import approval_grants
+
+    return approval_grants
 
 
 def _approval_message(call: Call) -> str:
