@@ -2,11 +2,12 @@
 
 import pathlib
 import sys
-from typing import Annotated
+from typing import Annotated, Any
 
 import pytest
 
 from tooli import Argument, DefinitionError, Option, Suggestion, Tooli
+from tooli.annotations import Destructive, Idempotent, ReadOnly
 from tooli.core.definitions import COMMAND_KEYWORDS
 from tooli.schema.tool_reader import read_tool
 from tooli.testing import invoke
@@ -367,3 +368,23 @@ def test_command_line_works_with_an_invalid_definition() -> None:
     assert schema.exit_code == 0
     assert "unreadable" in schema.stderr
     assert invoke(app, "late", "--json").exit_code == 70
+
+
+@pytest.mark.parametrize(
+    ("options", "named"),
+    [
+        ({"annotations": ReadOnly | Destructive}, "Destructive"),
+        ({"annotations": ReadOnly, "capabilities": ["fs:read", "fs:delete"]}, "fs:delete"),
+        ({"annotations": ReadOnly, "capabilities": ("fs:write:./out",)}, "fs:write:./out"),
+        ({"annotations": ReadOnly | Idempotent, "capabilities": {"state:mutate"}}, "state:mutate"),
+    ],
+)
+def test_read_only_command_that_declares_a_change(options: Any, named: str) -> None:
+    with pytest.raises(DefinitionError, match=f"changes nothing, but it declares .*{named}"):
+        Tooli("app").command("x", **options)
+    with pytest.raises(DefinitionError, match="changes nothing"):
+        Tooli("app").lazy_command("a:b", **options)
+
+
+def test_read_only_command_may_use_the_network_and_programs() -> None:
+    Tooli("app").command("x", annotations=ReadOnly, capabilities=["net:write", "proc:spawn"])

@@ -9,12 +9,14 @@ import pydantic
 import pytest
 
 from tooli import Context, Image, Tooli
-from tooli.annotations import Destructive, ReadOnly
+from tooli.annotations import Destructive, Idempotent, ReadOnly
 from tooli.describe.mcp_tools import (
+    can_be_confirmed,
     describe_mcp_tool,
     is_result_wrapped,
     result_schema,
     tools_by_safe_name,
+    with_settings,
 )
 
 
@@ -42,7 +44,7 @@ def test_title_description_and_annotations() -> None:
     found = describe(fn, annotations=ReadOnly, capabilities=["net:read"], auth=["items"])
     assert found["title"] == "Find items"
     assert found["description"] == "Find items."
-    assert found["annotations"] == {"readOnlyHint": True, "openWorldHint": False}
+    assert found["annotations"] == {"readOnlyHint": True, "openWorldHint": True}
     assert found["_meta"]["io.tooli/tool"]["capabilities"] == ["net:read"]
     assert found["_meta"]["io.tooli/tool"]["scopes"] == ["items"]
 
@@ -118,7 +120,8 @@ def test_confirmation_options_of_a_destructive_tool() -> None:
     properties = describe(fn, annotations=Destructive)["inputSchema"]["properties"]
     assert list(properties) == ["path", "yes", "dry_run"]
     guarded = describe(fn, annotations=Destructive, requires_approval=True)
-    assert list(guarded["inputSchema"]["properties"]) == ["path"]
+    assert list(guarded["inputSchema"]["properties"]) == ["path", "dry_run"]
+    assert "human has agreed" in properties["yes"]["description"]
 
     def own(yes: Annotated[int, "mine"]) -> int:
         return 1
@@ -126,6 +129,82 @@ def test_confirmation_options_of_a_destructive_tool() -> None:
     assert describe(own, annotations=Destructive)["inputSchema"]["properties"]["yes"] == {
         "type": "integer"
     }
+
+
+@pytest.mark.parametrize(
+    ("options", "is_offered"),
+    [
+        ({}, True),
+        ({"danger_level": "high"}, True),
+        ({"danger_level": "critical"}, True),
+        ({"danger_level": "forbidden"}, False),
+        ({"requires_approval": True}, False),
+        ({"human_in_the_loop": True}, False),
+    ],
+)
+def test_yes_is_not_offered_if_only_a_human_can_approve(
+    options: dict[str, Any], is_offered: bool
+) -> None:
+    found = describe(lambda: None, annotations=Destructive, **options)
+    assert ("yes" in found["inputSchema"]["properties"]) is is_offered
+
+
+@pytest.mark.parametrize(
+    ("policy", "settings", "is_offered"),
+    [
+        ("standard", {}, True),
+        ("strict", {}, False),
+        ("standard", {"human_in_the_loop": True}, False),
+    ],
+)
+def test_settings_decide_whether_yes_is_offered(
+    policy: Any, settings: Any, is_offered: bool
+) -> None:
+    app = Tooli("shop", security_policy=policy)
+    app.command("drop", annotations=Destructive, danger_level="critical")(lambda: None)
+    app.command("other")(lambda: None)
+    app._state.security_settings.update(settings)
+    tool = with_settings(app.find("drop"), app._state)
+    assert can_be_confirmed(tool) is is_offered
+
+
+DESTRUCTIVE: dict[str, bool] = {"destructiveHint": True}
+HINTS: list[tuple[dict[str, Any], dict[str, bool]]] = [
+    ({}, {"destructiveHint": False}),
+    ({"capabilities": ["none"]}, {"readOnlyHint": True, "openWorldHint": False}),
+    ({"capabilities": ["fs:read:./x", "env:read"]}, {"readOnlyHint": True, "openWorldHint": False}),
+    ({"capabilities": ["net:read"]}, {"readOnlyHint": True, "openWorldHint": True}),
+    *[
+        ({"capabilities": ["fs:read", name]}, {**DESTRUCTIVE, "openWorldHint": False})
+        for name in ("fs:write", "fs:write:./x", "fs:delete", "proc:spawn", "env:write")
+    ],
+    ({"capabilities": ["state:mutate"]}, {**DESTRUCTIVE, "openWorldHint": False}),
+    ({"capabilities": ["net:write"]}, {**DESTRUCTIVE, "openWorldHint": True}),
+    ({"requires_approval": True}, DESTRUCTIVE),
+    ({"human_in_the_loop": True}, DESTRUCTIVE),
+    *[({"danger_level": name}, DESTRUCTIVE) for name in ("low", "medium", "high", "critical")],
+    ({"danger_level": "none"}, {"destructiveHint": False}),
+    ({"annotations": ReadOnly, "danger_level": "low"}, {"readOnlyHint": True}),
+    ({"annotations": ReadOnly, "danger_level": "high"}, DESTRUCTIVE),
+    ({"annotations": ReadOnly, "requires_approval": True}, DESTRUCTIVE),
+    ({"annotations": ReadOnly, "capabilities": ["proc:spawn"]}, DESTRUCTIVE),
+    ({"annotations": Idempotent}, {"destructiveHint": False, "idempotentHint": True}),
+    (
+        {"annotations": Idempotent, "capabilities": ["fs:write"]},
+        {**DESTRUCTIVE, "idempotentHint": True},
+    ),
+    ({"annotations": ReadOnly | Idempotent}, {"readOnlyHint": True, "idempotentHint": True}),
+    ({"annotations": Destructive, "capabilities": ["fs:read"]}, DESTRUCTIVE),
+]
+
+
+@pytest.mark.parametrize(("options", "expected"), HINTS)
+def test_hints_follow_from_behavior_capabilities_and_guards(
+    options: dict[str, Any], expected: dict[str, bool]
+) -> None:
+    if "annotations" in options:
+        expected = {"openWorldHint": False, **expected}
+    assert describe(lambda: None, **options)["annotations"] == expected
 
 
 def test_custom_input_schema_is_not_changed() -> None:

@@ -14,7 +14,7 @@ import pytest
 from examples.file_tools.app import app as file_tools
 
 from tooli import Tooli
-from tooli.annotations import Destructive, OpenWorld, ReadOnly
+from tooli.annotations import Destructive, Idempotent, OpenWorld, ReadOnly
 from tooli.describe.sections import collect_app_info
 from tooli.errors import InputError
 from tooli.export.permissions import HOSTS, decide, render_rules
@@ -65,7 +65,7 @@ class TestDecisions:
             ({"annotations": ReadOnly, "danger_level": "low"}, "allow"),
             ({"annotations": ReadOnly, "capabilities": ["net:read"]}, "ask"),
             ({"annotations": ReadOnly, "capabilities": ["env:read"]}, "ask"),
-            ({"annotations": ReadOnly, "capabilities": ["fs:read", "fs:write"]}, "ask"),
+            ({"annotations": Idempotent, "capabilities": ["fs:read", "fs:write"]}, "ask"),
             ({"annotations": ReadOnly, "capabilities": ["proc:spawn"]}, "ask"),
             ({"annotations": ReadOnly, "capabilities": ["fs:read", "env:write"]}, "ask"),
             ({"annotations": ReadOnly | OpenWorld}, "ask"),

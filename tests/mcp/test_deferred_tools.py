@@ -8,6 +8,7 @@ from mcp import Client
 from tests.mcp.sdk_client import each_mode, make_server
 
 from tooli import Tooli
+from tooli.annotations import Destructive, Idempotent, ReadOnly
 
 
 @each_mode
@@ -37,3 +38,27 @@ async def test_strict_policy_applies_to_deferred_tools(mode: Any) -> None:
         assert "E2001" in rejected.content[0].text
         unknown = await client.call_tool("run_tool", {"name": "lock"})
         assert "E1001" in unknown.content[0].text
+
+
+@each_mode
+async def test_run_tool_has_the_worst_effects_of_all_tools(mode: Any) -> None:
+    async def hints(app: Tooli) -> dict[str, bool]:
+        async with Client(make_server(app, deferred=True), mode=mode) as client:
+            listed = {tool.name: tool for tool in (await client.list_tools()).tools}
+            annotations = listed["run_tool"].annotations
+            assert annotations is not None
+            return annotations.model_dump(exclude_none=True, exclude={"title"}, by_alias=True)
+
+    app = Tooli("app")
+    app.command("find", annotations=ReadOnly | Idempotent)(lambda: "x")
+    app.command("list", annotations=ReadOnly | Idempotent)(lambda: "x")
+    reads = {"readOnlyHint": True, "idempotentHint": True, "openWorldHint": False}
+    assert await hints(app) == reads
+    app.command("fetch", capabilities=["net:read"])(lambda: "x")
+    assert await hints(app) == {"readOnlyHint": True, "openWorldHint": True}
+    app.command("plain")(lambda: "x")
+    assert await hints(app) == {"destructiveHint": False, "openWorldHint": True}
+    group = Tooli("group")
+    group.command("drop", annotations=Destructive)(lambda: "x")
+    app.add_typer(group)
+    assert await hints(app) == {"destructiveHint": True, "openWorldHint": True}

@@ -526,7 +526,7 @@ def test_labels_are_in_brackets() -> None:
         "run()  # [destructive, needs approval, deprecated]"
     )
     assert format_signature(tool_of(lambda: None, human_in_the_loop=True)).endswith(
-        "[needs approval]"
+        "[destructive, needs approval]"
     )
 
 

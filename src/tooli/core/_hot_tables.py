@@ -147,10 +147,10 @@ TOOL_SCHEMA_OPTIONS: dict[str, dict[str, dict[str, Any]]] = {
         "limit": {"type": "integer", "minimum": 0, "description": "Records on a page; 0 is all."},
         "cursor": {"type": "string", "description": "The next_cursor of the previous page."},
     },
-    "destructive": {
-        "yes": {"type": "boolean", "description": "Must be true."},
-        "dry_run": {"type": "boolean", "description": "Only plan."},
+    "confirmable": {
+        "yes": {"type": "boolean", "description": "True only if a human has agreed to this call."}
     },
+    "destructive": {"dry_run": {"type": "boolean", "description": "Only plan."}},
     "plannable": {"apply": {"type": "string", "description": "Plan token: run exactly that plan."}},
 }
 """Options in the input schema of MCP tools: the tools that have them, and JSON Schema by name."""

@@ -34,8 +34,6 @@ CAPABILITIES: dict[str, str] = {
     "none": "accesses nothing",
 }
 """Every capability, with a description of what it allows."""
-READ_CAPABILITIES = frozenset(("fs:read", "net:read", "env:read", "none"))
-"""Capabilities that change nothing. All others may change or destroy something."""
 PATH_CAPABILITIES = ("fs:read", "fs:write", "fs:delete")
 """Capabilities that may name a path: `fs:write:./out` covers that folder and all below it."""
 
@@ -74,11 +72,6 @@ def split_capability(capability: str) -> tuple[str, str | None]:
     """Split a capability into its name and its path; the path is None if it has none."""
     parts = capability.split(":", 2)
     return ":".join(parts[:2]), parts[2] if len(parts) > 2 else None
-
-
-def is_reading(capabilities: Iterable[str]) -> bool:
-    """True if none of the capabilities allows to change something."""
-    return all([split_capability(name)[0] in READ_CAPABILITIES for name in capabilities])
 
 
 def resolve_access(capabilities: Iterable[str], base_directory: str | None = None) -> AllowedAccess:

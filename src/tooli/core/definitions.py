@@ -53,13 +53,34 @@ def check_command_options(function_name: str, options: Mapping[str, object]) -> 
                 raise DefinitionError(f"{function_name}({keyword}={shorten(value)}): {problem}")
     if options.get("agent_auto_confirm"):
         _check_auto_confirm(function_name, options)
-    if options.get("resource") is not None:
-        behavior = options.get("annotations")
-        if not (isinstance(behavior, Behavior) and behavior.read_only):
-            raise DefinitionError(
-                f"{function_name}(resource={shorten(options['resource'])}): only a command with "
-                "annotations=ReadOnly can be a resource"
-            )
+    behavior = options.get("annotations")
+    is_read_only = isinstance(behavior, Behavior) and behavior.read_only
+    if is_read_only:
+        _check_read_only(function_name, options)
+    elif options.get("resource") is not None:
+        raise DefinitionError(
+            f"{function_name}(resource={shorten(options['resource'])}): only a command with "
+            "annotations=ReadOnly can be a resource"
+        )
+
+
+def _check_read_only(function_name: str, options: Mapping[str, object]) -> None:
+    """Raise DefinitionError if a read-only command also declares a change."""
+    behavior, capabilities = options["annotations"], options.get("capabilities")
+    is_destructive = isinstance(behavior, Behavior) and behavior.destructive
+    changes = ["annotations=Destructive"] if is_destructive else []
+    if is_list(capabilities) or is_set(capabilities):
+        names = [str(name) for name in capabilities]
+        changes += [name for name in names if name.split(":")[:2] in _CHANGES]
+    if changes:
+        raise DefinitionError(
+            f"{function_name}(annotations=ReadOnly): a read-only command changes nothing, but it "
+            f"declares {', '.join(changes)}"
+        )
+
+
+_CHANGES = (["fs", "write"], ["fs", "delete"], ["state", "mutate"])
+"""Capabilities that contradict `ReadOnly`. A read-only command may use the network or programs."""
 
 
 def check_lazy_command(target: str, options: Mapping[str, object]) -> str:

@@ -58,7 +58,7 @@ class Option(Record):
     # "tool" or "app": the command line prints a description of it instead of a result.
     describes: str = ""
     in_openapi: str = ""  # operations that list it: "all", "paginated" or "plannable"
-    in_tool_schema: str = ""  # MCP tools that list it: "paginated", "plannable", "destructive"
+    in_tool_schema: str = ""  # MCP tools that list it: "paginated", "destructive", …
     tool_schema_help: str = ""  # its description in the MCP schema, as short as possible
     note: str = ""  # more sentences for man pages and OpenAPI
     page: str = ""  # the page in docs/ that explains it
@@ -245,8 +245,8 @@ OPTIONS: tuple[Option, ...] = (
         interfaces=ALL_INTERFACES,
         target="options",
         in_openapi="all",
-        in_tool_schema="destructive",
-        tool_schema_help="Must be true.",
+        in_tool_schema="confirmable",
+        tool_schema_help="True only if a human has agreed to this call.",
         page="safety.md",
     ),
     Option(

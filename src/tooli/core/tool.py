@@ -387,6 +387,15 @@ class Guard(Record):
         return self.needs_human or self.danger in ("critical", "forbidden")
 
 
+_READ_CAPABILITIES = frozenset(("fs:read", "net:read", "env:read", "none"))
+_RISKY_LEVELS = frozenset(("medium", "high", "critical", "forbidden"))
+
+
+def can_only_read(capabilities: Sequence[str]) -> bool:
+    """True if none of the capabilities allows a change. An empty list declares nothing."""
+    return all([":".join(c.split(":")[:2]) in _READ_CAPABILITIES for c in capabilities])
+
+
 class Guidance(Record):
     """Information that helps an agent to choose a tool and the next step."""
 
@@ -513,6 +522,25 @@ class Tool(Record):
     def public_params(self) -> tuple[Param, ...]:
         """The parameters that callers can give, in order."""
         return tuple(p for p in self.params if p.kind != "injected")
+
+    @property
+    def effects(self) -> Behavior:
+        """The effects that hosts and documents are told: never more harmless than the rules.
+
+        They are the declared behavior, corrected by the capabilities, the approval rules and the
+        danger level. Whether `--yes` is required depends on `behavior` alone.
+        """
+        declared, guard = self.behavior, self.guard
+        may_change = not can_only_read(guard.capabilities)
+        is_risky = declared.destructive or guard.needs_human or guard.danger in _RISKY_LEVELS
+        only_reads = declared.read_only or (bool(guard.capabilities) and not may_change)
+        read_only = only_reads and not may_change and not is_risky
+        return Behavior(
+            read_only=read_only,
+            destructive=may_change or is_risky or (guard.danger == "low" and not read_only),
+            idempotent=declared.idempotent,
+            open_world=declared.open_world or any([c[:4] == "net:" for c in guard.capabilities]),
+        )
 
     def param(self, name: str) -> Param | None:
         """Return the parameter of that name, or None."""

@@ -406,7 +406,7 @@ def _command_groups(app_info: AppInfo) -> Iterator[str]:
 
 def _command_link(tool: Tool) -> str:
     title = sections.command_title(tool).replace("[", "(").replace("]", ")")
-    labels = [label for label in tool.behavior.labels() if label in ("read-only", "destructive")]
+    labels = [label for label in tool.effects.labels() if label in ("read-only", "destructive")]
     annotations = f"({', '.join(labels)})" if labels else ""
     about = " ".join(filter(None, (single_line(tool.doc.summary), annotations)))
     target = link(title, sections.reference_path(tool))

@@ -50,7 +50,7 @@ def render_tool_line(tool: Tool) -> str:
     if result:
         parts.append(f"-> {result}")
     summary = tool.doc.summary
-    behavior = ", ".join(tool.behavior.labels())
+    behavior = ", ".join(tool.effects.labels())
     if summary or behavior:
         parts.append("|")
     if summary:

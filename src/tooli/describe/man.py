@@ -362,15 +362,17 @@ def _value_notes(schema: JsonObject) -> Iterator[str]:
 
 def _behavior_paragraph(tool: Tool) -> list[str]:
     """Return a paragraph about a command's effects and restrictions."""
-    behavior, guard, limits = tool.behavior, tool.guard, tool.limits
+    effects, guard, limits = tool.effects, tool.guard, tool.limits
+    is_confirmed = tool.behavior.destructive  # other commands never ask
     confirmation = "" if guard.needs_human else " and requires --yes if it cannot prompt"
     sentences = {
         f"Deprecated: {tool.deprecated}": isinstance(tool.deprecated, str),
         "Deprecated.": tool.deprecated is True,
-        "It changes nothing.": behavior.read_only,
-        f"It may destroy data{confirmation}.": behavior.destructive,
-        "Running it twice has the same effect as running it once.": behavior.idempotent,
-        "It accesses other machines.": behavior.open_world,
+        "It changes nothing.": effects.read_only,
+        f"It may destroy data{confirmation}.": is_confirmed,
+        "It may change or destroy data.": effects.destructive and not is_confirmed,
+        "Running it twice has the same effect as running it once.": effects.idempotent,
+        "It accesses other machines.": effects.open_world,
         "A human must approve each run.": guard.needs_human,
         "It is forbidden and never runs.": guard.danger == "forbidden",
         f"It requires the scope {', '.join(guard.scopes or ())}.": guard.scopes,

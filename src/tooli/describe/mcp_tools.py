@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from tooli.core._hot_tables import TOOL_SCHEMA_OPTIONS
 from tooli.core.docstring import sanitize_doc_text
-from tooli.core.tool import DEFAULT_BEHAVIOR
+from tooli.core.tool import DEFAULT_BEHAVIOR, Behavior
 from tooli.schema.json_schema import input_schema, output_schema
 
 TYPE_CHECKING = False
@@ -18,8 +18,9 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from tooli.core import AppState
     from tooli.core.protocols import JsonObject
-    from tooli.core.tool import Behavior, Tool
+    from tooli.core.tool import Tool
 
 TOOLI_KEY = "io.tooli/tool"
 
@@ -50,9 +51,17 @@ def tools_by_safe_name(tools: Iterable[Tool]) -> dict[str, Tool]:
 
 
 def describe_mcp_tool(
-    name: str, tool: Tool, *, stateless: bool = False, version: str | None = None
+    name: str,
+    tool: Tool,
+    *,
+    stateless: bool = False,
+    version: str | None = None,
+    effects: Behavior | None = None,
 ) -> JsonObject:
-    """Describe a tool for `tools/list`. A tool version that equals `version` is left out."""
+    """Describe a tool for `tools/list`. A tool version that equals `version` is left out.
+
+    `effects` replaces the effects of the tool itself, if it runs other tools.
+    """
     described: JsonObject = {
         "name": name,
         "title": tool_title(tool),
@@ -62,7 +71,7 @@ def describe_mcp_tool(
     output = result_schema(tool, stateless)
     if output is not None:
         described["outputSchema"] = output
-    described["annotations"] = _behavior_hints(tool.behavior)
+    described["annotations"] = mcp_hints(tool, effects)
     meta = _tool_meta(tool)
     if tool.version and tool.version != version:
         meta = {"version": tool.version, **meta}
@@ -71,21 +80,32 @@ def describe_mcp_tool(
     return described
 
 
-def _behavior_hints(behavior: Behavior) -> dict[str, bool]:
-    """Return the MCP annotations of a tool.
+def mcp_hints(tool: Tool, effects: Behavior | None = None) -> dict[str, bool]:
+    """Return the MCP annotations of a tool. They follow from `tool.effects`.
 
     `readOnlyHint` and `idempotentHint` are left out if they are False, which is their default. A
-    read-only tool has no `destructiveHint` and no `idempotentHint`, because they do not apply to
-    it. If the author declared no behavior, `openWorldHint` is left out, because it is unknown.
+    read-only tool has no `destructiveHint`, because it does not apply to it. `openWorldHint` is
+    left out if it is unknown: if the author declared neither a behavior nor capabilities.
     """
-    if behavior == DEFAULT_BEHAVIOR:
-        return {"destructiveHint": False}
-    hints = {"readOnlyHint": True} if behavior.read_only else {}
-    if not behavior.read_only:
-        hints["destructiveHint"] = behavior.destructive
-        if behavior.idempotent:
-            hints["idempotentHint"] = True
-    return {**hints, "openWorldHint": behavior.open_world}
+    is_known = effects is not None or tool.behavior != DEFAULT_BEHAVIOR or tool.guard.capabilities
+    effects = tool.effects if effects is None else effects
+    hints = (
+        {"readOnlyHint": True} if effects.read_only else {"destructiveHint": effects.destructive}
+    )
+    if effects.idempotent:
+        hints["idempotentHint"] = True
+    return {**hints, "openWorldHint": effects.open_world} if is_known else hints
+
+
+def combine_effects(tools: Iterable[Tool]) -> Behavior:
+    """Return the worst effects of several tools, for a tool that runs any of them."""
+    effects = [tool.effects for tool in tools]
+    return Behavior(
+        read_only=all([one.read_only for one in effects]),
+        destructive=any([one.destructive for one in effects]),
+        idempotent=bool(effects) and all([one.idempotent for one in effects]),
+        open_world=any([one.open_world for one in effects]),
+    )
 
 
 def tool_title(tool: Tool) -> str:
@@ -110,7 +130,9 @@ def arguments_schema(tool: Tool) -> JsonObject:
 def _option_kinds(tool: Tool) -> list[str]:
     """Return the keys of `TOOL_SCHEMA_OPTIONS` that apply to a tool."""
     kinds = ["all"]
-    if needs_confirmation(tool):
+    if can_be_confirmed(tool):
+        kinds.append("confirmable")
+    if tool.behavior.destructive:
         kinds.append("destructive")
         if getattr(tool.fn, "tooli_supports_dry_run", False):
             kinds.append("plannable")
@@ -119,9 +141,27 @@ def _option_kinds(tool: Tool) -> list[str]:
     return kinds
 
 
-def needs_confirmation(tool: Tool) -> bool:
-    """True if the arguments of a call include options to confirm it or to request a plan."""
-    return tool.behavior.destructive and not tool.guard.approval
+def can_be_confirmed(tool: Tool) -> bool:
+    """True if a call can be confirmed with `yes`.
+
+    It is False if the call needs no confirmation, or if only a human's approval can run it.
+    """
+    guard = tool.guard
+    needs_grant = guard.needs_human or guard.danger == "forbidden"
+    needs_grant = needs_grant or (guard.danger == "critical" and guard.policy == "strict")
+    return tool.behavior.destructive and not needs_grant
+
+
+def with_settings(tool: Tool, state: AppState) -> Tool:
+    """Return a tool with the settings of the served app that decide who can confirm a call."""
+    guard = tool.guard
+    if tool.behavior.destructive and not guard.human_in_the_loop:
+        policy = state.effective_policy(tool)
+        is_human_required = bool(state.security_settings.get("human_in_the_loop"))
+        if policy != guard.policy or is_human_required:
+            guard = guard.replace(policy=policy, human_in_the_loop=is_human_required)
+            return tool.replace(guard=guard)
+    return tool
 
 
 def _tool_meta(tool: Tool) -> JsonObject:
@@ -153,7 +193,7 @@ def result_schema(tool: Tool, stateless: bool) -> JsonObject | None:
         return None
     schema = _inline_root_ref(schema)
     inner = {key: value for key, value in schema.items() if key != "$defs"}
-    if needs_confirmation(tool):
+    if tool.behavior.destructive:
         inner = _allow_plan(inner)
     if is_schema_wrapped(schema, stateless):
         inner = {"type": "object", "properties": {"result": inner}, "required": ["result"]}

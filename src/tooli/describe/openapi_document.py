@@ -138,7 +138,7 @@ def _extensions(tool: Tool) -> JsonObject:
     guard, limits, guidance = tool.guard, tool.limits, tool.guidance
     fields: JsonObject = {
         "command": " ".join([tool.app, *tool.cli_path]),
-        "annotations": list(tool.behavior.labels()),
+        "annotations": list(tool.effects.labels()),
         "requires-approval": guard.needs_human,
         "scopes": list(guard.scopes or ()),
         "capabilities": list(guard.capabilities),

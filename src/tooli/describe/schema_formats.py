@@ -52,9 +52,9 @@ def _as_json(tool: Tool) -> JsonObject:
     output = output_schema(tool)
     if output is not None:
         described["output_schema"] = output
-    behaviour = tool.behavior.labels()
-    if behaviour:
-        described["annotations"] = list(behaviour)
+    effects = tool.effects.labels()
+    if effects:
+        described["annotations"] = list(effects)
     described.update(_guidance_fields(tool))
     variables = [name for param in tool.public_params for name in envvar_names(param)]
     if variables:

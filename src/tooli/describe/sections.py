@@ -163,15 +163,17 @@ def return_sentence(tool: Tool) -> str:
 
 def effect_phrases(tool: Tool) -> list[str]:
     """Return short phrases about a tool's effects, approval, cost and deprecation."""
-    behavior, guard, limits = tool.behavior, tool.guard, tool.limits
+    effects, guard, limits = tool.effects, tool.guard, tool.limits
+    is_confirmed = tool.behavior.destructive  # other commands never ask
     confirmation = "" if guard.needs_human else ", `--yes` to confirm"
     forbidden = ", never runs" if guard.danger == "forbidden" else ""
     reason = "" if tool.deprecated is True else f": {tool.deprecated}"
     phrases = {
-        "read-only": behavior.read_only,
-        f"destructive: `--dry-run` first{confirmation}": behavior.destructive,
-        "safe to repeat": behavior.idempotent and not behavior.read_only,
-        "accesses other machines": behavior.open_world,
+        "read-only": effects.read_only,
+        f"destructive: `--dry-run` first{confirmation}": is_confirmed,
+        "may change or destroy data": effects.destructive and not is_confirmed,
+        "safe to repeat": effects.idempotent and not effects.read_only,
+        "accesses other machines": effects.open_world,
         "a human must approve each call": guard.needs_human,
         f"danger: {guard.danger}{forbidden}": guard.danger,
         f"requires the scopes {', '.join(guard.scopes or ())}": guard.scopes,

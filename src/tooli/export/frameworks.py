@@ -14,6 +14,7 @@ from __future__ import annotations
 from json import dumps
 
 from tooli.core import Record
+from tooli.describe.mcp_tools import mcp_hints
 from tooli.export.python_source import SourceText, call_source, docstring, value_literal
 
 TYPE_CHECKING = False
@@ -317,21 +318,13 @@ def _adapt_claude_tool(entry: ExportedTool) -> ToolKeywords:
 
 def _mcp_hints(tool: Tool) -> SourceText:
     """Return the MCP annotations of a tool as source code."""
-    behavior = tool.behavior
-    hints: dict[str, bool] = {}
-    if behavior.read_only:
-        hints["readOnlyHint"] = True
-    else:
-        hints["destructiveHint"] = behavior.destructive
-    if behavior.idempotent:
-        hints["idempotentHint"] = True
-    hints["openWorldHint"] = behavior.open_world
+    hints = mcp_hints(tool)
     return SourceText(call_source("ToolAnnotations", depth=1, columns_before=7, **hints))
 
 
 def _claude_tail(spec: ExportSpec, tools: list[ExportedTool]) -> str:
     prefix = f"mcp__{spec.module_stem}__"
-    read_only = [f"{prefix}{entry.name}" for entry in tools if entry.tool.behavior.read_only]
+    read_only = [f"{prefix}{entry.name}" for entry in tools if entry.tool.effects.read_only]
     version = spec.app_info.version or "0"
     server = call_source(
         "create_sdk_mcp_server", spec.module_stem, version, SourceText("TOOLS"), columns_before=9

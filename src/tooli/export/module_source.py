@@ -253,6 +253,7 @@ def _example_cases(tools: list[ExportedTool]) -> list[tuple[SourceText, JsonObje
         for entry in tools
         for example in entry.tool.guidance.examples
         if entry.tool.behavior.read_only
+        and entry.tool.effects.read_only
         and (arguments := parse_example(entry.tool, example.get("args", ()))) is not None
     ]
 

@@ -390,7 +390,7 @@ def _runnable_examples(app_info: AppInfo) -> Iterator[tuple[Tool, int, list[str]
     """Yield the examples that change nothing and need no approval."""
     for tool in app_info.tools:
         guard = tool.guard
-        if tool.behavior.read_only and not guard.may_need_approval:
+        if tool.behavior.read_only and tool.effects.read_only and not guard.may_need_approval:
             for number, example in enumerate(tool.guidance.examples):
                 yield tool, number, [str(token) for token in example.get("args", ())]
 

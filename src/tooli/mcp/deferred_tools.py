@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from tooli.annotations import ReadOnly
 from tooli.core.tool import quote
+from tooli.describe.mcp_tools import combine_effects
 from tooli.errors import InputError, Suggestion
 from tooli.providers.search import ToolIndex, format_signature
 from tooli.schema.json_schema import input_schema
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from tooli.core.protocols import CommandOptions, JsonObject
-    from tooli.core.tool import Tool
+    from tooli.core.tool import Behavior, Tool
     from tooli.serving.dispatcher import ToolDispatcher
 
 SEARCH_TOOL, RUN_TOOL = "search_tools", "run_tool"
@@ -52,6 +53,15 @@ class DeferredTools:
     def tools(self) -> Mapping[str, Tool]:
         """Every tool that can be called. An app's own `search_tools` replaces the built-in one."""
         return {**self._builtin_tools, **self._dispatcher.tools}
+
+    def effects_of(self, tool: Tool) -> Behavior | None:
+        """Return the effects of `run_tool`: the worst of the tools that it can run.
+
+        Returns None for any other tool: its own effects apply.
+        """
+        if tool is not self._builtin_tools[RUN_TOOL]:
+            return None
+        return combine_effects(self._dispatcher.tools.values())
 
     def resolve_call(self, name: str, params: JsonObject) -> tuple[str, JsonObject]:
         """Return the name and parameters of the tool that a call runs.

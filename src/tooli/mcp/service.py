@@ -15,7 +15,7 @@ from tooli.core.peer import InputRequired, Peer
 from tooli.core.placeholder_call import make_placeholder_call
 from tooli.core.result_types import Content
 from tooli.core.tool import MAX_QUOTED_CHARS, cut_text
-from tooli.describe.mcp_tools import describe_mcp_tool, is_result_wrapped
+from tooli.describe.mcp_tools import describe_mcp_tool, is_result_wrapped, with_settings
 from tooli.errors import InternalError, closest_match
 from tooli.mcp.protocol import (
     CAPABILITIES_KEY,
@@ -159,9 +159,15 @@ class McpService:
         def describe_tools() -> list[JsonObject]:
             deferred = self._deferred_tools
             tools = self.dispatcher.tools if deferred is None else deferred.listed_tools
-            version = self.app._state.version
+            state = self.app._state
             return [
-                describe_mcp_tool(name, tool, stateless=stateless, version=version)
+                describe_mcp_tool(
+                    name,
+                    with_settings(tool, state),
+                    stateless=stateless,
+                    version=state.version,
+                    effects=None if deferred is None else deferred.effects_of(tool),
+                )
                 for name, tool in tools.items()
             ]
 

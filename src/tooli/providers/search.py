@@ -324,7 +324,7 @@ def format_signature(tool: Tool) -> str:
 
     `find-files(pattern: str, root: path = ".", limit?: int) -> str[]  # Find files. [read-only]`
     """
-    labels = [label for label in tool.behavior.labels() if label in ("read-only", "destructive")]
+    labels = [label for label in tool.effects.labels() if label in ("read-only", "destructive")]
     labels += ["needs approval"] if tool.guard.needs_human else []
     labels += ["deprecated"] if tool.deprecated else []
     suffix = f"[{', '.join(labels)}]" if labels else ""

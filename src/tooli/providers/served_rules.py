@@ -6,9 +6,8 @@ their rules applies to the resource.
 
 from __future__ import annotations
 
-from tooli.core.declared_capabilities import is_reading
 from tooli.core.definitions import DANGER_LEVELS, read_guard
-from tooli.core.tool import Behavior, Guard
+from tooli.core.tool import Behavior, Guard, can_only_read
 
 TYPE_CHECKING = False
 
@@ -97,7 +96,7 @@ def combine_behaviors(registrations: Sequence[Registration], guard: Guard) -> Be
     behaviors = [behavior for behavior in declared if behavior is not None]
     return Behavior(
         read_only=all([behavior.read_only for behavior in behaviors])
-        and is_reading(guard.capabilities),
+        and can_only_read(guard.capabilities),
         destructive=any([behavior.destructive for behavior in behaviors]),
         idempotent=bool(behaviors) and all([behavior.idempotent for behavior in behaviors]),
         open_world=any([behavior.open_world for behavior in behaviors]),
