@@ -18,7 +18,7 @@ from time import monotonic
 
 from tooli.core.placeholder_call import make_placeholder_call
 from tooli.errors import AuthError, DefinitionError, InputError, Suggestion, TemporaryError
-from tooli.http.http_request import ANONYMOUS_CALLER, HttpError
+from tooli.http.http_request import ANONYMOUS_CALLER, CONNECTION_CLOSE, HttpError
 from tooli.storage.audit_log import log_event
 
 TYPE_CHECKING = False
@@ -64,7 +64,8 @@ class AccessControl:
         request.read_headers()
         host = request.headers.get(b"host")
         if host is None:
-            raise HttpError(InputError("The request has no Host header.", code="E1400"))
+            message = "The request has no Host header."
+            raise HttpError(InputError(message, code="E1400"), CONNECTION_CLOSE)
         if host not in self._accepted_hosts:
             self._check_host(host)
         origin = request.headers.get(b"origin")

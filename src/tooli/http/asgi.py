@@ -30,6 +30,7 @@ from tooli.errors import (
     check_keywords,
 )
 from tooli.http.access_control import AccessControl, DenialLog
+from tooli.http.call_slots import CallSlots
 from tooli.http.http_request import (
     ANONYMOUS_CALLER,
     PREFERENCE_APPLIED,
@@ -50,12 +51,12 @@ from tooli.http.stream_response import (
     termination_error,
 )
 from tooli.pipeline.stdout_capture import route_stdout
+from tooli.serving.caller_limits import address_group
 from tooli.serving.dispatcher import (
     MAX_CONCURRENT_CALLS,
     ToolDispatcher,
     is_installed,
     present_request_error,
-    too_busy_error,
     unknown_tool_error,
 )
 from tooli.serving.thread_pool import ThreadPool
@@ -68,10 +69,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
     from typing import TypeAlias, TypedDict
 
+    from tooli.core.call import Caller
     from tooli.core.protocols import App, JsonObject
     from tooli.core.tool import Tool
     from tooli.errors import ToolError
-    from tooli.http.stream_response import StreamSource
     from tooli.http.strict_validation import StrictValidator
     from tooli.pipeline.prepared_call import PreparedCall
     from tooli.pipeline.present import Presented
@@ -154,9 +155,8 @@ class Api:
         self.access_control = AccessControl(settings, self.dispatcher.make_verifier())
         self.mounts = [Mount(path, inner) for path, inner in settings.mounts.items()]
         self._pages = InfoPages(self.dispatcher, self.access_control.requires_token, settings)
-        self._running_calls = 0  # running calls, except open streams
-        self._open_streams: set[StreamSource] = set()
         self._thread_pool = ThreadPool(settings.threads)
+        self._slots = CallSlots(settings.limit, self._thread_pool)
         self._denial_log = DenialLog(app)
         self._strict_validator: StrictValidator | None = None
         self._restore_stdout: Callable[[], None] | None = None
@@ -233,7 +233,12 @@ class Api:
             await self._call_tool(request, tool)
             return
         if mount is not None:
-            await mount.respond(request, self.settings)
+            caller_key = request.principal or address_group(request.address)
+            self._slots.enter(caller_key)
+            try:
+                await mount.respond(request, self.settings)
+            finally:
+                self._slots.leave(caller_key)
             return
         if tool is None and path not in self._pages.paths():
             raise HttpError(self._not_found_error(path))
@@ -276,44 +281,49 @@ class Api:
     # -------------------------------------------------------------- calls
 
     async def _call_tool(self, request: HttpRequest, tool: Tool) -> None:
-        abandoned = self._thread_pool.abandoned  # calls whose requests were cancelled
-        active_calls = self._running_calls + len(self._open_streams) + abandoned
-        if active_calls >= self.settings.limit:
-            raise HttpError(too_busy_error(), (b"retry-after", b"1"))
-        self._running_calls += 1
+        slots = self._slots
+        slots.check()  # refuses the request before its body is read
+        caller = caller_from_request(request, tool)
+        caller_key = caller.principal or address_group(caller.address or "")
+        slots.enter(caller_key)
         try:
-            caller = caller_from_request(request, tool)
-            request_headers = request.headers
-            options, problems = read_options(request.query, request_headers)
-            if self.dispatcher.is_refused(tool, caller):
-                arguments, problems = {}, (_UNREAD_BODY_PROBLEM,)
-            else:
-                arguments = await read_arguments(request, self.settings)
-                if b"prefer" in request_headers:
-                    problems += await self._apply_prefer_header(request, tool, arguments)
-            prepared = self.dispatcher.prepare(
-                tool, arguments, caller, options=options, problems=problems
-            )
+            prepared = await self._read_call(request, tool, caller)
             stream_format = (
-                negotiate_stream_format(request_headers.get(b"accept"))
+                negotiate_stream_format(request.headers.get(b"accept"))
                 if tool.is_streaming
                 else "json"
             )
             if stream_format == "json":
-                if tool.returns_printed_text and self._restore_stdout is None:
-                    self._redirect_stdout()
-                if prepared.is_async:
-                    status, body, headers = await _run_on_loop(prepared)
-                else:
-                    status, body, headers = await self._thread_pool.run(
-                        partial(_run_in_thread, prepared)
-                    )
+                slots.start()
+                try:
+                    status, body, headers = await self._run_call(prepared, tool)
+                finally:
+                    slots.end()
                 await request.respond(status, body, *headers)
                 return
-            source = start_stream(prepared, self._open_streams)
+            slots.check()
+            source = start_stream(prepared, slots.open_streams, caller_key)
         finally:
-            self._running_calls -= 1
+            slots.leave(caller_key)
         await send_stream(request, source, stream_format, self.settings)
+
+    async def _read_call(self, request: HttpRequest, tool: Tool, caller: Caller) -> PreparedCall:
+        """Read the options and the body of a request, and return its call."""
+        options, problems = read_options(request.query, request.headers)
+        if self.dispatcher.is_refused(tool, caller):
+            arguments, problems = {}, (_UNREAD_BODY_PROBLEM,)
+        else:
+            arguments = await read_arguments(request, self.settings)
+            if b"prefer" in request.headers:
+                problems += await self._apply_prefer_header(request, tool, arguments)
+        return self.dispatcher.prepare(tool, arguments, caller, options=options, problems=problems)
+
+    async def _run_call(self, prepared: PreparedCall, tool: Tool) -> tuple[int, bytes, Headers]:
+        if tool.returns_printed_text and self._restore_stdout is None:
+            self._redirect_stdout()
+        if prepared.is_async:
+            return await _run_on_loop(prepared)
+        return await self._thread_pool.run(partial(_run_in_thread, prepared))
 
     async def _apply_prefer_header(
         self, request: HttpRequest, tool: Tool, arguments: JsonObject

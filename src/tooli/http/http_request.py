@@ -38,11 +38,13 @@ HTTP_OPTIONS = {
 JSON_CONTENT_TYPE = (b"content-type", b"application/json")
 NOSNIFF = (b"x-content-type-options", b"nosniff")
 NO_STORE = (b"cache-control", b"no-store")
+CONNECTION_CLOSE = (b"connection", b"close")
 PREFERENCE_APPLIED = (b"preference-applied", b"handling=strict")
 
 _SINGLE_VALUE_HEADERS = frozenset(
     (
         *(b"host", b"origin", b"authorization", b"content-type", b"content-length"),
+        *(b"transfer-encoding", b"mcp-session-id", b"mcp-protocol-version", b"last-event-id"),
         *HTTP_HEADERS,
     )
 )
@@ -51,6 +53,10 @@ _KNOWN_HEADERS = _SINGLE_VALUE_HEADERS | {
     *(b"access-control-request-private-network", b"tooli-caller", b"tooli-caller-version"),
     *(b"tooli-session-id", b"prefer"),
 }
+
+
+MAX_HEADERS = 200
+"""Maximum number of headers of a request."""
 
 
 class HttpError(Exception):
@@ -100,17 +106,24 @@ class HttpRequest:
         Raises an HttpError if a header that may have only one value is repeated.
         """
         found = self.headers
-        for name, value in self.scope["headers"]:
+        received = self.scope["headers"]
+        if len(received) > MAX_HEADERS:
+            message = f"The request has more than {MAX_HEADERS} headers."
+            raise HttpError(InputError(message, code="E1400"), CONNECTION_CLOSE)
+        for name, value in received:
             if name in _KNOWN_HEADERS:
                 if name not in found:
                     found[name] = value
                 elif name in _SINGLE_VALUE_HEADERS:
                     header = name.decode("ascii")
-                    raise HttpError(
-                        InputError(f"The header {header} is sent more than once.", code="E1400")
-                    )
+                    message = f"The header {header} is sent more than once."
+                    raise HttpError(InputError(message, code="E1400"), CONNECTION_CLOSE)
                 else:
                     found[name] += b", " + value
+        if b"transfer-encoding" in found and b"content-length" in found:
+            # a proxy may have used the other header to find the end of the request
+            message = "The request has the headers transfer-encoding and content-length: send one."
+            raise HttpError(InputError(message, code="E1400"), CONNECTION_CLOSE)
 
     @property
     def address(self) -> str:
@@ -161,7 +174,6 @@ class HttpRequest:
 # ------------------------------------------------------------------ the body
 
 
-_CONNECTION_CLOSE = (b"connection", b"close")
 _MAX_LENGTH_DIGITS = 19  # `int` raises a ValueError for thousands of digits
 
 
@@ -187,7 +199,7 @@ async def read_body(request: HttpRequest, settings: HttpSettings) -> bytes:
     if length is not None:
         if not length.isdigit():
             message = "The header content-length is not a number of bytes."
-            raise HttpError(InputError(message, code="E1400"), _CONNECTION_CLOSE)
+            raise HttpError(InputError(message, code="E1400"), CONNECTION_CLOSE)
         if len(length) > _MAX_LENGTH_DIGITS or int(length) > settings.max_body:
             raise _body_too_large_error(settings)
     try:
@@ -319,7 +331,7 @@ def _body_timeout_error() -> HttpError:
     advice = Suggestion("retry_later", "Send the whole body at once.")
     return HttpError(
         InputError("The body was not received in time.", code="E1408", suggestion=advice),
-        _CONNECTION_CLOSE,
+        CONNECTION_CLOSE,
     )
 
 

@@ -55,6 +55,7 @@ class StreamSource:
     client has disconnected may still use a thread.
     """
 
+    caller = ""  # the key under which the streams of a caller are counted
     _free_slot: Callable[[], None]  # lets the tool yield another item
 
     def __init__(self, prepared: PreparedCall, active_streams: set[StreamSource]) -> None:
@@ -223,10 +224,14 @@ SSE = StreamFormat(
 """Server-sent events. The last event, `end` or `error`, contains the envelope."""
 
 
-def start_stream(prepared: PreparedCall, active_streams: set[StreamSource]) -> StreamSource:
-    """Start a call whose items are sent as the tool yields them."""
-    source = TaskStreamSource if prepared.is_async else ThreadStreamSource
-    return source(prepared, active_streams)
+def start_stream(
+    prepared: PreparedCall, active_streams: set[StreamSource], caller: str = ""
+) -> StreamSource:
+    """Start a call whose items are sent as the tool yields them. `caller` is its caller's key."""
+    source_type = TaskStreamSource if prepared.is_async else ThreadStreamSource
+    source = source_type(prepared, active_streams)
+    source.caller = caller
+    return source
 
 
 async def send_stream(

@@ -33,10 +33,13 @@ class CallerLimit:
         self.limit = limit
         self._counts: dict[str, int] = {}
 
-    def acquire(self, caller: str) -> bool:
-        """Count one more for a caller; return False if the caller is at the limit."""
+    def acquire(self, caller: str, others: int = 0) -> bool:
+        """Count one more for a caller; return False if the caller is at the limit.
+
+        `others` are open too, but they are counted elsewhere.
+        """
         count = self._counts.get(caller, 0)
-        if count >= self.limit:
+        if count + others >= self.limit:
             return False
         self._counts[caller] = count + 1
         return True

@@ -1,0 +1,116 @@
+"""Slots of calls: slow bodies, slow readers, callers with many requests."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from tests.http.asgi_client import HOST, JSON, AsgiClient, post
+
+from tooli import Tooli
+from tooli.http.call_slots import CallSlots
+from tooli.http.http_request import HttpError
+from tooli.serving.thread_pool import ThreadPool
+
+app = Tooli("app")
+
+
+@app.command()
+def add(a: int) -> int:
+    """Add one."""
+    return a + 1
+
+
+@app.command()
+def count() -> Iterator[int]:
+    """Count to a high number."""
+    yield from range(10**9)
+
+
+def start_body(api: Any, *headers: tuple[bytes, bytes]) -> tuple[AsgiClient, Any]:
+    """Start a request whose body is not complete."""
+    client = AsgiClient(api)
+    task = client.start("POST", "/tools/add", [HOST, JSON, *headers])
+    client.send_body(b'{"a":', more=True)
+    return client, task
+
+
+def bearer(token: str) -> tuple[bytes, bytes]:
+    return b"authorization", f"Bearer {token}".encode()
+
+
+async def test_slow_bodies_take_no_slot() -> None:
+    tokens: dict[str, Any] = {"one": None, "two": None}
+    api = app.asgi(mcp=False, limit=4, tokens=tokens)
+    open_bodies = [start_body(api, bearer("one")) for _ in range(3)]
+    await asyncio.sleep(0)
+    for _ in range(5):
+        assert (await post(api, "add", {"a": 1}, bearer("two"))).status == 200
+    refused = await post(api, "add", {"a": 1}, bearer("one"))
+    assert (refused.status, refused.code) == (503, "E4075")
+    assert refused.headers["retry-after"] == "1"
+    for client, task in open_bodies:
+        client.send_body(b"1}")
+        await asyncio.wait_for(task, 120)
+        assert client.json()["result"] == 2
+    assert (await post(api, "add", {"a": 1}, bearer("one"))).status == 200
+
+
+async def test_slow_readers_take_no_slot() -> None:
+    api = app.asgi(mcp=False, limit=1)
+    slow, task = start_body(api)
+    slow.is_reading.clear()
+    slow.send_body(b"1}")
+    while not api._slots._running_calls:  # type: ignore[attr-defined]
+        await asyncio.sleep(0)
+    while api._slots._running_calls:  # type: ignore[attr-defined]
+        await asyncio.sleep(0)
+    assert not task.done()
+    slow.is_reading.set()
+    await asyncio.wait_for(task, 120)
+    assert slow.status == 200
+
+
+async def test_streams_count_for_their_caller() -> None:
+    tokens: dict[str, Any] = {"one": None, "two": None}
+    api = app.asgi(mcp=False, limit=4, tokens=tokens)
+    streams: list[tuple[AsgiClient, Any]] = []
+    for _ in range(3):
+        client = AsgiClient(api)
+        accept = (b"accept", b"application/x-ndjson")
+        task = client.start("POST", "/tools/count", [HOST, JSON, accept, bearer("one")])
+        client.send_body(b"{}")
+        await client.wait_for_messages(2)
+        client.is_reading.clear()
+        streams.append((client, task))
+    assert (await post(api, "add", {"a": 1}, bearer("one"))).status == 503
+    assert (await post(api, "add", {"a": 1}, bearer("two"))).status == 200
+    for client, task in streams:
+        client.disconnect()
+        client.is_reading.set()
+        await asyncio.wait_for(task, 120)
+
+
+async def test_slot_is_freed_after_errors() -> None:
+    api = app.asgi(mcp=False, limit=1)
+    for body in (b"{", b"[]", b'{"a":"x"}'):
+        client = AsgiClient(api)
+        client.send_body(body)
+        await asyncio.wait_for(client.start("POST", "/tools/add", [HOST, JSON]), 120)
+        assert 400 <= client.status < 500
+    client, task = start_body(api)
+    client.disconnect()
+    await asyncio.wait_for(task, 120)
+    assert (await post(api, "add", {"a": 1})).status == 200
+
+
+@pytest.mark.parametrize(("limit", "share"), [(1, 1), (2, 2), (4, 3), (256, 192)])
+def test_caller_has_three_quarters_of_the_slots(limit: int, share: int) -> None:
+    slots = CallSlots(limit, ThreadPool(1))
+    for _ in range(share):
+        slots.enter("one")
+    with pytest.raises(HttpError):
+        slots.enter("one")
+    slots.enter("two")
