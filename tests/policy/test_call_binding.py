@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 from pathlib import Path
 from typing import Any
@@ -144,6 +145,18 @@ def test_huge_file_is_compared_by_its_metadata(
     (folder / "b").write_text("two")
     os.replace(folder / "b", folder / "a")
     assert read_file_state("a", 100)[0].digest != one.digest
+
+
+def test_large_file_is_not_read_on_an_event_loop(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def read() -> str:
+        return read_file_state("a", 100)[0].digest
+
+    monkeypatch.setattr(call_binding, "MAX_EVENT_LOOP_BYTES", 2)
+    (folder / "a").write_text("one")
+    assert asyncio.run(read()).startswith("not computed")
+    assert not read_file_state("a", 100)[0].digest.startswith("not computed")
 
 
 @pytest.mark.parametrize(

@@ -144,7 +144,7 @@ def _read_call(
     keyed_digest: Callable[[bytes], str],
     *,
     must_be_stable: bool,
-    with_beginnings: bool = True,
+    with_contents: bool = True,
 ) -> _ShownCall:
     """Read everything that a human is shown. The arguments are read before the dry run."""
     binding = bind_call(call, keyed_digest, must_be_stable=must_be_stable)
@@ -157,7 +157,7 @@ def _read_call(
             ValueEncoder().encode(plan) + ValueEncoder().encode(shown_plan)
         )
     files = {
-        name: [state.to_json(with_beginning=with_beginnings) for state in states]
+        name: [state.to_json(with_content=with_contents) for state in states]
         for name, states in binding.files.items()
     }
     return _ShownCall(binding.folder, arguments, files, shown_plan, parts)
@@ -303,14 +303,14 @@ def describe_call(
 ) -> tuple[str, dict[str, str]]:
     """Return a description of a call to be shown before the question, and digests of its parts.
 
-    A remote client does not get the beginning of the server's files.
+    A remote client learns nothing about the content of the server's files.
     """
     shown = _read_call(
         call,
         confinement_stages,
         digest_for_message,
         must_be_stable=must_be_stable,
-        with_beginnings=call.caller.address is None,
+        with_contents=call.caller.address is None,
     )
     effects = ", ".join(call.tool.behavior.labels())
     lines = [

@@ -15,6 +15,7 @@ from hashlib import sha256  # a human can compare it with the output of `sha256s
 
 from tooli.core import Record
 from tooli.core.call_fingerprint import ValueEncoder, caller_arguments, frame, path_bytes
+from tooli.core.event_loop import is_in_event_loop
 from tooli.errors import ApprovalRequired, Suggestion
 
 TYPE_CHECKING = False
@@ -31,6 +32,8 @@ MAX_HELD_BYTES = 64 << 20
 """Maximum size of an input that is kept in memory between the check and the run."""
 MAX_HASHED_BYTES = 1 << 30
 """Maximum size of a file whose content is compared. A larger file is compared by its metadata."""
+MAX_EVENT_LOOP_BYTES = 16 << 20
+"""The same on an event loop, where reading a file blocks all other calls."""
 VERSION_PART = "the version of the command"
 MAX_FOLDER_ENTRIES = 100_000
 _BEGINNING_BYTES = 160
@@ -54,13 +57,16 @@ class FileState(Record):
     size: int | None = None
     beginning: str = ""
 
-    def to_json(self, *, with_beginning: bool) -> JsonObject:
+    def to_json(self, *, with_content: bool) -> JsonObject:
         """Return the state as it is shown to a human."""
-        shown: JsonObject = {"path": self.path}
-        if self.kind != "file":
-            return {**shown, "is": self.kind}
-        shown |= {"bytes": self.size, "sha256": self.digest}
-        return {**shown, "begins": self.beginning} if with_beginning else shown
+        if self.kind != "file" or not with_content:
+            return {"path": self.path, "is": self.kind}
+        return {
+            "path": self.path,
+            "bytes": self.size,
+            "sha256": self.digest,
+            "begins": self.beginning,
+        }
 
 
 class CallBinding(Record):
@@ -254,7 +260,8 @@ def _read_file(path: str, max_held_bytes: int) -> tuple[FileState, bytes | None]
         info = os.fstat(file)
         if info.st_mode & 0o170000 != 0o100000:  # it was replaced
             return FileState(path, "special"), None
-        if info.st_size > MAX_HASHED_BYTES:
+        max_bytes = MAX_EVENT_LOOP_BYTES if is_in_event_loop() else MAX_HASHED_BYTES
+        if info.st_size > max_bytes:
             times = f"modified {info.st_mtime_ns}, changed {info.st_ctime_ns}"
             metadata = f"not computed: inode {info.st_ino} of {info.st_dev}, {times}"
             return FileState(path, "file", metadata, info.st_size), None
