@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Annotated, Any, Optional
 
 import pytest
@@ -17,6 +18,7 @@ from pydantic import (
     field_validator,
     model_validator,
 )
+from tests.integration.app_process import environment, run
 
 from tooli import Context, Option, SecretInput, StdinOr, Tooli
 from tooli.core import secret_fields
@@ -326,3 +328,74 @@ def test_errors_of_many_secrets_are_withheld(monkeypatch: pytest.MonkeyPatch) ->
     answer = http.send_case(Case("collections", {"value": {"rows": rows}})).envelope
     assert CANARY not in str(answer)
     assert "its errors are not shown" in answer["error"]["message"]
+
+
+# ------------------------------------------------------------------ stored data
+
+STORING_APP = """
+import logging
+from typing import Any
+from tooli import Context, Tooli
+from tooli.annotations import Destructive
+from pydantic import SecretStr
+
+app = Tooli("storing", version="1")
+
+@app.command()
+def big(key: SecretStr) -> Any:
+    return [{"i": i, "key": key.get_secret_value() * 2} for i in range(300)]
+
+@app.command()
+def crash(key: SecretStr) -> Any:
+    try:
+        raise ValueError(key.get_secret_value())
+    except ValueError as error:
+        raise KeyError(key.get_secret_value()) from error
+
+@app.command(annotations=Destructive)
+def drop(key: SecretStr, url: str) -> Any:
+    return url
+
+@app.command(requires_approval=True)
+def ask(key: SecretStr, url: str) -> Any:
+    return url
+
+@app.command()
+def logs(key: SecretStr, ctx: Context) -> Any:
+    ctx.info(key.get_secret_value())
+    ctx.progress(1, 2, message=key.get_secret_value())
+    return 1
+
+app()
+"""
+LINES = [
+    "big KEY --json --max-bytes 2000",
+    "big KEY --json --limit 2",
+    "big KEY -o csv",
+    "big KEY --json --idempotency-key k1",
+    "crash KEY --json --verbose",
+    "crash KEY --text --verbose",
+    "crash KEY --text --idempotency-key k2",
+    "drop KEY https://u:KEY@host/ --json",
+    "drop KEY https://u:KEY@host/ --json --dry-run",
+    "drop KEY https://u:KEY@host/ --json --yes",
+    "ask KEY https://u:KEY@host/ --json",
+    "logs KEY --text --verbose",
+    "approvals list",
+    "audit tail --json",
+    "idempotency list --json",
+]
+
+
+def test_no_process_shows_or_stores_the_secret(tmp_path: Path) -> None:
+    program, state = tmp_path / "storing.py", tmp_path / "state"
+    program.write_text(STORING_APP)
+    settings = environment(TOOLI_STATE_DIR=str(state), HOME=str(tmp_path / "home"))
+    for line in LINES:
+        done = run(program, *line.replace("KEY", CANARY).split(), env=settings)
+        assert CANARY.encode() not in done.out + done.err, line
+        assert done.out + done.err
+    stored = [path for path in state.rglob("*") if path.is_file()]
+    assert len(stored) > 4
+    for path in stored:
+        assert CANARY.encode() not in path.read_bytes(), path

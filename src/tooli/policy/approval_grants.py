@@ -15,6 +15,7 @@ from tooli.core.event_loop import is_in_event_loop
 from tooli.errors import ApprovalRequired, StateError, Suggestion, shell_quote
 from tooli.pipeline.dry_run_recorder import supports_dry_run
 from tooli.pipeline.planning import make_plan
+from tooli.pipeline.present import ItemPresenter
 from tooli.pipeline.single_use_claims import SingleUseClaim
 from tooli.policy.call_binding import bind_call, changed_parts
 from tooli.storage.approval_store import ApprovalStore
@@ -160,7 +161,9 @@ def _read_call(
         name: [state.to_json(with_content=with_contents) for state in states]
         for name, states in binding.files.items()
     }
-    return _ShownCall(binding.folder, arguments, files, shown_plan, parts)
+    # a secret may also be part of another argument, of a file or of the plan
+    hide = ItemPresenter(call, [], "", secrets_only=True).value
+    return _ShownCall(binding.folder, hide(arguments), hide(files), hide(shown_plan), parts)
 
 
 def _describe_caller(caller: Caller) -> str:
