@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import pydantic
 import pytest
 from tests.stages.stage_calls import make_call, make_context, pass_through
 
@@ -139,3 +140,63 @@ class TestPathRules:
     def test_path_is_joined_to_the_work_dir_without_rules(self, tmp_path: Path) -> None:
         call = make_call(copy, {"source": Path("a"), "targets": []})
         assert check(call, work_dir=str(tmp_path))["source"] == tmp_path / "a"
+
+
+class Transfer(pydantic.BaseModel):
+    model_config = pydantic.ConfigDict(frozen=True)
+
+    source: Path
+    targets: dict[str, Path] = {}
+    label: str = "x"
+
+
+@dataclass(frozen=True)
+class Pair:
+    first: Path
+    jobs: tuple[Transfer, ...] = ()
+
+
+class TestPathsInObjects:
+    """The function gets the path that was checked."""
+
+    def run(self, value: Any, tmp_path: Path, **settings: Any) -> Any:
+        call = make_call(copy, {"source": value, "targets": []})
+        return check(call, work_dir=str(tmp_path), **settings)["source"]
+
+    def test_paths_in_objects_are_joined_to_the_work_dir(self, tmp_path: Path) -> None:
+        job = Transfer(source=Path("a"), targets={"k": Path("b"), "l": Path("/abs")})
+        found = self.run([Pair(Path("c"), (job, job)), {"p": Path("d"), "t": ["text"]}], tmp_path)
+        assert found[0].first == tmp_path / "c"
+        for joined in found[0].jobs:
+            assert joined.source == tmp_path / "a"
+            assert joined.targets == {"k": tmp_path / "b", "l": Path("/abs")}
+        assert found[1] == {"p": tmp_path / "d", "t": ["text"]}
+        assert job.source == Path("a")  # the caller's object is unchanged
+
+    def test_text_in_lists_is_not_a_path(self, tmp_path: Path) -> None:
+        assert self.run(["text", b"bytes"], tmp_path) == ["text", b"bytes"]
+
+    def test_joined_path_is_checked(self, tmp_path: Path) -> None:
+        allowed = [[str(tmp_path / "in")]]
+        job = Transfer(source=Path("in/x"))
+        assert self.run(job, tmp_path, allow_paths=allowed).source == tmp_path / "in" / "x"
+        for path in ("out", "in/../out", "../x"):
+            with pytest.raises(AuthError, match="may not use"):
+                self.run(Transfer(source=Path(path)), tmp_path, allow_paths=allowed)
+
+    def test_relative_path_that_cannot_be_joined_is_denied(self, tmp_path: Path) -> None:
+        loop: list[Any] = [Path("in/x")]
+        loop.append(loop)
+        with pytest.raises(AuthError, match="relative path"):
+            self.run(loop, tmp_path, allow_paths=[[str(tmp_path)]])
+
+    def test_home_is_checked_expanded_and_as_it_is(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setenv("HOME", str(tmp_path / "home"))
+        monkeypatch.chdir(tmp_path)
+        call = make_call(copy, {"source": Path("~/x"), "targets": []})
+        check(call, allow_paths=[[str(tmp_path)]])
+        for allowed in (tmp_path / "home", tmp_path / "~"):
+            with pytest.raises(AuthError):
+                check(call, allow_paths=[[str(allowed)]])

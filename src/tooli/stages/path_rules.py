@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from copy import copy
 
 from tooli.core.call_fingerprint import caller_arguments
 from tooli.core.declared_capabilities import is_under_any
@@ -14,7 +15,7 @@ from tooli.text.jsonable import iter_children
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterable, Iterator
     from typing import Any
 
     from tooli.core import AppState
@@ -57,13 +58,13 @@ def enforce_path_rules(context: StageContext) -> Stage:
         work_dir, bounds = _other_work_dir(state), resolve_bounds(state)
         bound = dict(call.arguments)
         for name, value in caller_arguments(call).items():
-            if work_dir is not None:  # defaults that `bind` added are not joined yet
-                bound[name] = (
-                    _join_work_dir(value, work_dir) if not isinstance(value, str) else value
-                )
+            if work_dir is not None:  # defaults and paths in objects are not joined yet
+                bound[name] = _join_paths(value, work_dir, {})
             if bounds is not None:
                 for path in _iterate_paths(bound[name], set()):
-                    _check_path(call, name, os.path.join(work_dir or "", path), bounds)
+                    if work_dir is not None and not os.path.isabs(path):
+                        raise _relative_path_error(call, name, path)
+                    _check_path(call, name, path, bounds)
         return (yield call if work_dir is None else call.replace(arguments=bound))
 
     return check_paths
@@ -89,6 +90,60 @@ def _join_work_dir(value: Any, work_dir: str) -> Any:
     return value
 
 
+def _join_paths(value: Any, work_dir: str, joined_by_id: dict[int, Any]) -> Any:
+    """Join each path inside a value to a folder. The function then uses the path that is checked.
+
+    Collections, dicts, dataclasses and pydantic models are copied if they contain a path. Plain
+    text is not a path. `joined_by_id` has the values that were joined before.
+    """
+    if hasattr(value, "tooli_location") or isinstance(value, (str, bytes)):
+        return value
+    if isinstance(value, os.PathLike):
+        return _join_work_dir(value, work_dir)
+    if id(value) not in joined_by_id:
+        joined_by_id[id(value)] = value  # a value that contains itself is not joined
+        joined_by_id[id(value)] = _join_parts(
+            value, lambda part: _join_paths(part, work_dir, joined_by_id)
+        )
+    return joined_by_id[id(value)]
+
+
+def _join_parts(value: Any, join: Callable[[Any], Any]) -> Any:
+    """Return a copy of a value with each part joined, or the value if no part changes."""
+    if type(value) in (list, tuple, set, frozenset):
+        return type(value)([join(item) for item in value])
+    if type(value) is dict:
+        entries: dict[Any, Any] = {**value}
+        return {join(key): join(item) for key, item in entries.items()}
+    return _join_fields(value, join)
+
+
+def _join_fields(value: Any, join: Callable[[Any], Any]) -> Any:
+    """Return a copy of a dataclass or model with each field joined; other values unchanged."""
+    names: Iterable[str] = getattr(value, "__dataclass_fields__", ())
+    if hasattr(value, "__pydantic_fields__"):
+        names = tuple(vars(value))
+    parts: dict[str, Any] = {name: getattr(value, name) for name in names if hasattr(value, name)}
+    joined = {name: join(part) for name, part in parts.items()}
+    if all([joined[name] is part for name, part in parts.items()]):
+        return value
+    copied = copy(value)
+    for name, part in joined.items():
+        object.__setattr__(copied, name, part)  # the object may be frozen
+    return copied
+
+
+def _relative_path_error(call: Call, name: str, path: str) -> AuthError:
+    """Return the error for a relative path that cannot be joined to `work_dir`."""
+    return AuthError(
+        f"{call.tool.name} may not use the relative path {path!r} here: it is not resolved against "
+        "the setting work_dir.",
+        code="E2005",
+        field=name,
+        suggestion=Suggestion("retry_with_modified_input", "Use an absolute path."),
+    )
+
+
 def _iterate_paths(value: Any, seen_ids: set[int]) -> Iterator[str]:
     """Yield every path inside a value. Plain text is not a path."""
     if hasattr(value, "tooli_location"):
@@ -104,13 +159,20 @@ def _iterate_paths(value: Any, seen_ids: set[int]) -> Iterator[str]:
 
 
 def _check_path(call: Call, name: str, path: str, bounds: AllowedAccess) -> None:
-    real_path = os.path.realpath(os.path.expanduser(path))
-    if is_under_any(real_path, bounds.reads) and not is_under_any(real_path, bounds.denied):
-        return
+    for candidate in dict.fromkeys((path, os.path.expanduser(path))):  # the function may expand it
+        real_path = os.path.realpath(candidate)
+        is_allowed = is_under_any(real_path, bounds.reads)
+        if not is_allowed or is_under_any(real_path, bounds.denied):
+            raise _forbidden_path_error(call, name, path, real_path, bounds)
+
+
+def _forbidden_path_error(
+    call: Call, name: str, path: str, real_path: str, bounds: AllowedAccess
+) -> AuthError:
     details: dict[str, object] = {"path": real_path}
     if bounds.reads is not None:
         details["allowed"] = list(bounds.reads)
-    raise AuthError(
+    return AuthError(
         f"{call.tool.name} may not use {path!r}: the configuration does not allow it.",
         code="E2005",
         field=name,
