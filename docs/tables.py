@@ -222,6 +222,22 @@ def settings() -> str:
     )
 
 
+def setting_trust() -> str:
+    """Return who may set each setting."""
+    rows = [
+        (_codes([name for name, setting in SETTINGS.items() if setting.trust == trust]), text)
+        for trust, text in _TRUST_CLASSES.items()
+    ]
+    return table(("settings", "who may set them"), rows)
+
+
+_TRUST_CLASSES = {
+    "presentation": "every layer",
+    "tightening": "every layer; a project can only make them stricter",
+    "trusted": "flags, the environment, the user's file and the system's file; not a project",
+}
+
+
 # ------------------------------------------------------------------ stages.md
 
 
@@ -328,7 +344,8 @@ TABLES: dict[str, Callable[[], str]] = {
     for function in (
         *(error_classes, exit_codes, error_codes, suggestion_fields),
         *(output_modes, framework_options, policy_rules),
-        *(caller_profiles, agent_markers, ci_markers, weak_markers, settings, stages),
+        *(caller_profiles, agent_markers, ci_markers, weak_markers, settings),
+        *(setting_trust, stages),
         *(app_keywords, app_methods, command_keywords, context_members, meta_fields),
     )
 }
