@@ -121,3 +121,20 @@ def test_dry_run_returns_the_diff(tmp_path: Path) -> None:
     (row,) = file_changes.plan_and_apply(lambda: [step], force=False, dry_run=True)
     assert (row["action"], "+x" in row["diff"]) == ("created", True)
     assert not (tmp_path / "a").exists()
+
+
+@pytest.mark.skipif(os.name == "nt", reason="needs POSIX modes")
+def test_new_files_and_folders_are_not_writable_by_others(tmp_path: Path) -> None:
+    """Agents act on these files. The umask is 000."""
+    folders: list[str] = []
+    before = os.umask(0)
+    try:
+        file_changes._make_folders(str(tmp_path / "a" / "b"), folders)
+        file_changes.write_atomically(str(tmp_path / "a" / "b" / "file"), b"x")
+        file_changes.write_atomically(str(tmp_path / "a" / "private"), b"x", 0o600)
+        assert os.umask(0) == 0, "the umask is restored"
+    finally:
+        os.umask(before)
+    modes = {name: (tmp_path / name).stat().st_mode & 0o777 for name in ("a", "a/b", "a/b/file")}
+    assert modes == {"a": 0o700, "a/b": 0o700, "a/b/file": 0o644}
+    assert (tmp_path / "a" / "private").stat().st_mode & 0o777 == 0o600

@@ -254,13 +254,13 @@ def _drop_duplicate_files(steps: list[InstallStep]) -> list[InstallStep]:
     return unique_steps
 
 
-def write_atomically(path: str, data: bytes) -> None:
-    """Replace a file atomically. An existing file keeps its mode."""
+def write_atomically(path: str, data: bytes, mode: int | None = None) -> None:
+    """Replace a file atomically. Without `mode`, an existing file keeps its mode."""
     descriptor, temp_path = mkstemp(prefix=".tooli-", dir=os.path.dirname(path))
     try:
         with os.fdopen(descriptor, "wb") as file:
             file.write(data)
-        os.chmod(temp_path, _file_mode(path))
+        os.chmod(temp_path, _file_mode(path) if mode is None else mode)
         os.replace(temp_path, path)
     except BaseException:
         os.unlink(temp_path)

@@ -129,7 +129,8 @@ class ServerRecords:
                     os.unlink(self.path)
                 return True
             make_private_folder(os.path.dirname(self.path))
-            write_atomically(self.path, (json.dumps(self._data, indent=1) + "\n").encode())
+            data = (json.dumps(self._data, indent=1) + "\n").encode()
+            write_atomically(self.path, data, 0o600)
         except OSError:
             return False
         return True
