@@ -12,6 +12,11 @@ import sys
 from tooli.core.tool import MISSING
 from tooli.errors import ToolError
 
+try:
+    from _blake2 import blake2b  # pyright: ignore
+except ImportError:  # an interpreter without the C module; hashlib is slow to import
+    from hashlib import blake2b
+
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
@@ -50,14 +55,7 @@ def fingerprint(call: Call, *more: Any) -> str:
 
 
 def digest(data: bytes, size: int, key: bytes = b"") -> bytes:
-    """Return a BLAKE2b digest, with an optional key.
-
-    `hashlib` is slow to import, so it is only the fallback.
-    """
-    try:
-        from _blake2 import blake2b  # pyright: ignore
-    except ImportError:  # an interpreter without the C module
-        from hashlib import blake2b
+    """Return a BLAKE2b digest, with an optional key."""
     return blake2b(data, digest_size=size, key=key).digest()
 
 

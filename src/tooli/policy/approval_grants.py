@@ -13,6 +13,7 @@ from tooli.core import Record
 from tooli.core.call_fingerprint import ValueEncoder, caller_arguments, is_stream
 from tooli.core.event_loop import is_in_event_loop
 from tooli.errors import ApprovalRequired, StateError, Suggestion, shell_quote
+from tooli.pipeline.context import replace_context
 from tooli.pipeline.dry_run_recorder import supports_dry_run
 from tooli.pipeline.planning import make_plan
 from tooli.pipeline.present import ItemPresenter
@@ -94,6 +95,11 @@ def take_grant(call: Call, reason: str, confinement_stages: Sequence[Stage]) -> 
     log_event("approval_requested", call, request=request.id)
     changes = _find_changes(store, parts)
     raise _approval_pending_error(call, reason, changes, request)
+
+
+def mark_approved(call: Call) -> Call:
+    """Return a call that a human has approved. Its function is not asked again."""
+    return call.replace(approved=True, arguments=replace_context(call.arguments, approved=True))
 
 
 def check_shown_call(call: Call, confinement_stages: Sequence[Stage]) -> None:

@@ -33,11 +33,9 @@ def require_approval(context: StageContext) -> Stage:
     def check_approval(call: Call) -> StageRun:
         if _may_run(call, human_required, confinement):
             return (yield call)
-        from tooli.pipeline.context import replace_context
-
-        grant = _load_grants().take_grant(call, _approval_message(call), confinement)
-        arguments = replace_context(call.arguments, approved=True)
-        return (yield from with_claim(call.replace(approved=True, arguments=arguments), grant))
+        grants = _load_grants()
+        grant = grants.take_grant(call, _approval_message(call), confinement)
+        return (yield from with_claim(grants.mark_approved(call), grant))
 
     return check_approval
 
