@@ -2432,15 +2432,14 @@ def splice_inward(workspace: Workspace) -> Any:
     import ctypes
 
     read_end, write_end = os.pipe()
-    moved = ctypes.CDLL(None).splice(workspace.secret_fd, None, write_end, None, 100, 0)
+    moved = ctypes.CDLL(None).splice(workspace.secret_fd, None, write_end, None, 100, 2)
     return os.read(read_end, 100) if moved > 0 else None
 
 
 @attempt("read")
 def device_descriptor(workspace: Workspace) -> Any:
     """`open("/dev/fd/N")` of a descriptor from before"""
-    with open(f"/dev/fd/{workspace.secret_fd}") as file:
-        return file.read()
+    return os.read(os.open(f"/dev/fd/{workspace.secret_fd}", os.O_RDONLY | os.O_NONBLOCK), 100)
 
 
 @attempt("read")

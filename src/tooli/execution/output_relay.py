@@ -136,6 +136,14 @@ class TerminalOutput(_io.FileIO):
         return True
 
 
+def redirect_streams(
+    groups: Iterable[list[int]], pipe_ends: Sequence[int], has_stdin: bool
+) -> None:
+    """Replace stdin, stdout and stderr of this process."""
+    redirect_output(groups, pipe_ends)
+    reopen_stdin(is_available=has_stdin)
+
+
 def redirect_output(groups: Iterable[list[int]], pipe_ends: Sequence[int]) -> None:
     """Replace stdout and stderr of this process by pipes, one for each group."""
     terminals = [name for name in ("stdout", "stderr") if is_terminal(getattr(sys, name))]

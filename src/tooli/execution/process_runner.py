@@ -46,6 +46,7 @@ from tooli.pipeline.failure import mark_not_started
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from typing import Any
 
     from tooli.core.call import Call
@@ -160,19 +161,19 @@ class ChildCall:
     def _fork_supervisor(self, interrupt_handler: SignalHandler, deadline: float | None) -> int:
         """Open the pipes and fork the supervisor; return the descriptor to read frames from."""
         try:
-            child_ends, outputs = self._open_pipes()
+            child_ends, redirect_streams = self._open_pipes()
         except OSError as failure:
             raise _fork_failed_error(failure) from None
         data_in, self._answer_fd, self._cancel_fd, self._report_fd, self._control_fd = (
             self._pipe_ends[:5]
         )
-        data_out, answer_in, cancel_in, report_out, control_in, *output_ends = child_ends
+        data_out, answer_in, cancel_in, report_out, control_in = child_ends[:5]
         caller_pid = os.getpid()
         signal_mask = signals.pthread_sigmask(signals.SIG_BLOCK, (1, 2, 3, 15))
         try:
             worker = Worker(self.call, self.inner, data_out, answer_in, cancel_in)
             worker.interrupt_handler = interrupt_handler
-            worker.relayed_outputs = (outputs, output_ends)
+            worker.redirect_streams = redirect_streams
             self.supervisor_pid = fork()
             if self.supervisor_pid == 0:
                 run_supervisor(
@@ -196,20 +197,23 @@ class ChildCall:
                 os.close(child_end)
         return data_in
 
-    def _open_pipes(self) -> tuple[tuple[int, ...], list[list[int]]]:
-        """Open the pipes; return the ends of the child processes, and the outputs to relay."""
+    def _open_pipes(self) -> tuple[tuple[int, ...], Callable[[], None] | None]:
+        """Open the pipes and return the ends of the child processes.
+
+        The second value is a function that replaces the standard streams of an untrusted process.
+        """
         if not self.is_untrusted:
             self._pipe_ends, child_ends = open_pipes()
-            return child_ends, []
-        from tooli.execution.output_relay import OutputRelay, group_outputs
+            return child_ends, None
+        from tooli.execution.output_relay import OutputRelay, group_outputs, redirect_streams
 
-        outputs = group_outputs()
+        outputs, has_stdin = group_outputs(), not self.call.caller.is_remote
         self._pipe_ends, child_ends = open_pipes(len(outputs))
         self._relays = [
             OutputRelay(source, numbers[0])
             for source, numbers in zip(self._pipe_ends[5:], outputs, strict=True)
         ]
-        return child_ends, outputs
+        return child_ends, lambda: redirect_streams(outputs, child_ends[5:], has_stdin)
 
     # -------------------------------------------------------------- wait
 

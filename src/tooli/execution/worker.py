@@ -77,8 +77,8 @@ class Worker:
         self.data_fd, self.answer_fd, self.cancel_fd = data_fd, answer_fd, cancel_fd
         # Handler of Ctrl-C in this process, if the caller defers it.
         self.interrupt_handler: SignalHandler = None
-        # Outputs of an untrusted process (group_outputs), and the pipes that replace them.
-        self.relayed_outputs: tuple[list[list[int]], list[int]] = ([], [])
+        # Replaces the standard streams of an untrusted process (execution/output_relay.py).
+        self.redirect_streams: Callable[[], None] | None = None
         self.codec = select_codec(inner)
         self.send = FrameSender(data_fd, self.codec).send
 
@@ -106,11 +106,8 @@ class Worker:
             signals.signal(SIGINT, signals.default_int_handler)
             detach_server_sockets()
         _clear_exit_handlers()
-        if self.inner is not None and self.inner.needs_own_process:
-            from tooli.execution.output_relay import redirect_output, reopen_stdin
-
-            redirect_output(*self.relayed_outputs)
-            reopen_stdin(is_available=not self.call.caller.is_remote)
+        if self.redirect_streams is not None:
+            self.redirect_streams()
         for name in ("stdout", "stderr"):
             self._redirect_stream(name)
         signals.pthread_sigmask(signals.SIG_SETMASK, signal_mask)

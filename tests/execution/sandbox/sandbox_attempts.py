@@ -19,7 +19,7 @@ import attempts
 import evasions
 
 from tooli.core.declared_capabilities import resolve_access
-from tooli.execution.output_relay import redirect_output, reopen_stdin
+from tooli.execution.output_relay import redirect_streams
 from tooli.execution.sandbox.sandbox_runner import detect_sandbox_support, enter_sandbox
 
 
@@ -33,8 +33,7 @@ def in_sandbox(
         assert not support.missing, support.missing
         capabilities = [f"fs:{act}:{workspace.inside}" for act in ("read", "write", "delete")]
         # As in a worker process, the outputs are pipes and stdin is read-only.
-        redirect_output([[1, 2]], os.pipe()[1:])
-        reopen_stdin(is_available=True)
+        redirect_streams([[1, 2]], os.pipe()[1:], has_stdin=True)
         enter_sandbox(resolve_access(capabilities), support, (report,))
         found["level"] = support.level
         found["evidence"] = attempt.run(workspace)
