@@ -1243,6 +1243,44 @@ def list_through_link(workspace: Workspace) -> Any:
     return os.listdir(workspace.own("folder-link"))
 
 
+@attempt("list")
+def list_with_finder(workspace: Workspace) -> Any:
+    """the folder cache of the import system"""
+    from importlib.machinery import FileFinder
+
+    finder = FileFinder(workspace.outside)
+    finder.find_spec("anything")
+    return str(finder._path_cache)  # type: ignore[attr-defined]
+
+
+@attempt("list")
+def compare_folders(workspace: Workspace) -> Any:
+    """`filecmp.dircmp`"""
+    import filecmp
+
+    return str(filecmp.dircmp(workspace.outside, workspace.inside).left_list)
+
+
+@attempt("list")
+def walk_with_descriptors(workspace: Workspace) -> Any:
+    """`os.fwalk`"""
+    return str([files for _, _, files, _ in os.fwalk(workspace.outside)])
+
+
+@attempt("list")
+def ctypes_list(workspace: Workspace) -> Any:
+    """`opendir` and `readdir` of the C library"""
+    import ctypes
+
+    libc = ctypes.CDLL(None)
+    libc.opendir.restype = libc.readdir.restype = ctypes.c_void_p
+    folder = libc.opendir(os.fsencode(workspace.outside))
+    names: list[bytes] = []
+    while folder and (entry := libc.readdir(ctypes.c_void_p(folder))):
+        names.append(ctypes.string_at(entry + 19))
+    return str(names)
+
+
 # ------------------------------------------------------------------ metadata
 
 
@@ -2563,7 +2601,7 @@ def inspect_source(workspace: Workspace) -> Any:
     """`inspect.getsource` of code that claims to be in the file"""
     import inspect
 
-    return "".join(inspect.findsource(compile("", workspace.secret, "exec"))[0])
+    return inspect.findsource(compile("", workspace.secret, "exec"))[0][0]
 
 
 @attempt("read")
@@ -2762,44 +2800,6 @@ def move_by_shutil(workspace: Workspace) -> Any:
     import shutil
 
     shutil.move(workspace.victim, workspace.own("taken.txt"))
-
-
-@attempt("list")
-def list_with_finder(workspace: Workspace) -> Any:
-    """the folder cache of the import system"""
-    from importlib.machinery import FileFinder
-
-    finder = FileFinder(workspace.outside)
-    finder.find_spec("anything")
-    return str(finder._path_cache)  # type: ignore[attr-defined]
-
-
-@attempt("list")
-def compare_folders(workspace: Workspace) -> Any:
-    """`filecmp.dircmp`"""
-    import filecmp
-
-    return str(filecmp.dircmp(workspace.outside, workspace.inside).left_list)
-
-
-@attempt("list")
-def walk_with_descriptors(workspace: Workspace) -> Any:
-    """`os.fwalk`"""
-    return str([files for _, _, files, _ in os.fwalk(workspace.outside)])
-
-
-@attempt("list")
-def ctypes_list(workspace: Workspace) -> Any:
-    """`opendir` and `readdir` of the C library"""
-    import ctypes
-
-    libc = ctypes.CDLL(None)
-    libc.opendir.restype = libc.readdir.restype = ctypes.c_void_p
-    folder = libc.opendir(os.fsencode(workspace.outside))
-    names: list[bytes] = []
-    while folder and (entry := libc.readdir(ctypes.c_void_p(folder))):
-        names.append(ctypes.string_at(entry + 19))
-    return str(names)
 
 
 # ------------------------------------------------------------------ other connections and programs
