@@ -16,6 +16,7 @@ TYPE_CHECKING = False
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
+    from decimal import Decimal
     from typing import Any, TypeAlias
 
     SecretData: TypeAlias = tuple[dict[str, None], dict[str, None], set[Any]]
@@ -67,14 +68,10 @@ class SecretForms:
         """Return the forms that occur in the strings, keys and numbers of a JSON text."""
         if self.texts and "\\" not in text:  # nothing is escaped
             return [form for form in self.texts if form in text]
-        from json import dumps
-
         return [
             form
             for form in self.texts
-            if form in text
-            or dumps(form, ensure_ascii=False)[1:-1] in text
-            or (not form.isascii() and dumps(form)[1:-1] in text)
+            if form in text or any([variant in text for variant in _to_json(form)])
         ]
 
     def mask_cut_values(self, text: str, mask: str) -> tuple[str, int]:
@@ -207,17 +204,18 @@ def _line_forms(text: str) -> Iterator[str]:
             yield from _json_and_python(line)
 
 
-def _json_and_python(text: str) -> Iterator[str]:
+def _to_json(text: str) -> tuple[str, str]:
+    """Return a text in JSON without its quotes, in ASCII and as readable text."""
     from json import dumps
 
-    escaped = dumps(text)[1:-1]
-    yield escaped
-    yield escaped.replace("/", "\\/")
-    yield dumps(escaped)[1:-1]  # JSON as text in JSON
-    readable = dumps(text, ensure_ascii=False)[1:-1]
-    yield readable
-    yield readable.replace("/", "\\/")
-    yield dumps(readable, ensure_ascii=False)[1:-1]
+    return dumps(text)[1:-1], dumps(text, ensure_ascii=False)[1:-1]
+
+
+def _json_and_python(text: str) -> Iterator[str]:
+    for escaped in _to_json(text):
+        yield escaped
+        yield escaped.replace("/", "\\/")
+        yield from _to_json(escaped)  # JSON as text in JSON
     yield repr(text)[1:-1]
     yield ascii(text)[1:-1]
 
@@ -251,22 +249,24 @@ def _base64_forms(text: str) -> Iterator[str]:
 
     Base64 encodes groups of three bytes, so the result depends on the offset in such a group.
     """
-    from base64 import b64encode
-
     data = text.encode("utf-8", "surrogateescape")
     for before in range(3):
-        whole = b64encode(bytes(before) + data).decode()
+        whole = _to_base64(bytes(before) + data)
         first = (before * 8 + 5) // 6  # the characters that depend on the secret only
         last = (before + len(data)) * 8 // 6
         yield whole[first:last]
         yield whole[first:last].replace("+", "-").replace("/", "_")
 
 
-def _base64_lines(text: str) -> Iterator[str]:
-    """Yield the lines of the base64 of a long text, in the line lengths of PEM and MIME."""
+def _to_base64(data: bytes) -> str:
     from base64 import b64encode
 
-    whole = b64encode(text.encode("utf-8", "surrogateescape")).decode()
+    return b64encode(data).decode()
+
+
+def _base64_lines(text: str) -> Iterator[str]:
+    """Yield the lines of the base64 of a long text, in the line lengths of PEM and MIME."""
+    whole = _to_base64(text.encode("utf-8", "surrogateescape"))
     for width in (64, 76):
         if len(whole) > width:
             yield from [whole[i : i + width] for i in range(0, len(whole), width)]
@@ -276,6 +276,12 @@ def _base64_lines(text: str) -> Iterator[str]:
 
 _MAX_NUMBER_CHARS = 28
 """Longer numbers are searched for as they are. Decimal arithmetic would round them."""
+
+
+def _to_decimal(text: str) -> Decimal:
+    from decimal import Decimal
+
+    return Decimal(text)
 
 
 def _plain_number(text: str) -> str:
@@ -288,18 +294,14 @@ def _plain_number(text: str) -> str:
         return ""
     if number - number != 0:  # infinite or NaN
         return ""
-    from decimal import Decimal
-
-    plain = f"{Decimal(text).normalize():f}"
+    plain = f"{_to_decimal(text).normalize():f}"
     return plain if len(plain.lstrip("-")) >= MIN_SECRET_CHARS else ""
 
 
 def _iter_numbers(text: str) -> Iterator[Any]:
     """Yield the numbers that a text stands for. Equal numbers of other types are equal to them."""
     if _plain_number(text):
-        from decimal import Decimal
-
-        for number in (Decimal(text), float(text)):
+        for number in (_to_decimal(text), float(text)):
             yield number
             yield -number
     elif _MAX_NUMBER_CHARS < len(text) < 4300 and text.isascii() and text.isdigit():
@@ -327,14 +329,12 @@ def _number_forms(text: str) -> Iterator[str]:
 
 
 def _exponent_forms(plain: str) -> Iterator[str]:
-    from decimal import Decimal
-
-    number = Decimal(plain).normalize()
+    number = _to_decimal(plain).normalize()
     figures = "".join(map(str, number.as_tuple().digits))
     mantissa = figures[0] + (f".{figures[1:]}" if figures[1:] else "")
     exponent = number.adjusted()
     padded = f"{float(plain):e}"
-    if Decimal(padded) == number:
+    if _to_decimal(padded) == number:
         yield padded
     for letter in "eE":
         for sign in ("-",) if exponent < 0 else ("", "+"):
