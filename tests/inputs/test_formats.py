@@ -12,7 +12,7 @@ import pytest
 from tests.inputs.reading_app import make_reading_app
 from tests.inputs.web_server import Site, site
 
-from tooli import Input, Tooli
+from tooli import Input, StdinOr, Tooli
 from tooli.inputs.formats import _iter_rows
 from tooli.testing import invoke
 
@@ -215,3 +215,26 @@ def test_json_array_error_stops_reading(app: Tooli, tmp_path: Path) -> None:
     with pytest.raises(Exception, match="not valid JSON"):
         list(_iter_rows(source, dict))
     assert 0 < read < 300_000
+
+
+@pytest.mark.parametrize(
+    ("data", "shown", "count"),
+    [(["x"] * 20_000, 50, 51), (["x" * 5000] * 60, 50, 60), (["x"] * 2, 2, None)],
+)
+def test_error_about_many_items_is_short(
+    data: list[str], shown: int, count: int | None, tmp_path: Path
+) -> None:
+    path = tmp_path / "numbers.json"
+    path.write_text(json.dumps(data))
+    app = Tooli("counting")
+
+    @app.command("count")
+    def count_items(data: StdinOr[list[int]]) -> int:
+        return len(data)
+
+    result = app.call("count", data=str(path))
+    assert result.error is not None and result.error.details is not None
+    assert len(result.error.details["errors"]) == shown
+    assert result.error.details.get("error_count") == count
+    assert ("at least" in result.error.message) is (count == 51)
+    assert len(result.model_dump_json()) < 25_000

@@ -262,6 +262,8 @@ MAX_PROBLEMS = 50
 """Maximum number of problems that one input error lists."""
 MAX_QUOTED_CHARS = 100
 """Maximum number of characters of a value that a message repeats."""
+MAX_PATH_CHARS = 300
+"""Maximum number of characters of a path to a part of an argument."""
 MAX_MESSAGE_CHARS = 2000
 """Maximum number of characters in the message about one value."""
 
@@ -287,6 +289,17 @@ def quote(value: object) -> str:
 def cut_text(text: str, max_chars: int) -> str:
     """Return a text with at most `max_chars` characters; an ellipsis replaces the rest."""
     return text if len(text) <= max_chars else f"{text[: max_chars - 1]}…"
+
+
+def join_path(*steps: str | int) -> str:
+    """Return a path to a part of an argument, such as `user.tags.0`. Long names are cut."""
+    names = [cut_text(str(step), MAX_QUOTED_CHARS) for step in steps[:MAX_PATH_CHARS]]
+    return cut_text(".".join(names), MAX_PATH_CHARS)
+
+
+def count_text(count: int, *, is_minimum: bool) -> str:
+    """Return the end of a message about the first of several errors."""
+    return f" (and {'at least ' if is_minimum else ''}{count - 1} more)" if count > 1 else ""
 
 
 def cut_message(message: str) -> str:

@@ -17,8 +17,7 @@ from jsonschema import Draft202012Validator, FormatChecker, ValidationError, val
 from referencing.jsonschema import EMPTY_REGISTRY
 
 from tooli.core.call import Problem
-from tooli.core.tool import MAX_PROBLEMS
-from tooli.pipeline.input_errors import join_path
+from tooli.core.tool import MAX_PROBLEMS, join_path
 from tooli.schema.json_schema import input_schema
 from tooli.text.jsonable import is_list, is_object
 

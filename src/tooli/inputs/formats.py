@@ -14,7 +14,7 @@ import io
 import json
 
 from tooli.core import find_loaded
-from tooli.core.tool import MISSING
+from tooli.core.tool import MAX_PROBLEMS, MISSING, count_text, join_path
 from tooli.errors import FormatError
 from tooli.schema import ConversionError
 from tooli.text.jsonable import is_list, is_object
@@ -280,20 +280,20 @@ def build_validation_error(
 ) -> FormatError:
     """Return the error for data that does not match the annotated type."""
     reasons = [
-        (error.location, error.message),
-        *[(m.location, m.message) for m in error.other_errors],
+        (join_path(*reason.location), reason.message) for reason in (error, *error.other_errors)
     ]
     listing = [
-        {"field": ".".join(map(str, location)), "message": message}
-        if location
-        else {"message": message}
-        for location, message in reasons[:20]
+        {"field": field, "message": message} if field else {"message": message}
+        for field, message in reasons[:MAX_PROBLEMS]
     ]
-    location, first = reasons[0]
-    message_text = f"{'.'.join(map(str, location))!r}: {first}" if location else first
-    more = f" (and {len(reasons) - 1} more)" if len(reasons) > 1 else ""
+    field, first = reasons[0]
+    message_text = f"{field!r}: {first}" if field else first
+    more = count_text(len(reasons), is_minimum=error.has_more)
     format_error = build_format_error(source, message_text + more, line)
-    format_error.details = {**(format_error.details or {}), "errors": listing}
+    details: JsonObject = {**(format_error.details or {}), "errors": listing}
+    if len(reasons) > len(listing):
+        details |= {"error_count": len(reasons), "is_minimum_count": error.has_more}
+    format_error.details = details
     return format_error
 
 

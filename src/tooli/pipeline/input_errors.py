@@ -9,16 +9,20 @@ from tooli.core.call import Problem
 from tooli.core.secret_fields import may_contain_secret
 from tooli.core.tool import (
     MAX_MESSAGE_CHARS,
+    MAX_PATH_CHARS,
     MAX_PROBLEMS,
+    MAX_QUOTED_CHARS,
     Choice,
     Handle,
     ListOf,
     PathShape,
     Scalar,
     Structured,
+    count_text,
     cut_message,
     cut_text,
     is_handle,
+    join_path,
     unwrap_optional,
 )
 from tooli.errors import InputError, Suggestion, closest_match
@@ -115,18 +119,9 @@ def model_problems(error: ConversionError) -> Iterator[Problem]:
         yield Problem("E1003", field, f"{field!r}: {reason.message}" if field else reason.message)
 
 
-_MAX_NAME_CHARS, _MAX_PATH_CHARS = 100, 300
-
-
-def join_path(*steps: str | int) -> str:
-    """Return a path to a part of an argument, such as `user.tags.0`. Long names are cut."""
-    names = [cut_text(str(step), _MAX_NAME_CHARS) for step in steps[:_MAX_PATH_CHARS]]
-    return cut_text(".".join(names), _MAX_PATH_CHARS)
-
-
 def unknown_parameter_problem(name: str, tool: Tool, *, suggest: bool = True) -> Problem:
     """Return the problem of an unknown parameter, with the closest name if `suggest` is True."""
-    name = cut_text(name, _MAX_NAME_CHARS)
+    name = cut_text(name, MAX_QUOTED_CHARS)
     if name in tool.param_names:
         message = f"{name!r} is an argument: give it by position, without a name"
         return Problem("E1004", name, message, name)
@@ -172,9 +167,8 @@ def build_input_error(
     count = len(problems) + unlisted_count
     problems = [_bound_problem(problem) for problem in problems[:MAX_PROBLEMS]]
     first = problems[0]
-    more = f" (and {'at least ' if has_more else ''}{count - 1} more)" if count > 1 else ""
     return InputError(
-        first.message + more,
+        first.message + count_text(count, is_minimum=has_more),
         code=first.code,
         field=first.field,
         suggestion=_suggest_command(call, problems),
@@ -198,11 +192,11 @@ def problem_details(
 def _bound_problem(problem: Problem) -> Problem:
     """Return the problem with a message and a field of limited length."""
     message, field = problem.message, problem.field
-    if len(message) <= MAX_MESSAGE_CHARS and (field is None or len(field) <= _MAX_PATH_CHARS):
+    if len(message) <= MAX_MESSAGE_CHARS and (field is None or len(field) <= MAX_PATH_CHARS):
         return problem
     return problem.replace(
         message=cut_message(message),
-        field=None if field is None else cut_text(field, _MAX_PATH_CHARS),
+        field=None if field is None else cut_text(field, MAX_PATH_CHARS),
     )
 
 
@@ -227,7 +221,7 @@ def unknown_command_error(group: CommandGroup, name: str, prefix: Sequence[str])
     `prefix` is the command line up to the unknown name.
     """
     known = _visible_commands(group)
-    name = cut_text(name, _MAX_NAME_CHARS)
+    name = cut_text(name, MAX_QUOTED_CHARS)
     suggested = closest_match(name.replace("_", "-"), [*group.commands, *group.groups, *known])
     hint = f"; did you mean {suggested!r}?" if suggested else ""
     suggestion = Suggestion(

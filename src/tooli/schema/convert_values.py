@@ -203,7 +203,7 @@ def convert_default(param: Param) -> object:
         except NeedsFallback:
             return convert_value(param, default)
     except ConversionError as error:  # a location is meaningless: the caller gave no value
-        error.location, error.other_errors = (), ()
+        error.location, error.other_errors, error.has_more = (), (), False
         raise
 
 
