@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import typing
 from dataclasses import dataclass
-from typing import Annotated, Any, NamedTuple, NewType, Optional, TypedDict
+from typing import Annotated, Any, Literal, NamedTuple, NewType, Optional, TypedDict
 
 import pytest
 from pydantic import BaseModel, Field, Secret, SecretBytes, SecretStr
 
 from tooli import SecretInput, StdinOr, Tooli
+from tooli.core import secret_fields
 from tooli.core.secret_fields import documented_default, may_contain_secret, may_hold_secret
 from tooli.core.tool import MISSING
 
@@ -94,3 +95,24 @@ def test_defaults_of_secrets_are_not_documented() -> None:
     assert [p.name for p in tool.params if may_contain_secret(p)] == [
         *("key", "token", "located", "model", "data"),
     ]
+
+
+def test_type_of_each_item_is_read_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An invalid list of a million items must not take a minute."""
+
+    class Login(BaseModel):
+        token: SecretStr
+        kind: Literal["a", "b"] = "a"
+
+    read: list[object] = []
+    read_fields = secret_fields._read_fields
+    monkeypatch.setattr(
+        secret_fields, "_read_fields", lambda one: (read.append(one), read_fields(one))[1]
+    )
+    values = [{"kind": "x"}] * 500
+    assert list(secret_fields._iter_invalid(list[Login], values, {})) == []
+    assert len(read) < 50
+
+
+def test_values_of_a_literal_are_no_types() -> None:
+    assert not secret_fields.may_hold_secret(Literal["a"])

@@ -78,6 +78,8 @@ def _may_hold_secret(annotation: Any, visited_ids: set[int]) -> bool:
 
 def _type_parts(annotation: Any) -> Iterator[object]:
     """Yield the types that a type consists of: the arguments of a generic, the type of an alias."""
+    if type(annotation).__name__ == "_LiteralGenericAlias":
+        return  # its arguments are values
     yield from getattr(annotation, "__args__", ())
     for name in ("__origin__", "__value__", "__supertype__", "__bound__", "annotation"):
         part = getattr(annotation, name, None)
@@ -131,7 +133,7 @@ def _record_invalid(annotation: object, value: object) -> None:
     secrets = call_secrets.get()
     if secrets is None:
         return
-    for count, secret in enumerate(_iter_invalid(annotation, value)):
+    for count, secret in enumerate(_iter_invalid(annotation, value, {})):
         if count >= MAX_INVALID_SECRETS:
             raise ConversionError(
                 f"the value is not valid. It contains more than {MAX_INVALID_SECRETS:,} secrets, "
@@ -140,38 +142,44 @@ def _record_invalid(annotation: object, value: object) -> None:
         secrets.append(secret)
 
 
-def _iter_invalid(annotation: Any, value: object) -> Iterator[Any]:
+def _iter_invalid(
+    annotation: Any, value: object, known: dict[int, tuple[object, bool, dict[str, Any]]]
+) -> Iterator[Any]:
     """Yield the secrets in a value that is not valid, by the annotation.
 
     Every value whose type is not known counts as a secret, such as the field with a misspelled
-    name.
+    name. `known` caches what is known about a type, because a long list has many values of it.
     """
-    if not may_hold_secret(annotation):
+    if id(annotation) not in known:
+        holds_secret = may_hold_secret(annotation)
+        fields = _read_fields(annotation) if holds_secret else {}
+        known[id(annotation)] = annotation, holds_secret, fields
+    _, holds_secret, fields = known[id(annotation)]
+    if not holds_secret:
         return
     if is_secret_type(annotation) or is_secret_type(getattr(annotation, "__origin__", None)):
         yield from _iter_leaves(value, set())
         return
-    fields = _read_fields(annotation)
     if fields:
         if is_object(value):
             for name, item in value.items():
                 if name in fields:
-                    yield from _iter_invalid(fields[name], item)
+                    yield from _iter_invalid(fields[name], item, known)
                 else:
                     yield from _iter_leaves(item, set())
         else:
             yield from _iter_leaves(value, set())
         return
     for part in _type_parts(annotation):
-        if not may_hold_secret(part):
-            continue
         is_item = isinstance(getattr(annotation, "__origin__", None), type)
         if is_item and is_object(value):
             items: Any = [*value, *value.values()]
         else:
             items = value if is_item and is_list(value) else [value]
         for item in items:
-            yield from _iter_invalid(part, item)
+            yield from _iter_invalid(part, item, known)
+            if not known[id(part)][1]:
+                break
 
 
 def _iter_leaves(value: Any, visited_ids: set[int]) -> Iterator[Any]:
