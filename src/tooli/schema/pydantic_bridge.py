@@ -9,6 +9,7 @@ from __future__ import annotations
 import sys
 from itertools import islice
 
+from tooli.core import find_loaded
 from tooli.core.call_secrets import call_secrets
 from tooli.core.secret_fields import validate_with_secrets
 from tooli.core.tool import (
@@ -198,18 +199,16 @@ def _validate_whole(annotation: object, value: object, first_index: int = 0) -> 
 _CHUNK_SIZE = 1000
 
 
-def _plain_container(annotation: object) -> Any:
+def _plain_container(annotation: Any) -> Any:
     """Return the class of `list[…]`, `set[…]`, `dict[…]` and the like, also if they are optional.
 
     Returns None for other annotations: only these convert each item independently of the others.
     """
-    import typing
-
     if _is_union(annotation):
-        members = [member for member in typing.get_args(annotation) if member is not type(None)]
+        members = [member for member in annotation.__args__ if member is not type(None)]
         annotation = members[0] if len(members) == 1 else None
-    origin = typing.get_origin(annotation)
-    if origin is tuple and typing.get_args(annotation)[1:] != (...,):
+    origin = getattr(annotation, "__origin__", None)
+    if origin is tuple and annotation.__args__[1:] != (...,):
         return None
     return origin if origin in (list, tuple, set, frozenset, dict) else None
 
@@ -272,13 +271,11 @@ def _first_errors(failure: Any, value: object) -> list[JsonObject]:
     the validation, so the first ones are read from `failure.json()`.
     """
     if failure.error_count() > _MAX_CONVERTED_ERRORS:
-        from json import JSONDecoder
-
         try:
             text = failure.json(include_url=False, include_context=False, include_input=False)
         except ValueError:  # text that is not valid Unicode
             return failure.errors(include_url=False, include_context=False)
-        decode, position = JSONDecoder().raw_decode, 1
+        decode, position = _load_json().JSONDecoder().raw_decode, 1
         errors: list[JsonObject] = []
         while len(errors) <= MAX_PROBLEMS:
             error, position = decode(text, position)
@@ -374,10 +371,9 @@ def parse_text(annotation: Any, text: str, option_kwargs: Mapping[str, Any]) -> 
 
 
 def _is_union(annotation: object) -> bool:
-    import types
-    import typing
-
-    return typing.get_origin(annotation) in (typing.Union, types.UnionType)
+    origin = getattr(annotation, "__origin__", None)
+    is_typing_union = origin is not None and origin is find_loaded("typing", "Union")
+    return is_typing_union or type(annotation).__name__ == "UnionType"
 
 
 # ------------------------------------------------------------------ objects
@@ -406,10 +402,14 @@ def parse_structured(
     return validate(param.annotation, base)
 
 
-def parse_json_text(text: str) -> object:
-    """Parse JSON from text or `@file`. Return text that is not JSON as it is."""
+def _load_json() -> Any:
     import json
 
+    return json
+
+
+def parse_json_text(text: str) -> object:
+    """Parse JSON from text or `@file`. Return text that is not JSON as it is."""
     source = text
     if text[:1] == "@":
         try:
@@ -421,7 +421,7 @@ def parse_json_text(text: str) -> object:
                 f"{quote(text[1:])} cannot be read: {reason}", code="E1008"
             ) from None
     try:
-        return json.loads(source)
+        return _load_json().loads(source)
     except (ValueError, RecursionError) as failure:
         if source is not text or text[:1] in ("{", "["):
             raise ConversionError(f"not valid JSON: {failure}", code="E1008") from None
