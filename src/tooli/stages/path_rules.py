@@ -122,7 +122,7 @@ def _join_fields(value: Any, join: Callable[[Any], Any]) -> Any:
     """Return a copy of a dataclass or model with each field joined; other values unchanged."""
     names: Iterable[str] = getattr(value, "__dataclass_fields__", ())
     if hasattr(value, "__pydantic_fields__"):
-        names = tuple(vars(value))
+        names = getattr(value, "__dict__", ())
     parts: dict[str, Any] = {name: getattr(value, name) for name in names if hasattr(value, name)}
     joined = {name: join(part) for name, part in parts.items()}
     if all([joined[name] is part for name, part in parts.items()]):
