@@ -558,3 +558,12 @@ class TestCleanUp:
             kept.pop()
         state_files._delete_expired_markers(str(tmp_path / "folder"), 1.0)
         assert all(map(Path.exists, kept))
+
+
+@pytest.mark.skipif(os.name == "nt", reason="XDG folders")
+@pytest.mark.parametrize("path", ["state", "./state", ""])
+def test_relative_xdg_folder_is_not_used(monkeypatch: pytest.MonkeyPatch, path: str) -> None:
+    monkeypatch.delenv("TOOLI_STATE_DIR", raising=False)
+    monkeypatch.setenv("HOME", "/home/ada")
+    monkeypatch.setenv("XDG_STATE_HOME", path)
+    assert state_files.get_state_dir() == "/home/ada/.local/state/tooli"

@@ -66,9 +66,9 @@ def get_state_dir() -> str:
             os.path.expanduser("~"), "AppData", "Local"
         )
     else:
-        base_dir = getenv("XDG_STATE_HOME") or os.path.join(
-            os.path.expanduser("~"), ".local", "state"
-        )
+        base_dir = getenv("XDG_STATE_HOME", "")
+        if base_dir[:1] != "/":  # a relative path would be a folder of the project
+            base_dir = os.path.join(os.path.expanduser("~"), ".local", "state")
     return os.path.join(base_dir, "tooli")
 
 
