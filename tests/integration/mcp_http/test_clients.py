@@ -473,13 +473,17 @@ async def start_approval(client: Client, where: str = "moon") -> types.InputRequ
 
 
 async def resume(
-    client: Client, state: str | None, where: str = "moon", tool: str = "deploy"
+    client: Client,
+    state: str | None,
+    where: str = "moon",
+    tool: str = "deploy",
+    key: str = "approval",
 ) -> Any:
-    """Send the call again, with an approval and a request state."""
+    """Send the call again, with the answer to an approval question and a request state."""
     return await client.session.call_tool(
         tool,
         {"where": where},
-        input_responses={"approval": YES},
+        input_responses={key: YES},
         request_state=state,
         allow_input_required=True,
     )
@@ -488,9 +492,10 @@ async def resume(
 @stateless_versions
 async def test_request_state_is_valid_once(connect: Connect) -> None:
     async with connect(elicitation_callback=reply_with()) as client:
-        state = (await start_approval(client)).request_state
+        asked = await start_approval(client)
+        state, (key,) = asked.request_state, list(asked.input_requests or ())
         assert state is not None
-        assert "deployed to moon" in text_of(await resume(client, state))
+        assert "deployed to moon" in text_of(await resume(client, state, key=key))
         with pytest.raises(MCPError, match="already used") as raised:
             await resume(client, state)
         assert raised.value.code == -32602
@@ -500,10 +505,11 @@ async def test_request_state_is_valid_once(connect: Connect) -> None:
 @pytest.mark.parametrize("attack", ["changed", "other arguments", "other tool", "none", "garbage"])
 async def test_invalid_request_state_is_rejected(connect: Connect, attack: str) -> None:
     async with connect(elicitation_callback=reply_with()) as client:
-        state = (await start_approval(client)).request_state
+        asked = await start_approval(client)
+        state, (key,) = asked.request_state, list(asked.input_requests or ())
         assert state is not None
         if attack == "none":  # without a signed state, an approval is ignored
-            assert isinstance(await resume(client, None), types.InputRequiredResult)
+            assert isinstance(await resume(client, None, key=key), types.InputRequiredResult)
             return
         with pytest.raises(MCPError) as raised:
             if attack == "changed":
