@@ -19,6 +19,7 @@ from tooli.builtins.agent_commands import (
     Host,
     Port,
     Token,
+    TokenFile,
     Transport,
     serve_mcp,
 )
@@ -54,12 +55,14 @@ def serve(
     host: Host = "127.0.0.1",
     port: Port = 8000,
     token: Token = None,
+    token_file: TokenFile = None,
     allow_host: AllowedHosts = [],  # noqa: B006  never changed
     defer_loading: DeferLoading = False,
     grace: GracePeriod = GRACE_PERIOD,
 ) -> None:
     """Serve an app to MCP clients. The app needs no changes."""
-    serve_mcp(load_app(app), transport, host, port, token, allow_host, defer_loading, grace)
+    loaded = load_app(app)
+    serve_mcp(loaded, transport, host, port, token, token_file, allow_host, defer_loading, grace)
 
 
 @launcher.command()

@@ -107,6 +107,7 @@ def test_missing_uvicorn_names_the_extra(monkeypatch) -> None:
 def test_token_precedence_is_argument_file_environment(tmp_path, monkeypatch) -> None:
     file = tmp_path / "token"
     file.write_text("from-file\n")
+    file.chmod(0o600)
     monkeypatch.setenv("TOOLI_TOKEN", "from-env")
     assert take_token(None, None) == "from-env"
     assert "TOOLI_TOKEN" not in os.environ
@@ -115,3 +116,30 @@ def test_token_precedence_is_argument_file_environment(tmp_path, monkeypatch) ->
     assert take_token(None, str(file)) == "from-file"
     monkeypatch.setenv("TOOLI_TOKEN", "from-env")
     assert take_token("from-argument", str(file)) == "from-argument"
+    monkeypatch.setenv("TOOLI_TOKEN", "from-env")
+    assert take_token("from-env", str(file)) == "from-file"  # the command line reads TOOLI_TOKEN
+
+
+@pytest.mark.skipif(os.name != "posix", reason="modes of files")
+def test_token_file_must_be_private_and_regular(tmp_path) -> None:
+    file = tmp_path / "token"
+    file.write_text("secret")
+    for mode in (0o644, 0o640, 0o602):
+        file.chmod(mode)
+        with pytest.raises(InputError, match="Other users have access"):
+            take_token(None, str(file))
+    file.chmod(0o600)
+    file.write_bytes(b"\xff")
+    with pytest.raises(InputError, match="not ASCII"):
+        take_token(None, str(file))
+    file.write_text("")
+    with pytest.raises(InputError, match="empty"):
+        take_token(None, str(file))
+    os.mkfifo(tmp_path / "pipe", 0o600)
+    for path, reason in (
+        (tmp_path / "pipe", "not a regular file"),
+        (tmp_path, "not a regular file"),
+        (tmp_path / "missing", "No such file"),
+    ):
+        with pytest.raises(InputError, match=reason):
+            take_token(None, str(path))

@@ -5,6 +5,8 @@ Each command imports what it needs when it runs, because servers have to start f
 
 from __future__ import annotations
 
+import os
+import sys
 from typing import Annotated, Literal
 
 from tooli.builtins import long_running, owns_stdout, returns_document, with_plan
@@ -34,6 +36,10 @@ Token = Annotated[
     str | None,
     Option(help="Bearer token that clients must send.", envvar="TOOLI_TOKEN"),
 ]
+TokenFile = Annotated[
+    str | None,
+    Option(help="File with the token. Only its owner may have access (chmod 600)."),
+]
 AllowedHosts = Annotated[
     list[str], Option(help="Host name that clients may use for the server (repeatable).")
 ]
@@ -58,6 +64,7 @@ def serve_mcp(
     host: str,
     port: int,
     token: str | None,
+    token_file: str | None,
     allow_host: list[str],
     deferred: bool,
     grace: float,
@@ -73,6 +80,7 @@ def serve_mcp(
     else:
         from tooli.mcp import mcp_endpoint
 
+        _warn_about_visible_token(token)
         path, mount_path = ("/sse", "") if chosen == "sse" else ("/mcp", "/mcp")
         mounts = {mount_path: mcp_endpoint(app, deferred=deferred, transport=chosen)}
         local = [f"{scheme}://{name}:*" for scheme in ("http", "https") for name in _LOCAL_HOSTS]
@@ -85,6 +93,7 @@ def serve_mcp(
             grace=grace,
             tools=False,
             token=token,
+            token_file=token_file,
             mounts=mounts,
             allowed_hosts=allow_host,
             allowed_origins=local,
@@ -102,12 +111,13 @@ def add_mcp(group: App, app: ServableApp) -> None:
         host: Host = "127.0.0.1",
         port: Port = 8000,
         token: Token = None,
+        token_file: TokenFile = None,
         allow_host: AllowedHosts = [],  # noqa: B006  never modified
         defer_loading: DeferLoading = False,
         grace: GracePeriod = GRACE_PERIOD,
     ) -> None:
         """Serve the tools, resources and prompts of the app to MCP clients."""
-        serve_mcp(app, transport, host, port, token, allow_host, defer_loading, grace)
+        serve_mcp(app, transport, host, port, token, token_file, allow_host, defer_loading, grace)
 
     @group.command("export")
     @returns_document
@@ -141,12 +151,16 @@ def add_api(group: App, app: ServableApp) -> None:
         port: Port = 8000,
         workers: Annotated[int, Option(min=1, max=256, help="Number of worker processes.")] = 1,
         token: Token = None,
+        token_file: TokenFile = None,
         allow_host: AllowedHosts = [],  # noqa: B006  never modified
         grace: GracePeriod = GRACE_PERIOD,
     ) -> None:
         """Serve the tools over HTTP, with a web page, OpenAPI, and MCP at /mcp."""
         http_settings: HttpSettingsDict = {"token": token, "allowed_hosts": allow_host}
-        _load_serve_http()(app, host, port, workers=workers, grace=grace, **http_settings)
+        _warn_about_visible_token(token)
+        _load_serve_http()(
+            app, host, port, workers=workers, token_file=token_file, grace=grace, **http_settings
+        )
 
     @group.command("export-openapi")
     @returns_document
@@ -156,6 +170,13 @@ def add_api(group: App, app: ServableApp) -> None:
 
         state = app._state
         return build_openapi(state.name, state.version, state.description, app.catalog)
+
+
+def _warn_about_visible_token(token: str | None) -> None:
+    """Warn if the token is on the command line, where other users of the machine can see it."""
+    if token is not None and token != os.environ.get("TOOLI_TOKEN"):
+        warning = "Warning: other users can see --token in the list of processes. Use --token-file."
+        print(warning, file=sys.stderr, flush=True)
 
 
 def _load_serve_http():

@@ -21,7 +21,12 @@ from tooli.errors import DefinitionError, InputError, Suggestion
 from tooli.http.access_control import LOOPBACK_HOSTS
 from tooli.serving.connection_acceptor import LISTEN_BACKLOG
 from tooli.serving.dispatcher import GRACE_PERIOD, check_server_settings, require_package
+from tooli.serving.worker_processes import run_workers
 from tooli.storage.signing import share_key
+from tooli.storage.state_files import UnusableFile, read_regular_file
+
+MAX_TOKEN_BYTES = 65536
+"""Maximum size of a token file."""
 
 TYPE_CHECKING = False
 
@@ -94,8 +99,6 @@ def serve_http(
         if workers == 1 or not _can_fork():
             run(None, None)
         else:
-            from tooli.serving.worker_processes import run_workers  # POSIX only
-
             share_key()
             run_workers(run, workers, grace)
 
@@ -160,18 +163,30 @@ def take_token(token: str | None, token_file: str | None = None) -> str | None:
     TOOLI_TOKEN is removed from the environment.
     """
     env_token = os.environ.pop("TOOLI_TOKEN", None)  # child processes must not inherit it
-    if token is None and token_file is not None:
-        try:
-            with open(token_file, encoding="utf-8") as file:
-                token = file.read().strip()
-        except (OSError, ValueError) as failure:
-            reason = getattr(failure, "strerror", None) or "it is not UTF-8"
-            raise cannot_serve_error(
-                f"The token file cannot be read: {reason}.", "Use another file."
-            ) from failure
+    if token_file is not None and token in (None, env_token):
+        token = _read_private_token(token_file)
     token = env_token if token is None else token
     if token == "":
         raise cannot_serve_error("The token is empty.", "Set it to a long random secret.")
+    return token
+
+
+def _read_private_token(path: str) -> str:
+    """Return the token in a regular file to which only its owner has access."""
+    try:
+        data, mode = read_regular_file(path, MAX_TOKEN_BYTES)
+        token = data.decode("ascii").strip()
+    except (OSError, UnusableFile, ValueError) as failure:
+        reason = getattr(failure, "strerror", None) or (
+            "it is not ASCII" if isinstance(failure, UnicodeDecodeError) else str(failure)
+        )
+        raise cannot_serve_error(
+            f"The token file cannot be read: {reason}.", "Use another file."
+        ) from failure
+    if os.name == "posix" and mode & 0o077:
+        raise cannot_serve_error(
+            "Other users have access to the token file.", f"Run: chmod 600 {path}"
+        )
     return token
 
 

@@ -21,6 +21,11 @@ from typing import TYPE_CHECKING, Protocol
 
 from tooli.serving.caller_limits import CallerLimit, address_group
 
+try:
+    import resource
+except ImportError:  # Windows
+    resource = None
+
 if TYPE_CHECKING:
     from asyncio import AbstractEventLoop, Task
     from asyncio.events import TimerHandle
@@ -88,9 +93,7 @@ def connection_limit() -> int:
 
 def _free_descriptors() -> int | None:
     """Return how many files this process can still open; None if there is no limit."""
-    try:
-        import resource
-    except ImportError:  # Windows
+    if resource is None:
         return None
     soft_limit, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft_limit == resource.RLIM_INFINITY:
