@@ -12,6 +12,7 @@ import marshal
 import mmap
 import multiprocessing
 import os
+import sys
 from typing import Any, NoReturn
 
 from coverage import Coverage
@@ -97,4 +98,16 @@ def start() -> ChildCoverage | None:
 
     # Python traces an audit hook only if the hook has this attribute.
     audit_hook._audit_hook.__cantrace__ = True  # type: ignore[attr-defined]
-    return ChildCoverage(coverage)
+    if sys.platform != "linux":
+        return ChildCoverage(coverage)
+    from tooli.execution.sandbox import shared_memory
+
+    find_all = shared_memory.find_shared_mappings
+    others = {mapping.start for mapping in find_all()}
+    child_coverage = ChildCoverage(coverage)
+    own = {mapping.start for mapping in find_all()} - others
+    # A sandbox replaces shared memory, and the measured process must keep this one.
+    shared_memory.find_shared_mappings = lambda: [
+        mapping for mapping in find_all() if mapping.start not in own
+    ]
+    return child_coverage

@@ -6,6 +6,7 @@ import os
 import stat
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -60,9 +61,7 @@ def make_chain(folder: Path, depth: int) -> None:
 
 
 def run_as_nobody(code: str, *argv: str) -> str:
-    """Run code as another user; skip the test if this user cannot change to another one."""
-    if os.getuid() != 0:
-        pytest.skip("only root can change the user")
+    """Run code as another user."""
     prefix = (
         "import os, sys\n"
         "from tooli.core.safe_files import OpenFolder, remove_folder\n"
@@ -124,13 +123,8 @@ class TestRemoveFolder:
         os.mknod(folder / "socket", stat.S_IFSOCK | 0o600)
         assert remove(folder)
 
-    def test_folders_without_permissions(self, tmp_path: Path) -> None:
-        tmp_path.chmod(0o755)
-        for parent in tmp_path.parents[:2]:
-            parent.chmod(0o755)
-        work = tmp_path / "work"
-        work.mkdir()
-        os.chown(work, NOBODY, NOBODY)
+    @pytest.mark.skipif(os.getuid() != 0, reason="only root can change the user")
+    def test_folders_without_permissions(self) -> None:
         code = """
 work = sys.argv[1]
 os.makedirs(work + "/folder/a/b/c")
@@ -140,7 +134,9 @@ for path in ("folder/a/b/c", "folder/a/b", "folder/a", "folder"):
     os.chmod(f"{work}/{path}", 0)
 print(remove_folder("folder", fd, OpenFolder(work)), os.listdir(work))
 """
-        assert run_as_nobody(code, str(work)) == "True []\n"
+        with tempfile.TemporaryDirectory() as work:  # another user cannot reach tmp_path
+            os.chown(work, NOBODY, NOBODY)
+            assert run_as_nobody(code, work) == "True []\n"
 
     def test_folder_that_was_replaced_by_a_link(self, folder: Path, outside: Path) -> None:
         fd = os.open(folder, os.O_RDONLY)

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import mmap
 import multiprocessing
 import os
 import sqlite3
+import subprocess
+import sys
 from collections.abc import Callable
 from contextlib import closing
 from multiprocessing.shared_memory import SharedMemory
@@ -173,17 +176,40 @@ def test_sqlite_index_does_not_change(tmp_path: Path) -> None:
 
 
 def test_no_shared_memory_is_left_in_an_isolated_command(tmp_path: Path) -> None:
-    app = Tooli("mapped")
-    with map_file(tmp_path / "file") as memory, mmap.mmap(-1, 4096):
+    program = tmp_path / "app.py"
+    program.write_text(MAPPED_APP)
+    (tmp_path / "file").write_bytes(b"a" * 4096)
+    done = subprocess.run(
+        [sys.executable, program, "maps", "--json"], cwd=tmp_path, capture_output=True, timeout=60
+    )
+    assert json.loads(done.stdout)["result"] == [], done
+    assert (tmp_path / "file").read_bytes() == b"a" * 4096
 
-        @app.command(isolation="required", capabilities=["fs:read:/proc"])
-        def maps() -> list[str]:
-            memory[:3] = b"new"
-            with open("/proc/self/maps") as file:
-                return [line for line in file if line.split()[1][3] == "s"]
 
-        assert app.call("maps").result == []
-        assert memory[:3] == b"aaa"
+MAPPED_APP = """
+import mmap
+from tooli import Tooli
+
+app = Tooli("mapped")
+anonymous = mmap.mmap(-1, 4096)
+with open("file", "r+b") as file:
+    memory = mmap.mmap(file.fileno(), 0)
+
+
+@app.callback()
+def main() -> None:
+    pass
+
+
+@app.command(isolation="required", capabilities=["fs:read:/proc"])
+def maps() -> list[str]:
+    memory[:3] = b"new"
+    with open("/proc/self/maps") as file:
+        return [line for line in file if line.split()[1][3] == "s"]
+
+
+app()
+"""
 
 
 def test_unreadable_list_of_mappings_refuses_the_sandbox(monkeypatch: pytest.MonkeyPatch) -> None:
