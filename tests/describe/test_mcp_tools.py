@@ -170,7 +170,7 @@ def test_settings_decide_whether_yes_is_offered(
 
 DESTRUCTIVE: dict[str, bool] = {"destructiveHint": True}
 HINTS: list[tuple[dict[str, Any], dict[str, bool]]] = [
-    ({}, {"destructiveHint": False}),
+    ({}, {}),
     ({"capabilities": ["none"]}, {"readOnlyHint": True, "openWorldHint": False}),
     ({"capabilities": ["fs:read:./x", "env:read"]}, {"readOnlyHint": True, "openWorldHint": False}),
     ({"capabilities": ["net:read"]}, {"readOnlyHint": True, "openWorldHint": True}),

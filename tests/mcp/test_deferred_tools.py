@@ -56,8 +56,10 @@ async def test_run_tool_has_the_worst_effects_of_all_tools(mode: Any) -> None:
     assert await hints(app) == reads
     app.command("fetch", capabilities=["net:read"])(lambda: "x")
     assert await hints(app) == {"readOnlyHint": True, "openWorldHint": True}
-    app.command("plain")(lambda: "x")
+    app.command("touch", annotations=Idempotent)(lambda: "x")
     assert await hints(app) == {"destructiveHint": False, "openWorldHint": True}
+    app.command("plain")(lambda: "x")  # it declares nothing, so it may be destructive
+    assert await hints(app) == {"destructiveHint": True, "openWorldHint": True}
     group = Tooli("group")
     group.command("drop", annotations=Destructive)(lambda: "x")
     app.add_typer(group)

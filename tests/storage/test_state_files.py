@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 from tests.integration.app_process import environment
 
+from tooli.errors import InputError
 from tooli.storage import state_files
 from tooli.storage.state_files import (
     FAILURE_RETENTION_SECONDS,
@@ -561,9 +562,24 @@ class TestCleanUp:
 
 
 @pytest.mark.skipif(os.name == "nt", reason="XDG folders")
-@pytest.mark.parametrize("path", ["state", "./state", ""])
+@pytest.mark.parametrize("path", ["state", "./state", "", "/proc/self/cwd/state"])
 def test_relative_xdg_folder_is_not_used(monkeypatch: pytest.MonkeyPatch, path: str) -> None:
     monkeypatch.delenv("TOOLI_STATE_DIR", raising=False)
     monkeypatch.setenv("HOME", "/home/ada")
     monkeypatch.setenv("XDG_STATE_HOME", path)
     assert state_files.get_state_dir() == "/home/ada/.local/state/tooli"
+
+
+@pytest.mark.parametrize("path", ["state", "./state", "/proc/self/cwd/state", "/dev/fd/3/state"])
+@pytest.mark.parametrize("variable", ["TOOLI_STATE_DIR", "HOME"])
+def test_state_folder_does_not_depend_on_the_current_folder(
+    monkeypatch: pytest.MonkeyPatch, variable: str, path: str
+) -> None:
+    for name in ("TOOLI_STATE_DIR", "XDG_STATE_HOME", "LOCALAPPDATA"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv(variable, path)
+    if os.name == "nt" and variable == "HOME":
+        monkeypatch.setenv("USERPROFILE", path)
+    with pytest.raises(InputError, match=f"{variable} must be an absolute path") as found:
+        state_files.get_state_dir()
+    assert found.value.code == "E1011"

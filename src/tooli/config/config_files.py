@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from tooli.core import Record
+from tooli.core import Record, is_fixed_path
 
 TYPE_CHECKING = False
 
@@ -108,7 +108,7 @@ def user_config_path(env: Mapping[str, str]) -> str | None:
     """
     for variable, below in _CONFIG_HOMES:
         home = env.get(variable)
-        if home and _is_fixed_folder(home):
+        if home and is_fixed_path(home):
             return os.path.join(home, *below, "tooli", "config.yaml")
     return None
 
@@ -127,16 +127,11 @@ def ignored_home_variables(env: Mapping[str, str]) -> list[str]:
     found: list[str] = []
     for variable, _ in _CONFIG_HOMES:
         path = env.get(variable)
-        if path and _is_fixed_folder(path):
+        if path and is_fixed_path(path):
             break
         if path:
             found.append(variable)
     return found
-
-
-def _is_fixed_folder(path: str) -> bool:
-    first = os.path.normpath(path).lstrip(os.sep).partition(os.sep)[0]
-    return os.path.isabs(path) and first not in ("proc", "dev")
 
 
 MAX_SEARCHED_BYTES = 1 << 22

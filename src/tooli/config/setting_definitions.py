@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from tooli.core import Record
+from tooli.core import Record, is_fixed_path
 from tooli.core.output_modes import OUTPUT_MODES
 from tooli.core.tool import parse_timeout
 
@@ -98,24 +98,6 @@ class SettingDefinition(Record):
             if value is not None:
                 return value
         raise InvalidSetting(f"{self.name} must be {self.type}, not {quote_value(raw)}")
-
-
-def is_fixed_path(path: str) -> bool:
-    """True if a path names the same file for every process, wherever it is started.
-
-    A relative path depends on the current folder, and so does `/proc/self/cwd`. The user's home
-    folder `~` is allowed.
-    """
-    path = os.path.expanduser(path)
-    if not os.path.isabs(path):
-        return False
-    parts = os.path.normpath(path).strip(os.sep).split(os.sep)
-    if parts[0] == "proc":
-        return _PROCESS_LINKS.isdisjoint(parts)
-    return parts[0] != "dev" or parts[1:2] not in (["fd"], ["stdin"], ["stdout"], ["stderr"])
-
-
-_PROCESS_LINKS = frozenset(("cwd", "root", "fd", "exe", "map_files"))
 
 
 def quote_value(raw: RawSetting) -> str:

@@ -6,6 +6,7 @@ Every call needs `AppState` and `Record`. They are in this file because each add
 
 from __future__ import annotations
 
+import os
 import sys
 
 TYPE_CHECKING = False
@@ -183,6 +184,25 @@ def find_loaded(module: str, name: str) -> Any:
     Another thread may be importing the module, so that it does not have the attribute yet.
     """
     return getattr(sys.modules.get(module), name, None)
+
+
+_PROCESS_LINKS = frozenset(
+    ("cwd", "root", "fd", "exe", "map_files", "stdin", "stdout", "stderr", "..")
+)
+
+
+def is_fixed_path(path: str) -> bool:
+    """True if a path names the same file for every process, wherever it is started.
+
+    A relative path depends on the current folder, and so does `/proc/self/cwd`. The user's home
+    folder `~` is allowed.
+    """
+    path = os.path.expanduser(path)
+    if not os.path.isabs(path):
+        return False
+    parts = os.path.normpath(path).strip(os.sep).split(os.sep)
+    links = _PROCESS_LINKS.intersection(path.split(os.sep))  # normpath removes the link of link/..
+    return parts[0] not in ("proc", "dev") or not links
 
 
 def check_choice(name: str, value: str, allowed: Sequence[str]) -> None:

@@ -84,25 +84,36 @@ def mcp_hints(tool: Tool, effects: Behavior | None = None) -> dict[str, bool]:
     """Return the MCP annotations of a tool. They follow from `tool.effects`.
 
     `readOnlyHint` and `idempotentHint` are left out if they are False, which is their default. A
-    read-only tool has no `destructiveHint`, because it does not apply to it. `openWorldHint` is
-    left out if it is unknown: if the author declared neither a behavior nor capabilities.
+    read-only tool has no `destructiveHint`, because it does not apply to it. `destructiveHint` and
+    `openWorldHint` are left out if they are unknown; clients then assume that they are true.
     """
-    is_known = effects is not None or tool.behavior != DEFAULT_BEHAVIOR or tool.guard.capabilities
+    is_declared = effects is not None or _has_declared_effects(tool)
     effects = tool.effects if effects is None else effects
-    hints = (
-        {"readOnlyHint": True} if effects.read_only else {"destructiveHint": effects.destructive}
-    )
+    hints: dict[str, bool] = {}
+    if effects.read_only:
+        hints["readOnlyHint"] = True
+    elif effects.destructive or is_declared or tool.guard.danger is not None:
+        hints["destructiveHint"] = effects.destructive
     if effects.idempotent:
         hints["idempotentHint"] = True
-    return {**hints, "openWorldHint": effects.open_world} if is_known else hints
+    return {**hints, "openWorldHint": effects.open_world} if is_declared else hints
+
+
+def _has_declared_effects(tool: Tool) -> bool:
+    return tool.behavior != DEFAULT_BEHAVIOR or bool(tool.guard.capabilities)
 
 
 def combine_effects(tools: Iterable[Tool]) -> Behavior:
-    """Return the worst effects of several tools, for a tool that runs any of them."""
+    """Return the worst effects of several tools, for a tool that runs any of them.
+
+    A tool that declares nothing may be destructive.
+    """
+    tools = tuple(tools)
     effects = [tool.effects for tool in tools]
     return Behavior(
         read_only=all([one.read_only for one in effects]),
-        destructive=any([one.destructive for one in effects]),
+        destructive=any([one.destructive for one in effects])
+        or any([not _has_declared_effects(t) and t.guard.danger is None for t in tools]),
         idempotent=bool(effects) and all([one.idempotent for one in effects]),
         open_world=any([one.open_world for one in effects]),
     )

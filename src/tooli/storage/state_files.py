@@ -23,7 +23,7 @@ from _thread import allocate_lock
 from errno import EACCES
 from time import time
 
-from tooli.core import Record
+from tooli.core import Record, is_fixed_path
 
 TYPE_CHECKING = False
 
@@ -56,20 +56,32 @@ The number is prime, so that every character of the name influences the remainde
 
 
 def get_state_dir() -> str:
-    """Return `TOOLI_STATE_DIR`, or the platform's default directory for program state."""
+    """Return `TOOLI_STATE_DIR`, or the platform's default directory for program state.
+
+    Raises:
+        InputError: the directory depends on the current folder, which may be a project that
+            somebody else wrote.
+    """
     getenv = os.environ.get
-    configured = getenv("TOOLI_STATE_DIR")
-    if configured:
-        return configured
-    if os.name == "nt":
-        base_dir = getenv("LOCALAPPDATA") or os.path.join(
-            os.path.expanduser("~"), "AppData", "Local"
-        )
-    else:
-        base_dir = getenv("XDG_STATE_HOME", "")
-        if base_dir[:1] != "/":  # a relative path would be a folder of the project
-            base_dir = os.path.join(os.path.expanduser("~"), ".local", "state")
-    return os.path.join(base_dir, "tooli")
+    name, state_dir = "TOOLI_STATE_DIR", getenv("TOOLI_STATE_DIR")
+    if not state_dir:
+        name = "LOCALAPPDATA" if os.name == "nt" else "XDG_STATE_HOME"
+        base_dir = getenv(name)
+        if not base_dir or (os.name != "nt" and not is_fixed_path(base_dir)):
+            name, parts = "HOME", ("AppData", "Local") if os.name == "nt" else (".local", "state")
+            base_dir = os.path.join(os.path.expanduser("~"), *parts)
+        state_dir = os.path.join(base_dir, "tooli")
+    if is_fixed_path(state_dir):
+        return state_dir
+    from tooli.errors import InputError, Suggestion
+
+    raise InputError(
+        f"{name} must be an absolute path outside of /proc and /dev, because the state folder "
+        "must not depend on the current folder.",
+        code="E1011",
+        suggestion=Suggestion("ask_human", f"Set {name} to an absolute path."),
+        is_retryable=False,
+    )
 
 
 def safe_file_name(text: str) -> str:
