@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import stat
 import subprocess
 import sys
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from tests.execution.forked import run_in_child
 
 from tooli.core import safe_files
 from tooli.core.safe_files import (
@@ -60,18 +63,16 @@ def make_chain(folder: Path, depth: int) -> None:
     os.close(fd)
 
 
-def run_as_nobody(code: str, *argv: str) -> str:
-    """Run code as another user."""
-    prefix = (
-        "import os, sys\n"
-        "from tooli.core.safe_files import OpenFolder, remove_folder\n"
-        f"os.setgroups([]); os.setgid({NOBODY}); os.setuid({NOBODY})\n"
-    )
-    done = subprocess.run(
-        [sys.executable, "-c", prefix + code, *argv], capture_output=True, text=True, timeout=60
-    )
-    assert done.returncode == 0, done.stderr
-    return done.stdout
+def run_as_nobody(work: Callable[[], None]) -> int:
+    """Run a function as another user in a forked process; return 0, or 1 if it raised."""
+
+    def run() -> None:
+        os.setgroups([])
+        os.setgid(NOBODY)
+        os.setuid(NOBODY)
+        work()
+
+    return run_in_child(run)
 
 
 class TestRemoveFolder:
@@ -125,18 +126,38 @@ class TestRemoveFolder:
 
     @pytest.mark.skipif(os.getuid() != 0, reason="only root can change the user")
     def test_folders_without_permissions(self) -> None:
-        code = """
-work = sys.argv[1]
-os.makedirs(work + "/folder/a/b/c")
-open(work + "/folder/a/b/c/file", "w").close()
-fd = os.open(work + "/folder", os.O_RDONLY)
-for path in ("folder/a/b/c", "folder/a/b", "folder/a", "folder"):
-    os.chmod(f"{work}/{path}", 0)
-print(remove_folder("folder", fd, OpenFolder(work)), os.listdir(work))
-"""
+        def check() -> None:
+            (folder / "a" / "b" / "c").mkdir(parents=True)
+            (folder / "a" / "b" / "c" / "file").touch()
+            fd = os.open(folder, os.O_RDONLY)
+            for path in ("a/b/c", "a/b", "a", "."):
+                (folder / path).chmod(0)
+            assert remove_folder("folder", fd, OpenFolder(work))
+            assert os.listdir(work) == []
+
         with tempfile.TemporaryDirectory() as work:  # another user cannot reach tmp_path
             os.chown(work, NOBODY, NOBODY)
-            assert run_as_nobody(code, work) == "True []\n"
+            folder = Path(work, "folder")
+            assert run_as_nobody(check) == 0
+
+    @pytest.mark.skipif(os.getuid() != 0, reason="only root can change the user")
+    def test_folder_of_another_user_is_kept(self) -> None:
+        def check() -> None:
+            fd = os.open(folder, os.O_RDONLY)
+            assert not remove_folder("folder", fd, OpenFolder(work))
+
+        with tempfile.TemporaryDirectory() as work:
+            folder = Path(work, "folder")
+            (folder / "other").mkdir(parents=True, mode=0o700)
+            (folder / "other").chmod(0o700)
+            (folder / "other" / "kept").write_text("kept")
+            (folder / "file").touch()
+            for path in (work, folder):
+                os.chown(path, NOBODY, NOBODY)
+            assert run_as_nobody(check) == 0
+            (left,) = folder.iterdir()
+            assert (left / "kept").read_text() == "kept"
+            assert stat.S_IMODE(left.stat().st_mode) == 0o700
 
     def test_folder_that_was_replaced_by_a_link(self, folder: Path, outside: Path) -> None:
         fd = os.open(folder, os.O_RDONLY)
@@ -211,9 +232,12 @@ print(remove_folder("folder", fd, OpenFolder({str(folder.parent)!r})))
         assert done.stdout == "False\n", done.stderr
         assert (outside / "kept").read_text() == "kept"
 
-    def test_errors_are_not_raised(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    @pytest.mark.parametrize("code", [errno.EIO, errno.EACCES])
+    def test_errors_are_not_raised(
+        self, folder: Path, monkeypatch: pytest.MonkeyPatch, code: int
+    ) -> None:
         def fail(*_: object, **__: object) -> None:
-            raise OSError(5, "Input/output error")
+            raise OSError(code, "an error")
 
         fd = os.open(folder, os.O_RDONLY)
         for name in ("unlink", "rename", "rmdir"):
@@ -265,8 +289,19 @@ class TestOpenFolder:
         assert opened.fd is None
         os.close(opened.open("a", os.O_CREAT | os.O_EXCL | os.O_WRONLY))
         opened.replace("a", "b")
+        assert opened.list_names() == ["b"]
         assert opened.lstat("b") is not None
         opened.unlink("b")
+
+    def test_without_path_descriptors(
+        self, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        (folder / "file").touch()
+        (tmp_path / "link").symlink_to(folder)
+        monkeypatch.setattr(safe_files, "_O_PATH", 0)
+        assert OpenFolder(str(folder)).list_names() == ["file"]
+        with pytest.raises(OSError):
+            OpenFolder(str(tmp_path / "link"))
 
     def test_descriptors_are_closed(self, folder: Path) -> None:
         before = len(os.listdir("/dev/fd"))
@@ -289,6 +324,20 @@ def test_new_folders_are_private(
         os.umask(before)
     for name in ("a", "a/b"):
         assert stat.S_IMODE((folder / name).stat().st_mode) == 0o700
+
+
+@pytest.mark.parametrize("has_path_descriptors", [True, False])
+def test_rights_are_not_changed_through_links(
+    folder: Path, outside: Path, has_path_descriptors: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if not has_path_descriptors:
+        monkeypatch.setattr(safe_files, "_O_PATH", 0)
+    outside.chmod(0o500)
+    (folder / "link").symlink_to(outside)
+    fd = os.open(folder, os.O_RDONLY)
+    safe_files._restore_access(fd, "link")
+    os.close(fd)
+    assert stat.S_IMODE(outside.stat().st_mode) == 0o500
 
 
 def test_own_files(folder: Path) -> None:

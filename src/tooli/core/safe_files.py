@@ -9,8 +9,15 @@ use paths.
 from __future__ import annotations
 
 import os
-from errno import EACCES, EPERM
 from stat import S_IFMT, S_ISDIR, S_ISREG, S_ISVTX
+
+TYPE_CHECKING = False
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import TypeVar
+
+    T = TypeVar("T")
 
 HAS_DIR_FD = os.open in os.supports_dir_fd and os.rename in os.supports_dir_fd
 O_NOFOLLOW = getattr(os, "O_NOFOLLOW", 0)
@@ -221,34 +228,40 @@ def _unlink(fd: int, name: str) -> bool:
 def _move(source: int, name: str, target: int) -> str | None:
     """Rename a folder into the folder `target`; return its new name, or None if that fails."""
     new_name = os.urandom(16).hex()
-    for attempt in range(2):
-        try:
-            found = os.lstat(name, dir_fd=source)
-            if not S_ISDIR(found.st_mode):
-                return None
-            os.rename(name, new_name, src_dir_fd=source, dst_dir_fd=target)
-            return new_name
-        except OSError as error:
-            # Only a writable folder can be moved to another folder.
-            if attempt or error.errno not in (EACCES, EPERM) or not _restore_access(source, name):
-                return None
-    return None
+
+    def rename() -> str | None:
+        if not S_ISDIR(os.lstat(name, dir_fd=source).st_mode):
+            return None
+        os.rename(name, new_name, src_dir_fd=source, dst_dir_fd=target)
+        return new_name
+
+    return _use_folder(rename, source, name)  # only a writable folder can be moved
 
 
 def _open_child(fd: int, name: str) -> int | None:
     flags = os.O_RDONLY | _O_DIRECTORY | O_NOFOLLOW
-    for _ in range(2):
-        try:
-            child = os.open(name, flags, dir_fd=fd)
-        except PermissionError:
-            if not _restore_access(fd, name):
-                return None
-        except OSError:
+    child = _use_folder(lambda: os.open(name, flags, dir_fd=fd), fd, name)
+    if child is not None:
+        _allow_access(child)
+    return child
+
+
+def _use_folder(action: Callable[[], T | None], fd: int, name: str) -> T | None:
+    """Return the result of an action on a folder, or None if it fails.
+
+    If a permission is missing, the owner gets all rights and the action is repeated once.
+    """
+    try:
+        return action()
+    except PermissionError:
+        if not _restore_access(fd, name):
             return None
-        else:
-            _allow_access(child)
-            return child
-    return None
+    except OSError:
+        return None
+    try:
+        return action()
+    except OSError:
+        return None
 
 
 def _allow_access(fd: int) -> None:
@@ -271,6 +284,6 @@ def _restore_access(fd: int, name: str) -> bool:
             os.chmod(f"/proc/self/fd/{child}", 0o700)
         finally:
             os.close(child)
-    except (OSError, NotImplementedError):
+    except (OSError, NotImplementedError, ValueError):  # the system cannot refuse a link
         return False
     return True

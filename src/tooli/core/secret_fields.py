@@ -65,15 +65,24 @@ def may_hold_secret(annotation: object) -> bool:
 
 
 def _may_hold_secret(annotation: Any, visited_ids: set[int]) -> bool:
-    if isinstance(annotation, str) or annotation.__class__.__name__ == "ForwardRef":
-        return True  # it is not resolved here
+    if _is_unresolved(annotation):
+        return True
     if annotation is None or id(annotation) in visited_ids:
         return False
     visited_ids.add(id(annotation))
-    if is_secret_type(annotation) or is_secret_type(getattr(annotation, "__origin__", None)):
+    if _is_secret(annotation):
         return True
     parts = [*_type_parts(annotation), *_read_fields(annotation).values()]
     return any([_may_hold_secret(part, visited_ids) for part in parts])
+
+
+def _is_unresolved(annotation: object) -> bool:
+    """True for the name of a type. Names are not resolved here."""
+    return isinstance(annotation, str) or annotation.__class__.__name__ == "ForwardRef"
+
+
+def _is_secret(annotation: Any) -> bool:
+    return is_secret_type(annotation) or is_secret_type(getattr(annotation, "__origin__", None))
 
 
 def _type_parts(annotation: Any) -> Iterator[object]:
@@ -133,53 +142,76 @@ def _record_invalid(annotation: object, value: object) -> None:
     secrets = call_secrets.get()
     if secrets is None:
         return
-    for count, secret in enumerate(_iter_invalid(annotation, value, {})):
-        if count >= MAX_INVALID_SECRETS:
-            raise ConversionError(
-                f"the value is not valid. It contains more than {MAX_INVALID_SECRETS:,} secrets, "
-                "so its errors are not shown"
-            ) from None
-        secrets.append(secret)
+    try:
+        for count, secret in enumerate(_InvalidValueReader().iter_secrets(annotation, value)):
+            if count >= MAX_INVALID_SECRETS:
+                raise ConversionError(
+                    f"the value is not valid. It contains more than {MAX_INVALID_SECRETS:,} "
+                    "secrets, so its errors are not shown"
+                ) from None
+            secrets.append(secret)
+    except RecursionError:
+        raise ConversionError(
+            "the value is not valid. It is nested too deeply, so its errors are not shown"
+        ) from None
 
 
-def _iter_invalid(
-    annotation: Any, value: object, known: dict[int, tuple[object, bool, dict[str, Any]]]
-) -> Iterator[Any]:
-    """Yield the secrets in a value that is not valid, by the annotation.
+class _InvalidValueReader:
+    """Finds the secrets in a value that is not valid, by its annotation.
 
-    Every value whose type is not known counts as a secret, such as the field with a misspelled
-    name. `known` caches what is known about a type, because a long list has many values of it.
+    A type may refer to itself, and a value may have several types (a union). Each value is
+    therefore read once for each type, so that the work stays linear.
     """
-    if id(annotation) not in known:
-        holds_secret = may_hold_secret(annotation)
-        fields = _read_fields(annotation) if holds_secret else {}
-        known[id(annotation)] = annotation, holds_secret, fields
-    _, holds_secret, fields = known[id(annotation)]
-    if not holds_secret:
-        return
-    if is_secret_type(annotation) or is_secret_type(getattr(annotation, "__origin__", None)):
-        yield from _iter_leaves(value, set())
-        return
-    if fields:
-        if is_object(value):
+
+    def __init__(self) -> None:
+        self._types: dict[int, tuple[object, dict[str, Any] | None, set[int]]] = {}
+        self._visited_leaf_ids: set[int] = set()
+
+    def iter_secrets(self, annotation: Any, value: object) -> Iterator[Any]:
+        """Yield the secrets. Every value whose type is not known counts as one.
+
+        An example is the field with a misspelled name.
+        """
+        fields, visited_ids = self._read_type(annotation)
+        if fields is None or id(value) in visited_ids:
+            return
+        visited_ids.add(id(value))
+        if _is_unresolved(annotation) or _is_secret(annotation):
+            yield from self._iter_leaves(value)
+        elif not fields:
+            yield from self._iter_parts(annotation, value)
+        elif not is_object(value):
+            yield from self._iter_leaves(value)
+        else:
             for name, item in value.items():
                 if name in fields:
-                    yield from _iter_invalid(fields[name], item, known)
+                    yield from self.iter_secrets(fields[name], item)
                 else:
-                    yield from _iter_leaves(item, set())
-        else:
-            yield from _iter_leaves(value, set())
-        return
-    for part in _type_parts(annotation):
-        is_item = isinstance(getattr(annotation, "__origin__", None), type)
-        if is_item and is_object(value):
-            items: Any = [*value, *value.values()]
-        else:
-            items = value if is_item and is_list(value) else [value]
-        for item in items:
-            yield from _iter_invalid(part, item, known)
-            if not known[id(part)][1]:
-                break
+                    yield from self._iter_leaves(item)
+
+    def _read_type(self, annotation: object) -> tuple[dict[str, Any] | None, set[int]]:
+        """Return the fields of a type, None if it holds no secret, and the values read as it."""
+        found = self._types.get(id(annotation))
+        if found is None:
+            fields = _read_fields(annotation) if may_hold_secret(annotation) else None
+            # It refers to the type, so that its id stays in use.
+            found = self._types[id(annotation)] = annotation, fields, set()
+        return found[1:]
+
+    def _iter_parts(self, annotation: Any, value: object) -> Iterator[Any]:
+        is_generic = isinstance(getattr(annotation, "__origin__", None), type)
+        items: Any = [value]
+        if is_generic and is_object(value):
+            items = [*value, *value.values()]
+        elif is_generic and is_list(value):
+            items = value
+        for part in _type_parts(annotation):
+            if self._read_type(part)[0] is not None:
+                for item in items:
+                    yield from self.iter_secrets(part, item)
+
+    def _iter_leaves(self, value: object) -> Iterator[Any]:
+        return _iter_leaves(value, self._visited_leaf_ids)
 
 
 def _iter_leaves(value: Any, visited_ids: set[int]) -> Iterator[Any]:
