@@ -305,6 +305,21 @@ DIFFERENT: dict[str, Any] = {
 }
 
 
+class Named(deque[int]):
+    """An object that pickle stores by its name."""
+
+    def __reduce_ex__(self, version: object) -> str:
+        return f"NAME_{len(self)}"
+
+
+class FailingPath:
+    def __init__(self, error: Exception) -> None:
+        self.error = error
+
+    def __fspath__(self) -> str:
+        raise self.error
+
+
 def encode(value: object) -> bytes:
     return ValueEncoder().encode(value)
 
@@ -418,3 +433,25 @@ def test_digest_is_the_same_without_the_c_module(monkeypatch: pytest.MonkeyPatch
     assert expected[0] != expected[1]
     monkeypatch.setattr(call_fingerprint, "blake2b", hashlib.blake2b)
     assert (digest(b"data", 8), digest(b"data", 8, b"key")) == expected
+
+
+def test_objects_that_pickle_stores_by_name() -> None:
+    assert encode(Named([1])) == encode(Named([2]))
+    assert encode(Named([1])) != encode(Named([1, 2]))
+
+
+def test_value_whose_code_fails_is_unstable() -> None:
+    reasons: list[str] = []
+
+    class Encoder(ValueEncoder):
+        def encode_unstable(self, value: object, reason: str) -> bytes:
+            reasons.append(reason)
+            return b"unstable"
+
+    Encoder().encode([FailingPath(RuntimeError("no"))])
+    assert reasons == ["cannot be read (RuntimeError)"]
+
+
+def test_error_about_an_input_is_raised() -> None:
+    with pytest.raises(InputError, match="no such file"):
+        encode([FailingPath(InputError("no such file"))])

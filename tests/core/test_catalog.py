@@ -3,7 +3,7 @@
 import pytest
 
 from tooli import Tooli
-from tooli.core.catalog import Catalog
+from tooli.core.catalog import Catalog, Handoff
 
 
 def make_catalog() -> Catalog:
@@ -35,3 +35,13 @@ def test_transform_returns_another_catalog() -> None:
     catalog = make_catalog()
     fewer = Catalog(tool for tool in catalog if tool.name != "a")
     assert (len(catalog), len(fewer)) == (3, 2)
+
+
+def test_handoff_object_is_resolved_and_the_first_unknown_one_is_reported() -> None:
+    app = Tooli("app")
+    app.command("plan")(lambda: 1)
+    app.command("apply", handoffs=[Handoff("plan", "first"), "plam", "unknown"])(lambda: 2)
+    tool = app.catalog["apply"]
+    assert tool.guidance.handoffs == (Handoff("plan", "first"),)
+    assert "'plam'" in str(app.catalog.problems["apply"])
+    assert "unknown" not in str(app.catalog.problems["apply"])

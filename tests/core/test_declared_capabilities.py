@@ -154,6 +154,10 @@ class TestAllowedAccess:
         assert (found.writes, found.deletes) == (None, ())
         assert (found.spawns, found.net) == (True, False)
 
+    @pytest.mark.parametrize("paths", [["fs:read", "fs:read:a"], ["fs:read:a", "fs:read"]])
+    def test_capability_without_a_path_includes_all_paths(self, paths: list[str]) -> None:
+        assert resolve_access(paths).reads is None
+
     def test_access_is_unrestricted_without_declared_capabilities(self) -> None:
         app = Tooli("x")
         app.command("one")(lambda: None)

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tooli.core import docstring
-from tooli.core.docstring import Doc, cleandoc, read_docstring
+from tooli.core.docstring import Doc, cleandoc, read_docstring, sanitize_doc_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -680,3 +680,15 @@ def test_only_the_record_class_is_imported() -> None:
         "from __future__ import annotations",
         "from tooli.core import Record",
     ]
+
+
+@pytest.mark.parametrize(
+    ("text", "clean"),
+    [
+        ("two\nlines", "two\nlines"),
+        ("a\x1b[31mred\x1b[0m\r\nb\rc", "ared\nb\nc"),
+        ("x\u202ey", "xy"),
+    ],
+)
+def test_invisible_characters_are_removed(text: str, clean: str) -> None:
+    assert sanitize_doc_text(text) == clean

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from tooli.core.call_secrets import ReceivedSecret, call_secrets
 from tooli.core.tool import (
     MAX_TIMEOUT_SECONDS,
     Behavior,
@@ -15,6 +16,7 @@ from tooli.core.tool import (
     Scalar,
     Structured,
     TupleOf,
+    cut_message,
     is_bool,
     is_path,
     is_rate_limit,
@@ -114,3 +116,15 @@ class TestQuote:
     )
     def test_long_values_are_cut(self, value: object, text: str) -> None:
         assert quote(value) == text
+
+
+@pytest.mark.parametrize("text", ["secret" * 1000, ["secret" * 1000]])
+def test_long_value_is_not_cut_in_a_call_with_secrets(text: object) -> None:
+    """A secret that is cut in the middle could not be recognized and hidden."""
+    token = call_secrets.set([ReceivedSecret("secret" * 1000)])
+    try:
+        assert "secret" not in quote(text)
+        assert cut_message("secret" * 1000) == "the value is not valid"
+        assert cut_message("short") == "short"
+    finally:
+        call_secrets.reset(token)

@@ -51,6 +51,13 @@ class TestApproval:
         files.run("pay", approved=True)
         assert files.ran == ["pay"]
 
+    @pytest.mark.parametrize("text", [{}, {"yes": True}, {"dry_run": True}])
+    def test_forbidden_command_never_runs(self, text) -> None:
+        files = Files().add("erase", danger_level="forbidden")
+        outcome, _ = files.run("erase", **text)
+        assert outcome.error.code == "E2000"
+        assert not files.ran
+
     def test_policy_off_requires_approval(self) -> None:
         files = Files(security_policy="off").add("delete", annotations=Destructive)
         files.add("pay", requires_approval=True)

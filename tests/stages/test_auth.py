@@ -12,7 +12,12 @@ from tooli import AuthError, InputError
 from tooli.config.layers import SettingFault
 from tooli.core.call import Call, Caller, Ok, Options
 from tooli.pipeline.drivers import run
-from tooli.stages.auth import authenticate_caller, authorize, reject_invalid_settings
+from tooli.stages.auth import (
+    authenticate_caller,
+    authorize,
+    reject_invalid_settings,
+    report_ignored_settings,
+)
 
 TOKEN = "a-token-of-ada"
 
@@ -172,3 +177,11 @@ def test_call_is_rejected_before_it_runs() -> None:
     stage = reject_invalid_settings(make_context(make_call(), faults=[fault]))
     with pytest.raises(InputError, match="allow_paths"):
         next(stage(make_call()))
+
+
+@pytest.mark.parametrize(("surface", "is_shown"), [("cli", True), ("http", False), ("mcp", False)])
+def test_ignored_settings_are_shown_to_local_callers_only(surface: str, is_shown: bool) -> None:
+    call = make_call(surface=surface)
+    stage = report_ignored_settings(make_context(call, ignored=["a setting in /home/ada"]))
+    assert pass_through(stage, call, Ok(1))[1] == Ok(1)
+    assert call.warnings == (["a setting in /home/ada"] if is_shown else [])

@@ -8,12 +8,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, SecretStr
 from tests.stages.stage_calls import make_call, pass_through
 
 from tooli import InputError, Output, SecretInput, StdinOr, Tooli
 from tooli.core.call import Ok
 from tooli.core.call_secrets import call_secrets
+from tooli.schema import Converted, RawText
 from tooli.stages.handles import track_secrets
 from tooli.testing import invoke
 
@@ -42,6 +43,43 @@ class TestSecretTracking:
         call = make_call(login).replace(secrets=[])
         pass_through(track_secrets, call)
         assert call.secrets == [default]
+
+    @pytest.mark.parametrize(
+        ("value", "expected"),
+        [
+            (RawText(["s1", "s2"]), {"s1", "s2"}),
+            (RawText(["s1"], is_cli_text=False), {"s1"}),
+            (["s1", b"s2", None, 3], {"s1", b"s2"}),
+            (Converted(["s1", SecretStr("s2")]), {"s1", "s2"}),
+            (None, set()),
+        ],
+    )
+    def test_text_of_a_secret_is_collected_before_it_is_converted(
+        self, value: object, expected: set[object]
+    ) -> None:
+        def login(keys: list[SecretStr], name: str = "ada") -> None: ...
+
+        call = make_call(login, {"keys": value, "name": RawText(["ada"])}).replace(secrets=[])
+        pass_through(track_secrets, call)
+        assert {secret.reveal() for secret in call.secrets or ()} == expected
+
+    @pytest.mark.parametrize(
+        ("raw", "is_reported"),
+        [
+            (RawText(["hunter22"]), True),
+            (RawText([], dotted={"a.b": ["x-hunter22"]}), True),
+            (RawText(["hunter22"], is_cli_text=False), False),
+            (RawText(["env:KEY"]), False),
+        ],
+    )
+    def test_secret_on_the_command_line_is_a_warning(self, raw: RawText, is_reported: bool) -> None:
+        def login(password: SecretInput, user: dict[str, SecretStr] | None = None) -> None: ...
+
+        name = "user" if raw.dotted else "password"
+        call = make_call(login, {name: raw}).replace(secrets=[SecretInput("hunter22")])
+        pass_through(track_secrets, call)
+        assert [name in warning for warning in call.warnings] == [True] * is_reported
+        assert all("hunter22" not in warning for warning in call.warnings)
 
     def test_call_without_a_list_of_secrets_is_unchanged(self) -> None:
         call = make_call()

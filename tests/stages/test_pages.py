@@ -16,7 +16,7 @@ from tooli.core.call import Call, Failed, Ok
 from tooli.describe.sections import estimate_tokens
 from tooli.errors import InternalError
 from tooli.records.call_options import read_result_options
-from tooli.stages.pages import limit_size
+from tooli.stages.pages import limit_size, paginate, unwrap_page
 from tooli.stages.record_selection import open_record_flow
 from tooli.storage import page_window
 from tooli.testing import invoke
@@ -604,6 +604,21 @@ def test_iterators_in_a_result_are_read_once() -> None:
         assert len(done.envelope["meta"]["warnings"]) == 1
         assert invoke(app, "stream", "--json", env=env).result == expected
         assert invoke(app, "stream", "--jsonl", env=env).lines == expected
+
+
+class TestCallsWithoutRecords:
+    """The stages of a call whose result options are not read."""
+
+    def test_page_of_the_function_is_unwrapped(self) -> None:
+        call = make_call()
+        assert pass_through(unwrap_page, call, Ok(Page([1, 2], next_cursor="n"))) == (
+            call,
+            Ok([1, 2]),
+        )
+
+    def test_result_is_not_paginated(self) -> None:
+        call = make_call()
+        assert pass_through(paginate, call, Ok([1, 2])) == (call, Ok([1, 2]))
 
 
 class TestLimitSizeStage:

@@ -156,6 +156,11 @@ class Pair:
     jobs: tuple[Transfer, ...] = ()
 
 
+@dataclass(frozen=True)
+class Label:
+    text: str
+
+
 class TestPathsInObjects:
     """The function gets the path that was checked."""
 
@@ -172,6 +177,10 @@ class TestPathsInObjects:
             assert joined.targets == {"k": tmp_path / "b", "l": Path("/abs")}
         assert found[1] == {"p": tmp_path / "d", "t": ["text"]}
         assert job.source == Path("a")  # the caller's object is unchanged
+
+    def test_object_without_paths_is_not_copied(self, tmp_path: Path) -> None:
+        label = Label("a")
+        assert self.run({"label": label}, tmp_path)["label"] is label
 
     def test_text_in_lists_is_not_a_path(self, tmp_path: Path) -> None:
         assert self.run(["text", b"bytes"], tmp_path) == ["text", b"bytes"]

@@ -13,6 +13,7 @@ from tooli.annotations import Destructive, Idempotent, ReadOnly
 from tooli.core.call import Call, Caller, Failed, Ok, Options
 from tooli.core.peer import InputRequired, Peer
 from tooli.pipeline.drivers import run
+from tooli.stages import plans
 from tooli.testing import Case, assert_parity
 from tooli.testing.app_interfaces import interfaces
 
@@ -211,6 +212,58 @@ def test_token_is_rejected_if_a_file_has_changed(
     assert [one["target"] for one in found["error"]["details"]["changed"]] == [files[1]]
     assert "added" not in found["error"]["details"]
     assert are_deleted(files) == [False, False]
+
+
+@pytest.mark.parametrize("tool", ["wipe", "count"])
+def test_token_is_rejected_if_the_content_of_a_file_has_changed(
+    tool: str, files: list[str]
+) -> None:
+    """The actions do not contain the content, but the token does."""
+    app = make_app()
+    counted: list[int] = []
+
+    @app.command(annotations=Destructive)
+    @dry_run_support
+    def count(files: list[Path]) -> int:
+        """Record no state of the files."""
+        if not record_dry_action("count", "files"):
+            counted.append(len(files))
+        return len(files)
+
+    token = app.call(tool, files=files, dry_run=True).result["token"]
+    Path(files[1]).write_text("six")  # of the same size
+    error = app.call(tool, files=files, apply=token, yes=True).error
+    assert error.code == "E3053"
+    assert "has changed" in error.message
+    assert are_deleted(files) == [False, False]
+    assert not counted
+
+
+def test_plan_of_the_function_itself_has_no_token() -> None:
+    app = Tooli("own")
+    ran: list[int] = []
+
+    def scale(count: int) -> None:
+        ran.append(count)
+
+    scale.tooli_plan = lambda count: {"would_start": count}  # type: ignore[attr-defined]
+    app.command("scale")(scale)
+    assert app.call("scale", count=3, dry_run=True).result == {"would_start": 3}
+    assert not ran
+
+
+def test_token_is_rejected_without_the_key_of_its_digests(
+    files: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    app = make_app()
+    token = app.call("wipe", files=files, dry_run=True).result["token"]
+    with monkeypatch.context() as patch:
+        patch.setattr(plans, "load_plan_digest_key", lambda: None)
+        error = app.call("wipe", files=files, apply=token, yes=True).error
+    assert error.code == "E1051"
+    assert "the key for plans cannot be read" in error.message
+    assert are_deleted(files) == [False, False]
+    assert app.call("wipe", files=files, apply=token, yes=True).ok, "the token was not used"
 
 
 def test_rejected_tokens_have_their_exit_codes(files: list[str]) -> None:

@@ -163,6 +163,24 @@ def test_empty_windows_are_evicted_first(monkeypatch: pytest.MonkeyPatch, now: l
     assert hit(limiter, ["1/day"], "ada")[1] == "1/day"
 
 
+def test_window_of_the_only_caller_is_not_evicted(
+    monkeypatch: pytest.MonkeyPatch, now: list[float]
+) -> None:
+    """Otherwise a caller could reset its own limit."""
+    monkeypatch.setattr(rate_limit, "MAX_RECORDED_CALLS", 2)
+    limiter = RateLimiter()
+    assert [hit(limiter, ["4/minute"], "ada")[1] for _ in range(5)] == ["", "", "", "", "4/minute"]
+
+
+def test_tool_that_is_not_served_by_a_provider_is_limited() -> None:
+    call = make_call(surface="http", rate_limit="1/minute")
+    tool = call.tool.replace(limits=call.tool.limits.replace(rate_counters=()))
+    call = call.replace(tool=tool)
+    send(call)
+    with pytest.raises(TemporaryError, match="1 times a minute"):
+        send(call)
+
+
 def test_concurrent_calls_do_not_exceed_the_limit() -> None:
     limiter = RateLimiter()
     passed: list[bool] = []

@@ -11,7 +11,7 @@ import pytest
 from tests.integration.app_process import APPS, environment, run
 from tests.stages.stage_calls import make_call, pass_through
 
-from tooli import InputError, SecretInput, StateError, ToolError, Tooli
+from tooli import InputError, SecretInput, StateError, StdinOr, ToolError, Tooli
 from tooli.core.call import Caller, Failed, Ok, Options
 from tooli.errors import TemporaryError, TimeoutExceeded
 from tooli.records.call_options import read_result_options
@@ -323,6 +323,32 @@ class TestStages:
         monkeypatch.setenv("TOOLI_SESSION_ID", "session-of-an-agent")
         pass_through(count_failures_in_files, make_call(), self.FAILED)
         assert list(tmp_path.rglob("*"))
+
+    def test_first_failure_of_a_session_is_counted(self) -> None:
+        call = make_call(caller={"session": "s"})
+        assert record_failure(call, self.FAILED) is self.FAILED
+        pass_through(count_failures_in_files, call, self.FAILED)
+        last = pass_through(count_failures_in_files, call, self.FAILED)[1]
+        assert isinstance(last, Failed)
+        assert last.error.details == {"repeated": 3}
+
+    @pytest.mark.parametrize(
+        ("arguments", "is_blocked"),
+        [({"data": RawText(["-"])}, False), ({}, False), ({"data": RawText(["a.txt"])}, True)],
+    )
+    def test_call_that_may_read_stdin_is_not_blocked(
+        self, arguments: dict[str, Any], is_blocked: bool
+    ) -> None:
+        def go(data: StdinOr[str]) -> None: ...
+
+        call = make_call(go, arguments, caller={"session": "s"})
+        for _ in range(4):
+            pass_through(count_failures_in_files, call, self.FAILED)
+        if is_blocked:
+            with pytest.raises(ToolError, match="was not run"):
+                pass_through(count_failures_in_files, call, self.FAILED)
+        else:
+            assert pass_through(count_failures_in_files, call, Ok(1))[1] == Ok(1)
 
     def test_dotted_options_are_part_of_the_digest(self) -> None:
         def go(config: dict[str, int]) -> None: ...

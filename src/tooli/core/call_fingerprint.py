@@ -166,9 +166,9 @@ class ValueEncoder:
             encoded = yield from self._encode_composite(value)
         except UnstableValue as unstable:
             encoded = self.encode_unstable(value, str(unstable))
+        except ToolError:
+            raise
         except Exception as failure:  # the value's own code failed
-            if isinstance(failure, ToolError):
-                raise
             encoded = self.encode_unstable(value, f"cannot be read ({type(failure).__name__})")
         finally:
             self._parent_ids.pop()
