@@ -234,7 +234,7 @@ def setting_trust() -> str:
 _TRUST_CLASSES = {
     "presentation": "every layer",
     "tightening": "every layer; a project can only make them stricter",
-    "trusted": "flags, the environment, the user's file and the system's file; not a project",
+    "trusted": "the environment, the user's file and the system's file; not a project",
 }
 
 

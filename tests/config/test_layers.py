@@ -244,6 +244,13 @@ class TestFaults:
 
 
 class TestProject:
+    def test_build_table_of_pyproject_is_not_a_setting(self, machine: Machine) -> None:
+        text = "[tool.tooli]\noutput = 'jsonl'\n[tool.tooli.build]\napp = 'shop:app'\n"
+        (machine.here / "pyproject.toml").write_text(text)
+        found = machine.resolve()
+        assert found.get("output") == "jsonl"
+        assert not found.faults
+
     def test_nearest_project_folder_wins(self, machine: Machine) -> None:
         machine.write("project", "output: plain\n")
         (machine.here / "pyproject.toml").write_text("[project]\nname = 'x'\n[tool.ruff]\n")

@@ -511,8 +511,7 @@ class TestHomeFolders:
             assert f"{name} must be the absolute path of a file" in error["message"]
 
 
-def test_startup_without_settings_makes_no_more_system_calls(folders: Folders) -> None:
-    """The check of owners is loaded only if there is a settings file."""
+def test_settings_are_not_loaded_without_settings_files(folders: Folders) -> None:
     script = folders.root / "main.py"
     script.write_text(
         "import sys\nsys.argv = ['shop', 'stock', '--json']\nfrom shop import app\n"

@@ -290,7 +290,10 @@ def _parse_quoted(rest: str, number: int) -> RawSetting:
 
 
 def read_toml(text: str) -> ConfigSection:
-    """Return the table `tool.tooli` of a pyproject.toml; an empty section if there is none."""
+    """Return the table `tool.tooli` of a pyproject.toml; an empty section if there is none.
+
+    The table `tool.tooli.build` is left out. It configures the build of a package.
+    """
     try:
         document = _toml_parser()(text)
     except ValueError as failure:
@@ -302,7 +305,8 @@ def read_toml(text: str) -> ConfigSection:
     table: object = tools.get("tooli", {}) if is_object(tools) else {}
     if not is_object(table):
         raise UnreadableConfig(_find_line(text, ("tool", "tooli")), "tool.tooli must be a table")
-    return _section_from_table(text, table, ("tool", "tooli"))
+    settings = {name: value for name, value in table.items() if name != "build"}
+    return _section_from_table(text, settings, ("tool", "tooli"))
 
 
 def _toml_parser() -> Callable[[str], JsonObject]:
