@@ -10,7 +10,7 @@ import pytest
 from tests.execution.calls import make_call
 
 from tooli.core.call import PYTHON_CALLER, Call
-from tooli.core.peer import Peer
+from tooli.core.peer import Elicit, Peer
 from tooli.errors import InputError, InternalError, ToolError
 from tooli.execution import ipc
 from tooli.execution.ipc import ChildMessages, Codec
@@ -171,6 +171,13 @@ def test_messages_without_a_client_or_metadata_are_dropped() -> None:
     assert messages.handle("log", ("info", codec.pack("x", print)))
     assert messages.handle("disconnect", None)
     assert not messages.handle("value", None)
+
+
+def test_question_without_a_client_is_not_answered() -> None:
+    answers: list[bytes] = []
+    messages = ChildMessages(make_call(), Codec(), answers.append)
+    messages.ask({"who": Elicit("Who?", {"type": "object"})})
+    assert answers == []
 
 
 def test_text_without_a_stdout_is_dropped(monkeypatch: pytest.MonkeyPatch) -> None:

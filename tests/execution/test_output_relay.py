@@ -2,18 +2,30 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import pty
+import select
+import socket
+import struct
 import subprocess
 import sys
 import termios
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from tests.execution.forked import run_in_child
 from tests.integration.app_process import environment
 
-from tooli.execution.output_relay import OutputRelay, group_outputs
+from tooli.execution import output_relay
+from tooli.execution.output_relay import (
+    OutputRelay,
+    group_outputs,
+    redirect_output,
+    reopen_stdin,
+)
 from tooli.execution.sandbox.sandbox_runner import detect_sandbox_support
 
 SUPPORT = detect_sandbox_support()
@@ -178,8 +190,6 @@ def test_stdin_is_read_from_its_position(argv: list[str], tmp_path: Path, conten
 def test_stdin_may_be_a_pipe_a_socket_or_closed(argv: list[str]) -> None:
     done = run(argv, "line", input="piped\n", stdout=subprocess.PIPE)
     assert json.loads(done.stdout)["result"] == "piped\n"
-    import socket
-
     here, there = socket.socketpair()
     with here, there:
         here.sendall(b"sent\n")
@@ -252,3 +262,159 @@ def test_relay_waits_for_a_full_target() -> None:
     assert relay.is_closed
     for number in (source, reader, target):
         os.close(number)
+
+
+@pytest.fixture
+def flooded(tmp_path: Path) -> Iterator[tuple[OutputRelay, Path]]:
+    """A relay from a pipe with 200,000 bytes to a file."""
+    source, end = os.pipe()
+    fcntl.fcntl(end, fcntl.F_SETPIPE_SZ, 1 << 18)
+    os.write(end, b"x" * 200_000)
+    with (tmp_path / "target").open("wb") as target:
+        yield OutputRelay(source, target.fileno()), tmp_path / "target"
+    os.close(source)
+    os.close(end)
+
+
+def test_one_turn_copies_a_limited_amount(flooded: tuple[OutputRelay, Path]) -> None:
+    """A process that writes for ever must not keep the caller from its other work."""
+    relay, target = flooded
+    relay.copy()
+    assert target.stat().st_size == 16 * 4096
+    relay.copy()
+    assert target.stat().st_size == 32 * 4096
+
+
+def test_drain_is_limited_to_the_size_of_a_pipe(
+    flooded: tuple[OutputRelay, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    relay, target = flooded
+    monkeypatch.setattr(output_relay, "_MAX_PIPE_BYTES", 10_000)
+    relay.drain(None, lambda: False)
+    assert target.stat().st_size == 10_000
+    monkeypatch.undo()
+    relay.drain(None, lambda: False)
+    assert target.stat().st_size == 200_000
+
+
+def test_relay_waits_for_data_or_for_its_target() -> None:
+    source, end = os.pipe()
+    reader, target = os.pipe()
+    os.set_blocking(target, False)
+    poller, relay = select.poll(), OutputRelay(source, target)
+    relay.update_poller(poller)
+    os.write(end, b"text")
+    assert poller.poll(0) == [(source, select.POLLIN)]
+    filled = fcntl.fcntl(target, fcntl.F_GETPIPE_SZ)
+    os.write(target, b"y" * filled)
+    relay.copy()
+    relay.update_poller(poller)
+    assert poller.poll(0) == [], "it reads nothing more before the text is written"
+    os.read(reader, filled)
+    assert poller.poll(0) == [(target, select.POLLOUT)]
+    relay.copy()
+    assert os.read(reader, 100) == b"text"
+    os.close(end)
+    relay.copy()
+    relay.update_poller(poller)
+    assert poller.poll(0) == []
+    for number in (source, reader, target):
+        os.close(number)
+
+
+@pytest.mark.parametrize("numbers", [(1, 2), (2,)])
+def test_streams_that_replace_a_terminal(numbers: tuple[int, ...]) -> None:
+    master, slave = pty.openpty()
+    fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 20, 91, 0, 0))
+    read_end, write_end = os.pipe()
+
+    def check() -> None:
+        os.environ.pop("COLUMNS", None)
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+        for number in numbers:
+            os.dup2(slave, number)
+        sys.stdout, sys.stderr = open(1, "w", closefd=False), open(2, "w", closefd=False)
+        redirect_output([list(numbers)], [write_end])
+        assert not os.isatty(2)
+        assert (sys.stdout.isatty(), sys.stderr.isatty()) == (1 in numbers, True)
+        assert (os.environ["COLUMNS"], os.environ["LINES"]) == ("91", "20")
+        print("text", file=sys.stderr)
+
+    assert run_in_child(check) == 0
+    os.close(write_end)
+    assert os.read(read_end, 100) == b"text\n"
+    for number in (master, slave, read_end):
+        os.close(number)
+
+
+def set_stdin(fd: int) -> None:
+    os.dup2(fd, 0)
+
+
+class TestReopenStdin:
+    def test_file_opened_for_both_becomes_read_only(self, tmp_path: Path) -> None:
+        (tmp_path / "file").write_text("header\nrest")
+        fd = os.open(tmp_path / "file", os.O_RDWR)
+        os.lseek(fd, 7, os.SEEK_SET)
+
+        def check() -> None:
+            set_stdin(fd)
+            reopen_stdin(is_available=True)
+            with pytest.raises(OSError):
+                os.write(0, b"x")
+            assert os.read(0, 100) == b"rest"
+
+        assert run_in_child(check) == 0
+        assert os.lseek(fd, 0, os.SEEK_CUR) == 7, "the position of the caller is unchanged"
+        os.close(fd)
+
+    @pytest.mark.parametrize(
+        ("flags", "content"), [(os.O_RDONLY, b"text"), (os.O_RDWR, b""), (os.O_WRONLY, b"")]
+    )
+    def test_writable_file_that_cannot_be_reopened_is_replaced(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, flags: int, content: bytes
+    ) -> None:
+        (tmp_path / "file").write_text("text")
+        fd, real_open = os.open(tmp_path / "file", flags), os.open
+
+        def open_without_proc(path: str, *more: int) -> int:
+            if path.startswith("/proc"):
+                raise FileNotFoundError
+            return real_open(path, *more)
+
+        def check() -> None:
+            set_stdin(fd)
+            monkeypatch.setattr(os, "open", open_without_proc)
+            reopen_stdin(is_available=True)
+            with pytest.raises(OSError):
+                os.write(0, b"x")
+            assert os.read(0, 100) == content
+
+        assert run_in_child(check) == 0
+        assert (tmp_path / "file").read_text() == "text"
+        os.close(fd)
+
+    def test_socket_is_kept(self) -> None:
+        here, there = socket.socketpair()
+
+        def check() -> None:
+            set_stdin(there.fileno())
+            reopen_stdin(is_available=True)
+            assert os.read(0, 100) == b"sent"
+
+        with here, there:
+            here.sendall(b"sent")
+            assert run_in_child(check) == 0
+
+    def test_stdin_of_another_call_is_not_available(self) -> None:
+        read_end, write_end = os.pipe()
+        os.write(write_end, b"private")
+
+        def check() -> None:
+            set_stdin(read_end)
+            reopen_stdin(is_available=False)
+            assert os.read(0, 100) == b""
+
+        assert run_in_child(check) == 0
+        os.close(read_end)
+        os.close(write_end)

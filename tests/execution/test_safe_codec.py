@@ -291,7 +291,12 @@ def test_printed_text_is_limited(
 
 
 def encoded(value: Any) -> bytes:
-    return encode(value, [])
+    return b"j" + encode(value, [])
+
+
+def test_valid_message() -> None:
+    value = {"!": ["decimal", "1"]}
+    assert SafeCodec().decode_frame(encoded(["value", value])) == ("value", Decimal(1))
 
 
 @pytest.mark.parametrize("message", ["text", [1], ["kind"], [1, 2], {"a": 1}])
@@ -312,7 +317,10 @@ def test_too_large_frames_are_refused() -> None:
 
 @pytest.mark.parametrize(
     "value",
-    [{"!": 3}, {"!": ["decimal"]}, {"!": ["decimal", "1"], "a": 1}, {"!": ["decimal", []]}],
+    [
+        *({"!": 3}, {"!": ["decimal"]}, {"!": ["decimal", "1"], "a": 1}, {"!": ["decimal", []]}),
+        *({"!": ["unknown", "1"]}, {"!": ["next", 1, ["text"]]}),
+    ],
     ids=repr,
 )
 def test_invalid_tagged_values_are_refused(value: Any) -> None:

@@ -11,13 +11,17 @@ import subprocess
 import sys
 import threading
 from pathlib import Path
+from typing import Any, cast
 
 import pytest
 from tests.execution.calls import make_call
+from tests.execution.forked import run_in_child
 from tests.execution.sandbox.sandboxed import sandboxed
 
+from tooli import SecretInput
 from tooli.config.setting_definitions import VARIABLES
 from tooli.core.declared_capabilities import AllowedAccess
+from tooli.errors import AuthError
 from tooli.execution.monitor import actions
 from tooli.execution.sandbox import landlock, runtime_paths, sandbox_runner, syscalls
 from tooli.execution.sandbox.sandbox_runner import (
@@ -455,3 +459,69 @@ def test_enforcement_level_is_not_stored_without_metadata() -> None:
     runner._set_enforcement(call, "level")
     assert call.meta == {"enforcement": "level"}
     runner._set_enforcement(call.replace(meta=None), "level")
+
+
+class TestFailedIsolation:
+    """A command that requires isolation never runs without it."""
+
+    @pytest.fixture(autouse=True)
+    def _failing(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        def fail(*_: object) -> None:
+            raise syscalls.SandboxUnavailable("no memory")
+
+        monkeypatch.setattr(sandbox_runner, "enter_sandbox", fail)
+
+    def test_required_isolation(self) -> None:
+        ran: list[int] = []
+        runner = SandboxRunner(None, AllowedAccess(), required=True)
+
+        def check() -> None:
+            with pytest.raises(AuthError, match="no memory") as caught:
+                runner.run(make_call(lambda: ran.append(1), meta={}))
+            assert caught.value.code == "E2006"
+            assert not ran
+
+        assert run_in_child(check) == 0
+
+    def test_missing_feature(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        missing = SandboxSupport(missing=("no Landlock",))
+        monkeypatch.setattr(sandbox_runner, "detect_sandbox_support", lambda: missing)
+        runner = SandboxRunner(None, AllowedAccess(), required=True)
+
+        def check() -> None:
+            with pytest.raises(AuthError, match="no Landlock"):
+                runner.run(make_call(meta={}))
+
+        assert run_in_child(check) == 0
+
+    def test_optional_isolation_is_reported_as_missing(self) -> None:
+        runner = SandboxRunner(None, AllowedAccess(), required=False)
+
+        def check() -> None:
+            call = make_call(lambda: 7, meta={})
+            assert runner.run(call) == 7
+            assert call.meta == {"enforcement": "none"}
+            assert call.warnings == ["not isolated: no memory"]
+
+        assert run_in_child(check) == 0
+
+
+def test_sandbox_is_not_entered_in_the_process_of_the_app() -> None:
+    with pytest.raises(RuntimeError, match="worker process"):
+        SandboxRunner(None, AllowedAccess(), required=True).run(make_call())
+    assert not sandbox_runner._is_sandboxed
+
+
+def test_secrets_are_loaded_before_the_environment_is_reduced(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def login(password: SecretInput[str]) -> None: ...
+
+    monkeypatch.setenv("PASSWORD", "hunter22")
+    call = make_call(login)
+    (param,) = call.tool.params
+    secret = cast("Any", param.shape).parse("env:PASSWORD", param, True)
+    call = call.replace(arguments={"password": secret})
+    assert list(sandbox_runner._caller_files(call)) == []
+    monkeypatch.delenv("PASSWORD")
+    assert secret.reveal() == "hunter22"
