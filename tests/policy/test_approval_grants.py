@@ -20,6 +20,7 @@ from tooli.core.peer import InputRequired, Peer
 from tooli.pipeline.drivers import run
 from tooli.policy.rules import RULES
 from tooli.storage.approval_store import ApprovalStore
+from tooli.text.jsonable import to_jsonable
 
 
 @dataclass(slots=True)
@@ -621,3 +622,37 @@ class TestFormatLines:
             "  plan:",
             '    "just so"',
         ]
+
+    def test_files_are_listed_before_the_plan(self) -> None:
+        from tooli.policy.approval_grants import format_lines
+
+        files = [{"path": "/a\x1b", "bytes": 3}]
+        assert format_lines({}, {"b": 1}, folder="/w\u202e", files=files) == [
+            "  in the folder /w\\u202e",
+            "  files:",
+            "    -",
+            '      path: "/a\\u001b"',
+            "      bytes: 3",
+            "  plan:",
+            "    b: 1",
+        ]
+
+
+class TestShownArguments:
+    """A human sees which value the function gets."""
+
+    @pytest.mark.parametrize(
+        ("value", "shown"),
+        [
+            (b"a", "bytes b'a'"),
+            ([b"\xff"], ["bytes b'\\xff'"]),
+            ({"n": float("nan")}, {"n": "nan"}),
+            (float("-inf"), "-inf"),
+            (None, None),
+            ("nan", "nan"),
+        ],
+    )
+    def test_values_that_json_cannot_represent(self, value: object, shown: object) -> None:
+        from tooli.policy.approval_grants import _restore_hidden
+
+        assert _restore_hidden(value, to_jsonable(value, [])) == shown

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import os
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
-from tooli import Output, StdinOr, Tooli
+from tooli import Output, SecretInput, StdinOr, Tooli
 from tooli.core.call import PYTHON_CALLER, Call
 from tooli.core.call_fingerprint import digest
 from tooli.errors import ApprovalRequired
@@ -45,6 +46,10 @@ def write(out: Output) -> None: ...
 
 @app.command()
 def take(value: Any) -> None: ...
+
+
+@app.command()
+def login(password: SecretInput[str]) -> None: ...
 
 
 def bind(name: str, *, must_be_stable: bool = True, **arguments: Any) -> CallBinding:
@@ -202,3 +207,41 @@ def test_unstable_values_are_refused_only_if_required() -> None:
         with pytest.raises(ApprovalRequired, match="cannot be approved"):
             bind("take", value=value)
         assert bind("take", must_be_stable=False, value=value).parts
+
+
+def test_url_and_stdin_are_refused_only_if_they_must_be_stable() -> None:
+    with pytest.raises(ApprovalRequired, match="is a URL"):
+        bind("read", data="https://example.invalid/a")
+    with pytest.raises(ApprovalRequired, match="read from stdin"):
+        bind("read", data="-")
+    assert bind("read", must_be_stable=False, data="https://example.invalid/a").parts
+    tool = app.find("login")
+    assert tool is not None
+    (param,) = tool.params
+    secret = cast("Any", param.shape).parse("-", param, True)
+    with pytest.raises(ApprovalRequired, match="read from stdin"):
+        bind("login", password=secret)
+    assert bind("login", must_be_stable=False, password=secret).parts
+
+
+def test_file_that_is_replaced_by_a_device_is_not_read() -> None:
+    state, content = call_binding._read_file("/dev/zero", 100)
+    assert (state.kind, content) == ("special", None)
+
+
+def test_large_file_is_compared_by_its_whole_content(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(call_binding, "_CHUNK_BYTES", 2)
+    (folder / "a").write_bytes(b"123456789")
+    state, content = call_binding._read_file(str(folder / "a"), 3)
+    assert content is None
+    assert (state.size, state.digest) == (9, hashlib.sha256(b"123456789").hexdigest())
+    assert call_binding._read_file(str(folder / "a"), 9)[1] == b"123456789"
+
+
+def test_content_of_a_file_is_shown_only_if_requested(folder: Path) -> None:
+    (folder / "a").write_text("text")
+    state = call_binding._read_file(str(folder / "a"), 9)[0]
+    assert state.to_json(with_content=False) == {"path": str(folder / "a"), "is": "file"}
+    assert state.to_json(with_content=True)["bytes"] == 4

@@ -348,6 +348,12 @@ def test_invalid_keys_are_rejected(write, content: bytes, why: str) -> None:
     assert why in check_error({"token_key": write("key", content)})
 
 
+def test_secret_in_base64_is_not_a_public_key(write) -> None:
+    secret = base64.b64encode(b"x" * 40).decode()
+    verifier = TokenVerifier({"token_key": write("secret.key", secret)})
+    assert verifier.identify(make_token(OctKey.import_key(secret), "HS256")).principal == "ada"
+
+
 def test_insecure_keys_are_rejected(write) -> None:
     private = "private key"
     assert private in check_error({"token_key": write("k", RSA.as_pem(private=True))})

@@ -13,10 +13,13 @@ from tests.records.sample_records import FIELDS, OPEN, RECORDS, Color, Model, Po
 from tooli.records.fields import (
     ExpressionError,
     MultipleValues,
+    RecordFields,
     allowed_values,
     build_getter,
     compile_selection,
     format_path,
+    get_member,
+    json_type_of,
     json_types,
     parse_path,
 )
@@ -123,3 +126,39 @@ def test_fields_of_dataclasses_and_models_are_selected() -> None:
     assert compile_selection("x, color as c", OPEN)(point) == {"x": 3, "c": "red"}
     assert compile_selection("otherName", OPEN)(Model(x=3)) == {"otherName": "o"}
     assert compile_selection("x", OPEN)(3) == 3
+
+
+ANYTHING: list[dict[str, Any]] = [
+    {"type": "array", "prefixItems": [{"type": "string"}]},
+    {"$ref": "#/$defs/Missing"},
+    {"$ref": "#/$defs/Loop", "$defs": {"Loop": {"$ref": "#/$defs/Loop"}}},
+    {"anyOf": [{"type": "object", "properties": {}}, True]},
+    {"type": "array", "items": True},
+]
+
+
+@pytest.mark.parametrize("schema", ANYTHING, ids=repr)
+def test_schema_that_allows_anything_allows_every_field(schema: dict[str, Any]) -> None:
+    assert RecordFields(schema).schemas_at(("any", 0, "field")) is None
+    nested = {"type": "object", "properties": {"a": schema}, "$defs": schema.get("$defs", {})}
+    assert RecordFields(nested).schemas_at(("a", "any", "field")) is None
+
+
+def test_item_of_a_value_that_is_no_list() -> None:
+    assert get_member(frozenset(["x"]), 0) == "x"
+    assert get_member("text", 0) is None
+
+
+@pytest.mark.parametrize(
+    ("value", "name"),
+    [
+        *((None, "null"), (True, "boolean"), (1.5, "number"), ("a", "string")),
+        *(([], "array"), ((), "array"), ({}, "object")),
+    ],
+)
+def test_json_types(value: object, name: str) -> None:
+    assert json_type_of(value) == name
+
+
+def test_selection_of_a_record_that_is_no_object() -> None:
+    assert compile_selection("owner.name", OPEN)(3) == 3

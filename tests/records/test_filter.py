@@ -156,3 +156,31 @@ def test_comparison_never_raises(name: str, operator: str, value: Any) -> None:
         return
     for record in (*RECORDS, None, 3, "x", [], {"size": {}}, {"name": float("nan")}):
         matches(record)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("size > 0 and size < 30 and size != 1", [1, 2]),
+        ("size == 1 or size == 3 or name == 'b'", [0, 1, 2]),
+        ("size < owner", []),
+        ("size >= done", []),
+    ],
+)
+def test_more_comparisons(text: str, expected: list[int]) -> None:
+    assert matching_indices(text, OPEN) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("size == 1_000", "1_000"),
+        (f"size == {'9' * 401}", "999"),
+        ("size not", "in, contains, startswith or endswith"),
+        (f"size == '{'x' * 100_000}'", "characters"),
+    ],
+    ids=["underscore", "digits", "not", "length"],
+)
+def test_more_invalid_filters(text: str, message: str) -> None:
+    with pytest.raises(ExpressionError, match=message):
+        compile_filter(text, OPEN)

@@ -110,3 +110,24 @@ def test_as_records_returns_a_list_for_collections_only(
     value: Any, records: list[Any] | None
 ) -> None:
     assert as_records(value) == records
+
+
+def test_async_records_after_the_last_item() -> None:
+    """The stream has no `aclose`, and the processor adds a record at its end."""
+
+    class Numbers:
+        def __init__(self) -> None:
+            self.items = iter(range(2))
+
+        def __aiter__(self) -> AsyncIterator[int]:
+            return self
+
+        async def __anext__(self) -> int:
+            for item in self.items:
+                return item
+            raise StopAsyncIteration
+
+    async def collect() -> list[Any]:
+        return [item async for item in make_flow(FirstRecords(9, report=True)).aprocess(Numbers())]
+
+    assert asyncio.run(collect()) == [0, 1, "end"]
