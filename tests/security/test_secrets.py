@@ -19,6 +19,7 @@ from pydantic import (
     model_validator,
 )
 from tests.integration.app_process import environment, run
+from typing_extensions import TypeAliasType
 
 from tooli import Context, Option, SecretInput, StdinOr, Tooli
 from tooli.core import secret_fields
@@ -58,6 +59,19 @@ class FieldValidator(BaseModel):
 
 class ModelValidator(BaseModel):
     key: SecretStr
+
+    @model_validator(mode="before")
+    @classmethod
+    def check_all(cls, value: object) -> object:
+        raise ValueError(f"invalid {value}")
+
+
+Tree = TypeAliasType("Tree", "SecretStr | list[Tree]")
+"""A type that refers to itself by its name."""
+
+
+class TreeValidator(BaseModel):
+    tree: Tree
 
     @model_validator(mode="before")
     @classmethod
@@ -121,6 +135,11 @@ def make_app() -> Tooli:
 
     @app.command()
     def model_validator(value: ModelValidator) -> int:
+        """Reject the model."""
+        return 1
+
+    @app.command()
+    def tree_validator(value: TreeValidator) -> int:
         """Reject the model."""
         return 1
 
@@ -206,6 +225,7 @@ CASES = [
     Case("field-validator", {"value": ROW}),
     Case("field-validator", {"value": {"key": {"a": [CANARY]}}}),
     Case("model-validator", {"value": ROW}),
+    Case("tree-validator", {"value": {"tree": [[CANARY]]}}),
     Case("crashing-validator", {"value": ROW}),
     Case("account", {"value": ROW}),
     Case("account", {"value": {"key": CANARY, "n": "x"}}),
