@@ -329,7 +329,8 @@ def test_streams_that_replace_a_terminal(numbers: tuple[int, ...]) -> None:
     read_end, write_end = os.pipe()
 
     def check() -> None:
-        os.environ.pop("COLUMNS", None)
+        for name in ("COLUMNS", "LINES"):
+            os.environ.pop(name, None)
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
         for number in numbers:
             os.dup2(slave, number)
