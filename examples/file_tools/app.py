@@ -169,7 +169,7 @@ app.lazy_command(
         {"args": ["--rule", "@rule.json"], "description": "Take the rule from a file"},
     ],
     error_codes={"E3001": "no file matches the rule", "E3020": "a new name is taken"},
-    capabilities=["fs:read", "fs:write"],
+    capabilities=["fs:read", "fs:write", "fs:delete"],
 )
 
 

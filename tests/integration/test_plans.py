@@ -75,7 +75,8 @@ def test_one_of_many_processes_uses_a_token(file: Path, env: dict[str, str]) -> 
     answers = [read_envelope(process.communicate(timeout=60)[0]) for process in processes]
     assert sum(answer["ok"] for answer in answers) == 1
     codes = {answer["error"]["code"] for answer in answers if not answer["ok"]}
-    assert codes <= {"E1051", "E1003", "E3010"}, "the token is used, or the file is deleted"
+    # The token is used, or the file is deleted, so that the plan is different.
+    assert codes <= {"E1051", "E1003", "E3010", "E3053"}
 
 
 def test_plan_on_a_terminal_shows_how_to_apply_it(file: Path, env: dict[str, str]) -> None:

@@ -14,7 +14,6 @@ from tests.mcp.test_http_transport import ACCEPT, INITIALIZE, run_lifespan
 
 from tooli import Context, Tooli
 from tooli.mcp import http_sessions, mcp_endpoint
-from tooli.mcp.protocol import APPROVAL_KEY
 
 ALI, EVE = "token-of-ali", "token-of-eve"
 TOKENS: dict[str, Any] = {ALI: None, EVE: None, "reader": ["notes:read"], "nobody": []}
@@ -279,12 +278,14 @@ async def test_state_of_a_question_belongs_to_the_caller(
         return json.loads(body.partition(b"data: ")[2] or body)
 
     async with run_lifespan(make_app("standard").asgi(tokens=TOKENS)) as api:
-        yes = {APPROVAL_KEY: {"action": "accept", "content": {"yes": True}}}
         answers: dict[str, str] = {}
         for token in (EVE, ALI):
-            state = (await call(api, ALI))["result"]["requestState"]
+            asked = (await call(api, ALI))["result"]
+            yes = {"action": "accept", "content": {"yes": True}}
+            responses = dict.fromkeys(asked["inputRequests"], yes)
+            state = asked["requestState"]
             answers[token] = json.dumps(
-                await call(api, token, requestState=state, inputResponses=yes)
+                await call(api, token, requestState=state, inputResponses=responses)
             )
         assert "another call" in answers[EVE]
         assert "wiped" in answers[ALI]

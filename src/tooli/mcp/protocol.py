@@ -264,7 +264,7 @@ def check_message(message: object) -> JsonObject:
     elif not isinstance(message.get("method", ""), str):
         problem = "method must be a string"
     elif len(message.get("method", "")) > _MAX_METHOD_CHARS:
-        problem = "method is too long"
+        raise RpcError(METHOD_NOT_FOUND, "method is too long")
     elif "method" in message and not isinstance(message.get("params"), (dict, type(None))):
         problem = "params must be an object"
     else:

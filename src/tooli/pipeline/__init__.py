@@ -438,6 +438,6 @@ def _may_have_failed_before(sessions: Sequence[str]) -> bool:
     if not state_dir:
         state_dir = (env("XDG_STATE_HOME") or env("HOME", "") + "/.local/state") + "/tooli"
     plain = [name.isascii() and name.replace("-", "a").isalnum() for name in sessions]
-    names = [f"/as-{name}" if ok else "" for name, ok in zip(sessions, plain, strict=True)]
-    names = [name if name == name.lower() and len(name) < 64 else "" for name in names]
+    names = [f"/as-{name}.failures" if ok else "" for name, ok in zip(sessions, plain, strict=True)]
+    names = [name if name == name.lower() and len(name) < 73 else "" for name in names]
     return os.name == "nt" or any([os.access(f"{state_dir}/loops{name}", 0) for name in names])

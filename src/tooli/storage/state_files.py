@@ -141,17 +141,18 @@ def make_private_folder(folder: str) -> None:
 
     `os.makedirs` applies the mode to the last folder only.
     """
-    try:
-        os.mkdir(folder, 0o700)
-    except FileNotFoundError:
-        parent = os.path.dirname(folder)
-        if parent in ("", folder):
-            raise
-        make_private_folder(parent)
-        make_private_folder(folder)
-    except OSError:
-        if not os.path.isdir(folder):
-            raise
+    missing: list[str] = []
+    while not os.path.isdir(folder):
+        missing.append(folder)
+        folder, child = os.path.dirname(folder), folder
+        if folder == child:
+            break
+    for path in reversed(missing):
+        try:
+            os.mkdir(path, 0o700)
+        except FileExistsError:  # another process has created it
+            if not os.path.isdir(path):
+                raise
 
 
 def check_private_folder(folder: str) -> None:

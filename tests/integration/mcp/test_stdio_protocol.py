@@ -170,7 +170,7 @@ def test_listed_tool_has_the_expected_fields(client: StdioClient) -> None:
             "additionalProperties": False,
         },
         "outputSchema": number if client.stateless else wrapped,
-        "annotations": {"readOnlyHint": True, "openWorldHint": False},
+        "annotations": {"readOnlyHint": True, "idempotentHint": True, "openWorldHint": False},
         "_meta": {"io.tooli/tool": {"version": "3", "when_to_use": "To add."}},
     }
     assert tools["users_create_one"]["title"] == "Users create one"
