@@ -287,6 +287,70 @@ def test_printed_text_is_limited(
     assert warnings == ["the command printed too much; the rest is omitted"]
 
 
+# ------------------------------------------------------------------ limits
+
+COLLIDING = [n * (2**61 - 1) for n in range(1, 60_000)]
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        {"!": ["set", COLLIDING]},
+        {"!": ["frozenset", COLLIDING]},
+        {"!": ["dict", [[n, 0] for n in COLLIDING]]},
+        {"!": ["set", [float(n << 60) for n in range(1, 10_000)]]},
+        {"!": ["set", [{"!": ["tuple", [n]]} for n in COLLIDING]]},
+        {"!": ["set", [{"!": ["decimal", str(n)]} for n in COLLIDING]]},
+        {"!": ["set", [{"!": ["uuid", f"{n:032x}"]} for n in COLLIDING]]},
+        {"!": ["set", [{"!": ["timedelta", n, 0, 0]} for n in range(10_000)]]},
+        {"!": ["set", [{"!": ["frozenset", [n]]} for n in range(10_000)]]},
+        {"!": ["set", [{"!": ["tuple", ["x" * 10_000, n]]} for n in COLLIDING[:1000]]]},
+        {"!": ["set", [{"!": ["tuple", [*[1] * 100, n]]} for n in COLLIDING[:1000]]]},
+        [{"!": ["set", COLLIDING[:1500]]}, {"!": ["set", COLLIDING[:1500]]}],
+    ],
+    ids=[
+        *("set", "frozenset", "dict", "floats", "tuples", "decimals", "uuids", "timedeltas"),
+        *("frozensets", "long_text", "long_tuples", "two_sets"),
+    ],
+)
+def test_members_with_predictable_hashes_are_limited(value: Any) -> None:
+    with pytest.raises(ToolRuntimeError, match="too many members"):
+        safe_codec.loads(encoded(value))
+
+
+def test_large_sets_of_text_are_decoded() -> None:
+    value = {str(n) for n in range(10_000)}
+    assert safe_codec.loads(safe_codec.dumps(value)) == value
+
+
+def test_large_set_of_numbers_becomes_a_list() -> None:
+    value = set(range(safe_codec.MAX_HASHED_PARTS + 1))
+    assert sorted(safe_codec.loads(safe_codec.dumps(value))) == sorted(value)
+    smaller = set(range(1000))
+    assert safe_codec.loads(safe_codec.dumps(smaller)) == smaller
+
+
+@pytest.mark.parametrize("part", ["{}", "[]", '{"":0}', "[0]", "1.5", '"ab"', '{"!":["roots"]}'])
+def test_memory_of_decoded_frames_is_limited(part: str) -> None:
+    data = b'j["value",[' + ",".join([part] * 100_000).encode() + b"]]"
+    with pytest.raises(ToolRuntimeError, match="too many parts"):
+        SafeCodec().decode_frame(data)
+
+
+def test_memory_of_decoded_values_is_limited() -> None:
+    with pytest.raises(ToolRuntimeError, match="too many parts") as caught:
+        safe_codec.loads(b"j[" + b"{}," * 2_700_000 + b"{}]")
+    assert caught.value.code == "E4051"
+    with pytest.raises(ToolRuntimeError, match="too many parts") as caught:
+        safe_codec.dumps([[] for _ in range(300_000)])
+    assert "one by one" in str(caught.value.suggestion)
+
+
+def test_brackets_in_text_are_not_counted() -> None:
+    text = '{"\\[],' * 400_000
+    assert safe_codec.loads(safe_codec.dumps([text, text])) == [text, text]
+
+
 # ------------------------------------------------------------------ invalid messages
 
 
@@ -376,4 +440,4 @@ def test_invalid_parts_of_values_are_refused() -> None:
         safe_codec._validate_violation("fs:read", "/x", "E1001")
     for tagged in ({"!": 3}, {"!": ["Decimal"], "a": 1}):
         with pytest.raises((ValueError, KeyError)):
-            safe_codec._from_tagged(tagged)
+            safe_codec._ValueBuilder().build(tagged)

@@ -12,6 +12,7 @@ size of each message are validated. An invalid message ends the call.
 
 from __future__ import annotations
 
+import re
 import sys
 from base64 import b64decode, b64encode
 from importlib import import_module
@@ -62,6 +63,16 @@ if TYPE_CHECKING:
 
 MAX_FRAME_BYTES = 64 << 20
 """Maximum size of a frame of an untrusted process, in bytes."""
+MAX_VALUE_PARTS_BYTES = 64 << 20
+"""Maximum memory of the lists, objects and other parts of a value, as estimate_memory() counts."""
+MAX_FRAME_PARTS_BYTES = 4 << 20
+"""Maximum memory of the parts of a frame. The values in a frame are packed and do not count."""
+MAX_HASHED_PARTS = 2000
+"""Maximum number of parts of set members and keys with a predictable hash, in one value.
+
+Only the hashes of text and bytes are random. A process can choose other members and keys so that
+all of them collide. Building the set then takes quadratic time.
+"""
 MAX_ENTRIES = 1000
 """Maximum number of warnings, and of violations, that an untrusted process may report."""
 _ROW_LIMITS = {VIOLATIONS_KEY: MAX_ENTRIES, RECORDED_KEY: MAX_RECORDED}
@@ -70,6 +81,9 @@ MAX_TEXT_CHARS = 10_000
 _TAG = "!"
 _TAG_PREFIX = b'{"!"'  # how a tagged value starts in encoded data
 _JSON_SCALARS = frozenset((str, int, float, bool, type(None)))
+_CONTAINER_BYTES, _ELEMENT_BYTES = 200, 50  # estimated memory of an object or list, and its parts
+_CHARS_PER_PART = 100  # characters, or bits of a number, that count as one part of a key
+_STRING = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"')
 _INVALID = (TypeError, ValueError, KeyError, AttributeError)  # raised for invalid data
 
 
@@ -226,14 +240,24 @@ def dumps(value: object, warn: Callable[[str], None] | None = None) -> bytes:
     try:
         data = _encode_json(_to_tagged(value, warnings, 0))
         if _TAG_PREFIX in data:
-            loads(data)  # fails if a part has a type that its kind does not accept
+            _decode(data)  # fails if its kind does not accept a part, or for too many members
     except Exception:
         warnings = []
         data = _encode_json(_to_tagged(to_jsonable(value, warnings), warnings, 0))
+    if estimate_memory(data, MAX_VALUE_PARTS_BYTES) > MAX_VALUE_PARTS_BYTES:
+        raise _result_too_large_error("too many parts")
     if warn is not None:
         for warning in warnings:
             warn(warning)
     return data
+
+
+def _result_too_large_error(reason: str) -> ToolRuntimeError:
+    return ToolRuntimeError(
+        f"The result of the isolated command has {reason}. "
+        f"The limit is {MAX_FRAME_BYTES >> 20} MB at once.",
+        suggestion=Suggestion("fix", "Yield items one by one, or write a file (Output)."),
+    )
 
 
 def _encode_json(tree: object) -> bytes:
@@ -281,36 +305,79 @@ def _find_kind(cls: type) -> str | None:
 # ------------------------------------------------------------------ decoding, outside the sandbox
 
 
-def loads(data: bytes) -> Any:
+def loads(data: bytes, max_parts_bytes: int = MAX_VALUE_PARTS_BYTES) -> Any:
     """Decode a value; raise a ToolRuntimeError if it is invalid."""
     try:
-        if data[:1] != b"j":
-            raise ValueError("not JSON data")
-        return _DECODER.decode(data[1:].decode("ascii"))
+        if estimate_memory(data, max_parts_bytes) > max_parts_bytes:
+            raise ValueError("too many parts")
+        return _decode(data)
     except Exception as failure:
         raise invalid_message_error(f"{type(failure).__name__}: {failure}") from None
 
 
-def _from_tagged(obj: JsonObject) -> Any:
-    """Return the object, or the value that a tagged object stands for."""
-    if _TAG not in obj:
-        return obj
-    tagged: Any = obj[_TAG]
-    if tagged.__class__ is not list:
-        raise ValueError("a tag without a kind")
-    name, *parts = tagged
-    kind = VALUE_KINDS[name]
-    if len(obj) != 1 or len(parts) != len(kind.part_types):
-        raise ValueError(f"not a valid {name}")
-    for part, types in zip(parts, kind.part_types, strict=True):
-        part_type: type = part.__class__
-        if types is not None and part_type not in types and _find_kind(part_type) not in types:
-            raise ValueError(f"a {name} has no part of type {part_type.__name__}")
-    cls = getattr(import_module(kind.module), kind.name)
-    return cls(*parts) if kind.from_parts is None else kind.from_parts(cls, *parts)
+def _decode(data: bytes) -> Any:
+    if data[:1] != b"j":
+        raise ValueError("not JSON data")
+    return JSONDecoder(object_hook=_ValueBuilder().build).decode(data[1:].decode("ascii"))
 
 
-_DECODER = JSONDecoder(object_hook=_from_tagged)
+def estimate_memory(data: bytes, limit: int) -> int:
+    """Return about how much memory the parts of a value need, without decoding it."""
+    size = _count_memory(data)
+    # Brackets and commas in text do not count.
+    return size if size <= limit else _count_memory(_STRING.sub(b"", data))
+
+
+def _count_memory(data: bytes) -> int:
+    containers = data.count(b"[") + data.count(b"{")
+    return containers * _CONTAINER_BYTES + data.count(b",") * _ELEMENT_BYTES
+
+
+class _ValueBuilder:
+    """Builds the values that the tagged objects of one message stand for."""
+
+    def __init__(self) -> None:
+        self._hashed_parts = 0  # parts of members and keys with a predictable hash
+
+    def build(self, obj: JsonObject) -> Any:
+        """Return the object, or the value that a tagged object stands for."""
+        if _TAG not in obj:
+            return obj
+        tagged: Any = obj[_TAG]
+        if tagged.__class__ is not list:
+            raise ValueError("a tag without a kind")
+        name, *parts = tagged
+        kind = VALUE_KINDS[name]
+        if len(obj) != 1 or len(parts) != len(kind.part_types):
+            raise ValueError(f"not a valid {name}")
+        for part, types in zip(parts, kind.part_types, strict=True):
+            part_type: type = part.__class__
+            if types is not None and part_type not in types and _find_kind(part_type) not in types:
+                raise ValueError(f"a {name} has no part of type {part_type.__name__}")
+        if name in _HASHING_KINDS:
+            self._count_hashed([key for key, _ in parts[0]] if name == "dict" else parts[0])
+        cls = getattr(import_module(kind.module), kind.name)
+        return cls(*parts) if kind.from_parts is None else kind.from_parts(cls, *parts)
+
+    def _count_hashed(self, keys: list[Any]) -> None:
+        """Add the parts of members or keys; raise ValueError if there are too many."""
+        for key in keys:
+            if type(key) is not str and type(key) is not bytes:
+                self._hashed_parts += _count_parts(key)
+                if self._hashed_parts > MAX_HASHED_PARTS:
+                    raise ValueError("too many members of sets, or keys that are not text")
+
+
+_HASHING_KINDS = ("set", "frozenset", "dict")
+
+
+def _count_parts(key: Any) -> int:
+    """Return the number of parts of a key: how long it takes to compare it with an equal one."""
+    if isinstance(key, (tuple, frozenset)):
+        return 1 + sum([_count_parts(part) for part in key])
+    if isinstance(key, int):
+        return 1 + key.bit_length() // _CHARS_PER_PART
+    return 1 + len(key if isinstance(key, (str, bytes)) else str(key)) // _CHARS_PER_PART
 
 
 # ------------------------------------------------------------------ codec
@@ -325,16 +392,12 @@ class SafeCodec(Codec):
         """Encode a message. Values in its payload are packed already."""
         data = _encode_json([kind, _to_tagged(payload, [], 0)])
         if len(data) > MAX_FRAME_BYTES:
-            raise ToolRuntimeError(
-                f"The result of the isolated command has {len(data)} bytes. "
-                f"The limit is {MAX_FRAME_BYTES >> 20} MB at once.",
-                suggestion=Suggestion("fix", "Yield items one by one, or write a file (Output)."),
-            )
+            raise _result_too_large_error(f"{len(data)} bytes")
         return data
 
     def decode_frame(self, data: bytes) -> tuple[str, Any]:
         """Return the kind and the payload of a message, or raise the error E4051."""
-        message = loads(data)
+        message = loads(data, MAX_FRAME_PARTS_BYTES)
         if message.__class__ is not list or len(message) != 2 or type(message[0]) is not str:
             raise invalid_message_error("not a message")
         return message[0], message[1]
