@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import _thread
 import asyncio
 import contextlib
 import contextvars
@@ -709,6 +710,45 @@ class TestThreads:
         over.set()
         threads[0].join()
         assert seen == ["refused"]
+
+    @pytest.mark.parametrize("start", ["call", "thread", "pool", "raw", "context"])
+    @pytest.mark.parametrize("timeout", [None, 60.0])
+    def test_nested_call_has_the_limits_of_both(
+        self, secret: Path, start: str, timeout: float | None
+    ) -> None:
+        def go() -> str:
+            seen: list[Any] = []
+
+            def call_inner() -> None:
+                seen.append(app.call("inner").result)
+
+            if start == "thread":
+                thread = threading.Thread(target=call_inner)
+                thread.start()
+                thread.join()
+            elif start == "pool":
+                with ThreadPoolExecutor(1) as pool:
+                    pool.submit(call_inner).result()
+            elif start == "raw":
+                done = _thread.allocate_lock()
+                done.acquire()
+                _thread.start_new_thread(lambda: (call_inner(), done.release()), ())
+                done.acquire()
+            elif start == "context":
+                contextvars.Context().run(call_inner)
+            else:
+                call_inner()
+            return str(seen)
+
+        app = make_app(go)
+        app.command("inner", capabilities=["fs:read"], auth=[], timeout=timeout)(
+            lambda: secret.read_text()
+        )
+        assert app.call("inner").result == "secret"
+        result = app.call("go")
+        assert "secret" not in str(result.result)
+        if timeout is None:  # otherwise the refusal happens in another process
+            assert result.error is not None and result.error.code == "E2003"
 
     def test_other_threads_are_not_monitored(self, secret: Path) -> None:
         inside, done, seen = threading.Event(), threading.Event(), []

@@ -265,7 +265,9 @@ class MonitorScope:
 
     def begin(self) -> None:
         """Start the section."""
-        monitor, outer = self._monitor, _current_monitors.get() or ()
+        monitor, outer = self._monitor, _current_monitors.get()
+        if outer is None:  # such as in a thread that a monitored function started
+            outer = _owning_monitors()
         monitors = outer if monitor in outer else (*outer, monitor)
         self._token = _current_monitors.set(monitors)
         _thread_monitors[self._ident] = monitors
