@@ -5,8 +5,10 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import shutil
 import stat
 from collections.abc import Callable
+from itertools import product
 from pathlib import Path
 
 import pytest
@@ -176,6 +178,67 @@ def test_missing_or_invalid_head_is_detected(log: Path) -> None:
     assert audit_reader.verify_log(str(log)).fault.seq == 5
 
 
+@pytest.mark.parametrize(
+    ("kept", "head"),
+    [(None, b"nonsense"), *product((0, 1, 2), (None, b"", b"nonsense"))],
+)
+def test_lost_head_is_reported_for_ever(log: Path, kept: int | None, head: bytes | None) -> None:
+    """Lines are removed without the key, and the head is removed, emptied or replaced."""
+    write(log, 5)
+    remaining = lines_of(log)[:kept]
+    log.unlink()
+    Path(f"{log}.head").unlink()
+    if kept is not None:
+        log.write_bytes(b"".join(remaining))
+    if head is not None:
+        Path(f"{log}.head").write_bytes(head)
+    assert fault(log) is not None
+    for _ in range(3):
+        write(log, 1)
+        assert "the head is missing" in fault(log)[1]
+    assert json.loads(lines_of(log)[-3])["after"] == "the head is missing"
+
+
+@pytest.mark.parametrize("has_key", [True, False])
+def test_removed_log_with_empty_head_is_no_log(log: Path, has_key: bool, tmp_path: Path) -> None:
+    write(log, 5)
+    log.unlink()
+    Path(f"{log}.head").write_bytes(b"")
+    if not has_key:
+        shutil.rmtree(tmp_path / "state")
+    found = audit_reader.verify_log(str(log))
+    assert "there is no log" in found.fault.reason
+
+
+def test_rotated_files_without_head_are_reported(
+    log: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(audit_log, "MAX_LOG_BYTES", 500)
+    write(log, 9)
+    log.unlink()
+    Path(f"{log}.head").unlink()
+    assert "head" in fault(log)[1]
+    write(log, 1)
+    assert json.loads(lines_of(log)[0])["after"] == "the head is missing"
+    assert fault(log) is not None
+
+
+def test_verification_ignores_a_log_that_is_created_meanwhile(
+    log: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real_enter = audit_log.AuditHead.__enter__
+
+    def enter_before_first_line(head: audit_log.AuditHead) -> audit_log.AuditHead:
+        entered = real_enter(head)
+        with monkeypatch.context() as patch:
+            patch.setattr(audit_log.AuditHead, "__enter__", real_enter)
+            write(log, 1)
+        return entered
+
+    monkeypatch.setattr(audit_log.AuditHead, "__enter__", enter_before_first_line)
+    assert "head" not in (fault(log) or (0, ""))[1]
+
+
 def test_restored_older_log_is_detected(log: Path) -> None:
     write(log, 3)
     older = log.read_bytes()
@@ -221,10 +284,29 @@ def test_log_is_valid_after_crash_before_head_is_written(log: Path, length: int)
     assert fault(log) is None
 
 
-def test_log_is_valid_after_crash_before_first_head(log: Path) -> None:
-    write(log, 1)
-    Path(f"{log}.head").write_bytes(b"")
-    assert fault(log) is None
+@pytest.mark.parametrize("written", ["nothing", "head", "partial line", "line"])
+def test_log_is_valid_after_crash_of_first_writer(
+    log: Path, written: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    heads: list[bytes] = []
+    real_open = audit_log.open_log
+
+    def open_after_head(path: str) -> int:
+        heads.append(Path(f"{path}.head").read_bytes())
+        return real_open(path)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(audit_log, "open_log", open_after_head)
+        write(log, 1)
+    line = log.read_bytes()
+    log.unlink()
+    if written in ("partial line", "line"):
+        log.write_bytes(line if written == "line" else line[:50])
+    Path(f"{log}.head").write_bytes(b"" if written == "nothing" else heads[0])
+    if written == "nothing":
+        assert "there is no log" in fault(log)[1]
+    else:
+        assert fault(log) is None
     write(log, 2)
     assert fault(log) is None
 

@@ -6,7 +6,8 @@
 
 The sum is a signature of the rest of the line. Its key is in a file of the user; the key is empty
 if that file can be neither read nor created. The file `….head` contains the first and the last link
-of the chain, so that the removal of lines at either end is detected as well.
+of the chain, so that the removal of lines at either end is detected as well. The head is written
+before the first line. So a log without a valid head has been tampered with.
 
 Each line is written with one system call while a lock is held. A crash can leave a partial line. It
 stays in the file, `audit verify` reports it, and the next record starts on a new line.
@@ -59,6 +60,8 @@ LOCK_TIMEOUT_SECONDS, EVENT_LOOP_LOCK_TIMEOUT_SECONDS = 5.0, 0.5
 SUM_FIELD = b',"sum":"'
 FIRST_LINK = (1, "")
 """The first link of a log that is complete from its start."""
+_NO_LINE = (0, "")
+"""The last link of a log that has no line yet."""
 _SEQ_PREFIX = b'{"seq":'
 _SUM_BYTES = 16
 _EMPTY_SUM = "-" * 2 * _SUM_BYTES  # as long as a sum, because a head is overwritten in place
@@ -212,11 +215,14 @@ def append_line(
     if not key and os.path.isdir(get_state_dir()):
         check_private_folder(get_state_dir())  # an unsafe folder is a reason to report
     with AuditHead(path, lock_timeout) as head:
+        head_links = head.read(key)
+        if head_links is None and head.is_empty() and not find_log_files(path):
+            head_links = (_NO_LINE, FIRST_LINK)
+            head.write(*head_links, key)
         log = open_log(path)
         try:
             size = os.fstat(log).st_size
             last, has_partial_line = _last_line(log, size, key)
-            head_links = head.read(key)
             first = head_links[1] if head_links is not None else _find_oldest_link(path, key)
             seq, prev, after = _next_link(head_links and head_links[0], last, size)
             line = encode_line({"seq": seq, "prev": prev, **_add_timestamp(facts, after)}, key)
@@ -294,12 +300,13 @@ def _next_link(
 
     The next line records the problem in its field "after".
     """
-    if last is None:
-        newest = head or (0, "")
-        return newest[0] + 1, newest[1], "the last line was not readable" if size else None
     if head is None:
-        is_head_lost = last[0] > 1  # the first line is written before the head
-        return last[0] + 1, last[1], "the head is missing" if is_head_lost else None
+        seq, line_sum = last or _NO_LINE
+        return seq + 1, line_sum, "the head is missing"
+    if last is None:
+        # A crash can leave a partial first line.
+        is_lost = size and head != _NO_LINE
+        return head[0] + 1, head[1], "the last line was not readable" if is_lost else None
     # The last line is one ahead of the head if a crash came between the two writes.
     if last in (head, (head[0] + 1, last[1])):
         return last[0] + 1, last[1], None
@@ -324,7 +331,7 @@ def _write_line(log: int, data: bytes, size: int) -> None:
 
 def _find_oldest_link(path: str, key: bytes) -> ChainLink:
     """Return the first link of the oldest file, for a log without a head."""
-    existing = [name for name in list_log_files(path) if os.path.exists(name)]
+    existing = find_log_files(path)
     return (_read_first_link(existing[0], key) if existing else None) or FIRST_LINK
 
 
@@ -360,6 +367,11 @@ def _read_first_link(path: str, key: bytes) -> ChainLink | None:
 def list_log_files(path: str) -> list[str]:
     """Return the paths of a log's files, oldest first. They need not exist."""
     return [*[f"{path}.{number}" for number in range(MAX_ROTATED_FILES, 0, -1)], path]
+
+
+def find_log_files(path: str) -> list[str]:
+    """Return the paths of a log's files that exist, oldest first."""
+    return [name for name in list_log_files(path) if os.path.lexists(name)]
 
 
 def _rotate(path: str) -> None:
@@ -409,7 +421,7 @@ class AuditHead:
     def __enter__(self) -> AuditHead:
         try:
             self._file = os.open(self._path, self._flags, 0o600)
-        except FileNotFoundError:
+        except (FileNotFoundError, NotADirectoryError):
             if self._flags & os.O_CREAT:
                 raise
             return self
@@ -434,8 +446,18 @@ class AuditHead:
             return None
         if not verify_hex(b" ".join(fields[:4]), fields[4], key, _SUM_BYTES):
             return None
-        last, last_sum, first, prev = [field.decode() for field in fields[:4]]
-        return (int(last), last_sum), (int(first), "" if prev == _EMPTY_SUM else prev)
+        last, last_sum, first, prev = [
+            "" if field == _EMPTY_SUM.encode() else field.decode() for field in fields[:4]
+        ]
+        return (int(last), last_sum), (int(first), prev)
+
+    def exists(self) -> bool:
+        """True if there is a head file, valid or not."""
+        return self._file >= 0
+
+    def is_empty(self) -> bool:
+        """True if the head file is new. A crash can leave it empty before there is a log."""
+        return not os.fstat(self._file).st_size
 
     def write(self, last: ChainLink, first: ChainLink, key: bytes) -> None:
         """Write the last and the first link."""

@@ -7,7 +7,14 @@ from json import loads
 from time import sleep
 
 from tooli.core import Record
-from tooli.storage.audit_log import FIRST_LINK, SUM_FIELD, AuditHead, list_log_files, verify_line
+from tooli.storage.audit_log import (
+    FIRST_LINK,
+    SUM_FIELD,
+    AuditHead,
+    find_log_files,
+    list_log_files,
+    verify_line,
+)
 from tooli.storage.signing import load_key
 from tooli.text.jsonable import is_object
 
@@ -51,17 +58,21 @@ def verify_log(path: str) -> VerificationResult:
     """Verify a whole log; raise OSError if it cannot be read."""
     result = VerificationResult(path)
     key = load_key("audit") or b""  # verifying must not create a key
-    if not any([os.path.exists(name) for name in (*list_log_files(path), f"{path}.head")]):
-        if key:  # the user has a key, so this app or another one has logged before
-            result.fault = IntegrityFault(
-                path, 0, "there is no log: nothing was logged yet, or the whole log was removed"
-            )
-        return result
-    result.is_signed = bool(key)
+    # The head is written before the log. So these files have a head, unless it was removed.
+    names = find_log_files(path)
     with AuditHead(path, read_only=True) as head:  # writers wait for the lock
         head_links = head.read(key)
-        files = _open_files(path)
+        if head_links is not None:
+            names = find_log_files(path)
+        if head_links is None and not names:
+            if key or head.exists():  # with a key, this app or another one has logged before
+                result.fault = IntegrityFault(
+                    path, 0, "there is no log: nothing was logged yet, or the whole log was removed"
+                )
+            return result
+        files = _open_files(names)
         sizes = [os.fstat(file.fileno()).st_size for _, file in files]
+    result.is_signed = bool(key)
     chain = _ChainVerifier(result, key, head_links and head_links[1])
     try:
         for (name, file), size in zip(files, sizes, strict=True):
@@ -75,8 +86,8 @@ def verify_log(path: str) -> VerificationResult:
     return result
 
 
-def _open_files(path: str) -> list[tuple[str, IO[bytes]]]:
-    return [(name, open(name, "rb")) for name in list_log_files(path) if os.path.exists(name)]
+def _open_files(names: list[str]) -> list[tuple[str, IO[bytes]]]:
+    return [(name, open(name, "rb")) for name in names]
 
 
 class _ChainVerifier:
@@ -151,8 +162,7 @@ class _ChainVerifier:
                 return self._report_altered(*self._unverified[0])
             result.partial_lines += 1
         if head is None:
-            if self._last_seq > 1:
-                self._report_fault("the head of the log is missing, or was changed", self._last_seq)
+            self._report_fault("the head of the log is missing, or was changed", self._last_seq)
         elif head[0] > self._last_seq:
             missing_count = head[0] - self._last_seq
             self._report_fault(
