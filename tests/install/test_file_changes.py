@@ -32,11 +32,11 @@ class TestWriting:
     ) -> None:
         real, replaced = os.replace, []
 
-        def replace(source: str, path: str) -> None:
+        def replace(source: str, path: str, **folders: int | None) -> None:
             replaced.append(path)
             if path.endswith("find.md"):
                 raise OSError(28, "No space left on device")
-            real(source, path)
+            real(source, path, **folders)
 
         monkeypatch.setattr(os, "replace", replace)
         with pytest.raises(ToolRuntimeError, match="No space left"):

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tooli.errors import ConflictError
-from tooli.install.file_changes import InstallStep, apply_steps, resolve_conflicts
+from tooli.install.file_changes import InstallStep, apply_steps, digest, resolve_conflicts
 from tooli.install.managed_files import (
     MANIFEST,
     find_block,
@@ -21,14 +21,21 @@ from tooli.install.managed_files import (
 FILES = {"SKILL.md": "---\nname: shop\n---\n", "references/find.md": "# find\n"}
 
 
+def root_of(folder: Path) -> Path:
+    """Return the project that contains the skill folder of the tests."""
+    return folder.parents[2] if folder.parts[-2] == "skills" else folder.parent
+
+
 def add(folder: Path, files: dict[str, str] = FILES, *, force: bool = False) -> InstallStep:
-    (step,) = resolve_conflicts([plan_skill(str(folder), "agents", "shop", files)], force=force)
+    plan = plan_skill(str(folder), "agents", "shop", files, str(root_of(folder)))
+    (step,) = resolve_conflicts([plan], force=force)
     apply_steps([step])
     return step
 
 
 def remove(folder: Path, *, force: bool = False) -> InstallStep:
-    (step,) = resolve_conflicts([plan_skill_removal(str(folder), "agents", FILES)], force=force)
+    plan = plan_skill_removal(str(folder), "agents", FILES, str(root_of(folder)))
+    (step,) = resolve_conflicts([plan], force=force)
     apply_steps([step])
     return step
 
@@ -130,8 +137,6 @@ class TestSkillStates:
         secret = tmp_path / "secret"
         secret.write_text("x")
         manifest = json.loads((folder / MANIFEST).read_text())
-        from tooli.install.file_changes import digest
-
         manifest["files"]["../../../secret"] = digest(b"x")
         manifest["files"][str(secret)] = digest(b"x")
         (folder / MANIFEST).write_text(json.dumps(manifest))
@@ -145,13 +150,16 @@ BODY = "## shop\n\nSell things.\n"
 
 
 def add_block(path: Path, app: str = "shop", body: str = BODY, *, force: bool = False) -> str:
-    (step,) = resolve_conflicts([plan_block(str(path), "agents", app, body)], force=force)
+    (step,) = resolve_conflicts(
+        [plan_block(str(path), "agents", app, body, str(path.parent))], force=force
+    )
     apply_steps([step])
     return step.action
 
 
 def remove_block(path: Path, app: str = "shop", *, force: bool = False) -> str:
-    (step,) = resolve_conflicts([plan_block_removal(str(path), "agents", app, BODY)], force=force)
+    plan = plan_block_removal(str(path), "agents", app, BODY, str(path.parent))
+    (step,) = resolve_conflicts([plan], force=force)
     apply_steps([step])
     return step.action
 
@@ -221,7 +229,7 @@ class TestBlocks:
 class TestBlockStates:
     def test_stale_block_is_updated(self, page: Path) -> None:
         add_block(page, body="older")
-        assert plan_block(str(page), "agents", "shop", BODY).state == "stale"
+        assert plan_block(str(page), "agents", "shop", BODY, str(page.parent)).state == "stale"
         assert add_block(page) == "updated"
         assert "older" not in page.read_text()
 

@@ -11,6 +11,7 @@ import os
 import sys
 from functools import partial
 
+from tooli.core.declared_capabilities import is_under_any
 from tooli.describe.agent_documents import (
     render_agents_md_block,
     render_claude_md_block,
@@ -92,7 +93,7 @@ def add_skill(
 
     def plan() -> list[InstallStep]:
         steps = [
-            plan_skill(agent_path.path, agent_path.agent, name, files)
+            plan_skill(agent_path.path, agent_path.agent, name, files, agent_path.root)
             for agent_path in skill_paths(name, agent, user=user)
         ]
         blocks = {"AGENTS.md": agents_md, "CLAUDE.md": claude_md}
@@ -109,8 +110,8 @@ def remove_skill(
 
     def plan() -> list[InstallStep]:
         steps = [
-            plan_skill_removal(agent_path.path, _display_agent(agent_path, agent), files)
-            for agent_path in skill_paths(name, agent or SKILL_PATHS, user=user)
+            plan_skill_removal(at.path, _display_agent(at, agent), files, at.root)
+            for at in skill_paths(name, agent or SKILL_PATHS, user=user)
         ]
         return steps if agent or user else steps + _plan_blocks(app, DOCUMENT_AGENTS, removal=True)
 
@@ -121,12 +122,12 @@ def list_skills(app: ToolSource) -> Rows:
     """Return every path where the skill may be, and its state there."""
     name, files = app._state.name, app_skill_files(app)
     found = [
-        _status_row(at, scope, lambda at=at: plan_skill(at.path, at.agent, name, files))
+        _status_row(at, scope, lambda at=at: plan_skill(at.path, at.agent, name, files, at.root))
         for scope in ("project", "user")
         for at in skill_paths(name, (), user=scope == "user")
     ]
     for file, agent in DOCUMENT_AGENTS.items():
-        document = AgentPath(os.path.join(project_root(), file), agent)
+        document = AgentPath(os.path.join(project_root(), file), agent, project_root())
         found.append(
             _status_row(document, "project", lambda file=file: _plan_blocks(app, (file,))[0])
         )
@@ -193,7 +194,7 @@ def _plan_blocks(
     """Plan the managed blocks. If one document is a link to the other, plan only one block."""
     root, app_name, app_info = project_root(), app._state.name, collect_app_info(app)
     shared = os.path.join(root, "AGENTS.md")
-    has_agents_md = "AGENTS.md" in names or has_block(shared, app_name)
+    has_agents_md = "AGENTS.md" in names or has_block(shared, app_name, root)
     bodies = {
         "AGENTS.md": render_agents_md_block(app_info),
         "CLAUDE.md": render_claude_md_block(app_info, refer_to_agents_md=has_agents_md),
@@ -205,7 +206,7 @@ def _plan_blocks(
         path = os.path.join(root, name)
         if os.path.realpath(path) not in seen:
             seen.add(os.path.realpath(path))
-            steps.append(plan(path, DOCUMENT_AGENTS[name], app_name, bodies[name]))
+            steps.append(plan(path, DOCUMENT_AGENTS[name], app_name, bodies[name], root))
     return steps
 
 
@@ -245,20 +246,24 @@ def _server_argv(app: ToolSource, command: str | None) -> Sequence[str]:
 
 def skill_paths(app: str, agents: Iterable[str], *, user: bool) -> list[AgentPath]:
     """Return the folders for the skill of an app, each with the agents that read it."""
-    agents_by_folder: dict[str, list[str]] = {}
+    agents_by_folder: dict[tuple[str, str], list[str]] = {}
     for agent in dict.fromkeys(agents or DEFAULT_AGENTS):
-        folder = os.path.join(_resolve(SKILL_PATHS[agent][user], user=user), skill_slug(app))
-        agents_by_folder.setdefault(folder, []).append(agent)
-    return [AgentPath(folder, ", ".join(names)) for folder, names in agents_by_folder.items()]
+        folder, root = _resolve(SKILL_PATHS[agent][user], user=user)
+        path = os.path.join(folder, skill_slug(app))
+        agents_by_folder.setdefault((path, root), []).append(agent)
+    return [
+        AgentPath(path, ", ".join(names), root) for (path, root), names in agents_by_folder.items()
+    ]
 
 
 def server_config_paths(agents: Iterable[str], *, user: bool) -> list[AgentPath]:
     """Return the files in which servers are registered."""
-    configs = {agent: SERVER_CONFIGS[agent] for agent in agents or SERVER_CONFIGS}
-    return [
-        AgentPath(_resolve(config.user if user else config.project, user=user), agent)
-        for agent, config in configs.items()
-    ]
+    found: list[AgentPath] = []
+    for agent in dict.fromkeys(agents or SERVER_CONFIGS):
+        config = SERVER_CONFIGS[agent]
+        path, root = _resolve(config.user if user else config.project, user=user)
+        found.append(AgentPath(path, agent, root))
+    return found
 
 
 def project_root() -> str:
@@ -279,10 +284,15 @@ def project_root() -> str:
         folder = above
 
 
-def _resolve(pattern: str, *, user: bool) -> str:
+def _resolve(pattern: str, *, user: bool) -> tuple[str, str]:
+    """Return a path, and the folder of the project or user that no link on it may leave."""
     if not user:
-        return os.path.join(project_root(), *pattern.split("/"))
-    return os.path.normpath(pattern.format_map(_base_dirs()))
+        root = project_root()
+        return os.path.join(root, *pattern.split("/")), root
+    base_dirs = _base_dirs()
+    path, home = os.path.normpath(pattern.format_map(base_dirs)), base_dirs["home"]
+    is_in_home = is_under_any(path, (os.path.normpath(home),))
+    return path, home if is_in_home else base_dirs[pattern[1:].partition("}")[0]]
 
 
 def _base_dirs() -> dict[str, str]:
@@ -298,7 +308,7 @@ def _base_dirs() -> dict[str, str]:
     return {
         "home": home,
         "claude": claude or os.path.join(home, ".claude"),
-        "claude_state": os.path.join(claude or home, ".claude.json"),
+        "claude_state": claude or home,
         "codex": getenv("CODEX_HOME") or os.path.join(home, ".codex"),
         "gemini": os.path.join(getenv("GEMINI_CLI_HOME") or home, ".gemini"),
         "code": os.path.join(settings, "Code", "User"),

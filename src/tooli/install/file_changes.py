@@ -11,16 +11,23 @@ of the text that we wrote distinguishes a stale file from an edited one.
 Files are replaced atomically and keep their mode. Before a file is replaced, it is compared with
 the content that the plan was made from. If a later file cannot be written, earlier ones are
 restored.
+
+A cloned repository can contain links to any file of the user. `resolve_path` therefore refuses a
+path that leaves its project through a link. The paths of changes are real paths, and the files are
+read and written below an open folder without following any link (see core.safe_files).
 """
 
 from __future__ import annotations
 
 import os
 from difflib import unified_diff
+from errno import ELOOP
 from hashlib import sha256
-from tempfile import mkstemp
+from stat import S_ISDIR, S_ISREG
 
 from tooli.core import Record
+from tooli.core.declared_capabilities import is_under_any
+from tooli.core.safe_files import OpenFolder, make_folders
 from tooli.errors import AuthError, ConflictError, Suggestion, ToolRuntimeError
 from tooli.storage.state_files import FileLock, get_state_dir
 
@@ -35,7 +42,7 @@ if TYPE_CHECKING:
 class FileChange(Record):
     """The content of a file before and after a change. None means that there is no file."""
 
-    path: str
+    path: str  # a real path: no part of it is a link
     before: bytes | None
     after: bytes | None
 
@@ -89,27 +96,53 @@ def is_same_text(first: bytes, second: bytes) -> bool:
 
 
 def read_file(path: str) -> bytes | None:
-    """Return the content of a file, or None if it does not exist."""
+    """Return the content of a file, or None if it does not exist.
+
+    `path` is a real path. Raises a ConflictError for a link, a folder, a pipe or a device, and if a
+    parent folder is a file or a link.
+    """
     try:
-        with open(path, "rb") as file:
-            return file.read()
+        folder = OpenFolder(os.path.dirname(path))
     except FileNotFoundError:
         return None
-    except NotADirectoryError:
-        raise ConflictError(f"{display_path(path)}: a parent folder is a file.") from None
-    except IsADirectoryError:
-        raise ConflictError(f"{display_path(path)} is a folder, not a file.") from None
+    except OSError as failure:
+        if not isinstance(failure, NotADirectoryError) and failure.errno != ELOOP:
+            raise
+        raise ConflictError(f"{display_path(path)}: a parent folder is a file or a link.") from None
+    name = os.path.basename(path)
+    if folder.fd is None and os.path.islink(folder.path):  # Windows
+        raise ConflictError(f"{display_path(path)}: the parent folder is a link.")
+    found = folder.lstat(name)
+    if found is None:
+        return None
+    if S_ISDIR(found.st_mode):
+        raise ConflictError(f"{display_path(path)} is a folder, not a file.")
+    if not S_ISREG(found.st_mode):
+        raise ConflictError(
+            f"{display_path(path)} is a link or a special file. It was not followed or changed.",
+            suggestion=Suggestion("ask_human", "Check where it leads to, and remove it."),
+        )
+    with os.fdopen(folder.open(name, os.O_RDONLY), "rb") as file:
+        return file.read() if S_ISREG(os.fstat(file.fileno()).st_mode) else None
 
 
-def resolve_link(path: str) -> str:
-    """Return the target of a symbolic link; return any other path unchanged.
+def resolve_path(path: str, root: str) -> str:
+    """Return the real path of a file or folder to write, which must be below `root`.
 
-    Writing to the target keeps the link.
+    Writing to the target of a link keeps the link. `root` is the folder of the project or the user.
+
+    Raises:
+        ConflictError: a link leads out of `root`, or to a file that does not exist.
     """
-    if not os.path.islink(path):
-        return path
-    real = os.path.realpath(path)
-    if not os.path.exists(real):
+    path = os.path.abspath(path)
+    real, real_root = os.path.realpath(path), os.path.realpath(root)
+    if not is_under_any(real, (real_root,)):
+        raise ConflictError(
+            f"{display_path(path)} leads to {real} through a link, which is not in {real_root}. "
+            "Nothing was changed.",
+            suggestion=Suggestion("ask_human", "Check the link, and replace it by a file."),
+        )
+    if os.path.islink(path) and not os.path.exists(real):
         raise ConflictError(
             f"{display_path(path)} is a link to {real}, which does not exist.",
             suggestion=Suggestion("ask_human", "Remove the link or create its target."),
@@ -255,25 +288,34 @@ def _drop_duplicate_files(steps: list[InstallStep]) -> list[InstallStep]:
 
 
 def write_atomically(path: str, data: bytes, mode: int | None = None) -> None:
-    """Replace a file atomically. Without `mode`, an existing file keeps its mode."""
-    descriptor, temp_path = mkstemp(prefix=".tooli-", dir=os.path.dirname(path))
+    """Replace a file atomically. Without `mode`, an existing file keeps its mode.
+
+    `path` is a real path. If the file is a link, the link is replaced, not its target.
+    """
+    folder, name = OpenFolder(os.path.dirname(path)), os.path.basename(path)
+    temp_name = f".tooli-{os.urandom(8).hex()}"
+    descriptor = folder.open(temp_name, os.O_WRONLY | os.O_CREAT | os.O_EXCL)
     try:
         with os.fdopen(descriptor, "wb") as file:
             file.write(data)
-        os.chmod(temp_path, _file_mode(path) if mode is None else mode)
-        os.replace(temp_path, path)
+            if hasattr(os, "fchmod"):
+                os.fchmod(file.fileno(), _file_mode(folder.lstat(name)) if mode is None else mode)
+        folder.replace(temp_name, name)
     except BaseException:
-        os.unlink(temp_path)
+        folder.unlink(temp_name)
         raise
 
 
-def _file_mode(path: str) -> int:
-    try:
-        return os.stat(path).st_mode & 0o777
-    except FileNotFoundError:
-        mask = os.umask(0o077)  # other threads may create files in this moment
-        os.umask(mask)
-        return 0o644 & ~mask  # agents act on these files: nobody else may change them
+def _file_mode(found: os.stat_result | None) -> int:
+    if found is not None and S_ISREG(found.st_mode):
+        return found.st_mode & 0o777
+    mask = os.umask(0o077)  # other threads may create files in this moment
+    os.umask(mask)
+    return 0o644 & ~mask  # agents act on these files: nobody else may change them
+
+
+def _unlink(path: str) -> None:
+    OpenFolder(os.path.dirname(path)).unlink(os.path.basename(path))
 
 
 def _apply_change(change: FileChange, created_folders: list[str]) -> None:
@@ -283,7 +325,7 @@ def _apply_change(change: FileChange, created_folders: list[str]) -> None:
         )
     if change.after is None:
         if change.before is not None:
-            os.unlink(change.path)
+            _unlink(change.path)
         return
     _make_folders(os.path.dirname(change.path), created_folders)
     write_atomically(change.path, change.after)
@@ -291,12 +333,12 @@ def _apply_change(change: FileChange, created_folders: list[str]) -> None:
 
 def _make_folders(folder: str, created_folders: list[str]) -> None:
     missing: list[str] = []
-    while not os.path.isdir(folder):
-        missing.append(folder)
-        folder = os.path.dirname(folder)
-    for path in reversed(missing):
-        os.mkdir(path, 0o700)
-        created_folders.append(path)
+    path = folder
+    while not os.path.lexists(path):
+        missing.append(path)
+        path = os.path.dirname(path)
+    created_folders += reversed(missing)
+    make_folders(folder)
 
 
 def _roll_back(applied: list[FileChange], created_folders: list[str]) -> list[str]:
@@ -305,7 +347,7 @@ def _roll_back(applied: list[FileChange], created_folders: list[str]) -> list[st
     for change in reversed(applied):
         try:
             if change.before is None:
-                os.unlink(change.path)
+                _unlink(change.path)
             else:
                 write_atomically(change.path, change.before)
         except OSError:
@@ -317,7 +359,8 @@ def _roll_back(applied: list[FileChange], created_folders: list[str]) -> list[st
 
 def _remove_if_empty(folder: str) -> None:
     try:
-        os.rmdir(folder)
+        parent = OpenFolder(os.path.dirname(folder))
+        os.rmdir(parent.entry(os.path.basename(folder)), dir_fd=parent.fd)
     except OSError:
         return  # it is not empty, or it does not exist
 

@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 
 from tooli.core import Record
 from tooli.describe.agent_documents import build_skill_files
@@ -31,7 +32,7 @@ from tooli.install.file_changes import (
     is_same_text,
     parent_folders,
     read_file,
-    resolve_link,
+    resolve_path,
     single_change,
 )
 from tooli.text.jsonable import is_object
@@ -39,7 +40,7 @@ from tooli.text.jsonable import is_object
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Collection, Mapping
 
     from tooli.core.protocols import JsonObject, ToolSource
 
@@ -83,50 +84,55 @@ def app_skill_files(app: ToolSource) -> dict[str, str]:
     return build_skill_files(collect_app_info(app)) if packaged is None else packaged
 
 
-def plan_skill(folder: str, agent: str, app: str, files: Mapping[str, str]) -> InstallStep:
-    """Plan to write these files into the folder, and to delete other files that we wrote."""
-    digests, folders_created = _read_manifest(folder)
+def plan_skill(path: str, agent: str, app: str, files: Mapping[str, str], root: str) -> InstallStep:
+    """Plan to write these files into the folder, and to delete other files that we wrote.
+
+    The folder must be below `root`. A file in it that is a link is a conflict.
+    """
+    folder = resolve_path(path, root)
+    digests, folders_created = _read_manifest(folder, files)
     wanted = {path: text.encode() for path, text in files.items()}
     changes: list[FileChange] = []
     edited: list[FileChange] = []
     found = False
-    for path, after in wanted.items():
-        file_path = resolve_link(os.path.join(folder, *path.split("/")))
+    for name, after in wanted.items():
+        file_path = os.path.join(folder, *name.split("/"))
         before = read_file(file_path)
         found = found or before is not None
         if before is not None and is_same_text(before, after):
             continue
         change = FileChange(file_path, before, after)
         changes.append(change)
-        if before is not None and digest(before) != digests.get(path):
+        if before is not None and digest(before) != digests.get(name):
             edited.append(change)
-    for path in digests.keys() - wanted.keys():
-        file_path = os.path.join(folder, *path.split("/"))
+    for name in digests.keys() - wanted.keys():
+        file_path = os.path.join(folder, *name.split("/"))
         before = read_file(file_path)
-        if before is not None and digest(before) == digests[path]:
+        if before is not None and digest(before) == digests[name]:
             changes.append(FileChange(file_path, before, None))  # an edited file stays
     if folders_created is None:
         folders_created = _count_created_folders(folder)
     changes += _manifest_changes(
-        folder, app, {path: digest(text) for path, text in wanted.items()}, folders_created
+        folder, app, {name: digest(text) for name, text in wanted.items()}, folders_created
     )
     if not found:
-        return InstallStep(folder, agent, "absent", "created", tuple(changes))
+        return InstallStep(path, agent, "absent", "created", tuple(changes))
     if not changes:
-        return InstallStep(folder, agent, "current", "current")
+        return InstallStep(path, agent, "current", "current")
     state = "edited" if edited else "stale"
-    return InstallStep(folder, agent, state, "updated", tuple(changes), tuple(edited))
+    return InstallStep(path, agent, state, "updated", tuple(changes), tuple(edited))
 
 
-def plan_skill_removal(folder: str, agent: str, files: Mapping[str, str]) -> InstallStep:
-    """Plan to remove our files from the folder."""
-    digests, folders_created = _read_manifest(folder)
+def plan_skill_removal(path: str, agent: str, files: Mapping[str, str], root: str) -> InstallStep:
+    """Plan to remove our files from the folder, which must be below `root`."""
+    folder = resolve_path(path, root)
+    digests, folders_created = _read_manifest(folder, files)
     if folders_created is None:  # no manifest: only files equal to what we would write are ours
-        digests = {path: digest(text.encode()) for path, text in files.items()}
+        digests = {name: digest(text.encode()) for name, text in files.items()}
     changes: list[FileChange] = []
     edited: list[FileChange] = []
-    for path, recorded_digest in sorted(digests.items()):
-        file_path = os.path.join(folder, *path.split("/"))
+    for name, recorded_digest in sorted(digests.items()):
+        file_path = os.path.join(folder, *name.split("/"))
         before = read_file(file_path)
         if before is None or (folders_created is None and digest(before) != recorded_digest):
             continue
@@ -139,10 +145,10 @@ def plan_skill_removal(folder: str, agent: str, files: Mapping[str, str]) -> Ins
     if manifest_data is not None:
         changes.append(FileChange(manifest, manifest_data, None))
     if not changes:
-        return InstallStep(folder, agent, "absent", "absent")
+        return InstallStep(path, agent, "absent", "absent")
     state = "edited" if edited else _removal_state(digests, files)
     prune = _prune_candidates(folder, digests, folders_created or 0)
-    return InstallStep(folder, agent, state, "removed", tuple(changes), tuple(edited), prune)
+    return InstallStep(path, agent, state, "removed", tuple(changes), tuple(edited), prune)
 
 
 def _removal_state(digests: Mapping[str, str], files: Mapping[str, str]) -> str:
@@ -163,30 +169,31 @@ def _prune_candidates(
 # ------------------------------------------------------------------ manifest
 
 
-def _read_manifest(folder: str) -> tuple[dict[str, str], int | None]:
+def _read_manifest(folder: str, wanted: Collection[str] = ()) -> tuple[dict[str, str], int | None]:
     """Return the digests of the files that we wrote, and how many parent folders we created.
 
-    The number is None if there is no readable manifest.
+    The number is None if there is no readable manifest. A manifest is not trusted, since anybody
+    can edit it. Only names that tooli generates count.
     """
     try:
         data = json.loads(read_file(os.path.join(folder, MANIFEST)) or b"")
-    except ValueError:
+    except (ValueError, RecursionError):
         return {}, None
     files = data.get("files") if is_object(data) else None
     if not is_object(files):
         return {}, None
     folders_created = data.get("folders")
     digests = {
-        path: value for path, value in files.items() if isinstance(value, str) and _is_inside(path)
+        name: value
+        for name, value in files.items()
+        if isinstance(value, str) and (name in wanted or _GENERATED_NAME.fullmatch(name))
     }
     is_valid = isinstance(folders_created, int) and 0 <= folders_created <= 2
     return digests, folders_created if is_valid else 0
 
 
-def _is_inside(path: str) -> bool:
-    """True if a path is inside the folder. A manifest is not trusted, since anybody can edit it."""
-    parts = path.replace("\\", "/").split("/")
-    return not os.path.splitdrive(path)[0] and not {"", ".", ".."} & {*parts}
+_GENERATED_NAME = re.compile(r"SKILL\.md|references/[\w-][\w.-]*\.md")
+"""The names of the files in a skill, of this or an earlier version of the app."""
 
 
 def _manifest_changes(
@@ -210,9 +217,15 @@ def _count_created_folders(folder: str) -> int:
     if not os.path.isdir(above):
         return 1 + (not os.path.isdir(os.path.dirname(above)))
     siblings = [os.path.join(above, name) for name in sorted(os.listdir(above))]
-    return max(
-        [_read_manifest(path)[1] or 0 for path in siblings if os.path.isdir(path)], default=0
-    )
+    return max([_folders_created(path) for path in siblings if os.path.isdir(path)], default=0)
+
+
+def _folders_created(folder: str) -> int:
+    """Return the number in the manifest of a skill; 0 if it has no usable manifest."""
+    try:
+        return _read_manifest(folder)[1] or 0
+    except (ConflictError, OSError):  # the folder or the manifest is a link
+        return 0
 
 
 # ------------------------------------------------------------------ managed blocks
@@ -231,9 +244,9 @@ class ManagedBlock(Record):
     digest: str
 
 
-def plan_block(path: str, agent: str, app: str, body: str) -> InstallStep:
-    """Plan to write our block with this text into the file."""
-    file_path = resolve_link(path)
+def plan_block(path: str, agent: str, app: str, body: str, root: str) -> InstallStep:
+    """Plan to write our block with this text into the file, which must be below `root`."""
+    file_path = resolve_path(path, root)
     before = read_file(file_path)
     text = _decode(before)
     found = find_block(text, app, path)
@@ -253,9 +266,9 @@ def plan_block(path: str, agent: str, app: str, body: str) -> InstallStep:
     return single_change(path, agent, "stale" if is_ours else "edited", "updated", change)
 
 
-def plan_block_removal(path: str, agent: str, app: str, body: str) -> InstallStep:
-    """Plan to remove our block from the file."""
-    file_path = resolve_link(path)
+def plan_block_removal(path: str, agent: str, app: str, body: str, root: str) -> InstallStep:
+    """Plan to remove our block from the file, which must be below `root`."""
+    file_path = resolve_path(path, root)
     before = read_file(file_path)
     text = _decode(before)
     found = find_block(text, app, path)
@@ -270,9 +283,9 @@ def plan_block_removal(path: str, agent: str, app: str, body: str) -> InstallSte
     return single_change(path, agent, state, "removed", change)
 
 
-def has_block(path: str, app: str) -> bool:
-    """True if a file contains the app's block."""
-    return find_block(_decode(read_file(path)), app, path) is not None
+def has_block(path: str, app: str, root: str) -> bool:
+    """True if a file below `root` contains the app's block."""
+    return find_block(_decode(read_file(resolve_path(path, root))), app, path) is not None
 
 
 def find_block(text: str, app: str, path: str = "the file") -> ManagedBlock | None:

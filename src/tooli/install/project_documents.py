@@ -16,6 +16,7 @@ from subprocess import DEVNULL, PIPE, TimeoutExpired, run
 from time import gmtime, strftime
 
 from tooli.core import Record
+from tooli.core.declared_capabilities import is_under_any
 from tooli.describe.agent_documents import (
     BLOCKS,
     build_skill_files,
@@ -32,6 +33,7 @@ from tooli.describe.sections import collect_app_info, insert_flags
 from tooli.errors import NotFoundError, StateError, Suggestion
 from tooli.export import CALLERS, EXPORT_MODES, export, is_unmodified
 from tooli.export.export_spec import ExportSpec
+from tooli.install.agent_install import project_root
 from tooli.install.file_changes import (
     FileChange,
     InstallStep,
@@ -39,7 +41,7 @@ from tooli.install.file_changes import (
     is_same_text,
     plan_and_apply,
     read_file,
-    resolve_link,
+    resolve_path,
     single_change,
 )
 from tooli.install.managed_files import add_markers, find_block, plan_block, plan_skill
@@ -73,15 +75,17 @@ def write_files(
     dry_run: bool,
     is_hand_edited: bool = False,
 ) -> list[dict[str, str]]:
-    """Write files into a folder; raise a ConflictError for a file that is not ours.
+    """Write files into a folder; raise a ConflictError for a file that is not ours or is a link.
 
     By default, a file is ours if its first line equals the new first line. With `is_hand_edited`,
     for files that people edit, such as exports, a file is ours if its digest line is valid.
     """
 
+    root = _containing_root(folder)
+
     def plan() -> list[InstallStep]:
         return [
-            _plan_file(os.path.join(folder, *path.split("/")), text, is_hand_edited)
+            _plan_file(os.path.join(folder, *path.split("/")), text, is_hand_edited, root)
             for path, text in files.items()
         ]
 
@@ -92,15 +96,15 @@ def write_document(
     app_info: AppInfo, document_format: str, folder: str, *, force: bool, dry_run: bool
 ) -> list[dict[str, str]]:
     """Write a skill into its own folder, or a managed block into AGENTS.md or CLAUDE.md."""
-    name = app_info.name
+    name, root = app_info.name, _containing_root(folder)
 
     def plan() -> list[InstallStep]:
         if document_format == "skill":
             skill_dir = os.path.abspath(os.path.join(folder, skill_slug(name)))
-            return [plan_skill(skill_dir, "agents", name, build_skill_files(app_info))]
+            return [plan_skill(skill_dir, "agents", name, build_skill_files(app_info), root)]
         file, render_block = BLOCKS[document_format]
         path = os.path.abspath(os.path.join(folder, file))
-        return [plan_block(path, "agents", name, render_block(app_info))]
+        return [plan_block(path, "agents", name, render_block(app_info), root)]
 
     return plan_and_apply(plan, force=force, dry_run=dry_run)
 
@@ -110,8 +114,14 @@ def render_marked_document(app_info: AppInfo, document_format: str) -> str:
     return render_document(app_info, document_format, partial(add_markers, app_info.name))
 
 
-def _plan_file(path: str, text: str, is_hand_edited: bool) -> InstallStep:
-    file_path = resolve_link(os.path.abspath(path))
+def _containing_root(folder: str) -> str:
+    """Return the folder that no link may leave: the project, or a folder outside of it itself."""
+    root, path = project_root(), os.path.abspath(folder)
+    return root if is_under_any(path, (root,)) else path
+
+
+def _plan_file(path: str, text: str, is_hand_edited: bool, root: str) -> InstallStep:
+    file_path = resolve_path(path, root)
     before, after = read_file(file_path), text.encode()
     change = FileChange(file_path, before, after)
     if before is None:
@@ -209,6 +219,10 @@ def _is_hidden(folder: str, name: str) -> bool:
     return name[:1] == "." and not os.path.isdir(os.path.join(folder, name, "skills"))
 
 
+def _read(path: str) -> bytes:
+    return read_file(os.path.realpath(path)) or b""
+
+
 class _DocumentFinder:
     """Recognizes the documents of an app among other files."""
 
@@ -226,7 +240,7 @@ class _DocumentFinder:
         elif name in ("AGENTS.md", "CLAUDE.md"):
             yield from self._find_block(path, name)
         elif name in self._pages_by_name():
-            before = read_file(path) or b""
+            before = _read(path)
             after = _keep_date(before, self._pages_by_name()[name])
             if _first_line(before) == _first_line(after):
                 yield ProjectDocument(path, before, after)
@@ -236,7 +250,7 @@ class _DocumentFinder:
             yield from self._find_reference_page(path)
 
     def _find_skill(self, path: str) -> Iterator[ProjectDocument]:
-        before = read_file(path) or b""
+        before = _read(path)
         if f"\nname: {self._slug}\n".encode() not in _normalize_newlines(before):
             return
         skill_dir = os.path.dirname(path)
@@ -259,7 +273,7 @@ class _DocumentFinder:
 
     def _find_reference_page(self, path: str) -> Iterator[ProjectDocument]:
         """Yield the page of a command, including a command that no longer exists."""
-        before = read_file(path) or b""
+        before = _read(path)
         if before.startswith(f"# {self.app_info.name} ".encode()):
             text = self._skill_files.get(f"references/{os.path.basename(path)}")
             yield ProjectDocument(
@@ -267,7 +281,7 @@ class _DocumentFinder:
             )
 
     def _find_block(self, path: str, name: str) -> Iterator[ProjectDocument]:
-        text = (read_file(path) or b"").decode("utf-8", "replace").replace("\r\n", "\n")
+        text = _read(path).decode("utf-8", "replace").replace("\r\n", "\n")
         block = find_block(text, self.app_info.name, path)
         if block is None:
             return
@@ -279,7 +293,7 @@ class _DocumentFinder:
         yield ProjectDocument(path, block.body.strip("\n").encode(), body.strip("\n").encode())
 
     def _find_export(self, path: str) -> Iterator[ProjectDocument]:
-        before = read_file(path) or b""
+        before = _read(path)
         line_start = f"\n    {quote(self.app_info.name)} export "
         for command_line in before[:4096].decode("utf-8", "replace").split(line_start)[1:]:
             files = _regenerate_export(self.app_info, command_line.partition("\n")[0])

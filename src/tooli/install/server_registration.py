@@ -23,7 +23,7 @@ from tooli.install.file_changes import (
     display_path,
     parent_folders,
     read_file,
-    resolve_link,
+    resolve_path,
     single_change,
     write_atomically,
 )
@@ -51,7 +51,7 @@ class ServerConfigFile(Record):
 
 
 SERVER_CONFIGS: dict[str, ServerConfigFile] = {
-    "claude-code": ServerConfigFile(".mcp.json", "{claude_state}"),
+    "claude-code": ServerConfigFile(".mcp.json", "{claude_state}/.claude.json"),
     "codex": ServerConfigFile(
         ".codex/config.toml", "{codex}/config.toml", "toml", "mcp_servers", False
     ),
@@ -64,10 +64,11 @@ SERVER_CONFIGS: dict[str, ServerConfigFile] = {
 
 
 class AgentPath(Record):
-    """A path and the agents that read it."""
+    """A path, the agents that read it, and the folder of the project or user that contains it."""
 
     path: str
     agent: str
+    root: str
 
 
 class WrittenEntry(Record):
@@ -84,7 +85,7 @@ class ServerRecords:
     """The records of all entries that we wrote, by file and server (installed.json)."""
 
     def __init__(self) -> None:
-        self.path = os.path.join(get_state_dir(), "installed.json")
+        self.path = os.path.join(os.path.realpath(get_state_dir()), "installed.json")
         data = None
         try:
             with open(self.path, "rb") as file:
@@ -265,7 +266,7 @@ def _creation_record(
 
 def _open_config(agent_path: AgentPath) -> tuple[str, bytes | None, str, ServerFileFormat]:
     config = SERVER_CONFIGS[agent_path.agent]
-    file = os.path.realpath(resolve_link(agent_path.path))
+    file = resolve_path(agent_path.path, agent_path.root)
     before = read_file(file)
     try:
         text = (before or b"").decode("utf-8")
