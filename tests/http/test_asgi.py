@@ -8,7 +8,7 @@ import re
 from pathlib import Path
 
 import pytest
-from tests.http.asgi_client import HOST, JSON, AsgiClient, post, send
+from tests.http.asgi_client import HOST, JSON, AsgiClient, Header, post, send
 from tests.parity.sample_apps import make_app, make_single_command_app
 
 from tooli import DefinitionError, ToolError, Tooli
@@ -426,6 +426,20 @@ async def test_root_mount_needs_a_token_for_every_path(path: str) -> None:
     assert (refused.status, refused.code) == (401, "E2401")
     assert inner.events == []
     assert (await send(api, "GET", path, None, (b"authorization", b"Bearer t"))).status == 201
+
+
+@pytest.mark.parametrize("path", ["/x", "/health", "/tools"])
+@pytest.mark.parametrize("method", ["GET", "HEAD", "DELETE", "OPTIONS"])
+@pytest.mark.parametrize("header", [(b"content-length", b"10"), (b"transfer-encoding", b"chunked")])
+async def test_body_of_a_method_without_body_is_refused(
+    path: str, method: str, header: Header
+) -> None:
+    inner = InnerApp()
+    client = AsgiClient(Tooli("outer").asgi(mcp=False, mounts={"/x": inner}))
+    await client.start(method, path, [HOST, header])  # the body is never sent
+    assert client.status == 400
+    assert client.headers["connection"] == "close"
+    assert not inner.events
 
 
 async def test_mount_without_lifespan_support_is_served() -> None:

@@ -106,3 +106,26 @@ async def test_completions_count_towards_the_rate_limit(monkeypatch: pytest.Monk
             await client.complete(prompt, {"name": "name", "value": "ali"})
         assert caught.value.data["error"]["code"] == "E4029"
     assert completed == ["a", "al"]
+
+
+@each_mode
+async def test_long_uri_is_rejected(mode: Any) -> None:
+    app = Tooli("app")
+    app.resource("x://{a}-{b}")(lambda a, b: f"{a}, {b}")
+    longest = "x://" + "a" * 1994 + "-b"
+    reference = types.ResourceTemplateReference(uri=longest + "b")
+    async with Client(make_server(app), mode=mode) as client:
+        assert (await client.read_resource(longest)).contents
+        with pytest.raises(MCPError, match="2001 characters; the maximum is 2000"):
+            await client.read_resource(longest + "b")
+        with pytest.raises(MCPError, match="the maximum is 2000"):
+            await client.complete(reference, {"name": "a", "value": ""})
+
+
+@pytest.mark.filterwarnings("ignore::mcp.shared.exceptions.MCPDeprecationWarning")
+async def test_long_uri_cannot_be_subscribed() -> None:
+    app = Tooli("app")
+    app.resource("x://{a}-{b}")(lambda a, b: f"{a}, {b}")
+    async with Client(make_server(app), mode="legacy") as client:
+        with pytest.raises(MCPError, match="the maximum is 2000"):
+            await client.session.subscribe_resource("x://" + "a" * 3000)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import enum
 import pathlib
+import random
+import re
 from typing import Any, Literal
 
 import pytest
@@ -60,6 +62,33 @@ class Color(enum.Enum):
 )
 def test_uri_matches_its_template(template: str, uri: str, found: dict[str, str] | None) -> None:
     assert UriTemplate(template).match(uri) == found
+
+
+def test_match_equals_a_greedy_pattern() -> None:
+    rng, patterns = random.Random(7), {"=": "([^/?#]+)", "*": "(.+)"}
+    matched = 0
+    for _ in range(3000):
+        kinds = [rng.choice("=*") for _ in range(rng.randint(1, 4))]
+        literals = ["".join(rng.choices("a-/", k=rng.randint(1, 2))) for _ in kinds]
+        texts = [f"{{p{i}}}" if kind == "=" else f"{{p{i}*}}" for i, kind in enumerate(kinds)]
+        pairs = list(zip(literals, kinds, texts, strict=True))
+        template = UriTemplate("x:" + "".join([literal + text for literal, _, text in pairs]))
+        pattern = "x:" + "".join(
+            [re.escape(literal) + patterns[kind] for literal, kind, _ in pairs]
+        )
+        uri = "x:" + "".join(rng.choices("a-/b\n", weights=(6, 4, 4, 1, 0.2), k=12))
+        expected = re.fullmatch(pattern, uri)
+        found = template.match(uri)
+        groups = None if expected is None else expected.groups()
+        assert (None if found is None else tuple(found.values())) == groups
+        matched += found is not None
+    assert matched > 100
+
+
+@pytest.mark.parametrize("template", ["x://{a}-{b}-{c}-{d}-{e}-{f}", "x://{a*}/{b*}/{c*}/{d*}/z"])
+def test_match_of_a_hostile_uri_ends(template: str) -> None:
+    assert UriTemplate(template).match(f"x://{'-/' * 1000}?") is None
+    assert UriTemplate(template).match(f"x://{'-' * 2000}?") is None
 
 
 @pytest.mark.parametrize(

@@ -33,11 +33,13 @@ from tooli.http.access_control import AccessControl, DenialLog
 from tooli.http.call_slots import CallSlots
 from tooli.http.http_request import (
     ANONYMOUS_CALLER,
+    BODY_METHODS,
     PREFERENCE_APPLIED,
     HttpDisconnect,
     HttpError,
     HttpRequest,
     caller_from_request,
+    check_no_body,
     negotiate_stream_format,
     prefers_strict,
     read_arguments,
@@ -222,6 +224,7 @@ class Api:
     async def _handle(self, request: HttpRequest) -> None:
         self.access_control.check_request(request)
         path, method = request.path, request.method
+        check_no_body(request)
         if method == "OPTIONS" and b"access-control-request-method" in request.headers:
             await self._send_preflight(request)
             return
@@ -423,7 +426,7 @@ class Mount:
     async def respond(self, request: HttpRequest, settings: HttpSettings) -> None:
         """Pass a request to the application. Reads the body first, so that our limits apply."""
         pending_messages: list[Message] = []
-        if request.method in ("POST", "PUT", "PATCH"):
+        if request.method in BODY_METHODS:
             body = await read_body(request, settings)
             pending_messages.append({"type": "http.request", "body": body, "more_body": False})
 

@@ -38,6 +38,9 @@ HTTP_OPTIONS = {
 JSON_CONTENT_TYPE = (b"content-type", b"application/json")
 NOSNIFF = (b"x-content-type-options", b"nosniff")
 NO_STORE = (b"cache-control", b"no-store")
+BODY_METHODS = ("POST", "PUT", "PATCH")
+"""Methods of requests that can have a body."""
+
 CONNECTION_CLOSE = (b"connection", b"close")
 PREFERENCE_APPLIED = (b"preference-applied", b"handling=strict")
 
@@ -212,6 +215,19 @@ async def read_body(request: HttpRequest, settings: HttpSettings) -> bytes:
     if len(body) > settings.max_body:
         raise _body_too_large_error(settings)
     return body
+
+
+def check_no_body(request: HttpRequest) -> None:
+    """Raise an HttpError if a request has a body and its method allows none.
+
+    Nothing reads such a body, so a client that does not send it would keep the request open.
+    """
+    if request.method in BODY_METHODS:
+        return
+    length = request.headers.get(b"content-length", b"0")
+    if length.strip(b"0") or b"transfer-encoding" in request.headers:
+        message = f"A {request.method} request cannot have a body. Send it without a body."
+        raise HttpError(InputError(message, code="E1400"), CONNECTION_CLOSE)
 
 
 async def _read_remaining(

@@ -115,7 +115,7 @@ class ResourceService:
 
     def read_request(self, params: JsonObject, context: RequestContext) -> ReadRequest:
         """Return a request that reads a resource; raises an RpcError if it is unknown."""
-        found = find_resource(self._resources, params["uri"])
+        found = self._find_resource(params["uri"])
         if found is None:
             raise resource_not_found_error(params["uri"], context.stateless)
         return ReadRequest(self._service, *found, params, context)
@@ -124,7 +124,7 @@ class ResourceService:
         self, params: JsonObject, context: RequestContext
     ) -> SubscriptionRequest:
         """Return a request to subscribe to a resource; raises an RpcError if it is unknown."""
-        found = find_resource(self._resources, params["uri"])
+        found = self._find_resource(params["uri"])
         if found is None:
             raise resource_not_found_error(params["uri"], context.stateless)
         return SubscriptionRequest(self._service, found[0], context)
@@ -146,14 +146,21 @@ class ResourceService:
             raise RpcError(INVALID_PARAMS, unknown_name_message("prompt", name, self._prompts))
         return prompt
 
+    def _find_resource(self, uri: str) -> tuple[Resource, dict[str, str]] | None:
+        """Return the resource at a URI and the values of its parameters."""
+        if len(uri) > MAX_URI_CHARS:
+            message = f"The URI has {len(uri)} characters; the maximum is {MAX_URI_CHARS}."
+            raise RpcError(INVALID_PARAMS, message)
+        return find_resource(self._resources, uri)
+
     def _find_template(self, uri: str) -> Resource:
         """Return the resource with a URI or URI template."""
         for resource in self._resources:
             if resource.uri == uri:
                 return resource
-        found = find_resource(self._resources, uri)
+        found = self._find_resource(uri)
         if found is None:
-            uri = cut_text(uri, MAX_URI_CHARS)
+            uri = cut_text(uri, MAX_REPEATED_CHARS)
             raise RpcError(INVALID_PARAMS, f"Unknown resource: {uri}", {"uri": uri})
         return found[0]
 
@@ -195,14 +202,17 @@ MAX_COMPLETIONS = 100
 """Maximum number of completions in one answer."""
 
 
-MAX_URI_CHARS = 500
+MAX_URI_CHARS = 2000
+"""Maximum number of characters of the URI of a resource."""
+
+MAX_REPEATED_CHARS = 500
 """Maximum number of characters of a URI that an error repeats."""
 
 
 def resource_not_found_error(uri: str, stateless: bool) -> RpcError:
     """Return the error for an unknown resource."""
     code = INVALID_PARAMS if stateless else RESOURCE_NOT_FOUND
-    uri = cut_text(uri, MAX_URI_CHARS)
+    uri = cut_text(uri, MAX_REPEATED_CHARS)
     return RpcError(code, f"Resource not found: {uri}", {"uri": uri})
 
 
@@ -228,7 +238,7 @@ class ReadRequest(McpRequest):
         error = presented.error
         if isinstance(error, NotFoundError):
             missing = resource_not_found_error(self._uri, self._stateless)
-            uri = cut_text(self._uri, MAX_URI_CHARS)
+            uri = cut_text(self._uri, MAX_REPEATED_CHARS)
             data: JsonObject = {"uri": uri, "error": error.to_dict()}
             raise RpcError(missing.code, error.message, data)
         _raise_failure(error)

@@ -7,9 +7,10 @@ Each function becomes a Tool and runs through the pipeline like a command. A cli
 as text and are converted to the types of the parameters, like arguments on a command line.
 
 A URI template has `{name}` for one path segment and `{name*}` for the rest of a path. Values are
-percent-decoded. A URI does not match if a value has `..` as a path segment.
+percent-decoded. A URI does not match if a value has `..` as a path segment. The time of a match is
+proportional to the length of the URI.
 
-An app with resources loads this module when it starts, so json, re and urllib are imported where
+An app with resources loads this module when it starts, so json and urllib are imported where
 they are used.
 """
 
@@ -50,7 +51,6 @@ from tooli.text.jsonable import is_object
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
-    import re
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
     from typing import Any, TypeVar
 
@@ -377,12 +377,11 @@ def _parse_json(text: str) -> object:
 class UriTemplate:
     """A URI with parameters, or the URI of a single document."""
 
-    __slots__ = ("_parts", "_pattern", "names", "text")
+    __slots__ = ("_parts", "names", "text")
 
     def __init__(self, text: str) -> None:
         self.text = text
         self._parts = tuple(_parse_template(text))
-        self._pattern: re.Pattern[str] | None = None
         self.names = tuple([part[1] for part in self._parts if part[0]])
         self._check()
 
@@ -402,15 +401,16 @@ class UriTemplate:
         """Return the values of the parameters, or None if the URI does not match."""
         if not self.names:
             return {} if uri == self.text else None
-        if self._pattern is None:
-            self._pattern = _compile_pattern(self._parts)
-        found = self._pattern.fullmatch(uri)
+        kind, prefix = self._parts[0]
+        if not kind and not uri.startswith(prefix):
+            return None
+        found = _match_parts(self._parts, uri)
         if found is None:
             return None
         from urllib.parse import unquote
 
         try:
-            values = [unquote(value, errors="strict") for value in found.groups()]
+            values = [unquote(value, errors="strict") for value in found]
         except UnicodeDecodeError:
             return None
         if any([_leaves_folder(value) for value in values]):
@@ -453,13 +453,56 @@ def _parse_template(text: str) -> Iterator[tuple[str, str]]:
         yield "*" if is_rest else "=", name
 
 
-def _compile_pattern(parts: tuple[tuple[str, str], ...]) -> re.Pattern[str]:
-    import re
+_ENDS_OF_VALUE = {"=": "/?#", "*": "\n"}
+"""Characters that a value of each kind of parameter cannot contain."""
 
-    patterns = {"=": "([^/?#]+)", "*": "(.+)"}
-    return re.compile(
-        "".join([patterns[kind] if kind else re.escape(text) for kind, text in parts])
-    )
+
+def _match_parts(parts: tuple[tuple[str, str], ...], uri: str) -> list[str] | None:
+    """Return the values of the parameters, each as long as possible, or None.
+
+    The parts are matched from the last to the first. `ends` has, for each part, the position after
+    the part by the position where it starts. The time is proportional to parts × characters.
+    """
+    last = len(uri)
+    ends: list[dict[int, int]] = []
+    starts = {last: last}  # positions from which the parts after this one match
+    for kind, text in reversed(parts):
+        found = _value_ends(uri, kind, starts) if kind else _literal_ends(uri, text, starts)
+        if not found:
+            return None
+        ends.append(found)
+        starts = found
+    values: list[str] = []
+    at = 0
+    for (kind, _), found in zip(parts, reversed(ends), strict=True):
+        if at not in found:
+            return None
+        if kind:
+            values.append(uri[at : found[at]])
+        at = found[at]
+    return values
+
+
+def _literal_ends(uri: str, text: str, next_starts: dict[int, int]) -> dict[int, int]:
+    size = len(text)
+    starts = [end - size for end in next_starts if end >= size]
+    return {start: start + size for start in starts if uri.startswith(text, start)}
+
+
+def _value_ends(uri: str, kind: str, next_starts: dict[int, int]) -> dict[int, int]:
+    """Return the end of the longest value at each position; a value has one character or more."""
+    excluded = _ENDS_OF_VALUE[kind]
+    found: dict[int, int] = {}
+    end: int | None = None
+    for at in range(len(uri) - 1, -1, -1):
+        if uri[at] in excluded:
+            end = None
+            continue
+        if end is None and at + 1 in next_starts:
+            end = at + 1
+        if end is not None:
+            found[at] = end
+    return found
 
 
 def _leaves_folder(value: str) -> bool:
