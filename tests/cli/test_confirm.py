@@ -22,12 +22,18 @@ def make_call(app: Tooli, name: str, **arguments: Any) -> Call:
 def needs_approval(code: str = "E2101") -> Failed:
     error = ApprovalRequired("Needs approval.", code=code)
     error.approval_text = "drop(item='x')"
-    return Failed(error)
+    return Failed(error, has_started=False)
 
 
 def missing(*fields: str, code: str = "E1002") -> Failed:
     errors = [{"field": field, "code": code, "message": "missing"} for field in fields]
-    return Failed(InputError("missing", code="E1002", details={"errors": errors}))
+    error = InputError("missing", code="E1002", details={"errors": errors})
+    return Failed(error, has_started=False)
+
+
+def malformed_errors(errors: list[Any]) -> Failed:
+    error = InputError("missing", code="E1002", details={"errors": errors})
+    return Failed(error, has_started=False)
 
 
 @pytest.fixture
@@ -59,7 +65,13 @@ def test_declined_call_is_a_failure(shop: Tooli, monkeypatch: pytest.MonkeyPatch
 
 
 def test_failure_without_a_question_is_unchanged(shop: Tooli) -> None:
-    failed = Failed(ApprovalRequired("Needs approval.", code="E2101"))
+    failed = Failed(ApprovalRequired("Needs approval.", code="E2101"), has_started=False)
+    assert Confirm(make_call(shop, "drop", item="x")).complete(failed) is failed
+
+
+def test_error_of_the_function_is_no_question(shop: Tooli, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(confirm, "ask_yes_no", lambda _: pytest.fail("was asked"))
+    failed = needs_approval().replace(has_started=True)
     assert Confirm(make_call(shop, "drop", item="x")).complete(failed) is failed
 
 
@@ -91,6 +103,9 @@ def test_missing_secret_is_asked_for(keys: Tooli, monkeypatch: pytest.MonkeyPatc
         (missing("user"), True, "x"),  # not a secret
         (missing("key", "user"), True, "x"),  # not only secrets
         (missing("key", code="E1003"), True, "x"),  # something else is wrong
+        (missing("key").replace(has_started=True), True, "x"),  # an error of the function
+        (malformed_errors([1]), True, "x"),
+        (malformed_errors([{"code": "E1002", "field": ["key"]}]), True, "x"),
         (missing("key"), False, "x"),
         (missing("key"), True, ""),
     ],

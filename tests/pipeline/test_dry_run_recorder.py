@@ -12,6 +12,7 @@ from pydantic import BaseModel, ConfigDict
 
 from tooli import Context, Output, StdinOr, Tooli, dry_run_support, record_dry_action
 from tooli.core.call import Call, Caller, Options
+from tooli.errors import StateError
 from tooli.pipeline import dry_run_recorder
 from tooli.pipeline.dry_run_recorder import digest_state, is_dry_run_active
 
@@ -357,6 +358,20 @@ class TestState:
         link.unlink()
         link.symlink_to("b")
         assert digest_state(link) != before
+
+    def test_state_that_cannot_be_read_is_an_error(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        def fail(path: object) -> object:
+            raise PermissionError(13, "Permission denied")
+
+        monkeypatch.setattr(dry_run_recorder.os, "scandir", fail)
+        with pytest.raises(StateError, match="cannot be read: Permission denied"):
+            digest_state(tmp_path)
+
+    def test_state_below_a_file_is_nothing(self, tmp_path: Path) -> None:
+        (tmp_path / "a").touch()
+        assert digest_state(tmp_path / "a" / "b") == digest_state(tmp_path / "c")
 
     def test_state_of_a_large_file_is_its_metadata(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -16,7 +16,13 @@ from tooli.core.call_fingerprint import digest
 from tooli.errors import ApprovalRequired
 from tooli.pipeline import drivers
 from tooli.policy import call_binding
-from tooli.policy.call_binding import CallBinding, bind_call, changed_parts, read_file_state
+from tooli.policy.call_binding import (
+    CallBinding,
+    UnreadableArgument,
+    bind_call,
+    changed_parts,
+    read_file_state,
+)
 
 
 @pytest.fixture(autouse=True)
@@ -186,6 +192,19 @@ def test_folder_is_compared_by_the_names_of_its_entries(
     assert len({state.digest for state in states}) == 3
     monkeypatch.setattr(call_binding, "MAX_FOLDER_ENTRIES", 0)
     assert read_file_state("sub", 0)[0].kind == "unreadable"
+
+
+@pytest.mark.parametrize("must_be_stable", [True, False])
+def test_unreadable_argument_is_always_refused(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, must_be_stable: bool
+) -> None:
+    (folder / "sub").mkdir()
+    (folder / "sub" / "a").touch()
+    monkeypatch.setattr(call_binding, "MAX_FOLDER_ENTRIES", 0)
+    with pytest.raises(UnreadableArgument, match="more than 0 entries"):
+        bind("paths", must_be_stable=must_be_stable, paths=[Path("sub")])
+    with pytest.raises(UnreadableArgument, match="null"):
+        bind("paths", must_be_stable=must_be_stable, paths=[Path("a\0b")])
 
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs POSIX files")

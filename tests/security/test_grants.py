@@ -5,7 +5,9 @@ from __future__ import annotations
 import base64
 import hashlib
 import os
+import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +22,11 @@ from tooli.core.peer import Peer
 from tooli.pipeline import drivers
 from tooli.policy import call_binding
 from tooli.storage.approval_store import ApprovalStore
+
+try:
+    import fcntl
+except ImportError:  # Windows
+    fcntl = None  # type: ignore[assignment]
 
 
 class Person(Peer):
@@ -229,6 +236,66 @@ def test_streams_and_devices_cannot_be_approved(
 @pytest.mark.skipif(not os.path.exists("/proc/self/environ"), reason="needs /proc")
 def test_files_of_the_kernel_cannot_be_approved(bank: Guarded) -> None:
     assert "cannot be approved" in bank.error("copy", data="/proc/self/environ").message
+
+
+_LEASE_HOLDER = """
+import fcntl, signal, sys
+signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGIO])
+file = open(sys.argv[1], "r+b")
+fcntl.fcntl(file, fcntl.F_SETLEASE, fcntl.F_WRLCK)
+print("ready", flush=True)
+sys.stdin.read()
+"""
+
+
+@pytest.fixture
+def leased_file(folder: Path) -> Iterator[Path]:
+    """A file with a lease of another process. An open call without blocking fails (EAGAIN)."""
+    if not hasattr(fcntl, "F_SETLEASE"):
+        pytest.skip("needs file leases")
+    file = folder / "leased"
+    file.write_text("harmless")
+    argv = [sys.executable, "-c", _LEASE_HOLDER, str(file)]
+    with subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as holder:
+        assert holder.stdout is not None
+        if holder.stdout.readline() != b"ready\n":
+            pytest.skip("the file system has no leases")
+        try:
+            yield file
+        finally:
+            holder.kill()
+
+
+@pytest.mark.parametrize("name", ["load", "merge", "remove"])
+def test_leased_file_cannot_be_approved(bank: Guarded, leased_file: Path, name: str) -> None:
+    argument = {"load": "data", "merge": "data", "remove": "path"}[name]
+    value = [str(leased_file)] if name == "merge" else str(leased_file)
+    for person in (False, True):
+        error = bank.error(name, person=person, **{argument: value})
+        assert (error.code, error.field, error.approval_text) == ("E3000", argument, None)
+        assert "cannot be read" in error.message
+    assert ApprovalStore().list_pending() == []
+    assert not bank.ran
+
+
+def test_leased_file_cannot_be_confirmed_or_planned(bank: Guarded, leased_file: Path) -> None:
+    error = bank.error("drop", person=True, path=str(leased_file))
+    assert (error.code, error.approval_text) == ("E3000", None)
+    planned = bank.app.call("drop", path=leased_file, dry_run=True)
+    assert "token" not in planned.result
+    assert "cannot be applied" in planned.meta["warnings"][0]
+
+
+def test_plan_does_not_apply_to_a_file_that_becomes_unreadable(
+    bank: Guarded, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (folder / "sub").mkdir()
+    (folder / "sub" / "a").touch()
+    token = bank.app.call("drop", path=folder / "sub", dry_run=True).result["token"]
+    monkeypatch.setattr(call_binding, "MAX_FOLDER_ENTRIES", 0)
+    applied = bank.app.call("drop", path=folder / "sub", apply=token, yes=True)
+    assert applied.error.code == "E3000"
+    assert not bank.ran
 
 
 def test_urls_cannot_be_approved(bank: Guarded) -> None:

@@ -765,13 +765,15 @@ def test_exit_of_the_function_is_stored(shop: Shop) -> None:
     assert second.meta["idempotency"]["replayed"]
 
 
-@pytest.mark.parametrize("question", ["human", "pause"])
-def test_call_that_ends_with_a_question_releases_the_key(shop: Shop, question: str) -> None:
+def test_refusal_by_the_function_uses_the_key(shop: Shop) -> None:
+    second = stopped_by(shop, ApprovalRequired("may I?"))
+    assert second.error.code == "E2101" and second.meta["idempotency"]["replayed"]
+
+
+def test_call_that_ends_with_a_question_releases_the_key(shop: Shop) -> None:
     from tooli.core.peer import InputRequired
 
-    second = stopped_by(
-        shop, ApprovalRequired("may I?") if question == "human" else InputRequired({})
-    )
+    second = stopped_by(shop, InputRequired({}))
     assert (second.result, second.meta["idempotency"]["replayed"]) == (2, False)
 
 

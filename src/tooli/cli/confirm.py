@@ -13,7 +13,7 @@ from tooli.pipeline.terminal_prompts import (
     declined_error,
     has_terminal,
 )
-from tooli.text.jsonable import is_list
+from tooli.text.jsonable import is_list, is_object
 
 TYPE_CHECKING = False
 
@@ -33,9 +33,12 @@ class Confirm:
     def complete(self, failed: Failed) -> Call | Failed:
         """Return the call after a person has approved it or typed the missing secrets.
 
-        Return the failure if nobody can be asked, or if the person declined.
+        Return the failure if nobody can be asked, if the person declined, or if the function has
+        started. Its effects would be repeated, and its error is no question of tooli.
         """
         call, error = self._call, failed.error
+        if failed.has_started:
+            return failed
         if error.code != MISSING_ARGUMENT:
             if error.approval_text is None:
                 return failed
@@ -71,6 +74,12 @@ class Confirm:
             return []
         details = (failed.error.details or {}).get("errors")
         errors = details if is_list(details) else ()
-        names = [error["field"] for error in errors if error["code"] == MISSING_ARGUMENT]
+        names = [
+            error["field"]
+            for error in errors
+            if is_object(error)
+            and error.get("code") == MISSING_ARGUMENT
+            and isinstance(error.get("field"), str)
+        ]
         has_only_secrets = len(names) == len(errors) and secret_params(tool).issuperset(names)
         return names if has_only_secrets else []

@@ -331,7 +331,8 @@ class McpRequest:
 
     def _approval_questions(self, presented: Presented) -> Mapping[str, Question] | None:
         """Return the approval question for a refused call, or None if there is nothing to ask."""
-        error = presented.error if self._peer is not None else None
+        can_ask = self._peer is not None and presented.is_refused
+        error = presented.error if can_ask else None
         if error is None or error.approval_text is None:
             return None
         return approval_question(error)

@@ -256,7 +256,8 @@ def digest_state(state: object) -> str:
 def _snapshot_path(path: Any) -> bytes:
     """Return bytes that identify a file's content, a folder's entries or a link's target.
 
-    For large and special files, they identify only the metadata.
+    For large and special files, they identify only the metadata. Raises StateError if something
+    exists that cannot be read, because a change of it would not be noticed.
     """
     try:
         info = os.lstat(path)
@@ -274,10 +275,14 @@ def _snapshot_path(path: Any) -> bytes:
             with open(path, "rb") as file:
                 return b"file " + file.read(_MAX_HASHED_BYTES + 1)
         return f"other {kind} {_stat_key(info)}".encode()
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):
         return b"nothing"
     except OSError as error:
-        return f"unreadable {error.errno}".encode()
+        name = os.fsdecode(path)
+        raise StateError(
+            f"The plan depends on {name!r}, which cannot be read: {error.strerror}.",
+            suggestion=Suggestion("ask_human", "Make the file or folder readable."),
+        ) from error
 
 
 def _stat_key(info: os.stat_result) -> tuple[int, int, int]:

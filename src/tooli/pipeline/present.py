@@ -122,6 +122,11 @@ class Presented:
             self._error = present_error(self._outcome.error, self._call, self._call.warnings)
         return self._error
 
+    @property
+    def is_refused(self) -> bool:
+        """True if the call failed before the function started."""
+        return not isinstance(self._outcome, Ok) and not self._outcome.has_started
+
     def with_error(self, error: ToolError) -> Presented:
         """Return an answer for this call that fails with the error instead."""
         return Presented(Failed(error), self._call, self._milliseconds)

@@ -16,7 +16,7 @@ from hashlib import sha256  # a human can compare it with the output of `sha256s
 from tooli.core import Record
 from tooli.core.call_fingerprint import ValueEncoder, caller_arguments, frame, path_bytes
 from tooli.core.event_loop import is_in_event_loop
-from tooli.errors import ApprovalRequired, Suggestion
+from tooli.errors import ApprovalRequired, StateError, Suggestion
 
 TYPE_CHECKING = False
 
@@ -53,7 +53,7 @@ class FileState(Record):
 
     path: str  # absolute, without links
     kind: str  # "file" | "folder" | "missing" | "unreadable" | "special"
-    digest: str = ""
+    digest: str = ""  # of an "unreadable" path: why it cannot be read
     size: int | None = None
     beginning: str = ""
 
@@ -67,6 +67,10 @@ class FileState(Record):
             "sha256": self.digest,
             "begins": self.beginning,
         }
+
+
+class UnreadableArgument(StateError):
+    """An argument is the path of something that cannot be read, so that it cannot be compared."""
 
 
 class CallBinding(Record):
@@ -88,6 +92,8 @@ def bind_call(
         keyed_digest: returns a digest that cannot be guessed without its key.
         must_be_stable: raise ApprovalRequired for an argument whose content is unknown or can
             change: a stream, stdin, a device, a URL, an object that cannot be compared.
+
+    Raises UnreadableArgument, always, for a path at which something exists that cannot be read.
     """
     version = ValueEncoder().encode([call.tool.version, list(call.tool.behavior.labels())])
     parts = {
@@ -195,6 +201,8 @@ class _BindingEncoder(ValueEncoder):
     def _add(self, state: FileState) -> None:
         if state.kind == "special":
             self._require_stable(f"is {state.path}, which is not a file or folder")
+        elif state.kind == "unreadable":
+            raise _unreadable_argument_error(self._call, self._argument, state)
         self.files.append(state)
 
     def _require_stable(self, problem: str) -> None:
@@ -211,6 +219,18 @@ def _unstable_argument_error(call: Call, name: str, problem: str) -> ToolError:
             "retry_with_modified_input",
             "Put the input into a file and pass the file, or let a human run the command "
             "at a terminal.",
+        ),
+    )
+
+
+def _unreadable_argument_error(call: Call, name: str, state: FileState) -> UnreadableArgument:
+    return UnreadableArgument(
+        f"{name!r} of {call.tool.name} is {state.path!r}, which cannot be read: {state.digest}. "
+        "The call can be neither approved nor planned, because the content cannot be compared.",
+        field=name,
+        suggestion=Suggestion(
+            "retry_with_modified_input",
+            "Make the file or folder readable, or pass a readable copy of it.",
         ),
     )
 
@@ -235,7 +255,8 @@ def read_file_state(path: str, max_held_bytes: int) -> tuple[FileState, bytes | 
     except (FileNotFoundError, NotADirectoryError):
         return FileState(os.path.realpath(path), "missing"), None
     except (OSError, ValueError) as failure:  # ValueError: a NUL in the path
-        return FileState(path, "unreadable", str(getattr(failure, "errno", None))), None
+        reason = getattr(failure, "strerror", None) or str(failure)
+        return FileState(path, "unreadable", reason), None
     return FileState(real_path, "special"), None
 
 
@@ -250,7 +271,7 @@ def _digest_folder(path: str) -> str:
         for entry in found:
             entries.append((entry.name, entry.is_dir(follow_symlinks=False)))
             if len(entries) > MAX_FOLDER_ENTRIES:
-                raise OSError("the folder has too many entries")
+                raise OSError(f"the folder has more than {MAX_FOLDER_ENTRIES} entries")
     return sha256(ValueEncoder().encode(sorted(entries))).hexdigest()
 
 

@@ -224,9 +224,7 @@ def _is_key_free(outcome: Failed) -> bool:
     That is so if the call was rejected before it ran, or ended with a question and is repeated with
     the answer.
     """
-    return (
-        is_awaiting_input(outcome) or outcome.error.category == "human" or not outcome.has_started
-    )
+    return is_awaiting_input(outcome) or not outcome.has_started
 
 
 def _was_stopped(error: ToolError) -> bool:

@@ -16,7 +16,7 @@ from tooli.pipeline.planning import (
     plan_changed_error,
 )
 from tooli.pipeline.single_use_claims import SingleUseClaim, with_claim
-from tooli.policy.call_binding import VERSION_PART, bind_call
+from tooli.policy.call_binding import VERSION_PART, UnreadableArgument, bind_call
 from tooli.storage.signing import (
     PLAN_BINDING_BYTES,
     PLAN_DIGEST_BYTES,
@@ -64,13 +64,17 @@ def answer_with_plan(call: Call) -> StageRun:
 
 
 def add_plan_token(call: Call, plan: JsonObject, actions: list[JsonObject] | None) -> None:
-    """Add a token to the plan, so that it can be applied. Warn if there is no signing key."""
+    """Add a token to the plan, so that it can be applied. Warn if that is not possible."""
     key = load_plan_digest_key()
-    token = key and encode_plan_token(
-        *_bind_plan(call, key),
-        digest_plan_basis(call, actions, key),
-        digest_actions(actions, key),
-    )
+    try:
+        token = key and encode_plan_token(
+            *_bind_plan(call, key),
+            digest_plan_basis(call, actions, key),
+            digest_actions(actions, key),
+        )
+    except UnreadableArgument as error:
+        call.warnings.append(f"{error.message} So the plan has no token and cannot be applied.")
+        return
     if not token:
         call.warnings.append(
             "no signing key can be stored, so the plan has no token and cannot be applied"
