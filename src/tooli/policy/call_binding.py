@@ -69,7 +69,7 @@ class FileState(Record):
         }
 
 
-class UnreadableArgument(StateError):
+class UnreadableArgument(StateError):  # noqa: N818
     """An argument is the path of something that cannot be read, so that it cannot be compared."""
 
 
