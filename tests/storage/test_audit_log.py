@@ -408,13 +408,63 @@ def test_removed_log_is_detected(log: Path) -> None:
     assert "there is no log" in fault(log)[1]
 
 
-def test_long_line_keeps_essential_fields(log: Path) -> None:
-    append_line(str(log), {"event": "test", "tool": "a.b", "many": ["x" * 400] * 100})
-    write(log, 1)
-    assert len(lines_of(log)[0]) < audit_log.MAX_LINE_BYTES
-    record = audit_reader.read_last_records(str(log), 2)[0]
-    assert record["cut"] is True
-    assert record["tool"] == "a.b"
+LONG_TEXTS = ["x" * 5000, "\U0001f600" * 500, "\0" * 900, "\ud800" * 900, '"' * 5000, "é" * 5000]
+
+
+@pytest.mark.parametrize("text", LONG_TEXTS, ids=ascii)
+def test_long_values_do_not_displace_other_fields(events: Path, text: str) -> None:
+    """A caller cannot remove its identity or the outcome from its own lines."""
+    call = make_call("strict", path=text, rows=[text] * 50)
+    caller = Caller("http", name=text, session=text, principal="mallory")
+    tool = call.tool.replace(param_names=frozenset(f"p{number}" for number in range(60)))
+    many = call.replace(tool=tool, arguments=dict.fromkeys(sorted(tool.param_names), text))
+    for logged in (call, many):
+        log_event(
+            "run",
+            logged.replace(caller=caller),
+            phase="ends",
+            override=["yes"],
+            request="abcd",
+            ok=False,
+            code="E4000",
+            message=text,
+            target=text,
+            ms=7,
+        )
+    assert all(len(line) <= audit_log.MAX_LINE_BYTES for line in lines_of(events))
+    assert fault(events) is None
+    for record in audit_reader.read_last_records(str(events), 2):
+        assert record["caller"]["principal"] == "mallory"
+        assert record["caller"]["name"] and record["caller"]["pid"] == os.getpid()
+        assert (record["tool"], record["override"], record["request"]) == (
+            "clerk.wipe",
+            ["yes"],
+            "abcd",
+        )
+        assert (record["ok"], record["code"], record["ms"]) == (False, "E4000", 7)
+        assert record["phase"] == "ends" and record["call"] and record["arguments"]
+
+
+@pytest.mark.parametrize("count", [30, 60, 300])
+def test_arguments_are_shortened_before_other_fields(log: Path, count: int) -> None:
+    arguments = {f"name{number}": "x" * 190 for number in range(count)}
+    append_line(str(log), {"event": "test", "message": "m" * 400, "arguments": arguments})
+    (record,) = audit_reader.read_last_records(str(log), 2)
+    assert record["message"] == "m" * 400
+    assert len(lines_of(log)[0]) <= audit_log.MAX_LINE_BYTES
+    assert record.get("cut", False) is (count > 30)
+    expected = f"({count} arguments)" if count == 300 else list(arguments)
+    shown = record["arguments"]
+    assert (list(shown) if isinstance(shown, dict) else shown) == expected
+
+
+def test_long_line_keeps_all_fields(log: Path) -> None:
+    facts = {f"fact{number}": "x" * 450 for number in range(30)}
+    append_line(str(log), {"event": "test", **facts, "caller": {"principal": "p" * 900, "pid": 1}})
+    assert len(lines_of(log)[0]) <= audit_log.MAX_LINE_BYTES
+    (record,) = audit_reader.read_last_records(str(log), 2)
+    assert record["cut"] is True and set(facts) < set(record)
+    assert record["caller"]["pid"] == 1 and record["caller"]["principal"].startswith("ppp")
     assert fault(log) is None
 
 
@@ -510,9 +560,9 @@ def test_call_event_has_truncated_fields(events: Path) -> None:
     assert (record["event"], record["app"], record["tool"]) == ("denial", "clerk", "clerk.wipe")
     assert (record["version"], record["policy"], record["code"]) == ("1.0", "standard", "E2001")
     assert record["arguments"]["path"] == "a" and "injected" not in record["arguments"]
-    assert record["arguments"]["rows"].endswith("… (304 characters)")
-    assert record["message"] == "m" * 500 + "…"
-    assert record["caller"]["session"] == "s" * 500 + "…"
+    assert record["arguments"]["rows"].endswith("x… (304 bytes)")
+    assert record["message"] == "m" * 498 + "… (602 bytes)"
+    assert record["caller"]["session"] == "s" * 498 + "… (602 bytes)"
     assert (record["caller"]["pid"], "principal" in record["caller"]) == (os.getpid(), False)
 
 

@@ -38,8 +38,8 @@ from tooli.text.redact import RecordRedactor
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from typing import TypeAlias
+    from collections.abc import Iterator, Mapping
+    from typing import Any, TypeAlias
 
     from tooli.core.call import Call
     from tooli.core.protocols import JsonObject
@@ -55,6 +55,7 @@ if TYPE_CHECKING:
 MAX_LOG_BYTES, MAX_ROTATED_FILES = 8 << 20, 4
 """Size at which the log is rotated, and the number of older files that are kept."""
 MAX_LINE_BYTES = 8192
+_MAX_BODY_BYTES = MAX_LINE_BYTES - 64
 LOCK_TIMEOUT_SECONDS, EVENT_LOOP_LOCK_TIMEOUT_SECONDS = 5.0, 0.5
 """Seconds to wait for other writers. On an event loop the wait is short, as it blocks the loop."""
 SUM_FIELD = b',"sum":"'
@@ -66,11 +67,11 @@ _SEQ_PREFIX = b'{"seq":'
 _SUM_BYTES = 16
 _EMPTY_SUM = "-" * 2 * _SUM_BYTES  # as long as a sum, because a head is overwritten in place
 _FILE_TYPE_MASK, _REGULAR_FILE = 0o170000, 0o100000
-_MAX_ARGUMENT_CHARS, _MAX_FACT_CHARS = 200, 500
+_MAX_ARGUMENT_BYTES, _MAX_FACT_BYTES = 200, 500
+_SHORTER_ARGUMENT_BYTES, _SHORTER_FACT_BYTES = (100, 20), 100
+"""Limits in bytes of JSON. The shorter ones apply to lines that would be too long."""
+_MAX_BYTES_PER_CHAR = 6  # a JSON escape
 _WRITE_FAILED_PREFIX = "the audit log cannot be written: "
-_ESSENTIAL_FIELDS = (
-    *("seq", "prev", "time", "event", "app", "tool", "call", "policy", "phase", "code", "after"),
-)
 _configured_paths: dict[str, str] = {}
 
 
@@ -164,7 +165,7 @@ def _describe_call(call: Call, redactor: RecordRedactor) -> JsonObject:
     tool, caller = call.tool, call.caller
     names = tool.param_names if tool.input_model is None else {tool.input_model[0]}
     arguments = {
-        name: _shorten_argument(redactor.redact_argument(name, value))
+        name: _shorten(redactor.redact_argument(name, value), _MAX_ARGUMENT_BYTES)
         for name, value in call.arguments.items()
         if name in names
     }
@@ -190,17 +191,23 @@ def _process_info() -> dict[str, int]:
     return {**uid, "pid": os.getpid()}
 
 
-def _shorten_argument(value: object) -> object:
-    text = encode(value, []).decode("utf-8", "replace")
-    if len(text) <= _MAX_ARGUMENT_CHARS:
+def _shorten(value: object, max_bytes: int = _MAX_FACT_BYTES) -> object:
+    """Return a value whose JSON has few bytes: the value, or the beginning of its text."""
+    if isinstance(value, str) and len(value) * _MAX_BYTES_PER_CHAR + 2 <= max_bytes:
         return value
-    return f"{text[:_MAX_ARGUMENT_CHARS]}… ({len(text)} characters)"
+    data = encode(value, [])
+    if len(data) <= max_bytes:
+        return value
+    text = value if isinstance(value, str) else data.decode("utf-8", "replace")
+    end, size = len(text), len(encode(text, []))
+    while size > max_bytes:
+        end = end * max_bytes // size
+        size = len(encode(text[:end], []))
+    return f"{text[:end]}… ({len(data)} bytes)"
 
 
-def _shorten(value: object) -> object:
-    if isinstance(value, str) and len(value) > _MAX_FACT_CHARS:
-        return f"{value[:_MAX_FACT_CHARS]}…"
-    return value
+def _shorten_each(values: Mapping[str, object], max_bytes: int = _MAX_FACT_BYTES) -> JsonObject:
+    return {name: _shorten(value, max_bytes) for name, value in values.items()}
 
 
 # ------------------------------------------------------------------ writing
@@ -255,17 +262,41 @@ def _prepare_path(path: str) -> None:
 def _add_timestamp(facts: Mapping[str, object], after: str | None) -> JsonObject:
     now = time()
     stamp = strftime("%Y-%m-%dT%H:%M:%S", gmtime(now)) + f".{int(now % 1 * 1000):03d}Z"
-    record = {"time": stamp, **{name: _shorten(value) for name, value in facts.items()}}
+    # The values of arguments and of the caller are shortened one by one in _describe_call().
+    shortened = {
+        name: value if name in ("arguments", "caller") else _shorten(value)
+        for name, value in facts.items()
+    }
+    record = {"time": stamp, **shortened}
     return record if after is None else {**record, "after": after}
 
 
 def encode_line(record: JsonObject, key: bytes) -> bytes:
-    """Return a signed line. A line that is too long keeps only its essential fields."""
+    """Return a signed line. If it is too long, its values are shortened, arguments first."""
     body = encode(record, [])[:-1]
-    if len(body) > MAX_LINE_BYTES - 64:
-        essential = {name: value for name, value in record.items() if name in _ESSENTIAL_FIELDS}
-        body = encode({**essential, "cut": True}, [])[:-1]
+    for shorter_record in _shorter_records(record) if len(body) > _MAX_BODY_BYTES else ():
+        body = encode({**shorter_record, "cut": True}, [])[:-1]
+        if len(body) <= _MAX_BODY_BYTES:
+            break
     return body + SUM_FIELD + sign_hex(body, key, _SUM_BYTES) + b'"}\n'
+
+
+def _shorter_records(record: JsonObject) -> Iterator[JsonObject]:
+    """Yield shorter and shorter forms of a record. The last one has all fields, but no arguments.
+
+    A caller chooses the arguments. They must not displace the caller or the outcome.
+    """
+    arguments: Any = record.get("arguments")
+    if arguments.__class__ is dict:
+        for limit in _SHORTER_ARGUMENT_BYTES:
+            yield {**record, "arguments": _shorten_each(arguments, limit)}
+        record = {**record, "arguments": f"({len(arguments)} arguments)"}
+        yield record
+    caller: Any = record.get("caller")
+    shorter = _shorten_each(record, _SHORTER_FACT_BYTES)
+    if caller.__class__ is dict:
+        shorter["caller"] = _shorten_each(caller, _SHORTER_FACT_BYTES)
+    yield shorter
 
 
 def verify_line(line: bytes, key: bytes) -> ChainLink | None:
