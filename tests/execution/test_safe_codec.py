@@ -29,9 +29,12 @@ from tooli.core.result_types import Audio, Embedded, Image, Link, Message, NextS
 from tooli.errors import ToolError, ToolRuntimeError
 from tooli.execution import ipc, safe_codec
 from tooli.execution.ipc import FrameReceiver
-from tooli.execution.safe_codec import SafeCodec
+from tooli.execution.monitor.audit_hook import Monitor
+from tooli.execution.monitor.monitored_runner import RECORDED_KEY, VIOLATIONS_KEY, MonitoredRunner
+from tooli.execution.safe_codec import SafeCodec, UntrustedMessages
 from tooli.execution.sandbox.sandbox_runner import detect_sandbox_support
 from tooli.pipeline.drivers import run
+from tooli.storage.audit_log import UnwrittenLogWarning
 from tooli.text.json_encoder import encode
 
 SUPPORT = detect_sandbox_support()
@@ -431,6 +434,38 @@ def test_number_of_warnings_is_limited() -> None:
         assert messages.handle("warning", str(number))
     assert len(call.warnings) == safe_codec.MAX_ENTRIES
     assert "the rest is omitted" in call.warnings[-1]
+
+
+def make_monitored_messages() -> UntrustedMessages:
+    call = make_call(meta={}, runner=MonitoredRunner(Monitor(None)))
+    return UntrustedMessages(call, SafeCodec(), lambda answer: None)
+
+
+@pytest.mark.parametrize("key", [VIOLATIONS_KEY, RECORDED_KEY])
+def test_reported_violations_cannot_be_withdrawn(key: str) -> None:
+    messages, codec = make_monitored_messages(), SafeCodec()
+    first, second = ["fs:read", "/etc/passwd", "E2003"], ["net", "h:1", "E2005"]
+    for rows in ([first], [], [["fs:read", "/etc/passwd", "E2005"]], [first, second]):
+        messages.handle("meta", codec.pack({key: rows}, str))
+    assert messages.call.meta is not None
+    changed = ["fs:read", "/etc/passwd", "E2005"]
+    assert messages.call.meta[key] == [first, changed, second]
+
+
+def test_number_of_violations_in_several_messages_is_limited() -> None:
+    messages, codec = make_monitored_messages(), SafeCodec()
+    for start in (0, 700, 1400):
+        rows = [["net", f"h:{number}", "E2003"] for number in range(start, start + 700)]
+        messages.handle("meta", codec.pack({VIOLATIONS_KEY: rows}, str))
+    assert messages.call.meta is not None
+    targets = [target for _, target, _ in messages.call.meta[VIOLATIONS_KEY]]
+    assert targets == [f"h:{number}" for number in range(safe_codec.MAX_ENTRIES)]
+
+
+def test_warnings_of_an_untrusted_process_are_plain_texts() -> None:
+    messages = make_monitored_messages()
+    messages.handle("warning", UnwrittenLogWarning("the audit log cannot be written: x"))
+    assert [type(warning) for warning in messages.call.warnings] == [str]
 
 
 def test_invalid_parts_of_values_are_refused() -> None:

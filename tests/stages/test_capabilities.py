@@ -139,3 +139,17 @@ def test_forged_record_is_removed_from_the_metadata(tmp_path: Path) -> None:
     call.meta[RECORDED_KEY] = [["net", "example.org:443", "E2003"]]
     run_stage(call, outcome=Ok(1), allow_paths=((str(tmp_path),),))
     assert call.meta == {"enforcement": "audit"}
+
+
+@pytest.mark.parametrize(("count", "not_logged"), [(1, None), (20, None), (21, 1), (1000, 980)])
+def test_number_of_logged_violations_is_limited(
+    logged: list[Any], count: int, not_logged: int | None
+) -> None:
+    violations = [Violation("net", f"h{number}:1", "E2003") for number in range(count)]
+    call = make_call(policy="strict", capabilities=["fs:read"])
+    _, outcome = run_stage(call, *violations, outcome=Ok(1))
+    assert isinstance(outcome, Failed)
+    fields = [fields for _, fields in logged]
+    assert [field["target"] for field in fields] == [v.target for v in violations[:20]]
+    assert fields[-1].get("not_logged") == not_logged
+    assert not any("not_logged" in field for field in fields[:-1])

@@ -605,11 +605,21 @@ def test_strict_policy_requires_the_log(events: Path) -> None:
         log_app_event("clerk", "grant", "strict")
 
 
-def test_lock_timeout_is_shorter_after_a_failure_or_in_event_loop() -> None:
+def fail_to_append(*_: object) -> None:
+    raise OSError("another process holds the lock")
+
+
+def test_lock_timeout_is_shorter_after_a_failure_or_in_event_loop(
+    events: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     call = make_call()
     assert audit_log._lock_timeout_for(call) == audit_log.LOCK_TIMEOUT_SECONDS
-    call.warnings.append("the audit log cannot be written: it is locked")
-    assert audit_log._lock_timeout_for(call) == 0.0
+    call.warnings.append("the audit log cannot be written: it is locked")  # a command warned
+    assert audit_log._lock_timeout_for(call) == audit_log.LOCK_TIMEOUT_SECONDS
+    with monkeypatch.context() as patch:
+        patch.setattr(audit_log, "append_line", fail_to_append)
+        assert not log_event("run", call)
+    assert audit_log._lock_timeout_for(call.replace(policy="strict")) == 0.0
 
     async def in_event_loop() -> float:
         return audit_log._lock_timeout_for(make_call())

@@ -522,7 +522,8 @@ class UntrustedMessages(ChildMessages):
         limits = _ROW_LIMITS if _is_monitored(self.call.runner) else {}
         for key, limit in limits.items():
             if key in meta:
-                accepted[key] = [_validate_violation(*row) for row in meta[key][:limit]]
+                known = (self.call.meta or {}).get(key, ())
+                accepted[key] = _merge_rows(known, meta[key][:limit])[:limit]
         return accepted
 
     def validate_text(self, message: tuple[str, str]) -> tuple[str, str]:
@@ -579,6 +580,13 @@ def _is_monitored(runner: Runner | None) -> bool:
 def _truncate_text(text: str) -> str:
     """Return a text, cut to the maximum length; raise TypeError if it is not text."""
     return str.__str__(text)[:MAX_TEXT_CHARS]
+
+
+def _merge_rows(known: Iterable[list[str]], reported: list[Any]) -> list[list[str]]:
+    """Return the known rows and then the new ones. A process cannot withdraw what it reported."""
+    rows = dict.fromkeys([tuple(row) for row in known])
+    rows.update(dict.fromkeys([tuple(_validate_violation(*row)) for row in reported]))
+    return [list(row) for row in rows]
 
 
 def _validate_violation(capability: str, target: str, code: str) -> list[str]:

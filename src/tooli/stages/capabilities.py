@@ -18,8 +18,14 @@ from tooli.storage.audit_log import log_event
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
+    from typing import Any
+
     from tooli.core.call import Call, Outcome, Stage, StageRun
     from tooli.pipeline import StageContext
+
+
+MAX_LOGGED_VIOLATIONS = 20
+"""Maximum number of violations of one call that are logged."""
 
 
 def enforce_capabilities(context: StageContext) -> Stage:
@@ -63,14 +69,7 @@ def enforce_capabilities(context: StageContext) -> Stage:
 
 def _apply_violations(call: Call, violations: list[Violation], outcome: Outcome) -> Outcome:
     """Log the violations; return a failure if one of them is an error, otherwise the outcome."""
-    for violation in violations:
-        log_event(
-            "violation",
-            call,
-            capability=violation.capability,
-            target=violation.target,
-            code=violation.code,
-        )
+    _log_violations(call, violations)
     refusals = [
         violation
         for violation in violations
@@ -82,6 +81,23 @@ def _apply_violations(call: Call, violations: list[Violation], outcome: Outcome)
     if isinstance(outcome, Failed):
         error.__cause__ = outcome.error
     return Failed(error)
+
+
+def _log_violations(call: Call, violations: list[Violation]) -> None:
+    """Log the first violations. The last line that is written has the number of the others."""
+    logged = violations[:MAX_LOGGED_VIOLATIONS]
+    not_logged = len(violations) - len(logged)
+    for number, violation in enumerate(logged, 1):
+        is_last = number == len(logged)
+        omitted: dict[str, Any] = {"not_logged": not_logged} if not_logged and is_last else {}
+        log_event(
+            "violation",
+            call,
+            capability=violation.capability,
+            target=violation.target,
+            code=violation.code,
+            **omitted,
+        )
 
 
 _REFUSAL_CODES = ("E2003", "E2005")

@@ -94,11 +94,21 @@ def log_event(event: str, call: Call, *, required: bool = False, **facts: object
     except Exception as failure:  # a problem with the log must not hide the outcome
         if required and call.policy == "strict":
             raise make_unwritable_error(failure) from None
-        warning = f"{_WRITE_FAILED_PREFIX}{_error_text(failure)}"
+        warning = UnwrittenLogWarning(f"{_WRITE_FAILED_PREFIX}{_error_text(failure)}")
         if warning not in call.warnings:
             call.warnings.append(warning)
         return False
     return True
+
+
+class UnwrittenLogWarning(str):
+    """The warning of a call whose event could not be logged.
+
+    The class marks the warnings of log_event(). A command can warn with the same text, but its
+    warnings are plain texts.
+    """
+
+    __slots__ = ()
 
 
 def log_app_event(app: str, event: str, policy: str, **facts: object) -> str | None:
@@ -121,7 +131,7 @@ def log_app_event(app: str, event: str, policy: str, **facts: object) -> str | N
 
 def _lock_timeout_for(call: Call) -> float:
     """Return the seconds that a call waits for other writers; 0 after a failed write."""
-    if any([warning.startswith(_WRITE_FAILED_PREFIX) for warning in call.warnings]):
+    if any([isinstance(warning, UnwrittenLogWarning) for warning in call.warnings]):
         return 0.0
     return EVENT_LOOP_LOCK_TIMEOUT_SECONDS if is_in_event_loop() else LOCK_TIMEOUT_SECONDS
 
