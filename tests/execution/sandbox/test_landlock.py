@@ -140,6 +140,19 @@ def test_symlink_gets_no_rule_unless_it_is_followed(kernel: Kernel, tmp_path: Pa
     assert kernel.rights == [landlock.READ]
 
 
+def test_resolved_path_with_a_link_on_the_way_gets_no_rule(kernel: Kernel, tmp_path: Path) -> None:
+    folder = tmp_path.resolve() / "folder"
+    folder.mkdir()
+    (folder / "file").touch()
+    (tmp_path / "link").symlink_to(folder)
+    rules = Ruleset(5, False)
+    assert rules.add(str(tmp_path / "link" / "file"), landlock.READ)
+    assert not rules.add(str(tmp_path / "link" / "file"), landlock.READ, is_resolved=True)
+    assert rules.add(str(folder / "file"), landlock.READ, is_resolved=True)
+    rules.enforce()
+    assert kernel.rights == [landlock.READ_FILE] * 2
+
+
 def test_refused_ruleset_means_unavailable(kernel: Kernel) -> None:
     kernel.fail_with[444] = errno.EINVAL
     with pytest.raises(SandboxUnavailable, match="create a ruleset: Invalid argument"):

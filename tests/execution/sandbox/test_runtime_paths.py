@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+import types
 import zipfile
 from pathlib import Path
 
@@ -111,10 +112,41 @@ def test_package_of_code_is_readable_as_a_whole(tmp_path: Path) -> None:
 def test_only_code_of_a_mixed_package_is_readable(tmp_path: Path) -> None:
     make_project(tmp_path)
     paths, is_all_code = runtime_paths._scan_package(str(tmp_path / "mixed"))
-    assert sorted(Path(path).name for path in paths) == ["__init__.py", "link.py"]
+    assert sorted(Path(path).name for path in paths) == ["__init__.py"]
     assert not is_all_code
     assert runtime_paths._scan_package(str(tmp_path / "mixed" / "data")) == ([], False)
     assert runtime_paths._scan_package(str(tmp_path / "missing")) == ([], False)
+
+
+def test_search_of_a_package_is_limited(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = tmp_path / "package"
+    paths = [folder, folder / "a", folder / "a" / "b"]
+    for path in paths:
+        path.mkdir()
+        (path / "__init__.py").touch()
+    files = [str(path / "__init__.py") for path in paths]
+    assert runtime_paths._scan_package(str(folder)) == ([str(folder)], True)
+    monkeypatch.setattr(runtime_paths, "_MAX_PACKAGE_DEPTH", 1)
+    assert runtime_paths._scan_package(str(folder)) == (files[:2], False)
+    monkeypatch.setattr(runtime_paths, "_MAX_PACKAGE_ENTRIES", 1)
+    assert not runtime_paths._scan_package(str(folder))[1]
+    monkeypatch.setattr(runtime_paths, "_MAX_FOLDER_ENTRIES", 0)
+    assert runtime_paths._scan_path_entry(str(tmp_path)) == ([], [])
+
+
+def test_linked_package_that_is_imported_is_found(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    target = tmp_path / "elsewhere" / "package"
+    target.mkdir(parents=True)
+    (target / "__init__.py").touch()
+    (tmp_path / "linked").symlink_to(target)
+    module = types.ModuleType("linked")
+    module.__path__ = [str(tmp_path / "linked")]
+    monkeypatch.setattr(sys, "path", [str(tmp_path)])
+    assert str(target) not in runtime_paths.find_module_paths().code
+    monkeypatch.setitem(sys.modules, "linked", module)
+    assert str(target) in runtime_paths.find_module_paths().code
 
 
 def test_only_archives_with_modules_are_readable(tmp_path: Path) -> None:
@@ -135,17 +167,18 @@ def test_module_paths_follow_sys_path(tmp_path: Path, monkeypatch: pytest.Monkey
     installed = tmp_path / "site-packages"
     installed.mkdir()
     monkeypatch.setattr(sys, "path", [str(tmp_path), str(installed), os.path.dirname(os.__file__)])
-    paths, listed = runtime_paths.find_module_paths()
-    assert {str(tmp_path / "module.py"), str(tmp_path / "code"), str(installed)} <= set(paths)
-    assert str(tmp_path / "mixed") in listed
-    assert str(tmp_path / "secret.txt") not in paths
+    found = runtime_paths.find_module_paths()
+    assert {str(tmp_path / "module.py"), str(tmp_path / "code")} <= set(found.code)
+    assert str(installed) in found.system
+    assert str(tmp_path / "mixed") in found.listed_dirs
+    assert str(tmp_path / "secret.txt") not in (*found.system, *found.code)
 
 
 def test_pyvenv_cfg_is_readable_in_a_virtual_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     for prefix, expected in (("/venv", True), (sys.base_prefix, False)):
         monkeypatch.setattr(sys, "prefix", prefix)
-        paths, _ = runtime_paths.find_module_paths()
-        assert (os.path.join(prefix, "pyvenv.cfg") in paths) is expected
+        found = runtime_paths.find_module_paths()
+        assert (os.path.join(prefix, "pyvenv.cfg") in found.system) is expected
 
 
 def test_warming_import_caches_imports_no_module(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -494,14 +494,27 @@ class TestFailedIsolation:
 
         assert run_in_child(check) == 0
 
-    def test_optional_isolation_is_reported_as_missing(self) -> None:
+    def test_optional_isolation_that_fails(self) -> None:
+        ran: list[int] = []
+        runner = SandboxRunner(None, AllowedAccess(), required=False)
+
+        def check() -> None:
+            with pytest.raises(AuthError, match="could not be set up: no memory") as caught:
+                runner.run(make_call(lambda: ran.append(1), meta={}))
+            assert caught.value.code == "E2006"
+            assert not ran
+
+        assert run_in_child(check) == 0
+
+    def test_optional_isolation_that_is_missing(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        missing = SandboxSupport(missing=("no Landlock",))
+        monkeypatch.setattr(sandbox_runner, "detect_sandbox_support", lambda: missing)
         runner = SandboxRunner(None, AllowedAccess(), required=False)
 
         def check() -> None:
             call = make_call(lambda: 7, meta={})
             assert runner.run(call) == 7
             assert call.meta == {"enforcement": "none"}
-            assert call.warnings == ["not isolated: no memory"]
 
         assert run_in_child(check) == 0
 

@@ -10,6 +10,7 @@ of other files are hidden. The app must be importable again, and the arguments m
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
 from importlib import import_module
@@ -27,6 +28,7 @@ from tooli.execution.sandbox.sandbox_runner import (
     enter_sandbox,
     isolation_error,
     sandbox_environment,
+    sandbox_setup_error,
 )
 from tooli.execution.sandbox.syscalls import SandboxUnavailable
 from tooli.execution.worker import ForwardedStream, Worker, select_codec
@@ -95,8 +97,13 @@ def _check_bwrap(program: str) -> None:
     """
     argv = [program, "--ro-bind", "/", "/", "--unshare-all", "--", "/bin/true"]
     file_actions = [(os.POSIX_SPAWN_OPEN, number, os.devnull, os.O_RDWR, 0) for number in (0, 1, 2)]
-    _, status = os.waitpid(os.posix_spawn(program, argv, {}, file_actions=file_actions), 0)
-    if status:
+    try:
+        pid = os.posix_spawn(program, argv, {}, file_actions=file_actions)
+    except OSError as error:
+        if error.errno not in (errno.ENOEXEC, errno.EACCES, errno.ENOENT):
+            raise
+        raise SandboxUnavailable(f"bubblewrap (bwrap) cannot start: {error.strerror}") from None
+    if os.waitpid(pid, 0)[1]:
         raise SandboxUnavailable("bubblewrap (bwrap) is installed but does not work")
 
 
@@ -158,18 +165,24 @@ class BubblewrapRunner(Runner):
                 "bubblewrap must replace a worker process, not the process of the app"
             )
         try:
-            payload_fd = self._write_payload(call)
             _check_bwrap(self.program)
+        except SandboxUnavailable as failure:
+            if self.fallback_runner.required:
+                raise isolation_error(call.tool.name, (str(failure),)) from None
+            call.warnings.append(f"not isolated: {failure}")
+            self.fallback_runner.kept_fds = self.kept_fds
+            return
+        except OSError as failure:
+            raise sandbox_setup_error(call.tool.name, failure) from None
+        try:
+            payload_fd = self._write_payload(call)
             for number in [int(name) for name in os.listdir("/proc/self/fd")]:
                 _set_inheritable(number, number in (0, 1, 2, payload_fd, *self.kept_fds))
             # The sandboxed process can read the environment of bwrap itself.
             environment = sandbox_environment(self.access, self.temp_dir)
             os.execve(self.program, self._build_argv(payload_fd), environment)
-        except (SandboxUnavailable, OSError, ValueError) as failure:
-            if self.fallback_runner.required:
-                raise isolation_error(call.tool.name, (str(failure),)) from None
-            call.warnings.append(f"not isolated: {failure}")
-            self.fallback_runner.kept_fds = self.kept_fds
+        except Exception as failure:
+            raise sandbox_setup_error(call.tool.name, failure) from None
 
     def _build_argv(self, payload_fd: int) -> list[str]:
         start = "from tooli.execution.sandbox.bwrap import main; main()"
@@ -228,12 +241,15 @@ class BubblewrapRunner(Runner):
         """Return the arguments of bwrap that define the file system inside."""
         access = self.access
         bind_options: dict[str, str] = {}
+        found = runtime_paths.find_readable_paths(access)
         for path in (
-            *runtime_paths.find_readable_paths(access.net)[0],
+            *found.system,
+            *found.code,
             *_interpreter_paths(self.location),
         ):
             bind_options[os.path.abspath(path)] = "--ro-bind-try"
-        for path in runtime_paths.find_programs() if access.spawns else ():
+        writable = runtime_paths.writable_paths(access)
+        for path in runtime_paths.find_programs(writable) if access.spawns else ():
             bind_options[os.path.abspath(path)] = "--ro-bind-try"
         for path in ("/",) if access.reads is None else access.reads:
             bind_options[path] = "--ro-bind-try"

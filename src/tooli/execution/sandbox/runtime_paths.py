@@ -2,13 +2,19 @@
 
 The caller controls environment variables such as PATH. In a folder that a variable names, only the
 code, programs and certificates become readable, and each file is checked.
+
+An earlier call of a sandboxed command may have changed the folders that it may write to. Code is
+therefore searched without following links, up to a maximum number of files, and not at all in the
+folders that the command may write to.
 """
 
 from __future__ import annotations
 
 import os
 import sys
+from itertools import islice
 
+from tooli.core import Record
 from tooli.core.declared_capabilities import is_under_any
 from tooli.execution.monitor.actions import CODE_SUFFIXES, PACKAGE_DIR, PUBLIC_PATHS
 
@@ -17,6 +23,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
     from typing import Any
+
+    from tooli.core.declared_capabilities import AllowedAccess
 
 LIBRARY_DIRS = ("/lib", "/lib32", "/lib64", "/libx32", "/usr/lib", "/usr/lib64", "/usr/local/lib")
 LOADER_FILES = (
@@ -37,24 +45,60 @@ PROGRAM_DIRS = (
 )
 _INSTALL_DIR_NAMES = ("site-packages", "dist-packages", "lib-dynload")
 _EXECUTABLE_MAGIC = (b"\x7fELF", b"#!")  # first bytes of programs and scripts
+_METADATA_SUFFIXES = (".dist-info", ".egg-info")
 _WINDOWS_SUFFIXES = (".dll", ".exe")  # WSL has thousands of them in PATH
 _CERTIFICATE_MARKERS, _PRIVATE_KEY_MARKER = (
     (b"-----BEGIN CERTIFICATE-----", b"-----BEGIN TRUSTED CERT"),
     b"PRIVATE KEY-",
 )
 _MAX_CERTIFICATE_BYTES = 16 << 20  # maximum size of a certificate file
+_MAX_FOLDER_ENTRIES, _MAX_PACKAGE_ENTRIES, _MAX_PACKAGE_DEPTH = 20_000, 10_000, 32
+"""How much is searched for code: entries of a folder; entries and levels of a package."""
 
 
-def find_readable_paths(net: bool) -> tuple[list[str], list[str]]:
-    """Return the paths that Python must be able to read, and the folders that it must list."""
-    paths, listed_dirs = find_module_paths()
-    paths += (*LIBRARY_DIRS, *LOADER_FILES, *PUBLIC_PATHS, *READABLE_DEVICES)
-    if net:
-        paths += (*RESOLVER_FILES, *find_certificates())
-    return paths, listed_dirs
+class RuntimePaths(Record):
+    """The paths that Python needs.
+
+    The paths of `code` and `listed_dirs` contain no links. If one does when it is opened, it was
+    replaced after the search.
+    """
+
+    system: list[str]  # to read; installed by an administrator or by the user
+    code: list[str]  # to read; modules in other folders
+    listed_dirs: list[str]  # to list
 
 
-def find_programs() -> Iterator[str]:
+def find_readable_paths(access: AllowedAccess) -> RuntimePaths:
+    """Return the paths that Python must be able to read or list."""
+    writable = writable_paths(access)
+    found = find_module_paths(writable)
+    system = [*found.system, *LIBRARY_DIRS, *LOADER_FILES, *PUBLIC_PATHS, *READABLE_DEVICES]
+    if access.net:
+        system += (*RESOLVER_FILES, *find_certificates(writable))
+    return found.replace(system=system)
+
+
+def writable_paths(access: AllowedAccess) -> tuple[str, ...]:
+    """Return the declared paths that a command can change.
+
+    A command that may write everywhere can change what the user runs, so no path is excluded.
+    """
+    return (*(access.writes or ()), *(access.deletes or ()))
+
+
+def _is_writable(path: str, writable: tuple[str, ...]) -> bool:
+    """True if a path is in a writable folder, or a link in such a folder leads to it."""
+    if not writable:
+        return False
+    current, parent = os.path.abspath(path), ""
+    while current != parent:
+        if is_under_any(os.path.realpath(current), writable):
+            return True
+        current, parent = os.path.dirname(current), current
+    return False
+
+
+def find_programs(writable: tuple[str, ...] = ()) -> Iterator[str]:
     """Yield the program folders of the system, and each program in the other folders of PATH."""
     base = os.path.join(sys.base_prefix, "bin")
     system_dirs = dict.fromkeys((*PROGRAM_DIRS, *LIBRARY_DIRS, base))
@@ -63,7 +107,9 @@ def find_programs() -> Iterator[str]:
     known_dirs = tuple([os.path.realpath(entry) for entry in system_dirs])
     path_entries = os.environ.get("PATH", "").split(os.pathsep)
     for folder in dict.fromkeys((os.path.join(sys.prefix, "bin"), *filter(None, path_entries))):
-        if not is_under_any(os.path.realpath(folder), known_dirs):
+        if not is_under_any(os.path.realpath(folder), known_dirs) and not _is_writable(
+            folder, writable
+        ):
             yield from [entry.path for entry in _scan_directory(folder) if _is_program(entry)]
 
 
@@ -91,13 +137,15 @@ def _is_program(entry: os.DirEntry[str]) -> bool:
         return False
 
 
-def find_certificates() -> Iterator[str]:
+def find_certificates(writable: tuple[str, ...] = ()) -> Iterator[str]:
     """Yield the files with certificates that SSL_CERT_FILE and SSL_CERT_DIR name."""
     cert_file = os.environ.get("SSL_CERT_FILE")
-    if cert_file:
+    if cert_file and not _is_writable(cert_file, writable):
         yield from filter(_is_certificate, (cert_file,))
     for folder in filter(None, os.environ.get("SSL_CERT_DIR", "").split(os.pathsep)):
-        if not is_under_any(os.path.realpath(folder), PUBLIC_PATHS):
+        if not is_under_any(os.path.realpath(folder), PUBLIC_PATHS) and not _is_writable(
+            folder, writable
+        ):
             yield from [
                 entry.path for entry in _scan_directory(folder) if _is_certificate(entry.path)
             ]
@@ -124,46 +172,49 @@ def _read_head(path: str, max_bytes: int) -> bytes:
 # ------------------------------------------------------------------ modules
 
 
-def find_module_paths() -> tuple[list[str], list[str]]:
+def find_module_paths(writable: tuple[str, ...] = ()) -> RuntimePaths:
     """Return the paths of modules, and the folders that Python must be able to list.
 
     A folder of installed packages is returned as one path. For other folders, only the paths of
     code are returned, because a script may be in a home folder, and a project folder may be a
-    virtual environment.
+    virtual environment. Code in writable folders is not returned.
     """
     standard = os.path.realpath(os.path.dirname(os.__file__))
-    paths, packages = [standard, PACKAGE_DIR], list[str]()
+    system, code, packages = [standard, PACKAGE_DIR], list[str](), list[str]()
     if sys.prefix != sys.base_prefix:
-        paths.append(os.path.join(sys.prefix, "pyvenv.cfg"))
-    entries = dict.fromkeys([os.path.realpath(entry or os.curdir) for entry in sys.path])
-    for entry in entries:
-        if os.path.basename(entry) in _INSTALL_DIR_NAMES:
-            paths.append(entry)
-        elif not is_under_any(entry, (standard,)):
-            files, subpackages = _scan_path_entry(entry)
-            paths += files
+        system.append(os.path.join(sys.prefix, "pyvenv.cfg"))
+    entries = {os.path.realpath(entry or os.curdir): entry or os.curdir for entry in sys.path}
+    for folder, entry in entries.items():
+        if os.path.basename(folder) in _INSTALL_DIR_NAMES:
+            system.append(folder)
+        elif not is_under_any(folder, (standard,)) and not _is_writable(entry, writable):
+            files, subpackages = _scan_path_entry(folder)
+            code += files
             packages += subpackages
     packages += [
         package
-        for package in _loaded_packages()
-        if os.path.realpath(os.path.dirname(package)) not in entries
+        for package in map(os.path.realpath, _loaded_packages(writable))
+        if os.path.dirname(package) not in entries
     ]
     listed_dirs: list[str] = []
     for folder in packages:
         if not is_under_any(folder, (PACKAGE_DIR,)):
-            code_paths, is_all_code = _scan_package(folder)
-            paths += code_paths
+            code_paths, is_all_code = _scan_package(folder, writable)
+            code += code_paths
             listed_dirs += [] if is_all_code else [folder]
-    return paths, listed_dirs
+    code = [path for path in code if not is_under_any(path, writable)]
+    return RuntimePaths(system, code, listed_dirs)
 
 
-def _loaded_packages() -> Iterator[str]:
+def _loaded_packages(writable: tuple[str, ...]) -> Iterator[str]:
     """Yield the folders of imported packages, editable installs included."""
     for name, module in list(sys.modules.items()):
         if "." not in name:
             folders: Any = getattr(module, "__path__", None) or ()
             for folder in map(str, folders):
-                if os.path.isfile(os.path.join(folder, "__init__.py")):
+                if os.path.isfile(os.path.join(folder, "__init__.py")) and not _is_writable(
+                    folder, writable
+                ):
                     yield folder
 
 
@@ -173,47 +224,85 @@ def _scan_path_entry(folder: str) -> tuple[list[str], list[str]]:
         return [folder] * _is_archive(folder), []
     files: list[str] = []
     packages: list[str] = []
-    for entry in _scan_directory(folder):
-        if entry.name.endswith(("__pycache__", ".dist-info", ".egg-info")) or _is_code(entry):
+    for entry in _scan_directory(folder, _MAX_FOLDER_ENTRIES):
+        kind = _code_kind(entry)
+        is_metadata = entry.name.endswith(_METADATA_SUFFIXES) and kind != "link"
+        if kind in ("cache", "code") or is_metadata:
             files.append(entry.path)
-        elif _is_package(entry):
+        elif kind == "folder" and os.path.isfile(os.path.join(entry.path, "__init__.py")):
             packages.append(entry.path)
     return files, packages
 
 
-def _scan_package(folder: str) -> tuple[list[str], bool]:
+class _PackageFolder:
+    """A folder of a package: its code, and whether it contains nothing else."""
+
+    def __init__(self, path: str, parent: _PackageFolder | None) -> None:
+        self.path = path
+        self.parent = parent
+        self.depth: int = 0 if parent is None else parent.depth + 1
+        self.code: list[str] = []
+        self.is_all_code = True
+
+    def scan(self, max_entries: int, writable: tuple[str, ...]) -> tuple[list[str], int]:
+        """Find the code; return the subfolders to scan, and the number of entries."""
+        subfolders: list[str] = []
+        has_code = False
+        entries = _scan_directory(self.path, max_entries + 1)
+        for entry in entries:
+            kind = _code_kind(entry)
+            if writable and is_under_any(entry.path, writable):
+                self.is_all_code = False
+            elif kind == "folder":
+                subfolders.append(entry.path)
+            elif kind in ("cache", "code"):
+                self.code.append(entry.path)
+                has_code = has_code or kind == "code"
+            else:
+                self.is_all_code = False
+        if not has_code or len(entries) > max_entries:
+            self.is_all_code = False
+        if not has_code:
+            self.code, subfolders = [], []
+        elif subfolders and self.depth >= _MAX_PACKAGE_DEPTH:
+            self.is_all_code, subfolders = False, []
+        return subfolders, len(entries)
+
+
+def _scan_package(folder: str, writable: tuple[str, ...] = ()) -> tuple[list[str], bool]:
     """Return the code of a package, and whether the whole folder is code.
 
-    A subfolder without code is skipped, together with everything below it.
+    A subfolder without code is skipped, together with everything below it. Of a package that is
+    too large or too deep, only a part is returned.
     """
-    paths: list[str] = []
-    is_all_code, has_code = True, False
-    for entry in _scan_directory(folder):
-        if entry.name == "__pycache__":
-            paths.append(entry.path)
-        elif entry.is_dir(follow_symlinks=False):
-            nested_paths, is_nested_all_code = (
-                _scan_package(entry.path) if entry.name.isidentifier() else ([], False)
-            )
-            paths += nested_paths
-            is_all_code = is_all_code and is_nested_all_code
-        elif _is_code(entry):
-            paths.append(entry.path)
-            has_code = True
-            is_all_code = is_all_code and not entry.is_symlink()  # a link may point outside
-        else:
-            is_all_code = False
-    if not has_code:
-        return [], False
-    return ([folder], True) if is_all_code else (paths, False)
+    root = _PackageFolder(folder, None)
+    folders, remaining = [root], _MAX_PACKAGE_ENTRIES
+    for current in folders:  # grows while it is read
+        subfolders, count = current.scan(max(remaining, 0), writable)
+        remaining -= count
+        folders += [_PackageFolder(path, current) for path in subfolders]
+    for current in reversed(folders):  # subfolders first
+        if current.is_all_code:
+            current.code = [current.path]
+        if current.parent is not None:
+            current.parent.code += current.code
+            current.parent.is_all_code = current.parent.is_all_code and current.is_all_code
+    return root.code, root.is_all_code
 
 
-def _is_code(entry: os.DirEntry[str]) -> bool:
-    return (entry.name.endswith(CODE_SUFFIXES) or ".so." in entry.name) and entry.is_file()
-
-
-def _is_package(entry: os.DirEntry[str]) -> bool:
-    return entry.name.isidentifier() and os.path.isfile(os.path.join(entry.path, "__init__.py"))
+def _code_kind(entry: os.DirEntry[str]) -> str:
+    """Return "code", "cache", "folder" (one that may be a package), "link" or "other"."""
+    try:
+        if entry.is_symlink():
+            return "link"
+        if entry.is_dir(follow_symlinks=False):
+            if entry.name == "__pycache__":
+                return "cache"
+            return "folder" if entry.name.isidentifier() else "other"
+        is_code_name = entry.name.endswith(CODE_SUFFIXES) or ".so." in entry.name
+        return "code" if is_code_name and entry.is_file(follow_symlinks=False) else "other"
+    except OSError:
+        return "other"
 
 
 def _is_archive(path: str) -> bool:
@@ -229,12 +318,12 @@ def _is_archive(path: str) -> bool:
     return any([name.endswith((".py", ".pyc")) for name in names])
 
 
-def _scan_directory(folder: str) -> Iterable[os.DirEntry[str]]:
+def _scan_directory(folder: str, max_entries: int | None = None) -> list[os.DirEntry[str]]:
     try:
         with os.scandir(folder) as entries:
-            return list(entries)
+            return list(islice(entries, max_entries))
     except OSError:
-        return ()
+        return []
 
 
 def warm_import_caches() -> None:

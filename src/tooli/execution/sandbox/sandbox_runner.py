@@ -116,6 +116,22 @@ def isolation_error(name: str, missing: Iterable[str]) -> AuthError:
     )
 
 
+def sandbox_setup_error(name: str, failure: Exception) -> AuthError:
+    """Return the error for a command whose sandbox is available but cannot be set up.
+
+    The command does not run, even if isolation is optional: an earlier call may be the cause.
+    """
+    return AuthError(
+        f"{name} was not run, because its sandbox could not be set up: {failure}.",
+        code="E2006",
+        suggestion=Suggestion(
+            "ask_human",
+            "Ask a human to remove the cause, or to decide whether to run it without isolation.",
+        ),
+        details={"missing": [str(failure)]},
+    )
+
+
 class SandboxRunner(Runner):
     """Runs a function in a sandbox."""
 
@@ -133,6 +149,7 @@ class SandboxRunner(Runner):
         self.access = access
         self.required = required
         self.temp_dir = temp_dir  # temporary directory of the call
+        self.support = detect_sandbox_support()  # before the call, which can have an effect on it
         self._creator_pid = os.getpid()
 
     def run(self, call: Call) -> Any:
@@ -157,19 +174,19 @@ class SandboxRunner(Runner):
             raise RuntimeError(
                 "a sandbox must be entered in a worker process, not in the process of the app"
             )
-        support = detect_sandbox_support()
+        support = self.support
         if support.missing and self.required:
             raise isolation_error(call.tool.name, support.missing)
+        if support.level == "none":  # the call already has a warning
+            self._set_enforcement(call, support.level)
+            return support.level
         files = list(_caller_files(call)) if call.tool.has_handles else []
         if self.temp_dir is not None:  # the monitor must allow it too
             private_temp_dirs.append(self.temp_dir + "/")
         try:
             enter_sandbox(self.access, support, self.kept_fds, self.temp_dir, files)
-        except (SandboxUnavailable, OSError) as failure:
-            if self.required:
-                raise isolation_error(call.tool.name, (str(failure),)) from None
-            call.warnings.append(f"not isolated: {failure}")
-            support = SandboxSupport()
+        except Exception as failure:
+            raise sandbox_setup_error(call.tool.name, failure) from None
         self._set_enforcement(call, support.level)
         return support.level
 
@@ -212,12 +229,19 @@ def enter_sandbox(
         ruleset = landlock.Ruleset(support.landlock, access.net)
         for path, rights in rules:
             ruleset.add(path, rights)
-        readable_paths, listed_dirs = runtime_paths.find_readable_paths(access.net)
-        for path in _exclude_denied(readable_paths, access):
+        found = runtime_paths.find_readable_paths(access)
+        for path in _exclude_denied(found.system, access):
             ruleset.add(path, landlock.READ, follow_symlinks=True)
-        for path in _exclude_denied(listed_dirs, access):
-            ruleset.add(path, landlock.READ_DIR, follow_symlinks=True)
-        for path in _exclude_denied(runtime_paths.find_programs() if access.spawns else (), access):
+        for paths, right in (
+            (found.code, landlock.READ),
+            (found.listed_dirs, landlock.READ_DIR),
+        ):
+            for path in paths:
+                for allowed_path in landlock.paths_outside_denied(path, access.denied):
+                    ruleset.add(allowed_path, right, is_resolved=True)
+        writable = runtime_paths.writable_paths(access)
+        programs = runtime_paths.find_programs(writable) if access.spawns else ()
+        for path in _exclude_denied(programs, access):
             ruleset.add(path, landlock.READ | landlock.EXECUTE, follow_symlinks=True)
         lock_down_process()
         ruleset.enforce()
