@@ -340,6 +340,24 @@ class ConversionError(Exception):
         self.has_more = False
 
 
+MAX_PATH_BYTES, MAX_NAME_BYTES = 4096, 255
+"""Maximum size of a path, and of a name in it. Linux has the same limits."""
+
+
+def check_path_size(path: str) -> None:
+    """Raise a ConversionError if a path is too long. Resolving it would take quadratic time."""
+    if len(path) * 4 <= MAX_NAME_BYTES:
+        return
+    data = path.encode("utf-8", "replace")  # one byte for each undecodable byte
+    if len(data) > MAX_PATH_BYTES:
+        raise ConversionError(f"the path has {len(data)} bytes; the maximum is {MAX_PATH_BYTES}")
+    longest = max([len(name) for name in data.replace(b"\\", b"/").split(b"/")])
+    if longest > MAX_NAME_BYTES:
+        raise ConversionError(
+            f"the path has a name of {longest} bytes; the maximum is {MAX_NAME_BYTES}"
+        )
+
+
 def merge_errors(errors: Sequence[ConversionError], *, has_more: bool = False) -> ConversionError:
     """Return the first error, with the others in `other_errors`."""
     first = errors[0]

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 
 from tooli.core import Record
-from tooli.core.tool import quote
+from tooli.core.tool import check_path_size, quote
 from tooli.schema import ConversionError
 
 TYPE_CHECKING = False
@@ -35,6 +35,7 @@ class Within(Record):
         """Raise an error for a path outside the folder."""
         root = os.path.realpath(os.fspath(self.root))
         for text in _iter_texts(value, real_paths=True):
+            check_path_size(text)
             _reject_encoded(text)
             spellings = {text, text.replace("\\", "/")}  # "\\" is a separator on Windows
             if "://" in text or "\0" in text or not all([_is_inside(s, root) for s in spellings]):

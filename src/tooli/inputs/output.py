@@ -10,7 +10,7 @@ import os
 import sys
 from stat import S_ISREG
 
-from tooli.core.tool import Handle, quote
+from tooli.core.tool import Handle, check_path_size, quote
 from tooli.inputs.output_target import OutputTarget
 from tooli.schema import ConversionError
 from tooli.text.jsonable import iter_items
@@ -281,6 +281,7 @@ def _check_target(output: Output) -> None:
     path = output.target
     if not path or "\0" in path:
         raise ConversionError(f"{quote(path)} is not a path")
+    check_path_size(path)
     target = output.tooli_real_path or ""
     if os.path.isdir(target) or path.endswith(("/", os.sep)):
         raise ConversionError(f"{quote(path)} is a directory, not a file")

@@ -16,6 +16,7 @@ from hashlib import sha256  # a human can compare it with the output of `sha256s
 from tooli.core import Record
 from tooli.core.call_fingerprint import ValueEncoder, caller_arguments, frame, path_bytes
 from tooli.core.event_loop import is_in_event_loop
+from tooli.core.tool import ConversionError, check_path_size
 from tooli.errors import ApprovalRequired, StateError, Suggestion
 
 TYPE_CHECKING = False
@@ -244,6 +245,7 @@ def read_file_state(path: str, max_held_bytes: int) -> tuple[FileState, bytes | 
     A pipe, a device or a file of the kernel is never opened.
     """
     try:
+        check_path_size(path)
         real_path = os.path.realpath(path)
         if _is_special(os.path.abspath(path)) or _is_special(real_path):
             return FileState(real_path, "special"), None
@@ -254,7 +256,7 @@ def read_file_state(path: str, max_held_bytes: int) -> tuple[FileState, bytes | 
             return _read_file(real_path, max_held_bytes)
     except (FileNotFoundError, NotADirectoryError):
         return FileState(os.path.realpath(path), "missing"), None
-    except (OSError, ValueError) as failure:  # ValueError: a NUL in the path
+    except (OSError, ValueError, ConversionError) as failure:  # ValueError: a NUL in the path
         reason = getattr(failure, "strerror", None) or str(failure)
         return FileState(path, "unreadable", reason), None
     return FileState(real_path, "special"), None

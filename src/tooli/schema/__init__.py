@@ -19,6 +19,7 @@ from tooli.core.tool import (
     PathShape,
     Scalar,
     TupleOf,
+    check_path_size,
     is_structured,
     merge_errors,
     quote,
@@ -341,6 +342,7 @@ def convert_path(path: Any, param: Param) -> Any:
     """Return a path, checked and resolved as Option(exists=…, resolve_path=…, …) says."""
     import os
 
+    check_path_size(str(path))
     keyword = param.option_kwargs.get
     target = os.path.realpath(path) if keyword("resolve_path") else path
     result = path.__class__(target) if target is not path else path

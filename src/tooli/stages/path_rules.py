@@ -7,8 +7,8 @@ from copy import copy
 
 from tooli.core.call_fingerprint import caller_arguments
 from tooli.core.declared_capabilities import is_under_any
-from tooli.core.tool import is_path
-from tooli.errors import AuthError, Suggestion
+from tooli.core.tool import ConversionError, check_path_size, is_path
+from tooli.errors import AuthError, InputError, Suggestion
 from tooli.policy.allowed_access import resolve_bounds
 from tooli.text.jsonable import iter_children
 
@@ -62,6 +62,7 @@ def enforce_path_rules(context: StageContext) -> Stage:
                 bound[name] = _join_paths(value, work_dir, {})
             if bounds is not None:
                 for path in _iterate_paths(bound[name], set()):
+                    _check_size(name, path)
                     if work_dir is not None and not os.path.isabs(path):
                         raise _relative_path_error(call, name, path)
                     _check_path(call, name, path, bounds)
@@ -156,6 +157,13 @@ def _iterate_paths(value: Any, seen_ids: set[int]) -> Iterator[str]:
         seen_ids.add(id(value))
         for part in iter_children(value):
             yield from _iterate_paths(part, seen_ids)
+
+
+def _check_size(name: str, path: str) -> None:
+    try:
+        check_path_size(path)
+    except ConversionError as error:  # a path inside an object
+        raise InputError(f"{name!r}: {error.message}", field=name) from None
 
 
 def _check_path(call: Call, name: str, path: str, bounds: AllowedAccess) -> None:
