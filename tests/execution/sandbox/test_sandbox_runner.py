@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import errno
+import fcntl
 import os
 import re
 import resource
 import socket
+import struct
 import subprocess
 import sys
 import threading
@@ -459,6 +461,25 @@ def test_enforcement_level_is_not_stored_without_metadata() -> None:
     runner._set_enforcement(call, "level")
     assert call.meta == {"enforcement": "level"}
     runner._set_enforcement(call.replace(meta=None), "level")
+
+
+def test_socket_cannot_signal_another_process() -> None:
+    requests = (0x8901, 0x8902)  # FIOSETOWN, SIOCSPGRP
+
+    def set_owner() -> list[int | None]:
+        codes: list[int | None] = []
+        first, second = socket.socketpair()
+        with first, second:
+            for request in requests:
+                try:
+                    fcntl.ioctl(first, request, struct.pack("i", os.getppid()))
+                    codes.append(None)
+                except OSError as error:
+                    codes.append(error.errno)
+        return codes
+
+    for capabilities in (["none"], ["net:read"], ["net:read", "proc:spawn", "fs:write"]):
+        assert sandboxed(capabilities, set_owner).value == [errno.EPERM] * 2
 
 
 class TestFailedIsolation:

@@ -147,6 +147,7 @@ def decide(rules: SeccompRules, number: int, *args: int, arch: int = ARCH) -> st
 
 READ, SOCKET, CONNECT, CLONE, FORK, EXECVE, KILL_CALL, FCNTL = 0, 41, 42, 56, 57, 59, 62, 72
 TRUNCATE, CHMOD, PTRACE, SOCKETPAIR, IOCTL, PRLIMIT, CLONE3 = 76, 90, 101, 53, 16, 302, 435
+OPEN, OPENAT, OPENAT2, CREAT, MKDIR, MKNODAT = 2, 257, 437, 85, 83, 259
 THREAD_FLAGS = 0x3D0F00
 NEW_USER_NAMESPACE = 0x10000000
 
@@ -163,6 +164,23 @@ NEW_USER_NAMESPACE = 0x10000000
         ({"is_truncate_restricted": True}, TRUNCATE, (), ALLOW),
         ({}, CLONE3, (), errno.ENOSYS),
         ({"spawns": True}, CLONE3, (), errno.ENOSYS),
+        # modes of files
+        ({}, OPENAT, (3, 0, 0o102, 0o755), ALLOW),
+        ({}, OPENAT, (3, 0, 0o102, 0o4755), errno.EPERM),
+        ({}, OPENAT, (3, 0, 0o102, 0o2755), errno.EPERM),
+        ({}, OPENAT, (3, 0, 0o20200002, 0o4755), errno.EPERM),  # O_TMPFILE
+        ({}, OPENAT, (3, 0, 0, 0o7777), ALLOW),  # creates nothing
+        ({}, OPEN, (0, 0o102, 0o4755), errno.EPERM),
+        ({}, OPEN, (0, 0, 0o4755), ALLOW),
+        ({}, CREAT, (0, 0o6755), errno.EPERM),
+        ({}, MKDIR, (0, 0o2755), errno.EPERM),
+        ({}, MKDIR, (0, 0o1777), ALLOW),
+        ({}, MKNODAT, (3, 0, 0o104755), errno.EPERM),
+        ({}, OPENAT2, (), errno.ENOSYS),
+        ({"writes": None}, OPENAT2, (), errno.ENOSYS),
+        ({"writes": None}, OPENAT, (3, 0, 0o102, 0o4755), errno.EPERM),
+        ({"writes": None}, CHMOD, (0, 0o755), ALLOW),
+        ({"writes": None}, CHMOD, (0, 0o4755), errno.EPERM),
         # processes
         ({}, FORK, (), errno.EPERM),
         ({}, EXECVE, (), errno.EPERM),
@@ -204,6 +222,8 @@ NEW_USER_NAMESPACE = 0x10000000
         ({}, IOCTL, (0, 0x8912), errno.EPERM),
         ({"net": True}, IOCTL, (0, 0x8912), ALLOW),
         ({"net": True}, IOCTL, (0, 0x5412), errno.EPERM),
+        ({"net": True}, IOCTL, (0, 0x8901), errno.EPERM),  # FIOSETOWN
+        ({"net": True}, IOCTL, (0, 0x8902), errno.EPERM),  # SIOCSPGRP
     ],
 )
 def test_filter_allows_or_refuses_a_system_call(
@@ -308,6 +328,7 @@ def test_numbers_match_the_headers_of_the_kernel(header: str, column: int) -> No
 
 _TABLES = (
     "_ALWAYS_REFUSED",
+    "_MODE_CALLS",
     "_METADATA_CALLS",
     "_ATTRIBUTE_CALLS",
     "_PROCESS_CALLS",

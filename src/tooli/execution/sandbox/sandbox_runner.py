@@ -56,7 +56,8 @@ FRAMEWORK_SECRET_VARS = frozenset(
     [variable.name for variable in VARIABLES.values() if variable.sandbox == "removed"]
 )
 """Credentials of the framework, which no command gets."""
-_FILE_CAPABILITIES = 1 << 0 | 1 << 1 | 1 << 3 | 1 << 4  # CHOWN, DAC_OVERRIDE, FOWNER, FSETID
+# CHOWN, DAC_OVERRIDE, FOWNER. Without FSETID, a change of a set-user-ID file clears that bit.
+_FILE_CAPABILITIES = 1 << 0 | 1 << 1 | 1 << 3
 _PORT_CAPABILITIES = 1 << 10  # NET_BIND_SERVICE
 
 _is_sandboxed = False  # True in a process that has entered a sandbox

@@ -167,8 +167,21 @@ _ARGUMENT_CHECKED_CALLS = """
 socket 41 198, socketpair 53 199, clone 56 220, clone3 435 435, ioctl 16 29, fcntl 72 25,
 kill 62 129, tgkill 234 131, rt_sigqueueinfo 129 138, rt_tgsigqueueinfo 297 240,
 prlimit64 302 261, setpriority 141 140, ioprio_set 251 30, sched_setscheduler 144 119,
-sched_setparam 142 118, sched_setattr 314 274, sched_setaffinity 203 122, truncate 76 45
+sched_setparam 142 118, sched_setattr 314 274, sched_setaffinity 203 122, truncate 76 45,
+openat2 437 437
 """
+_MODE_CALLS = """
+open 2 0, openat 257 56, creat 85 0, mkdir 83 0, mkdirat 258 34, mknod 133 0, mknodat 259 33,
+chmod 90 0, fchmod 91 52, fchmodat 268 53, fchmodat2 452 452
+"""
+"""Calls that set the mode of a file, which must not be a set-user-ID or set-group-ID mode."""
+_MODE_ARGUMENTS = {
+    1: ("creat", "mkdir", "mknod", "chmod", "fchmod"),
+    2: ("open", "mkdirat", "mknodat", "fchmodat", "fchmodat2"),
+    3: ("openat",),
+}
+"""Which argument of these calls is the mode."""
+_SET_ID_BITS, _CREATE_FLAGS = 0o6000, 0o100 | 0o20000000  # O_CREAT and __O_TMPFILE
 
 _CLONE_THREAD, _CLONE_NAMESPACES = 0x10000, 0x7E020000
 _AF_UNIX, _SOCK_STREAM, _AF_INET, _AF_INET6, _AF_NETLINK = 1, 1, 2, 10, 16
@@ -187,17 +200,22 @@ _ALLOWED_IOCTLS = (
 TIOCSTI (type into the terminal), TCXONC (stop its output) and file flags are not.
 """
 
+# Without FIOSETOWN and SIOCSPGRP (0x8901, 0x8902): the kernel could signal other processes.
+_SOCKET_IOCTLS = range(0x8903, 0x8960)
+
 
 class ArgumentCheck(Record):
     """A condition for one argument of a call, which is masked before the comparison.
 
-    The argument must be one of the values, or none of them if `is_allowlist` is False.
+    The argument must be one of the values, or none of them if `is_allowlist` is False. With
+    `is_sufficient`, a match allows the call, and otherwise the next check applies.
     """
 
     index: int
     values: tuple[int, ...]
     mask: int | None = None
     is_allowlist: bool = True
+    is_sufficient: bool = False
 
 
 class SeccompRules(Record):
@@ -218,7 +236,7 @@ def build_seccomp_rules(
         is_truncate_restricted: True if Landlock restricts truncate, so that it can be allowed here.
     """
     can_write_anywhere = access.writes is None
-    numbers = _parse_numbers(_ARGUMENT_CHECKED_CALLS)
+    numbers = _parse_numbers(f"{_ARGUMENT_CHECKED_CALLS},{_MODE_CALLS}")
     refused = dict.fromkeys(_parse_numbers(_ALWAYS_REFUSED).values(), errno.EPERM)
     if not can_write_anywhere:
         refused.update(dict.fromkeys(_parse_numbers(_METADATA_CALLS).values(), errno.EPERM))
@@ -228,17 +246,20 @@ def build_seccomp_rules(
         refused.update(dict.fromkeys(_parse_numbers(_PROCESS_CALLS).values(), errno.EPERM))
     if not access.net:
         refused.update(dict.fromkeys(_parse_numbers(_NETWORK_CALLS).values(), errno.EACCES))
-    # The flags of clone3 are in memory and cannot be checked; libraries fall back to clone.
-    refused[numbers["clone3"]] = errno.ENOSYS
+    # The flags of these calls are in memory and cannot be checked; libraries fall back to others.
+    refused[numbers["clone3"]] = refused[numbers["openat2"]] = errno.ENOSYS
     if not (can_write_anywhere or is_truncate_restricted):
         refused[numbers["truncate"]] = errno.EACCES
     calls = {
         **_process_checks(access.spawns, own_pid),
         **_socket_checks(access.net, access.net and can_write_anywhere),
+        **_mode_checks(),
     }
-    requests = (*_ALLOWED_IOCTLS, *(range(0x8901, 0x8960) if access.net else ()))
+    requests = (*_ALLOWED_IOCTLS, *(_SOCKET_IOCTLS if access.net else ()))
     calls["ioctl"] = (errno.EPERM, (ArgumentCheck(1, requests),))
-    return SeccompRules(refused, {numbers[name]: rule for name, rule in calls.items()})
+    return SeccompRules(
+        refused, {numbers[name]: rule for name, rule in calls.items() if name in numbers}
+    )
 
 
 def _parse_numbers(table: str) -> dict[str, int]:
@@ -287,6 +308,18 @@ def _socket_checks(allow_network: bool, allow_unix_sockets: bool) -> dict[str, _
     return calls
 
 
+def _mode_checks() -> dict[str, _Checks]:
+    """Return the checks of calls that set the mode of a file."""
+    calls: dict[str, _Checks] = {}
+    for name, index in [(name, i) for i, names in _MODE_ARGUMENTS.items() for name in names]:
+        checks = (ArgumentCheck(index, (0,), _SET_ID_BITS),)
+        if name in ("open", "openat"):  # without these flags, the mode has no meaning and no value
+            creates_nothing = ArgumentCheck(index - 1, (0,), _CREATE_FLAGS, is_sufficient=True)
+            checks = (creates_nothing, *checks)
+        calls[name] = (errno.EPERM, checks)
+    return calls
+
+
 # ------------------------------------------------------------------ the filter program
 
 _LOAD, _AND, _JUMP, _EQUAL, _ABOVE, _RETURN = 0x20, 0x54, 0x05, 0x15, 0x25, 0x06
@@ -317,6 +350,11 @@ def _assemble_check(check: ArgumentCheck, code: int) -> Iterable[bytes]:
     yield _load_word(16 + 8 * check.index)
     if check.mask is not None:
         yield _instruction(_AND, check.mask)
+    if check.is_sufficient:
+        for value in check.values:
+            yield _instruction(_EQUAL, value, 0, 1)
+            yield _instruction(_RETURN, _ALLOW)
+        return
     after = len(check.values)
     # A match skips the rest of the list and one more instruction. In an allowlist this is the
     # refusal. In a denylist it is the jump over the refusal.
