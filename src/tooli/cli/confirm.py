@@ -58,7 +58,8 @@ class Confirm:
     def _approve(self, error: ToolError) -> bool:
         """Show the call and ask for approval. For a dangerous call, the person types its name."""
         call = self._call
-        write_stderr(present_text(f"{error.message}\n{error.approval_text}", call))
+        # The description contains no secrets, and redaction could hide a part of the call.
+        write_stderr(f"{present_text(error.message, call)}\n{error.approval_text}")
         name = call.tool.name
         if call.tool.guard.danger not in ("high", "critical"):
             return ask_yes_no("Run it?")

@@ -12,11 +12,10 @@ from copy import deepcopy
 from tooli.core import Record
 from tooli.core.call_fingerprint import ValueEncoder, caller_arguments, is_stream
 from tooli.core.event_loop import is_in_event_loop
-from tooli.errors import ApprovalRequired, StateError, Suggestion, shell_quote
+from tooli.errors import ApprovalRequired, InputError, StateError, Suggestion, shell_quote
 from tooli.pipeline.context import replace_context
 from tooli.pipeline.dry_run_recorder import supports_dry_run
 from tooli.pipeline.planning import make_plan
-from tooli.pipeline.present import ItemPresenter
 from tooli.pipeline.single_use_claims import SingleUseClaim
 from tooli.policy.call_binding import bind_call, changed_parts
 from tooli.storage.approval_store import ApprovalStore
@@ -24,6 +23,7 @@ from tooli.storage.audit_log import log_event
 from tooli.storage.signing import digest_for_message
 from tooli.text.json_encoder import encode
 from tooli.text.jsonable import format_timestamp, is_list, is_object, to_jsonable
+from tooli.text.secret_forms import SecretForms
 
 TYPE_CHECKING = False
 
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 
     from tooli.core.call import Call, Caller, Stage
     from tooli.errors import ToolError
+    from tooli.policy.call_binding import FileState
     from tooli.storage.approval_store import ApprovalRequest
 
 
@@ -167,9 +168,37 @@ def _read_call(
         name: [state.to_json(with_content=with_contents) for state in states]
         for name, states in binding.files.items()
     }
-    # a secret may also be part of another argument, of a file or of the plan
-    hide = ItemPresenter(call, [], "", secrets_only=True).value
-    return _ShownCall(binding.folder, hide(arguments), hide(files), hide(shown_plan), parts)
+    _refuse_repeated_secrets(call, arguments, binding.files if with_contents else {}, shown_plan)
+    return _ShownCall(binding.folder, arguments, files, shown_plan, parts)
+
+
+def _refuse_repeated_secrets(
+    call: Call,
+    arguments: Mapping[str, Any],
+    files: Mapping[str, Sequence[FileState]],
+    plan: object,
+) -> None:
+    """Raise E1037 if something that is shown contains a secret of the call.
+
+    It is not masked instead, because the caller chooses the secrets: with a secret that contains
+    the text of another argument, the caller could hide that argument from the human.
+    """
+    if call.policy == "off":
+        return
+    forms = SecretForms(call.secrets or ())
+    if not forms:
+        return
+    for name, value in arguments.items():
+        if forms.occur_in(value, with_remains=False):
+            raise _repeated_secret_error(call, repr(name), name)
+    for name, states in files.items():
+        for state in states:
+            is_cut = len(state.beginning.encode()) < (state.size or 0)
+            text = f"{state.beginning}…" if is_cut else state.beginning
+            if forms.occur_in(text, with_remains=is_cut):
+                raise _repeated_secret_error(call, f"the beginning of the file in {name!r}", name)
+    if forms.occur_in(plan, with_remains=True):
+        raise _repeated_secret_error(call, "the plan", None)
 
 
 def _describe_caller(caller: Caller) -> str:
@@ -219,6 +248,19 @@ def _approval_pending_error(
 def _program_argv(call: Call) -> tuple[str, ...]:
     """Return the program that a human types to decide on a request."""
     return (call.caller.prog or (call.tool.app,)) if call.tool.cli_path else ("tooli",)
+
+
+def _repeated_secret_error(call: Call, subject: str, field: str | None) -> ToolError:
+    return InputError(
+        f"A human must see the whole call of {call.tool.name}, but {subject} repeats the text of a "
+        "secret, which must not be shown.",
+        code="E1037",
+        field=field,
+        suggestion=Suggestion(
+            "retry_with_modified_input",
+            "Pass the secret only as the secret, and use a secret that is not part of other text.",
+        ),
+    )
 
 
 def _approval_denied_error(call: Call, request: ApprovalRequest) -> ToolError:

@@ -86,7 +86,7 @@ def record_run(call: Call) -> StageRun:
 
 def _is_denial(error: ToolError) -> bool:
     """True if the error is a denial that is not logged yet."""
-    refused = error.code == "E1010" or error.code[:2] == "E2"
+    refused = error.code in ("E1010", "E1037") or error.code[:2] == "E2"
     return refused and "is_logged" not in vars(error)
 
 

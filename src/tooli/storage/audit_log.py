@@ -22,7 +22,7 @@ import os
 from errno import EAGAIN, EINVAL, ENOSPC
 from time import gmtime, monotonic, sleep, strftime, time
 
-from tooli.core.call_fingerprint import digest, fingerprint
+from tooli.core.call_fingerprint import ValueEncoder, digest, fingerprint
 from tooli.core.event_loop import is_in_event_loop
 from tooli.errors import Suggestion, TemporaryError
 from tooli.storage.signing import load_or_create_key, sign_hex, verify_hex
@@ -72,6 +72,7 @@ _SHORTER_ARGUMENT_BYTES, _SHORTER_FACT_BYTES = (100, 20), 100
 """Limits in bytes of JSON. The shorter ones apply to lines that would be too long."""
 _MAX_BYTES_PER_CHAR = 6  # a JSON escape
 _WRITE_FAILED_PREFIX = "the audit log cannot be written: "
+_OWN_FACTS = ("code", "ms", "not_logged", "ok", "override", "phase", "request")
 _configured_paths: dict[str, str] = {}
 
 
@@ -88,8 +89,8 @@ def log_event(event: str, call: Call, *, required: bool = False, **facts: object
         return True
     try:
         redactor = RecordRedactor(call)
-        redacted_facts = {name: redactor.redact(value) for name, value in facts.items()}
-        record = {"event": event, **_describe_call(call, redactor), **redacted_facts}
+        record = {"event": event, **_describe_call(call, redactor)}
+        record |= _redact_facts(facts, redactor)
         append_line(get_log_path(call.tool.app), record, _lock_timeout_for(call))
     except Exception as failure:  # a problem with the log must not hide the outcome
         if required and call.policy == "strict":
@@ -170,15 +171,33 @@ def get_log_path(app: str) -> str:
     return os.path.join(get_state_dir(), "audit", f"{name}.jsonl")
 
 
+def _redact_facts(facts: Mapping[str, object], redactor: RecordRedactor) -> JsonObject:
+    """Return facts without secrets. Facts that tooli itself writes are not searched for them."""
+    return {
+        name: value if name in _OWN_FACTS else redactor.redact(value)
+        for name, value in facts.items()
+    }
+
+
 def _describe_call(call: Call, redactor: RecordRedactor) -> JsonObject:
-    """Return the fields that describe a call in the log, without secrets."""
+    """Return the fields that describe a call in the log, without secrets.
+
+    `masked` has a keyed digest of each argument in which a secret is masked. A caller chooses the
+    secrets, so it could mask any argument; the digest shows whether two values are equal.
+    """
     tool, caller = call.tool, call.caller
     names = tool.param_names if tool.input_model is None else {tool.input_model[0]}
-    arguments = {
-        name: _shorten(redactor.redact_argument(name, value), _MAX_ARGUMENT_BYTES)
-        for name, value in call.arguments.items()
-        if name in names
-    }
+    key = load_or_create_key("audit")
+    arguments: JsonObject = {}
+    masked: JsonObject = {}
+    for name, value in call.arguments.items():
+        if name in names:
+            count = redactor.masked_count
+            redacted = redactor.redact_argument(name, value)
+            arguments[name] = _shorten(redacted, _MAX_ARGUMENT_BYTES)
+            if redactor.masked_count > count:
+                encoded = ValueEncoder().encode(value)
+                masked[name] = "" if key is None else digest(encoded, _SUM_BYTES, key).hex()
     record: JsonObject = {"app": tool.app, "tool": tool.id}
     if tool.version is not None:
         record["version"] = tool.version
@@ -189,10 +208,11 @@ def _describe_call(call: Call, redactor: RecordRedactor) -> JsonObject:
         "session": caller.session,
     }
     caller_fields = {name: _shorten(value) for name, value in identity.items() if value is not None}
-    key = load_or_create_key("audit")
     if key is not None:  # without a key, short arguments could be guessed from the digest
         record["call"] = digest(fingerprint(call).encode(), _SUM_BYTES, key).hex()
     record |= {"arguments": arguments, "caller": {**caller_fields, **_process_info()}}
+    if masked:
+        record["masked"] = masked
     return {**record, "policy": call.policy}
 
 

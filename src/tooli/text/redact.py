@@ -238,6 +238,11 @@ class RecordRedactor:
         self._redactor = Redactor(redaction)
         self.has_secrets = bool(self._redactor.secret_forms)
 
+    @property
+    def masked_count(self) -> int:
+        """Number of secrets that were masked."""
+        return self._redactor.hidden_secret_count
+
     def redact(self, value: object) -> Any:
         """Return a value without the secrets of the call; the value itself if it has none."""
         if not self.has_secrets:

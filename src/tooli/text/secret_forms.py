@@ -74,6 +74,21 @@ class SecretForms:
             if form in text or any([variant in text for variant in _to_json(form)])
         ]
 
+    def occur_in(self, value: object, *, with_remains: bool) -> bool:
+        """True if a secret occurs in a value of JSON types.
+
+        With `with_remains`, also if the remains of a secret occur next to an ellipsis.
+        """
+        if isinstance(value, str):
+            if any([form in value for form in self.texts]):
+                return True
+            return with_remains and has_cut_mark(value) and self.mask_cut_values(value, "")[1] > 0
+        if is_object(value):
+            value = [*value, *value.values()]
+        if is_list(value):
+            return any([self.occur_in(item, with_remains=with_remains) for item in value])
+        return type(value) in (int, float) and value in self.numbers
+
     def mask_cut_values(self, text: str, mask: str) -> tuple[str, int]:
         """Return a text with the remains of secrets masked, and their number.
 

@@ -1,0 +1,172 @@
+"""Attacks on what a human and the audit log see of a call."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pydantic import SecretStr
+
+from tooli import SecretInput, Tooli, dry_run_support, record_dry_action
+from tooli.annotations import Destructive
+from tooli.core.call import Call, Caller, Failed, Ok, Options
+from tooli.core.peer import Peer
+from tooli.pipeline import drivers
+from tooli.storage.approval_store import ApprovalStore
+
+KEY = "mallory-account\n9000000\nEVIL CONTENT\ndelete the archive\n"
+
+
+class Person(Peer):
+    """The user of an MCP client that supports questions."""
+
+    def supports(self, method: str) -> bool:
+        return True
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Return the working folder."""
+    monkeypatch.setenv("TOOLI_STATE_DIR", str(tmp_path / "state"))
+    work = tmp_path / "work"
+    work.mkdir()
+    monkeypatch.chdir(work)
+    return work
+
+
+def run(app: Tooli, name: str, *, person: bool = False, yes: bool = False, **arguments: Any) -> Any:
+    tool = app.find(name)
+    assert tool is not None
+    peer = Person() if person else None
+    call = Call(tool, arguments, Caller("mcp", "agent"), [], Options(yes=yes), peer=peer)
+    return drivers.run(*app.prepare(call))
+
+
+def error_of(app: Tooli, name: str, **arguments: Any) -> Any:
+    outcome = run(app, name, **arguments)
+    assert isinstance(outcome, Failed)
+    return outcome.error
+
+
+def request(app: Tooli, name: str, **arguments: Any) -> Any:
+    """Call a command, and return the stored request for its approval."""
+    error = error_of(app, name, **arguments)
+    assert error.code == "E2101", error.message
+    found = {request.id: request for request in ApprovalStore().list_pending()}
+    return found[error.details["approval"]["id"]]
+
+
+def audit_lines(tmp_path: Path) -> list[Any]:
+    log = tmp_path / "state" / "audit" / "bank.jsonl"
+    return [json.loads(line) for line in log.read_text().splitlines()]
+
+
+# ------------------------------------------------------------------ secrets that repeat arguments
+
+
+@pytest.fixture
+def bank() -> Tooli:
+    app = Tooli("bank", version="1.0")
+
+    @app.command(requires_approval=True)
+    @dry_run_support
+    def transfer(to: Any, key: SecretInput[str], file: Path | None = None) -> None:
+        record_dry_action("transfer", "target")
+
+    @app.command(requires_approval=True)
+    @dry_run_support
+    def clean(key: SecretStr) -> None:
+        record_dry_action("delete the archive", "target")
+
+    @app.command(annotations=Destructive)
+    def wipe(target: str, key: SecretInput[str]) -> None:
+        return None
+
+    return app
+
+
+@pytest.mark.parametrize(
+    "to",
+    [
+        "mallory-account",
+        "to mallory-account.",
+        ["x", {"mallory-account": 1}],
+        {"n": [9000000]},
+        b"mallory-account",
+        KEY,
+        KEY.upper().strip(),
+        KEY.encode().hex(),
+    ],
+)
+@pytest.mark.parametrize("person", [False, True])
+def test_argument_that_repeats_a_secret_is_refused(
+    bank: Tooli, tmp_path: Path, to: Any, person: bool
+) -> None:
+    key = "9000000" if to == {"n": [9000000]} else KEY
+    error = error_of(bank, "transfer", person=person, to=to, key=key)
+    assert (error.code, error.field) == ("E1037", "to")
+    assert ApprovalStore().list_pending() == []
+    assert audit_lines(tmp_path)[-1]["code"] == "E1037"
+
+
+def test_confirmation_shows_the_whole_call_or_nothing(bank: Tooli) -> None:
+    error = error_of(bank, "wipe", person=True, target="/srv/production", key="/srv/production")
+    assert error.code == "E1037"
+    assert error.approval_text is None
+    error = error_of(bank, "wipe", person=True, target="/srv/production", key="hunter22")
+    assert '  target: "/srv/production"\n  key: "***"' in error.approval_text
+
+
+@pytest.mark.parametrize("content", ["EVIL CONTENT", "x EVIL CONTENT x" * 99])
+def test_file_that_repeats_a_secret_is_refused(bank: Tooli, folder: Path, content: str) -> None:
+    (folder / "a.txt").write_text(content)
+    error = error_of(bank, "transfer", to="ann", key=KEY, file=Path("a.txt"))
+    assert (error.code, error.field) == ("E1037", "file")
+
+
+def test_beginning_of_a_file_with_a_long_secret_is_refused(bank: Tooli, folder: Path) -> None:
+    (folder / "a.txt").write_text("key: " + "0123456789abcdef" * 30)
+    error = error_of(bank, "transfer", to="x", key="0123456789abcdef" * 30, file=Path("a.txt"))
+    assert error.code == "E1037"
+
+
+def test_plan_that_repeats_a_secret_is_refused(bank: Tooli) -> None:
+    error = error_of(bank, "clean", key=KEY)
+    assert error.code == "E1037"
+    assert "the plan" in error.message
+
+
+def test_names_digests_and_paths_are_not_searched_for_secrets(bank: Tooli, folder: Path) -> None:
+    """The folder, a path and a size are never masked, and a weak secret does not refuse them."""
+    (folder / "a.txt").write_text("x" * 1234)
+    for secret in ("1234", "file", "sha256", folder.name, str(folder)):
+        shown = request(bank, "transfer", to="ann", key=secret, file=Path("a.txt"))
+        assert shown.folder == str(folder)
+        assert shown.files["file"][0]["path"] == str(folder / "a.txt")
+        assert shown.files["file"][0]["bytes"] == 1234
+
+
+def test_argument_does_not_reveal_the_beginning_of_a_secret(bank: Tooli) -> None:
+    """The refusal of `abcd...` would let a caller guess a stored secret letter by letter."""
+    shown = request(bank, "transfer", to="hunt...", key="hunter22")
+    assert shown.arguments["to"] == "hunt..."
+
+
+def test_masked_argument_has_a_digest_in_the_audit_log(bank: Tooli, tmp_path: Path) -> None:
+    for target in ("/srv/production", "/srv/production", "/srv/test-data"):
+        key = f"{target}\nends\ndestructive_run\n"
+        assert isinstance(run(bank, "wipe", yes=True, target=target, key=key), Ok)
+    begins = [line for line in audit_lines(tmp_path) if line.get("phase") == "begins"]
+    assert [line["arguments"]["target"] for line in begins] == ["***"] * 3
+    first, second, third = [line["masked"]["target"] for line in begins]
+    assert first == second != third
+    assert isinstance(run(bank, "wipe", yes=True, target="a", key="hunter22"), Ok)
+    assert "masked" not in audit_lines(tmp_path)[-1]
+
+
+def test_secret_does_not_mask_fields_of_the_audit_log(bank: Tooli, tmp_path: Path) -> None:
+    for secret in ("begins", "ends", "E1010", "approved"):
+        run(bank, "wipe", yes=secret != "E1010", target="a", key=secret)
+    assert "***" not in (tmp_path / "state" / "audit" / "bank.jsonl").read_text()
