@@ -31,6 +31,11 @@ def stock() -> str:
     return os.getcwd()
 
 
+@app.command(capabilities=["net:read"])
+def peek(path: str) -> str:
+    return open(path).read()
+
+
 @app.command(annotations=Destructive)
 def order(item: str) -> str:
     return item
@@ -519,3 +524,17 @@ def test_settings_are_not_loaded_without_settings_files(folders: Folders) -> Non
     )
     done = run(script, cwd=folders.project, env=folders.env(TOOLI_STATE_DIR=None))
     assert done.err == b"False\n", sys.version
+
+
+@pytest.mark.parametrize("mode", ["--json", "--text"])
+def test_quiet_project_does_not_hide_undeclared_access(folders: Folders, mode: str) -> None:
+    folders.write("quiet: true\n")
+    secret = folders.root / "secret"
+    secret.write_text("x")
+    result = folders.run("peek", str(secret), mode)
+    assert result.code == 0
+    if mode == "--json":
+        assert "undeclared: fs:read" in read_envelope(result.out)["meta"]["warnings"][0]
+    log = folders.root / "state" / "audit" / "shop.jsonl"
+    (record,) = [json.loads(line) for line in log.read_text().splitlines()]
+    assert (record["event"], record["target"]) == ("violation", str(secret))
