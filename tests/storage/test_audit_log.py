@@ -511,6 +511,57 @@ def test_fifo_is_rejected(log: Path) -> None:
         write(log, 1)
 
 
+def give_away(path: Path) -> None:
+    if os.getuid():
+        pytest.skip("only root can create a file of another user")
+    os.chown(path, 65534, 65534)
+
+
+@pytest.mark.skipif(os.name == "nt", reason="needs POSIX owners and modes")
+@pytest.mark.parametrize("suffix", ["", ".head"])
+@pytest.mark.parametrize(
+    ("prepare", "reason"),
+    [
+        (give_away, "belongs to another user"),
+        (lambda path: path.chmod(0o620), "chmod go-w"),
+        (lambda path: path.chmod(0o602), "chmod go-w"),
+        (lambda path: os.link(path, f"{path}.copy"), "hard link"),
+    ],
+    ids=["owner", "group", "others", "link"],
+)
+def test_log_that_others_control_is_not_written(
+    events: Path, suffix: str, prepare: Callable[[Path], None], reason: str
+) -> None:
+    write(events, 1)
+    before = events.read_bytes()
+    prepare(Path(f"{events}{suffix}"))
+    call = make_call()
+    assert not log_event("run", call) and reason in call.warnings[0]
+    with pytest.raises(TemporaryError, match=reason) as failure:
+        log_event("run", make_call("strict"), required=True)
+    assert failure.value.code == "E4061"
+    assert events.read_bytes() == before
+    assert fault(events) is None, "the log can still be verified"
+
+
+@pytest.mark.skipif(os.name == "nt", reason="needs POSIX owners")
+def test_log_of_root_is_written(log: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write(log, 1)
+    if log.stat().st_uid:
+        pytest.skip("only root can create a file of root")
+    monkeypatch.setattr(os, "getuid", lambda: 1234)
+    os.close(audit_log.open_log(str(log)))
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs named pipes")
+@pytest.mark.parametrize("read_only", [True, False])
+def test_fifo_as_head_is_rejected(log: Path, read_only: bool) -> None:
+    log.parent.mkdir()
+    os.mkfifo(f"{log}.head")
+    with pytest.raises(OSError, match="not a file"):
+        audit_reader.verify_log(str(log)) if read_only else write(log, 1)
+
+
 def test_locked_log_is_an_error(log: Path) -> None:
     import fcntl
 

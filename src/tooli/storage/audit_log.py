@@ -19,7 +19,7 @@ other users, but not by its owner.
 from __future__ import annotations
 
 import os
-from errno import EAGAIN, EINVAL, ENOSPC
+from errno import EACCES, EAGAIN, EINVAL, ENOSPC
 from time import gmtime, monotonic, sleep, strftime, time
 
 from tooli.core.call_fingerprint import ValueEncoder, digest, fingerprint
@@ -66,6 +66,10 @@ _NO_LINE = (0, "")
 _SEQ_PREFIX = b'{"seq":'
 _SUM_BYTES = 16
 _EMPTY_SUM = "-" * 2 * _SUM_BYTES  # as long as a sum, because a head is overwritten in place
+# A link is not followed, a child process does not inherit the file, and a pipe does not block.
+_SAFE_OPEN_FLAGS = (
+    getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_NONBLOCK", 0)
+)
 _FILE_TYPE_MASK, _REGULAR_FILE = 0o170000, 0o100000
 _MAX_ARGUMENT_BYTES, _MAX_FACT_BYTES = 200, 500
 _SHORTER_ARGUMENT_BYTES, _SHORTER_FACT_BYTES = (100, 20), 100
@@ -443,13 +447,33 @@ def _rotate(path: str) -> None:
 
 
 def open_log(path: str) -> int:
-    """Open a log for appending; raise OSError if it is not a regular file."""
-    flags = os.O_RDWR | os.O_APPEND | os.O_CREAT
-    log = os.open(path, flags | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0), 0o600)
-    if os.fstat(log).st_mode & _FILE_TYPE_MASK != _REGULAR_FILE:
+    """Open a log for appending; raise OSError if it is not a private regular file."""
+    log = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT | _SAFE_OPEN_FLAGS, 0o600)
+    try:
+        _check_file(log, path)
+    except OSError:
         os.close(log)
-        raise OSError(EINVAL, "it is not a file")
+        raise
     return log
+
+
+def _check_file(file: int, path: str, *, read_only: bool = False) -> None:
+    """Raise OSError if an open file is not a regular file, or if other users can write to it.
+
+    Another user may have created the file to read the log or to hold its lock. On Windows, owners
+    and modes are not checked.
+    """
+    found = os.fstat(file)
+    if found.st_mode & _FILE_TYPE_MASK != _REGULAR_FILE:
+        raise OSError(EINVAL, "it is not a file")
+    if read_only or not hasattr(os, "getuid"):
+        return
+    if found.st_uid not in (os.getuid(), 0):
+        raise PermissionError(EACCES, f"{path} belongs to another user")
+    if found.st_mode & 0o022:
+        raise PermissionError(EACCES, f"other users can write to {path}; run: chmod go-w {path}")
+    if found.st_nlink > 1:
+        raise PermissionError(EACCES, f"{path} has a second name (a hard link)")
 
 
 def read_at(file: int, length: int, offset: int) -> bytes:
@@ -476,17 +500,18 @@ class AuditHead:
         self._path = f"{path}.head"
         self._lock_timeout = lock_timeout
         self._file = -1
-        self._flags = os.O_RDONLY if read_only else os.O_RDWR | os.O_CREAT
-        self._flags |= getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0)
+        self._read_only = read_only
 
     def __enter__(self) -> AuditHead:
         try:
-            self._file = os.open(self._path, self._flags, 0o600)
+            flags = os.O_RDONLY if self._read_only else os.O_RDWR | os.O_CREAT
+            self._file = os.open(self._path, flags | _SAFE_OPEN_FLAGS, 0o600)
         except (FileNotFoundError, NotADirectoryError):
-            if self._flags & os.O_CREAT:
+            if not self._read_only:
                 raise
             return self
         try:
+            _check_file(self._file, self._path, read_only=self._read_only)
             _lock(self._file, self._lock_timeout)
         except OSError:
             os.close(self._file)
