@@ -14,7 +14,8 @@ from mcp.shared.exceptions import MCPError
 from tests.mcp.sdk_client import each_mode, make_server
 
 from tooli import Context, Tooli
-from tooli.mcp import service
+from tooli.core.call import Caller
+from tooli.mcp import sdk_server, service
 from tooli.mcp.sdk_server import MAX_QUEUED_MESSAGES
 
 # ------------------------------------------------------------------ pages
@@ -238,3 +239,65 @@ async def test_cancellation_ends_a_question() -> None:
             await asked.wait()
             tasks.cancel_scope.cancel()
         assert await asyncio.to_thread(ended.wait, 120)
+
+
+async def test_question_times_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sdk_server, "QUESTION_TIMEOUT", 0.05)
+    app = Tooli("app")
+
+    @app.command()
+    def ask(ctx: Context) -> str:
+        return ctx.elicit("?", {"type": "object", "properties": {}}).action
+
+    async def wait_forever(context: Any, params: Any) -> types.ElicitResult:
+        await asyncio.sleep(3600)
+        raise AssertionError
+
+    async with Client(make_server(app), mode="legacy", elicitation_callback=wait_forever) as client:
+        result = await client.call_tool("ask", {})
+    assert result.is_error
+    assert "within 0.05 seconds" in result.content[0].text  # type: ignore[union-attr]
+
+
+async def test_one_caller_has_a_share_of_the_calls(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sdk_server, "MAX_CALLS_PER_CALLER", 2)
+    app = Tooli("app")
+    release, waiting = threading.Event(), list[str]()
+
+    @app.command()
+    def wait() -> str:
+        waiting.append("")
+        assert release.wait(120)
+        return "done"
+
+    server = make_server(app)
+    async with Client(server) as client, anyio.create_task_group() as tasks:
+        for _ in range(2):
+            tasks.start_soon(client.call_tool, "wait", {})
+        while len(waiting) < 2:
+            await asyncio.sleep(0.01)
+        refused = await client.call_tool("wait", {})
+        assert "2 open requests" in refused.content[0].text  # type: ignore[union-attr]
+        other = Caller("mcp", address="192.0.2.1")
+        monkeypatch.setattr(sdk_server, "caller_from_context", lambda ctx: other)
+        tasks.start_soon(client.call_tool, "wait", {})
+        while len(waiting) < 3:
+            await asyncio.sleep(0.01)
+        release.set()
+    async with Client(server) as client:
+        assert not (await client.call_tool("wait", {})).is_error
+
+
+@pytest.mark.filterwarnings("ignore::mcp.shared.exceptions.MCPDeprecationWarning")
+async def test_subscriptions_are_limited_in_characters(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sdk_server, "MAX_SUBSCRIBED_CHARS", 20)
+    app = Tooli("app")
+    app.resource("x://{name}")(lambda name: name)
+    async with Client(make_server(app), mode="legacy") as client:
+        await client.session.subscribe_resource("x://123456")
+        await client.session.subscribe_resource("x://123456")
+        await client.session.subscribe_resource("x://abcdef")
+        with pytest.raises(MCPError, match="characters at most"):
+            await client.session.subscribe_resource("x://a")
+        await client.session.unsubscribe_resource("x://abcdef")
+        await client.session.subscribe_resource("x://a")

@@ -8,10 +8,9 @@ that sends or reads slowly therefore does not keep others from calling.
 
 from __future__ import annotations
 
-from tooli.errors import Suggestion, TemporaryError
 from tooli.http.http_request import HttpError
 from tooli.serving.caller_limits import CallerLimit
-from tooli.serving.dispatcher import too_busy_error
+from tooli.serving.dispatcher import too_busy_error, too_many_requests_error
 
 TYPE_CHECKING = False
 
@@ -38,7 +37,7 @@ class CallSlots:
         if self.open_streams:  # a stream whose client has disconnected may still run
             streams = sum([source.caller == caller for source in list(self.open_streams)])
         if not self._open_requests.acquire(caller, streams):
-            raise HttpError(_too_many_requests_error(self._open_requests.limit), _RETRY_AFTER)
+            raise HttpError(too_many_requests_error(self._open_requests.limit), _RETRY_AFTER)
 
     def leave(self, caller: str) -> None:
         """Count the end of a request of a caller."""
@@ -58,11 +57,3 @@ class CallSlots:
     def end(self) -> None:
         """Free the slot of a call."""
         self._running_calls -= 1
-
-
-def _too_many_requests_error(limit: int) -> TemporaryError:
-    return TemporaryError(
-        f"The caller has {limit} open requests, which is the limit.",
-        suggestion=Suggestion("retry_later", "Wait for the answers of other calls."),
-        details={"retry_after": 1},
-    )

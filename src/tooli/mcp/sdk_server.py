@@ -58,13 +58,18 @@ from tooli.mcp.protocol import (
 )
 from tooli.mcp.resource_service import ResourceService
 from tooli.mcp.service import RequestContext, caller_from_client_info
-from tooli.serving.dispatcher import MAX_CONCURRENT_CALLS, too_busy_error
+from tooli.serving.caller_limits import CallerLimit, address_group
+from tooli.serving.dispatcher import (
+    MAX_CONCURRENT_CALLS,
+    too_busy_error,
+    too_many_requests_error,
+)
 from tooli.serving.thread_pool import ThreadPool
 
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
+    from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
     from concurrent.futures import Future
     from typing import TypeAlias
 
@@ -112,7 +117,19 @@ _CALL_METHODS: dict[
 MAX_SUBSCRIPTIONS = 1000
 """Maximum number of resources to which one client can subscribe."""
 
-_TOO_MANY_SUBSCRIPTIONS = f"A client can subscribe to {MAX_SUBSCRIPTIONS} resources at most"
+MAX_SUBSCRIBED_CHARS = 100_000
+"""Maximum number of characters of the URIs to which one client subscribes."""
+
+MAX_CALLS_PER_CALLER = MAX_CONCURRENT_CALLS - MAX_CONCURRENT_CALLS // 4
+"""Maximum number of concurrent calls of one caller, also of calls whose client disconnected."""
+
+QUESTION_TIMEOUT = 300.0
+"""Seconds that a client has to answer a question of a call."""
+
+_TOO_MANY_SUBSCRIPTIONS = (
+    f"A client can subscribe to {MAX_SUBSCRIPTIONS} resources at most, "
+    f"whose URIs have {MAX_SUBSCRIBED_CHARS} characters at most"
+)
 
 SHUTDOWN_ERROR = -32000
 """The error code of a call that was stopped because the server shuts down."""
@@ -128,6 +145,7 @@ class AppServer(Server[dict[str, Any]]):
         self.listeners = AppListenHandler(self)
         self.thread_pool = ThreadPool(MAX_CONCURRENT_CALLS)
         self._running_jobs: dict[asyncio.Future[JsonObject], SdkPeer] = {}
+        self._jobs_by_caller = CallerLimit(MAX_CALLS_PER_CALLER)
         self._is_closing = False
         info = service.info()
         super().__init__(
@@ -240,16 +258,20 @@ class AppServer(Server[dict[str, Any]]):
         if self._is_closing:
             raise MCPError(SHUTDOWN_ERROR, "The server is shutting down and accepts no more calls.")
         peer = SdkPeer(ctx, self.service.dispatcher.name)
-        context = RequestContext(caller_from_context(ctx), peer, stateless)
+        caller = caller_from_context(ctx)
+        context = RequestContext(caller, peer, stateless)
         request = get_factory(self)(params, context)
         if ctx.request is not None:  # over HTTP, whose access control has checked the token
             request.grant(ctx.request.scope.get("tooli.scopes", ()))
         if self._is_full:
             return request.error_result(too_busy_error())
+        caller_key = caller.principal or address_group(caller.address or "")
+        if not self._jobs_by_caller.acquire(caller_key):
+            return request.error_result(too_many_requests_error(MAX_CALLS_PER_CALLER))
         work = request.arun() if request.is_async else self.thread_pool.run(request.run)
         job = asyncio.ensure_future(peer.run_and_flush(work))
         self._running_jobs[job] = peer
-        job.add_done_callback(self._on_job_done)
+        job.add_done_callback(partial(self._on_job_done, caller_key))
         try:
             await asyncio.wait({job, peer.shutdown_future}, return_when=asyncio.FIRST_COMPLETED)
         finally:
@@ -271,9 +293,10 @@ class AppServer(Server[dict[str, Any]]):
         for peer in list(self._running_jobs.values()):
             peer.stop()
 
-    def _on_job_done(self, job: asyncio.Future[JsonObject]) -> None:
+    def _on_job_done(self, caller_key: str, job: asyncio.Future[JsonObject]) -> None:
         """Remove a job that is done. The exception of an abandoned job is ignored."""
         del self._running_jobs[job]
+        self._jobs_by_caller.release(caller_key)
         if not job.cancelled():
             job.exception()
 
@@ -348,7 +371,7 @@ class ChangeNotifier:
         """Subscribe a client of a handshake version to a resource, or unsubscribe it."""
         subscribed_uris: set[str] = connection_state(ctx).setdefault("subscribed", set())
         if is_subscribed:
-            if len(subscribed_uris) >= MAX_SUBSCRIPTIONS and uri not in subscribed_uris:
+            if uri not in subscribed_uris and _are_too_many([*subscribed_uris, uri]):
                 raise RpcError(INVALID_PARAMS, _TOO_MANY_SUBSCRIPTIONS)
             subscribed_uris.add(uri)
         else:
@@ -391,6 +414,10 @@ class ChangeNotifier:
             await session.send_resource_updated(uri)
 
 
+def _are_too_many(uris: Sequence[str]) -> bool:
+    return len(uris) > MAX_SUBSCRIPTIONS or sum(map(len, uris)) > MAX_SUBSCRIBED_CHARS
+
+
 class AppListenHandler(ListenHandler):
     """Streams of `subscriptions/listen`, for callers who may read the resources."""
 
@@ -403,7 +430,7 @@ class AppListenHandler(ListenHandler):
     ) -> types.SubscriptionsListenResult:
         """Check the access to each resource, then serve the stream."""
         uris = params.notifications.resource_subscriptions or ()
-        if len(uris) > MAX_SUBSCRIPTIONS:
+        if _are_too_many(uris):
             raise MCPError(INVALID_PARAMS, _TOO_MANY_SUBSCRIPTIONS)
         for uri in uris:
             try:
@@ -479,7 +506,10 @@ class SdkPeer(Peer):
         return client_supports(declared_json, method)
 
     def ask(self, questions: Mapping[str, Question]) -> Mapping[str, JsonObject]:
-        """Ask the client and return its answers. Blocks until the client answers or cancels."""
+        """Ask the client and return its answers. Blocks until the client answers or cancels.
+
+        A client that does not answer within QUESTION_TIMEOUT fails the call.
+        """
         future = asyncio.run_coroutine_threadsafe(self.ask_async(questions), self._loop)
         self._open_questions.add(future)
         try:
@@ -498,9 +528,16 @@ class SdkPeer(Peer):
         message = {"method": question.method, "params": question.params()}
         metadata = ServerMessageMetadata(related_request_id=self.ctx.request_id)
         try:
-            result = await self.ctx.session.send_request(
-                request_type.model_validate(message), result_type, metadata=metadata
+            result = await asyncio.wait_for(
+                self.ctx.session.send_request(
+                    request_type.model_validate(message), result_type, metadata=metadata
+                ),
+                QUESTION_TIMEOUT,
             )
+        except asyncio.TimeoutError:
+            raise DependencyError(
+                f"The client did not answer {question.method} within {QUESTION_TIMEOUT:g} seconds."
+            ) from None
         except Exception as failure:  # the client refused, disconnected, or sent an invalid answer
             raise DependencyError(
                 f"The client did not answer {question.method}: {failure}"

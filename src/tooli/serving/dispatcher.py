@@ -259,6 +259,15 @@ def too_busy_error() -> ToolError:
     )
 
 
+def too_many_requests_error(limit: int) -> ToolError:
+    """Return the error for a call of a caller who has too many open requests."""
+    return TemporaryError(
+        f"The caller has {limit} open requests, which is the limit.",
+        suggestion=Suggestion("retry_later", "Wait for the answers of other calls."),
+        details={"retry_after": 1},
+    )
+
+
 def present_request_error(app: App, caller: Caller, error: ToolError) -> Presented:
     """Return the answer to a request that fails before it reaches a tool."""
     return Presented(Failed(error), make_placeholder_call(app._state, caller), lambda: 0)
