@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import json
 import os
-import sys
 from subprocess import DEVNULL, TimeoutExpired, run
 from tempfile import TemporaryDirectory, gettempdir
 
 from tooli.core.declared_capabilities import find_disallowed, is_under_any
 from tooli.describe.sections import insert_flags
 from tooli.errors import NotFoundError, Suggestion
+from tooli.execution.interpreter import isolated_argv
 from tooli.execution.monitor.monitored_runner import shorten_path
 
 TYPE_CHECKING = False
@@ -30,7 +30,7 @@ RECORD_VARIABLE = "TOOLI_RECORD_CAPABILITIES"
 LIMITATIONS = "env:read and state:mutate cannot be detected; net:write is detected as net:read"
 _EXAMPLE_TIMEOUT = 60.0  # seconds for one example
 _BOOTSTRAP_CODE = (
-    "import sys; from tooli.launcher import load_app; app = load_app(sys.argv.pop(1));"
+    "from tooli.launcher import load_app; app = load_app(sys.argv.pop(1));"
     " app._state.policy = 'standard'; tree = app.tree();"
     " apps = [a for path, command in tree.walk() for a in tree.levels(path, command) or ()];"
     " [setattr(state, 'declared_policy', 'standard') for state in (app._state, *apps)]; app()"
@@ -121,7 +121,7 @@ def _run_example(tool: Tool, app_target: str, argv: list[str], path: str) -> str
     command_line = [*tool.cli_path, *insert_flags(argv, flags)]
     try:
         done = run(
-            [sys.executable, "-c", _BOOTSTRAP_CODE, app_target, *command_line],
+            [*isolated_argv(_BOOTSTRAP_CODE), app_target, *command_line],
             env={**os.environ, RECORD_VARIABLE: path},
             stdin=DEVNULL,
             capture_output=True,

@@ -637,3 +637,19 @@ def test_payload_that_cannot_be_unpacked_is_refused(app: Tooli) -> None:
     }
     with pytest.raises(AuthError, match="cannot be unpacked"):
         bwrap._build_call(payload)
+
+
+def test_program_imports_nothing_of_the_current_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Run what bwrap would start, with a tooli.py in the current folder."""
+    (tmp_path / "tooli.py").write_text("open('imported', 'w').close()\n")
+    monkeypatch.chdir(tmp_path)
+    runner = object.__new__(bwrap.BubblewrapRunner)
+    runner.program = "/usr/bin/bwrap"
+    monkeypatch.setattr(bwrap.BubblewrapRunner, "_build_bind_args", lambda self: [])
+    argv = runner._build_argv(99)
+    program = argv[argv.index("--") + 1 :]
+    done = subprocess.run(program, capture_output=True, text=True, timeout=60, check=False)
+    assert "Bad file descriptor" in done.stderr  # main() ran, without the payload
+    assert not (tmp_path / "imported").exists()

@@ -20,6 +20,7 @@ from tooli.core import Record
 from tooli.core.call import Call, Runner
 from tooli.core.declared_capabilities import is_under_any
 from tooli.core.peer import Elicit, Peer, Roots, Sample
+from tooli.execution.interpreter import isolated_argv
 from tooli.execution.ipc import FrameSender, dumps, loads
 from tooli.execution.output_relay import is_terminal, wrap_terminal_stream
 from tooli.execution.sandbox import runtime_paths
@@ -185,14 +186,11 @@ class BubblewrapRunner(Runner):
             raise sandbox_setup_error(call.tool.name, failure) from None
 
     def _build_argv(self, payload_fd: int) -> list[str]:
-        start = "from tooli.execution.sandbox.bwrap import main; main()"
         return [
             self.program,
             *self._build_bind_args(),
             "--",
-            sys.executable,
-            "-c",
-            start,
+            *isolated_argv("from tooli.execution.sandbox.bwrap import main; main()"),
             str(payload_fd),
         ]
 
