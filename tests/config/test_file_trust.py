@@ -68,7 +68,7 @@ def test_own_file_is_read(file: Path, layer: str) -> None:
         ("user", 1000, 0, "1000", False),
         ("user", 0, 1000, "", True),
         ("system", 1001, 1000, "", False),
-        ("system", 65534, 1000, "", True),
+        ("system", 65534, 1000, "", False),
         ("user", 65534, 1000, "", False),
     ],
 )
@@ -221,3 +221,18 @@ def test_descriptors_are_closed(file: Path) -> None:
     after = os.dup(0)
     os.close(after)
     assert after == before
+
+
+@pytest.mark.parametrize(
+    ("uid_map", "is_read"),
+    [("0 0 4294967295\n", False), ("0 1000 1\n", True), ("1000 1000 1\n", True), (None, False)],
+)
+def test_unmapped_owner_of_the_system_file(
+    file: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, uid_map: str | None, is_read: bool
+) -> None:
+    map_file = tmp_path / "uid_map"
+    if uid_map is not None:
+        map_file.write_text(uid_map)
+    monkeypatch.setattr(file_trust, "_UID_MAP", str(map_file))
+    pretend_owner(monkeypatch, 65534, 0)
+    assert (check(file, "system") == "") is is_read

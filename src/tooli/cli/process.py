@@ -16,6 +16,7 @@ import os
 import sys
 from _thread import _count as count_threads  # pyright: ignore
 
+from tooli.core import may_exist
 from tooli.core._hot_tables import (
     AGENT_MARKERS,
     AGENT_PATH_PARTS,
@@ -405,7 +406,7 @@ def needs_argument_checks(argv: Sequence[str]) -> bool:
 def _has_config_file() -> bool:
     """True if there may be a configuration file. Makes only a few file system calls."""
     env, exists = os.environ.get, os.access
-    if exists(SYSTEM_CONFIG_PATH, 0):
+    if may_exist(SYSTEM_CONFIG_PATH):
         return True
     config_choice = env("TOOLI_CONFIG")
     if config_choice:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from tooli.core import Record, is_fixed_path
+from tooli.core import Record, is_fixed_path, may_exist
 
 TYPE_CHECKING = False
 
@@ -44,7 +44,7 @@ def find_config_files(env: Mapping[str, str], folder: str | None = None) -> list
         user_path = user_config_path(env)
         if user_path is not None and os.path.exists(user_path):
             found.append(ConfigFile("user", user_path))
-    if os.path.exists(SYSTEM_CONFIG_PATH):
+    if may_exist(SYSTEM_CONFIG_PATH):  # if it cannot be read, that is an error
         found.append(ConfigFile("system", SYSTEM_CONFIG_PATH))
     return found
 

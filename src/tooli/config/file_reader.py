@@ -34,7 +34,12 @@ if TYPE_CHECKING:
     SectionValue: TypeAlias = "RawSetting | ConfigSection"
 
 MAX_CONFIG_BYTES = 1 << 20
+_MAX_TOML_BYTES = 1 << 18
 _MAX_DEPTH, _MAX_NODES = 8, 10_000
+_MAX_KEY_PARTS = 16
+_KEY_PART = r"""(?:[\w-]+|"(?:[^"\\\n]|\\.)*"|'[^'\n]*')[ \t]*"""
+_LONG_KEY = rf"(?m)(?:^|[\[{{,])[ \t]*(?:{_KEY_PART}\.[ \t]*){{{_MAX_KEY_PARTS}}}"
+"""Matches the beginning of a dotted TOML key that is too long."""
 _YAML_TAG = "tag:yaml.org,2002:"
 
 
@@ -87,6 +92,8 @@ def _read_text(path: str, layer: str, trusted_dirs: tuple[str, ...]) -> str:
         raise UnreadableConfig(0, message) from None
     if len(data) > MAX_CONFIG_BYTES:
         raise UnreadableConfig(0, "the file is larger than a megabyte")
+    if len(data) > _MAX_TOML_BYTES and path.endswith(".toml"):
+        raise UnreadableConfig(0, f"the file is larger than {_MAX_TOML_BYTES >> 10} KiB")
     try:
         return data.removeprefix(b"\xef\xbb\xbf").decode().replace("\r\n", "\n")
     except UnicodeDecodeError as failure:
@@ -212,6 +219,8 @@ def read_plain_yaml(text: str) -> ConfigSection:
         UnreadableConfig: the file is invalid.
     """
     lines = list(_content_lines(text))
+    if len(lines) > _MAX_NODES:
+        raise UnreadableConfig(lines[_MAX_NODES][0], "the file has too many values")
     section, rest = _parse_section(lines, 0, lines[0][1] if lines else 0, 0)
     if rest < len(lines):
         raise NeedsYamlLibrary(lines[rest][0])
@@ -294,6 +303,12 @@ def read_toml(text: str) -> ConfigSection:
 
     The table `tool.tooli.build` is left out. It configures the build of a package.
     """
+    import re  # the TOML library needs it as well
+
+    long_key = re.search(_LONG_KEY, text)  # the library needs quadratic time for such a key
+    if long_key is not None:
+        line = text.count("\n", 0, long_key.end()) + 1
+        raise UnreadableConfig(line, f"a key has more than {_MAX_KEY_PARTS} parts")
     try:
         document = _toml_parser()(text)
     except ValueError as failure:
@@ -304,9 +319,12 @@ def read_toml(text: str) -> ConfigSection:
     tools = document.get("tool")
     table: object = tools.get("tooli", {}) if is_object(tools) else {}
     if not is_object(table):
-        raise UnreadableConfig(_find_line(text, ("tool", "tooli")), "tool.tooli must be a table")
+        line = _TomlLines(text).find(("tool", "tooli"))
+        raise UnreadableConfig(line, "tool.tooli must be a table")
     settings = {name: value for name, value in table.items() if name != "build"}
-    return _section_from_table(text, settings, ("tool", "tooli"))
+    if not settings:
+        return ConfigSection({})
+    return _TableConverter(_TomlLines(text)).convert(settings, ("tool", "tooli"))
 
 
 def _toml_parser() -> Callable[[str], JsonObject]:
@@ -317,48 +335,62 @@ def _toml_parser() -> Callable[[str], JsonObject]:
     return loads  # pyright: ignore[reportUnknownVariableType]
 
 
-def _section_from_table(
-    text: str, table: Mapping[str, object], path: tuple[str, ...]
-) -> ConfigSection:
-    section_line = _find_line(text, path)
-    if len(path) > _MAX_DEPTH + 2:
-        raise UnreadableConfig(section_line, "the tables are nested too deeply")
-    entries: dict[str, SectionValue] = {}
-    for name, value in table.items():
-        line = _find_line(text, (*path, name))
-        if is_object(value):
-            entries[name] = _section_from_table(text, value, (*path, name))
-        elif isinstance(value, bool):
-            entries[name] = RawSetting("true" if value else "false", line, "boolean")
-        elif isinstance(value, (int, float)):
-            entries[name] = RawSetting(repr(value), line, "number")
-        elif isinstance(value, str):
-            entries[name] = RawSetting(value, line, "text")
-        else:
-            raise UnreadableConfig(line, f"{name!r} must be text, a number, true or false")
-    return ConfigSection(entries, section_line)
+class _TableConverter:
+    """Converts the tables of a TOML file. Limits their depth and the number of values."""
+
+    def __init__(self, lines: _TomlLines) -> None:
+        self._lines = lines
+        self._count = 0
+
+    def convert(self, table: Mapping[str, object], path: tuple[str, ...]) -> ConfigSection:
+        section_line = self._lines.find(path)
+        self._count += len(table)
+        if len(path) > _MAX_DEPTH + 2 or self._count > _MAX_NODES:
+            message = "the table has too many values, or is nested too deeply"
+            raise UnreadableConfig(section_line, message)
+        entries: dict[str, SectionValue] = {}
+        for name, value in table.items():
+            line = self._lines.find((*path, name))
+            if is_object(value):
+                entries[name] = self.convert(value, (*path, name))
+            elif isinstance(value, bool):
+                entries[name] = RawSetting("true" if value else "false", line, "boolean")
+            elif isinstance(value, (int, float)):
+                entries[name] = RawSetting(repr(value), line, "number")
+            elif isinstance(value, str):
+                entries[name] = RawSetting(value, line, "text")
+            else:
+                raise UnreadableConfig(line, f"{name!r} must be text, a number, true or false")
+        return ConfigSection(entries, section_line)
 
 
-def _find_line(text: str, path: tuple[str, ...]) -> int:
-    """Return the line that sets a key; the line of its table if the key is not found.
+class _TomlLines:
+    """The lines of a TOML file that set a key or begin a table.
 
     TOML libraries do not report the lines of keys. The result is used only in messages, so it may
     be wrong for unusual syntax.
     """
-    best, depth = 0, 0
-    table: tuple[str, ...] = ()
-    for number, line in enumerate(text.split("\n"), 1):
-        content = line.partition("#")[0].strip()
-        if content[:1] == "[":
-            table = _split_key(content.strip("[] "))
-            current = table
-        else:
-            name, equals, _ = content.partition("=")
-            current = (*table, *_split_key(name)) if equals else ()
-        common = len(current) if current == path[: len(current)] else 0
-        if common > depth:
-            best, depth = number, common
-    return best
+
+    def __init__(self, text: str) -> None:
+        self._lines: dict[tuple[str, ...], int] = {}
+        table: tuple[str, ...] = ()
+        for number, line in enumerate(text.split("\n"), 1):
+            content = line.partition("#")[0].strip()
+            if content[:1] == "[":
+                key = table = _split_key(content.strip("[] "))[:_MAX_KEY_PARTS]
+            else:
+                name, equals, _ = content.partition("=")
+                if not equals:
+                    continue
+                key = (*table, *_split_key(name))[:_MAX_KEY_PARTS]
+            self._lines.setdefault(key, number)
+
+    def find(self, path: tuple[str, ...]) -> int:
+        """Return the line that sets a key, or else the line of its table; 0 if there is none."""
+        for length in range(len(path), 0, -1):
+            if path[:length] in self._lines:
+                return self._lines[path[:length]]
+        return 0
 
 
 def _split_key(dotted: str) -> tuple[str, ...]:

@@ -27,6 +27,7 @@ PROJECT_LAYERS = (".env", "project")
 
 _OVERFLOW_UID = 65534
 """Owner that Linux shows for files of users that have no ID in a user namespace, such as root."""
+_UID_MAP = "/proc/self/uid_map"
 
 _OPEN_FLAGS = (
     os.O_RDONLY
@@ -112,12 +113,21 @@ def _find_risk(
 def _trusted_owners(layer: str, env: Mapping[str, str]) -> frozenset[int]:
     """Return the users who may own a file of a layer."""
     owners = {0, os.geteuid()}
-    if layer == "system":
+    if layer == "system" and _is_in_user_namespace():
         owners.add(_OVERFLOW_UID)
     sudo_user = env.get("SUDO_UID", "")
     if layer in PROJECT_LAYERS and os.geteuid() == 0 and sudo_user.isdecimal():
         owners.add(int(sudo_user))
     return frozenset(owners)
+
+
+def _is_in_user_namespace() -> bool:
+    """True if the user IDs of this process are not those of the whole system."""
+    try:
+        with open(_UID_MAP, "rb") as file:
+            return file.read().split() != [b"0", b"0", b"4294967295"]
+    except OSError:
+        return False
 
 
 def _checked_folders(path: str, layer: str) -> Iterator[tuple[str, bool]]:

@@ -44,6 +44,10 @@ LAYERS = ("flag", "environment", ".env", "project", "user", "system", "default")
 """The layers, highest first."""
 
 
+_MAX_HINTS = 20
+"""Number of faults after which no similar names are searched for."""
+
+
 class SettingValue(Record):
     """The value of a setting in one layer, and its origin: a flag, a variable, or file and line."""
 
@@ -416,8 +420,10 @@ class _FileSettings:
                 message = f"{name} must be {definition.type}, not a section"
                 self._add_fault(value.line, message, name)
             elif name not in other_names:
-                known = f"; the settings are {', '.join(SETTINGS)}"
-                hint = did_you_mean(name, (*SETTINGS, *other_names)) or known
+                hint = ""
+                if len(self.settings.faults) < _MAX_HINTS:
+                    known = f"; the settings are {', '.join(SETTINGS)}"
+                    hint = did_you_mean(name[:60], (*SETTINGS, *other_names)) or known
                 self._add_fault(value.line, f"unknown setting {name[:60]!r}{hint}")
         return found
 

@@ -205,6 +205,30 @@ def is_fixed_path(path: str) -> bool:
     return parts[0] not in ("proc", "dev") or not links
 
 
+def may_exist(path: str) -> bool:
+    """False only if it is certain that a file does not exist.
+
+    True if a folder cannot be searched, and for a broken link. Makes one system call if the folder
+    of the file does not exist.
+    """
+    folder = os.path.dirname(path)
+    try:
+        os.lstat(folder)
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+    except OSError:
+        return True
+    try:
+        os.lstat(path)
+    except FileNotFoundError:
+        return not os.path.isdir(folder)  # the folder is a broken link
+    except NotADirectoryError:
+        return False
+    except OSError:
+        return True
+    return True
+
+
 def check_choice(name: str, value: str, allowed: Sequence[str]) -> None:
     """Raise DefinitionError if a keyword of `Tooli(…)` is not one of the allowed values."""
     if value not in allowed:
