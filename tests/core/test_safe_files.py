@@ -47,7 +47,7 @@ def outside(tmp_path: Path) -> Path:
 def remove(folder: Path) -> bool:
     fd = os.open(folder, os.O_RDONLY)
     try:
-        return remove_folder(folder.name, fd, OpenFolder(str(folder.parent)))
+        return remove_folder(folder.name, fd, OpenFolder(str(folder.parent)), max_seconds=300)
     finally:
         os.close(fd)
 
@@ -349,3 +349,46 @@ def test_own_files(folder: Path) -> None:
     os.link(folder / "file", folder / "second")
     assert not is_own_file(os.lstat(folder / "file"))
     assert file_identity(os.stat(folder / "file")) == file_identity(os.stat(folder / "second"))
+
+
+def test_removal_stops_after_the_maximum_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A process that adds a folder for each folder that is removed does not cause a hang."""
+    folder = tmp_path / "folder"
+    (folder / "first").mkdir(parents=True)
+    open_child, steps = safe_files._open_child, iter(range(10_000))
+
+    def add_folder(fd: int, name: str) -> int | None:
+        if next(steps, None) is None:
+            pytest.fail("the removal does not end")
+        child = open_child(fd, name)
+        os.mkdir("next", dir_fd=child)
+        return child
+
+    clock = iter(range(10_000))
+    monkeypatch.setattr(safe_files, "_open_child", add_folder)
+    monkeypatch.setattr(safe_files, "monotonic", lambda: next(clock) / 10)
+    fd = os.open(folder, os.O_RDONLY)
+    try:
+        assert not remove_folder("folder", fd, OpenFolder(str(tmp_path)))
+    finally:
+        os.close(fd)
+    assert next(clock) < 100
+
+
+def test_removal_lists_a_limited_number_of_names(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    for number in range(5):
+        (folder / str(number)).touch()
+    monkeypatch.setattr(safe_files, "_MAX_LISTED_NAMES", 3)
+    for is_empty, count in ((False, 2), (True, 0)):
+        fd = os.open(folder, os.O_RDONLY)
+        try:
+            assert empty_folder(fd) is is_empty
+        finally:
+            os.close(fd)
+        assert len(os.listdir(folder)) == count

@@ -12,6 +12,7 @@ import pytest
 from tests.integration.app_process import environment
 
 from tooli.core.declared_capabilities import resolve_access
+from tooli.execution.processes import list_processes
 from tooli.execution.sandbox import runtime_paths, sandbox_runner
 from tooli.execution.sandbox.sandbox_runner import detect_sandbox_support
 
@@ -71,6 +72,24 @@ def harmless() -> str:
     import package.inner.deep
 
     return helper.VALUE + package.inner.deep.VALUE
+
+
+@app.command(isolation="required", capabilities=["proc:spawn"], timeout=60)
+def leave_process() -> int:
+    """Leave a process that adds folders to the temporary folder."""
+    os.chdir(os.environ["TMPDIR"])
+    ready, started = os.pipe()
+    if os.fork() == 0:
+        os.setsid()
+        if os.fork() == 0:
+            for fd in (0, 1, 2):
+                os.close(fd)
+            os.write(started, str(os.getpid()).encode())
+            for _ in range(1_000_000):
+                os.mkdir("d")
+                os.chdir("d")
+        os._exit(0)
+    return int(os.read(ready, 20))
 
 
 if __name__ == "__main__":
@@ -134,6 +153,14 @@ def test_planted_link_does_not_disable_the_sandbox(project: Path, target: str) -
 def test_deep_folders_do_not_break_other_commands(project: Path) -> None:
     assert run(project, "plant", "1200")["ok"]
     assert run(project, "harmless")["result"] == "helper"
+
+
+def test_left_process_is_killed(project: Path) -> None:
+    temp_dir = project.parent / "temp"
+    temp_dir.mkdir()
+    answer = run(project, "leave-process", TMPDIR=str(temp_dir))
+    assert answer["ok"], answer
+    assert answer["result"] not in list_processes()
 
 
 def test_link_on_the_way_to_sys_path_is_not_followed(

@@ -9,7 +9,9 @@ use paths.
 from __future__ import annotations
 
 import os
+from itertools import islice
 from stat import S_IFMT, S_ISDIR, S_ISREG, S_ISVTX
+from time import monotonic
 
 TYPE_CHECKING = False
 
@@ -155,18 +157,26 @@ class OpenFolder:
 
 # ------------------------------------------------------------------ remove folders
 
+MAX_REMOVAL_SECONDS = 5.0
+"""How long the removal of a folder takes at most."""
+_MAX_LISTED_NAMES = 200_000
 
-def empty_folder(fd: int) -> bool:
+
+def empty_folder(fd: int, max_seconds: float = MAX_REMOVAL_SECONDS) -> bool:
     """Remove everything in an open folder; return False if something is left.
+
+    Another process may add files all the time, so it stops after `max_seconds`, and removes at most
+    _MAX_LISTED_NAMES entries of each folder.
 
     It never follows a link and never enters another file system. Every folder is first renamed
     into the open folder. The rename fails for a mount point, so nothing below one is removed. It
     also keeps the work flat: any depth takes two descriptors and no recursion. Folders without
     permissions get them back. Never raises OSError.
     """
+    deadline = monotonic() + max_seconds
     _allow_access(fd)
     pending = _list(fd)
-    while pending:
+    while pending and monotonic() < deadline:
         name = pending.pop()
         if _unlink(fd, name):
             continue
@@ -178,6 +188,8 @@ def empty_folder(fd: int) -> bool:
             continue
         try:
             for inner in _list(child):
+                if monotonic() >= deadline:
+                    break
                 if not _unlink(child, inner):
                     moved = _move(child, inner, fd)
                     if moved is not None:
@@ -191,12 +203,14 @@ def empty_folder(fd: int) -> bool:
     return not _list(fd)
 
 
-def remove_folder(name: str, fd: int, parent: OpenFolder) -> bool:
+def remove_folder(
+    name: str, fd: int, parent: OpenFolder, max_seconds: float = MAX_REMOVAL_SECONDS
+) -> bool:
     """Empty and remove an open folder, whose name in `parent` is `name`.
 
     Return False if something is left. If another file has the name now, that file stays.
     """
-    is_empty = empty_folder(fd)
+    is_empty = empty_folder(fd, max_seconds)
     try:
         found = parent.lstat(name)
         if not is_empty or found is None or file_identity(found) != file_identity(os.fstat(fd)):
@@ -209,7 +223,8 @@ def remove_folder(name: str, fd: int, parent: OpenFolder) -> bool:
 
 def _list(fd: int) -> list[str]:
     try:
-        return os.listdir(fd)
+        with os.scandir(fd) as entries:
+            return [entry.name for entry in islice(entries, _MAX_LISTED_NAMES)]
     except OSError:
         return []
 

@@ -356,6 +356,7 @@ class Supervisor:
         self.parent = parent
         self.control = control
         self.deadline = deadline  # when the worker must have ended
+        self.kills_orphans = False  # also kill what the worker leaves when it ends by itself
         self.has_timed_out = False
         self.kill_at: float | None = None  # when to send SIGKILL, after SIGTERM
         self.forward_interrupt_at: float | None = None  # when to forward an interrupt of the caller
@@ -383,7 +384,8 @@ class Supervisor:
                 self._handle_control()
             if self._check_due():
                 break
-        killed = self._kill_all() if self.kill_at is not None else []
+        must_kill = self.kill_at is not None or (self.kills_orphans and _has_children())
+        killed = self._kill_all() if must_kill else []
         return {"status": self.status, "timed_out": self.has_timed_out, "killed": killed}
 
     def _poll_timeout(self, has_pidfd: bool) -> float:
@@ -429,6 +431,14 @@ class Supervisor:
         elif self.status is None:
             send_signal(self.worker_pid, SIGKILL)
         return kill_descendants(os.getpid(), reaps=True)
+
+
+def _has_children() -> bool:
+    try:
+        os.waitpid(-1, os.WNOHANG)
+    except ChildProcessError:
+        return False
+    return True
 
 
 def _open_pidfd(pid: int) -> int | None:
@@ -479,6 +489,7 @@ def run_supervisor(
             os.close(report_fd)
             worker.run_and_exit(own_pid, signal_mask)  # does not return
         supervisor = Supervisor(worker_pid, caller_pid, control_fd, deadline)
+        supervisor.kills_orphans = worker.is_sandboxed
         signals.signal(
             SIGINT, signals.SIG_IGN if worker.has_own_session else supervisor.note_interrupt
         )

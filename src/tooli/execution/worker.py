@@ -117,6 +117,11 @@ class Worker:
         """True if the worker starts a session (setsid), detached from the terminal."""
         return self.call.caller.is_remote or not sys.platform.startswith("linux")
 
+    @property
+    def is_sandboxed(self) -> bool:
+        """True if the function runs in a sandbox."""
+        return self.inner is not None and self.inner.needs_own_process
+
     def _redirect_stream(self, name: str) -> None:
         """Make a stream flush each line, or send its text to the caller if it is not fd 1 or 2."""
         stream = getattr(sys, name)
@@ -133,7 +138,7 @@ class Worker:
 
     def run_call(self) -> None:
         """Run the function and send its value, its items or its error."""
-        if self.inner is not None and self.inner.needs_own_process:
+        if self.inner is not None and self.is_sandboxed:
             self.inner.kept_fds = (self.data_fd, self.answer_fd, self.cancel_fd)
         call = self.call = self._build_forwarding_call()
         try:

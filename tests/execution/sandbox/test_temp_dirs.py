@@ -173,6 +173,21 @@ class TestStaleFolders:
         SandboxDirs(AllowedAccess()).remove()
         assert (tmp_path / STALE_NAME).exists()
 
+    def test_removal_stops_after_the_maximum_time(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        names = [STALE_NAME, STALE_NAME.replace("0", "1")]
+        for name in names:
+            (tmp_path / name).mkdir()
+        monkeypatch.setattr(temp_dirs, "_MAX_SWEEP_SECONDS", 0.0)
+        SandboxDirs(AllowedAccess()).remove()
+        assert sorted(os.listdir(tmp_path)) == names, "a later process removes them"
+        monkeypatch.undo()
+        temp_dirs._swept_dirs.clear()
+        monkeypatch.setenv("TMPDIR", str(tmp_path))
+        SandboxDirs(AllowedAccess()).remove()
+        assert os.listdir(tmp_path) == []
+
     def test_unreadable_parent_is_skipped(self, tmp_path: Path) -> None:
         parent = OpenFolder(str(tmp_path))
         tmp_path.rmdir()

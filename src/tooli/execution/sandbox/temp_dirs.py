@@ -8,6 +8,7 @@ something.
 from __future__ import annotations
 
 import os
+from time import monotonic
 
 from tooli.core.safe_files import OpenFolder, make_folders, remove_folder
 from tooli.errors import Suggestion, TemporaryError
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 
 _PREFIX, _SUFFIX_CHARS = "tooli-sandbox-", 16
 _OPEN_FLAGS = os.O_RDONLY | getattr(os, "O_DIRECTORY", 0) | getattr(os, "O_NOFOLLOW", 0)
+_MAX_SWEEP_SECONDS = 1.0  # how long the removal of all stale folders takes at most
 _swept_dirs: set[str] = set()  # parent folders in which stale folders were removed
 
 
@@ -42,7 +44,10 @@ class SandboxDirs:
             _create_path(path)
 
     def remove(self) -> None:
-        """Remove the folder for temporary files. Errors are ignored."""
+        """Remove the folder for temporary files. Errors are ignored.
+
+        The removal takes a limited time. A later process removes the rest.
+        """
         try:
             remove_folder(self._name, self._fd, self._parent)
         finally:
@@ -122,7 +127,10 @@ def _is_temp_dir_name(name: str) -> bool:
 
 
 def _remove_stale_dirs(parent: OpenFolder) -> None:
-    """Remove the folders of killed calls. Each parent folder is searched once per process."""
+    """Remove the folders of killed calls. Each parent folder is searched once per process.
+
+    It takes a limited time. Later processes remove the rest.
+    """
     if parent.path in _swept_dirs:
         return
     _swept_dirs.add(parent.path)
@@ -130,7 +138,11 @@ def _remove_stale_dirs(parent: OpenFolder) -> None:
         names = [name for name in parent.list_names() if _is_temp_dir_name(name)]
     except OSError:
         return
+    deadline = monotonic() + _MAX_SWEEP_SECONDS
     for name in names:
+        seconds = deadline - monotonic()
+        if seconds <= 0:
+            break
         try:
             fd = os.open(parent.entry(name), _OPEN_FLAGS, dir_fd=parent.fd)
         except OSError:
@@ -138,7 +150,7 @@ def _remove_stale_dirs(parent: OpenFolder) -> None:
         try:
             if os.fstat(fd).st_uid == os.geteuid():
                 _lock(fd, exclusive=True)
-                remove_folder(name, fd, parent)
+                remove_folder(name, fd, parent, seconds)
         except OSError:  # in use
             pass
         finally:
