@@ -456,8 +456,13 @@ class TestDryRun:
 class _StatelessClient(Peer):
     """A stateless client: a question ends the call, and the client sends it again."""
 
-    def __init__(self, answered: bool) -> None:
-        self._answered = answered
+    def __init__(self, held: list[str] | None) -> None:
+        self._answered = held is not None
+        self.held_claims = frozenset(held or ())
+        self.new_claims: list[str] = []
+
+    def hold_claim(self, claim_id: str) -> None:
+        self.new_claims.append(claim_id)
 
     def supports(self, method: str) -> bool:
         return True
@@ -471,14 +476,14 @@ class _StatelessClient(Peer):
 class TestGrantUse:
     """Only a run uses the grant."""
 
-    def test_call_that_ends_with_a_question_does_not_use_the_grant(self) -> None:
+    def test_call_that_ends_with_a_question_keeps_the_grant(self) -> None:
         app = Tooli("app", security_policy="strict")  # the peer itself is not asked
 
         @app.command(requires_approval=True, auth=[])
         def ask(ctx: Context) -> str:
             return str(ctx.elicit("name?", {"type": "object", "properties": {"x": {}}}).content)
 
-        def go(answered: bool) -> Any:
+        def go(client: Peer) -> Any:
             call, stages = app.prepare(
                 Call(
                     app.find("ask"),
@@ -486,18 +491,21 @@ class TestGrantUse:
                     Caller("mcp", "client"),
                     [],
                     Options(),
-                    peer=_StatelessClient(answered),
+                    peer=client,
                 )
             )
             return run(call, stages)
 
-        assert go(True).error.code == "E2101"
+        assert go(_StatelessClient([])).error.code == "E2101"
         store = ApprovalStore()
         assert store.decide(store.list_pending("app")[0], "granted")
+        client = _StatelessClient(None)
         with pytest.raises(InputRequired):
-            go(False)
-        assert go(True) == Ok("{'x': 'y'}")
-        assert go(True).error.code == "E2101"
+            go(client)
+        assert go(_StatelessClient([])).error.code == "E2101"
+        answering = _StatelessClient(client.new_claims)
+        assert go(answering) == Ok("{'x': 'y'}")
+        assert go(answering).error.code == "E2101"
 
     def test_call_that_an_inner_stage_rejects_does_not_use_the_grant(
         self, guarded: GuardedApp

@@ -770,11 +770,11 @@ def test_refusal_by_the_function_uses_the_key(shop: Shop) -> None:
     assert second.error.code == "E2101" and second.meta["idempotency"]["replayed"]
 
 
-def test_call_that_ends_with_a_question_releases_the_key(shop: Shop) -> None:
+def test_call_that_ends_with_a_question_does_not_run_without_the_answer(shop: Shop) -> None:
     from tooli.core.peer import InputRequired
 
-    second = stopped_by(shop, InputRequired({}))
-    assert (second.result, second.meta["idempotency"]["replayed"]) == (2, False)
+    assert stopped_by(shop, InputRequired({})).error.code == "E3052"
+    assert shop.runs == 1
 
 
 def test_a_cancelled_task_is_indeterminate(shop: Shop) -> None:

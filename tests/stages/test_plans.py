@@ -493,11 +493,14 @@ def test_plans_match_the_documented_schema(tool: str, files: list[str]) -> None:
     assert set(plan) <= set(schema["properties"])
 
 
-def test_call_that_ends_with_a_question_does_not_use_its_token() -> None:
+def test_call_that_ends_with_a_question_keeps_its_token() -> None:
     """A stateless MCP client sends the same call again, with the answers."""
 
     class Client(Peer):
         answered = False
+
+        def hold_claim(self, claim_id: str) -> None:
+            self.held = frozenset((claim_id,))
 
         def supports(self, method: str) -> bool:
             return True
@@ -521,8 +524,10 @@ def test_call_that_ends_with_a_question_does_not_use_its_token() -> None:
     token = go(dry_run=True).value["token"]
     with pytest.raises(InputRequired):
         go(apply=token)
-    client.answered = True
+    assert go(apply=token).error.code == "E1051"
+    client.answered, client.held_claims = True, client.held
     assert go(apply=token) == Ok("{'x': 'y'}")
+    client.held_claims = frozenset()
     assert go(apply=token).error.code == "E1051"
 
 

@@ -74,6 +74,12 @@ class Peer:
     """The client of a running call. An interface overrides the methods."""
 
     cancelled = False  # True once the client has cancelled the call
+    # IDs of the approval, plan token and idempotency key with which this call asked a question
+    # before. The client has sent the call again, with the answers to all questions.
+    held_claims: frozenset[str] = frozenset()
+
+    def hold_claim(self, claim_id: str) -> None:
+        """Keep a claim for the call that answers the question with which this call ends."""
 
     def progress(self, done: float, total: float | None, message: str | None) -> None:
         """Report progress."""

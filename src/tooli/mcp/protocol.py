@@ -343,10 +343,14 @@ class RequestState:
         arguments = _hash_arguments(params.get("arguments") or {})
         self._call_binding = [tool.id, arguments, caller.name or "", caller.principal]
         self.responses: JsonObject = {}
+        self.held_claims: frozenset[str] = frozenset()
+        self.new_claims: list[str] = []
         state, input_responses = params.get("requestState"), params.get("inputResponses")
         asked: list[str] = []
         if state is not None:
-            self.responses, asked = self._read_state(state)
+            self.responses, asked, claims = self._read_state(state)
+            if is_object(input_responses) and input_responses.keys() >= set(asked):
+                self.held_claims = frozenset(claims)
         if is_object(input_responses):
             # A client may send an answer before the question was asked. An approval counts only
             # if our signed state proves that the human was asked.
@@ -355,9 +359,9 @@ class RequestState:
                 for key, answer in input_responses.items()
                 if key in asked or not str(key).startswith(APPROVAL_KEY)
             }
-            self.responses.update(answers)
+            self.responses = {**answers, **self.responses}  # earlier answers do not change
 
-    def _read_state(self, state: object) -> tuple[JsonObject, list[str]]:
+    def _read_state(self, state: object) -> tuple[JsonObject, list[str], list[str]]:
         from tooli.storage.signing import InvalidToken, verify_message
 
         try:
@@ -366,7 +370,7 @@ class RequestState:
             raise RpcError(INVALID_PARAMS, f"requestState is not valid: {broken}") from None
         if message.get("call") != self._call_binding:
             raise RpcError(INVALID_PARAMS, "requestState belongs to another call")
-        return dict(message["answers"]), list(message["asked"])
+        return dict(message["answers"]), list(message["asked"]), list(message.get("claims", ()))
 
     def input_required(self, pause: InputRequired) -> JsonObject:
         """Return the result that asks the client: the questions and the signed state."""
@@ -377,7 +381,12 @@ class RequestState:
             for key, question in pause.questions.items()
         }
         state = sign_message(
-            {"call": self._call_binding, "answers": self.responses, "asked": list(input_requests)}
+            {
+                "call": self._call_binding,
+                "answers": self.responses,
+                "asked": list(input_requests),
+                "claims": self.new_claims,
+            }
         )
         return {
             "resultType": "input_required",
@@ -399,6 +408,12 @@ class StatelessPeer(Peer):
         self._capabilities = capabilities
         self._transport_peer = transport_peer or Peer()
         self._ask_counts: dict[str, int] = {}
+
+        self.held_claims = request_state.held_claims
+
+    def hold_claim(self, claim_id: str) -> None:
+        """Put a claim into the signed state, with which the client sends the answers."""
+        self._request_state.new_claims.append(claim_id)
 
     @property
     def cancelled(self) -> bool:  # type: ignore[override]

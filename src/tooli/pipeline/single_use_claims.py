@@ -1,10 +1,12 @@
 """Claims on approvals and plan tokens, which can be used only once.
 
     taken ──▶ inner stages ──▶ start ──▶ the function ──▶ commit
-      ◀── release: an inner stage rejected or answered the call, or the call asks a question
+      ◀── release: an inner stage rejected or answered the call
+                                              └──▶ held: the call ends with a question
 
 A stage takes a claim before it passes the call on, so that only one of several concurrent calls
-gets it. A process that is killed before `commit` or `release` does not release its claims.
+gets it. A process that is killed before `commit` or `release` does not release its claims. A held
+claim stays used. Only the call that brings the answers can continue with it, once.
 """
 
 from __future__ import annotations
@@ -23,6 +25,10 @@ class SingleUseClaim:
 
     has_started = False
 
+    def __init__(self, id: str, *, is_resumed: bool = False) -> None:
+        self.id = id
+        self.is_resumed = is_resumed  # the function was run before, and asked a question
+
     def start(self, call: Call) -> None:
         """Use the claim: the function is about to run."""
         self.has_started = True
@@ -36,13 +42,21 @@ class SingleUseClaim:
 
 
 def with_claim(call: Call, claim: SingleUseClaim) -> StageRun:
-    """Pass a call on with a claim, and commit or release the claim afterwards."""
+    """Pass a call on with a claim, and commit, hold or release the claim afterwards."""
     outcome = yield call.replace(claims=(*call.claims, claim))
-    if claim.has_started and not is_awaiting_input(outcome):
-        claim.commit()
+    if not claim.has_started:
+        if not claim.is_resumed:
+            claim.release()
+    elif call.peer is not None and is_awaiting_input(outcome):
+        call.peer.hold_claim(claim.id)
     else:
-        claim.release()
+        claim.commit()
     return outcome
+
+
+def is_held(call: Call, claim_id: str) -> bool:
+    """True if the call brings the answers to the questions of a call that used this claim."""
+    return call.peer is not None and claim_id in call.peer.held_claims
 
 
 def is_awaiting_input(outcome: Outcome) -> bool:

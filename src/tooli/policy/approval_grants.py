@@ -16,7 +16,7 @@ from tooli.errors import ApprovalRequired, InputError, StateError, Suggestion, s
 from tooli.pipeline.context import replace_context
 from tooli.pipeline.dry_run_recorder import supports_dry_run
 from tooli.pipeline.planning import make_plan
-from tooli.pipeline.single_use_claims import SingleUseClaim
+from tooli.pipeline.single_use_claims import SingleUseClaim, is_held
 from tooli.policy.call_binding import bind_call, changed_parts
 from tooli.storage.approval_store import ApprovalStore
 from tooli.storage.audit_log import log_event
@@ -40,15 +40,16 @@ if TYPE_CHECKING:
 class ApprovalGrant(SingleUseClaim):
     """A human's grant that a call has claimed."""
 
-    def __init__(self, store: ApprovalStore, request: ApprovalRequest) -> None:
+    def __init__(
+        self, store: ApprovalStore, request: ApprovalRequest, *, is_resumed: bool = False
+    ) -> None:
+        super().__init__(_claim_id(request), is_resumed=is_resumed)
         self._store = store
         self._request = request
-        self._call: Call | None = None
 
     def start(self, call: Call) -> None:
         """Log the use of the grant before the function runs."""
         super().start(call)
-        self._call = call
         log_event("approval_used", call, request=self._request.id)
 
     def commit(self) -> None:
@@ -58,8 +59,10 @@ class ApprovalGrant(SingleUseClaim):
     def release(self) -> None:
         """Make the grant usable again for the same call."""
         self._store.release(self._request)
-        if self._call is not None:
-            log_event("approval_returned", self._call, request=self._request.id)
+
+
+def _claim_id(request: ApprovalRequest) -> str:
+    return f"approval {request.id}"
 
 
 def take_grant(call: Call, reason: str, confinement_stages: Sequence[Stage]) -> ApprovalGrant:
@@ -72,6 +75,9 @@ def take_grant(call: Call, reason: str, confinement_stages: Sequence[Stage]) -> 
     shown = _read_call(call, confinement_stages, store.digest_bytes, must_be_stable=True)
     parts = {**shown.parts, "the caller": store.digest_bytes(_identify_caller(call.caller))}
     match = store.digest_bytes(ValueEncoder().encode(parts))
+    for held in store.list_granted(parts["the arguments"]):
+        if held.match == match and is_held(call, _claim_id(held)):
+            return ApprovalGrant(store, held, is_resumed=True)
     granted = store.claim_grant(match)
     if granted is not None:
         return ApprovalGrant(store, granted)

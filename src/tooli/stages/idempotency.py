@@ -9,7 +9,7 @@ from tooli.core.call import Failed, Ok
 from tooli.core.call_fingerprint import fingerprint
 from tooli.core.event_loop import is_in_event_loop
 from tooli.errors import StateError, Suggestion, TemporaryError
-from tooli.pipeline.single_use_claims import is_awaiting_input
+from tooli.pipeline.single_use_claims import is_awaiting_input, is_held
 from tooli.pipeline.stdout_capture import tee_stdout
 from tooli.records.record_flow import RecordProcessor
 from tooli.storage.idempotency_sqlite import close_at_exit, get_idempotency_store
@@ -89,8 +89,9 @@ def _look_up_key(call: Call, store: IdempotencyStore) -> BeginResult:
     """
     key, behavior = call.options.idempotency_key or "", call.tool.behavior
     scoped_key = ScopedKey(call.tool.id, call.caller.principal or "", key)
-    can_rerun = behavior.idempotent or behavior.read_only
-    must_be_intact = not can_rerun or call.policy == "strict"
+    may_run_twice = behavior.idempotent or behavior.read_only
+    can_rerun = may_run_twice or is_held(call, _claim_id(call))
+    must_be_intact = not may_run_twice or call.policy == "strict"
     call_fingerprint = fingerprint(call, *_requested_page(call))
     timeout = EVENT_LOOP_WAIT_SECONDS if is_in_event_loop() else STORE_TIMEOUT_SECONDS
     for attempt in (1, 2):
@@ -108,6 +109,10 @@ def _look_up_key(call: Call, store: IdempotencyStore) -> BeginResult:
                 raise _store_unavailable_error(error) from error
             call.warnings.append(error.reason)
     raise AssertionError
+
+
+def _claim_id(call: Call) -> str:
+    return f"key {call.options.idempotency_key}"
 
 
 def _requested_page(call: Call) -> tuple[Any, ...]:
@@ -143,7 +148,7 @@ def _replay(call: Call, found: StoredReplay) -> Outcome:
 
 
 def _run(call: Call, store: IdempotencyStore, found: NewAttempt) -> StageRun:
-    """Run the call. Store its outcome, or release the key if it may be used again."""
+    """Run the call. Store its outcome, or release the key if the function did not start."""
     _set_meta(call, found.started_at, replayed=False)
     items = _ItemRecorder()
     if call.flow is not None:
@@ -152,13 +157,15 @@ def _run(call: Call, store: IdempotencyStore, found: NewAttempt) -> StageRun:
     stop_tee, warning_count = tee_stdout() if is_printed else None, len(call.warnings)
     outcome = yield call
     printed = stop_tee() if stop_tee is not None else ""
-    error = outcome.error if isinstance(outcome, Failed) else None
-    state = "broken" if error is not None and _was_stopped(error) else "done"
-    data: bytes | None = None
+    is_refused = isinstance(outcome, Failed) and not outcome.has_started
+    is_stopped = is_refused or (isinstance(outcome, Failed) and _was_stopped(outcome.error))
+    state, data = "broken" if is_stopped else "done", None
     try:
-        if isinstance(outcome, Failed) and _is_key_free(outcome):
+        if is_refused and not is_held(call, _claim_id(call)):  # held: it ran, and asked a question
             store.release(found.token)
             return outcome
+        if call.peer is not None and is_awaiting_input(outcome):
+            call.peer.hold_claim(_claim_id(call))
         data, outcome = _pack_outcome(
             call, found.started_at, outcome, items, call.warnings[warning_count:], printed
         )
@@ -216,15 +223,6 @@ def _pack_outcome(
         )
         _set_meta(call, started_at, replayed=False, kept=False)
         return NOT_STORED, outcome
-
-
-def _is_key_free(outcome: Failed) -> bool:
-    """True if the key may be used again.
-
-    That is so if the call was rejected before it ran, or ended with a question and is repeated with
-    the answer.
-    """
-    return is_awaiting_input(outcome) or not outcome.has_started
 
 
 def _was_stopped(error: ToolError) -> bool:

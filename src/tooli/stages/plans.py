@@ -15,7 +15,7 @@ from tooli.pipeline.planning import (
     make_planned_function,
     plan_changed_error,
 )
-from tooli.pipeline.single_use_claims import SingleUseClaim, with_claim
+from tooli.pipeline.single_use_claims import SingleUseClaim, is_held, with_claim
 from tooli.policy.call_binding import VERSION_PART, UnreadableArgument, bind_call
 from tooli.storage.signing import (
     PLAN_BINDING_BYTES,
@@ -135,7 +135,7 @@ def apply_plan(call: Call) -> StageRun:
         if is_content_changed:
             raise plan_changed_error(None, b"", key, _CONTENT_CHANGED)
         next_call = call
-    return (yield from with_claim(next_call, _claim_token(token)))
+    return (yield from with_claim(next_call, _claim_token(call, token)))
 
 
 _CONTENT_CHANGED = "a file or folder in its arguments has changed"
@@ -144,7 +144,8 @@ _CONTENT_CHANGED = "a file or folder in its arguments has changed"
 class PlanTokenClaim(SingleUseClaim):
     """The claim of a call on a plan token."""
 
-    def __init__(self, token: PlanToken) -> None:
+    def __init__(self, token: PlanToken, id: str, *, is_resumed: bool) -> None:
+        super().__init__(id, is_resumed=is_resumed)
         self._token = token
 
     def release(self) -> None:
@@ -164,9 +165,11 @@ def _read_token(text: str) -> tuple[PlanToken, bytes]:
     return token, key
 
 
-def _claim_token(token: PlanToken) -> PlanTokenClaim:
+def _claim_token(call: Call, token: PlanToken) -> PlanTokenClaim:
+    claim_id = f"plan {token.nonce}"
+    is_resumed = is_held(call, claim_id)
     try:
-        is_first_use = claim_plan_token(token)
+        is_first_use = is_resumed or claim_plan_token(token)
     except OSError as error:
         raise TemporaryError(
             f"Cannot check whether the plan was applied before: {error.strerror}.",
@@ -178,7 +181,7 @@ def _claim_token(token: PlanToken) -> PlanTokenClaim:
         ) from None
     if not is_first_use:
         raise _token_error("The plan token was used before. It can be used only once.")
-    return PlanTokenClaim(token)
+    return PlanTokenClaim(token, claim_id, is_resumed=is_resumed)
 
 
 def _token_error(message: str) -> InputError:
