@@ -146,3 +146,57 @@ class TestLargeTables:
             "[tool.tooli]\ntimeout = 3\n[x]\ny = ['1.2.3.4.5.6.7.8.9.10.11.12.13.14.15.16.17.18']"
         )
         assert read_toml(text).entries["timeout"].line == 2
+
+
+@posix_only
+class TestPaths:
+    FOLDER = "a\x1b[31m\u202e\u200b\nFAKE LINE"
+
+    @pytest.mark.parametrize("text", ["tokens: /x\n", "bad: 1\n", "timeout: x\n", "a: [\n"])
+    @pytest.mark.parametrize("mode", [0o755, 0o777])
+    def test_folder_name_is_escaped(
+        self, tmp_path: Path, system_file: Path, text: str, mode: int
+    ) -> None:
+        folder = tmp_path / self.FOLDER
+        folder.mkdir()
+        folder.chmod(mode)
+        (folder / ".tooli.yaml").write_text(text)
+        found = resolve(folder)
+        messages = [str(fault) for fault in (*found.faults, *found.ignored)]
+        assert messages and all(message.isprintable() for message in messages)
+        assert "\\nFAKE LINE" in messages[0]
+
+    def test_folder_above_the_target_of_a_link(self, tmp_path: Path, system_file: Path) -> None:
+        """Another user can replace a folder of the real path."""
+        shared, home = tmp_path / "shared", tmp_path / "home"
+        (shared / "me" / "dot" / "tooli").mkdir(parents=True)
+        (shared / "me" / "dot" / "tooli" / "config.yaml").write_text("timeout: 11\n")
+        (home / ".config").mkdir(parents=True)
+        (tmp_path / "hop").symlink_to("shared/me")
+        (home / ".config" / "tooli").symlink_to(tmp_path / "hop" / "dot" / "tooli")
+        env = {"HOME": str(home)}
+        found = resolve_settings("shop", env=env, folder=str(tmp_path))
+        assert (found.get("timeout"), found.ignored) == (11, [])
+        shared.chmod(0o777)
+        found = resolve_settings("shop", env=env, folder=str(tmp_path))
+        assert found.get("timeout") != 11
+        assert f"every user can write to the folder {shared}" in found.ignored[0].message
+
+    @pytest.mark.parametrize(
+        "text",
+        [
+            '[tool."\\u0074ooli"]\ntimeout = 3\n',
+            '["\\U00000074ool".tooli]\ntimeout = 3\n',
+            'tool."too\\u006Ci".timeout = 3\n',
+        ],
+    )
+    def test_escaped_table_name(
+        self, tmp_path: Path, system_file: Path, monkeypatch: pytest.MonkeyPatch, text: str
+    ) -> None:
+        from tooli.cli import process
+
+        (tmp_path / "pyproject.toml").write_text(text)
+        monkeypatch.chdir(tmp_path)
+        monkeypatch.setenv("HOME", str(tmp_path / "home"))
+        assert resolve(tmp_path).get("timeout") == 3
+        assert process._has_config_file()

@@ -426,7 +426,7 @@ def _has_config_file() -> bool:
     for _ in range(MAX_PARENT_FOLDERS):
         if exists(f"{folder}/.tooli.yaml", 0):
             return True
-        if _file_contains(f"{folder}/pyproject.toml", b"tool.tooli", b"\n[tool]", b"\ntool={"):
+        if _file_contains(f"{folder}/pyproject.toml", *_TABLE_PATTERNS):
             return True
         if exists(f"{folder}/.git", 0):
             return folder != cwd and _file_contains(f"{folder}/.env", b"TOOLI_")
@@ -437,6 +437,10 @@ def _has_config_file() -> bool:
 
 
 _MAX_CONFIG_BYTES = 1 << 22  # only this many bytes of a longer file are searched
+_TABLE_PATTERNS = (
+    *(b"tool.tooli", b"\n[tool]", b"\ntool={"),
+    *(b"\\u006", b"\\u007", b"\\U0000006", b"\\U0000007"),  # an escaped letter of the name
+)
 _UNUSUAL_HOMES = ("/proc/", "/dev/", "//", "/./")
 _NONBLOCK = getattr(os, "O_NONBLOCK", 0)  # opening a pipe must not wait for a writer
 

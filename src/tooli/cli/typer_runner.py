@@ -16,8 +16,8 @@ from tooli.pipeline.input_errors import (
     conversion_problems,
     unknown_parameter_problem,
 )
-from tooli.policy.approval_grants import escape_text
 from tooli.schema import ConversionError, NeedsFallback, RawText, convert_unambiguous_text
+from tooli.text.escapes import escape_text
 
 TYPE_CHECKING = False
 

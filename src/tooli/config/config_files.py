@@ -138,6 +138,10 @@ MAX_SEARCHED_BYTES = 1 << 22
 """Number of bytes of a pyproject.toml that are searched for its table."""
 
 
+ESCAPED_LETTERS = (b"\\u006", b"\\u007", b"\\U0000006", b"\\U0000007")
+"""The beginnings of escaped letters in TOML, with which a key can be written as well."""
+
+
 def mentions_tooli(path: str) -> bool:
     """True if a pyproject.toml may have a table `tool.tooli`. The file is not parsed."""
     try:
@@ -150,5 +154,12 @@ def mentions_tooli(path: str) -> bool:
             os.close(file)
     except OSError:
         return True  # the error is reported when the settings are read
-    patterns = (b"tool.tooli]", b"tool.tooli.", b"tool.tooli=", b"\n[tool]", b"\ntool={")
+    patterns = (
+        *ESCAPED_LETTERS,
+        b"tool.tooli]",
+        b"tool.tooli.",
+        b"tool.tooli=",
+        b"\n[tool]",
+        b"\ntool={",
+    )
     return any([pattern in b"\n" + text for pattern in patterns])

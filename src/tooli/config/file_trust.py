@@ -27,6 +27,7 @@ PROJECT_LAYERS = (".env", "project")
 
 _OVERFLOW_UID = 65534
 """Owner that Linux shows for files of users that have no ID in a user namespace, such as root."""
+_MAX_LINKS = 40
 _UID_MAP = "/proc/self/uid_map"
 
 _OPEN_FLAGS = (
@@ -134,15 +135,32 @@ def _checked_folders(path: str, layer: str) -> Iterator[tuple[str, bool]]:
     """Yield the folders that must not be writable, and whether each directly contains the file.
 
     For the user's file, these are all folders above it, because it is trusted with everything.
+    They include the folders above each link on its path and above the target of the link.
     """
     folder = os.path.dirname(path)
     yield folder, True
     real_folder = os.path.dirname(os.path.realpath(path))
     if real_folder != folder:
         yield real_folder, True
-    while layer == "user" and (parent := os.path.dirname(folder)) != folder:
-        folder = parent
-        yield folder, False
+    for parent in _folders_above(path) if layer == "user" else ():
+        yield parent, False
+
+
+def _folders_above(path: str) -> Iterator[str]:
+    """Yield each folder in which the system looks up a part of a path, links included."""
+    parts = os.path.abspath(path).split(os.sep)[:0:-1]
+    folder, links = os.sep, 0
+    while parts:
+        yield folder
+        part = parts.pop()
+        entry = os.path.normpath(os.path.join(folder, part))
+        if part and os.path.islink(entry) and links < _MAX_LINKS:
+            links += 1
+            target = os.readlink(entry)
+            parts += [name for name in reversed(target.split(os.sep)) if name]
+            folder = os.sep if os.path.isabs(target) else folder
+        else:
+            folder = entry
 
 
 def _describe_risk(

@@ -26,6 +26,7 @@ from tooli.config.setting_definitions import (
 from tooli.core import Record
 from tooli.core.call import CALLER_PROFILES
 from tooli.errors import InputError, Suggestion, closest_match, did_you_mean
+from tooli.text.escapes import escape_text
 
 TYPE_CHECKING = False
 
@@ -198,9 +199,9 @@ def resolve_settings(
         settings.ignored.append(SettingFault(variable, f"{message}; use an absolute path"))
     project_paths = _add_files(settings, app, environ, folder, callers)
     if len(project_paths) > 1:
-        other = os.path.basename(project_paths[0])
+        other = escape_text(os.path.basename(project_paths[0]))
         message = f"{other} also has settings; keep only one of the two files"
-        settings.faults.append(SettingFault(project_paths[1], message))
+        settings.faults.append(SettingFault(escape_text(project_paths[1]), message))
     for name, definition in SETTINGS.items():
         default = (defaults or {}).get(name) or SettingValue(
             definition.default, "default", "default"
@@ -312,12 +313,12 @@ class _FileSettings:
 
         The system's file may contain restrictions, so nothing runs until it is corrected.
         """
-        path = self.file.path
+        path, reason = escape_text(self.file.path), escape_text(reason)
         if self.file.layer == "system":
             self._add_fault(0, f"the file is not safe to read: {reason}")
             return
         user_path = user_config_path(self.env) if self.file.layer != "user" else None
-        place = f"trusted_dirs in {user_path}, or to " if user_path is not None else ""
+        place = f"trusted_dirs in {escape_text(user_path)}, or to " if user_path is not None else ""
         message = (
             f"the file is ignored, because {reason}. If you trust the folder, add "
             f"{os.path.dirname(path)} to {place}TOOLI_TRUSTED_DIRS"
@@ -327,7 +328,7 @@ class _FileSettings:
     def _ignore_setting(self, name: str, line: int, key: str | None, variable: str) -> None:
         """Report a setting that a project cannot set. Its value may be secret, so it is omitted."""
         user_path = user_config_path(self.env) if key is not None else None
-        place = f"in {user_path}, or with the" if user_path is not None else "with the"
+        place = f"in {escape_text(user_path)}, or with the" if user_path is not None else "with the"
         message = (
             f"{name} is ignored, because the files of a project cannot set it. "
             f"Set it {place} environment variable {variable}"
@@ -335,10 +336,11 @@ class _FileSettings:
         self.settings.ignored.append(SettingFault(self._locate(line), message, key))
 
     def _locate(self, line: int) -> str:
-        return f"{self.file.path}:{line}" if line else self.file.path
+        path = escape_text(self.file.path)
+        return f"{path}:{line}" if line else path
 
     def _add_fault(self, line: int, message: str, key: str | None = None) -> None:
-        self.settings.faults.append(SettingFault(self._locate(line), message, key))
+        self.settings.faults.append(SettingFault(self._locate(line), escape_text(message), key))
 
     def _add_setting(self, definition: SettingDefinition, raw: RawSetting) -> None:
         if definition.trust == "trusted" and self.file.layer in PROJECT_LAYERS:

@@ -6,7 +6,6 @@ characters are omitted. Invisible characters are escaped.
 
 from __future__ import annotations
 
-import re
 from copy import deepcopy
 
 from tooli.core import Record
@@ -21,6 +20,7 @@ from tooli.policy.call_binding import bind_call, changed_parts
 from tooli.storage.approval_store import ApprovalStore
 from tooli.storage.audit_log import log_event
 from tooli.storage.signing import digest_for_message
+from tooli.text.escapes import escape_text
 from tooli.text.json_encoder import encode
 from tooli.text.jsonable import format_timestamp, is_list, is_object, to_jsonable
 from tooli.text.secret_forms import SecretForms
@@ -436,21 +436,3 @@ def escape_value(value: object) -> Any:
     if is_object(value):
         return {escape_text(str(name)): escape_value(item) for name, item in value.items()}
     return [escape_value(item) for item in value] if is_list(value) else value
-
-
-_PRINTABLE_INVISIBLE = re.compile(
-    "[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180d\u180f\u3164\ufe00-\ufe0f\uffa0\U000e0100-\U000e01ef]"
-)
-"""Invisible characters that `str.isprintable` accepts, such as variation selectors."""
-
-
-def escape_text(text: str) -> str:
-    """Return a text in which control and invisible characters are escaped."""
-    if text.isascii() and text.isprintable():
-        return text
-    text = "".join([c if c.isprintable() else _escape(c) for c in text])
-    return _PRINTABLE_INVISIBLE.sub(lambda match: _escape(match[0]), text)
-
-
-def _escape(char: str) -> str:
-    return char.encode("unicode_escape").decode()
