@@ -141,6 +141,18 @@ async def test_cross_site_get_is_allowed() -> None:
     assert client.status == 200
 
 
+@pytest.mark.parametrize("method", ["GET", "HEAD", "DELETE"])
+@pytest.mark.parametrize(("site", "status"), [(b"none", 202), (b"cross-site", 403)])
+async def test_cross_site_get_of_a_mount_is_rejected(method: str, site: bytes, status: int) -> None:
+    async def inner(scope, receive, send) -> None:
+        await send({"type": "http.response.start", "status": 202, "headers": []})
+        await send({"type": "http.response.body", "body": b""})
+
+    api = Tooli("app").asgi(mcp=False, mounts={"/sse": inner})
+    client = await send(api, method, "/sse", None, (b"sec-fetch-site", site))
+    assert client.status == status
+
+
 async def test_failures_have_cors_headers() -> None:
     api = make_api(allowed_origins=["https://app.example/"], token="t")
     client = await post(api, "anyone", {}, (b"origin", b"https://app.example"))

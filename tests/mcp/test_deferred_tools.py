@@ -64,3 +64,19 @@ async def test_run_tool_has_the_worst_effects_of_all_tools(mode: Any) -> None:
     group.command("drop", annotations=Destructive)(lambda: "x")
     app.add_typer(group)
     assert await hints(app) == {"destructiveHint": True, "openWorldHint": True}
+
+
+@each_mode
+async def test_own_command_replaces_a_builtin_tool_in_the_list(mode: Any) -> None:
+    app = Tooli("app")
+
+    @app.command("search_tools")
+    def search(words: str) -> str:
+        """Search the shop."""
+        return f"found {words}"
+
+    async with Client(make_server(app, deferred=True), mode=mode) as client:
+        listed = {tool.name: tool for tool in (await client.list_tools()).tools}
+        assert list(listed["search_tools"].input_schema["properties"]) == ["words"]
+        result = await client.call_tool("search_tools", {"words": "tea"})
+    assert "found tea" in result.content[0].text  # type: ignore[union-attr]

@@ -53,6 +53,7 @@ def test_caller_without_a_principal_is_counted_by_address(
 
 def test_caller_with_most_sessions_loses_one(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(http_sessions, "MAX_SESSIONS", 3)
+    monkeypatch.setattr(http_sessions, "PROTECTED_SESSIONS", 1)
     sessions = HttpSessions()
     for name, address in (("a", "192.0.2.1"), ("b", "192.0.2.2"), ("c", "192.0.2.2")):
         assert sessions.add(name, from_address(address)) == []
@@ -61,6 +62,20 @@ def test_caller_with_most_sessions_loses_one(monkeypatch: pytest.MonkeyPatch) ->
         sessions.close_request(name)
     assert sessions.has_room(from_address("192.0.2.3"))
     assert [name for name, _ in sessions.add("d", from_address("192.0.2.3"))] == ["b"]
+
+
+def test_few_sessions_of_a_caller_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(http_sessions, "MAX_SESSIONS", 5)
+    sessions = HttpSessions()
+    for i, address in enumerate(("192.0.2.1", "192.0.2.1", "192.0.2.1", "192.0.2.2", "192.0.2.3")):
+        sessions.add(str(i), from_address(address))
+        sessions.close_request(str(i))
+    assert not sessions.has_room(from_address("192.0.2.4"))
+    assert sessions.add("new", from_address("192.0.2.4")) == []
+    sessions.remove("new")
+    monkeypatch.setattr(http_sessions, "IDLE_SECONDS", -1.0)  # every idle session is old
+    assert sessions.has_room(from_address("192.0.2.4"))
+    assert [name for name, _ in sessions.add("new", from_address("192.0.2.4"))] == ["0"]
 
 
 def test_busy_sessions_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -114,3 +114,16 @@ def test_unusual_request_is_answered(
     received = exchange(server, request_bytes, len(statuses))
     answered = [int(part[:3]) for part in received.split(b"HTTP/1.1 ")[1:]]
     assert answered == statuses
+
+
+@pytest.mark.parametrize(
+    "start",
+    [
+        b"POST /x HTTP/1.1\r\nHost: localhost\r\n",
+        b"POST / HTTP/1.1\r\nHost: elsewhere\r\n",
+        START,
+    ],
+)
+def test_invalid_chunk_after_the_headers_is_not_logged(server: ServerProcess, start: bytes) -> None:
+    received = exchange(server, start + CHUNKED + b"\r\nzz\r\n")
+    assert received.startswith(b"HTTP/1.1 4")  # the fixture checks that stderr is empty

@@ -201,3 +201,23 @@ def test_forms_of_a_secret_are_kept() -> None:
     secret = SecretInput("hunter22")
     assert SecretForms([secret]).texts == SecretForms([secret]).texts
     assert secret.forms is not None
+
+
+@pytest.mark.parametrize(
+    "value", [[1000, 2000, 3000, 4000], {"a": "abcd", "b": ["bcde", "cdef", "defg"]}]
+)
+def test_many_values_of_one_secret_have_no_encodings(
+    value: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(secret_forms, "MAX_ENCODED_SECRETS", 3)
+    forms = SecretForms([FakeSecret(value)])
+    assert len(forms.texts) == len(forms.values) == 4
+    few = SecretForms([FakeSecret(["abcd-efgh", "bcde-fghi"])])
+    assert len(few.texts) > 2
+
+
+class FakeSecret:
+    is_loaded, forms = True, None
+
+    def __init__(self, value: Any) -> None:
+        self.reveal = lambda: value

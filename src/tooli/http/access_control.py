@@ -72,9 +72,17 @@ class AccessControl:
         if origin is not None:
             self._check_origin(request, origin, host)
         elif request.method not in ("GET", "HEAD"):
-            site = request.headers.get(b"sec-fetch-site")
-            if site is not None and site not in (b"same-origin", b"none"):
-                raise _origin_error("another site")
+            self.check_site(request)
+
+    def check_site(self, request: HttpRequest) -> None:
+        """Raise an HttpError if a web page of another site sent a request without an Origin.
+
+        A page of this server may be opened from another site; every other request is checked.
+        """
+        site = request.headers.get(b"sec-fetch-site")
+        is_checked = b"origin" in request.headers  # `check_request` has allowed it
+        if site is not None and site not in (b"same-origin", b"none") and not is_checked:
+            raise _origin_error("another site")
 
     # -------------------------------------------------------------- hosts and origins
 

@@ -236,6 +236,7 @@ class Api:
             await self._call_tool(request, tool)
             return
         if mount is not None:
+            self.access_control.check_site(request)
             caller_key = request.principal or address_group(request.address)
             self._slots.enter(caller_key)
             try:

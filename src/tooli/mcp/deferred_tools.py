@@ -45,9 +45,10 @@ class DeferredTools:
     @property
     def listed_tools(self) -> Mapping[str, Tool]:
         """The listed tools: the search tool, the run tool, and those that are always visible."""
-        tools = self._dispatcher.tools.items()
-        always_visible = {name: tool for name, tool in tools if tool.guidance.always_visible}
-        return {**self._builtin_tools, **always_visible}
+        tools = self._dispatcher.tools
+        always_visible = {n: tool for n, tool in tools.items() if tool.guidance.always_visible}
+        builtin = {name: tools.get(name, tool) for name, tool in self._builtin_tools.items()}
+        return {**builtin, **always_visible}
 
     @property
     def tools(self) -> Mapping[str, Tool]:

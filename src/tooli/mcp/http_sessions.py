@@ -10,6 +10,7 @@ scopes cannot use it, because the stream of a session repeats the results of ear
 from __future__ import annotations
 
 from collections import Counter, OrderedDict
+from time import monotonic
 from typing import TYPE_CHECKING
 
 from tooli.serving.caller_limits import address_group
@@ -22,6 +23,12 @@ MAX_SESSIONS_PER_CALLER = 100
 
 MAX_SESSIONS = 1000
 """Maximum number of sessions of a server process."""
+
+PROTECTED_SESSIONS = 10
+"""The limit of the process does not end sessions of callers who have no more than this number."""
+
+IDLE_SECONDS = 1800.0
+"""Seconds without a request after which the limit of the process may end any session."""
 
 
 class SessionCaller:
@@ -44,12 +51,13 @@ class SessionCaller:
 class HttpSession:
     """One session: its owner, and the number of its open requests."""
 
-    __slots__ = ("open_requests", "owner", "scopes")
+    __slots__ = ("last_used", "open_requests", "owner", "scopes")
 
     def __init__(self, owner: SessionCaller) -> None:
         self.owner = owner
         self.scopes = owner.scopes
         self.open_requests = 0
+        self.last_used = monotonic()
 
 
 class HttpSessions:
@@ -68,6 +76,7 @@ class HttpSessions:
         ):
             return None
         session.scopes = caller.scopes  # at least the scopes that the session had before
+        session.last_used = monotonic()
         self._sessions.move_to_end(session_id)
         return session
 
@@ -95,6 +104,7 @@ class HttpSessions:
         session = self._sessions.get(session_id)
         if session is not None:
             session.open_requests -= 1
+            session.last_used = monotonic()
 
     def remove(self, session_id: str) -> None:
         """Forget a session that has ended."""
@@ -105,11 +115,16 @@ class HttpSessions:
         return [] if session_id is None else [(session_id, self._sessions.pop(session_id))]
 
     def _find_idle(self, key: str | None = None) -> str | None:
-        """Return the session that is idle longest.
+        """Return the session of a caller that is idle longest, or None.
 
-        Without a key, it is one of the caller who has most sessions.
+        Without a key, it is one of the caller who has most sessions, if these are many, or else
+        one that was not used for IDLE_SECONDS.
         """
         idle = [item for item in self._sessions.items() if item[1].open_requests == 0]
         if key is None and idle:
-            key = Counter(session.owner.key for _, session in idle).most_common(1)[0][0]
+            counts = Counter(session.owner.key for _, session in idle)
+            key, count = counts.most_common(1)[0]
+            if count <= PROTECTED_SESSIONS:
+                oldest = monotonic() - IDLE_SECONDS
+                return next((name for name, item in idle if item.last_used < oldest), None)
         return next((name for name, session in idle if session.owner.key == key), None)

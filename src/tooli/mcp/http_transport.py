@@ -14,6 +14,7 @@ import re
 from collections import OrderedDict, deque
 from contextlib import AsyncExitStack, asynccontextmanager
 from json import dumps
+from weakref import WeakSet
 
 from mcp.server.runner import serve_dual_era_loop
 from mcp.server.sse import SseServerTransport
@@ -28,16 +29,22 @@ from tooli.serving.dispatcher import path_without_root
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator
+    from collections.abc import AsyncGenerator, Callable
     from contextlib import AbstractAsyncContextManager
+    from types import TracebackType
+    from typing import TypeAlias
 
     from mcp.server.streamable_http import EventCallback, EventId, StreamId
+    from mcp.shared._stream_protocols import WriteStream
+    from mcp.shared.message import SessionMessage
     from mcp_types import JSONRPCMessage
 
     from tooli.core.protocols import JsonObject
     from tooli.mcp.http_sessions import HttpSession
     from tooli.mcp.sdk_server import AppServer
     from tooli.serving import Message, Receive, Scope, Send
+
+    StoredEvent: TypeAlias = tuple[int, JSONRPCMessage | None, int]
 
 SSE_RETRY_MS = 100
 """Milliseconds that a disconnected client waits before it reconnects for its answer."""
@@ -126,6 +133,7 @@ class _StreamableHttpTransport:
             return
         session_ids = _header_values(scope, SESSION_HEADER)
         version = next(iter(_header_values(scope, VERSION_HEADER)), None)
+        send = _hide_input(send)
         if version in STATELESS_VERSIONS:
             headers = [item for item in scope["headers"] if item[0] != SESSION_HEADER]
             scope = {**scope, "headers": headers}
@@ -237,6 +245,7 @@ class _SseTransport:
             await _send_error(send, 503, "Too many open sessions", (b"retry-after", b"60"))
             return
         opened: list[str] = []
+        ended = asyncio.Event()
 
         async def send_and_register(message: Message) -> None:
             if not opened and message["type"] == "http.response.body":
@@ -248,10 +257,13 @@ class _SseTransport:
             await send(message)
 
         try:
-            connection = self._transport.connect_sse(scope, receive, send_and_register)
+            connection = self._transport.connect_sse(
+                scope, _receive_until(ended, receive), send_and_register
+            )
             async with connection as (incoming, outgoing):
+                limited = _LimitedSender(outgoing, ended.set)
                 await serve_dual_era_loop(
-                    self._server, incoming, outgoing, lifespan_state=self._lifespan_state
+                    self._server, incoming, limited, lifespan_state=self._lifespan_state
                 )
         finally:
             for session_id in opened:
@@ -265,6 +277,64 @@ class _SseTransport:
             await _send_error(send, 404, "Session not found")
         else:
             await self._transport.handle_post_message(scope, receive, send)
+
+
+MAX_UNREAD_MESSAGES, MAX_UNREAD_BYTES = 1000, 32 << 20
+"""Maximum number and size of the messages that an SSE client has not read. More end its session."""
+
+
+def _receive_until(ended: asyncio.Event, receive: Receive) -> Receive:
+    """Return a function that receives messages, and a disconnection when an event is set."""
+
+    async def receive_or_end() -> Message:
+        received = asyncio.ensure_future(receive())
+        waiting = asyncio.ensure_future(ended.wait())
+        try:
+            await asyncio.wait({received, waiting}, return_when=asyncio.FIRST_COMPLETED)
+            return {"type": "http.disconnect"} if ended.is_set() else received.result()
+        finally:
+            received.cancel()
+            waiting.cancel()
+
+    return receive_or_end
+
+
+class _LimitedSender:
+    """The outgoing stream of an SSE session. Its messages wait until the client reads them."""
+
+    def __init__(
+        self, stream: WriteStream[SessionMessage], end_session: Callable[[], None]
+    ) -> None:
+        self._stream = stream
+        self._end_session = end_session
+        self._waiting = self._waiting_bytes = 0
+
+    async def send(self, item: SessionMessage, /) -> None:
+        # the size of a message matters only if it waits for others
+        size = len(item.message.model_dump_json()) if self._waiting else 0
+        self._waiting += 1
+        self._waiting_bytes += size
+        if self._waiting > MAX_UNREAD_MESSAGES or self._waiting_bytes > MAX_UNREAD_BYTES:
+            self._end_session()
+        try:
+            await self._stream.send(item)
+        finally:
+            self._waiting -= 1
+            self._waiting_bytes -= size
+
+    async def aclose(self) -> None:
+        await self._stream.aclose()
+
+    async def __aenter__(self) -> _LimitedSender:
+        return self
+
+    async def __aexit__(
+        self,
+        exc_type: type[BaseException] | None,
+        exc_val: BaseException | None,
+        exc_tb: TracebackType | None,
+    ) -> None:
+        await self.aclose()
 
 
 SESSION_HEADER, VERSION_HEADER = b"mcp-session-id", b"mcp-protocol-version"
@@ -281,6 +351,31 @@ def _without_session_id(message: Message) -> Message:
     """Return the start of a response without the session id: only `initialize` returns it."""
     headers = [item for item in message["headers"] if item[0].lower() != SESSION_HEADER]
     return {**message, "headers": headers}
+
+
+def _hide_input(send: Send) -> Send:
+    """Return a function that sends a response without the input that an error of the SDK repeats.
+
+    The input may contain a secret. The errors have status 400 and one body.
+    """
+    held: list[Message] = []
+
+    async def send_without_input(message: Message) -> None:
+        if message["type"] == "http.response.start" and message["status"] == 400:
+            held.append(message)
+        elif held:
+            reason, found, _ = message.get("body", b"").partition(b"rror: ")
+            if found:
+                text = "Parse error" if b"Parse e" in reason else "The JSON-RPC message is invalid"
+                await _send_error(send, 400, text)
+            else:
+                await send(held[0])
+                await send(message)
+            held.clear()
+        else:
+            await send(message)
+
+    return send_without_input
 
 
 async def _send_error(send: Send, status: int, text: str, *headers: tuple[bytes, bytes]) -> None:
@@ -302,6 +397,11 @@ async def _send_error(send: Send, status: int, text: str, *headers: tuple[bytes,
 MAX_STREAMS, MAX_EVENTS_PER_STREAM = 32, 100
 """Maximum number of streams per session and of events per stream. The oldest are dropped."""
 
+MAX_STORED_BYTES, MAX_BYTES_OF_ALL_STORES = 8 << 20, 256 << 20
+"""Maximum size of the events of a session and of a process. The last event is always kept."""
+
+_STORES: WeakSet[MemoryEventStore] = WeakSet()
+
 
 class MemoryEventStore(EventStore):
     """The latest events of the latest streams, for clients that reconnect."""
@@ -310,22 +410,44 @@ class MemoryEventStore(EventStore):
         self, max_streams: int = MAX_STREAMS, max_events: int = MAX_EVENTS_PER_STREAM
     ) -> None:
         self._max_streams, self._max_events = max_streams, max_events
-        self._streams: OrderedDict[StreamId, deque[tuple[int, JSONRPCMessage | None]]] = (
-            OrderedDict()
-        )
+        self._streams: OrderedDict[StreamId, deque[StoredEvent]] = OrderedDict()
         self._last_event_number = 0
+        self.size = 0  # bytes of all events
+        _STORES.add(self)
 
     async def store_event(self, stream_id: StreamId, message: JSONRPCMessage | None) -> EventId:
         """Store an event; its id contains the id of the stream."""
         self._last_event_number += 1
         events = self._streams.get(stream_id)
         if events is None:
-            events = self._streams[stream_id] = deque(maxlen=self._max_events)
+            events = self._streams[stream_id] = deque()
         self._streams.move_to_end(stream_id)
-        events.append((self._last_event_number, message))
+        size = 0 if message is None else len(message.model_dump_json())
+        events.append((self._last_event_number, message, size))
+        self.size += size
+        if len(events) > self._max_events:
+            self.size -= events.popleft()[2]
         while len(self._streams) > self._max_streams:
-            self._streams.popitem(last=False)
+            self._drop_stream()
+        while self.size > MAX_STORED_BYTES and self.drop_oldest():
+            pass
+        _limit_all_stores()
         return f"{self._last_event_number}@{stream_id}"
+
+    def _drop_stream(self) -> None:
+        _, events = self._streams.popitem(last=False)
+        self.size -= sum([size for *_, size in events])
+
+    def drop_oldest(self) -> bool:
+        """Drop the oldest event of the oldest stream; return False if only one event is left."""
+        events = next(iter(self._streams.values()), None)
+        if events is not None and len(events) > 1:
+            self.size -= events.popleft()[2]
+            return True
+        if len(self._streams) > 1:
+            self._drop_stream()
+            return True
+        return False
 
     async def replay_events_after(
         self, last_event_id: EventId, send_callback: EventCallback
@@ -335,7 +457,14 @@ class MemoryEventStore(EventStore):
         events = self._streams.get(stream_id)
         if not at_sign or not number.isdigit() or events is None:
             return None
-        for event_number, message in list(events):
+        for event_number, message, _ in list(events):
             if event_number > int(number) and message is not None:
                 await send_callback(EventMessage(message, f"{event_number}@{stream_id}"))
         return stream_id
+
+
+def _limit_all_stores() -> None:
+    """Drop events of the largest stores if the events of all sessions are too large."""
+    while sum([store.size for store in _STORES]) > MAX_BYTES_OF_ALL_STORES:
+        if not max(_STORES, key=lambda store: store.size).drop_oldest():
+            return

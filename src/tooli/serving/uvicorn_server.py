@@ -355,6 +355,10 @@ class TimeoutProtocol(H11Protocol):
             head = h11.Response(status_code=400, headers=headers, reason=b"Bad Request")
             for event in (head, h11.Data(data=_BAD_REQUEST_BODY), h11.EndOfMessage()):
                 self.transport.write(self.conn.send(event) or b"")
+        cycle: Any = self.cycle
+        if cycle is not None and not cycle.response_complete:
+            cycle.disconnected = True  # the application cannot send a response any more
+            cycle.message_event.set()
         self.transport.close()
 
 

@@ -50,10 +50,11 @@ class SecretForms:
         texts: dict[str, None] = {}
         values: dict[str, None] = {}
         numbers: set[Any] = set()
+        has_encodings = not _are_too_many(loaded)
         for secret in loaded:
-            found = secret.forms if len(loaded) <= MAX_ENCODED_SECRETS else None
+            found = secret.forms if has_encodings else None
             if found is None:
-                found = _read_forms(secret, len(loaded) <= MAX_ENCODED_SECRETS)
+                found = _read_forms(secret, has_encodings)
             texts.update(found[0])
             values.update(found[1])
             numbers |= found[2]
@@ -129,6 +130,19 @@ _MAX_CUT_MARKS = 1000
 def has_cut_mark(text: str) -> bool:
     """True if a text, or the text that some JSON contains, may have been cut."""
     return "..." in text or "…" in text or "\\u2026" in text
+
+
+def _are_too_many(secrets: list[Any]) -> bool:
+    """True if the secrets have more than MAX_ENCODED_SECRETS values."""
+    if len(secrets) > MAX_ENCODED_SECRETS:
+        return True
+    count = 0
+    for secret in secrets:
+        for _ in _iter_texts(secret.reveal()):
+            count += 1
+            if count > MAX_ENCODED_SECRETS:
+                return True
+    return False
 
 
 def _read_forms(secret: Any, has_encodings: bool) -> SecretData:
@@ -293,6 +307,10 @@ _MAX_NUMBER_CHARS = 28
 """Longer numbers are searched for as they are. Decimal arithmetic would round them."""
 
 
+_MAX_EXACT_DIGITS = 15
+"""An integer of so many digits is equal to its float."""
+
+
 def _to_decimal(text: str) -> Decimal:
     from decimal import Decimal
 
@@ -302,6 +320,8 @@ def _to_decimal(text: str) -> Decimal:
 def _plain_number(text: str) -> str:
     """Return a number without exponent and trailing zeros; "" if it is too short to search for."""
     if not (len(text) <= _MAX_NUMBER_CHARS and text.isascii()):
+        return ""
+    if text.lstrip()[:1] not in "+-.0123456789":
         return ""
     try:
         number = float(text)
@@ -315,7 +335,12 @@ def _plain_number(text: str) -> str:
 
 def _iter_numbers(text: str) -> Iterator[Any]:
     """Yield the numbers that a text stands for. Equal numbers of other types are equal to them."""
-    if _plain_number(text):
+    if len(text) <= _MAX_EXACT_DIGITS and text.isascii() and text.isdigit():
+        number = int(text)
+        if number >= 10 ** (MIN_SECRET_CHARS - 1):
+            yield number
+            yield -number
+    elif _plain_number(text):
         for number in (_to_decimal(text), float(text)):
             yield number
             yield -number
