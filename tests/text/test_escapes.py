@@ -1,0 +1,23 @@
+"""Control and invisible characters in a text of one line."""
+
+from __future__ import annotations
+
+import pytest
+
+from tooli.text.escapes import escape_text
+
+
+@pytest.mark.parametrize(
+    ("text", "escaped"),
+    [
+        ("/home/me/a b", "/home/me/a b"),
+        ("/home/zoë/日本", "/home/zoë/日本"),
+        ("a\nb\r\t", "a\\nb\\r\\t"),
+        ("\x1b[31m", "\\x1b[31m"),
+        ("\u202e\u200b", "\\u202e\\u200b"),
+        ("a\ufe0f\u3164\U000e0100", "a\\ufe0f\\u3164\\U000e0100"),
+        ("\udcff", "\\udcff"),
+    ],
+)
+def test_invisible_characters(text: str, escaped: str) -> None:
+    assert escape_text(text) == escaped
