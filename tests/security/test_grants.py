@@ -15,12 +15,22 @@ import pydantic
 import pytest
 from tests.integration.app_process import environment, read_envelope, run
 
-from tooli import Input, Output, SecretInput, StdinOr, Tooli, dry_run_support, record_dry_action
+from tooli import (
+    Context,
+    Input,
+    Output,
+    SecretInput,
+    StdinOr,
+    Tooli,
+    dry_run_support,
+    record_dry_action,
+)
 from tooli.annotations import Destructive
 from tooli.core.call import Call, Caller, Failed, Ok, Options
 from tooli.core.peer import Peer
 from tooli.pipeline import drivers
 from tooli.policy import call_binding
+from tooli.records.call_options import ResultOptions
 from tooli.storage.approval_store import ApprovalStore
 
 try:
@@ -146,6 +156,43 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 @pytest.fixture
 def bank() -> Guarded:
     return Guarded()
+
+
+# ------------------------------------------------------------------ options
+
+
+def _call_with_options(app: Tooli, name: str, options: Options, **arguments: Any) -> Any:
+    tool = app.find(name)
+    assert tool is not None
+    return drivers.run(*app.prepare(Call(tool, arguments, Caller("mcp", "a"), [], options)))
+
+
+@pytest.mark.parametrize("name", ["purge", "read"])
+def test_options_that_reach_the_function_are_shown_and_bound(folder: Path, name: str) -> None:
+    app, ran = Tooli("app"), []
+
+    @app.command(requires_approval=True)
+    def purge(ctx: Context) -> list[int]:
+        ran.append(ctx.page.limit)
+        return []
+
+    @app.command(requires_approval=True)
+    def read(lines: StdinOr[Iterator[str]]) -> None:
+        ran.append(list(lines))
+
+    (folder / "list").write_text("a\nb\0c\n")
+    arguments = {"lines": "list"} if name == "read" else {}
+    small = Options(nul=True) if name == "read" else Options(result_options=ResultOptions(limit=1))
+    large = Options() if name == "read" else Options(result_options=ResultOptions(limit=900))
+    assert _call_with_options(app, name, small, **arguments).error.code == "E2101"
+    (request,) = ApprovalStore().list_pending()
+    shown = {"purge": ("--limit", 1), "read": ("--null", True)}[name]
+    assert shown in request.arguments.items()
+    assert ApprovalStore().decide(request, "granted")
+    error = _call_with_options(app, name, large, **arguments).error
+    assert error.details["approval"]["changed"] == ["the options"]
+    assert not ran
+    assert isinstance(_call_with_options(app, name, small, **arguments), Ok)
 
 
 # ------------------------------------------------------------------ the content of inputs

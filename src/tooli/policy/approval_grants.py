@@ -16,7 +16,7 @@ from tooli.pipeline.context import replace_context
 from tooli.pipeline.dry_run_recorder import supports_dry_run
 from tooli.pipeline.planning import make_plan
 from tooli.pipeline.single_use_claims import SingleUseClaim, is_held
-from tooli.policy.call_binding import bind_call, changed_parts
+from tooli.policy.call_binding import bind_call, changed_parts, run_options
 from tooli.storage.approval_store import ApprovalStore
 from tooli.storage.audit_log import log_event
 from tooli.storage.signing import digest_for_message
@@ -162,7 +162,7 @@ def _read_call(
 ) -> _ShownCall:
     """Read everything that a human is shown. The arguments are read before the dry run."""
     binding = bind_call(call, keyed_digest, must_be_stable=must_be_stable)
-    arguments = arguments_for_display(call)
+    arguments = {**arguments_for_display(call), **run_options(call)}
     parts = {**binding.parts, **binding.contents}
     plan = _make_plan(call, confinement_stages)
     shown_plan = to_jsonable(plan, [])

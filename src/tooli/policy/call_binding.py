@@ -113,8 +113,30 @@ def bind_call(
             contents[f"the content of {name!r}"] = keyed_digest(ValueEncoder().encode(states))
     folder = current_folder()
     parts["the arguments"] = keyed_digest(b"".join(encoded_arguments))
+    if options := run_options(call):
+        parts["the options"] = keyed_digest(ValueEncoder().encode(options))
     parts["the working folder"] = keyed_digest(os.fsencode(folder))
     return CallBinding(parts, contents, folder, files)
+
+
+def run_options(call: Call) -> dict[str, Any]:
+    """Return the given options that change what the function reads or does, by their spelling.
+
+    A function with a context can read the requested page. A stream ends when a limit is reached.
+    """
+    tool, result_options = call.tool, call.options.result_options
+    options: dict[str, Any] = {"--null": True} if call.options.nul else {}
+    reach_function = tool.is_streaming or any([param.kind == "injected" for param in tool.params])
+    if result_options is not None and reach_function:
+        size_names = () if result_options.has_default_sizes else _SIZE_OPTIONS
+        for name in ("limit", "cursor", "filter", "fields", *size_names):
+            value = getattr(result_options, name)
+            if value is not None:
+                options[f"--{name.replace('_', '-')}"] = value
+    return options
+
+
+_SIZE_OPTIONS = ("max_items", "max_bytes", "max_tokens", "max_lines")
 
 
 def current_folder() -> str:

@@ -92,7 +92,9 @@ def _look_up_key(call: Call, store: IdempotencyStore) -> BeginResult:
     may_run_twice = behavior.idempotent or behavior.read_only
     can_rerun = may_run_twice or is_held(call, _claim_id(call))
     must_be_intact = not may_run_twice or call.policy == "strict"
-    call_fingerprint = fingerprint(call, *_requested_page(call))
+    call_fingerprint = fingerprint(
+        call, *_requested_page(call), *(["--null"] if call.options.nul else ())
+    )
     timeout = EVENT_LOOP_WAIT_SECONDS if is_in_event_loop() else STORE_TIMEOUT_SECONDS
     for attempt in (1, 2):
         try:
