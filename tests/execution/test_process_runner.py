@@ -22,7 +22,9 @@ from tooli import Tooli
 from tooli.core.call import PYTHON_CALLER, Call
 from tooli.errors import Interrupted, ToolRuntimeError
 from tooli.execution import process_runner, processes, worker
+from tooli.execution.ipc import Codec
 from tooli.execution.process_runner import MAX_PENDING_FRAMES, ChildCall, ProcessRunner
+from tooli.execution.safe_codec import SafeCodec
 
 LINUX = sys.platform.startswith("linux")
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
@@ -329,9 +331,18 @@ def test_second_interrupt_ends_the_call() -> None:
 def test_too_many_results_of_an_untrusted_process_are_refused() -> None:
     for is_untrusted in (False, True):
         frames: list[Any] = [("item", None)] * MAX_PENDING_FRAMES
-        call: Any = SimpleNamespace(_pending_frames=frames, is_untrusted=is_untrusted)
+        codec = SafeCodec() if is_untrusted else Codec()
+        call: Any = SimpleNamespace(_pending_frames=frames, _codec=codec)
         if not is_untrusted:
             ChildCall._queue_frame(call, "item", None)
             continue
         with pytest.raises(ToolRuntimeError, match="more results"):
             ChildCall._queue_frame(call, "item", None)
+
+
+def test_total_size_of_pending_results_is_limited(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(SafeCodec, "max_frame_bytes", 100)
+    call: Any = SimpleNamespace(_pending_frames=[], _codec=SafeCodec())
+    ChildCall._queue_frame(call, "item", b"x" * 60)
+    with pytest.raises(ToolRuntimeError, match="more results"):
+        ChildCall._queue_frame(call, "item", b"x" * 60)

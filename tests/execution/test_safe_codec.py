@@ -27,12 +27,13 @@ from tooli.core.call import PYTHON_CALLER, Call, Failed, Ok, Options
 from tooli.core.peer import Elicit, Question, Roots, Sample
 from tooli.core.result_types import Audio, Embedded, Image, Link, Message, NextStep
 from tooli.errors import ToolError, ToolRuntimeError
-from tooli.execution import ipc, safe_codec
+from tooli.execution import ipc, safe_codec, untrusted_messages
 from tooli.execution.ipc import FrameReceiver
-from tooli.execution.monitor.audit_hook import Monitor
+from tooli.execution.monitor.audit_hook import MAX_VIOLATIONS, Monitor
 from tooli.execution.monitor.monitored_runner import RECORDED_KEY, VIOLATIONS_KEY, MonitoredRunner
-from tooli.execution.safe_codec import SafeCodec, UntrustedMessages
+from tooli.execution.safe_codec import SafeCodec
 from tooli.execution.sandbox.sandbox_runner import detect_sandbox_support
+from tooli.execution.untrusted_messages import UntrustedMessages
 from tooli.pipeline.drivers import run
 from tooli.storage.audit_log import UnwrittenLogWarning
 from tooli.text.json_encoder import encode
@@ -280,10 +281,10 @@ def test_forged_messages_do_not_reach_the_client(frame: bytes) -> None:
 def test_printed_text_is_limited(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(safe_codec, "MAX_FRAME_BYTES", 10)
+    monkeypatch.setattr(untrusted_messages, "MAX_FRAME_BYTES", 10)
     warnings: list[str] = []
     call = Call(cast("Any", None), {}, PYTHON_CALLER, warnings)
-    received = safe_codec.UntrustedMessages(call, safe_codec.SafeCodec(), lambda _: None)
+    received = untrusted_messages.UntrustedMessages(call, safe_codec.SafeCodec(), lambda _: None)
     for text in ("12345", "67890", "beyond", "and more"):
         assert received.handle("text", ["stdout", text])
     assert capsys.readouterr().out == "1234567890"
@@ -422,17 +423,17 @@ def test_exit_code_of_an_untrusted_process_is_kept() -> None:
 
 
 def test_unknown_kinds_of_messages_are_refused() -> None:
-    messages = safe_codec.UntrustedMessages(make_call(meta={}), SafeCodec(), lambda _: None)
+    messages = untrusted_messages.UntrustedMessages(make_call(meta={}), SafeCodec(), lambda _: None)
     with pytest.raises(ToolRuntimeError, match="unknown message"):
         messages.handle("run", None)
 
 
 def test_number_of_warnings_is_limited() -> None:
     call = make_call(meta={})
-    messages = safe_codec.UntrustedMessages(call, SafeCodec(), lambda _: None)
-    for number in range(safe_codec.MAX_ENTRIES + 5):
+    messages = untrusted_messages.UntrustedMessages(call, SafeCodec(), lambda _: None)
+    for number in range(untrusted_messages.MAX_ENTRIES + 5):
         assert messages.handle("warning", str(number))
-    assert len(call.warnings) == safe_codec.MAX_ENTRIES
+    assert len(call.warnings) == untrusted_messages.MAX_ENTRIES
     assert "the rest is omitted" in call.warnings[-1]
 
 
@@ -459,7 +460,7 @@ def test_number_of_violations_in_several_messages_is_limited() -> None:
         messages.handle("meta", codec.pack({VIOLATIONS_KEY: rows}, str))
     assert messages.call.meta is not None
     targets = [target for _, target, _ in messages.call.meta[VIOLATIONS_KEY]]
-    assert targets == [f"h:{number}" for number in range(safe_codec.MAX_ENTRIES)]
+    assert targets == [f"h:{number}" for number in range(MAX_VIOLATIONS)]
 
 
 def test_warnings_of_an_untrusted_process_are_plain_texts() -> None:
@@ -472,7 +473,7 @@ def test_invalid_parts_of_values_are_refused() -> None:
     with pytest.raises(ValueError, match="not text"):
         safe_codec._make_step(NextStep, "command", {1: 2}, "why")  # type: ignore[dict-item]
     with pytest.raises(TypeError):
-        safe_codec._validate_violation("fs:read", "/x", "E1001")
+        untrusted_messages._validate_violation("fs:read", "/x", "E1001")
     for tagged in ({"!": 3}, {"!": ["Decimal"], "a": 1}):
         with pytest.raises((ValueError, KeyError)):
             safe_codec._ValueBuilder().build(tagged)

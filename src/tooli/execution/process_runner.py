@@ -106,7 +106,9 @@ class ChildCall:
         self._codec = select_codec(self.inner)
         messages_class = ChildMessages
         if self.is_untrusted:
-            from tooli.execution.safe_codec import UntrustedMessages as messages_class  # noqa: N813
+            from tooli.execution.untrusted_messages import (
+                UntrustedMessages as messages_class,  # noqa: N813
+            )
         self._messages = messages_class(call, self._codec, self._write)
         self._pending_frames: list[tuple[str, Any]] = []  # received but not requested yet
         self._relays: list[OutputRelay] = []  # of the output of an untrusted process
@@ -331,8 +333,11 @@ class ChildCall:
     def _queue_frame(self, kind: str, payload: Any) -> None:
         """Keep a frame until it is requested; fail if an untrusted process sends too many."""
         self._pending_frames.append((kind, payload))
-        if self.is_untrusted and len(self._pending_frames) > MAX_PENDING_FRAMES:
-            raise invalid_message_error("more results than were requested")
+        limit = self._codec.max_frame_bytes
+        if limit is not None:  # the process is not trusted
+            sizes = [len(data) for _, data in self._pending_frames if type(data) is bytes]
+            if len(self._pending_frames) > MAX_PENDING_FRAMES or sum(sizes) > limit:
+                raise invalid_message_error("more results than were requested")
 
     def _await_final_report(self) -> None:
         """Wait once more for the report; kill the supervisor if it sends none.

@@ -1,4 +1,4 @@
-"""Exchange messages with an untrusted process: encode data that is safe to decode, and validate it.
+"""Encode the messages of an untrusted process as data that is safe to decode.
 
     text, numbers, lists, objects    as in JSON
     {"!": [kind, part, …]}           other values: a kind of VALUE_KINDS and its parts
@@ -6,8 +6,9 @@
 A sandboxed process is not trusted, so its messages are JSON. A value that JSON cannot represent is
 tagged with its kind. The decoder checks the types of the parts and builds the value with the class
 that VALUE_KINDS lists, so the process cannot choose what is imported or called. Pickle and marshal
-give no such guarantee. Values of other classes are converted to JSON. The kind, the types and the
-size of each message are validated. An invalid message ends the call.
+give no such guarantee. Values of other classes are converted to JSON. The types and the size of
+each message are validated. An invalid message ends the call. execution/untrusted_messages.py
+handles the decoded messages.
 """
 
 from __future__ import annotations
@@ -19,7 +20,6 @@ from importlib import import_module
 from json import JSONDecoder, JSONEncoder
 
 from tooli.core import Record
-from tooli.core.peer import Question
 from tooli.errors import (
     APPLICABILITY_LEVELS,
     SUGGESTION_ACTIONS,
@@ -29,20 +29,11 @@ from tooli.errors import (
     error_class_for,
 )
 from tooli.execution.ipc import (
-    MESSAGE_HANDLERS,
-    RESULT_KINDS,
-    ChildMessages,
     Codec,
     build_error,
     invalid_message_error,
     pack_error_fields,
     prepare_exception,
-)
-from tooli.execution.monitor.monitored_runner import (
-    MAX_RECORDED,
-    RECORDED_KEY,
-    VIOLATIONS_KEY,
-    MonitoredRunner,
 )
 from tooli.pipeline.failure import requested_exit_code
 from tooli.text.jsonable import MAX_JSON_DEPTH, to_jsonable
@@ -54,7 +45,6 @@ if TYPE_CHECKING:
     from datetime import datetime, time, timedelta, timezone
     from typing import Any, TypeVar
 
-    from tooli.core.call import Call, Runner
     from tooli.core.protocols import JsonObject
     from tooli.core.result_types import Next, NextStep, Page
     from tooli.execution.ipc import PackedError
@@ -73,18 +63,19 @@ MAX_HASHED_PARTS = 2000
 Only the hashes of text and bytes are random. A process can choose other members and keys so that
 all of them collide. Building the set then takes quadratic time.
 """
-MAX_ENTRIES = 1000
-"""Maximum number of warnings, and of violations, that an untrusted process may report."""
-_ROW_LIMITS = {VIOLATIONS_KEY: MAX_ENTRIES, RECORDED_KEY: MAX_RECORDED}
 MAX_TEXT_CHARS = 10_000
 """Maximum length of a text that an untrusted process sends, such as a warning."""
+MAX_DATA_BYTES = 1 << 20
+"""Maximum size of the details of an error, of the data of a log message, and of questions."""
+_MAX_NAME_CHARS, _MAX_TRACE_CHARS, _MAX_WORDS = 200, 100_000, 1000
+_ERROR_CODE = re.compile(r"[A-Za-z][A-Za-z0-9_.:-]{0,63}")
 _TAG = "!"
 _TAG_PREFIX = b'{"!"'  # how a tagged value starts in encoded data
 _JSON_SCALARS = frozenset((str, int, float, bool, type(None)))
 _CONTAINER_BYTES, _ELEMENT_BYTES = 200, 50  # estimated memory of an object or list, and its parts
 _CHARS_PER_PART = 100  # characters, or bits of a number, that count as one part of a key
 _STRING = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"')
-_INVALID = (TypeError, ValueError, KeyError, AttributeError)  # raised for invalid data
+INVALID_DATA_ERRORS = (TypeError, ValueError, KeyError, AttributeError, RecursionError)
 
 
 class ValueKind(Record):
@@ -373,7 +364,7 @@ _HASHING_KINDS = ("set", "frozenset", "dict")
 
 def _count_parts(key: Any) -> int:
     """Return the number of parts of a key: how long it takes to compare it with an equal one."""
-    if isinstance(key, (tuple, frozenset)):
+    if type(key) in (tuple, frozenset):
         return 1 + sum([_count_parts(part) for part in key])
     if isinstance(key, int):
         return 1 + key.bit_length() // _CHARS_PER_PART
@@ -415,7 +406,8 @@ class SafeCodec(Codec):
         exc, trace = prepare_exception(exc)
         code = requested_exit_code(exc)
         if code is None:
-            return pack_error_fields(exc, trace)
+            name, fields, trace = pack_error_fields(exc, trace)
+            return name, {**fields, "details": _limit_details(fields["details"])}, trace
         exit_value = getattr(exc, "code", code)
         return "exit", exit_value if isinstance(exit_value, str) else code, None
 
@@ -423,10 +415,10 @@ class SafeCodec(Codec):
         """Return the exception that pack_error() encoded, or the error E4051 if it is invalid."""
         try:
             name, data, trace = packed
-            if name == "exit" and type(data) in (int, str):
-                return SystemExit(data)
+            if name == "exit":
+                return SystemExit(_validate_exit(data))
             fields = _validate_error_fields(name, data, trace)
-        except _INVALID:
+        except INVALID_DATA_ERRORS:
             return invalid_message_error("invalid error")
         # An error class of the app could run any code in its __init__.
         candidates = (
@@ -435,7 +427,18 @@ class SafeCodec(Codec):
             ToolError,
         )
         error_class = next(cls for cls in candidates if cls.__init__ is ToolError.__init__)
-        return build_error(error_class, name if name.isidentifier() else "Exception", fields, trace)
+        is_name = name.isidentifier() and len(name) <= _MAX_NAME_CHARS
+        trace = trace[-_MAX_TRACE_CHARS:] if trace is not None else None
+        return build_error(error_class, name if is_name else "Exception", fields, trace)
+
+
+def _validate_exit(code: Any) -> int | str:
+    """Return the argument of SystemExit; raise TypeError if it is invalid."""
+    if type(code) is str:
+        return cut_text(code)
+    if type(code) is not int or code.bit_length() > 31:
+        raise TypeError
+    return code
 
 
 def _validate_error_fields(name: object, raw: Any, trace: object) -> JsonObject:
@@ -446,151 +449,49 @@ def _validate_error_fields(name: object, raw: Any, trace: object) -> JsonObject:
     details, field, code = raw.get("details"), raw.get("field"), raw.get("exit_code")
     if type(details) not in (dict, type(None)) or type(field) not in (str, type(None)):
         raise TypeError
+    if _ERROR_CODE.fullmatch(raw["code"]) is None or len(raw["category"]) > _MAX_NAME_CHARS:
+        raise TypeError
     return {
-        **{key: raw[key] for key in ("code", "category", "message")},
-        "field": field,
+        **{key: raw[key] for key in ("code", "category")},
+        "message": cut_text(raw["message"]),
+        "field": None if field is None else cut_text(field),
         "suggestion": _validate_suggestion(raw.get("suggestion")),
         "is_retryable": bool(raw.get("is_retryable")),
-        "details": details,
+        "details": _limit_details(details),
         "exit_code": code if type(code) is int and 0 < code < 256 else None,
     }
+
+
+def _limit_details(details: JsonObject | None) -> JsonObject | None:
+    """Return the details of an error, or None if they are too large for a message."""
+    if not details:
+        return details
+    data = _encode_json(details)
+    is_small = len(data) <= MAX_DATA_BYTES
+    return details if is_small and _count_memory(data) < MAX_FRAME_PARTS_BYTES // 2 else None
 
 
 def _validate_suggestion(raw: Any) -> JsonObject | None:
     if not raw:
         return None
+    argv = raw.get("argv")
     if (
         raw["action"] not in SUGGESTION_ACTIONS
         or raw.get("applicability") not in APPLICABILITY_LEVELS
         or type(raw.get("fix")) is not str
         or type(raw.get("example")) not in (str, type(None))
-        or type(raw.get("argv")) not in (list, tuple, type(None))
-        or not all([type(word) is str for word in raw.get("argv") or ()])
+        or type(argv) not in (list, tuple, type(None))
+        or not all([type(word) is str for word in argv or ()])
+        or sum([len(word) for word in argv or ()]) > MAX_DATA_BYTES
+        or len(argv or ()) > _MAX_WORDS
     ):
         raise TypeError
     names = ("action", "fix", "example", "argv", "applicability")
-    return {name: raw[name] for name in names if name in raw}
+    fields = {name: raw[name] for name in names if name in raw}
+    texts = {name: cut_text(raw[name]) for name in ("fix", "example") if raw.get(name) is not None}
+    return {**fields, **texts}
 
 
-# ------------------------------------------------------------------ messages during the call
-
-
-class UntrustedMessages(ChildMessages):
-    """Validates and handles the messages of an untrusted process."""
-
-    def __init__(self, call: Call, codec: Codec, send_answer: Callable[[bytes], None]) -> None:
-        super().__init__(call, codec, send_answer)
-        self._warning_count = 0
-        self._printed_chars = 0
-        # The sandbox reports its level before the function runs. Later values are ignored.
-        self._has_enforcement = False
-
-    def handle(self, kind: str, payload: Any) -> bool:
-        """Handle a message of a known kind. Messages beyond the limits are dropped."""
-        if not (kind in MESSAGE_HANDLERS or kind in RESULT_KINDS):
-            raise invalid_message_error("unknown message")
-        if kind == "warning":
-            self._warning_count += 1
-            if self._warning_count > MAX_ENTRIES:
-                return True
-        if kind == "text" and self._printed_chars > MAX_FRAME_BYTES:
-            return True
-        return super().handle(kind, payload)
-
-    def decode(self, kind: str, payload: Any) -> Any:
-        """Validate the payload and return it."""
-        try:
-            return _VALIDATORS[kind](self, payload)
-        except _INVALID:
-            raise invalid_message_error(f"invalid {kind}") from None
-
-    def validate_warning(self, text: object) -> str:
-        """Return a warning as text, cut to the maximum length."""
-        if self._warning_count == MAX_ENTRIES:
-            return f"the command has more than {MAX_ENTRIES} warnings; the rest is omitted"
-        return str(text)[:MAX_TEXT_CHARS]
-
-    def validate_meta(self, packed: bytes) -> JsonObject:
-        """Return the metadata that an untrusted process may set.
-
-        This is the enforcement level, and violations and recorded actions of monitored calls.
-        """
-        meta, accepted = self.codec.unpack(packed), dict[str, object]()
-        if "enforcement" in meta and not self._has_enforcement:
-            self._has_enforcement = True
-            accepted["enforcement"] = _truncate_text(meta["enforcement"])
-        limits = _ROW_LIMITS if _is_monitored(self.call.runner) else {}
-        for key, limit in limits.items():
-            if key in meta:
-                known = (self.call.meta or {}).get(key, ())
-                accepted[key] = _merge_rows(known, meta[key][:limit])[:limit]
-        return accepted
-
-    def validate_text(self, message: tuple[str, str]) -> tuple[str, str]:
-        """Return the stream name and the text; two empty strings once the limit is exceeded."""
-        name, text = message
-        self._printed_chars += len(text)
-        if self._printed_chars > MAX_FRAME_BYTES:
-            self.call.warnings.append("the command printed too much; the rest is omitted")
-            return "", ""  # the empty name is not a stream
-        return name, str.__str__(text)
-
-    def validate_progress(
-        self, update: tuple[float, float | None, str | None]
-    ) -> tuple[float, float | None, str | None]:
-        """Return the progress, the total and a message; raise TypeError if a type is wrong."""
-        done, total, message = update
-        if not (type(done) in (int, float) and type(total) in (int, float, type(None))):
-            raise TypeError
-        return done, total, None if message is None else _truncate_text(message)
-
-    def validate_log(self, entry: tuple[str, bytes]) -> tuple[str, object]:
-        """Return the level and the data of a log entry."""
-        level, packed = entry
-        return _truncate_text(level), self.codec.unpack(packed)
-
-    def validate_questions(self, packed: bytes) -> dict[str, Question]:
-        """Return the questions by name; raise TypeError if one is not a Question."""
-        questions = self.codec.unpack(packed)
-        for name, question in questions.items():
-            if not isinstance(question, Question):
-                raise TypeError
-            _truncate_text(name)
-        return questions
-
-
-_VALIDATORS: dict[str, Callable[[UntrustedMessages, Any], object]] = {
-    "warning": UntrustedMessages.validate_warning,
-    "meta": UntrustedMessages.validate_meta,
-    "text": UntrustedMessages.validate_text,
-    "progress": UntrustedMessages.validate_progress,
-    "log": UntrustedMessages.validate_log,
-    "ask": UntrustedMessages.validate_questions,
-    "disconnect": lambda messages, payload: None,
-}
-
-
-def _is_monitored(runner: Runner | None) -> bool:
-    """True if the call is monitored. Only monitored calls can report violations."""
-    while runner is not None and not isinstance(runner, MonitoredRunner):
-        runner = runner.inner
-    return runner is not None
-
-
-def _truncate_text(text: str) -> str:
+def cut_text(text: str) -> str:
     """Return a text, cut to the maximum length; raise TypeError if it is not text."""
     return str.__str__(text)[:MAX_TEXT_CHARS]
-
-
-def _merge_rows(known: Iterable[list[str]], reported: list[Any]) -> list[list[str]]:
-    """Return the known rows and then the new ones. A process cannot withdraw what it reported."""
-    rows = dict.fromkeys([tuple(row) for row in known])
-    rows.update(dict.fromkeys([tuple(_validate_violation(*row)) for row in reported]))
-    return [list(row) for row in rows]
-
-
-def _validate_violation(capability: str, target: str, code: str) -> list[str]:
-    """Return a violation as [capability, target, code]; raise TypeError if it is invalid."""
-    if code not in ("E2003", "E2005"):
-        raise TypeError
-    return [_truncate_text(capability), _truncate_text(target), code]
