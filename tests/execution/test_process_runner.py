@@ -16,9 +16,11 @@ from types import SimpleNamespace
 from typing import Any, NoReturn
 
 import pytest
+from tests.execution.calls import make_call
 from tests.integration.app_process import PROCESS_TIMEOUT, environment
+from tests.pipeline.test_context import Client
 
-from tooli import Tooli
+from tooli import Context, Tooli
 from tooli.core.call import PYTHON_CALLER, Call
 from tooli.errors import Interrupted, ToolRuntimeError
 from tooli.execution import process_runner, processes, worker
@@ -346,3 +348,43 @@ def test_total_size_of_pending_results_is_limited(monkeypatch: pytest.MonkeyPatc
     ChildCall._queue_frame(call, "item", b"x" * 60)
     with pytest.raises(ToolRuntimeError, match="more results"):
         ChildCall._queue_frame(call, "item", b"x" * 60)
+
+
+def test_full_pipe_does_not_block_after_the_end() -> None:
+    (answer_in, answer_out), (report_in, report_out) = os.pipe(), os.pipe()
+    os.set_blocking(answer_out, False)
+    call: Any = SimpleNamespace(
+        report=None, _answer_fd=answer_out, _report_fd=report_in, _report_deadline=None
+    )
+    call._wait_until_writable = lambda fd: ChildCall._wait_until_writable(call, fd)
+    os.close(report_out)  # the supervisor has ended; another process holds answer_in open
+    ChildCall._write(call, b"n" * (4 << 20))
+    call.report = {}
+    ChildCall._write(call, b"n")
+    for fd in (answer_in, answer_out, report_in):
+        os.close(fd)
+
+
+def test_full_pipe_does_not_block_after_the_deadline() -> None:
+    (answer_in, answer_out), (report_in, report_out) = os.pipe(), os.pipe()
+    os.set_blocking(answer_out, False)
+    call: Any = SimpleNamespace(
+        report=None, _answer_fd=answer_out, _report_fd=report_in, _report_deadline=0.0
+    )
+    call._wait_until_writable = lambda fd: ChildCall._wait_until_writable(call, fd)
+    ChildCall._write(call, b"n" * (4 << 20))
+    for fd in (answer_in, answer_out, report_in, report_out):
+        os.close(fd)
+
+
+def test_large_answer_is_written_completely() -> None:
+    answer = {"action": "accept", "content": {"text": "x" * 500_000}}
+    client = Client({"elicitation/create": answer})
+
+    def ask(ctx: Context) -> int:
+        return len(ctx.elicit("?", {"type": "object"}).content["text"])
+
+    call = make_call(ask, peer=client)
+    call = call.replace(arguments={"ctx": Context(call)})
+    assert ProcessRunner(timeout=60).run(call) == 500_000
+    assert client.deadline is not None

@@ -117,7 +117,7 @@ def test_printed_surrogates_are_replaced(capsys: pytest.CaptureFixture[str]) -> 
 
 def test_number_of_violations_is_limited(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(untrusted_messages, "_is_monitored", lambda _: True)
-    rows = [["fs:write", "x" * 20_000, "E2003"]] * 1000
+    rows = [["fs:write", f"{n}" + "x" * 20_000, "E2003"] for n in range(1000)]
     _, call = receive("meta", data({"violations": rows}))
     assert call.meta is not None
     stored: Any = call.meta["violations"]

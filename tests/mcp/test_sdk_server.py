@@ -301,3 +301,19 @@ async def test_subscriptions_are_limited_in_characters(monkeypatch: pytest.Monke
             await client.session.subscribe_resource("x://a")
         await client.session.unsubscribe_resource("x://abcdef")
         await client.session.subscribe_resource("x://a")
+
+
+async def test_timeout_ends_a_question() -> None:
+    app = Tooli("app")
+
+    @app.command(timeout=0.5)
+    def ask(ctx: Context) -> str:
+        return ctx.elicit("?", {"type": "object", "properties": {}}).action
+
+    async def wait_forever(context: Any, params: Any) -> types.ElicitResult:
+        await asyncio.sleep(3600)
+        raise AssertionError
+
+    async with Client(make_server(app), mode="legacy", elicitation_callback=wait_forever) as client:
+        result = await client.call_tool("ask", {})
+        assert "E4050" in result.content[0].text  # type: ignore[union-attr]

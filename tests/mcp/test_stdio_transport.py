@@ -7,11 +7,13 @@ import math
 import os
 import threading
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
 from tooli import Context, Tooli
 from tooli.errors import Interrupted
+from tooli.execution.sandbox.sandbox_runner import detect_sandbox_support
 from tooli.mcp import stdio_transport
 from tooli.mcp.stdio_server import StdioServer
 from tooli.mcp.stdio_transport import (
@@ -188,6 +190,56 @@ def test_cancellation_ends_an_open_question() -> None:
     assert not thread.is_alive()
     assert len(failures) == 1
     assert server.pending._pending_questions == {}
+
+
+@pytest.mark.parametrize("isolation", [None, "required"])
+def test_timeout_ends_an_open_question(isolation: Any) -> None:
+    if isolation and detect_sandbox_support().missing:
+        pytest.skip("no sandbox")
+    app = Tooli("asking")
+
+    @app.command(timeout=0.5, isolation=isolation)
+    def ask(ctx: Context) -> str:
+        return str(ctx.elicit("Sure?", {"sure": bool}))
+
+    server = make_server(app)
+    call(server, 1, "ask")
+    server.pending.wait(120)
+    assert not server.pending.is_busy
+    *_, question, answer = server.transport.sent
+    assert question["method"] == "elicitation/create"
+    assert "E4050" in json.dumps(answer["result"])
+    assert server.pending._pending_questions == {}
+    server.shut_down()
+
+
+def test_disconnection_ends_open_questions() -> None:
+    app = Tooli("asking")
+
+    @app.command()
+    def ask(ctx: Context) -> str:
+        return str(ctx.elicit("Sure?", {"sure": bool}))
+
+    server = make_server(app)
+    call(server, 1, "ask")
+    while not server.pending._pending_questions:
+        server.pending.wait(0.01)
+    server.pending.close()
+    server.pending.wait(120)
+    assert not server.pending.is_busy
+    assert "did not answer" in json.dumps(server.transport.sent[-1])
+    request = StdioPeer(server.pending, 7, {}, {"elicitation": {}})
+    with pytest.raises(Interrupted, match="did not answer"):
+        request.ask(QUESTIONS)
+    server.shut_down()
+
+
+def test_answered_call_cannot_ask_the_client() -> None:
+    server = make_server()
+    request = StdioPeer(server.pending, 7, {}, {"elicitation": {}})
+    request.run_and_reply(dict)
+    with pytest.raises(Interrupted, match="did not answer"):
+        request.ask(QUESTIONS)
 
 
 def test_tool_that_is_cancelled_before_it_asks_ends() -> None:

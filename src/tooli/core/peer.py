@@ -74,6 +74,7 @@ class Peer:
     """The client of a running call. An interface overrides the methods."""
 
     cancelled = False  # True once the client has cancelled the call
+    deadline: float | None = None  # as time.monotonic(): when `ask` stops waiting
     # IDs of the approval, plan token and idempotency key with which this call asked a question
     # before. The client has sent the call again, with the answers to all questions.
     held_claims: frozenset[str] = frozenset()

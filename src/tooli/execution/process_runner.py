@@ -127,6 +127,8 @@ class ChildCall:
         deadline = None if self.timeout is None else monotonic() + self.timeout
         if deadline is not None:
             self._report_deadline = deadline + TERM_GRACE_SECONDS + KILL_TIMEOUT
+        if self.call.peer is not None:
+            self.call.peer.deadline = deadline
         with fork_lock():
             if self._is_cancelled:
                 raise Interrupted("The call was cancelled before it started.")
@@ -187,6 +189,8 @@ class ChildCall:
                     deadline,
                     signal_mask,
                 )
+            for own_end in (self._answer_fd, self._cancel_fd, self._control_fd):
+                os.set_blocking(own_end, False)  # a full pipe must not block this process
             open_pipe_ends.update(self._pipe_ends)
             self._is_running = True
         except OSError as failure:
@@ -362,13 +366,30 @@ class ChildCall:
         return loads(data) if data else EMPTY_REPORT  # empty: the supervisor was killed
 
     def _write(self, data: bytes, fd: int | None = None) -> None:
-        """Write bytes to the worker, or to another descriptor such as the supervisor's."""
-        view = memoryview(data)
+        """Write bytes to the worker, or to another descriptor such as the supervisor's.
+
+        Stop when the process has ended: another process may hold the full pipe open.
+        """
+        fd, view = self._answer_fd if fd is None else fd, memoryview(data)
         try:
             while view:
-                view = view[os.write(self._answer_fd if fd is None else fd, view) :]
+                try:
+                    view = view[os.write(fd, view) :]
+                except BlockingIOError:
+                    if not self._wait_until_writable(fd):
+                        return
         except OSError:  # the process has ended; its report says how
             pass
+
+    def _wait_until_writable(self, fd: int) -> bool:
+        """Wait for space in a pipe; return False if the process ends or its deadline passes."""
+        if self.report is not None:
+            return False
+        poller, deadline = select.poll(), self._report_deadline
+        poller.register(fd, select.POLLOUT)
+        poller.register(self._report_fd, select.POLLIN)
+        events = poller.poll(None if deadline is None else max(0.0, deadline - monotonic()) * 1000)
+        return any([number == fd for number, _ in events])
 
     # -------------------------------------------------------------- end
 

@@ -23,9 +23,11 @@ import asyncio
 import sys
 from collections import deque
 from concurrent.futures import CancelledError
+from concurrent.futures import TimeoutError as FutureTimeout
 from contextlib import asynccontextmanager
 from functools import partial
 from hashlib import sha256
+from time import monotonic
 from traceback import print_exception
 from typing import Any
 from weakref import WeakSet
@@ -513,7 +515,12 @@ class SdkPeer(Peer):
         future = asyncio.run_coroutine_threadsafe(self.ask_async(questions), self._loop)
         self._open_questions.add(future)
         try:
-            return future.result()
+            return future.result(
+                None if self.deadline is None else max(0.0, self.deadline - monotonic())
+            )
+        except FutureTimeout:
+            future.cancel()
+            raise Interrupted("The client did not answer before the call ended.") from None
         except CancelledError:
             raise Interrupted("The client cancelled the call.") from None
         finally:

@@ -100,6 +100,7 @@ class StdioServer:
                 break
             self._handle_line(line)
         state.change_listeners.remove(self._on_app_change)
+        self.pending.close()
         self.wait(STDIO_GRACE_PERIOD)
         self.shut_down()
 

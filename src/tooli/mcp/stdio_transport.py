@@ -328,6 +328,7 @@ class PendingCalls(RequestTracker):
         self.server = server
         self._pending_questions: dict[str, PendingQuestion] = {}
         self._question_numbers = count(1)
+        self._is_closed = False  # the client has closed stdin, so it cannot answer
 
     @property
     def is_full(self) -> bool:
@@ -343,9 +344,7 @@ class PendingCalls(RequestTracker):
             request.cancelled = True
         if request.on_cancel is not None:
             request.on_cancel()
-        for question in list(self._pending_questions.values()):
-            if question.request is request:
-                question.answered_event.set()
+        self.release_questions(request)
         return True
 
     # -------------------------------------------------------------- questions
@@ -354,27 +353,44 @@ class PendingCalls(RequestTracker):
         """Ask the client a question, wait for the answer and return it."""
         key = f"tooli-{next(self._question_numbers)}"
         pending_question = PendingQuestion(request)
-        # `cancel` runs in another thread. If `cancelled` is not set here, it finds the question.
+        # `cancel` runs in another thread. If it is not noticed here, it finds the question.
         with self.condition:
-            if not request.cancelled:
+            is_open = not (request.cancelled or self._is_closed) and request.remaining_time() != 0
+            if is_open:
                 self._pending_questions[key] = pending_question
-        if not request.cancelled:
+        if is_open:
             params = question.params()
             self.transport.write(
                 {"jsonrpc": "2.0", "id": key, "method": question.method, "params": params}
             )
-            pending_question.answered_event.wait()
+            pending_question.answered_event.wait(request.remaining_time())
         self._pending_questions.pop(key, None)
         if request.cancelled:
             raise Interrupted("The client cancelled the call.")
+        if not pending_question.is_answered:
+            raise Interrupted("The client did not answer before the call or the connection ended.")
         return pending_question.response
+
+    def release_questions(self, request: StdioPeer | None = None) -> None:
+        """Stop waiting for the answers to the questions of a call, or of all calls."""
+        with self.condition:
+            questions = list(self._pending_questions.values())
+        for question in questions:
+            if request is None or question.request is request:
+                question.answered_event.set()
+
+    def close(self) -> None:
+        """Stop waiting for answers, because the client has closed stdin."""
+        with self.condition:
+            self._is_closed = True
+        self.release_questions()
 
     def resolve_question(self, message: JsonObject) -> bool:
         """Deliver the answer to a question; return False if the message answers none."""
         pending_question = self._pending_questions.get(message.get("id", ""))
         if pending_question is None:
             return False
-        pending_question.response = message.get("result")
+        pending_question.response, pending_question.is_answered = message.get("result"), True
         pending_question.answered_event.set()
         return True
 
@@ -382,11 +398,12 @@ class PendingCalls(RequestTracker):
 class PendingQuestion:
     """A question that the client has not answered yet."""
 
-    __slots__ = ("answered_event", "request", "response")
+    __slots__ = ("answered_event", "is_answered", "request", "response")
 
     def __init__(self, request: StdioPeer) -> None:
         self.request = request
-        self.answered_event = Event()
+        self.answered_event = Event()  # also set when the answer is not needed any more
+        self.is_answered = False
         self.response: JsonObject | None = None
 
 
@@ -434,6 +451,8 @@ class StdioPeer(Peer):
 
     def _reply(self, fields: JsonObject) -> None:
         """Send the answer, unless the client has cancelled the call."""
+        self.deadline = 0.0  # a thread that the call left behind asks no questions
+        self._pending.release_questions(self)
         message = None if self.cancelled else {"jsonrpc": "2.0", "id": self.id, **fields}
         self._pending.reply(self.id, message)
 
@@ -481,6 +500,10 @@ class StdioPeer(Peer):
     def supports(self, method: str) -> bool:
         """True if the client can answer this kind of question while the call waits."""
         return not self._pending.server.stateless and client_supports(self._capabilities, method)
+
+    def remaining_time(self) -> float | None:
+        """Return the seconds until the deadline of the call; None without a deadline."""
+        return None if self.deadline is None else max(0.0, self.deadline - monotonic())
 
     def ask(self, questions: Mapping[str, Question]) -> Mapping[str, Any]:
         """Ask the client, one question after the other, and return its answers."""
