@@ -11,6 +11,8 @@ client, and the call runs again with the answers.
 
 from __future__ import annotations
 
+from time import monotonic
+
 from tooli.core import Record
 
 TYPE_CHECKING = False
@@ -99,6 +101,10 @@ class Peer:
     async def ask_async(self, questions: Mapping[str, Question]) -> Mapping[str, object]:
         """Ask the client without blocking the event loop."""
         return self.ask(questions)
+
+    def remaining_time(self) -> float | None:
+        """Return the seconds until the deadline; None without a deadline."""
+        return None if self.deadline is None else max(0.0, self.deadline - monotonic())
 
     def disconnect_client(self) -> None:
         """Close the connection to the client if the client can reconnect to get the answer."""

@@ -27,7 +27,6 @@ from concurrent.futures import TimeoutError as FutureTimeout
 from contextlib import asynccontextmanager
 from functools import partial
 from hashlib import sha256
-from time import monotonic
 from traceback import print_exception
 from typing import Any
 from weakref import WeakSet
@@ -508,21 +507,14 @@ class SdkPeer(Peer):
         return client_supports(declared_json, method)
 
     def ask(self, questions: Mapping[str, Question]) -> Mapping[str, JsonObject]:
-        """Ask the client and return its answers. Blocks until the client answers or cancels.
-
-        A client that does not answer within QUESTION_TIMEOUT fails the call.
-        """
+        """Ask the client; wait for its answers until QUESTION_TIMEOUT or the call's deadline."""
         future = asyncio.run_coroutine_threadsafe(self.ask_async(questions), self._loop)
         self._open_questions.add(future)
         try:
-            return future.result(
-                None if self.deadline is None else max(0.0, self.deadline - monotonic())
-            )
-        except FutureTimeout:
+            return future.result(self.remaining_time())
+        except (CancelledError, FutureTimeout):
             future.cancel()
-            raise Interrupted("The client did not answer before the call ended.") from None
-        except CancelledError:
-            raise Interrupted("The client cancelled the call.") from None
+            raise Interrupted("The client cancelled the call or did not answer it.") from None
         finally:
             self._open_questions.discard(future)
 

@@ -501,10 +501,6 @@ class StdioPeer(Peer):
         """True if the client can answer this kind of question while the call waits."""
         return not self._pending.server.stateless and client_supports(self._capabilities, method)
 
-    def remaining_time(self) -> float | None:
-        """Return the seconds until the deadline of the call; None without a deadline."""
-        return None if self.deadline is None else max(0.0, self.deadline - monotonic())
-
     def ask(self, questions: Mapping[str, Question]) -> Mapping[str, Any]:
         """Ask the client, one question after the other, and return its answers."""
         return {key: self._pending.ask(self, question) for key, question in questions.items()}
