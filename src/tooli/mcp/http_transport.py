@@ -16,6 +16,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from json import dumps
 from weakref import WeakSet
 
+from anyio import BrokenResourceError, ClosedResourceError
 from mcp.server.runner import serve_dual_era_loop
 from mcp.server.sse import SseServerTransport
 from mcp.server.streamable_http import EventMessage, EventStore
@@ -276,7 +277,10 @@ class _SseTransport:
         if self._sessions.find(session_id, SessionCaller(scope)) is None:
             await _send_error(send, 404, "Session not found")
         else:
-            await self._transport.handle_post_message(scope, receive, send)
+            try:
+                await self._transport.handle_post_message(scope, receive, send)
+            except (BrokenResourceError, ClosedResourceError):
+                pass  # the session ended after the response was sent
 
 
 MAX_UNREAD_MESSAGES, MAX_UNREAD_BYTES = 1000, 32 << 20
