@@ -287,14 +287,6 @@ def test_request_state_is_used_once() -> None:
         make_state(requestState=request_state)
 
 
-def test_long_approval_text_is_cut() -> None:
-    error = ToolError("Wipe the disk.")
-    error.approval_text = "x" * 3000
-    message = approval_question(error)[APPROVAL_KEY].params()["message"]
-    assert message.startswith("Wipe the disk. Run it?\nxxx")
-    assert message.endswith("… and 1000 more characters")
-
-
 def test_declined_or_missing_approval_does_not_approve() -> None:
     assert not is_approved({APPROVAL_KEY: {"action": "decline"}})
     assert not is_approved({})

@@ -20,7 +20,6 @@ from tooli.core.peer import InputRequired, Peer
 from tooli.pipeline.drivers import run
 from tooli.policy.rules import RULES
 from tooli.storage.approval_store import ApprovalStore
-from tooli.text.jsonable import to_jsonable
 
 
 @dataclass(slots=True)
@@ -605,62 +604,3 @@ class TestApprovedCall:
         outcome = run(call, app.stages_for(tool, Options()))
         assert isinstance(outcome, Failed)
         assert outcome.error.approval_text is None
-
-
-class TestFormatLines:
-    def test_long_values_are_truncated(self) -> None:
-        from tooli.policy.approval_grants import format_lines
-
-        lines = format_lines({"paths": [str(n) for n in range(100)], "text": "x" * 500}, {"a": []})
-        assert len(lines) == 33
-        assert lines[-1] == "  … and 72 more lines"
-        (line,) = format_lines({"text": "x" * 500}, None)
-        assert line.endswith("more characters")
-
-    def test_nested_values_are_indented(self) -> None:
-        from tooli.policy.approval_grants import format_lines
-
-        assert format_lines({"a": {"b": [1, {"c": None}], "\x1b": "\x07"}}, "just so") == [
-            "  a:",
-            "    b:",
-            "      - 1",
-            "      -",
-            "        c: null",
-            '    \\x1b: "\\u0007"',
-            "  plan:",
-            '    "just so"',
-        ]
-
-    def test_files_are_listed_before_the_plan(self) -> None:
-        from tooli.policy.approval_grants import format_lines
-
-        files = [{"path": "/a\x1b", "bytes": 3}]
-        assert format_lines({}, {"b": 1}, folder="/w\u202e", files=files) == [
-            "  in the folder /w\\u202e",
-            "  files:",
-            "    -",
-            '      path: "/a\\u001b"',
-            "      bytes: 3",
-            "  plan:",
-            "    b: 1",
-        ]
-
-
-class TestShownArguments:
-    """A human sees which value the function gets."""
-
-    @pytest.mark.parametrize(
-        ("value", "shown"),
-        [
-            (b"a", "bytes b'a'"),
-            ([b"\xff"], ["bytes b'\\xff'"]),
-            ({"n": float("nan")}, {"n": "nan"}),
-            (float("-inf"), "-inf"),
-            (None, None),
-            ("nan", "nan"),
-        ],
-    )
-    def test_values_that_json_cannot_represent(self, value: object, shown: object) -> None:
-        from tooli.policy.approval_grants import _restore_hidden
-
-        assert _restore_hidden(value, to_jsonable(value, [])) == shown

@@ -429,12 +429,11 @@ def test_similar_values_are_different_calls(bank: Guarded, granted: Any, run: An
     assert isinstance(bank.call("any_value", value=granted), Ok)
 
 
-def test_values_below_depth_150_matter(bank: Guarded) -> None:
-    values: list[Any] = [1, 2]
+def test_value_that_is_too_deep_to_be_shown_is_refused(bank: Guarded) -> None:
+    value: list[Any] = [1]
     for _ in range(200):
-        values = [[value] for value in values]
-    bank.grant("any_value", value=values[0])
-    assert bank.error("any_value", value=values[1]).code == "E2101"
+        value = [value]
+    assert bank.error("any_value", value=value).code == "E1034"
 
 
 @pytest.mark.parametrize("change", [{"amount": 1e6}, {"note": "other"}, {"amount": 1.0}])
@@ -477,8 +476,8 @@ def test_human_is_shown_hidden_and_unusual_values(bank: Guarded) -> None:
     request = bank.request("pay", payment={"to": "ann", "amount": 5})
     assert request.arguments["payment"] == {
         "to": "ann",
-        "amount": "<hidden by its model>",
-        "note": "***",
+        "amount": 5.0,
+        "note": "",
     }
     request = bank.request("any_value", value=[float("inf"), b"a", None])
     assert request.arguments["value"] == ["inf", "bytes b'a'", None]

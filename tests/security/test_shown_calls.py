@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import json
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
-from pydantic import SecretStr
+from pydantic import BaseModel, ConfigDict, Field, RootModel, SecretStr
 
 from tooli import SecretInput, Tooli, dry_run_support, record_dry_action
 from tooli.annotations import Destructive
 from tooli.core.call import Call, Caller, Failed, Ok, Options
 from tooli.core.peer import Peer
 from tooli.pipeline import drivers
+from tooli.policy.call_display import format_lines
 from tooli.storage.approval_store import ApprovalStore
 
 KEY = "mallory-account\n9000000\nEVIL CONTENT\ndelete the archive\n"
@@ -170,3 +172,108 @@ def test_secret_does_not_mask_fields_of_the_audit_log(bank: Tooli, tmp_path: Pat
     for secret in ("begins", "ends", "E1010", "approved"):
         run(bank, "wipe", yes=secret != "E1010", target="a", key=secret)
     assert "***" not in (tmp_path / "state" / "audit" / "bank.jsonl").read_text()
+
+
+# ------------------------------------------------------------------ parts that JSON leaves out
+
+
+class Leaf(BaseModel):
+    model_config = ConfigDict(frozen=True)
+    name: str
+    force: bool = Field(False, exclude=True)
+
+
+@dataclass
+class Box:
+    leaf: Leaf
+
+
+class Leaves(RootModel[list[Leaf]]):
+    pass
+
+
+class Open(BaseModel):
+    model_config = ConfigDict(extra="allow", populate_by_name=True)
+    amount: int = Field(serialization_alias="total")
+
+
+LEAF = Leaf(name="a", force=True)
+SHOWN_LEAF = {"name": "a", "force": True}
+
+
+@pytest.fixture
+def viewer() -> Tooli:
+    app = Tooli("bank", version="1.0")
+
+    @app.command(requires_approval=True)
+    @dry_run_support
+    def show(value: Any, other: Any = None) -> None:
+        record_dry_action("wipe", "prod.db")
+
+    return app
+
+
+@pytest.mark.parametrize(
+    ("value", "shown"),
+    [
+        (LEAF, SHOWN_LEAF),
+        ({1: LEAF}, [{"key": 1, "value": SHOWN_LEAF}]),
+        (frozenset([LEAF]), [SHOWN_LEAF]),
+        (Box(LEAF), {"leaf": SHOWN_LEAF}),
+        (Leaves([LEAF]), [SHOWN_LEAF]),
+        (
+            Open.model_validate({"amount": 5000000, "total": 5}),
+            {"attributes": {"amount": 5000000}, "extra fields": {"total": 5}},
+        ),
+        (
+            {float("nan"): 9999999, float("NaN"): 1},
+            [{"key": "nan", "value": 9999999}, {"key": "nan", "value": 1}],
+        ),
+        ({1: 2, "1": 3}, [{"key": 1, "value": 2}, {"key": "1", "value": 3}]),
+        (
+            {"bob\u200b": 9999999, "bob\\u200b": 1},
+            [
+                {"key": "bob\\u200b", "value": 9999999},
+                {"key": "bob\\u200b", "value": 1},
+            ],
+        ),
+        (SecretStr("hunter22"), "***"),
+        ([b"\xff"], ["bytes b'\\xff'"]),
+        ({"n": float("nan")}, {"n": "nan"}),
+        (float("-inf"), "-inf"),
+        (None, None),
+    ],
+)
+def test_every_part_of_an_argument_is_shown(viewer: Tooli, value: Any, shown: Any) -> None:
+    assert request(viewer, "show", value=value).arguments["value"] == shown
+
+
+# ------------------------------------------------------------------ large calls
+
+
+@pytest.mark.parametrize(
+    "value", ["x" * 66_000, ["y" * 50] * 5000, {str(i): i for i in range(9999)}]
+)
+def test_large_argument_hides_no_other_part(viewer: Tooli, value: Any) -> None:
+    shown = request(viewer, "show", value=value, other="visible")
+    assert shown.arguments["other"] == "visible"
+    assert "SHA-256" in str(shown.arguments["value"])
+    text = "\n".join(format_lines(shown.arguments, shown.plan, 400, folder=shown.folder))
+    assert 'other: "visible"' in text
+    assert "prod.db" in text
+    question = error_of(viewer, "show", person=True, value=value, other="visible").approval_text
+    assert 'other: "visible"' in question
+    assert "prod.db" in question
+    assert len(question.splitlines()) < 60
+
+
+def test_cut_values_with_equal_ends_are_shown_differently(viewer: Tooli) -> None:
+    first, second = ["x" * 5000 + char + "x" * 5000 for char in "ab"]
+    shown = [request(viewer, "show", value=value).arguments["value"] for value in (first, second)]
+    assert shown[0] != shown[1]
+
+
+def test_call_that_cannot_be_shown_cannot_be_granted(viewer: Tooli) -> None:
+    error = error_of(viewer, "show", value=[["x" * 500] * 200] * 200)
+    assert error.code == "E1034"
+    assert ApprovalStore().list_pending() == []

@@ -117,15 +117,13 @@ class TestRequests:
             assert stat.S_IMODE(path.stat().st_mode) == 0o600, path
         assert stat.S_IMODE((home / "approvals").stat().st_mode) == 0o700
 
-    def test_large_arguments_are_bound_but_not_displayed(
+    def test_request_that_is_too_large_to_show_is_refused(
         self, store: ApprovalStore, match: str
     ) -> None:
-        request = store.request_approval(match, **{**FACTS, "arguments": {"path": "x" * 1_000_000}})
-        (pending,) = store.list_pending("files")
-        assert pending.id == request.id
-        assert "too large" in pending.arguments
-        assert store.decide(pending, "granted")
-        assert store.claim_grant(match) is not None
+        with pytest.raises(AuthError) as caught:
+            store.request_approval(match, **{**FACTS, "arguments": {"path": "x" * 1_000_000}})
+        assert caught.value.code == "E2104"
+        assert store.list_pending("files") == []
 
 
 class TestForgery:

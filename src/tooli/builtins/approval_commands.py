@@ -9,7 +9,7 @@ from tooli.core.tool import quote
 from tooli.errors import ApprovalRequired, ConflictError, InputError, NotFoundError, Suggestion
 from tooli.pipeline.context import Context  # noqa: TC001  evaluated at registration
 from tooli.pipeline.terminal_prompts import ask_line, is_agent_present
-from tooli.policy.approval_grants import format_lines
+from tooli.policy.call_display import format_lines
 from tooli.schema.param_info import Argument
 from tooli.storage.approval_store import ApprovalStore, generate_code
 from tooli.storage.audit_log import log_app_event, set_log_path

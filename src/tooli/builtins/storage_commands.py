@@ -8,7 +8,7 @@ from typing import Annotated
 
 from tooli.config import load_security_settings
 from tooli.errors import AuthError, NotFoundError, StateError, Suggestion, TemporaryError
-from tooli.policy.approval_grants import escape_value
+from tooli.policy.call_display import escape_value
 from tooli.schema.param_info import Argument, Option
 from tooli.storage import audit_reader
 from tooli.storage.audit_log import get_log_path, set_log_path

@@ -131,7 +131,7 @@ class ValueEncoder:
 
     def _encode_leaf(self, value: Any) -> bytes | None:
         """Encode a value without parts; return None for other values."""
-        kind = _type_of(value)
+        kind = type_of(value)
         encode_scalar = _SCALARS.get(kind)
         if encode_scalar is not None:
             return frame(kind.__name__, encode_scalar(value))
@@ -140,17 +140,17 @@ class ValueEncoder:
         for name in ("reveal", "get_secret_value"):
             if callable(getattr(kind, name, None)):
                 return self.encode_secret(value, getattr(value, name))
-        if _is_input(kind):
+        if is_input(kind):
             return None if value.content is not MISSING else self.encode_input(value)
-        if hasattr(kind, "tooli_dry_run") or _is_loaded_instance(value, "pathlib", "PurePath"):
+        if hasattr(kind, "tooli_dry_run") or is_loaded_instance(value, "pathlib", "PurePath"):
             return self.encode_path(value)
         if is_stream(value):
             return self.encode_stream(value)
         for module, name, encode_loaded in _LOADED_SCALARS:
-            if _is_loaded_instance(value, module, name):
+            if is_loaded_instance(value, module, name):
                 return frame(f"{name} {kind.__qualname__}", _to_bytes(encode_loaded(value)))
-        if issubclass(kind, type) or _is_importable(value):
-            return frame("global", _to_bytes(_global_name(value)))
+        if issubclass(kind, type) or is_importable(value):
+            return frame("global", _to_bytes(global_name(value)))
         return None
 
     # -------------------------------------------------------------- values with parts
@@ -176,27 +176,28 @@ class ValueEncoder:
         return encoded
 
     def _encode_composite(self, value: Any) -> Parts:
-        kind = _type_of(value)
-        if _is_input(kind):
+        kind = type_of(value)
+        if is_input(kind):
             return frame("input content", (yield value.content))
-        if _is_loaded_instance(value, "enum", "Enum"):
+        if is_loaded_instance(value, "enum", "Enum"):
             return frame(f"enum {kind.__qualname__}", (yield value.value))
         for base in _CONTAINERS:
             if issubclass(kind, base):
                 items = yield from self._encode_items(value, base)
                 if kind is base:
                     return frame(base.__name__, items)
-                state = yield _instance_state(value)
+                state = yield instance_state(value)
                 return frame(f"{base.__name__} {kind.__qualname__}", items + state)
         for base, encode_scalar in _SCALARS.items():
             if issubclass(kind, base):  # a subclass of a scalar
-                state = yield _instance_state(value)
+                state = yield instance_state(value)
                 return frame(f"{base.__name__} {kind.__qualname__}", encode_scalar(value) + state)
-        encoded = yield _instance_state(value)
+        encoded = yield instance_state(value)
         if hasattr(kind, "__fspath__"):
             encoded += self.encode_path(value)
-        if _has_hidden_state(kind):
-            encoded += yield _reduce(value)
+        hidden_state = reduce_hidden_state(value)
+        if hidden_state is not None:
+            encoded += yield hidden_state
         return frame(f"object {kind.__qualname__}", digest(encoded, _DIGEST_BYTES))
 
     def _encode_items(self, value: Any, base: Any) -> Parts:
@@ -215,7 +216,7 @@ class ValueEncoder:
         return digest(b"".join(rows), _DIGEST_BYTES)
 
 
-def _type_of(value: Any) -> Any:
+def type_of(value: Any) -> Any:
     """Return the type of a value. `__class__` is not used, because a value can replace it."""
     return type(value)  # pyright: ignore[reportUnknownVariableType]
 
@@ -282,17 +283,18 @@ def path_bytes(path: Any) -> bytes:
     return text if isinstance(text, bytes) else _to_bytes(text)
 
 
-def _is_input(kind: type) -> bool:
+def is_input(kind: type) -> bool:
+    """True for the class of an input."""
     return hasattr(kind, "is_stdin") and hasattr(kind, "tooli_json")
 
 
-def _is_loaded_instance(value: object, module: str, name: str) -> bool:
+def is_loaded_instance(value: object, module: str, name: str) -> bool:
     """True if a value has a type of a module. If the module is not loaded, it cannot."""
     loaded_type = getattr(sys.modules.get(module), name, None)
-    return loaded_type is not None and issubclass(_type_of(value), loaded_type)
+    return loaded_type is not None and issubclass(type_of(value), loaded_type)
 
 
-def _is_importable(value: Any) -> bool:
+def is_importable(value: Any) -> bool:
     """True for a function or class that its name identifies."""
     kind = type(value).__name__
     if kind not in ("function", "builtin_function_or_method"):
@@ -301,12 +303,13 @@ def _is_importable(value: Any) -> bool:
     return not is_bound and "<" not in value.__qualname__
 
 
-def _global_name(value: Any) -> str:
+def global_name(value: Any) -> str:
+    """Return the name of a function or class."""
     # The module of a script is `__main__` or its own name, depending on how it is run.
     return str(getattr(value, "__qualname__", value))
 
 
-def _instance_state(value: Any) -> dict[str, object]:
+def instance_state(value: Any) -> dict[str, object]:
     """Return all attributes of an instance, including those that its JSON leaves out."""
     state: dict[str, object] = dict(getattr(value, "__dict__", None) or {})
     for cls in type(value).__mro__:
@@ -345,10 +348,15 @@ def _has_hidden_state(kind: type) -> bool:
     return False
 
 
-def _reduce(value: Any) -> Any:
-    """Return the parts that `pickle` would store; raise UnstableValue if there are none."""
+def reduce_hidden_state(value: Any) -> list[Any] | str | None:
+    """Return the parts that `pickle` would store; None for a value without hidden state.
+
+    Raises UnstableValue if there are no such parts.
+    """
+    if not _has_hidden_state(type_of(value)):
+        return None
     registered: Mapping[type, Any] = getattr(sys.modules.get("copyreg"), "dispatch_table", {})
-    kind = _type_of(value)
+    kind = type_of(value)
     reduce = registered.get(kind)
     try:
         reduced: Any = value.__reduce_ex__(4) if reduce is None else reduce(value)
@@ -358,7 +366,7 @@ def _reduce(value: Any) -> Any:
         return reduced
     constructor, arguments, *state = reduced
     return [
-        _global_name(constructor),
+        global_name(constructor),
         arguments,
         *[list(part) if is_stream(part) else part for part in state],
     ]

@@ -278,8 +278,6 @@ def check_message(message: object) -> JsonObject:
 APPROVAL_KEY = "approval"
 """The key of the question that asks for approval of a call."""
 
-_MAX_SHOWN_CHARS = 2000
-"""Maximum number of characters of a call and its plan that are shown to the human."""
 
 _CAPABILITY_BY_METHOD = {
     "elicitation/create": "elicitation",
@@ -319,11 +317,7 @@ def approval_question(error: ToolError) -> Mapping[str, Question]:
     question only. If something has changed when a stateless client sends the answer, the human is
     asked again.
     """
-    call_text = error.approval_text or ""
-    if len(call_text) > _MAX_SHOWN_CHARS:
-        omitted = len(call_text) - _MAX_SHOWN_CHARS
-        call_text = f"{call_text[:_MAX_SHOWN_CHARS]}… and {omitted} more characters"
-    question = build_elicit(f"{error.message} Run it?\n{call_text}", YES_NO_SCHEMA)
+    question = build_elicit(f"{error.message} Run it?\n{error.approval_text}", YES_NO_SCHEMA)
     parts = error.approval_parts
     return {APPROVAL_KEY if parts is None else f"{APPROVAL_KEY}-{_hash_arguments(parts)}": question}
 

@@ -1,7 +1,6 @@
 """Approvals of calls by humans: find a grant and use it, or store a request for one.
 
-A request describes the call. The description has a maximum length, and says how many lines and
-characters are omitted. Invisible characters are escaped.
+A request describes the call. The description is made by `call_display.py`.
 """
 
 from __future__ import annotations
@@ -9,7 +8,7 @@ from __future__ import annotations
 from copy import deepcopy
 
 from tooli.core import Record
-from tooli.core.call_fingerprint import ValueEncoder, caller_arguments, is_stream
+from tooli.core.call_fingerprint import ValueEncoder, caller_arguments
 from tooli.core.event_loop import is_in_event_loop
 from tooli.errors import ApprovalRequired, InputError, StateError, Suggestion, shell_quote
 from tooli.pipeline.context import replace_context
@@ -17,12 +16,20 @@ from tooli.pipeline.dry_run_recorder import supports_dry_run
 from tooli.pipeline.planning import make_plan
 from tooli.pipeline.single_use_claims import SingleUseClaim, is_held
 from tooli.policy.call_binding import bind_call, changed_parts, run_options
+from tooli.policy.call_display import (
+    MAX_SHOWN_BYTES,
+    describe_arguments,
+    escape_value,
+    format_lines,
+    shorten_value,
+    too_large_error,
+)
 from tooli.storage.approval_store import ApprovalStore
 from tooli.storage.audit_log import log_event
 from tooli.storage.signing import digest_for_message
 from tooli.text.escapes import escape_text
 from tooli.text.json_encoder import encode
-from tooli.text.jsonable import format_timestamp, is_list, is_object, to_jsonable
+from tooli.text.jsonable import format_timestamp, to_jsonable
 from tooli.text.secret_forms import SecretForms
 
 TYPE_CHECKING = False
@@ -162,7 +169,7 @@ def _read_call(
 ) -> _ShownCall:
     """Read everything that a human is shown. The arguments are read before the dry run."""
     binding = bind_call(call, keyed_digest, must_be_stable=must_be_stable)
-    arguments = {**arguments_for_display(call), **run_options(call)}
+    arguments = {**describe_arguments(call), **run_options(call)}
     parts = {**binding.parts, **binding.contents}
     plan = _make_plan(call, confinement_stages)
     shown_plan = to_jsonable(plan, [])
@@ -175,6 +182,9 @@ def _read_call(
         for name, states in binding.files.items()
     }
     _refuse_repeated_secrets(call, arguments, binding.files if with_contents else {}, shown_plan)
+    arguments, shown_plan = shorten_value(arguments), shorten_value(shown_plan)
+    if len(encode([arguments, files, shown_plan], [])) > MAX_SHOWN_BYTES:
+        raise too_large_error(call.tool.name)
     return _ShownCall(binding.folder, arguments, files, shown_plan, parts)
 
 
@@ -279,60 +289,6 @@ def _approval_denied_error(call: Call, request: ApprovalRequest) -> ToolError:
 
 # ------------------------------------------------------------------ descriptions for humans
 
-_MAX_LINE_CHARS, _MAX_LINES = 160, 32
-
-
-def arguments_for_display(call: Call) -> dict[str, Any]:
-    """Return the bound arguments as JSON values.
-
-    Secrets are replaced by a placeholder. A value that can be read only once is replaced by the
-    name of its class. A field that a model hides is listed, without its value.
-    """
-    return {
-        name: f"<{value.__class__.__name__}>"
-        if is_stream(value)
-        else _restore_hidden(value, to_jsonable(value, []))
-        for name, value in caller_arguments(call).items()
-    }
-
-
-def _restore_hidden(value: Any, shown: Any) -> Any:
-    """Return the JSON of a value, with a placeholder for each part that JSON leaves out."""
-    if is_object(shown):
-        fields: Any = getattr(value.__class__, "model_fields", None)
-        if fields is None:
-            return {
-                name: _restore_hidden(value[name], item)
-                if is_object(value) and name in value
-                else item
-                for name, item in shown.items()
-            }
-        names = {name: _shown_name(name, field, shown) for name, field in fields.items()}
-        restored = {
-            key: _HIDDEN
-            if key is name and key not in shown
-            else _restore_hidden(getattr(value, name), shown[key])
-            for name, key in names.items()
-        }
-        return {**shown, **restored}
-    if is_list(shown) and is_list(value) and len(shown) == len(value):
-        return [_restore_hidden(item, part) for item, part in zip(value, shown, strict=True)]
-    if isinstance(value, bytes) and shown == to_jsonable(value, []):
-        return f"bytes {value!r}"
-    if shown is None and value is not None:
-        is_number = isinstance(value, float)
-        return repr(value) if is_number else f"<{type(value).__name__}, not shown>"
-    return shown
-
-
-_HIDDEN = "<hidden by its model>"
-
-
-def _shown_name(name: str, field: Any, shown: Mapping[str, Any]) -> str:
-    """Return the name of a field in the JSON of its model; its own name if it is hidden."""
-    alias = field.serialization_alias or field.alias
-    return alias if alias is not None and alias in shown else name
-
 
 def _make_plan(call: Call, confinement_stages: Sequence[Stage]) -> Any:
     """Return the plan of a call, or None if the function cannot make one.
@@ -376,63 +332,3 @@ def describe_call(
     ]
     text = "\n".join([*lines, f"  effects: {effects}"] if effects else lines)
     return text, shown.parts
-
-
-def format_lines(
-    arguments: object,
-    plan: object,
-    max_lines: int = _MAX_LINES,
-    *,
-    folder: str | None = None,
-    files: object = None,
-) -> list[str]:
-    """Return the folder, the arguments, the files and the plan as lines.
-
-    An extra last line counts omitted lines.
-    """
-    lines = [] if folder is None else [f"  in the folder {escape_text(folder)}"]
-    lines += _format_value(arguments, 1)
-    if files:
-        lines += ["  files:", *_format_value(files, 2)]
-    if plan is not None:
-        lines += ["  plan:", *_format_value(plan, 2)]
-    if len(lines) > max_lines:
-        lines[max_lines:] = [f"  … and {len(lines) - max_lines} more lines"]
-    return lines
-
-
-def _format_value(value: object, depth: int) -> list[str]:
-    indent = "  " * depth
-    pairs: list[tuple[str, Any]]
-    if is_object(value):
-        pairs = [(f"{escape_text(str(name))}: ", item) for name, item in value.items()]
-    elif is_list(value):
-        pairs = [("- ", item) for item in value]
-    else:
-        return [indent + _truncate_line(_format_scalar(value))]
-    lines: list[str] = []
-    for head, item in pairs:
-        if (is_object(item) or is_list(item)) and item:
-            lines += [indent + _truncate_line(head.rstrip()), *_format_value(item, depth + 1)]
-        else:
-            lines.append(indent + _truncate_line(head + _format_scalar(item)))
-    return lines
-
-
-def _format_scalar(value: object) -> str:
-    return escape_text(encode(value, []).decode())
-
-
-def _truncate_line(text: str) -> str:
-    if len(text) <= _MAX_LINE_CHARS:
-        return text
-    return f"{text[:_MAX_LINE_CHARS]}… and {len(text) - _MAX_LINE_CHARS} more characters"
-
-
-def escape_value(value: object) -> Any:
-    """Return a JSON value with every string escaped for a terminal."""
-    if isinstance(value, str):
-        return escape_text(value)
-    if is_object(value):
-        return {escape_text(str(name)): escape_value(item) for name, item in value.items()}
-    return [escape_value(item) for item in value] if is_list(value) else value

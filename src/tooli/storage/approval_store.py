@@ -248,13 +248,12 @@ class ApprovalStore:
     def _write_draft(self, request: ApprovalRequest) -> str:
         """Write a request to a file with a temporary name, so that no process reads a partial file.
 
-        Arguments that are too large are replaced by a placeholder. `match` still covers them.
+        A request that does not fit into a file cannot be shown, so it is refused.
         """
         fields = {name: getattr(request, name) for name in ApprovalRequest.__match_args__}
         body = encode(fields, [])
         if len(body) > _MAX_FILE_BYTES // 2:
-            placeholder = f"({len(body)} bytes: too large to display)"
-            body = encode({**fields, "arguments": placeholder, "files": {}, "plan": None}, [])
+            raise make_unavailable_error(f"the request is too large ({len(body)} bytes)")
         data = body + b"\n" + sign_hex(body, self._key, _SIGNATURE_BYTES)
         draft = f"{os.urandom(8).hex()}.draft"
         with _StoreErrors():
