@@ -338,6 +338,7 @@ class _LimitedSender:
         exc_val: BaseException | None,
         exc_tb: TracebackType | None,
     ) -> None:
+        del exc_type, exc_val, exc_tb
         await self.aclose()
 
 
