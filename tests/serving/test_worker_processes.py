@@ -73,9 +73,10 @@ def test_one_running_worker_keeps_the_server_alive(tmp_path: Path) -> None:
     script = """
 def run(pipe, started):
     note()
-    if (folder / "first").exists():
+    try:
+        (folder / "first").touch(exist_ok=False)
+    except FileExistsError:
         sys.exit(3)
-    (folder / "first").touch()
     started()
     os.read(pipe, 1)
 

@@ -25,7 +25,7 @@ from tooli.core.call_fingerprint import (
     type_of,
 )
 from tooli.core.tool import MISSING
-from tooli.errors import InputError, Suggestion, ToolError
+from tooli.errors import FormatError, Suggestion, ToolError
 from tooli.text.escapes import escape_text
 from tooli.text.json_encoder import encode
 from tooli.text.jsonable import (
@@ -258,7 +258,7 @@ def _digest(value: object) -> str:
 
 def too_large_error(name: str) -> ToolError:
     """Return the error (E1034) for a call that is too large to be shown to a human."""
-    return InputError(
+    return FormatError(
         f"{name} needs a human's approval, but its arguments, files and plan are too large to be "
         "shown.",
         code="E1034",
