@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import collections
+import datetime
+import enum
 import os
+from typing import Any
 from unittest.mock import Mock
 
+import pydantic
 import pytest
 
-from tooli.policy.call_display import escape_value, format_lines
+from tooli.policy.call_display import _Describer, escape_value, format_lines, shorten_value
 
 
 class TestFormatLines:
@@ -68,3 +73,97 @@ def test_unusual_keys_are_quoted() -> None:
 def test_escaped_keys_stay_separate() -> None:
     value = {"bob\u200b": 1, "bob\\u200b": 2}
     assert escape_value(value) == {"bob\\u200b": 1, "bob\\u200b_": 2}
+
+
+class _Named(enum.Enum):
+    ONE = "first"
+
+
+class _Count(int):
+    """A number with an attribute."""
+
+
+class _Slotted:
+    __slots__ = ("size",)
+
+
+class _Failing(dict[str, int]):
+    def __iter__(self) -> Any:
+        raise ValueError
+
+    def __getattribute__(self, name: str) -> Any:
+        raise ValueError
+
+
+class _Folder(os.PathLike[str]):
+    def __fspath__(self) -> str:
+        return "/data"
+
+
+class _Plain:
+    """An object without attributes."""
+
+
+def _make_count() -> _Count:
+    count = _Count(3)
+    count.unit = "m"  # type: ignore[attr-defined]
+    return count
+
+
+def _make_cycle() -> list[Any]:
+    cycle: list[Any] = [1]
+    cycle.append(cycle)
+    return cycle
+
+
+def _make_slotted() -> _Slotted:
+    slotted = _Slotted()
+    slotted.size = 2
+    return slotted
+
+
+@pytest.mark.parametrize(
+    ("value", "shown"),
+    [
+        (float("inf"), "inf"),
+        (b"\x00a", r"bytes b'\x00a'"),
+        (1 + 2j, "(1+2j)"),
+        (_Named.ONE, "first"),
+        (_make_count(), {"content": 3, "attributes": {"unit": "m"}}),
+        (_make_cycle(), [1, "<contains itself>"]),
+        (_make_slotted(), {"size": 2}),
+        ({3, 1, 2}, [1, 2, 3]),
+        (collections.deque([1, 2]), [1, 2]),
+        (datetime.datetime(2024, 10, 27, 2, fold=1), "2024-10-27T02:00:00 (the second time)"),
+        (int, "<int>"),
+        (iter([1]), "<list_iterator>"),
+        (pydantic.SecretStr("hidden"), "***"),
+        (pydantic.RootModel[list[int]]([1]), [1]),
+        (_Folder(), {"attributes": {}, "path": "/data"}),
+        (_Plain(), "<_Plain>"),
+        (_Failing(), "<_Failing, not shown>"),
+        ({1: "a", "1": "b"}, [{"key": 1, "value": "a"}, {"key": "1", "value": "b"}]),
+    ],
+    ids=lambda value: type(value).__name__,
+)
+def test_description_of_a_value(value: Any, shown: Any) -> None:
+    assert _Describer().describe(value) == shown
+
+
+def test_extra_fields_of_a_model_are_described() -> None:
+    class Order(pydantic.BaseModel, extra="allow"):
+        amount: int = pydantic.Field(exclude=True)
+
+    assert _Describer().describe(Order.model_validate({"amount": 5, "note": "x"})) == {
+        "attributes": {"amount": 5},
+        "extra fields": {"note": "x"},
+    }
+
+
+def test_long_parts_are_cut_one_by_one() -> None:
+    value = {"a" * 2000: 1, "b": list(range(300)), **{str(n): n for n in range(300)}}
+    short = shorten_value(value)
+    assert len(short) == 201
+    assert "100 more" in short["b"][-1]
+    assert "102 more" in short["…"]
+    assert "2000 characters" in next(iter(short))

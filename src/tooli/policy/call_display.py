@@ -175,9 +175,8 @@ def _describe_leaf(value: Any) -> Any:
     is_leaf = any([is_loaded_instance(value, *names) for names in _LEAF_TYPES])
     if is_leaf or is_input(kind) or hasattr(kind, "tooli_dry_run"):
         zone = getattr(getattr(value, "tzinfo", None), "key", "")
-        fold = " (the second time)" if getattr(value, "fold", 0) else ""
-        text = str(to_jsonable(value, []))
-        return f"{text} {zone}{fold}".rstrip() if zone or fold else text
+        fold = "(the second time)" if getattr(value, "fold", 0) else ""
+        return " ".join([part for part in (str(to_jsonable(value, [])), zone, fold) if part])
     if is_stream(value):
         return f"<{kind.__name__}>"
     if issubclass(kind, type) or is_importable(value):
