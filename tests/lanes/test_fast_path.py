@@ -233,7 +233,7 @@ def compare(form: str, command: Command, drawn: list[Line], tally: Tally) -> Non
         slow = RecordedOutput(app, list(line.argv), typer_command).result()
         plain = (
             run_plain_typer(plain_command, line.plain_argv)
-            if plain_command and line.plain_argv is not None
+            if plain_command and line.plain_argv is not None and not has_long_name(line.plain_argv)
             else None
         )
         about = (
@@ -271,6 +271,11 @@ def is_same_result(one: LineResult | None, other: LineResult | None) -> bool:
     if one is None or other is None:
         return one is other
     return one[0] == other[0] and one[2:] == other[2:] and is_equal(one.value, other.value)
+
+
+def has_long_name(argv: tuple[str, ...]) -> bool:
+    """True if a word is too long for the name of a file. Typer accepts such a path, tooli not."""
+    return any(len(word.encode("utf-8", "surrogatepass")) > 255 for word in argv)
 
 
 def agrees_with_plain_typer(ours: LineResult, plain: LineResult) -> bool:
