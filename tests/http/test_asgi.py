@@ -437,8 +437,11 @@ async def test_body_of_a_method_without_body_is_refused(
     inner = InnerApp()
     client = AsgiClient(Tooli("outer").asgi(mcp=False, mounts={"/x": inner}))
     await client.start(method, path, [HOST, header])  # the body is never sent
-    assert client.status == 400
-    assert client.headers["connection"] == "close"
+    own_statuses = {"DELETE": 405, "OPTIONS": 204}  # answered without the body
+    expected = 400 if path == "/x" else own_statuses.get(method, 400)
+    assert client.status == expected
+    if expected == 400:
+        assert client.headers["connection"] == "close"
     assert not inner.events
 
 

@@ -225,6 +225,7 @@ class Tally:
 
 def compare(form: str, command: Command, drawn: list[Line], tally: Tally) -> None:
     """Assert that the fast path, the Typer path and plain Typer agree about each line."""
+    tally.lines += len(drawn)
     drawn = [line for line in drawn if not has_long_name(line.argv)]
     app = make_tooli_app(form, command)
     before = [run_fast_path(app, line.argv, tally) for line in drawn]
@@ -260,7 +261,6 @@ def run_fast_path(app: Any, argv: tuple[str, ...], tally: Tally | None = None) -
     needs_typer = cli._needs_typer(output.invocation)
     result = None if needs_typer else output.result()
     if tally is not None:
-        tally.lines += 1
         tally.deferred += needs_typer
         tally.converted += output.used_typer
         event("deferred" if needs_typer else "converted" if output.used_typer else "fast")

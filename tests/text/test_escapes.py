@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tooli.text.escapes import escape_text
+from tooli.text.escapes import escape_invisible, escape_text
 
 
 @pytest.mark.parametrize(
@@ -21,3 +21,9 @@ from tooli.text.escapes import escape_text
 )
 def test_invisible_characters(text: str, escaped: str) -> None:
     assert escape_text(text) == escaped
+
+
+def test_only_invisible_characters_outside_of_ascii_are_escaped() -> None:
+    assert escape_invisible("a\n\x1b") == "a\n\x1b"
+    assert escape_invisible("é\u202e\u200b\x9b") == "é\\u202e\\u200b\\x9b"
+    assert escape_invisible("👩\u200d💻") == "👩\u200d💻"

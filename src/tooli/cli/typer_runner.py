@@ -17,7 +17,7 @@ from tooli.pipeline.input_errors import (
     unknown_parameter_problem,
 )
 from tooli.schema import ConversionError, NeedsFallback, RawText, convert_unambiguous_text
-from tooli.text.escapes import escape_text
+from tooli.text.escapes import escape_invisible
 
 TYPE_CHECKING = False
 
@@ -55,8 +55,8 @@ def run_on_typer_path(output: CommandOutput, argv: Sequence[str] | None = None) 
     try:
         if not invocation.is_machine_mode:
             if invocation.line.problems or invocation.line.unknown_command is not None:
-                # Typer only writes a message. It repeats words of the line as they are.
-                argv = [escape_text(word) for word in argv]
+                # Typer only writes a message. It escapes no characters outside of ASCII.
+                argv = [escape_invisible(word) for word in argv]
             value = command.main(
                 argv, prog_name=invocation.prog_name, standalone_mode=invocation.standalone
             )

@@ -224,7 +224,6 @@ class Api:
     async def _handle(self, request: HttpRequest) -> None:
         self.access_control.check_request(request)
         path, method = request.path, request.method
-        check_no_body(request)
         if method == "OPTIONS" and b"access-control-request-method" in request.headers:
             await self._send_preflight(request)
             return
@@ -236,6 +235,7 @@ class Api:
             await self._call_tool(request, tool)
             return
         if mount is not None:
+            check_no_body(request)
             self.access_control.check_site(request)
             caller_key = request.principal or address_group(request.address)
             self._slots.enter(caller_key)
@@ -250,6 +250,7 @@ class Api:
         if method == "OPTIONS":
             await request.respond_empty(204, (b"allow", allowed))
         elif tool is None and method in ("GET", "HEAD"):
+            check_no_body(request)
             body, headers = self._pages.get(path)
             await request.respond(200, body, *headers)
         else:

@@ -26,3 +26,11 @@ def escape_text(text: str) -> str:
             for char in text
         ]
     )
+
+
+def escape_invisible(text: str) -> str:
+    """Return a text in which invisible characters are escaped, except ASCII and those of emoji."""
+    if text.isascii():
+        return text
+    keep = ("\u200d", "\ufe0f")
+    return "".join([c if c.isascii() or c in keep else escape_text(c) for c in text])
