@@ -259,18 +259,14 @@ class Api:
 
     async def _send_preflight(self, request: HttpRequest) -> None:
         """Answer a CORS preflight request with the methods and headers that a page may send."""
-        wants_private_network = request.headers.get(b"access-control-request-private-network")
-        await request.respond_empty(
-            204,
+        headers = [
             (b"access-control-allow-methods", b"GET, POST, DELETE, OPTIONS"),
             (b"access-control-allow-headers", _ALLOWED_HEADERS),
             (b"access-control-max-age", b"600"),
-            *(
-                [(b"access-control-allow-private-network", b"true")]
-                if wants_private_network
-                else []
-            ),
-        )
+        ]
+        if request.headers.get(b"access-control-request-private-network"):
+            headers.append((b"access-control-allow-private-network", b"true"))
+        await request.respond_empty(204, *headers)
 
     def _not_found_error(self, path: str) -> ToolError:
         """Return the error for an unknown path; below /tools/ it is an unknown command."""
