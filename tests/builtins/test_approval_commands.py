@@ -24,6 +24,11 @@ def bank() -> Tooli:
         """Transfer money."""
         return amount
 
+    @bank.command(requires_approval=True)
+    def wipe(paths: list[str]) -> int:
+        """Delete files."""
+        return len(paths)
+
     bank.command("other")(lambda: None)
     return bank
 
@@ -39,6 +44,23 @@ def test_list(bank: Tooli) -> None:
     id = request_id(bank)
     (row,) = invoke(bank, "approvals", "list", "--json").result
     assert (row["id"], row["tool"], row["arguments"]) == (id, "bank.transfer", {"amount": 5})
+
+
+def test_control_characters_are_escaped_once(bank: Tooli, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TOOLI_CALLER", "x\x1b[2J")
+    bank.call("wipe", paths=["\x1b]0;owned\x07", "a\u202eb\n"])
+    (row,) = invoke(bank, "approvals", "list", "--json").result
+    assert row["arguments"]["paths"] == ["\\x1b]0;owned\\x07", "a\\u202eb\\n"]
+    assert row["caller"].isprintable()
+
+
+def test_invisible_characters_are_escaped(bank: Tooli) -> None:
+    """Some invisible characters count as printable, such as variation selectors."""
+    hidden = ["\u034f", "\u3164", "\ufe0f", "\U000e0100", "\u200d", "\U000e0041", "\udc80"]
+    bank.call("wipe", paths=[f"a{char}b" for char in hidden])
+    (row,) = invoke(bank, "approvals", "list", "--json").result
+    escapes = ["\\u034f", "\\u3164", "\\ufe0f", "\\U000e0100", "\\u200d", "\\U000e0041", "\\udc80"]
+    assert row["arguments"]["paths"] == [f"a{text}b" for text in escapes]
 
 
 def test_requests_of_other_apps_are_not_listed(bank: Tooli, app: Tooli) -> None:

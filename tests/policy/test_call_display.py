@@ -46,6 +46,27 @@ class TestFormatLines:
             "    b: 1",
         ]
 
+    def test_plan_does_not_repeat_the_call(self) -> None:
+        plan = {
+            "tool": "shop.clear",
+            "arguments": {"a": 1},
+            "effects": ["destructive"],
+            "basis": "dry_run",
+            "state": "exact",
+            "actions": [{"action": "remove", "target": "b", "state": "1f"}],
+        }
+        assert format_lines({"a": 1}, plan) == [
+            "  a: 1",
+            "  plan:",
+            "    actions:",
+            "      -",
+            '        action: "remove"',
+            '        target: "b"',
+        ]
+
+    def test_plan_of_the_function_is_shown_whole(self) -> None:
+        assert "    tool: 1" in format_lines({}, {"tool": 1})
+
 
 @pytest.mark.parametrize("columns", [20, 80])
 def test_value_cannot_begin_a_line(monkeypatch: pytest.MonkeyPatch, columns: int) -> None:

@@ -30,6 +30,7 @@ from tooli.core.call import Call, Caller, Failed, Ok, Options
 from tooli.core.peer import Peer
 from tooli.pipeline import drivers
 from tooli.policy import call_binding
+from tooli.policy.call_display import format_lines
 from tooli.records.call_options import ResultOptions
 from tooli.storage.approval_store import ApprovalStore
 
@@ -468,8 +469,12 @@ def test_human_is_shown_folder_path_digest_and_beginning(bank: Guarded, folder: 
         "path": str(folder / "a.txt"),
         "bytes": 14,
         "sha256": hashlib.sha256(content).hexdigest(),
-        "begins": "one\\x1b[2J\\u202e two",
+        "begins": "one\x1b[2J\u202e two",
     }
+    lines = format_lines(
+        request.arguments, request.plan, folder=request.folder, files=request.files
+    )
+    assert '        begins: "one\\u001b[2J\\u202e two"' in lines
 
 
 def test_human_is_shown_hidden_and_unusual_values(bank: Guarded) -> None:

@@ -233,7 +233,7 @@ def viewer() -> Tooli:
         (
             {"bob\u200b": 9999999, "bob\\u200b": 1},
             [
-                {"key": "bob\\u200b", "value": 9999999},
+                {"key": "bob\u200b", "value": 9999999},
                 {"key": "bob\\u200b", "value": 1},
             ],
         ),
@@ -246,6 +246,11 @@ def viewer() -> Tooli:
 )
 def test_every_part_of_an_argument_is_shown(viewer: Tooli, value: Any, shown: Any) -> None:
     assert request(viewer, "show", value=value).arguments["value"] == shown
+
+
+def test_line_break_is_escaped_once(viewer: Tooli) -> None:
+    shown = request(viewer, "show", value="a\nb")
+    assert '  value: "a\\nb"' in format_lines(shown.arguments, shown.plan, folder=shown.folder)
 
 
 # ------------------------------------------------------------------ large calls

@@ -9,7 +9,7 @@ from tooli.core.tool import quote
 from tooli.errors import ApprovalRequired, ConflictError, InputError, NotFoundError, Suggestion
 from tooli.pipeline.context import Context  # noqa: TC001  evaluated at registration
 from tooli.pipeline.terminal_prompts import ask_line, is_agent_present
-from tooli.policy.call_display import format_lines
+from tooli.policy.call_display import escape_value, format_lines
 from tooli.schema.param_info import Argument
 from tooli.storage.approval_store import ApprovalStore, generate_code
 from tooli.storage.audit_log import log_app_event, set_log_path
@@ -71,7 +71,7 @@ def _app_name(app: App | None) -> str | None:
 
 
 def _request_row(request: ApprovalRequest) -> dict[str, object]:
-    """Return a request as a row of the list."""
+    """Return a request as a row of the list. A request contains text of the caller."""
     row: dict[str, object] = {
         "id": request.id,
         "tool": request.tool,
@@ -85,7 +85,7 @@ def _request_row(request: ApprovalRequest) -> dict[str, object]:
         "created": format_timestamp(request.created),
         "expires": format_timestamp(request.expires),
     }
-    return {name: value for name, value in row.items() if value is not None}
+    return escape_value({name: value for name, value in row.items() if value is not None})
 
 
 def _find_request(store: ApprovalStore, app: App | None, id: str) -> ApprovalRequest:

@@ -19,7 +19,6 @@ from tooli.policy.call_binding import bind_call, changed_parts, run_options
 from tooli.policy.call_display import (
     MAX_SHOWN_BYTES,
     describe_arguments,
-    escape_value,
     format_lines,
     shorten_value,
     too_large_error,
@@ -27,7 +26,6 @@ from tooli.policy.call_display import (
 from tooli.storage.approval_store import ApprovalStore
 from tooli.storage.audit_log import log_event
 from tooli.storage.signing import digest_for_message
-from tooli.text.escapes import escape_text
 from tooli.text.json_encoder import encode
 from tooli.text.jsonable import format_timestamp, to_jsonable
 from tooli.text.secret_forms import SecretForms
@@ -98,12 +96,12 @@ def take_grant(call: Call, reason: str, confinement_stages: Sequence[Stage]) -> 
         app=tool.app,
         tool=tool.id,
         parts=parts,
-        folder=escape_text(shown.folder),
-        arguments=escape_value(shown.arguments),
-        files=escape_value(shown.files),
-        plan=escape_value(shown.plan),
+        folder=shown.folder,
+        arguments=shown.arguments,
+        files=shown.files,
+        plan=shown.plan,
         effects=list(tool.behavior.labels()),
-        caller=escape_text(_describe_caller(call.caller)),
+        caller=_describe_caller(call.caller),
         danger=tool.guard.danger,
     )
     log_event("approval_requested", call, request=request.id)

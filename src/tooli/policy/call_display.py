@@ -1,7 +1,7 @@
 """What a human is shown of a call: its arguments, its files and its plan, as lines of text.
 
-    argument ─▶ describe_value ─▶ shorten_value ─▶ format_lines ─▶ terminal, client
-                every part         long parts       every argument keeps some lines
+    argument ─▶ describe_arguments ─▶ shorten_value ─▶ format_lines ─▶ terminal, client
+                every part             long parts       every argument keeps some lines
 
 Arguments are read as `core/call_fingerprint.py` reads them, and not from their JSON. So a human is
 shown what an approval is bound to, including fields that a model does not serialize.
@@ -26,6 +26,7 @@ from tooli.core.call_fingerprint import (
 )
 from tooli.core.tool import MISSING
 from tooli.errors import FormatError, Suggestion, ToolError
+from tooli.pipeline.planning import is_plan
 from tooli.text.escapes import escape_text
 from tooli.text.json_encoder import encode
 from tooli.text.jsonable import (
@@ -302,7 +303,8 @@ def format_lines(
     entries = _format_entries(arguments, 1, width)
     if files:
         entries += [["  files:"], *_format_entries(files, 2, width)]
-    if plan is not None:
+    plan = _remove_repeated_parts(plan)
+    if plan:
         steps = _format_entries(plan, 2, width)
         more = [line for step in steps[_MAX_PLAN_ENTRIES:] for line in step]
         entries += [["  plan:"], *steps[:_MAX_PLAN_ENTRIES], more]
@@ -313,6 +315,24 @@ def format_lines(
         if len(entry) > limit:
             lines.append(f"    … and {len(entry) - limit} more lines; SHA-256 {_digest(entry)}")
     return lines
+
+
+def _remove_repeated_parts(plan: object) -> object:
+    """Return a plan without the parts that are shown beside it, and without digests of states."""
+    if not is_plan(plan) or not is_object(plan):
+        return plan
+    shown = {name: plan[name] for name in plan if name not in _REPEATED_PLAN_PARTS}
+    if is_list(shown.get("actions")):
+        shown["actions"] = [
+            {name: action[name] for name in action if name != "state"}
+            if is_object(action)
+            else action
+            for action in shown["actions"]
+        ]
+    return shown
+
+
+_REPEATED_PLAN_PARTS = ("tool", "arguments", "effects", "basis", "state")
 
 
 def _entry_limit(sizes: list[int], max_lines: int) -> int:
@@ -369,6 +389,6 @@ def _wrap(text: str, indent: str, width: int) -> list[str]:
 
 def _terminal_width() -> int:
     try:
-        return max(_MIN_WIDTH, os.get_terminal_size(2).columns - 1)
+        return max(_MIN_WIDTH, (os.get_terminal_size(2).columns or 80) - 1)
     except (OSError, ValueError):
         return _DEFAULT_WIDTH
