@@ -229,7 +229,7 @@ def test_nested_values_with_secret_names_are_hidden() -> None:
 def test_digest_of_a_call_depends_on_the_key(state: Path) -> None:
     """Without the key, a short secret could be found by brute force."""
     from tooli.core.call import Call, Caller
-    from tooli.core.call_fingerprint import fingerprint
+    from tooli.core.call_fingerprint import fingerprint, make_keyed_digest
 
     app, _ = make_app()
     call = Call(app.find("look"), {"path": "x"}, Caller("cli"), [])
@@ -238,7 +238,8 @@ def test_digest_of_a_call_depends_on_the_key(state: Path) -> None:
         and audit_reader.read_last_records(get_log_path("clerk"), 1)[0]["call"]
         for _ in "ab"
     ]
-    assert digests[0] == digests[1] != fingerprint(call)
+    digest_secret = make_keyed_digest((state / "audit.key").read_bytes())
+    assert digests[0] == digests[1] != fingerprint(call, digest_secret=digest_secret)
     (state / "audit.key").write_bytes(b"k" * 32)
     assert log_event("run", call)
     assert audit_reader.read_last_records(get_log_path("clerk"), 1)[0]["call"] != digests[0]

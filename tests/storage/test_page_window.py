@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tooli.core.call import PYTHON_CALLER, Call
+from tooli.core.call_fingerprint import digest
 from tooli.core.result_types import Page
 from tooli.errors import InputError
 from tooli.records.call_options import ResultOptions
@@ -18,6 +19,7 @@ from tooli.schema.tool_reader import read_tool
 from tooli.storage import page_window
 from tooli.storage.page_window import (
     CONTEXT_CHARS,
+    RECORD_DIGEST_BYTES,
     CursorPosition,
     PageWindow,
     compute_cursor_binding,
@@ -64,8 +66,8 @@ def test_cursor_with_another_key_is_rejected() -> None:
 
 
 def test_cursor_is_short() -> None:
-    digests = tuple(page_window._digest_record(i) for i in range(3))
-    content = CursorPosition(compute_cursor_binding("tool", b"{}"), 12345, digests)
+    digests = tuple([digest(b"%d" % i, RECORD_DIGEST_BYTES, KEY) for i in range(3)])
+    content = CursorPosition(compute_cursor_binding("tool", b"{}", KEY), 12345, digests)
     assert len(encode_cursor(content, KEY)) < 60
 
 

@@ -309,7 +309,8 @@ _OTHER_VARIABLES = (
     ),
     Variable(
         "TOOLI_SEAL_KEY",
-        "Key that signs cursors, plans and approvals.",
+        "Secret of all machines that serve an app. Keys for cursors, for questions to MCP clients "
+        "and for secrets in a Postgres store are derived from it.",
         "removed",
         is_security=True,
     ),

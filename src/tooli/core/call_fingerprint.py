@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 
     Parts: TypeAlias = Generator[Any, bytes, bytes]
     """Yields the parts of a value, receives the encoded parts, and returns the encoded value."""
+    KeyedDigest: TypeAlias = Callable[[bytes], str]
+    """Returns a digest that nobody can compute without its key."""
 
 _DIGEST_BYTES = 32
 
@@ -40,18 +42,24 @@ def caller_arguments(call: Call) -> dict[str, Any]:
     return {name: value for name, value in call.arguments.items() if name in names}
 
 
-def canonical_bytes(call: Call, *more: Any) -> bytes:
+def canonical_bytes(call: Call, *more: Any, digest_secret: KeyedDigest | None) -> bytes:
     """Return bytes that identify the arguments of a call and the values in `more`."""
-    return ValueEncoder().encode([caller_arguments(call), *more])
+    return ValueEncoder(digest_secret).encode([caller_arguments(call), *more])
 
 
-def fingerprint(call: Call, *more: Any) -> str:
+def fingerprint(call: Call, *more: Any, digest_secret: KeyedDigest) -> str:
     """Return a short digest of a call: of its tool, its bound arguments and `more`.
 
-    It identifies an input by its location, a secret by a few bits of its value, and an open file
-    or iterator by its class. `policy/call_binding.py` makes fingerprints that include contents.
+    It identifies an input by its location, a secret by a keyed digest, and an open file or iterator
+    by its class. `policy/call_binding.py` makes fingerprints that include contents.
     """
-    return digest(call.tool.id.encode() + b"\0" + canonical_bytes(call, *more), 16).hex()
+    canonical = canonical_bytes(call, *more, digest_secret=digest_secret)
+    return digest(call.tool.id.encode() + b"\0" + canonical, 16).hex()
+
+
+def make_keyed_digest(key: bytes) -> KeyedDigest:
+    """Return a function that makes digests with a key."""
+    return lambda data: digest(data, _DIGEST_BYTES, key).hex()
 
 
 def digest(data: bytes, size: int, key: bytes = b"") -> bytes:
@@ -72,9 +80,13 @@ class ValueEncoder:
     Dicts and sets are encoded independently of their order. Values can be nested to any depth. The
     encoding of a value with parts contains a digest of the parts. Subclasses decide how inputs,
     paths, secrets and streams are encoded.
+
+    A secret is encoded by `digest_secret`. Without that function all secrets are equal, so that
+    nobody can find a secret by comparing the digests of all possible values.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, digest_secret: KeyedDigest | None = None) -> None:
+        self._digest_secret = digest_secret
         self._parent_ids: list[int] = []
         self._encoded: dict[int, tuple[object, bytes]] = {}
 
@@ -100,7 +112,7 @@ class ValueEncoder:
     # -------------------------------------------------------------- values that subclasses treat
 
     def encode_secret(self, secret: Any, reveal: Callable[[], object]) -> bytes:
-        """Encode a secret by a digest of its value that is too short to reveal it.
+        """Encode a secret by a keyed digest of its value.
 
         A secret passed as `@file` or `env:NAME` is read. If that fails, its location identifies
         it, and the call fails when it runs.
@@ -109,7 +121,12 @@ class ValueEncoder:
             value = reveal()
         except ToolError:
             return frame("unreadable secret", _to_bytes(str(secret.tooli_cli_text)))
-        return frame("secret", digest(_to_bytes(repr(value)), 3))
+        if value is secret:  # a class of the author that has such a method by chance
+            return self.encode_unstable(secret, "has no content that can be compared")
+        if self._digest_secret is None:
+            return frame("secret", b"")
+        encoded = ValueEncoder(self._digest_secret).encode(value)
+        return frame("secret", self._digest_secret(encoded).encode())
 
     def encode_input(self, source: Any) -> bytes:
         """Encode an input by its location. (If the caller passed the content, that is encoded.)"""

@@ -33,10 +33,11 @@ from tooli.text.secret_forms import SecretForms
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
     from typing import Any
 
     from tooli.core.call import Call, Caller, Stage
+    from tooli.core.call_fingerprint import KeyedDigest
     from tooli.errors import ToolError
     from tooli.policy.call_binding import FileState
     from tooli.storage.approval_store import ApprovalRequest
@@ -160,7 +161,7 @@ class _ShownCall(Record):
 def _read_call(
     call: Call,
     confinement_stages: Sequence[Stage],
-    keyed_digest: Callable[[bytes], str],
+    keyed_digest: KeyedDigest,
     *,
     must_be_stable: bool,
     with_contents: bool = True,
@@ -173,7 +174,7 @@ def _read_call(
     shown_plan = to_jsonable(plan, [])
     if plan is not None:
         parts["the plan"] = keyed_digest(
-            ValueEncoder().encode(plan) + ValueEncoder().encode(shown_plan)
+            ValueEncoder(keyed_digest).encode(plan) + ValueEncoder().encode(shown_plan)
         )
     files = {
         name: [state.to_json(with_content=with_contents) for state in states]

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from tooli.core.call import Call
+    from tooli.core.call_fingerprint import KeyedDigest
     from tooli.core.protocols import JsonObject
     from tooli.errors import ToolError
 
@@ -83,9 +84,7 @@ class CallBinding(Record):
     files: Mapping[str, tuple[FileState, ...]]  # by argument
 
 
-def bind_call(
-    call: Call, keyed_digest: Callable[[bytes], str], *, must_be_stable: bool
-) -> CallBinding:
+def bind_call(call: Call, keyed_digest: KeyedDigest, *, must_be_stable: bool) -> CallBinding:
     """Return the binding of a call. An input that fits into memory is read, and kept for the run.
 
     Args:
@@ -172,14 +171,13 @@ class _BindingEncoder(ValueEncoder):
         self,
         call: Call,
         argument: str,
-        keyed_digest: Callable[[bytes], str],
+        keyed_digest: KeyedDigest,
         must_be_stable: bool,
     ) -> None:
-        super().__init__()
+        super().__init__(keyed_digest)
         self.files: list[FileState] = []
         self._call = call
         self._argument = argument
-        self._keyed_digest = keyed_digest
         self._must_be_stable = must_be_stable
 
     def encode_secret(self, secret: Any, reveal: Callable[[], object]) -> bytes:
@@ -187,8 +185,8 @@ class _BindingEncoder(ValueEncoder):
         if getattr(secret, "is_stdin", False):
             self._require_stable("is read from stdin")
             return frame("secret", b"-")
-        digest = self._keyed_digest(ValueEncoder().encode(reveal()))
-        return frame("secret", digest.encode())
+        reveal()  # a secret that cannot be read is an error
+        return super().encode_secret(secret, reveal)
 
     def encode_input(self, source: Any) -> bytes:
         """Encode an input by its location, and read the content of a file."""

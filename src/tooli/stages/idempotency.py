@@ -6,13 +6,17 @@ import sys
 from threading import Event, Thread
 
 from tooli.core.call import Failed, Ok
-from tooli.core.call_fingerprint import fingerprint
+from tooli.core.call_fingerprint import fingerprint, make_keyed_digest
 from tooli.core.event_loop import is_in_event_loop
 from tooli.errors import StateError, Suggestion, TemporaryError
 from tooli.pipeline.single_use_claims import is_awaiting_input, is_held
 from tooli.pipeline.stdout_capture import tee_stdout
 from tooli.records.record_flow import RecordProcessor
-from tooli.storage.idempotency_sqlite import close_at_exit, get_idempotency_store
+from tooli.storage.idempotency_sqlite import (
+    close_at_exit,
+    get_idempotency_store,
+    load_secrets_key,
+)
 from tooli.storage.idempotency_store import (
     STORE_TIMEOUT_SECONDS,
     AlreadyRunning,
@@ -63,7 +67,7 @@ def run_once(context: StageContext) -> Stage:
     def run_with_key(call: Call) -> StageRun:
         store = get_idempotency_store(store_url)
         try:
-            found = _look_up_key(call, store)
+            found = _look_up_key(call, store, store_url)
             if isinstance(found, StoredReplay):
                 return _replay(call, found)
             if not isinstance(found, NewAttempt):
@@ -81,7 +85,7 @@ def run_once(context: StageContext) -> Stage:
 # ------------------------------------------------------------------ before
 
 
-def _look_up_key(call: Call, store: IdempotencyStore) -> BeginResult:
+def _look_up_key(call: Call, store: IdempotencyStore, store_url: str | None) -> BeginResult:
     """Look up the key of a call.
 
     If the store was damaged, a new call is rejected, unless it may run twice and the policy is not
@@ -92,8 +96,18 @@ def _look_up_key(call: Call, store: IdempotencyStore) -> BeginResult:
     may_run_twice = behavior.idempotent or behavior.read_only
     can_rerun = may_run_twice or is_held(call, _claim_id(call))
     must_be_intact = not may_run_twice or call.policy == "strict"
+
+    def digest_secret(data: bytes) -> str:
+        try:
+            return make_keyed_digest(load_secrets_key(store_url))(data)
+        except StoreUnavailable as error:
+            raise _store_unavailable_error(error) from error
+
     call_fingerprint = fingerprint(
-        call, *_requested_page(call), *(["--null"] if call.options.nul else ())
+        call,
+        *_requested_page(call),
+        *(["--null"] if call.options.nul else ()),
+        digest_secret=digest_secret,
     )
     timeout = EVENT_LOOP_WAIT_SECONDS if is_in_event_loop() else STORE_TIMEOUT_SECONDS
     for attempt in (1, 2):

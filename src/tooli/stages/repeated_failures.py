@@ -41,6 +41,7 @@ WARN_AT, BLOCK_AT, ASK_HUMAN_AT = 3, 5, 8
 _STOPPED_CODES = ("E4130", "E4143", "E4031")
 _MAX_WAIT_SECONDS = 300
 _MAX_MESSAGE_CHARS = 500
+_PROCESS_KEY = os.urandom(32)
 
 
 def count_failures_in_files(call: Call) -> StageRun:
@@ -157,9 +158,10 @@ def digest_call(call: Call, work_dir: str = "") -> str:
     """Return a digest of the tool, the arguments as given, and the options.
 
     It includes the size and modification time of the files that arguments name. So a call with a
-    corrected input file is not a repetition.
+    corrected input file is not a repetition. It is made with a key, because the arguments as given
+    contain secrets, and the digest is stored.
     """
-    from tooli.core.call_fingerprint import ValueEncoder
+    from tooli.core.call_fingerprint import ValueEncoder, make_keyed_digest
 
     arguments = {name: _raw_value(value) for name, value in call.arguments.items()}
     options = call.options
@@ -170,7 +172,17 @@ def digest_call(call: Call, work_dir: str = "") -> str:
     problems = [[problem.code, problem.field, problem.message] for problem in call.problems]
     files = list(_file_states(_file_candidates(call, arguments), work_dir))
     parts = [arguments, requested, problems, files]
-    return _digest(call.tool.id.encode() + b"\0" + ValueEncoder().encode(parts))
+    keyed_digest = make_keyed_digest(_load_key(call))
+    return keyed_digest(call.tool.id.encode() + b"\0" + ValueEncoder(keyed_digest).encode(parts))
+
+
+def _load_key(call: Call) -> bytes:
+    """Return the user's key, or the key of this process on a server, which stores no digests."""
+    if not call.caller.owns_process:
+        return _PROCESS_KEY
+    from tooli.storage.signing import load_or_create_key
+
+    return load_or_create_key("failures") or _PROCESS_KEY
 
 
 def _digest(data: bytes) -> str:

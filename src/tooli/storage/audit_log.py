@@ -22,7 +22,7 @@ import os
 from errno import EACCES, EAGAIN, EINVAL, ENOSPC
 from time import gmtime, monotonic, sleep, strftime, time
 
-from tooli.core.call_fingerprint import ValueEncoder, digest, fingerprint
+from tooli.core.call_fingerprint import ValueEncoder, digest, fingerprint, make_keyed_digest
 from tooli.core.event_loop import is_in_event_loop
 from tooli.errors import Suggestion, TemporaryError
 from tooli.storage.signing import load_or_create_key, sign_hex, verify_hex
@@ -200,8 +200,7 @@ def _describe_call(call: Call, redactor: RecordRedactor) -> JsonObject:
             redacted = redactor.redact_argument(name, value)
             arguments[name] = _shorten(redacted, _MAX_ARGUMENT_BYTES)
             if redactor.masked_count > count:
-                encoded = ValueEncoder().encode(value)
-                masked[name] = "" if key is None else digest(encoded, _SUM_BYTES, key).hex()
+                masked[name] = "" if key is None else _digest_value(value, key)
     record: JsonObject = {"app": tool.app, "tool": tool.id}
     if tool.version is not None:
         record["version"] = tool.version
@@ -213,11 +212,17 @@ def _describe_call(call: Call, redactor: RecordRedactor) -> JsonObject:
     }
     caller_fields = {name: _shorten(value) for name, value in identity.items() if value is not None}
     if key is not None:  # without a key, short arguments could be guessed from the digest
-        record["call"] = digest(fingerprint(call).encode(), _SUM_BYTES, key).hex()
+        call_fingerprint = fingerprint(call, digest_secret=make_keyed_digest(key))
+        record["call"] = digest(call_fingerprint.encode(), _SUM_BYTES, key).hex()
     record |= {"arguments": arguments, "caller": {**caller_fields, **_process_info()}}
     if masked:
         record["masked"] = masked
     return {**record, "policy": call.policy}
+
+
+def _digest_value(value: object, key: bytes) -> str:
+    encoded = ValueEncoder(make_keyed_digest(key)).encode(value)
+    return digest(encoded, _SUM_BYTES, key).hex()
 
 
 def _process_info() -> dict[str, int]:

@@ -376,6 +376,28 @@ def _open_store(url: str | None) -> IdempotencyStore:
     return PostgresIdempotencyStore(url)
 
 
+def load_secrets_key(url: str | None) -> bytes:
+    """Return the key for digests of secrets in the store at a URL.
+
+    With a key, nobody who can read only the store can test guesses of a secret. Machines that share
+    a store derive the key from `TOOLI_SEAL_KEY`. The key of the SQLite store is a file next to it.
+    """
+    from tooli.storage.signing import load_or_create_key, load_shared_key
+
+    key = load_or_create_key("idempotency") if url is None else load_shared_key("idempotency")
+    if key is not None:
+        return key
+    if url is None:
+        raise StoreUnavailable(
+            "The key file for secrets cannot be created in the state folder.",
+            "Set TOOLI_STATE_DIR to a folder that only you can write to.",
+        )
+    raise StoreUnavailable(
+        "TOOLI_SEAL_KEY is not set, so machines cannot compare the secret in this call.",
+        "Set TOOLI_SEAL_KEY to the same secret on all machines that share the store.",
+    )
+
+
 def close_at_exit() -> None:
     """Close the stores of this process when it ends."""
     pid = os.getpid()

@@ -14,10 +14,10 @@ the same tool and arguments.
 from __future__ import annotations
 
 from tooli.core import Record
-from tooli.core.call_fingerprint import canonical_bytes, digest
+from tooli.core.call_fingerprint import canonical_bytes, digest, make_keyed_digest
 from tooli.errors import InputError, Suggestion
 from tooli.records.record_flow import RecordProcessor, as_records
-from tooli.storage.signing import decode_token, encode_token, get_cursor_key
+from tooli.storage.signing import decode_token, encode_token, get_cursor_key, is_public_key
 from tooli.text.json_encoder import encode
 
 TYPE_CHECKING = False
@@ -53,9 +53,14 @@ class CursorPosition(Record):
     source_cursor: str | None = None  # the cursor of the tool's own page
 
 
-def compute_cursor_binding(tool: str, canonical: bytes) -> bytes:
-    """Return the bytes that bind a cursor to a tool and its arguments."""
-    return digest(tool.encode() + b"\0" + canonical, _BINDING_BYTES)
+def compute_cursor_binding(tool: str, canonical: bytes, key: bytes) -> bytes:
+    """Return the bytes that bind a cursor to a tool and its arguments.
+
+    They are made with a key, because clients can read a cursor: nobody can find an argument or a
+    record by comparing the digests of all possible values. The same applies to the digests of
+    records.
+    """
+    return digest(tool.encode() + b"\0" + canonical, _BINDING_BYTES, key)
 
 
 def encode_cursor(content: CursorPosition, key: bytes) -> str:
@@ -129,11 +134,14 @@ class PageWindow(RecordProcessor):
         """Return the binding of the call's cursors and the key that signs them."""
         if self._cached_binding_and_key is None:
             call = self._call
-            canonical = canonical_bytes(call, self.flow.result_options.filter)
-            self._cached_binding_and_key = (
-                compute_cursor_binding(call.tool.id, canonical),
-                get_cursor_key(owns_process=call.caller.owns_process),
+            key = get_cursor_key(owns_process=call.caller.owns_process)
+            canonical = canonical_bytes(
+                call,
+                self.flow.result_options.filter,
+                digest_secret=None if is_public_key(key) else make_keyed_digest(key),
             )
+            binding = compute_cursor_binding(call.tool.id, canonical, key)
+            self._cached_binding_and_key = binding, key
         return self._cached_binding_and_key
 
     def open(self, push: Push) -> Push:
@@ -205,7 +213,7 @@ class PageWindow(RecordProcessor):
         self._nearby_records.append(record)
         if at == last and (
             not self._start.record_digests
-            or _digest_record(record) == self._start.record_digests[0]
+            or self._digest_record(record) == self._start.record_digests[0]
         ):
             self._is_positioned = True
             self._nearby_records = []
@@ -221,7 +229,7 @@ class PageWindow(RecordProcessor):
         return any(self._accept(record) for record in around[max(self._offset - first, 0) :])
 
     def _find_offset(self, first: int, last: int) -> int:
-        digests = [_digest_record(record) for record in self._nearby_records]
+        digests = [self._digest_record(record) for record in self._nearby_records]
         for steps_back, record_digest in enumerate(self._start.record_digests):
             places = [first + i for i, found in enumerate(digests) if found == record_digest]
             if places:
@@ -245,7 +253,7 @@ class PageWindow(RecordProcessor):
         self.flow.total = len(text)
         if (
             self._offset
-            and _digest_record(text[max(0, self._offset - CONTEXT_CHARS) : self._offset])
+            and self._digest_record(text[max(0, self._offset - CONTEXT_CHARS) : self._offset])
             not in self._start.record_digests
         ):
             self.warnings.append("The text before the cursor has changed.")
@@ -264,7 +272,7 @@ class PageWindow(RecordProcessor):
             if position >= len(self._text):
                 return None
             context = self._text[max(0, position - CONTEXT_CHARS) : position]
-            return self._make_cursor(position, (_digest_record(context),), None)
+            return self._make_cursor(position, (self._digest_record(context),), None)
         source_page, total = self.flow.tool_page, self._known_total
         source_cursor = self._start.source_cursor
         if source_page is not None and total is not None and position >= total:
@@ -287,7 +295,7 @@ class PageWindow(RecordProcessor):
         dropped = self.count - len(self._passed_records)
         returned = self._passed_records[: max(0, count - dropped)][-MAX_RECORD_DIGESTS:]
         return (
-            *[_digest_record(record) for record in reversed(returned)],
+            *[self._digest_record(record) for record in reversed(returned)],
             *self._start.record_digests,
         )[:MAX_RECORD_DIGESTS]
 
@@ -297,7 +305,6 @@ class PageWindow(RecordProcessor):
         binding, key = self._binding_and_key()
         return encode_cursor(CursorPosition(binding, position, digests, source_cursor), key)
 
-
-def _digest_record(record: object) -> bytes:
-    """Return the digest that identifies a record in a cursor."""
-    return digest(encode(record, []), RECORD_DIGEST_BYTES)
+    def _digest_record(self, record: object) -> bytes:
+        """Return the digest that identifies a record in a cursor."""
+        return digest(encode(record, []), RECORD_DIGEST_BYTES, self._binding_and_key()[1])

@@ -130,6 +130,17 @@ def get_cursor_key(*, owns_process: bool) -> bytes:
     return _cached_keys[cache_key]
 
 
+def is_public_key(key: bytes) -> bool:
+    """True if anyone can compute the key, because no key file could be created."""
+    return key == _make_fallback_key(True)
+
+
+def load_shared_key(name: str) -> bytes | None:
+    """Return the key with a name that is derived from `TOOLI_SEAL_KEY`; None if that is not set."""
+    secret = os.environ.get("TOOLI_SEAL_KEY")
+    return digest(f"tooli {name}".encode(), KEY_BYTES, _key_from_secret(secret)) if secret else None
+
+
 def _key_from_secret(secret: str) -> bytes:
     return digest(secret.encode("utf-8", "surrogateescape"), KEY_BYTES)
 
@@ -270,11 +281,10 @@ class _MessageKey:
 
     def get(self) -> bytes:
         if self._key is None:
-            secret = os.environ.get("TOOLI_SEAL_KEY")
-            base = _key_from_secret(secret) if secret else os.urandom(KEY_BYTES)
             # A separate key, so that a message can never be taken for a cursor.
-            self._key = digest(b"tooli signed messages", KEY_BYTES, base)
-            self._is_shared = bool(secret)
+            key = load_shared_key("signed messages")
+            self._key = key or os.urandom(KEY_BYTES)
+            self._is_shared = key is not None
         return self._key
 
     def share(self) -> None:
