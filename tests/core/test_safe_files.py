@@ -9,6 +9,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable
+from itertools import product
 from pathlib import Path
 
 import pytest
@@ -22,6 +23,7 @@ from tooli.core.safe_files import (
     is_own_file,
     make_folders,
     remove_folder,
+    resolve_links,
 )
 
 pytestmark = pytest.mark.skipif(not safe_files.HAS_DIR_FD, reason="needs directory descriptors")
@@ -392,3 +394,40 @@ def test_removal_lists_a_limited_number_of_names(
         finally:
             os.close(fd)
         assert len(os.listdir(folder)) == count
+
+
+class TestResolveLinks:
+    def test_same_path_as_realpath(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        (tmp_path / "a" / "b").mkdir(parents=True)
+        links = {
+            "one": "a/b",
+            "a/two": "../one/..",
+            "a/b/root": "/",
+            "missing": "nothing/../a",
+            "absolute": f"{tmp_path}/a/./b//",
+        }
+        for name, target in links.items():
+            (tmp_path / name).symlink_to(target)
+        monkeypatch.chdir(tmp_path / "a")
+        names = ("", ".", "..", "a", "b", "one", "two", "root", "missing", "absolute", "none")
+        for parts in product(names, repeat=3):
+            path = os.path.join(*parts)
+            assert resolve_links(path)[0] == os.path.realpath(path)
+
+    def test_links_on_the_way(self, tmp_path: Path) -> None:
+        (tmp_path / "folder").mkdir()
+        (tmp_path / "a").symlink_to("folder")
+        (tmp_path / "folder" / "b").symlink_to("../a/c")
+        (tmp_path / "folder" / "c").touch()
+        real_path, links = resolve_links(str(tmp_path / "a" / "b"))
+        assert real_path == str(tmp_path / "folder" / "c")
+        assert [os.path.relpath(link, tmp_path) for link in links] == ["a", "folder/b", "a"]
+        assert resolve_links(real_path) == (real_path, ())
+
+    def test_loop(self, tmp_path: Path) -> None:
+        (tmp_path / "a").symlink_to("b")
+        (tmp_path / "b").symlink_to("a")
+        real_path, links = resolve_links(str(tmp_path / "a" / ".." / "file"))
+        assert len(links) > 40
+        with pytest.raises(OSError):
+            os.stat(real_path)

@@ -7,8 +7,10 @@ from pathlib import Path
 
 from tests.stages.stage_calls import make_call, make_state
 
+from tooli import Tooli
 from tooli.policy.allowed_access import (
     UNRESTRICTED,
+    find_link_folders,
     intersect,
     resolve_allowed_access,
     resolve_bounds,
@@ -72,3 +74,19 @@ def test_intersection_with_unrestricted_changes_nothing(tmp_path: Path) -> None:
     other = UNRESTRICTED.replace(reads=(str(tmp_path),), net=False)
     assert intersect(UNRESTRICTED, other) == other
     assert intersect(other, UNRESTRICTED) == other
+
+
+def test_link_folders_of_all_isolated_commands(tmp_path: Path) -> None:
+    isolation = "required"
+    app, inner = Tooli("app"), Tooli("inner", permissions=[f"fs:write:{tmp_path}/permitted"])
+    app.add_typer(inner)
+    app.command("a", isolation=isolation, capabilities=[f"fs:write:{tmp_path}/a"])(str)
+    app.command("b", capabilities=[f"fs:write:{tmp_path}/b"])(str)
+    app.command("c", isolation=isolation, capabilities=["fs:write", "fs:delete:/usr"])(str)
+    app.lazy_command("missing:d", isolation=isolation, capabilities=[f"fs:write:{tmp_path}/d"])
+    inner.command("e", isolation=isolation)(str)
+    for state in (app._state, inner._state):
+        found = [os.path.basename(folder) for folder in find_link_folders(state)]
+        assert sorted(found) == ["a", "d", "permitted"]
+    app._state.security_settings = {"isolation": "wanted"}
+    assert f"{tmp_path}/b" in find_link_folders(app._state)

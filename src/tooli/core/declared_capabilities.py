@@ -9,13 +9,14 @@ from __future__ import annotations
 import os
 
 from tooli.core import Record
+from tooli.core.safe_files import resolve_links
 from tooli.errors import DefinitionError, did_you_mean
 from tooli.text.jsonable import is_list, is_set
 
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Mapping
+    from collections.abc import Callable, Collection, Iterable, Mapping
 
     from typing_extensions import TypeIs
 
@@ -52,6 +53,7 @@ class AllowedAccess(Record):
     env_reads: bool = False
     env_writes: bool = False
     denied: tuple[str, ...] = ()  # never accessible; takes precedence over all others
+    redirected: tuple[str, ...] = ()  # declared capabilities that a link changes: not allowed
 
 
 def capability_problem(capability: object) -> str | None:
@@ -74,12 +76,23 @@ def split_capability(capability: str) -> tuple[str, str | None]:
     return ":".join(parts[:2]), parts[2] if len(parts) > 2 else None
 
 
-def resolve_access(capabilities: Iterable[str], base_directory: str | None = None) -> AllowedAccess:
+def resolve_access(
+    capabilities: Iterable[str],
+    base_directory: str | None = None,
+    find_link_folders: Callable[[], Iterable[str]] = tuple,
+) -> AllowedAccess:
     """Return the access that a list of capabilities allows.
 
     Relative paths start at `base_directory`, or at the working directory.
+
+    A command can put links into the folders that it may write to. Such a link must not give it
+    access to another place at the next call. Therefore a path that leads through a link in one of
+    these folders is not allowed, unless it is below another path of the same capability.
+    `find_link_folders` returns more folders that contain such links. It is called only if a path
+    has a link.
     """
     paths_by_capability: dict[str, list[str] | None] = {name: [] for name in PATH_CAPABILITIES}
+    linked: list[tuple[str, str, tuple[str, ...]]] = []  # capability, real path, links
     without_path: set[str] = set()
     for capability in capabilities:
         capability_name, path = split_capability(capability)
@@ -93,7 +106,12 @@ def resolve_access(capabilities: Iterable[str], base_directory: str | None = Non
                 absolute_path = os.path.join(
                     base_directory or os.getcwd(), os.path.expanduser(path)
                 )
-                paths.append(os.path.realpath(absolute_path))
+                real_path, links = resolve_links(absolute_path)
+                if links:
+                    linked.append((capability, real_path, links))
+                else:
+                    paths.append(real_path)
+    redirected = _add_linked_paths(linked, paths_by_capability, find_link_folders)
     reads, writes, deletes = [None if p is None else tuple(p) for p in paths_by_capability.values()]
     return AllowedAccess(
         reads=reads,
@@ -103,7 +121,43 @@ def resolve_access(capabilities: Iterable[str], base_directory: str | None = Non
         spawns="proc:spawn" in without_path,
         env_reads="env:read" in without_path,
         env_writes="env:write" in without_path,
+        redirected=redirected,
     )
+
+
+def _add_linked_paths(
+    linked: list[tuple[str, str, tuple[str, ...]]],
+    paths_by_capability: dict[str, list[str] | None],
+    find_link_folders: Callable[[], Iterable[str]],
+) -> tuple[str, ...]:
+    """Add the paths whose links the command cannot have made; return the other capabilities."""
+    if not linked:
+        return ()
+    own = [path for name, path, _ in linked if name.startswith("fs:write:")]
+    folders = (*(paths_by_capability["fs:write"] or ()), *own, *find_link_folders())
+    suspicious: list[tuple[str, str]] = []
+    for capability, path, links in linked:
+        paths = paths_by_capability[split_capability(capability)[0]]
+        if paths is None:
+            continue
+        if has_link_below(links, folders):
+            suspicious.append((capability, path))
+        else:
+            paths.append(path)
+    return tuple(
+        [
+            capability
+            for capability, path in suspicious
+            if not is_under_any(
+                path, tuple(paths_by_capability[split_capability(capability)[0]] or ())
+            )
+        ]
+    )
+
+
+def has_link_below(links: Iterable[str], folders: tuple[str, ...]) -> bool:
+    """True if one of the links is in one of the folders, or further below."""
+    return any([is_under_any(os.path.dirname(link), folders) for link in links])
 
 
 def is_under_any(path: str, roots: tuple[str, ...] | None) -> bool:

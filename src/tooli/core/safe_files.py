@@ -43,6 +43,42 @@ def is_own_file(found: os.stat_result) -> bool:
     return not hasattr(os, "geteuid") or found.st_uid == os.geteuid()
 
 
+_MAX_LINKS = 40  # as the kernel
+
+
+def resolve_links(path: str) -> tuple[str, tuple[str, ...]]:
+    """Return the real path, like `os.path.realpath`, and the path of each link on the way.
+
+    Both are found at the same time. A link that is changed later changes neither of them. On
+    Windows no links are returned.
+    """
+    if os.name == "nt":
+        return os.path.realpath(path), ()
+    links: list[str] = []
+    pending = os.path.join(os.getcwd(), path).split("/")[::-1]
+    current = "/"
+    while pending:
+        part = pending.pop()
+        if part in ("", "."):
+            continue
+        if part == "..":
+            current = os.path.dirname(current)
+            continue
+        entry = os.path.join(current, part)
+        try:
+            target = os.readlink(entry)
+        except OSError:  # not a link
+            current = entry
+            continue
+        links.append(entry)
+        if len(links) > _MAX_LINKS:  # links that lead to each other: the kernel refuses the path
+            return os.path.join(entry, *pending[::-1]), tuple(links)
+        if target.startswith("/"):
+            current = "/"
+        pending += target.split("/")[::-1]
+    return current, tuple(links)
+
+
 def open_folder(path: str) -> int | None:
     """Open a folder by its real path; None on systems without directory descriptors.
 

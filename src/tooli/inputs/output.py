@@ -10,6 +10,7 @@ import os
 import sys
 from stat import S_ISREG
 
+from tooli.core.safe_files import resolve_links
 from tooli.core.tool import Handle, check_path_size, quote
 from tooli.inputs.output_target import OutputTarget
 from tooli.schema import ConversionError
@@ -32,12 +33,13 @@ class Output:
     The target is replaced after the tool has succeeded.
     """
 
-    __slots__ = ("_file", "_open_files", "_real_path", "field", "target")
+    __slots__ = ("_file", "_links", "_open_files", "_real_path", "field", "target")
 
     def __init__(self, target: str | os.PathLike[str]) -> None:
         self.target = os.fspath(target)
         self.field: str | None = None
         self._real_path: str | None = None  # known after the argument was parsed
+        self._links: tuple[str, ...] = ()  # on the way to the real path
         self._file: OutputTarget | None = None  # while the tool runs
         self._open_files: list[IO[Any]] = []
 
@@ -73,8 +75,13 @@ class Output:
         It is resolved once. The checks and the run therefore use the same path.
         """
         if self._real_path is None and not self.is_stdout:
-            self._real_path = _resolve(self.target)
+            self._real_path, self._links = _resolve(self.target)
         return self._real_path
+
+    @property
+    def tooli_links(self) -> tuple[str, ...]:
+        """The paths of the links that lead to `tooli_real_path`."""
+        return self._links
 
     def __repr__(self) -> str:
         return f"Output({self.target!r})"
@@ -202,12 +209,12 @@ class Output:
             target.discard()
 
 
-def _resolve(target: str) -> str:
-    """Return the real path of a target."""
-    path = os.path.realpath(target)
+def _resolve(target: str) -> tuple[str, tuple[str, ...]]:
+    """Return the real path of a target, and the links that lead to it."""
+    path, links = resolve_links(target)
     if not os.path.lexists(path) and os.path.exists(target):
-        return os.path.abspath(target)  # /dev/fd/3 of a pipe has no real path
-    return path
+        return os.path.abspath(target), links  # /dev/fd/3 of a pipe has no real path
+    return path, links
 
 
 def _is_device(path: str) -> bool:

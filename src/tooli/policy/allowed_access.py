@@ -9,7 +9,13 @@ from __future__ import annotations
 
 import os
 
-from tooli.core.declared_capabilities import AllowedAccess, is_under_any, resolve_access
+from tooli.core.declared_capabilities import (
+    AllowedAccess,
+    capabilities_problem,
+    is_under_any,
+    resolve_access,
+)
+from tooli.errors import AuthError, Suggestion
 
 TYPE_CHECKING = False
 
@@ -46,13 +52,53 @@ def resolve_declared(tool: Tool, state: AppState) -> AllowedAccess | None:
     symbolic link may point out of a permitted folder.
     """
     guard = tool.guard
-    folder = os.path.expanduser(state.security_settings.get("work_dir") or "") or None
+    folder = _base_directory(state)
     access: AllowedAccess | None = None
     for capabilities in (guard.capabilities, *guard.app_permissions):
         if capabilities:
-            declared = resolve_access(capabilities, folder)
+            declared = resolve_access(capabilities, folder, lambda: find_link_folders(state))
             access = declared if access is None else intersect(access, declared)
     return access
+
+
+def _base_directory(state: AppState) -> str | None:
+    return os.path.expanduser(state.security_settings.get("work_dir") or "") or None
+
+
+def find_link_folders(state: AppState) -> tuple[str, ...]:
+    """Return the folders in which isolated commands of the app may create links.
+
+    A command that may write everywhere can change what the user runs, so it adds no folder. Lazy
+    commands are not imported.
+    """
+    is_all_isolated = state.security_settings.get("isolation") in ("wanted", "required")
+    folders: dict[str, None] = {}
+    states = [state.root, *state.self_and_ancestors()]
+    for current in states:  # grows while it is read
+        for command in current.commands:
+            declared = command.kwargs.get("capabilities") or current.permissions
+            is_isolated = is_all_isolated or command.kwargs.get("isolation")
+            if is_isolated and capabilities_problem(declared) is None:
+                access = resolve_access(declared or (), _base_directory(state))
+                folders |= dict.fromkeys(access.writes or ())
+        groups = [getattr(app, "_state", None) for app, _ in current.groups]
+        states += [group for group in groups if group is not None and group not in states]
+    return tuple(folders)
+
+
+def redirected_path_error(tool: Tool, access: AllowedAccess) -> AuthError:
+    """Return the error for a command with a declared path that a link may have changed."""
+    paths = ", ".join(access.redirected)
+    return AuthError(
+        f"{tool.name} may not use {paths}: the path leads through a link in a folder that the "
+        "command, or an isolated command of the app, may write to.",
+        code="E2003",
+        suggestion=Suggestion(
+            "ask_human",
+            "Find out who made the link, and remove it, or declare the path that it leads to.",
+        ),
+        details={"redirected": list(access.redirected)},
+    )
 
 
 def resolve_bounds(state: AppState) -> AllowedAccess | None:
@@ -93,6 +139,7 @@ def intersect(access: AllowedAccess, other: AllowedAccess) -> AllowedAccess:
         env_reads=access.env_reads and other.env_reads,
         env_writes=access.env_writes and other.env_writes,
         denied=tuple(dict.fromkeys((*access.denied, *other.denied))),
+        redirected=access.redirected,
     )
 
 

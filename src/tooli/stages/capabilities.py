@@ -12,7 +12,11 @@ from tooli.execution.monitor.monitored_runner import (
     append_record,
     capability_error,
 )
-from tooli.policy.allowed_access import resolve_bounds, resolve_declared
+from tooli.policy.allowed_access import (
+    redirected_path_error,
+    resolve_bounds,
+    resolve_declared,
+)
 from tooli.storage.audit_log import log_event
 
 TYPE_CHECKING = False
@@ -41,6 +45,11 @@ def enforce_capabilities(context: StageContext) -> Stage:
         has_declaration = declared is not None
         if call.policy == "off":
             declared = None
+        if declared is not None and declared.redirected:
+            error = redirected_path_error(call.tool, declared)
+            if call.policy == "strict":
+                raise error
+            call.warnings.append(error.message)
         if call.meta is not None and (has_declaration or bounds is not None):
             is_monitored = declared is not None or bounds is not None
             call.meta["enforcement"] = "audit" if is_monitored else "none"

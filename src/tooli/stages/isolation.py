@@ -8,11 +8,16 @@ from tooli.execution.sandbox.bwrap import BubblewrapRunner, find_bubblewrap, loc
 from tooli.execution.sandbox.sandbox_runner import (
     SandboxRunner,
     detect_sandbox_support,
+    find_caller_files,
     isolation_error,
 )
 from tooli.execution.sandbox.syscalls import SandboxUnavailable, detect_architecture
 from tooli.execution.sandbox.temp_dirs import SandboxDirs
-from tooli.policy.allowed_access import resolve_allowed_access
+from tooli.policy.allowed_access import (
+    find_link_folders,
+    redirected_path_error,
+    resolve_allowed_access,
+)
 
 TYPE_CHECKING = False
 
@@ -52,9 +57,21 @@ def isolate(context: StageContext) -> Stage | None:
             load_security_settings(state)
         # `deny_paths` also applies to the files that Python itself needs
         access = resolve_allowed_access(call.tool, state, undeclared=AllowedAccess())
+        if access.redirected:
+            raise redirected_path_error(call.tool, access)
+        link_folders: tuple[str, ...] = ()
+        if call.tool.has_handles:
+            link_folders = find_link_folders(state)
+            list(find_caller_files(call, access, link_folders))  # raises if a link is not allowed
         dirs = SandboxDirs(access)
         try:
-            sandbox = SandboxRunner(call.runner, access, required=required, temp_dir=dirs.temp_dir)
+            sandbox = SandboxRunner(
+                call.runner,
+                access,
+                required=required,
+                temp_dir=dirs.temp_dir,
+                link_folders=link_folders,
+            )
             runner = (
                 sandbox if make_bubblewrap is None else make_bubblewrap(sandbox, mechanisms.seccomp)
             )

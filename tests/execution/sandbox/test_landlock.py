@@ -146,9 +146,9 @@ def test_resolved_path_with_a_link_on_the_way_gets_no_rule(kernel: Kernel, tmp_p
     (folder / "file").touch()
     (tmp_path / "link").symlink_to(folder)
     rules = Ruleset(5, False)
-    assert rules.add(str(tmp_path / "link" / "file"), landlock.READ)
-    assert not rules.add(str(tmp_path / "link" / "file"), landlock.READ, is_resolved=True)
-    assert rules.add(str(folder / "file"), landlock.READ, is_resolved=True)
+    assert rules.add(str(tmp_path / "link" / "file"), landlock.READ, follow_symlinks=True)
+    assert not rules.add(str(tmp_path / "link" / "file"), landlock.READ)
+    assert rules.add(str(folder / "file"), landlock.READ)
     rules.enforce()
     assert kernel.rights == [landlock.READ_FILE] * 2
 

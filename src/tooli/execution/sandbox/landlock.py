@@ -82,20 +82,12 @@ class Ruleset:
                 f"Landlock cannot create a ruleset: {error.strerror}"
             ) from None
 
-    def add(
-        self,
-        path: str,
-        rights: int,
-        *,
-        follow_symlinks: bool = False,
-        is_resolved: bool = False,
-    ) -> bool:
+    def add(self, path: str, rights: int, *, follow_symlinks: bool = False) -> bool:
         """Grant rights on a file, or on a folder and everything below it.
 
-        Return False if the path cannot be opened or no right applies to it. Links in declared
-        paths are already resolved. If a declared path is a link now, it was replaced in the
-        meantime and gets no rights. With `is_resolved`, this applies to every folder on the way.
-        Use `follow_symlinks` for paths of the system.
+        Return False if the path cannot be opened or no right applies to it. `path` is a real path.
+        If a part of it is a link now, it was replaced in the meantime and gets no rights. Use
+        `follow_symlinks` for paths of the system, which may contain links.
         """
         try:
             flags = os.O_PATH | os.O_CLOEXEC
@@ -103,7 +95,7 @@ class Ruleset:
         except OSError:
             return False
         try:
-            if is_resolved and os.readlink(f"/proc/self/fd/{descriptor}") != path:
+            if not follow_symlinks and os.readlink(f"/proc/self/fd/{descriptor}") != path:
                 return False
             kind = os.fstat(descriptor).st_mode & 0o170000
             allowed = rights & self.handled_rights & (-1 if kind == 0o040000 else _FILE_RIGHTS)

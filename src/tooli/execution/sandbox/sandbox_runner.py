@@ -14,6 +14,8 @@ import sys
 from tooli.config.setting_definitions import VARIABLES
 from tooli.core import Record
 from tooli.core.call import Runner
+from tooli.core.declared_capabilities import has_link_below, is_under_any
+from tooli.core.safe_files import resolve_links
 from tooli.errors import AuthError, Suggestion
 from tooli.execution.monitor.actions import private_temp_dirs
 from tooli.execution.sandbox import landlock, runtime_paths
@@ -145,10 +147,12 @@ class SandboxRunner(Runner):
         *,
         required: bool,
         temp_dir: str | None = None,
+        link_folders: tuple[str, ...] = (),
     ) -> None:
         super().__init__(inner)
         self.access = access
         self.required = required
+        self.link_folders = link_folders  # in which isolated commands may create links
         self.temp_dir = temp_dir  # temporary directory of the call
         self.support = detect_sandbox_support()  # before the call, which can have an effect on it
         self._creator_pid = os.getpid()
@@ -181,7 +185,9 @@ class SandboxRunner(Runner):
         if support.level == "none":  # the call already has a warning
             self._set_enforcement(call, support.level)
             return support.level
-        files = list(_caller_files(call)) if call.tool.has_handles else []
+        files: list[tuple[str, int]] = []
+        if call.tool.has_handles:
+            files += _grant_caller_files(call, self.access, self.link_folders)
         if self.temp_dir is not None:  # the monitor must allow it too
             private_temp_dirs.append(self.temp_dir + "/")
         try:
@@ -192,20 +198,80 @@ class SandboxRunner(Runner):
         return support.level
 
 
-def _caller_files(call: Call) -> Iterator[tuple[str, int]]:
-    """Yield the files that the caller passed as inputs and outputs, with their rights.
+def find_caller_files(
+    call: Call, access: AllowedAccess, link_folders: tuple[str, ...]
+) -> Iterator[tuple[Any, str | None]]:
+    """Yield the inputs, outputs and secrets of the caller, with their real paths.
+
+    They need no declaration. But an isolated command may have made a link at the path that the
+    caller passes.
+
+    Args:
+        call: the call, with its arguments bound.
+        access: what the command may access.
+        link_folders: the folders in which isolated commands may create links.
+
+    Raises:
+        AuthError: a link in one of the folders leads out of them, to a file that the command may
+            not access.
+    """
+    folders = (*(access.writes or ()), *link_folders)
+    for value in call.tool.arguments_by_param(call.arguments).values():
+        for item in iter_items(value):
+            location, allowed_paths = _location_of(item), access.reads
+            if isinstance(item, Output):
+                path, links, allowed_paths = item.tooli_real_path, item.tooli_links, access.writes
+            elif isinstance(item, (Input, SecretInput)):
+                path, links = (None, ()) if location is None else resolve_links(location)
+            else:
+                continue
+            if path is not None and has_link_below(links, folders):
+                is_inside = is_under_any(path, folders)
+                if not is_inside and not is_under_any(path, allowed_paths):
+                    raise _planted_link_error(call, item.field, location or "", path)
+            yield item, path
+
+
+def _location_of(item: Any) -> str | None:
+    """Return the path of a file that the caller passed; None if the value is not a file."""
+    if isinstance(item, SecretInput):
+        source = item.tooli_cli_text or ""
+        return source[1:] if source[:1] == "@" and not item.is_loaded else None
+    if isinstance(item, Input) and item.is_url:
+        return None
+    return getattr(item, "tooli_location", None)
+
+
+def _planted_link_error(call: Call, field: str | None, location: str, path: str) -> AuthError:
+    return AuthError(
+        f"{call.tool.name} was not run: {location!r} leads to {path} through a link in a folder "
+        "that isolated commands may write to.",
+        code="E2003",
+        field=field,
+        suggestion=Suggestion(
+            "ask_human",
+            "Find out who made the link, and remove it. To use the file, pass its own path.",
+        ),
+        details={"path": path},
+    )
+
+
+def _grant_caller_files(
+    call: Call, access: AllowedAccess, link_folders: tuple[str, ...]
+) -> Iterator[tuple[str, int]]:
+    """Yield the rights on the files of the caller.
 
     Secrets are loaded now, because the sandbox removes the environment variables that hold them.
     """
-    for value in call.tool.arguments_by_param(call.arguments).values():
-        for item in iter_items(value):
-            if isinstance(item, SecretInput):
-                item.load()  # pyright: ignore[reportUnknownMemberType]
-            elif isinstance(item, Input) and item.tooli_location and not item.is_url:
-                yield os.path.realpath(item.tooli_location), landlock.READ_FILE
-            elif isinstance(item, Output) and not item.is_stdout:
+    for item, path in find_caller_files(call, access, link_folders):
+        if isinstance(item, SecretInput):
+            item.load()  # pyright: ignore[reportUnknownMemberType]
+        elif isinstance(item, Output):
+            if not item.is_stdout:
                 rights = landlock.WRITE_FILE | landlock.READ_FILE | landlock.TRUNCATE
                 yield item.worker_path, rights
+        elif path is not None:
+            yield path, landlock.READ_FILE
 
 
 # ------------------------------------------------------------------ enter the sandbox
@@ -239,7 +305,7 @@ def enter_sandbox(
         ):
             for path in paths:
                 for allowed_path in landlock.paths_outside_denied(path, access.denied):
-                    ruleset.add(allowed_path, right, is_resolved=True)
+                    ruleset.add(allowed_path, right)
         writable = runtime_paths.writable_paths(access)
         programs = runtime_paths.find_programs(writable) if access.spawns else ()
         for path in _exclude_denied(programs, access):
