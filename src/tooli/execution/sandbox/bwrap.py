@@ -264,6 +264,10 @@ class BubblewrapRunner(Runner):
                 continue  # bound with its parent; bwrap cannot bind over a link
             if not path.startswith(("/proc/", "/dev/", "/sys/")):
                 argv += [bind_options[path], path, path]
+        for path in runtime_paths.find_kernel_dirs() if writable_paths else ():
+            is_bound_writable = is_under_any(path, tuple(writable_paths))
+            if is_bound_writable and path not in (*bind_options, "/proc", "/dev"):
+                argv += ["--ro-bind-try", path, path]
         argv += ["--proc", "/proc", "--dev", "/dev", "--bind", self.temp_dir, self.temp_dir]
         for path in access.denied:
             if os.path.isdir(path):

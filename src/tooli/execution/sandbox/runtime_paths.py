@@ -11,6 +11,7 @@ folders that the command may write to.
 from __future__ import annotations
 
 import os
+import re
 import sys
 from itertools import islice
 
@@ -34,6 +35,17 @@ LOADER_FILES = (
 READABLE_DEVICES = ("/dev/urandom", "/dev/random", "/dev/zero")
 WRITABLE_DEVICES = ("/dev/null", "/dev/full")
 """Devices that can be read, and devices that can be written. The terminal is not included."""
+KERNEL_DIRS = ("/proc", "/sys", "/dev")
+"""Interfaces of the kernel. To write there, a command must declare a path in one of them."""
+MEMORY_DIR = "/dev/shm"
+"""A folder in memory, which is not an interface of the kernel."""
+_KERNEL_FILE_SYSTEMS = frozenset(
+    (
+        *("bpf", "binfmt_misc", "cgroup", "cgroup2", "configfs", "debugfs", "devtmpfs"),
+        *("efivarfs", "fusectl", "proc", "pstore", "securityfs", "selinuxfs", "smackfs", "sysfs"),
+        "tracefs",
+    )
+)
 RESOLVER_FILES = (
     *("/etc/resolv.conf", "/etc/hosts", "/etc/host.conf", "/etc/nsswitch.conf", "/etc/gai.conf"),
     *("/etc/services", "/etc/protocols", "/etc/networks", "/run/systemd/resolve"),
@@ -84,6 +96,28 @@ def writable_paths(access: AllowedAccess) -> tuple[str, ...]:
     A command that may write everywhere can change what the user runs, so no path is excluded.
     """
     return (*(access.writes or ()), *(access.deletes or ()))
+
+
+def find_kernel_dirs() -> tuple[str, ...]:
+    """Return the folders with interfaces of the kernel.
+
+    For root these include other places at which such a file system is mounted.
+    """
+    if os.geteuid() != 0:
+        return KERNEL_DIRS
+    with open("/proc/self/mountinfo", "rb") as file:
+        lines = file.read().splitlines()
+    found: list[str] = [*KERNEL_DIRS]
+    for line in lines:
+        fields, _, file_system = line.partition(b" - ")
+        if os.fsdecode(file_system.split(b" ")[0]) in _KERNEL_FILE_SYSTEMS:
+            escaped = fields.split(b" ")[4]  # a space is written as \040
+            path = os.fsdecode(
+                re.sub(rb"\\(\d{3})", lambda match: bytes([int(match[1], 8)]), escaped)
+            )
+            if not is_under_any(path, tuple(found)):
+                found.append(path)
+    return tuple(found)
 
 
 def _is_writable(path: str, writable: tuple[str, ...]) -> bool:

@@ -341,13 +341,16 @@ def _landlock_rules(
         for path in paths:
             rights[path] = rights.get(path, 0) | extra_rights
 
-    def declared(paths: tuple[str, ...] | None) -> Iterator[str]:
-        for path in ("/",) if paths is None else paths:
-            yield from landlock.paths_outside_denied(path, access.denied)
+    def declared(paths: tuple[str, ...] | None, excluded: tuple[str, ...] = ()) -> Iterator[str]:
+        for path in ("/", runtime_paths.MEMORY_DIR) if paths is None else paths:
+            denied = access.denied if is_under_any(path, excluded) else (*access.denied, *excluded)
+            yield from landlock.paths_outside_denied(path, denied)
 
+    is_changing = access.writes != () or access.deletes != ()
+    kernel_dirs = runtime_paths.find_kernel_dirs() if is_changing else ()
     grant(declared(access.reads), landlock.READ)
-    grant(declared(access.writes), landlock.WRITE)
-    grant(declared(access.deletes), landlock.DELETE)
+    grant(declared(access.writes, kernel_dirs), landlock.WRITE)
+    grant(declared(access.deletes, kernel_dirs), landlock.DELETE)
     grant(runtime_paths.WRITABLE_DEVICES, landlock.READ | landlock.WRITE)
     if temp_dir is not None:
         grant((temp_dir,), landlock.READ | landlock.WRITE | landlock.DELETE)
