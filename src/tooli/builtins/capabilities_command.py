@@ -3,31 +3,47 @@
 tooli ──▶ one process for each example, or one for the tests
             └─ every call of the app appends a line to TOOLI_RECORD_CAPABILITIES
 tooli ◀── reads the lines, reduces files to folders, prints the declaration to paste
+
+The recorded program can write any line itself. The lines are therefore validated, and the report is
+a suggestion for a person to review. It is never written to a file.
 """
 
 from __future__ import annotations
 
 import json
 import os
+from stat import S_ISREG
 from subprocess import DEVNULL, TimeoutExpired, run
 from tempfile import TemporaryDirectory, gettempdir
 
-from tooli.core.declared_capabilities import find_disallowed, is_under_any
+from tooli.core.declared_capabilities import (
+    CAPABILITIES,
+    PATH_CAPABILITIES,
+    find_disallowed,
+    is_under_any,
+)
+from tooli.core.safe_files import OpenFolder
 from tooli.describe.sections import insert_flags
-from tooli.errors import NotFoundError, Suggestion
+from tooli.errors import NotFoundError, StateError, Suggestion
 from tooli.execution.interpreter import isolated_argv
 from tooli.execution.monitor.monitored_runner import shorten_path
+from tooli.text.jsonable import is_list, is_object
 
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Sequence
 
     from tooli.core.protocols import App
     from tooli.core.tool import Tool
 
 RECORD_VARIABLE = "TOOLI_RECORD_CAPABILITIES"
 LIMITATIONS = "env:read and state:mutate cannot be detected; net:write is detected as net:read"
+REVIEW_NOTE = (
+    "a suggestion: the recorded program can hide or invent accesses; review each line before you "
+    "paste it"
+)
+_MAX_RECORD_BYTES = 256 << 20
 _EXAMPLE_TIMEOUT = 60.0  # seconds for one example
 _BOOTSTRAP_CODE = (
     "from tooli.launcher import load_app; app = load_app(sys.argv.pop(1));"
@@ -47,11 +63,13 @@ def record_usage(
 ) -> dict[str, object]:
     """Run examples or tests; return what each command accessed and a declaration that allows it."""
     with TemporaryDirectory() as folder:
-        path = os.path.join(folder, "record.jsonl")
+        path = os.path.join(os.path.realpath(folder), "record.jsonl")
         report = _run_examples(app, app_target, include_all, path) if examples else {}
         if tests:
             report |= _run_tests(tests, path)
-        usage = dict(_read_usage(path, app._state.name))
+        usage, invalid_lines = _read_usage(path, app._state.name)
+    if invalid_lines:
+        report["invalid_lines"] = invalid_lines
     known = {tool.key: tool for tool in app.catalog}
     root_paths = [os.path.realpath(root) for root in roots]
     commands = [
@@ -65,7 +83,7 @@ def record_usage(
             ),
             details=report,
         )
-    return {"commands": commands, **report, "unseen": LIMITATIONS}
+    return {"commands": commands, **report, "unseen": LIMITATIONS, "review": REVIEW_NOTE}
 
 
 # ------------------------------------------------------------------ run
@@ -141,17 +159,64 @@ def _run_example(tool: Tool, app_target: str, argv: list[str], path: str) -> str
 # ------------------------------------------------------------------ report
 
 
-def _read_usage(path: str, name: str) -> Iterator[tuple[str, set[tuple[str, str]]]]:
-    """Yield each command of the app with everything that its calls accessed."""
+def _read_usage(path: str, name: str) -> tuple[dict[str, set[tuple[str, str]]], int]:
+    """Return what each command of the app accessed, and the number of lines that are not valid."""
     found: dict[str, set[tuple[str, str]]] = {}
-    if os.path.exists(path):
-        with open(path, encoding="utf-8") as file:
-            for line in file:
-                entry = json.loads(line)
-                if entry["app"] == name:
-                    uses = found.setdefault(entry["command"], set())
-                    uses.update([(use[0], use[1]) for use in entry["uses"]])
-    yield from found.items()
+    lines = _read_record(path).splitlines()
+    invalid_lines = 0
+    for line in lines:
+        entry = _parse_line(line)
+        if entry is None:
+            invalid_lines += 1
+        elif entry[0] == name:
+            found.setdefault(entry[1], set()).update(entry[2])
+    return found, invalid_lines
+
+
+def _read_record(path: str) -> bytes:
+    """Return the content of the record file. Nothing else at its path is followed or read."""
+    try:
+        folder = OpenFolder(os.path.dirname(path))
+        with os.fdopen(folder.open(os.path.basename(path), os.O_RDONLY), "rb") as file:
+            found = os.fstat(file.fileno())
+            is_valid = S_ISREG(found.st_mode) and found.st_size <= _MAX_RECORD_BYTES
+            data = file.read(found.st_size) if is_valid else None
+    except FileNotFoundError:
+        return b""
+    except OSError:  # a link, or a file without permissions
+        data = None
+    if data is None:
+        raise StateError(
+            "The recorded program has replaced the record, or made it too large. "
+            "Nothing is reported.",
+            suggestion=Suggestion("ask_human", "Find out what the program does with the file."),
+        )
+    return data
+
+
+def _parse_line(line: bytes) -> tuple[str, str, list[tuple[str, str]]] | None:
+    """Return the app, the command and its uses; None if the line is not valid."""
+    try:
+        entry: object = json.loads(line)
+    except (ValueError, RecursionError):
+        return None
+    if not is_object(entry):
+        return None
+    app, command, rows = entry.get("app"), entry.get("command"), entry.get("uses")
+    if not isinstance(app, str) or not isinstance(command, str) or not is_list(rows):
+        return None
+    uses: list[tuple[str, str]] = []
+    for row in rows:
+        match row:
+            case [str(capability), str(target)] if (
+                capability in CAPABILITIES and capability != "none"
+            ):
+                if capability in PATH_CAPABILITIES and not os.path.isabs(target):
+                    return None
+                uses.append((capability, target))
+            case _:
+                return None
+    return app, command, uses
 
 
 def _usage_row(
