@@ -5,10 +5,11 @@ from __future__ import annotations
 import gc
 from collections.abc import Iterator
 from itertools import count
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
-from tests import child_coverage
+from tests import child_coverage, file_scheduling
 
 # Hypothesis measures wall time. On a busy machine an example takes many times longer, so a
 # deadline, or a limit for generating data, fails tests whose code is correct.
@@ -18,6 +19,16 @@ settings.register_profile(
 settings.load_profile("busy-machine")
 
 _passed_tests = count(1)
+
+
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> file_scheduling.FileScheduling:
+    """Run each file in one process."""
+    return file_scheduling.FileScheduling(config, log)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Start slow files first."""
+    items.sort(key=lambda item: file_scheduling.priority(item.nodeid))
 
 
 def pytest_collection_finish() -> None:
@@ -59,7 +70,7 @@ def collect_child_coverage(
 
 @pytest.fixture(scope="session")
 def postgres_server() -> Iterator[str]:
-    """The address of a Postgres server. Tests in the group "postgres" share it."""
+    """The address of a Postgres server, one for each process that runs tests."""
     from tests.integration.postgres import run_server
 
     with run_server() as address:

@@ -7,6 +7,7 @@ handlers of the attempt run. Then the files are compared.
 
 from __future__ import annotations
 
+import gc
 import json
 import os
 import shutil
@@ -84,6 +85,7 @@ def try_one(attempt: Attempt, enforce: Enforcement) -> dict[str, Any]:
     evasions.open_inherited(workspace)
     before = evasions.read_state(workspace)
     read_end, write_end = os.pipe()
+    gc.freeze()  # the child does not visit, and thereby copy, the objects of this process
     pid = os.fork()
     if pid == 0:
         os.close(read_end)

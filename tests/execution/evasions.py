@@ -319,6 +319,7 @@ class Inherited:
         self.base = sqlite3.connect(workspace.out("wal.db"), isolation_level=None)
         # The process of the attempt must not close it when it ends: that would change its files.
         ctypes.pythonapi.Py_IncRef(ctypes.py_object(self.base))
+        self.base.execute("pragma synchronous = off")
         self.base.execute("pragma journal_mode = wal")
         self.base.execute("create table rows (word text)")
         self.index_address = _address_of_mapping("wal.db-shm")

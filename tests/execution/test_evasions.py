@@ -13,10 +13,7 @@ from docs.evasion_table import PAGE, levels, word_for
 from docs.evasion_table import measure as run_attempts
 from tests.execution import evasions
 
-pytestmark = [
-    pytest.mark.skipif(sys.platform != "linux", reason="the attempts need Linux"),
-    pytest.mark.xdist_group("evasions"),
-]
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the attempts need Linux")
 
 measure = cache(run_attempts)
 """Results of all attempts at a level; test_isolation_evasions.py uses them in the same process."""

@@ -25,7 +25,7 @@ from tests.integration.mcp.stdio_client import HANDSHAKE_VERSION, STATELESS_VERS
 SHOP = APPS / "idempotent_shop.py"
 PROCESSES, KEYS = 32, example_count(2000)
 WORKERS, KILLS = 3, example_count(300)
-STORES = ["sqlite", pytest.param("postgres", marks=pytest.mark.xdist_group("postgres"))]
+STORES = ["sqlite", "postgres"]
 
 
 @contextlib.contextmanager

@@ -27,7 +27,6 @@ from tests.integration.mcp_http.http_process import Server, run_server
 APP = APPS / "token_auth.py"
 KEY = RSAKey.generate_key(2048)
 ENVELOPE = "io.tooli/envelope"
-pytestmark = pytest.mark.xdist_group("tokens")
 
 
 def make_token(key: Any = KEY, alg: str = "RS256", **claims: Any) -> str:

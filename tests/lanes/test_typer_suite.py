@@ -7,7 +7,7 @@ from tests.lanes.typer_suite.compare import compare
 from tests.lanes.typer_suite.suite_paths import VERSIONS
 
 # One group: the versions run one after the other, because each run has two workers.
-pytestmark = [pytest.mark.typer_suite, pytest.mark.xdist_group("typer_suite")]
+pytestmark = pytest.mark.typer_suite
 
 
 @pytest.mark.parametrize("version", VERSIONS)

@@ -241,6 +241,17 @@ async def test_cancellation_ends_a_question() -> None:
         assert await asyncio.to_thread(ended.wait, 120)
 
 
+async def call_with_unanswered_question(app: Tooli) -> types.CallToolResult:
+    """Call the command `ask` from a client that never answers."""
+
+    async def wait_forever(context: Any, params: Any) -> types.ElicitResult:
+        await asyncio.sleep(3600)
+        raise AssertionError
+
+    async with Client(make_server(app), mode="legacy", elicitation_callback=wait_forever) as client:
+        return await client.call_tool("ask", {})
+
+
 async def test_question_times_out(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sdk_server, "QUESTION_TIMEOUT", 0.05)
     app = Tooli("app")
@@ -249,12 +260,7 @@ async def test_question_times_out(monkeypatch: pytest.MonkeyPatch) -> None:
     def ask(ctx: Context) -> str:
         return ctx.elicit("?", {"type": "object", "properties": {}}).action
 
-    async def wait_forever(context: Any, params: Any) -> types.ElicitResult:
-        await asyncio.sleep(3600)
-        raise AssertionError
-
-    async with Client(make_server(app), mode="legacy", elicitation_callback=wait_forever) as client:
-        result = await client.call_tool("ask", {})
+    result = await call_with_unanswered_question(app)
     assert result.is_error
     assert "within 0.05 seconds" in result.content[0].text  # type: ignore[union-attr]
 
@@ -310,10 +316,5 @@ async def test_timeout_ends_a_question() -> None:
     def ask(ctx: Context) -> str:
         return ctx.elicit("?", {"type": "object", "properties": {}}).action
 
-    async def wait_forever(context: Any, params: Any) -> types.ElicitResult:
-        await asyncio.sleep(3600)
-        raise AssertionError
-
-    async with Client(make_server(app), mode="legacy", elicitation_callback=wait_forever) as client:
-        result = await client.call_tool("ask", {})
-        assert "E4050" in result.content[0].text  # type: ignore[union-attr]
+    result = await call_with_unanswered_question(app)
+    assert "E4050" in result.content[0].text  # type: ignore[union-attr]

@@ -4,35 +4,30 @@ from __future__ import annotations
 
 import socket
 import sys
-import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 pytest.importorskip("uvicorn")
 
-from tests.integration.http.server_process import ServerProcess, wait_until
+from tests.integration.http.server_process import (
+    RunningCall,
+    ServerProcess,
+    StartServer,
+    server_starter,
+)
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="uses other loopback addresses")
 
-StartServer = Callable[..., ServerProcess]
 HEALTH = b"GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n"
 
 
 @pytest.fixture
 def start_server() -> Iterator[StartServer]:
-    servers: list[ServerProcess] = []
-
-    def start(**settings: Any) -> ServerProcess:
-        servers.append(ServerProcess(**settings))
-        return servers[-1]
-
-    yield start
-    for server in servers:
-        server.stop()
+    with server_starter() as start:
+        yield start
 
 
 def connect(server: ServerProcess, source: str = "127.0.0.1") -> socket.socket:
@@ -70,34 +65,20 @@ def test_idle_connections_do_not_stop_the_service(
 
 def test_running_call_survives_a_flood(start_server: StartServer, tmp_path: Path) -> None:
     server = start_server(open_files=64)
-    started, release = tmp_path / "started", tmp_path / "release"
-    arguments = {"started": str(started), "release": str(release)}
-    answers: list[Any] = []
-    call = threading.Thread(target=lambda: answers.append(server.post("wait", arguments)))
-    call.start()
-    wait_until(started.exists)
+    call = RunningCall(server, "wait", tmp_path)
     with ExitStack() as stack:
         flood(stack, server, ["127.0.0.1", "127.0.0.2"], 100)
-        release.touch()
-        call.join(120)
-    assert answers[0][1]["result"] == "done"
+        assert call.finish()["result"] == "done"
 
 
 def test_exhausted_descriptors_are_logged_once(start_server: StartServer, tmp_path: Path) -> None:
     server = start_server(open_files=64)
-    started, release = tmp_path / "started", tmp_path / "release"
-    arguments = {"started": str(started), "release": str(release)}
-    answers: list[Any] = []
-    call = threading.Thread(target=lambda: answers.append(server.post("use_all_files", arguments)))
-    call.start()
-    wait_until(started.exists)
+    call = RunningCall(server, "use_all_files", tmp_path)
     with ExitStack() as stack:
         waiting = [stack.enter_context(connect(server)) for _ in range(20)]
         for sock in waiting:
             sock.sendall(HEALTH)
-        release.touch()
-        call.join(120)
-        assert answers[0][1]["result"] > 10
+        assert call.finish()["result"] > 10
         assert waiting[-1].recv(65536).startswith(b"HTTP/1.1 200")
     code, _, err = server.stop()
     assert code == 0

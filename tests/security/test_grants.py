@@ -14,6 +14,7 @@ from typing import Any
 import pydantic
 import pytest
 from tests.integration.app_process import environment, read_envelope, run
+from tests.security.approval_calls import Person, error_of, request_approval, run_call
 
 from tooli import (
     Context,
@@ -27,7 +28,6 @@ from tooli import (
 )
 from tooli.annotations import Destructive
 from tooli.core.call import Call, Caller, Failed, Ok, Options
-from tooli.core.peer import Peer
 from tooli.pipeline import drivers
 from tooli.policy import call_binding
 from tooli.policy.call_display import format_lines
@@ -40,11 +40,7 @@ except ImportError:  # Windows
     fcntl = None  # type: ignore[assignment]
 
 
-class Person(Peer):
-    """The user of an MCP client that supports questions."""
-
-    def supports(self, method: str) -> bool:
-        return True
+pytestmark = pytest.mark.usefixtures("folder")
 
 
 class Payment(pydantic.BaseModel):
@@ -112,27 +108,15 @@ class Guarded:
         def drop(path: Path) -> None:
             self.ran.append(path)
 
-    def call(self, name: str, *, person: bool = False, parts: Any = None, **arguments: Any) -> Any:
-        tool = self.app.find(name)
-        assert tool is not None
-        call = Call(tool, arguments, Caller("mcp", "agent"), [], Options())
-        if person:
-            call = call.replace(peer=Person())
-        if parts is not None:
-            call = call.replace(approved=True, approved_parts=parts)
-        return drivers.run(*self.app.prepare(call))
+    def call(self, name: str, **arguments: Any) -> Any:
+        return run_call(self.app, name, **arguments)
 
     def error(self, name: str, **arguments: Any) -> Any:
-        outcome = self.call(name, **arguments)
-        assert isinstance(outcome, Failed)
-        return outcome.error
+        return error_of(self.app, name, **arguments)
 
     def request(self, name: str, **arguments: Any) -> Any:
         """Call a command, and return the stored request for its approval."""
-        error = self.error(name, **arguments)
-        assert error.code == "E2101"
-        found = {request.id: request for request in ApprovalStore().list_pending()}
-        return found[error.details["approval"]["id"]]
+        return request_approval(self.app, name, **arguments)
 
     def grant(self, name: str, **arguments: Any) -> None:
         assert ApprovalStore().decide(self.request(name, **arguments), "granted")
@@ -145,27 +129,12 @@ class Guarded:
         return error
 
 
-@pytest.fixture(autouse=True)
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setenv("TOOLI_STATE_DIR", str(tmp_path / "state"))
-    work = tmp_path / "work"
-    work.mkdir()
-    monkeypatch.chdir(work)
-    return work
-
-
 @pytest.fixture
 def bank() -> Guarded:
     return Guarded()
 
 
 # ------------------------------------------------------------------ options
-
-
-def _call_with_options(app: Tooli, name: str, options: Options, **arguments: Any) -> Any:
-    tool = app.find(name)
-    assert tool is not None
-    return drivers.run(*app.prepare(Call(tool, arguments, Caller("mcp", "a"), [], options)))
 
 
 @pytest.mark.parametrize("name", ["purge", "read"])
@@ -185,15 +154,15 @@ def test_options_that_reach_the_function_are_shown_and_bound(folder: Path, name:
     arguments = {"lines": "list"} if name == "read" else {}
     small = Options(nul=True) if name == "read" else Options(result_options=ResultOptions(limit=1))
     large = Options() if name == "read" else Options(result_options=ResultOptions(limit=900))
-    assert _call_with_options(app, name, small, **arguments).error.code == "E2101"
+    assert run_call(app, name, options=small, **arguments).error.code == "E2101"
     (request,) = ApprovalStore().list_pending()
     shown = {"purge": ("--limit", 1), "read": ("--null", True)}[name]
     assert shown in request.arguments.items()
     assert ApprovalStore().decide(request, "granted")
-    error = _call_with_options(app, name, large, **arguments).error
+    error = run_call(app, name, options=large, **arguments).error
     assert error.details["approval"]["changed"] == ["the options"]
     assert not ran
-    assert isinstance(_call_with_options(app, name, small, **arguments), Ok)
+    assert isinstance(run_call(app, name, options=small, **arguments), Ok)
 
 
 # ------------------------------------------------------------------ the content of inputs

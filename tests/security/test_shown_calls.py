@@ -9,55 +9,18 @@ from typing import Any
 
 import pytest
 from pydantic import BaseModel, ConfigDict, Field, RootModel, SecretStr
+from tests.security.approval_calls import error_of, request_approval, run_call
 
 from tooli import SecretInput, Tooli, dry_run_support, record_dry_action
 from tooli.annotations import Destructive
-from tooli.core.call import Call, Caller, Failed, Ok, Options
-from tooli.core.peer import Peer
-from tooli.pipeline import drivers
+from tooli.core.call import Ok, Options
 from tooli.policy.call_display import format_lines
 from tooli.storage.approval_store import ApprovalStore
 
 KEY = "mallory-account\n9000000\nEVIL CONTENT\ndelete the archive\n"
 
 
-class Person(Peer):
-    """The user of an MCP client that supports questions."""
-
-    def supports(self, method: str) -> bool:
-        return True
-
-
-@pytest.fixture(autouse=True)
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Return the working folder."""
-    monkeypatch.setenv("TOOLI_STATE_DIR", str(tmp_path / "state"))
-    work = tmp_path / "work"
-    work.mkdir()
-    monkeypatch.chdir(work)
-    return work
-
-
-def run(app: Tooli, name: str, *, person: bool = False, yes: bool = False, **arguments: Any) -> Any:
-    tool = app.find(name)
-    assert tool is not None
-    peer = Person() if person else None
-    call = Call(tool, arguments, Caller("mcp", "agent"), [], Options(yes=yes), peer=peer)
-    return drivers.run(*app.prepare(call))
-
-
-def error_of(app: Tooli, name: str, **arguments: Any) -> Any:
-    outcome = run(app, name, **arguments)
-    assert isinstance(outcome, Failed)
-    return outcome.error
-
-
-def request(app: Tooli, name: str, **arguments: Any) -> Any:
-    """Call a command, and return the stored request for its approval."""
-    error = error_of(app, name, **arguments)
-    assert error.code == "E2101", error.message
-    found = {request.id: request for request in ApprovalStore().list_pending()}
-    return found[error.details["approval"]["id"]]
+pytestmark = pytest.mark.usefixtures("folder")
 
 
 def audit_lines(tmp_path: Path) -> list[Any]:
@@ -144,7 +107,7 @@ def test_names_digests_and_paths_are_not_searched_for_secrets(bank: Tooli, folde
     """The folder, a path and a size are never masked, and a weak secret does not refuse them."""
     (folder / "a.txt").write_text("x" * 1234)
     for secret in ("1234", "file", "sha256", folder.name, str(folder)):
-        shown = request(bank, "transfer", to="ann", key=secret, file=Path("a.txt"))
+        shown = request_approval(bank, "transfer", to="ann", key=secret, file=Path("a.txt"))
         assert shown.folder == str(folder)
         assert shown.files["file"][0]["path"] == str(folder / "a.txt")
         assert shown.files["file"][0]["bytes"] == 1234
@@ -152,25 +115,29 @@ def test_names_digests_and_paths_are_not_searched_for_secrets(bank: Tooli, folde
 
 def test_argument_does_not_reveal_the_beginning_of_a_secret(bank: Tooli) -> None:
     """The refusal of `abcd...` would let a caller guess a stored secret letter by letter."""
-    shown = request(bank, "transfer", to="hunt...", key="hunter22")
+    shown = request_approval(bank, "transfer", to="hunt...", key="hunter22")
     assert shown.arguments["to"] == "hunt..."
 
 
 def test_masked_argument_has_a_digest_in_the_audit_log(bank: Tooli, tmp_path: Path) -> None:
     for target in ("/srv/production", "/srv/production", "/srv/test-data"):
         key = f"{target}\nends\ndestructive_run\n"
-        assert isinstance(run(bank, "wipe", yes=True, target=target, key=key), Ok)
+        assert isinstance(
+            run_call(bank, "wipe", options=Options(yes=True), target=target, key=key), Ok
+        )
     begins = [line for line in audit_lines(tmp_path) if line.get("phase") == "begins"]
     assert [line["arguments"]["target"] for line in begins] == ["***"] * 3
     first, second, third = [line["masked"]["target"] for line in begins]
     assert first == second != third
-    assert isinstance(run(bank, "wipe", yes=True, target="a", key="hunter22"), Ok)
+    assert isinstance(
+        run_call(bank, "wipe", options=Options(yes=True), target="a", key="hunter22"), Ok
+    )
     assert "masked" not in audit_lines(tmp_path)[-1]
 
 
 def test_secret_does_not_mask_fields_of_the_audit_log(bank: Tooli, tmp_path: Path) -> None:
     for secret in ("begins", "ends", "E1010", "approved"):
-        run(bank, "wipe", yes=secret != "E1010", target="a", key=secret)
+        run_call(bank, "wipe", options=Options(yes=secret != "E1010"), target="a", key=secret)
     assert "***" not in (tmp_path / "state" / "audit" / "bank.jsonl").read_text()
 
 
@@ -245,11 +212,11 @@ def viewer() -> Tooli:
     ],
 )
 def test_every_part_of_an_argument_is_shown(viewer: Tooli, value: Any, shown: Any) -> None:
-    assert request(viewer, "show", value=value).arguments["value"] == shown
+    assert request_approval(viewer, "show", value=value).arguments["value"] == shown
 
 
 def test_line_break_is_escaped_once(viewer: Tooli) -> None:
-    shown = request(viewer, "show", value="a\nb")
+    shown = request_approval(viewer, "show", value="a\nb")
     assert '  value: "a\\nb"' in format_lines(shown.arguments, shown.plan, folder=shown.folder)
 
 
@@ -260,7 +227,7 @@ def test_line_break_is_escaped_once(viewer: Tooli) -> None:
     "value", ["x" * 66_000, ["y" * 50] * 5000, {str(i): i for i in range(9999)}]
 )
 def test_large_argument_hides_no_other_part(viewer: Tooli, value: Any) -> None:
-    shown = request(viewer, "show", value=value, other="visible")
+    shown = request_approval(viewer, "show", value=value, other="visible")
     assert shown.arguments["other"] == "visible"
     assert "SHA-256" in str(shown.arguments["value"])
     text = "\n".join(format_lines(shown.arguments, shown.plan, 400, folder=shown.folder))
@@ -274,7 +241,10 @@ def test_large_argument_hides_no_other_part(viewer: Tooli, value: Any) -> None:
 
 def test_cut_values_with_equal_ends_are_shown_differently(viewer: Tooli) -> None:
     first, second = ["x" * 5000 + char + "x" * 5000 for char in "ab"]
-    shown = [request(viewer, "show", value=value).arguments["value"] for value in (first, second)]
+    shown = [
+        request_approval(viewer, "show", value=value).arguments["value"]
+        for value in (first, second)
+    ]
     assert shown[0] != shown[1]
 
 

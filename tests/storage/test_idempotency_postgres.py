@@ -32,7 +32,6 @@ def begin(store: IdempotencyStore, key: ScopedKey = KEY, can_rerun: bool = False
     )
 
 
-@pytest.mark.xdist_group("postgres")
 def test_lease_is_renewed_while_call_runs(postgres_server: str) -> None:
     import psycopg
 
@@ -103,7 +102,6 @@ def test_connection_options_detect_a_lost_network(monkeypatch: pytest.MonkeyPatc
     assert not {"connect_timeout", "tcp_user_timeout"} & calls[1].keys()
 
 
-@pytest.mark.xdist_group("postgres")
 def test_lost_connection_is_reopened(postgres_server: str) -> None:
     import psycopg
 

@@ -35,7 +35,7 @@ from tooli.storage.idempotency_store import (
 )
 from tooli.storage.state_files import read_boot_id
 
-STORES = ["sqlite", pytest.param("postgres", marks=pytest.mark.xdist_group("postgres"))]
+STORES = ["sqlite", "postgres"]
 
 
 @pytest.fixture(params=STORES)

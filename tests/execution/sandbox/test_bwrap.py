@@ -39,10 +39,7 @@ HERE = Path(__file__).parent
 CACHE = HERE.parents[2] / ".cache" / "bubblewrap"
 LANDLOCK = "444,445,446"
 SUPPORT = detect_sandbox_support()
-pytestmark = [
-    pytest.mark.skipif(bool(SUPPORT.missing), reason="; ".join(SUPPORT.missing)),
-    pytest.mark.xdist_group("bubblewrap"),  # it is downloaded once
-]
+pytestmark = pytest.mark.skipif(bool(SUPPORT.missing), reason="; ".join(SUPPORT.missing))
 
 APP = '''
 import enum, os, socket, subprocess, sys

@@ -17,10 +17,7 @@ from tests.execution.sandbox.test_isolation_evasions import ALL_ATTEMPTS
 from tests.integration.app_process import environment
 
 evasions = importlib.import_module("evasions")
-pytestmark = [
-    pytest.mark.skipif(bool(SUPPORT.missing), reason="; ".join(SUPPORT.missing)),
-    pytest.mark.xdist_group("bubblewrap"),
-]
+pytestmark = pytest.mark.skipif(bool(SUPPORT.missing), reason="; ".join(SUPPORT.missing))
 
 ATTEMPTS_IN_BWRAP = [
     (module, one) for module, one in ALL_ATTEMPTS if one.name != "other_interpreter"

@@ -27,10 +27,7 @@ sandbox_evasions = importlib.import_module("sandbox_evasions")
 sandbox_environment = importlib.import_module("sandbox_environment")
 
 SUPPORT = detect_sandbox_support()
-pytestmark = [
-    pytest.mark.skipif(bool(SUPPORT.missing), reason="; ".join(SUPPORT.missing)),
-    pytest.mark.xdist_group("evasions"),  # the results of the attempts are cached
-]
+pytestmark = pytest.mark.skipif(bool(SUPPORT.missing), reason="; ".join(SUPPORT.missing))
 
 METADATA = "Landlock protects contents, but not names, sizes and owners of files"
 SAME_SANDBOX = "another interpreter of the same process is in the same sandbox"

@@ -23,8 +23,6 @@ APP = pathlib.Path(__file__).with_name("conformance_app.py")
 EXPECTED_WARNINGS = {suite.STABLE: {"server-sse-priming-event", "server-sse-retry-field"}}
 """Checks that this suite runs with a protocol version that does not have the feature."""
 
-pytestmark = pytest.mark.xdist_group("conformance")
-
 
 @pytest.fixture(scope="module")
 def url() -> Iterator[str]:

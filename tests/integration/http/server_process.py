@@ -1,4 +1,4 @@
-"""ServerProcess: an HTTP server in another process."""
+"""ServerProcess, an HTTP server in another process, and calls that it runs."""
 
 from __future__ import annotations
 
@@ -10,8 +10,11 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
 from typing import Any
 
 
@@ -66,6 +69,43 @@ class ServerProcess:
             self.process.send_signal(sig)
         out, err = self.process.communicate(timeout=30)
         return self.process.returncode, out, err
+
+
+StartServer = Callable[..., ServerProcess]
+"""Starts a server. The arguments are those of ServerProcess."""
+
+
+@contextmanager
+def server_starter() -> Iterator[StartServer]:
+    """Yield a function that starts servers. They are stopped at the end of the block."""
+    with ExitStack() as stack:
+
+        def start(**settings: Any) -> ServerProcess:
+            server = ServerProcess(**settings)
+            stack.callback(server.stop)
+            return server
+
+        yield start
+
+
+class RunningCall:
+    """A call that a server runs until `finish`. `folder` gets the files that control the tool."""
+
+    def __init__(self, server: ServerProcess, tool: str, folder: Path) -> None:
+        started, self._release = folder / "started", folder / "release"
+        arguments = {"started": str(started), "release": str(self._release)}
+        self._responses: list[tuple[int, Any]] = []
+        self._thread = threading.Thread(
+            target=lambda: self._responses.append(server.post(tool, arguments))
+        )
+        self._thread.start()
+        wait_until(started.exists)
+
+    def finish(self) -> Any:
+        """Let the tool return, and return the envelope."""
+        self._release.touch()
+        self._thread.join(120)
+        return self._responses[0][1]
 
 
 def wait_until(condition: Callable[[], bool]) -> None:

@@ -9,7 +9,7 @@ import os
 import signal
 import socket
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
@@ -20,27 +20,26 @@ pytest.importorskip("uvicorn")
 
 import uvicorn
 from tests.integration.http import served_app
-from tests.integration.http.server_process import ServerProcess, is_running, wait_until
+from tests.integration.http.server_process import (
+    RunningCall,
+    ServerProcess,
+    StartServer,
+    is_running,
+    server_starter,
+    wait_until,
+)
 
 from tooli.http.http_server import listen
 from tooli.serving.uvicorn_server import TimeoutProtocol
 
-StartServer = Callable[..., ServerProcess]
 REQUEST_START = b"POST /tools/add HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
 
 
 @pytest.fixture
 def start_server() -> Iterator[StartServer]:
     """Return a function that starts a server; it is stopped after the test."""
-    servers: list[ServerProcess] = []
-
-    def start(**settings: Any) -> ServerProcess:
-        servers.append(ServerProcess(**settings))
-        return servers[-1]
-
-    yield start
-    for server in servers:
-        server.stop()
+    with server_starter() as start:
+        yield start
 
 
 @pytest.fixture(scope="module")
@@ -229,20 +228,10 @@ def test_running_call_finishes_after_a_signal(
     start_server: StartServer, tmp_path: Path, sig: signal.Signals
 ) -> None:
     server = start_server()
-    started, release = tmp_path / "started", tmp_path / "release"
-    responses: list[tuple[int, dict[str, Any]]] = []
-    call = threading.Thread(
-        target=lambda: responses.append(
-            server.post("wait", {"started": str(started), "release": str(release)})
-        )
-    )
-    call.start()
-    wait_until(started.exists)
+    call = RunningCall(server, "wait", tmp_path)
     server.process.send_signal(sig)
     wait_until(lambda: refuses_connections(server.port))
-    release.touch()
-    call.join(120)
-    assert responses[0][1]["result"] == "done"
+    assert call.finish()["result"] == "done"
     assert server.stop()[0] == 0
 
 

@@ -21,8 +21,6 @@ from mcp.client.sse import sse_client
 from mcp.shared.exceptions import MCPError
 from tests.integration.mcp_http.http_process import NOTES_APP, Server, run_server
 
-pytestmark = pytest.mark.xdist_group("mcp_http")
-
 INITIALIZE = {
     "jsonrpc": "2.0",
     "id": 1,

@@ -19,8 +19,6 @@ from mcp.shared.exceptions import MCPError
 from mcp.shared.subscriptions import ToolsListChanged
 from tests.integration.mcp_http.http_process import Server, run_server
 
-pytestmark = pytest.mark.xdist_group("mcp_http")
-
 Connect = Callable[..., AbstractAsyncContextManager[Client]]
 ENVELOPE, META = "io.tooli/envelope", "io.tooli/meta"
 

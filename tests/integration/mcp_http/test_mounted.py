@@ -8,13 +8,10 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 import httpx2
-import pytest
 from mcp import Client
 from mcp.client.streamable_http import streamable_http_client
 from tests.integration.mcp_http.http_process import NOTES_APP, Server, run_server
 from tests.mcp.sdk_client import each_mode
-
-pytestmark = pytest.mark.xdist_group("mcp_http")
 
 
 @asynccontextmanager

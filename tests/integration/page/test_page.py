@@ -20,8 +20,6 @@ if TYPE_CHECKING:
 
     OpenPage = Callable[..., Page]
 
-# all tests run in one process and share a browser, because its start is slow
-pytestmark = pytest.mark.xdist_group("page")
 TIMEOUT_MS = 5_000
 
 
