@@ -23,7 +23,7 @@ from tests.integration.app_process import APPS, PROCESS_TIMEOUT, finish, start_a
 from tests.integration.mcp.stdio_client import HANDSHAKE_VERSION, STATELESS_VERSION, connect
 
 SHOP = APPS / "idempotent_shop.py"
-PROCESSES, KEYS = 32, example_count(2000)
+PROCESSES, KEYS = example_count(32), example_count(2000)
 WORKERS, KILLS = 3, example_count(300)
 STORES = ["sqlite", "postgres"]
 
