@@ -11,14 +11,14 @@ import io
 import sys
 import tokenize
 from collections import defaultdict
-from functools import cache
+from functools import cache, cached_property
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2] / "src" / "tooli"
 
 
 class Module:
-    """One source file, parsed."""
+    """One source file."""
 
     def __init__(self, path: Path, root: Path) -> None:
         parts = path.relative_to(root.parent).with_suffix("").parts
@@ -26,7 +26,11 @@ class Module:
         self.name = ".".join(parts[:-1] if self.is_package else parts)
         self.path = path
         self.text = path.read_text(encoding="utf-8")
-        self.tree = ast.parse(self.text)
+
+    @cached_property
+    def tree(self) -> ast.Module:
+        """The syntax tree. Tests are collected without it."""
+        return ast.parse(self.text)
 
 
 @cache
