@@ -64,7 +64,7 @@ def with_policy(policy: str, **more: str) -> dict[str, str]:
 @pytest.fixture(scope="module")
 def server() -> Iterator[ForkServer]:
     """Start the app without importing pydantic again each time."""
-    with fork_server("pydantic", "pydantic.fields") as server:
+    with fork_server("pydantic", "pydantic.fields", "pydantic.root_model") as server:
         yield server
 
 
