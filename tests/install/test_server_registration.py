@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 import sys
+from importlib.machinery import ModuleSpec
 from pathlib import Path
 
 import pytest
 
 from tooli import Tooli
 from tooli.errors import ConflictError, FormatError, InputError
+from tooli.execution.interpreter import module_argv
 from tooli.install.agent_install import add_server, list_servers, remove_server
 from tooli.install.server_registration import SERVER_CONFIGS, program_argv, server_argv
 
@@ -317,11 +319,23 @@ class TestProgram:
     def test_module_is_registered_with_the_interpreter(
         self, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        from importlib.machinery import ModuleSpec
-
-        spec = ModuleSpec("shop.cli.__main__", None)
+        spec = ModuleSpec("shop.cli.__main__", None, origin="/nowhere/shop/cli/__main__.py")
         monkeypatch.setattr(sys.modules["__main__"], "__spec__", spec)
-        assert program_argv("shop") == (sys.executable, "-m", "shop.cli")
+        assert program_argv("shop") == module_argv("shop.cli")
+        monkeypatch.setattr(sys, "path", ["/nowhere", "/usr"])
+        assert program_argv("shop") == module_argv("shop.cli", "/nowhere")
+        monkeypatch.setattr(sys, "path", ["/nowhere", "/usr", "/nowhere"])
+        assert program_argv("shop") == module_argv("shop.cli")
+
+    def test_archive_is_started_with_the_interpreter(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        archive = tmp_path / "shop.pyz"
+        archive.touch()
+        spec = ModuleSpec("__main__", None, origin=f"{archive}/__main__.py")
+        monkeypatch.setattr(sys.modules["__main__"], "__spec__", spec)
+        monkeypatch.setattr(sys, "argv", [str(archive)])
+        assert program_argv("shop") == (sys.executable, str(archive))
 
     def test_unknown_program_is_an_error(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(sys, "argv", ["-c"])

@@ -16,6 +16,7 @@ from shutil import which
 
 from tooli.core import Record
 from tooli.errors import FormatError, InputError, Suggestion
+from tooli.execution.interpreter import module_argv
 from tooli.install.file_changes import (
     FileChange,
     InstallStep,
@@ -35,6 +36,7 @@ TYPE_CHECKING = False
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Sequence
+    from importlib.machinery import ModuleSpec
 
     from tooli.core.protocols import JsonObject
     from tooli.install.server_formats import ServerFileFormat
@@ -325,14 +327,16 @@ def server_argv(name: str, command: str | None = None) -> tuple[str, ...]:
 def program_argv(name: str) -> tuple[str, ...]:
     """Return an argv that starts the running program from any folder.
 
-    A module or a script is started with the interpreter. A program on the PATH is started by its
-    name. Any other program, and one in a virtual environment, is started by its full path.
+    A module or a script is started with the interpreter. It is not imported from the folder in
+    which the agent starts it. A program on the PATH is started by its name. Any other program, and
+    one in a virtual environment, is started by its full path.
     """
-    spec = getattr(sys.modules.get("__main__"), "__spec__", None)
-    if spec is not None and spec.name:
-        return (sys.executable, "-m", spec.name.removesuffix(".__main__"))
+    spec: ModuleSpec | None = getattr(sys.modules.get("__main__"), "__spec__", None)
     argv0 = sys.argv[0] if sys.argv else ""
-    if argv0.endswith((".py", ".pyw")) and os.path.isfile(argv0):
+    if spec is not None and spec.name and spec.name != "__main__":
+        return module_argv(spec.name.removesuffix(".__main__"), _module_folder(spec))
+    is_archive_or_folder = spec is not None and os.path.exists(argv0)
+    if is_archive_or_folder or (argv0.endswith((".py", ".pyw")) and os.path.isfile(argv0)):
         return (sys.executable, os.path.abspath(argv0))
     program_name = os.path.basename(argv0)
     found = which(program_name) if program_name not in ("", "-c", "-") else None
@@ -346,6 +350,20 @@ def program_argv(name: str) -> tuple[str, ...]:
     elif os.path.isfile(here) and os.path.realpath(here) != os.path.realpath(found):
         return (here,)  # the PATH has another program of that name
     return (os.path.abspath(found),) if _is_in_virtualenv(found) else (program_name,)
+
+
+def _module_folder(spec: ModuleSpec) -> str | None:
+    """Return the folder of the running module, if Python found it only in the current folder.
+
+    `python -m` puts the folder in which it is started at the beginning of `sys.path`.
+    """
+    folder = os.path.abspath(spec.origin or "")
+    for _ in spec.name.split("."):
+        folder = os.path.dirname(folder)
+    entries = [os.path.realpath(entry) for entry in sys.path]
+    is_only_first = entries[:1] == [os.path.realpath(folder)] and entries[0] not in entries[1:]
+    is_current_folder_excluded: bool = getattr(sys.flags, "safe_path", False)
+    return folder if is_only_first and not is_current_folder_excluded else None
 
 
 def _unknown_program(name: str) -> InputError:
