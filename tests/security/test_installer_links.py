@@ -191,6 +191,7 @@ def test_linked_settings_of_agents(
     [
         (("docs", "llms"), "llms.txt"),
         (("docs", "man"), "shop.1"),
+        (("export", "--target", "python"), "shop_api.py"),
         (("generate-agents-md",), "AGENTS.md"),
         (("generate-skill",), "shop/SKILL.md"),
     ],
@@ -208,6 +209,37 @@ def test_linked_output(
     answer = victim.run(*command, "--out", "out", "--force")
     assert not answer["ok"] and "link" in answer["error"]["message"]
     assert victim.files_in_home() == {".bashrc": CONTENT}
+
+
+@pytest.mark.parametrize("name", [".git", ".GIT", ".hg"])
+def test_link_to_the_data_of_the_repository(victim: Victim, name: str) -> None:
+    data = victim.clone / name
+    data.mkdir(exist_ok=True)
+    (data / "config").write_text(CONTENT)
+    for link in ("AGENTS.md", "CLAUDE.md", "llms.txt", ".mcp.json"):
+        (victim.clone / link).symlink_to(f"{name}/config")
+    (victim.clone / "shop").symlink_to(name)
+    for command in (
+        "skills add --agents-md",
+        "skills add --claude-md",
+        "generate-agents-md --out .",
+        "generate-skill --out .",
+        "docs llms --out .",
+        "export --target python --out shop",
+        "mcp add --agent claude-code",
+    ):
+        answer = victim.run(*command.split(), "--force")
+        assert not answer["ok"] and "version control" in answer["error"]["message"], command
+    assert [path.name for path in data.iterdir()] == ["config"]
+    assert (data / "config").read_text() == CONTENT
+
+
+def test_link_to_another_document_of_the_project(victim: Victim) -> None:
+    (victim.clone / "AGENTS.md").write_text("# Mine\n")
+    (victim.clone / "CLAUDE.md").symlink_to("AGENTS.md")
+    assert victim.run("skills", "add", "--claude-md")["ok"]
+    assert (victim.clone / "CLAUDE.md").is_symlink()
+    assert "tooli:shop" in (victim.clone / "AGENTS.md").read_text()
 
 
 def test_user_folder_with_a_link_out_of_it(victim: Victim, tmp_path: Path) -> None:

@@ -132,14 +132,19 @@ def resolve_path(path: str, root: str) -> str:
     Writing to the target of a link keeps the link. `root` is the folder of the project or the user.
 
     Raises:
-        ConflictError: a link leads out of `root`, or to a file that does not exist.
+        ConflictError: a link leads out of `root`, into the data of Git, or to a file that does not
+            exist.
     """
     path = os.path.abspath(path)
     real, real_root = os.path.realpath(path), os.path.realpath(root)
+    problem = None
     if not is_under_any(real, (real_root,)):
+        problem = f"which is not in {real_root}"
+    elif _is_repository_data(real) and not _is_repository_data(path):
+        problem = "which belongs to the version control system"
+    if problem is not None:
         raise ConflictError(
-            f"{display_path(path)} leads to {real} through a link, which is not in {real_root}. "
-            "Nothing was changed.",
+            f"{display_path(path)} leads to {real} through a link, {problem}. Nothing was changed.",
             suggestion=Suggestion("ask_human", "Check the link, and replace it by a file."),
         )
     if os.path.islink(path) and not os.path.exists(real):
@@ -148,6 +153,14 @@ def resolve_path(path: str, root: str) -> str:
             suggestion=Suggestion("ask_human", "Remove the link or create its target."),
         )
     return real
+
+
+def _is_repository_data(path: str) -> bool:
+    """True for a path that a clone creates itself: the content of a repository has none of them."""
+    return not _REPOSITORY_NAMES.isdisjoint(path.lower().split(os.sep))
+
+
+_REPOSITORY_NAMES = frozenset((".git", ".hg", ".jj", ".svn"))
 
 
 def resolve_conflicts(steps: Sequence[InstallStep], *, force: bool) -> list[InstallStep]:
