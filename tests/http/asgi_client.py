@@ -16,6 +16,7 @@ class AsgiClient:
 
     def __init__(self, api: Any) -> None:
         self.api = api
+        self.address: str | None = None
         self.sent: list[dict[str, Any]] = []
         self._incoming: asyncio.Queue[dict[str, Any]] = asyncio.Queue()
         self._sent_event = asyncio.Event()
@@ -52,6 +53,7 @@ class AsgiClient:
             "root_path": root,
             "query_string": query,
             "headers": headers,
+            "client": None if self.address is None else (self.address, 40_000),
         }
         response = self.api(scope, self._incoming.get, self._send)
         return asyncio.get_running_loop().create_task(response)

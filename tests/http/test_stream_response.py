@@ -248,8 +248,9 @@ async def test_disconnect_before_the_first_item_closes_the_tool() -> None:
 
 async def test_stream_counts_towards_the_limit_until_its_thread_ends() -> None:
     app = StreamingApp(limit=2)
-    for _ in range(2):
+    for address in ("192.0.2.1", "192.0.2.2"):
         client = AsgiClient(app.api)
+        client.address = address
         client.send_body(b'{"n":2}')
         task = client.start("POST", "/tools/held", [HOST, JSON, ACCEPT_NDJSON])
         assert await asyncio.to_thread(app.waiting.acquire, True, 20)

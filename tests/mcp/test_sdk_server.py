@@ -294,6 +294,39 @@ async def test_one_caller_has_a_share_of_the_calls(monkeypatch: pytest.MonkeyPat
         assert not (await client.call_tool("wait", {})).is_error
 
 
+async def test_cancelled_calls_count_for_their_caller(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sdk_server, "MAX_CONCURRENT_CALLS", 4)
+    monkeypatch.setattr(sdk_server, "MAX_CALLS_PER_CALLER", 3)
+    app = Tooli("app")
+    release, started = threading.Event(), threading.Semaphore(0)
+
+    @app.command()
+    def wait() -> bool:
+        started.release()
+        return release.wait(120)
+
+    server = make_server(app)
+    app.command("ping")(lambda: "pong")
+    async with Client(server, mode="legacy") as client:
+        for _ in range(3):
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(client.call_tool, "wait", {})
+                await asyncio.to_thread(started.acquire)
+                tasks.cancel_scope.cancel()
+        while server.thread_pool.abandoned < 3:
+            await asyncio.sleep(0.01)
+        refused = await client.call_tool("ping", {})
+        assert "3 open requests" in refused.content[0].text  # type: ignore[union-attr]
+        other = Caller("mcp", address="192.0.2.1")
+        with monkeypatch.context() as patch:
+            patch.setattr(sdk_server, "caller_from_context", lambda ctx: other)
+            assert not (await client.call_tool("ping", {})).is_error
+        release.set()
+        while server.thread_pool.abandoned:
+            await asyncio.sleep(0.01)
+        assert not (await client.call_tool("ping", {})).is_error
+
+
 @pytest.mark.filterwarnings("ignore::mcp.shared.exceptions.MCPDeprecationWarning")
 async def test_subscriptions_are_limited_in_characters(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sdk_server, "MAX_SUBSCRIBED_CHARS", 20)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
+from functools import partial
 
 import pytest
 
@@ -45,6 +46,48 @@ async def test_number_of_threads_is_limited() -> None:
     release.set()
     await asyncio.gather(*calls[1:])
     assert max(counts) == 3
+    pool.shut_down()
+
+
+async def test_caller_leaves_threads_for_others() -> None:
+    pool, release, order = ThreadPool(4, share=3), threading.Event(), list[int]()
+
+    def work(number: int) -> None:
+        release.wait(120)
+        order.append(number)
+
+    slow = [asyncio.ensure_future(pool.run(partial(work, i), "one")) for i in range(10)]
+    for _ in range(5):
+        assert await asyncio.wait_for(pool.run(lambda: 7, "two"), 120) == 7
+    assert pool._started == {"one": 3}
+    release.set()
+    await asyncio.gather(*slow)
+    assert sorted(order) == list(range(10))
+    assert not pool._started and not pool._waiting and not pool._in_progress
+    pool.shut_down()
+
+
+async def test_cancelled_work_counts_for_its_caller() -> None:
+    pool, release, done = ThreadPool(4, share=2), threading.Event(), list[int]()
+
+    def work() -> None:
+        release.wait(120)
+        done.append(1)
+
+    calls = [asyncio.ensure_future(pool.run(work, "one")) for _ in range(5)]
+    while pool._queue.qsize() or pool._thread_count < 2:
+        await asyncio.sleep(0.001)
+    for call in calls[:4]:
+        call.cancel()
+    await asyncio.gather(*calls[:4], return_exceptions=True)
+    assert (pool.abandoned_by("one"), pool.abandoned_by("two"), pool.abandoned) == (2, 0, 2)
+    assert await asyncio.wait_for(pool.run(lambda: 7, "two"), 120) == 7
+    release.set()
+    await calls[4]
+    while pool.abandoned:
+        await asyncio.sleep(0.001)
+    assert len(done) == 3  # cancelled work that was waiting is not started
+    assert not pool._started and not pool._abandoned and not pool._waiting.get("one")
     pool.shut_down()
 
 

@@ -6,6 +6,7 @@ import asyncio
 import socket
 import threading
 from collections.abc import Iterator
+from contextlib import ExitStack
 from typing import Any
 
 import pytest
@@ -21,6 +22,8 @@ async def application(scope: Any, receive: Any, send: Any) -> None:
             await receive()
             await send({"type": f"lifespan.{event}.complete"})
         return
+    if scope["path"] == "/thread":
+        await asyncio.to_thread(BARRIER.wait)
     if scope["path"] == "/large":
         await send({"type": "http.response.start", "status": 200, "headers": []})
         # 250 MB, more than the buffers hold: sent only if the client reads or disconnects
@@ -34,6 +37,7 @@ async def application(scope: Any, receive: Any, send: Any) -> None:
 
 GRACE_PERIODS: list[float] = []
 LARGE_RESPONSE_ENDED = threading.Event()
+BARRIER = threading.Barrier(40, timeout=120)
 
 
 @pytest.fixture
@@ -65,6 +69,18 @@ def test_incomplete_headers_time_out(address: tuple[str, int]) -> None:
     with socket.create_connection(address, timeout=120) as sock:
         sock.sendall(REQUEST_START)
         assert sock.recv(100) == b""
+
+
+def test_async_functions_have_a_thread_for_each_call(address: tuple[str, int]) -> None:
+    with ExitStack() as stack:
+        sockets = [
+            stack.enter_context(socket.create_connection(address, timeout=120))
+            for _ in range(BARRIER.parties)
+        ]
+        for sock in sockets:
+            sock.sendall(b"GET /thread HTTP/1.1\r\nHost: x\r\n\r\n")
+        for sock in sockets:
+            assert sock.recv(1000).startswith(b"HTTP/1.1 204")
 
 
 def test_silent_client_times_out(address: tuple[str, int]) -> None:

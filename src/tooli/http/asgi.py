@@ -33,7 +33,6 @@ from tooli.http.access_control import AccessControl, DenialLog
 from tooli.http.call_slots import CallSlots
 from tooli.http.http_request import (
     ANONYMOUS_CALLER,
-    BODY_METHODS,
     PREFERENCE_APPLIED,
     HttpDisconnect,
     HttpError,
@@ -43,9 +42,9 @@ from tooli.http.http_request import (
     negotiate_stream_format,
     prefers_strict,
     read_arguments,
-    read_body,
     read_options,
 )
+from tooli.http.mounts import Mount
 from tooli.http.stream_response import (
     failure_headers,
     send_stream,
@@ -53,7 +52,7 @@ from tooli.http.stream_response import (
     termination_error,
 )
 from tooli.pipeline.stdout_capture import route_stdout
-from tooli.serving.caller_limits import address_group
+from tooli.serving.caller_limits import caller_share
 from tooli.serving.dispatcher import (
     MAX_CONCURRENT_CALLS,
     ToolDispatcher,
@@ -67,7 +66,6 @@ from tooli.text.json_encoder import encode
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
-    from asyncio import Task
     from collections.abc import Callable, Iterable, Mapping
     from typing import TypeAlias, TypedDict
 
@@ -78,7 +76,7 @@ if TYPE_CHECKING:
     from tooli.http.strict_validation import StrictValidator
     from tooli.pipeline.prepared_call import PreparedCall
     from tooli.pipeline.present import Presented
-    from tooli.serving import AsgiApp, Message, Receive, Scope, Send
+    from tooli.serving import AsgiApp, Receive, Scope, Send
 
     Headers: TypeAlias = tuple[tuple[bytes, bytes], ...]
 
@@ -157,7 +155,7 @@ class Api:
         self.access_control = AccessControl(settings, self.dispatcher.make_verifier())
         self.mounts = [Mount(path, inner) for path, inner in settings.mounts.items()]
         self._pages = InfoPages(self.dispatcher, self.access_control.requires_token, settings)
-        self._thread_pool = ThreadPool(settings.threads)
+        self._thread_pool = ThreadPool(settings.threads, share=caller_share(settings.threads))
         self._slots = CallSlots(settings.limit, self._thread_pool)
         self._denial_log = DenialLog(app)
         self._strict_validator: StrictValidator | None = None
@@ -184,7 +182,8 @@ class Api:
             error = exc.error
             await self._send_error(request, error, *exc.headers)
             if self._denial_log.should_record(error):
-                await self._thread_pool.run(lambda: self._denial_log.record(error, request.address))
+                record = partial(self._denial_log.record, error, request.address)
+                await self._thread_pool.run(record, request.caller_key)
         elif isinstance(exc, asyncio.CancelledError):
             if not request.is_response_started:
                 await self._send_error(request, termination_error())
@@ -237,7 +236,7 @@ class Api:
         if mount is not None:
             check_no_body(request)
             self.access_control.check_site(request)
-            caller_key = request.principal or address_group(request.address)
+            caller_key = request.caller_key
             self._slots.enter(caller_key)
             try:
                 await mount.respond(request, self.settings)
@@ -284,8 +283,7 @@ class Api:
     async def _call_tool(self, request: HttpRequest, tool: Tool) -> None:
         slots = self._slots
         slots.check()  # refuses the request before its body is read
-        caller = caller_from_request(request, tool)
-        caller_key = caller.principal or address_group(caller.address or "")
+        caller, caller_key = caller_from_request(request, tool), request.caller_key
         slots.enter(caller_key)
         try:
             prepared = await self._read_call(request, tool, caller)
@@ -297,7 +295,7 @@ class Api:
             if stream_format == "json":
                 slots.start()
                 try:
-                    status, body, headers = await self._run_call(prepared, tool)
+                    status, body, headers = await self._run_call(prepared, tool, caller_key)
                 finally:
                     slots.end()
                 await request.respond(status, body, *headers)
@@ -319,12 +317,14 @@ class Api:
                 problems += await self._apply_prefer_header(request, tool, arguments)
         return self.dispatcher.prepare(tool, arguments, caller, options=options, problems=problems)
 
-    async def _run_call(self, prepared: PreparedCall, tool: Tool) -> tuple[int, bytes, Headers]:
+    async def _run_call(
+        self, prepared: PreparedCall, tool: Tool, caller_key: str
+    ) -> tuple[int, bytes, Headers]:
         if tool.returns_printed_text and self._restore_stdout is None:
             self._redirect_stdout()
         if prepared.is_async:
             return await _run_on_loop(prepared)
-        return await self._thread_pool.run(partial(_run_in_thread, prepared))
+        return await self._thread_pool.run(partial(_run_in_thread, prepared), caller_key)
 
     async def _apply_prefer_header(
         self, request: HttpRequest, tool: Tool, arguments: JsonObject
@@ -339,7 +339,9 @@ class Api:
         from tooli.http.strict_validation import StrictValidator
 
         validator = self._strict_validator = self._strict_validator or StrictValidator()
-        problems = await self._thread_pool.run(lambda: validator.problems(tool, arguments))
+        problems = await self._thread_pool.run(
+            partial(validator.problems, tool, arguments), request.caller_key
+        )
         request.extra_headers = (*request.extra_headers, PREFERENCE_APPLIED)
         return problems
 
@@ -402,87 +404,6 @@ async def _run_on_loop(prepared: PreparedCall) -> tuple[int, bytes, Headers]:
 
 def _response_parts(presented: Presented) -> tuple[int, bytes, Headers]:
     return presented.http_status, presented.envelope_json(), failure_headers(presented)
-
-
-# ------------------------------------------------------------------ mounts
-
-
-class Mount:
-    """An ASGI application at a path; an empty path matches every request."""
-
-    def __init__(self, path: str, app: AsgiApp) -> None:
-        self.path = path.rstrip("/")
-        self.app = app
-        self._inbox: asyncio.Queue[Message] | None = None
-        self._lifespan_replies: asyncio.Queue[str] | None = None
-        self._lifespan_task: Task[None] | None = None
-
-    def matches(self, path: str) -> bool:
-        """True if a path is the path of the mount, or below it."""
-        return path == self.path or path.startswith(self.path + "/")
-
-    async def respond(self, request: HttpRequest, settings: HttpSettings) -> None:
-        """Pass a request to the application. Reads the body first, so that our limits apply."""
-        pending_messages: list[Message] = []
-        if request.method in BODY_METHODS:
-            body = await read_body(request, settings)
-            pending_messages.append({"type": "http.request", "body": body, "more_body": False})
-
-        async def receive() -> Message:
-            return pending_messages.pop() if pending_messages else await request.receive()
-
-        async def send(message: Message) -> None:
-            if message["type"] == "http.response.start":
-                request.is_response_started = True
-                message = {
-                    **message,
-                    "headers": [*message.get("headers", ()), *request.extra_headers],
-                }
-            await request.send(message)
-
-        identity = {"tooli.scopes": request.scopes, "tooli.principal": request.principal}
-        scope = {**request.scope, **identity}
-        await self.app(scope, receive, send)
-
-    # -------------------------------------------------------------- lifespan
-
-    async def start(self, state: object) -> None:
-        """Start the application, if it supports the lifespan protocol."""
-        self._inbox, self._lifespan_replies = asyncio.Queue(), asyncio.Queue()
-        scope = {"type": "lifespan", "asgi": {"version": "3.0", "spec_version": "2.0"}}
-        self._lifespan_task = asyncio.get_running_loop().create_task(
-            self._run_lifespan({**scope, "state": state})
-        )
-        await self._send_lifespan_event("startup")
-
-    async def stop(self) -> None:
-        """Shut the application down."""
-        if self._lifespan_task is not None and not self._lifespan_task.done():
-            await self._send_lifespan_event("shutdown")
-            await asyncio.wait({self._lifespan_task}, timeout=5)
-            self._lifespan_task.cancel()
-
-    async def _run_lifespan(self, scope: dict[str, object]) -> None:
-        assert self._inbox is not None and self._lifespan_replies is not None
-        replies = self._lifespan_replies
-
-        async def send(message: Message) -> None:
-            replies.put_nowait(message["type"])
-
-        try:
-            await self.app(scope, self._inbox.get, send)
-        except Exception:
-            # The application probably does not support the lifespan protocol. If its
-            # startup really failed, its requests show the failure.
-            pass
-        finally:
-            replies.put_nowait("lifespan.over")
-
-    async def _send_lifespan_event(self, event: str) -> None:
-        assert self._inbox is not None and self._lifespan_replies is not None
-        self._inbox.put_nowait({"type": f"lifespan.{event}"})
-        if await self._lifespan_replies.get() == f"lifespan.{event}.failed":
-            raise RuntimeError(f"the application mounted at {self.path} failed at {event}")
 
 
 # ------------------------------------------------------------------ pages

@@ -9,7 +9,7 @@ that sends or reads slowly therefore does not keep others from calling.
 from __future__ import annotations
 
 from tooli.http.http_request import HttpError
-from tooli.serving.caller_limits import CallerLimit
+from tooli.serving.caller_limits import CallerLimit, caller_share
 from tooli.serving.dispatcher import too_busy_error, too_many_requests_error
 
 TYPE_CHECKING = False
@@ -29,14 +29,14 @@ class CallSlots:
         self._thread_pool = thread_pool
         self._running_calls = 0  # running calls, except open streams
         self.open_streams: set[StreamSource] = set()
-        self._open_requests = CallerLimit(max(1, limit - limit // 4))
+        self._open_requests = CallerLimit(caller_share(limit))
 
     def enter(self, caller: str) -> None:
         """Count an open request of a caller. Raises an HttpError if the caller has too many."""
-        streams = 0
+        others = self._thread_pool.abandoned_by(caller)
         if self.open_streams:  # a stream whose client has disconnected may still run
-            streams = sum([source.caller == caller for source in list(self.open_streams)])
-        if not self._open_requests.acquire(caller, streams):
+            others += sum([source.caller == caller for source in list(self.open_streams)])
+        if not self._open_requests.acquire(caller, others):
             raise HttpError(too_many_requests_error(self._open_requests.limit), _RETRY_AFTER)
 
     def leave(self, caller: str) -> None:

@@ -12,6 +12,7 @@ from tooli.core._hot_tables import CALL_OPTIONS, CHOICES, HTTP_HEADERS, RUN_OPTI
 from tooli.core.call import DEFAULT_OPTIONS, Caller, Options, Problem
 from tooli.errors import InputError, Suggestion, did_you_mean
 from tooli.records.call_options import build_options
+from tooli.serving.caller_limits import caller_key
 from tooli.serving.dispatcher import path_without_root
 from tooli.text.jsonable import MAX_JSON_DEPTH, is_list, is_object
 
@@ -133,6 +134,11 @@ class HttpRequest:
         """The client's address as the server sees it."""
         client = self.scope.get("client")
         return str(client[0]) if client and client[0] else "network"
+
+    @property
+    def caller_key(self) -> str:
+        """The key under which the open requests and threads of the caller are counted."""
+        return caller_key(self.principal, self.address)
 
     @property
     def query(self) -> bytes:

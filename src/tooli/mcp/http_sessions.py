@@ -13,7 +13,7 @@ from collections import Counter, OrderedDict
 from time import monotonic
 from typing import TYPE_CHECKING
 
-from tooli.serving.caller_limits import address_group
+from tooli.serving.caller_limits import caller_key
 
 if TYPE_CHECKING:
     from tooli.serving import Scope
@@ -41,7 +41,7 @@ class SessionCaller:
         self.scopes: frozenset[str] | None = scope.get("tooli.scopes", frozenset())  # None: all
         self.user: object = scope.get("user")  # set by an application that mounts the server
         client = scope.get("client")
-        self.key = self.principal or address_group(str(client[0]) if client else "")
+        self.key = caller_key(self.principal, str(client[0]) if client else "")
 
     def includes_scopes_of(self, session: HttpSession) -> bool:
         """True if the caller has every scope that the session was used with."""

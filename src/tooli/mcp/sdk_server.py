@@ -59,7 +59,7 @@ from tooli.mcp.protocol import (
 )
 from tooli.mcp.resource_service import ResourceService
 from tooli.mcp.service import RequestContext, caller_from_client_info
-from tooli.serving.caller_limits import CallerLimit, address_group
+from tooli.serving.caller_limits import CallerLimit, caller_key, caller_share
 from tooli.serving.dispatcher import (
     MAX_CONCURRENT_CALLS,
     too_busy_error,
@@ -121,7 +121,7 @@ MAX_SUBSCRIPTIONS = 1000
 MAX_SUBSCRIBED_CHARS = 100_000
 """Maximum number of characters of the URIs to which one client subscribes."""
 
-MAX_CALLS_PER_CALLER = MAX_CONCURRENT_CALLS - MAX_CONCURRENT_CALLS // 4
+MAX_CALLS_PER_CALLER = caller_share(MAX_CONCURRENT_CALLS)
 """Maximum number of concurrent calls of one caller, also of calls whose client disconnected."""
 
 QUESTION_TIMEOUT = 300.0
@@ -144,7 +144,7 @@ class AppServer(Server[dict[str, Any]]):
         self.resource_service = ResourceService(service)
         self.notifier = ChangeNotifier(service.app)
         self.listeners = AppListenHandler(self)
-        self.thread_pool = ThreadPool(MAX_CONCURRENT_CALLS)
+        self.thread_pool = ThreadPool(MAX_CONCURRENT_CALLS, share=MAX_CALLS_PER_CALLER)
         self._running_jobs: dict[asyncio.Future[JsonObject], SdkPeer] = {}
         self._jobs_by_caller = CallerLimit(MAX_CALLS_PER_CALLER)
         self._is_closing = False
@@ -266,13 +266,13 @@ class AppServer(Server[dict[str, Any]]):
             request.grant(ctx.request.scope.get("tooli.scopes", ()))
         if self._is_full:
             return request.error_result(too_busy_error())
-        caller_key = caller.principal or address_group(caller.address or "")
-        if not self._jobs_by_caller.acquire(caller_key):
+        key = caller_key(caller.principal, caller.address)
+        if not self._jobs_by_caller.acquire(key, self.thread_pool.abandoned_by(key)):
             return request.error_result(too_many_requests_error(MAX_CALLS_PER_CALLER))
-        work = request.arun() if request.is_async else self.thread_pool.run(request.run)
+        work = request.arun() if request.is_async else self.thread_pool.run(request.run, key)
         job = asyncio.ensure_future(peer.run_and_flush(work))
         self._running_jobs[job] = peer
-        job.add_done_callback(partial(self._on_job_done, caller_key))
+        job.add_done_callback(partial(self._on_job_done, key))
         try:
             await asyncio.wait({job, peer.shutdown_future}, return_when=asyncio.FIRST_COMPLETED)
         finally:
@@ -294,10 +294,10 @@ class AppServer(Server[dict[str, Any]]):
         for peer in list(self._running_jobs.values()):
             peer.stop()
 
-    def _on_job_done(self, caller_key: str, job: asyncio.Future[JsonObject]) -> None:
+    def _on_job_done(self, key: str, job: asyncio.Future[JsonObject]) -> None:
         """Remove a job that is done. The exception of an abandoned job is ignored."""
         del self._running_jobs[job]
-        self._jobs_by_caller.release(caller_key)
+        self._jobs_by_caller.release(key)
         if not job.cancelled():
             job.exception()
 

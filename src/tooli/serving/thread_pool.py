@@ -3,6 +3,9 @@
     loop ── await run(work) ──▶ queue ──▶ thread ──▶ done ──▶ loop, woken once for all results
     any thread ── submit(work) ──▶ queue ──▶ thread
 
+`run` limits how much work of one caller is in the queue and in threads. The rest waits until
+earlier work of the same caller is done, so that slow calls of one caller leave threads for others.
+
 An event loop uses `run`. Fast functions run fastest in a single thread, so `run` starts more
 threads, up to the size of the pool, only if more work waits than was completed within
 GROW_INTERVAL. A server without an event loop uses `submit`, which starts a thread as soon as none
@@ -13,7 +16,7 @@ is idle. Threads are daemons: a function that never returns does not keep the pr
 
 from __future__ import annotations
 
-from collections import deque
+from collections import Counter, deque
 from contextvars import copy_context
 from queue import SimpleQueue
 from threading import Lock, Thread
@@ -29,7 +32,7 @@ if TYPE_CHECKING:
     from typing import Any, TypeAlias, TypeVar
 
     T = TypeVar("T")
-    Job: TypeAlias = tuple[Callable[[], object], Context, Future[Any] | None]
+    Job: TypeAlias = tuple[Callable[[], object], Context, Future[Any] | None, str]
     JobQueue: TypeAlias = SimpleQueue[Job | None]
 
 GROW_INTERVAL = 0.005
@@ -39,16 +42,19 @@ GROW_INTERVAL = 0.005
 class ThreadPool:
     """A pool that starts threads on demand. Use either `run` or `submit` with a pool, not both."""
 
-    def __init__(self, size: int, name: str = "tooli") -> None:
+    def __init__(self, size: int, name: str = "tooli", *, share: int | None = None) -> None:
         self.size = size
         self._name = name
-        self.abandoned = 0  # queued or running work whose caller was cancelled
+        self._share = size if share is None else share  # threads that one caller may use
+        self._started: Counter[str] = Counter()  # queued and running work of each caller
+        self._waiting: dict[str, dict[Future[Any], Job]] = {}  # callers who use their whole share
+        self._abandoned: Counter[str] = Counter()
         self._queue: JobQueue = SimpleQueue()
         self._lock = Lock()
         self._thread_count = 0
         self._in_progress = 0
         self._loop: AbstractEventLoop | None = None
-        self._done: deque[tuple[Future[Any], object, BaseException | None]] = deque()
+        self._done: deque[tuple[Future[Any], str, object, BaseException | None]] = deque()
         self._is_wakeup_scheduled = False
         self._completed = 0
         self._is_grow_scheduled = False
@@ -59,10 +65,13 @@ class ThreadPool:
             if self._in_progress >= self._thread_count < self.size:
                 self._start_threads(1)
             self._in_progress += 1
-            self._queue.put((work, copy_context(), None))
+            self._queue.put((work, copy_context(), None, ""))
 
-    async def run(self, work: Callable[[], T]) -> T:
-        """Run work in a thread; return its result or raise its exception."""
+    async def run(self, work: Callable[[], T], caller: str = "") -> T:
+        """Run work in a thread; return its result or raise its exception.
+
+        `caller` is the key of the caller whose share of the threads is used.
+        """
         import asyncio
 
         loop = asyncio.get_running_loop()
@@ -71,17 +80,27 @@ class ThreadPool:
         future: Future[T] = loop.create_future()
         if self._thread_count == 0:
             self._start_threads(1)
-        self._in_progress += 1
-        if self._in_progress > self._thread_count and not self._is_grow_scheduled:
-            self._is_grow_scheduled = True
-            loop.call_later(GROW_INTERVAL, self._grow_if_needed, self._completed)
-        self._queue.put((work, copy_context(), future))
+        job: Job = (work, copy_context(), future, caller)
+        if self._started[caller] < self._share:
+            self._started[caller] += 1
+            self._enqueue(job, loop)
+        else:
+            self._waiting.setdefault(caller, {})[future] = job
         try:
             return await future
         except asyncio.CancelledError:
             if future.cancelled():  # the caller was cancelled; the work did not raise this itself
-                self.abandoned += 1
+                self._abandon(future, caller)
             raise
+
+    @property
+    def abandoned(self) -> int:
+        """The amount of queued and running work whose caller was cancelled."""
+        return self._abandoned.total() if self._abandoned else 0
+
+    def abandoned_by(self, caller: str) -> int:
+        """Return the amount of queued and running work of a caller that was cancelled."""
+        return self._abandoned[caller]
 
     def shut_down(self) -> None:
         """Stop the threads once the queued work is done. Later work starts new threads."""
@@ -110,11 +129,11 @@ class ThreadPool:
 
     def _run_worker(self, queue: JobQueue) -> None:
         while (job := queue.get()) is not None:
-            work, context, future = job
+            work, context, future, caller = job
             if future is None:
                 context.run(work)
             else:
-                self._run_for_loop(work, context, future)
+                self._run_for_loop(work, context, future, caller)
             del job, work, context  # a call's values are freed before the thread waits again
             if future is None:
                 with self._lock:
@@ -123,13 +142,13 @@ class ThreadPool:
             del future
 
     def _run_for_loop(
-        self, work: Callable[[], object], context: Context, future: Future[Any]
+        self, work: Callable[[], object], context: Context, future: Future[Any], caller: str
     ) -> None:
         try:  # work whose caller was cancelled is not started
             result = context.run(work) if not future.cancelled() else None
-            self._done.append((future, result, None))
+            self._done.append((future, caller, result, None))
         except BaseException as exc:
-            self._done.append((future, None, exc))
+            self._done.append((future, caller, None, exc))
         if not self._is_wakeup_scheduled and self._loop is not None:
             self._is_wakeup_scheduled = True
             try:
@@ -145,8 +164,30 @@ class ThreadPool:
             raise RuntimeError("a ThreadPool works for one event loop at a time")
         self._loop = loop
         self._is_wakeup_scheduled = self._is_grow_scheduled = False
-        self._in_progress = self.abandoned = 0
-        self._done.clear()
+        self._in_progress = 0
+        for work in (self._done, self._started, self._waiting, self._abandoned):
+            work.clear()
+
+    def _enqueue(self, job: Job, loop: AbstractEventLoop) -> None:
+        self._in_progress += 1
+        if self._in_progress > self._thread_count and not self._is_grow_scheduled:
+            self._is_grow_scheduled = True
+            loop.call_later(GROW_INTERVAL, self._grow_if_needed, self._completed)
+        self._queue.put(job)
+
+    def _abandon(self, future: Future[Any], caller: str) -> None:
+        """Forget waiting work. Work that may be running already counts until it is done."""
+        if self._waiting.get(caller, {}).pop(future, None) is None:
+            _add(self._abandoned, caller, 1)
+
+    def _release(self, caller: str, loop: AbstractEventLoop) -> None:
+        """Start the next work of a caller whose work is done, or free its part of the share."""
+        waiting = self._waiting.get(caller)
+        if waiting:
+            self._enqueue(waiting.pop(next(iter(waiting))), loop)
+        else:
+            self._waiting.pop(caller, None)
+            _add(self._started, caller, -1)
 
     def _grow_if_needed(self, completed_before: int) -> None:
         """Start threads if more work waits than was completed since the last check."""
@@ -160,17 +201,28 @@ class ThreadPool:
     def _deliver_results(self) -> None:
         self._is_wakeup_scheduled = False  # set first, so that later results wake the loop again
         while self._done:
-            future, result, exc = self._done.popleft()
-            if future.get_loop() is not self._loop:
+            future, caller, result, exc = self._done.popleft()
+            loop = future.get_loop()
+            if loop is not self._loop:
                 continue  # that loop has ended
             self._in_progress -= 1
             self._completed += 1
+            self._release(caller, loop)
             if future.cancelled():
-                self.abandoned -= 1
+                _add(self._abandoned, caller, -1)
             elif exc is None:
                 future.set_result(result)
             else:
                 future.set_exception(exc)
+
+
+def _add(counts: Counter[str], caller: str, change: int) -> None:
+    """Change the count of a caller. A count of 0 is removed."""
+    count = counts[caller] + change
+    if count:
+        counts[caller] = count
+    else:
+        counts.pop(caller, None)
 
 
 class EventLoopThread:

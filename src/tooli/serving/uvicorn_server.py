@@ -10,6 +10,7 @@ import math
 import os
 import signal
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +19,7 @@ import uvicorn
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from tooli.serving.connection_acceptor import ConnectionAcceptor, connection_limit
+from tooli.serving.dispatcher import MAX_CONCURRENT_CALLS
 
 if TYPE_CHECKING:
     from asyncio import Transport
@@ -127,7 +129,13 @@ class GracefulServer(uvicorn.Server):
         self._shutdown_task: asyncio.Task[None] | None = None
 
     async def startup(self, sockets: list[socket] | None = None) -> None:
-        """Start the application, then accept connections within the limits of the process."""
+        """Start the application, then accept connections within the limits of the process.
+
+        The threads of asyncio, which async functions with inputs or with isolation use, are as many
+        as calls. So the limit of calls per caller leaves threads for other callers.
+        """
+        executor = ThreadPoolExecutor(MAX_CONCURRENT_CALLS, "tooli-async")
+        asyncio.get_running_loop().set_default_executor(executor)
         if sockets is None or os.name != "posix":
             # Windows: uvicorn accepts the connections, and their number is not limited
             await super().startup(sockets)
