@@ -9,6 +9,7 @@ Bearer   a token of the server, compared in constant time, or a token that the v
 
 from __future__ import annotations
 
+import asyncio
 import sys
 from _thread import allocate_lock
 from hashlib import sha256
@@ -31,10 +32,13 @@ if TYPE_CHECKING:
     from tooli.errors import ToolError
     from tooli.http.asgi import HttpSettings
     from tooli.http.http_request import HttpRequest
-    from tooli.policy.token_verifier import TokenVerifier
+    from tooli.policy.token_verifier import Identity, TokenVerifier
 
 LOOPBACK_HOSTS = ("localhost", "127.0.0.1", "::1")
 """Names and addresses of the loopback interface."""
+
+RECHECK_SECONDS = 5.0
+"""Seconds between two checks of the token of an open stream."""
 
 _EXPOSED_HEADERS = b"retry-after, www-authenticate, preference-applied"
 _MAX_ACCEPTED_HOSTS = 256
@@ -146,9 +150,33 @@ class AccessControl:
             return
         if self._verifier is None:
             raise _token_error(is_given=True)
-        self._verify_token(request, self._verifier, token)
+        identity = self._verify_token(self._verifier, token)
+        request.verified_token = token
+        request.scopes, request.principal = identity.scopes, identity.principal
 
-    def _verify_token(self, request: HttpRequest, verifier: TokenVerifier, token: bytes) -> None:
+    async def wait_until_revoked(self, request: HttpRequest) -> ToolError:
+        """Wait until the token of a request is no longer valid; return the reason.
+
+        A request whose token cannot expire or be revoked waits forever.
+        """
+        while True:
+            await asyncio.sleep(RECHECK_SECONDS)
+            try:
+                self._check_again(request)
+            except HttpError as failure:
+                return failure.error
+
+    def _check_again(self, request: HttpRequest) -> None:
+        """Raise an HttpError if the token of a request has lost its validity, or a scope."""
+        if request.verified_token is None or self._verifier is None:
+            return
+        identity = self._verify_token(self._verifier, request.verified_token)
+        scopes = request.scopes or frozenset()
+        if identity.principal != request.principal or not identity.scopes >= scopes:
+            message = "The scopes or the subject of the token have changed."
+            raise HttpError(AuthError(message, code="E2004"))
+
+    def _verify_token(self, verifier: TokenVerifier, token: bytes) -> Identity:
         try:
             identity = verifier.identify(token)
         except AuthError as error:
@@ -163,7 +191,7 @@ class AccessControl:
         if identity.principal in [principal for *_, principal in self._tokens]:
             # the token claims the principal of one of the server's own tokens
             raise _token_error(is_given=True)
-        request.scopes, request.principal = identity.scopes, identity.principal
+        return identity
 
 
 def _normalize_names(name: str, names: Iterable[str]) -> list[str]:

@@ -46,6 +46,7 @@ from tooli.http.http_request import (
 )
 from tooli.http.mounts import Mount
 from tooli.http.stream_response import (
+    SSE,
     failure_headers,
     send_stream,
     start_stream,
@@ -239,7 +240,7 @@ class Api:
             caller_key = request.caller_key
             self._slots.enter(caller_key)
             try:
-                await mount.respond(request, self.settings)
+                await mount.respond(request, self.settings, self._wait_for_last_event)
             finally:
                 self._slots.leave(caller_key)
             return
@@ -255,6 +256,12 @@ class Api:
         else:
             message = f"{path} does not allow {method}. It allows {allowed.decode()}."
             raise HttpError(InputError(message, code="E1405"), (b"allow", allowed))
+
+    async def _wait_for_last_event(self, request: HttpRequest) -> bytes:
+        """Wait until the token of a request is no longer valid; return the event that says so."""
+        error = await self.access_control.wait_until_revoked(request)
+        presented = present_request_error(self.dispatcher.app, ANONYMOUS_CALLER, error)
+        return SSE.failure % presented.envelope_json()
 
     async def _send_preflight(self, request: HttpRequest) -> None:
         """Answer a CORS preflight request with the methods and headers that a page may send."""
@@ -304,7 +311,7 @@ class Api:
             source = start_stream(prepared, slots.open_streams, caller_key)
         finally:
             slots.leave(caller_key)
-        await send_stream(request, source, stream_format, self.settings)
+        await send_stream(request, source, stream_format, self.settings, self.access_control)
 
     async def _read_call(self, request: HttpRequest, tool: Tool, caller: Caller) -> PreparedCall:
         """Read the options and the body of a request, and return its call."""

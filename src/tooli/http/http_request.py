@@ -90,6 +90,7 @@ class HttpRequest:
         "scope",
         "scopes",
         "send",
+        "verified_token",
     )
 
     def __init__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -102,6 +103,7 @@ class HttpRequest:
         self.extra_headers: Headers = ()  # headers that are added to the response
         self.scopes: frozenset[str] | None = frozenset()  # scopes of the caller; None: all
         self.principal: str | None = None  # identity of the caller, from its token
+        self.verified_token: bytes | None = None  # a token that may expire or be revoked
         self.headers: dict[bytes, bytes] = {}
 
     def read_headers(self) -> None:

@@ -10,10 +10,55 @@ TYPE_CHECKING = False
 
 if TYPE_CHECKING:
     from asyncio import Task
+    from collections.abc import Callable, Coroutine, Iterable
 
     from tooli.http.asgi import HttpSettings
     from tooli.http.http_request import HttpRequest
     from tooli.serving import AsgiApp, Message
+
+
+class MountedStream:
+    """The response of a mounted application. It can be ended while the application runs."""
+
+    def __init__(self, request: HttpRequest) -> None:
+        self._request = request
+        self._application_task = asyncio.current_task()
+        self._lock = asyncio.Lock()  # the last event is not sent within another one
+        self._is_complete = False
+        self._end_task: Task[None] | None = None
+        self.has_ended = False  # True: the response was ended before it was complete
+
+    async def send(self, message: Message) -> None:
+        """Send a message of the application, unless the response was ended."""
+        async with self._lock:
+            if not self.has_ended:
+                if message["type"] == "http.response.body" and not message.get("more_body"):
+                    self._is_complete = True
+                await self._request.send(message)
+
+    def end_after(self, last_event: Coroutine[object, object, bytes]) -> None:
+        """End the response with an event that is not known yet, and cancel the application."""
+        self._end_task = asyncio.get_running_loop().create_task(self._end(last_event))
+
+    async def _end(self, last_event: Coroutine[object, object, bytes]) -> None:
+        event = await last_event
+        async with self._lock:
+            if self._is_complete:
+                return
+            self.has_ended = True
+            await self._request.write(event, is_last=True)
+        assert self._application_task is not None
+        self._application_task.cancel()
+
+    def close(self) -> None:
+        """Stop waiting for the last event, because the application has ended."""
+        if self._end_task is not None:
+            self._end_task.cancel()
+
+
+def _is_event_stream(headers: Iterable[tuple[bytes, bytes]]) -> bool:
+    types = [value for name, value in headers if name.lower() == b"content-type"]
+    return any([value.lower().startswith(b"text/event-stream") for value in types])
 
 
 class Mount:
@@ -30,8 +75,16 @@ class Mount:
         """True if a path is the path of the mount, or below it."""
         return path == self.path or path.startswith(self.path + "/")
 
-    async def respond(self, request: HttpRequest, settings: HttpSettings) -> None:
-        """Pass a request to the application. Reads the body first, so that our limits apply."""
+    async def respond(
+        self,
+        request: HttpRequest,
+        settings: HttpSettings,
+        wait_for_last_event: Callable[[HttpRequest], Coroutine[object, object, bytes]],
+    ) -> None:
+        """Pass a request to the application. Reads the body first, so that our limits apply.
+
+        If the response is an event stream, it ends when `wait_for_last_event` returns an event.
+        """
         pending_messages: list[Message] = []
         if request.method in BODY_METHODS:
             body = await read_body(request, settings)
@@ -40,18 +93,26 @@ class Mount:
         async def receive() -> Message:
             return pending_messages.pop() if pending_messages else await request.receive()
 
+        stream = MountedStream(request)
+
         async def send(message: Message) -> None:
             if message["type"] == "http.response.start":
                 request.is_response_started = True
-                message = {
-                    **message,
-                    "headers": [*message.get("headers", ()), *request.extra_headers],
-                }
-            await request.send(message)
+                headers = [*message.get("headers", ()), *request.extra_headers]
+                message = {**message, "headers": headers}
+                if request.verified_token is not None and _is_event_stream(headers):
+                    stream.end_after(wait_for_last_event(request))
+            await stream.send(message)
 
         identity = {"tooli.scopes": request.scopes, "tooli.principal": request.principal}
         scope = {**request.scope, **identity}
-        await self.app(scope, receive, send)
+        try:
+            await self.app(scope, receive, send)
+        except asyncio.CancelledError:
+            if not stream.has_ended:
+                raise
+        finally:
+            stream.close()
 
     # -------------------------------------------------------------- lifespan
 

@@ -2,7 +2,7 @@
 
 tool ──▶ StreamSource ──▶ NDJSON │ SSE ──▶ client
   ▲           │
-  └ free slot ┘       no free slot: the tool waits; client disconnects: the stream is closed
+  └ free slot ┘       no free slot: the tool waits; client disconnects or token expires: it ends
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from asyncio import Future, Task
     from collections.abc import Callable
 
+    from tooli.http.access_control import AccessControl
     from tooli.http.asgi import Headers, HttpSettings
     from tooli.http.http_request import HttpRequest
     from tooli.pipeline.prepared_call import PreparedCall
@@ -84,10 +85,10 @@ class StreamSource:
         self._ready.append(entry)
         self._wake()
 
-    def disconnect(self) -> None:
-        """End the stream because the client has disconnected. Drops the buffered items."""
+    def end(self, presented: Presented | None) -> None:
+        """End the stream before the tool ends. Drops the buffered items."""
         self._ready.clear()
-        self.put(StreamEnd(None))
+        self.put(StreamEnd(presented))
 
     def _wake(self) -> None:
         if self._waiter is not None and not self._waiter.done():
@@ -235,11 +236,21 @@ def start_stream(
 
 
 async def send_stream(
-    request: HttpRequest, source: StreamSource, stream_format: str, settings: HttpSettings
+    request: HttpRequest,
+    source: StreamSource,
+    stream_format: str,
+    settings: HttpSettings,
+    access_control: AccessControl,
 ) -> None:
-    """Send the items of a call as the tool yields them, until the client disconnects."""
+    """Send the items of a call as the tool yields them.
+
+    The stream ends early if the client disconnects, or if its token is no longer valid.
+    """
     chunks = SSE if stream_format == "sse" else NDJSON
-    disconnect_task = asyncio.get_running_loop().create_task(_wait_for_disconnect(request, source))
+    watchers = [_wait_for_disconnect(request, source)]
+    if request.verified_token is not None:
+        watchers.append(_wait_until_revoked(request, source, access_control))
+    watcher_tasks = [asyncio.get_running_loop().create_task(watcher) for watcher in watchers]
     try:
         await _send_items(request, source, chunks, settings)
     except ClientTimeout:
@@ -248,7 +259,8 @@ async def send_stream(
         await _send_terminated(request, source.prepared, chunks)
         raise
     finally:
-        disconnect_task.cancel()
+        for task in watcher_tasks:
+            task.cancel()
         source.mark_client_done()
         await source.stop()
 
@@ -279,7 +291,14 @@ async def _send_items(
 async def _wait_for_disconnect(request: HttpRequest, source: StreamSource) -> None:
     while (await request.receive())["type"] != "http.disconnect":
         pass
-    source.disconnect()
+    source.end(None)
+
+
+async def _wait_until_revoked(
+    request: HttpRequest, source: StreamSource, access_control: AccessControl
+) -> None:
+    error = await access_control.wait_until_revoked(request)
+    source.end(source.prepared.fail(error))
 
 
 async def _send_terminated(
