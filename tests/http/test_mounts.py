@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from tooli.http import mounts
 from tooli.http.asgi import HttpSettings
 from tooli.http.http_request import HttpRequest
 from tooli.http.mounts import Mount
@@ -87,10 +88,15 @@ async def test_last_event_follows_a_chunk_that_waits_for_the_client() -> None:
     assert response.body[0] == b"data: 1\n\n"
 
 
-async def test_application_that_ignores_the_end_sends_nothing() -> None:
+async def test_application_that_ignores_the_end_is_cancelled(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(mounts, "END_TIMEOUT", 0.01)
+
     async def ignore_cancellation(scope: Any, receive: Any, send: Any) -> None:
+        await stream(scope, receive, send)
         try:
-            await stream(scope, receive, send)
+            await asyncio.sleep(3600)
         except asyncio.CancelledError:
             await send(chunk(b"data: 2\n\n", more=False))
 

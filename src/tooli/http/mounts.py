@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 
 from tooli.http.http_request import BODY_METHODS, read_body
+from tooli.serving.asgi_receive import receive_until
 
 TYPE_CHECKING = False
 
@@ -17,6 +18,10 @@ if TYPE_CHECKING:
     from tooli.serving import AsgiApp, Message
 
 
+END_TIMEOUT = 5.0
+"""Seconds that an application gets to end after it was disconnected. Then it is cancelled."""
+
+
 class MountedStream:
     """The response of a mounted application. It can be ended while the application runs."""
 
@@ -26,7 +31,15 @@ class MountedStream:
         self._lock = asyncio.Lock()  # the last event is not sent within another one
         self._is_complete = False
         self._end_task: Task[None] | None = None
-        self.has_ended = False  # True: the response was ended before it was complete
+        self._ended = asyncio.Event()  # set: the response was ended before it was complete
+        self.receive = request.receive
+        if request.verified_token is not None:
+            self.receive = receive_until(self._ended, request.receive)
+
+    @property
+    def has_ended(self) -> bool:
+        """True if the response was ended before it was complete."""
+        return self._ended.is_set()
 
     async def send(self, message: Message) -> None:
         """Send a message of the application, unless the response was ended."""
@@ -37,7 +50,7 @@ class MountedStream:
                 await self._request.send(message)
 
     def end_after(self, last_event: Coroutine[object, object, bytes]) -> None:
-        """End the response with an event that is not known yet, and cancel the application."""
+        """End the response with an event that is not known yet, and end the application."""
         self._end_task = asyncio.get_running_loop().create_task(self._end(last_event))
 
     async def _end(self, last_event: Coroutine[object, object, bytes]) -> None:
@@ -45,8 +58,9 @@ class MountedStream:
         async with self._lock:
             if self._is_complete:
                 return
-            self.has_ended = True
+            self._ended.set()  # the application receives a disconnection
             await self._request.write(event, is_last=True)
+        await asyncio.sleep(END_TIMEOUT)
         assert self._application_task is not None
         self._application_task.cancel()
 
@@ -90,10 +104,10 @@ class Mount:
             body = await read_body(request, settings)
             pending_messages.append({"type": "http.request", "body": body, "more_body": False})
 
-        async def receive() -> Message:
-            return pending_messages.pop() if pending_messages else await request.receive()
-
         stream = MountedStream(request)
+
+        async def receive() -> Message:
+            return pending_messages.pop() if pending_messages else await stream.receive()
 
         async def send(message: Message) -> None:
             if message["type"] == "http.response.start":

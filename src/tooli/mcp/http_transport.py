@@ -25,6 +25,7 @@ from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 from tooli.mcp.http_sessions import HttpSessions, SessionCaller
 from tooli.mcp.protocol import INVALID_REQUEST, STATELESS_VERSIONS
 from tooli.pipeline.stdout_capture import route_stdout
+from tooli.serving.asgi_receive import receive_until
 from tooli.serving.dispatcher import path_without_root
 
 TYPE_CHECKING = False
@@ -259,7 +260,7 @@ class _SseTransport:
 
         try:
             connection = self._transport.connect_sse(
-                scope, _receive_until(ended, receive), send_and_register
+                scope, receive_until(ended, receive), send_and_register
             )
             async with connection as (incoming, outgoing):
                 limited = _LimitedSender(outgoing, ended.set)
@@ -285,22 +286,6 @@ class _SseTransport:
 
 MAX_UNREAD_MESSAGES, MAX_UNREAD_BYTES = 1000, 32 << 20
 """Maximum number and size of the messages that an SSE client has not read. More end its session."""
-
-
-def _receive_until(ended: asyncio.Event, receive: Receive) -> Receive:
-    """Return a function that receives messages, and a disconnection when an event is set."""
-
-    async def receive_or_end() -> Message:
-        received = asyncio.ensure_future(receive())
-        waiting = asyncio.ensure_future(ended.wait())
-        try:
-            await asyncio.wait({received, waiting}, return_when=asyncio.FIRST_COMPLETED)
-            return {"type": "http.disconnect"} if ended.is_set() else received.result()
-        finally:
-            received.cancel()
-            waiting.cancel()
-
-    return receive_or_end
 
 
 class _LimitedSender:
