@@ -498,12 +498,10 @@ class TestGrantUse:
         def wipe(**options: Any) -> Any:
             return guarded.app.call("wipe", paths=["a"], **options)
 
-        assert wipe().error.code == "E2101"
+        assert wipe(apply="pWRONG").error.code == "E2101"
         store = ApprovalStore()
         assert store.decide(store.list_pending("app")[0], "granted")
-        assert wipe(apply="pWRONG").error.code == "E1051"
-        assert wipe().ok
-        assert wipe().error.code == "E2101"
+        assert [wipe(apply="pWRONG").error.code for _ in "ab"] == ["E1051", "E1051"]
 
     def test_grant_answers_questions_of_the_function(self) -> None:
         app = Tooli("app")

@@ -28,11 +28,14 @@ from tooli import (
 )
 from tooli.annotations import Destructive
 from tooli.core.call import Call, Caller, Failed, Ok, Options
+from tooli.core.options import OPTIONS, Option
 from tooli.pipeline import drivers
 from tooli.policy import call_binding
+from tooli.policy.call_binding import bind_call, bound_options
 from tooli.policy.call_display import format_lines
 from tooli.records.call_options import ResultOptions
 from tooli.storage.approval_store import ApprovalStore
+from tooli.testing import invoke
 
 try:
     import fcntl
@@ -163,6 +166,97 @@ def test_options_that_reach_the_function_are_shown_and_bound(folder: Path, name:
     assert error.details["approval"]["changed"] == ["the options"]
     assert not ran
     assert isinstance(run_call(app, name, options=small, **arguments), Ok)
+
+
+VALUES = {"flag": True, "count": 2, "number": 3, "seconds": 9.0, "token": "t", "list": "a"}
+CALL_OPTIONS = [option for option in OPTIONS if option.target in ("options", "result_options")]
+
+
+def _make_options(option: Option) -> Options:
+    fields = {option.target_field: VALUES.get(option.kind, "a")}
+    if option.target == "options":
+        return Options(**fields)
+    return Options(result_options=ResultOptions(**fields))
+
+
+@pytest.mark.parametrize("option", CALL_OPTIONS, ids=lambda option: option.name)
+@pytest.mark.parametrize("name", ["readable", "plain", "stream"])
+def test_every_option_that_matters_is_bound(folder: Path, name: str, option: Option) -> None:
+    app = Tooli("app")
+
+    @app.command(requires_approval=True)
+    def readable(ctx: Context) -> str:
+        return str(ctx.options)
+
+    @app.command(requires_approval=True)
+    def plain() -> str:
+        return "done"
+
+    @app.command(requires_approval=True)
+    def stream() -> Iterator[int]:
+        yield 1
+
+    if option.name == "dry_run":
+        return  # a dry run needs no approval
+    tool = app.find(name)
+    assert tool is not None
+    call = Call(tool, {}, Caller("mcp", "a"), [], _make_options(option))
+    with_option, without = [
+        bind_call(call.replace(options=options), lambda data: data.hex(), must_be_stable=True).parts
+        for options in (call.options, Options())
+    ]
+    is_bound = name == "readable" or (
+        name == "stream" if option.affects == "records" else bool(option.affects)
+    )
+    assert (with_option != without) == is_bound
+    shown = {flag for part in bound_options(call).values() for flag in part}
+    assert bool(shown) == is_bound
+
+
+@pytest.mark.parametrize("variable", ["TOOLI_TIMEOUT", "TOOLI_VERBOSE", "TOOLI_QUIET"])
+def test_setting_in_the_environment_is_bound(folder: Path, variable: str) -> None:
+    app, ran = Tooli("app"), []
+
+    @app.command(requires_approval=True)
+    def purge(ctx: Context) -> None:
+        ran.append(ctx.options)
+
+    env = {"TOOLI_STATE_DIR": os.environ["TOOLI_STATE_DIR"]}
+    assert invoke(app, "--json", env=env).envelope["error"]["code"] == "E2101"
+    (request,) = ApprovalStore().list_pending()
+    assert ApprovalStore().decide(request, "granted")
+    error = invoke(app, "--json", env={**env, variable: "1"}).envelope["error"]
+    assert error["details"]["approval"]["changed"] == ["the run options"]
+    assert not ran
+    assert invoke(app, "--json", env=env).envelope["ok"]
+
+
+def test_size_of_the_caller_next_to_default_sizes(folder: Path) -> None:
+    app = Tooli("app")
+
+    @app.command(requires_approval=True)
+    def stream() -> Iterator[int]:
+        yield from range(9)
+
+    sizes = ResultOptions(max_tokens=25_000, max_items=9, has_default_sizes=True)
+    large, small = Options(result_options=sizes), Options(result_options=sizes.replace(max_items=1))
+    assert run_call(app, "stream", options=large).error.code == "E2101"
+    (request,) = ApprovalStore().list_pending()
+    assert request.arguments["--max-items"] == 9
+    assert ApprovalStore().decide(request, "granted")
+    assert run_call(app, "stream", options=small).error.code == "E2101"
+
+
+def test_plan_is_applied_with_other_run_options(folder: Path) -> None:
+    app = Tooli("app")
+
+    @app.command(annotations=Destructive)
+    def purge(ctx: Context) -> str:
+        return "done"
+
+    plan = app.call("purge", dry_run=True, verbose=1).result
+    options = {"yes": True, "timeout": 60, "idempotency_key": "k", "quiet": True}
+    assert app.call("purge", apply=plan["token"], **options).ok
 
 
 # ------------------------------------------------------------------ the content of inputs

@@ -51,6 +51,9 @@ class Option(Record):
     # `concise` of Options. "" fills no record: only the command line reads the option.
     target: str = ""
     field: str = ""  # the field of that record, if it is not the option's name
+    # What it changes besides the presentation: "input", "records" (which ones are read, and where a
+    # stream ends) or "run". A human's approval of a call is bound to such an option.
+    affects: str = ""
     aliases: tuple[str, ...] = ()  # other names in HTTP, MCP and Python
     header: str | None = None  # the HTTP request header that sets it
     max_length: int = 0  # of a token, in characters
@@ -127,6 +130,7 @@ OPTION_GROUPS = (
 def _result_option(name: str, kind: str, group: str, summary: str, **fields: Any) -> Option:
     """Return an option that fills a field of `ResultOptions`."""
     fields |= {"interfaces": ALL_INTERFACES, "page": "filtering-and-paging.md"}
+    fields["affects"] = "records"
     return Option(name, kind, group, summary, target="result_options", **fields)
 
 
@@ -256,6 +260,7 @@ OPTIONS: tuple[Option, ...] = (
         "Validate the call and return a plan; nothing is changed",
         interfaces=ALL_INTERFACES,
         target="options",
+        affects="run",
         in_openapi="all",
         in_tool_schema="destructive",
         tool_schema_help="Only plan.",
@@ -269,6 +274,7 @@ OPTIONS: tuple[Option, ...] = (
         interfaces=ALL_INTERFACES,
         metavar="TOKEN",
         target="options",
+        affects="run",
         max_length=4096,
         in_openapi="plannable",
         in_tool_schema="plannable",
@@ -292,6 +298,7 @@ OPTIONS: tuple[Option, ...] = (
         interfaces=ALL_INTERFACES,
         metavar="SECONDS",
         target="options",
+        affects="run",
         setting="timeout",
         in_openapi="all",
         note="Write it in plain digits. A shorter timeout of the command still applies.",
@@ -305,6 +312,7 @@ OPTIONS: tuple[Option, ...] = (
         interfaces=ALL_INTERFACES,
         metavar="KEY",
         target="options",
+        affects="run",
         header="Idempotency-Key",
         max_length=255,
         in_openapi="all",
@@ -325,6 +333,7 @@ OPTIONS: tuple[Option, ...] = (
         "Read the values of the list argument from stdin, terminated by NUL",
         target="options",
         field="nul",
+        affects="input",
         page="inputs.md",
     ),
     Option(

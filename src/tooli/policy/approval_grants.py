@@ -15,7 +15,7 @@ from tooli.pipeline.context import replace_context
 from tooli.pipeline.dry_run_recorder import supports_dry_run
 from tooli.pipeline.planning import make_plan
 from tooli.pipeline.single_use_claims import SingleUseClaim, is_held
-from tooli.policy.call_binding import bind_call, changed_parts, run_options
+from tooli.policy.call_binding import bind_call, bound_options, changed_parts
 from tooli.policy.call_display import (
     MAX_SHOWN_BYTES,
     describe_arguments,
@@ -168,7 +168,9 @@ def _read_call(
 ) -> _ShownCall:
     """Read everything that a human is shown. The arguments are read before the dry run."""
     binding = bind_call(call, keyed_digest, must_be_stable=must_be_stable)
-    arguments = {**describe_arguments(call), **run_options(call)}
+    arguments = describe_arguments(call)
+    for options in bound_options(call).values():
+        arguments |= options
     parts = {**binding.parts, **binding.contents}
     plan = _make_plan(call, confinement_stages)
     shown_plan = to_jsonable(plan, [])

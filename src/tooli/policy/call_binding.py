@@ -16,6 +16,7 @@ from hashlib import sha256  # a human can compare it with the output of `sha256s
 from tooli.core import Record
 from tooli.core.call_fingerprint import ValueEncoder, caller_arguments, frame, path_bytes
 from tooli.core.event_loop import is_in_event_loop
+from tooli.core.options import OPTIONS
 from tooli.core.tool import ConversionError, check_path_size
 from tooli.errors import ApprovalRequired, StateError, Suggestion
 
@@ -25,8 +26,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from typing import Any
 
-    from tooli.core.call import Call
+    from tooli.core.call import Call, Options
     from tooli.core.call_fingerprint import KeyedDigest
+    from tooli.core.options import Option
     from tooli.core.protocols import JsonObject
     from tooli.errors import ToolError
 
@@ -37,6 +39,12 @@ MAX_HASHED_BYTES = 1 << 30
 MAX_EVENT_LOOP_BYTES = 16 << 20
 """The same on an event loop, where reading a file blocks all other calls."""
 VERSION_PART = "the version of the command"
+OPTIONS_PART, RUN_OPTIONS_PART = "the options", "the run options"
+PARTS_WITHOUT_EFFECT_ON_PLANS = frozenset((VERSION_PART, RUN_OPTIONS_PART))
+"""Parts that may differ between a dry run and the run of its plan.
+
+The digest of the plan covers the version of the command.
+"""
 MAX_FOLDER_ENTRIES = 100_000
 _BEGINNING_BYTES = 160
 _CHUNK_BYTES = 1 << 20
@@ -112,30 +120,45 @@ def bind_call(call: Call, keyed_digest: KeyedDigest, *, must_be_stable: bool) ->
             contents[f"the content of {name!r}"] = keyed_digest(ValueEncoder().encode(states))
     folder = current_folder()
     parts["the arguments"] = keyed_digest(b"".join(encoded_arguments))
-    if options := run_options(call):
-        parts["the options"] = keyed_digest(ValueEncoder().encode(options))
+    for part, options in bound_options(call).items():
+        parts[part] = keyed_digest(ValueEncoder().encode(options))
     parts["the working folder"] = keyed_digest(os.fsencode(folder))
     return CallBinding(parts, contents, folder, files)
 
 
-def run_options(call: Call) -> dict[str, Any]:
-    """Return the given options that change what the function reads or does, by their spelling.
+def bound_options(call: Call) -> dict[str, dict[str, Any]]:
+    """Return the options that the function can read or that change what happens, by part.
 
-    A function with a context can read the requested page. A stream ends when a limit is reached.
+    A function with a context can read all options of a call. For any other function, the options
+    that change only the presentation of the result are left out. Values of settings are included,
+    because the caller can set them with environment variables.
     """
-    tool, result_options = call.tool, call.options.result_options
-    options: dict[str, Any] = {"--null": True} if call.options.nul else {}
-    reach_function = tool.is_streaming or any([param.kind == "injected" for param in tool.params])
-    if result_options is not None and reach_function:
-        size_names = () if result_options.has_default_sizes else _SIZE_OPTIONS
-        for name in ("limit", "cursor", "filter", "fields", *size_names):
-            value = getattr(result_options, name)
-            if value is not None:
-                options[f"--{name.replace('_', '-')}"] = value
-    return options
+    result_options = call.options.result_options
+    has_default_sizes = result_options is not None and result_options.has_default_sizes
+    can_read_options = any([param.kind == "injected" for param in call.tool.params])
+    found: dict[str, dict[str, Any]] = {}
+    for option in OPTIONS:
+        value = _option_value(option, call.options)
+        is_effective = bool(option.affects) and (
+            option.affects != "records" or call.tool.is_streaming
+        )
+        if value is None or not (can_read_options or is_effective):
+            continue
+        is_default_size = has_default_sizes and option.group == "size"
+        is_planned = option.affects in ("records", "input") and not is_default_size
+        part = found.setdefault(OPTIONS_PART if is_planned else RUN_OPTIONS_PART, {})
+        part[(option.flags or (f"--{option.name}",))[0]] = value
+    return found
 
 
-_SIZE_OPTIONS = ("max_items", "max_bytes", "max_tokens", "max_lines")
+def _option_value(option: Option, options: Options) -> Any:
+    """Return the value of an option in a call; None if it is not given, or off."""
+    if option.target == "result_options":
+        return getattr(options.result_options, option.target_field, None)
+    if option.target != "options":
+        return None
+    extra = options.extra or {}
+    return getattr(options, option.target_field, extra.get(option.name)) or None
 
 
 def current_folder() -> str:

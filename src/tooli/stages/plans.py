@@ -16,7 +16,11 @@ from tooli.pipeline.planning import (
     plan_changed_error,
 )
 from tooli.pipeline.single_use_claims import SingleUseClaim, is_held, with_claim
-from tooli.policy.call_binding import VERSION_PART, UnreadableArgument, bind_call
+from tooli.policy.call_binding import (
+    PARTS_WITHOUT_EFFECT_ON_PLANS,
+    UnreadableArgument,
+    bind_call,
+)
 from tooli.storage.signing import (
     PLAN_BINDING_BYTES,
     PLAN_DIGEST_BYTES,
@@ -93,8 +97,11 @@ def _bind_plan(call: Call, key: bytes) -> tuple[bytes, bytes]:
         return digest(data, PLAN_DIGEST_BYTES, key).hex()
 
     binding = bind_call(call, keyed_digest, must_be_stable=False)
-    # The digest of the plan covers the version of the command.
-    parts = {name: part for name, part in binding.parts.items() if name != VERSION_PART}
+    parts = {
+        name: part
+        for name, part in binding.parts.items()
+        if name not in PARTS_WITHOUT_EFFECT_ON_PLANS
+    }
     bound_parts = ValueEncoder().encode([parts, call.caller.principal])
     contents = ValueEncoder().encode(dict(binding.contents))
     return digest(bound_parts, PLAN_BINDING_BYTES, key), digest(contents, PLAN_BINDING_BYTES, key)
