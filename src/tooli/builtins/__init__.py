@@ -105,6 +105,15 @@ def returns_document(fn: F) -> F:
     return _mark(fn, "tooli_mode", "jsonl")
 
 
+def lists_everything(fn: F) -> F:
+    """Mark a command whose result only options on the command line can shorten.
+
+    A person relies on the list. The settings of a project, such as `max_items` with `quiet`, could
+    hide a part of it.
+    """
+    return _mark(fn, "tooli_lists_everything", True)
+
+
 def runs_with_invalid_settings(fn: F) -> F:
     """Mark a command that shows settings: it runs even if they are invalid."""
     return _mark(fn, "tooli_runs_with_invalid_settings", True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from typing import Annotated
 
+from tooli.builtins import lists_everything
 from tooli.core.tool import quote
 from tooli.errors import ApprovalRequired, ConflictError, InputError, NotFoundError, Suggestion
 from tooli.pipeline.context import Context  # noqa: TC001  evaluated at registration
@@ -31,6 +32,7 @@ def add_approvals(group: App, app: App | None = None) -> None:
     """Add `approvals list`, `grant` and `deny`. If `app` is None, they apply to all apps."""
 
     @group.command("list")
+    @lists_everything
     def list_() -> list[dict[str, object]]:
         """List calls that wait for approval, with their effects."""
         return [_request_row(request) for request in ApprovalStore().list_pending(_app_name(app))]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from typing import Annotated
 
-from tooli.builtins import runs_with_invalid_settings
+from tooli.builtins import lists_everything, runs_with_invalid_settings
 from tooli.config.layers import resolve_settings
 from tooli.config.setting_definitions import SETTINGS
 from tooli.core.call import CALLER_PROFILES
@@ -27,6 +27,7 @@ def add_detection(builtin_app: App, app: App) -> None:
     """Add `detect-context`."""
 
     @builtin_app.command("detect-context")
+    @lists_everything
     @runs_with_invalid_settings
     def detect_context(
         deep: Annotated[
@@ -46,6 +47,7 @@ def add_config(group: App, app: App) -> None:
     """Add `config show`."""
 
     @group.command("show")
+    @lists_everything
     @runs_with_invalid_settings
     def show(
         origin: Annotated[

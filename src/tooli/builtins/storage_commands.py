@@ -6,8 +6,10 @@ from collections.abc import Iterator  # noqa: TC003  evaluated at registration
 from time import time
 from typing import Annotated
 
+from tooli.builtins import lists_everything
 from tooli.config import load_security_settings
 from tooli.errors import AuthError, NotFoundError, StateError, Suggestion, TemporaryError
+from tooli.pipeline.context import Context  # noqa: TC001  evaluated at registration
 from tooli.policy.call_display import escape_value
 from tooli.schema.param_info import Argument, Option
 from tooli.storage import audit_reader
@@ -38,6 +40,7 @@ def add_audit(group: App, app: App) -> None:
     """Add `audit tail` and `audit verify`."""
 
     @group.command("tail")
+    @lists_everything
     def tail(
         number: Annotated[int, Option("--number", "-n", min=0, help="Number of entries.")] = 10,
         follow: Annotated[
@@ -57,6 +60,7 @@ def add_audit(group: App, app: App) -> None:
             raise _read_error(path, failure) from None
 
     @group.command("verify")
+    @lists_everything
     def verify() -> dict[str, object]:
         """Verify that no entry of the audit log was changed, removed, added or moved."""
         path = _log_path(app)
@@ -99,7 +103,9 @@ def add_keys(group: App, app: App) -> None:
     """Add `idempotency list` and `idempotency forget`."""
 
     @group.command("list")
+    @lists_everything
     def keys(
+        ctx: Context,
         is_open: Annotated[
             bool, Option("--open", help="Only keys of calls that are running or were interrupted.")
         ] = False,
@@ -108,9 +114,11 @@ def add_keys(group: App, app: App) -> None:
         name = app._state.name
         found = _query_store(
             app,
-            lambda store: list(store.entries(name, MAX_LISTED_KEYS, unfinished_only=is_open)),
+            lambda store: list(store.entries(name, MAX_LISTED_KEYS + 1, unfinished_only=is_open)),
         )
-        return [escape_value(_key_row(entry, name)) for entry in found]
+        if len(found) > MAX_LISTED_KEYS:
+            ctx.warn(f"There are more keys. Only the newest {MAX_LISTED_KEYS} are listed.")
+        return [escape_value(_key_row(entry, name)) for entry in found[:MAX_LISTED_KEYS]]
 
     @group.command("forget")
     def forget(

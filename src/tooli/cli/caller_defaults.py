@@ -124,7 +124,10 @@ def compute_result_options(invocation: Invocation, tool: Tool | None) -> ResultO
         name: line.options[name] for name in RESULT_OPTIONS & line.options.keys() - line.from_config
     }
     result_options = read_result_options(on_line, tuple(invocation.argv))
-    if tool is None or hasattr(tool.fn, "tooli_mode"):
+    is_complete = tool is not None and (
+        hasattr(tool.fn, "tooli_mode") or hasattr(tool.fn, "tooli_lists_everything")
+    )
+    if tool is None or is_complete:
         return result_options if line.needs_result_options(tool) else None
     configured = {name: line.options[name] for name in RESULT_OPTIONS & line.from_config}
     limits = _default_limits(read_result_options(configured), invocation.maybe_agent)
