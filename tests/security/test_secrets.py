@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
+import traceback
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Optional
@@ -23,6 +26,7 @@ from typing_extensions import TypeAliasType
 
 from tooli import Context, Option, SecretInput, StdinOr, Tooli
 from tooli.core import secret_fields
+from tooli.errors import ConflictError, Suggestion, ToolError
 from tooli.testing import Case, invoke
 from tooli.testing.app_interfaces import interfaces
 
@@ -347,6 +351,72 @@ def test_errors_of_many_secrets_are_withheld(monkeypatch: pytest.MonkeyPatch) ->
     answer = http.send_case(Case("collections", {"value": {"rows": rows}})).envelope
     assert CANARY not in str(answer)
     assert "its errors are not shown" in answer["error"]["message"]
+
+
+# ------------------------------------------------------------------ exceptions in Python
+
+
+def _drain(app: Tooli, name: str, is_async: bool) -> None:
+    async def drain() -> None:
+        async for _ in app.astream(name, key=CANARY):
+            pass
+
+    if is_async:
+        asyncio.run(drain())
+    else:
+        list(app.stream(name, key=CANARY))
+
+
+@pytest.mark.parametrize("is_async", [False, True])
+@pytest.mark.parametrize("name", ["crash", "refuse", "invalid", "value", "cause"])
+def test_exception_of_a_stream_is_redacted(name: str, is_async: bool) -> None:
+    app = Tooli("app")
+
+    @app.command()
+    def crash(key: SecretInput[str]) -> Iterator[int]:
+        yield 1
+        raise RuntimeError(f"bad {key.reveal()}")
+
+    @app.command()
+    def refuse(key: SecretStr) -> Iterator[int]:
+        yield 1
+        text = key.get_secret_value()
+        raise ConflictError(text, details={text: [text]}, suggestion=Suggestion("fix", text))
+
+    @app.command()
+    def invalid(key: SecretInput[int]) -> Iterator[int]:
+        yield 1
+
+    @app.command()
+    def value(key: SecretInput[str]) -> int:
+        raise ValueError(key.reveal())
+
+    @app.command()
+    def cause(key: SecretInput[str]) -> Iterator[int]:
+        yield 1
+        raise ConflictError(f"bad {key.reveal()}") from ValueError(key.reveal())
+
+    with pytest.raises(ToolError) as failure:
+        _drain(app, name, is_async)
+    error = failure.value
+    shown = "".join(traceback.format_exception(error))
+    for text in (shown, str(error), repr(error), repr(error.to_dict()), repr(error.args)):
+        assert CANARY not in text
+    assert "***" in str(error) or name == "invalid"
+    assert type(error) is ConflictError or name not in ("refuse", "cause")
+
+
+def test_exception_of_a_stream_without_secrets_has_its_cause() -> None:
+    app, raised = Tooli("app"), ConflictError("no")
+
+    @app.command()
+    def refuse() -> Iterator[int]:
+        yield 1
+        raise raised
+
+    with pytest.raises(ConflictError) as failure:
+        list(app.stream("refuse"))
+    assert failure.value.__cause__ is raised  # the raised error has a number of items
 
 
 # ------------------------------------------------------------------ stored data

@@ -28,7 +28,7 @@ TYPE_CHECKING = False
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Generator, Iterator, Mapping
-    from typing import Any, Generic, TypeVar
+    from typing import Any, Generic, NoReturn, TypeVar
 
     from tooli.core.call import Call, Outcome, Stage
     from tooli.core.protocols import JsonObject
@@ -167,7 +167,7 @@ class PreparedCall:
         """Run the call and yield its items. Raises the ToolError if it fails."""
         outcome = yield from stream(self._call, self._stages)
         if isinstance(outcome, Failed):
-            raise outcome.error
+            self._raise_presented(outcome.error)
         yield from _remaining_items(outcome)
 
     async def aitems(self) -> AsyncGenerator[Any]:
@@ -180,9 +180,18 @@ class PreparedCall:
         finally:
             await items.aclose()
         if isinstance(outcomes[0], Failed):
-            raise outcomes[0].error
+            self._raise_presented(outcomes[0].error)
         for item in _remaining_items(outcomes[0]):
             yield item
+
+    def _raise_presented(self, error: ToolError) -> NoReturn:
+        """Raise an error. If it contains a secret, raise a redacted copy without its cause."""
+        presented = present_error(error, self._call, self._call.warnings)
+        if presented is error:
+            raise error
+        presented.args = (presented.message,)
+        vars(presented).pop("__notes__", None)
+        raise presented from (None if self._call.secrets else error.__cause__)
 
     def _to_result(self, outcome: Outcome) -> TooliResult[Any]:
         call = self._call
