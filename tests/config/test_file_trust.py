@@ -202,13 +202,25 @@ class TestLinks:
             assert check(link, layer) == f"every user can write to the folder {file.parent}"
 
 
-@pytest.mark.parametrize("layer", [".env", "project", "user", "system"])
+@pytest.mark.parametrize("layer", ["project", "user", "system"])
 def test_only_regular_files_are_opened(file: Path, layer: str) -> None:
-    pipe = file.parent / "pipe"
+    pipe, folder = file.parent / "pipe.yaml", file.parent / "folder.yaml"
     os.mkfifo(pipe)
-    for path in (pipe, file.parent):
+    folder.mkdir()
+    for path in (pipe, folder):
         with pytest.raises(OSError, match="not a regular file"):
             check(path, layer)
+
+
+@pytest.mark.parametrize("name", [".env", "pyproject.toml"])
+def test_special_file_that_other_programs_read(file: Path, name: str) -> None:
+    path = file.parent / name
+    layer = ".env" if name == ".env" else "project"
+    os.mkfifo(path)
+    assert check(path, layer) == "it is a pipe, a socket or a device"
+    path.unlink()
+    path.symlink_to("/dev/null")
+    assert check(path, layer) == "it is a pipe, a socket or a device"
 
 
 def test_descriptors_are_closed(file: Path) -> None:
@@ -217,7 +229,7 @@ def test_descriptors_are_closed(file: Path) -> None:
     file.chmod(0o666)
     check(file)
     with pytest.raises(OSError, match="not a regular file"):
-        check(file.parent)
+        check(file.parent, "user")
     after = os.dup(0)
     os.close(after)
     assert after == before

@@ -324,6 +324,16 @@ class TestServers:
         assert "timeout" not in shown["result"]
 
 
+def _make_socket(path: Path) -> None:
+    before = os.getcwd()
+    os.chdir(path.parent)  # the path of a socket is limited to about 100 characters
+    try:
+        with socket.socket(socket.AF_UNIX) as server:
+            server.bind(path.name)
+    finally:
+        os.chdir(before)
+
+
 @POSIX
 class TestFileKinds:
     @pytest.mark.parametrize("name", [".tooli.yaml", "pyproject.toml", ".env"])
@@ -331,6 +341,29 @@ class TestFileKinds:
         os.mkfifo(folders.project / name)
         done = folders.run("stock", "--json")
         assert done.code == (2 if name == ".tooli.yaml" else 0)
+        shown = read_envelope(done.out)
+        problems = [shown["error"]["message"]] if done.code else shown["meta"]["warnings"]
+        assert len(problems) == 1 and name in problems[0]
+        assert done.err == b""
+
+    @pytest.mark.parametrize("name", ["pyproject.toml", ".env"])
+    def test_special_file_is_reported_once(self, folders: Folders, name: str) -> None:
+        folders.write("quiet: true\n")
+        path = folders.project / name
+        for make in (os.mkfifo, lambda path: path.symlink_to("/dev/null"), _make_socket):
+            make(path)
+            done = folders.run("stock", "--text")
+            assert done.code == 0
+            assert done.err.count(b"it is a pipe, a socket or a device") == 1
+            server = folders.run("mcp", "serve")
+            assert server.code == 0 and name.encode() in server.err
+            path.unlink()
+
+    @pytest.mark.parametrize("name", ["pyproject.toml", ".env"])
+    def test_folder_is_not_reported(self, folders: Folders, name: str) -> None:
+        (folders.project / name).mkdir()  # .env: a virtual environment
+        done = folders.run("stock", "--text")
+        assert (done.code, done.err) == (0, b"")
 
     @pytest.mark.parametrize("name", [".tooli.yaml", "pyproject.toml", ".env"])
     @pytest.mark.parametrize(

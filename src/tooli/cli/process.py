@@ -452,13 +452,14 @@ def _file_contains(path: str, *needles: bytes) -> bool:
     try:
         descriptor = os.open(path, os.O_RDONLY | _NONBLOCK)
         try:
-            if os.fstat(descriptor).st_mode & 0o170000 != 0o100000:
-                return False  # a pipe or a device, possibly the input of the command
+            kind = os.fstat(descriptor).st_mode & 0o170000
+            if kind != 0o100000:  # a pipe or a device, possibly the input of the command
+                return kind != 0o040000  # `tooli.config` warns about it
             text = b"\n" + os.read(descriptor, _MAX_CONFIG_BYTES).translate(None, b" \t\r\"'")
         finally:
             os.close(descriptor)
     except OSError:
-        return os.path.isfile(path)
+        return not os.path.isdir(path)
     return any([needle in text for needle in needles])
 
 

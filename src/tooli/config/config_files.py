@@ -98,7 +98,8 @@ def find_project_files(folder: str | None = None) -> list[ConfigFile]:
 
 def _find_dotenv(root: str) -> list[ConfigFile]:
     path = os.path.join(root, ".env")
-    return [ConfigFile(".env", path)] if os.path.isfile(path) else []
+    is_file = os.path.exists(path) and not os.path.isdir(path)  # a folder is a virtual environment
+    return [ConfigFile(".env", path)] if is_file else []
 
 
 def user_config_path(env: Mapping[str, str]) -> str | None:
@@ -147,8 +148,9 @@ def mentions_tooli(path: str) -> bool:
     try:
         file = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0))
         try:
-            if os.fstat(file).st_mode & 0o170000 != 0o100000:  # a pipe or a device
-                return False
+            kind = os.fstat(file).st_mode & 0o170000
+            if kind != 0o100000:  # a pipe or a device is reported, when the settings are read
+                return kind != 0o040000
             text = os.read(file, MAX_SEARCHED_BYTES).translate(None, b" \t\r\"'")
         finally:
             os.close(file)

@@ -43,6 +43,10 @@ class UntrustedFile(Exception):  # noqa: N818
     """A settings file is not read. The message says why: "user 1000 owns it"."""
 
 
+class SpecialFile(UntrustedFile):
+    """A settings file is a pipe, a socket or a device, which is never read."""
+
+
 def open_settings_file(
     path: str, layer: str, trusted_dirs: tuple[str, ...], env: Mapping[str, str]
 ) -> int:
@@ -50,10 +54,13 @@ def open_settings_file(
 
     Raises:
         UntrustedFile: another user may have written the file.
+        SpecialFile: a file that other programs read as well (`.env`, pyproject.toml) is special.
         OSError: the file cannot be opened, or is not a regular file.
     """
     target = path
     if layer in PROJECT_LAYERS:
+        if not path.endswith(".yaml") and not stat.S_ISREG(os.stat(path).st_mode):
+            raise SpecialFile("it is a pipe, a socket or a device")
         target = _resolve_project_link(path, trusted_dirs)
     descriptor = os.open(target, _OPEN_FLAGS | (_NO_FOLLOW if layer in PROJECT_LAYERS else 0))
     try:

@@ -13,7 +13,7 @@ from tooli.config.config_files import (
     user_config_path,
 )
 from tooli.config.file_reader import ConfigSection, UnreadableConfig, read_config_file
-from tooli.config.file_trust import PROJECT_LAYERS, UntrustedFile
+from tooli.config.file_trust import PROJECT_LAYERS, SpecialFile, UntrustedFile
 from tooli.config.setting_definitions import (
     BOOLEAN_VALUES,
     SECTION_NAMES,
@@ -291,6 +291,10 @@ class _FileSettings:
         except UnreadableConfig as failure:
             self._add_fault(failure.line, str(failure))
             self.has_settings = True
+        except SpecialFile as reason:
+            message = f"the file is ignored, because {reason}"
+            path = escape_text(self.file.path)
+            self.settings.ignored.append(SettingFault(path, message, stops_servers=False))
         except UntrustedFile as reason:
             self._refuse_file(str(reason))
         if self.file.layer in PROJECT_LAYERS:
