@@ -361,6 +361,7 @@ def test_color_option_overrides_the_environment(monkeypatch: pytest.MonkeyPatch)
     assert render(True, color=False) == "yes\n"
     monkeypatch.setenv("NO_COLOR", "1")
     assert render(True, color=None) == "yes\n"
+    assert render([{"a": 1}, {"a": 2}], color=None) == "a\n─\n1\n2\n"  # nothing bold or dim
 
 
 def test_output_is_ascii_on_a_terminal_without_unicode() -> None:

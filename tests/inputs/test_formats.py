@@ -164,7 +164,6 @@ def test_yaml_file_is_parsed(app: Tooli, tmp_path: Path) -> None:
         ("object", "a.json", "1" * 5000, None, "an integer has too many digits"),
         ("each-object", "a.jsonl", "{}\n" + "1" * 5000, 2, "an integer has too many digits"),
         ("each-object", "a.json", "[{},\n" + "1" * 5000 + "]", 2, "an integer has too many digits"),
-        ("objects", "a", '{"a":\n1}', None, "should be a valid list"),
         ("text", "a.txt", b"\xff", None, "not valid utf-8 text"),
         ("lines", "a.txt", b"a\n\xff\n", None, "not valid utf-8 text"),
         ("each-row", "a.csv", b"name,age\n\xff,1\n", None, "not valid utf-8 text"),

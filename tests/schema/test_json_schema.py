@@ -177,7 +177,11 @@ class TestEqualToPydantic:
         assert schema_of(annotation) == normalize(pydantic.TypeAdapter(annotation).json_schema())
 
     @pytest.mark.parametrize("annotation", [*PLAIN, *RICH], ids=stable_id)
-    def test_result_schema_equals_that_of_pydantic(self, annotation: Any) -> None:
+    def test_result_schema_equals_that_of_pydantic(self, annotation: Any, monkeypatch) -> None:
+        """A result has every field, as with pydantic's option for required defaults."""
+        option = "json_schema_serialization_defaults_required"
+        monkeypatch.setattr(pydantic._internal._config.ConfigWrapper, option, True, raising=False)
+
         def tool(): ...
 
         tool.__annotations__["return"] = annotation

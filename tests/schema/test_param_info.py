@@ -1,8 +1,10 @@
 """Option and Argument, of tooli and of Typer, in Annotated and as defaults."""
 
 import inspect
+from pathlib import Path
 from typing import Annotated
 
+import pydantic
 import pytest
 import typer
 from tests.schema.reading import read_one
@@ -15,12 +17,14 @@ from tooli.core.tool import (
     TyperOnly,
 )
 from tooli.errors import DefinitionError
+from tooli.schema.json_schema import input_schema
 from tooli.schema.param_info import (
     ARGUMENT_DEFAULTS,
     OPTION_DEFAULTS,
     ParamInfo,
     to_param_info,
 )
+from tooli.testing import invoke
 
 STR, INT = Scalar(str), Scalar(int)
 
@@ -165,3 +169,65 @@ def test_keywords_with_default_values_are_left_out() -> None:
 def test_repr() -> None:
     assert repr(Option(1, "--n", min=2)) == "Option(1, *('--n',), **{'min': 2})"
     assert repr(Argument(help="x")) == "Argument(Ellipsis, *(), **{'help': 'x'})"
+
+
+# ------------------------------------------------------------------ pydantic's Field
+
+
+def test_field_as_default_keeps_default_bounds_and_description() -> None:
+    app = tooli.Tooli("fields")
+
+    @app.command()
+    def add(
+        count: int = pydantic.Field(..., ge=1),
+        size: int = pydantic.Field(5, le=9, description="How large."),
+        tags: list[str] = pydantic.Field(default_factory=lambda: ["x"]),  # noqa: B008
+        key: Annotated[int, Option("--kk", help="The key.")] = pydantic.Field(3, le=5),
+    ) -> list:
+        return [count, size, tags, key]
+
+    @app.command()
+    def untyped(count=pydantic.Field(5, ge=1)) -> int:  # noqa: B008
+        return count
+
+    assert invoke(app, "add", "1", mode="json").result == [1, 5, ["x"], 3]
+    assert invoke(app, "add", "1", "--size", "9", "--kk", "4", mode="json").result == [
+        *(1, 9, ["x"], 4),
+    ]
+    assert app.call("add", count=2, tags=["y"]).result == [2, 5, ["y"], 3]
+    wrong = app.call("add", count=0, size=10, key=6).error
+    assert wrong is not None and wrong.details is not None
+    assert {problem["field"] for problem in wrong.details["errors"]} == {"count", "size", "key"}
+    tool = app.find("add")
+    assert tool is not None
+    schema = input_schema(tool)
+    assert schema["required"] == ["count"]
+    size = {"type": "integer", "default": 5, "maximum": 9, "description": "How large."}
+    assert schema["properties"]["size"] == size
+    assert [param.help for param in tool.params] == [None, "How large.", None, "The key."]
+    assert app.call("untyped").result == 5
+    assert app.call("untyped", count=0).error is not None
+
+
+def test_description_of_a_field_in_annotated_is_the_help() -> None:
+    param = read_one(Annotated[int, pydantic.Field(ge=1, description="How many.")])
+    assert param.help == "How many."
+
+
+@pytest.mark.parametrize("exists", [True, False])
+def test_dash_is_a_path_where_the_command_allows_it(exists: bool) -> None:
+    app = tooli.Tooli("dash")
+
+    @app.command()
+    def read(
+        path: Annotated[Path, typer.Argument(exists=exists, allow_dash=True)],
+    ) -> str:
+        return str(path)
+
+    @app.command()
+    def refuse(path: Annotated[Path, typer.Argument(exists=True)]) -> str:
+        return str(path)
+
+    assert invoke(app, "read", "-", mode="json").result == "-"
+    assert app.call("read", path="-").result == "-"
+    assert invoke(app, "refuse", "-", mode="json").exit_code == 2

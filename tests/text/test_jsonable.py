@@ -341,3 +341,18 @@ def test_iter_children_yields_extra_fields_of_a_model() -> None:
 def test_map_strings_changes_keys_and_values() -> None:
     value = {"a": ["b", 1, None, {"c": ("d", True)}]}
     assert map_strings(value, str.upper) == {"A": ["B", 1, None, {"C": ["D", True]}]}
+
+
+class TextEnum(str, enum.Enum):
+    A = "a"
+
+
+class NumberEnum(int, enum.Enum):
+    ONE = 1
+
+
+def test_enum_members_that_are_text_or_numbers_are_written_as_their_value() -> None:
+    converted = to_jsonable({"text": TextEnum.A, TextEnum.A: [NumberEnum.ONE]}, [])
+    assert [str(part) for part in (converted["text"], *converted, converted["a"][0])] == [
+        *("a", "text", "a", "1"),
+    ]

@@ -17,6 +17,8 @@ ESC, and bidi controls, which reorder text, are shown as escapes.
 
 from __future__ import annotations
 
+import os
+
 from tooli.cli.plain_output import MULTILINE_ESCAPES, SINGLE_LINE_ESCAPES, humanize, summarize
 from tooli.errors import shell_quote
 from tooli.pipeline.planning import is_plan
@@ -56,7 +58,8 @@ def print_result(
 ) -> None:
     """Print a result for a person; None prints nothing.
 
-    `color=None` follows the terminal, NO_COLOR and FORCE_COLOR. False writes no escape sequences.
+    `color=None` follows the terminal, NO_COLOR and FORCE_COLOR. With NO_COLOR, and with False, the
+    output has no escape sequences, so nothing is bold or dim.
     """
     if value is not None:
         _print(_Page(lambda columns: _render_value(value, columns)), file, width, color)
@@ -104,6 +107,8 @@ def _print(page: _Page, file: TextIO, width: int | None, color: bool | None) -> 
             # Rich would end the process; `StdoutErrorScope` handles a closed pipe instead.
             raise BrokenPipeError
 
+    if color is None and os.environ.get("NO_COLOR"):
+        color = False
     terminal = Terminal(
         file=file,
         width=width,

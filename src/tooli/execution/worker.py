@@ -29,6 +29,7 @@ from tooli.execution.processes import (
 from tooli.inputs.output import find_outputs
 from tooli.pipeline.drivers import close_stream, invoke, is_stream
 from tooli.pipeline.stdout_capture import TextSink
+from tooli.text.jsonable import iter_items
 
 TYPE_CHECKING = False
 
@@ -171,9 +172,13 @@ class Worker:
         peer = None if call.peer is None else RemotePeer(call.peer, self)
         meta = None if call.meta is None else ForwardedMeta(call.meta, self)
         context_class = find_loaded("tooli.pipeline.context", "Context")
+        input_class = find_loaded("tooli.inputs.source", "Input")
         for value in call.arguments.values():
             if context_class is not None and isinstance(value, context_class):
                 value._call = value._call.replace(warnings=warnings, peer=peer, meta=meta)
+            for item in iter_items(value):
+                if input_class is not None and isinstance(item, input_class):
+                    item.warn = warnings.append
         return call.replace(warnings=warnings, peer=peer, meta=meta)
 
     def _send_items(self, items: Iterator[Any]) -> None:

@@ -2,7 +2,8 @@
 
 The format is determined by the file extension (.json, .jsonl, .csv, .tsv, .yaml), then by the
 content type that a server sends, then by the first character: `[` and `{` are JSON. Anything else
-is CSV if the type is a list of rows.
+is CSV if the type is a list of rows. If the content is the JSON answer of a command (the envelope),
+its result is used.
 
 If the type is an iterator, lines, JSONL, JSON arrays and CSV are read row by row, in constant
 memory.
@@ -14,8 +15,16 @@ import io
 import json
 
 from tooli.core import find_loaded
-from tooli.core.tool import MAX_PROBLEMS, MISSING, count_text, join_path
+from tooli.core.tool import MISSING
 from tooli.errors import FormatError
+from tooli.inputs.format_errors import (
+    build_format_error,
+    build_syntax_error,
+    build_validation_error,
+    is_envelope,
+    result_rows,
+    unwrap_envelope,
+)
 from tooli.schema import ConversionError
 from tooli.text.jsonable import is_list, is_object
 
@@ -46,6 +55,7 @@ LEADING_WHITESPACE = b"\xef\xbb\xbf \t\r\n"
 _ITERATOR_TYPES = ("Iterator", "Iterable", "Generator")
 _COLLECTION_TYPES = (list, tuple, set, frozenset)
 _CHUNK_BYTES = 1 << 16
+_MAX_OBJECT_BYTES = 1 << 26  # of one object on several lines, where rows are expected
 
 
 def read_content(source: Input, annotation: object) -> Any:
@@ -123,6 +133,12 @@ def detect_format(source: Input, head: bytes = b"") -> str:
     return {b"[": "json", b"{": "jsonl"}.get(first, "")
 
 
+def _check_is_csv(source: Input, head: bytes) -> None:
+    """Raise FormatError if data of an unknown format is the YAML or TOON answer of a command."""
+    if head.startswith((b"ok: true\n", b"ok: false\n")):
+        raise build_syntax_error(source, "the answer of a command as YAML or TOON is not supported")
+
+
 # ------------------------------------------------------------------ whole content
 
 
@@ -131,17 +147,12 @@ def _parse_content(source: Input, annotation: object) -> Any:
     source.cache_bytes(data)
     kind = detect_format(source, data[:4096])
     is_collection = getattr(annotation, "__origin__", annotation) in _COLLECTION_TYPES
-    if kind == "yaml":
-        return _parse_yaml(source)
-    if is_collection and kind != "json":
-        is_guessed = not detect_format(source)  # neither extension nor content type tells it
-        if kind == "jsonl" and is_guessed and b"\n" in data.strip():
-            try:  # it may be one object on several lines, or one object per line
-                return _parse_json(source, source.read_text())
-            except FormatError:
-                pass
+    if is_collection and kind not in ("json", "yaml"):
         return list(_iter_rows(source, getattr(annotation, "__args__", (dict,))[0]))
-    return _parse_json(source, source.read_text())
+    value = _parse_yaml(source) if kind == "yaml" else _parse_json(source, source.read_text())
+    if is_envelope(value):
+        value = unwrap_envelope(source, value)
+    return result_rows(value) if is_collection and is_object(value) else value
 
 
 def _parse_json(source: Input, text: str, line: int | None = None) -> Any:
@@ -149,7 +160,7 @@ def _parse_json(source: Input, text: str, line: int | None = None) -> Any:
     try:
         return json.loads(text)
     except json.JSONDecodeError as failure:
-        raise build_format_error(
+        raise build_syntax_error(
             source, f"not valid JSON: {failure.msg}", line or failure.lineno, failure.colno
         ) from None
     except (RecursionError, ValueError) as failure:
@@ -258,45 +269,6 @@ def content_schema(annotation: object) -> JsonObject:
     return _annotation_schema(annotation if item is MISSING else list.__class_getitem__(item))
 
 
-# ------------------------------------------------------------------ errors
-
-
-def build_format_error(
-    source: Input, message: str, line: int | None = None, column: int | None = None
-) -> FormatError:
-    """Return the error for data that cannot be parsed, with its position."""
-    source_name = "stdin" if source.is_stdin else source.display_name
-    line_text = f", line {line}" if line is not None else ""
-    details: JsonObject = {"source": source.display_name}
-    if line is not None:
-        details["line"] = line
-    if column is not None:
-        details["column"] = column
-    return FormatError(f"{source_name}{line_text}: {message}", field=source.field, details=details)
-
-
-def build_validation_error(
-    source: Input, error: ConversionError, line: int | None = None
-) -> FormatError:
-    """Return the error for data that does not match the annotated type."""
-    reasons = [
-        (join_path(*reason.location), reason.message) for reason in (error, *error.other_errors)
-    ]
-    listing = [
-        {"field": field, "message": message} if field else {"message": message}
-        for field, message in reasons[:MAX_PROBLEMS]
-    ]
-    field, first = reasons[0]
-    message_text = f"{field!r}: {first}" if field else first
-    more = count_text(len(reasons), is_minimum=error.has_more)
-    format_error = build_format_error(source, message_text + more, line)
-    details: JsonObject = {**(format_error.details or {}), "errors": listing}
-    if len(reasons) > len(listing):
-        details |= {"error_count": len(reasons), "is_minimum_count": error.has_more}
-    format_error.details = details
-    return format_error
-
-
 # ------------------------------------------------------------------ rows, in constant memory
 
 
@@ -346,6 +318,8 @@ def _iter_rows(source: Input, item: object) -> Iterator[Any]:
             elif kind == "jsonl":
                 yield from _iter_json_lines(source, file, _build_row_validator(source, item))
             else:
+                if not kind:
+                    _check_is_csv(source, head)
                 yield from _iter_csv(source, file, kind, item)
         except UnicodeDecodeError as failure:
             raise source.decode_error(failure) from None
@@ -370,6 +344,15 @@ def _build_row_validator(source: Input, item: Any, skip_empty: bool = False) -> 
     return check
 
 
+def _field_names(item: Any) -> frozenset[str]:
+    """Return the names of the fields of a row; empty if any name is accepted."""
+    if item in (dict, list) or is_plain_instance(item, {}):
+        return frozenset()
+    schema = _annotation_schema(item)
+    has_only_these = schema.get("additionalProperties") in (None, False)
+    return frozenset(schema.get("properties", ())) if has_only_these else frozenset()
+
+
 def _optional_fields(item: object) -> frozenset[str]:
     schema = _annotation_schema(item)
     return frozenset(schema.get("properties", ())) - frozenset(schema.get("required", ()))
@@ -379,9 +362,29 @@ def _optional_fields(item: object) -> frozenset[str]:
 
 
 def _iter_json_lines(source: Input, file: BufferedReader, check: RowValidator) -> Iterator[Any]:
+    """Yield the objects of JSONL, the records of a command's answer, or one indented object."""
+    is_first = True
     for number, line in enumerate(file, 1):
-        if line.strip(LEADING_WHITESPACE):
-            yield check(_parse_json(source, line.decode("utf-8-sig"), number), number)
+        if not line.strip(LEADING_WHITESPACE):
+            continue
+        try:
+            value = _parse_json(source, line.decode("utf-8-sig"), number)
+        except FormatError as failure:
+            if not is_first:
+                raise
+            value = _parse_indented_object(source, line + file.read(_MAX_OBJECT_BYTES), failure)
+        is_first = False
+        rows = result_rows(unwrap_envelope(source, value, number)) if is_envelope(value) else None
+        for row in [value] if rows is None else rows:
+            yield check(row, number)
+
+
+def _parse_indented_object(source: Input, data: bytes, failure: FormatError) -> Any:
+    """Parse one object on several lines; raise `failure`, the error of its first line."""
+    try:
+        return _parse_json(source, data.decode("utf-8-sig"))
+    except FormatError:
+        raise failure from None
 
 
 def _iter_json_array(source: Input, file: BufferedReader, check: RowValidator) -> Iterator[Any]:
@@ -399,11 +402,11 @@ def _iter_json_array(source: Input, file: BufferedReader, check: RowValidator) -
             separator = reader.skip_whitespace()
             reader.position += 1
         if separator != "]":
-            raise build_format_error(
+            raise build_syntax_error(
                 source, "not valid JSON: ',' or ']' is missing", reader.line_number()
             )
         if reader.skip_whitespace():
-            raise build_format_error(
+            raise build_syntax_error(
                 source, "not valid JSON: there is text after the array", reader.line_number()
             )
 
@@ -465,7 +468,7 @@ class _JsonArrayReader:
                 ) from None
             self._size *= 2  # so that a long value is decoded only a few times
             if self._is_certain_error(failure) or not self._read_more():
-                raise build_format_error(self._source, f"not valid JSON: {problem}", line)
+                raise build_syntax_error(self._source, f"not valid JSON: {problem}", line)
 
     def _is_certain_error(self, failure: Any) -> bool:
         """True if more text cannot fix the error, because it is not at the end of the text."""
@@ -486,6 +489,7 @@ def _iter_csv(source: Input, file: BufferedReader, kind: str, item: object) -> I
         delimiter = "\t" if b"\t" in head else ";" if b";" in head else ","
     has_no_header = getattr(item, "__origin__", item) in (list, tuple)
     check = _build_row_validator(source, item, skip_empty=True)
+    fields: frozenset[str] = frozenset() if has_no_header else _field_names(item)
     names: list[str] | None = None
     with io.TextIOWrapper(file, "utf-8-sig", newline="") as text:
         reader = csv.reader(text, delimiter=delimiter, strict=True)
@@ -494,15 +498,20 @@ def _iter_csv(source: Input, file: BufferedReader, kind: str, item: object) -> I
                 if has_no_header:
                     yield check(cells, reader.line_num)
                 elif names is None:
-                    names = _read_header(source, cells, reader.line_num) if cells else None
+                    names = _read_header(source, cells, fields, reader.line_num) if cells else None
                 elif cells:
                     yield check(_build_row(source, names, cells, reader.line_num), reader.line_num)
         except csv.Error as failure:
-            raise build_format_error(source, f"not valid CSV: {failure}", reader.line_num) from None
+            raise build_syntax_error(source, f"not valid CSV: {failure}", reader.line_num) from None
 
 
-def _read_header(source: Input, cells: list[str], line: int) -> list[str]:
+def _read_header(source: Input, cells: list[str], fields: frozenset[str], line: int) -> list[str]:
+    """Return the column names in the first row. At least one must be a field of the rows."""
     names = [cell.strip() for cell in cells]
+    if fields and fields.isdisjoint(names):
+        expected = ", ".join(sorted(fields))
+        message = f"the first row has no column name of the fields {expected}"
+        raise build_syntax_error(source, message, line)
     duplicate = next((name for i, name in enumerate(names) if name in names[:i]), MISSING)
     if duplicate is not MISSING:
         raise build_format_error(

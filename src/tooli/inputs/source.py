@@ -15,7 +15,8 @@ import sys
 from tooli.core.tool import MISSING, Handle, quote
 from tooli.errors import FormatError, InputError, StateError, Suggestion
 from tooli.inputs.constraints import DEFAULT_INPUT_LIMITS, get_input_limits
-from tooli.inputs.formats import build_format_error, content_schema, fill_with_content
+from tooli.inputs.format_errors import build_format_error
+from tooli.inputs.formats import content_schema, fill_with_content
 from tooli.schema import ConversionError
 
 TYPE_CHECKING = False
@@ -140,12 +141,16 @@ def _has_data(stdin: Any) -> bool:
     return found
 
 
+def _ignore_warning(message: str) -> None:
+    """Ignore a warning about an input that is not an argument of a call."""
+
+
 class Input:
     """An input from any location, which can be read like a file."""
 
     __slots__ = (
         *("_cached_bytes", "_limits", "_open_files", "content", "field", "format"),
-        *("is_streamed", "is_url", "nul", "source"),
+        *("is_streamed", "is_url", "nul", "source", "warn"),
     )
 
     def __init__(
@@ -163,6 +168,7 @@ class Input:
         self.format: str | None = None  # set if a server sent a content type
         self.nul = False  # records end with NUL
         self.is_streamed = False  # read item by item, possibly more than fits into memory
+        self.warn: Callable[[str], None] = _ignore_warning  # set for each call
         self._limits = limits
         self._cached_bytes: bytes | None = None
         self._open_files: list[Any] = []

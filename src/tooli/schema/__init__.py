@@ -344,6 +344,8 @@ def convert_path(path: Any, param: Param) -> Any:
 
     check_path_size(str(path))
     keyword = param.option_kwargs.get
+    if str(path) == "-" and keyword("allow_dash") and keyword("file_okay", True):
+        return path  # stdin
     target = os.path.realpath(path) if keyword("resolve_path") else path
     result = path.__class__(target) if target is not path else path
     try:

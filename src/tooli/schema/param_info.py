@@ -6,6 +6,7 @@ converted to Typer's objects.
 
 from __future__ import annotations
 
+from tooli.core.tool import MISSING
 from tooli.errors import DefinitionError, check_keywords
 
 TYPE_CHECKING = False
@@ -35,7 +36,7 @@ OPTION_DEFAULTS: dict[str, Any] = {
 TYPER_ONLY_KEYWORDS = frozenset(
     (
         *("callback", "parser", "click_type", "prompt", "is_eager", "expose_value"),
-        *("allow_dash", "path_type", "is_flag", "flag_value"),
+        *("path_type", "is_flag", "flag_value"),
     )
 )
 """Keywords that only Typer supports on a command line."""
@@ -144,3 +145,28 @@ def split_annotated(
             "option", ..., (info.default, *info.decls), dict(info.option_kwargs), info.is_tooli_info
         )
     return base, info, refined, constraints
+
+
+# ------------------------------------------------------------------ pydantic's Field
+
+
+def split_field_default(annotation: Any, field: Any) -> tuple[Any, Any, dict[str, Any]]:
+    """Split a default that is pydantic's `Field(…)` into annotation, default and keywords.
+
+    `n: int = Field(5, ge=1)` means `n: Annotated[int, Field(ge=1)] = 5`.
+    """
+    from typing import Annotated
+
+    keywords = {} if field.default_factory is None else {"default_factory": field.default_factory}
+    is_undefined = type(field.default).__name__ == "PydanticUndefinedType"
+    default = MISSING if is_undefined or keywords else field.default
+    if annotation is MISSING and default is not MISSING:
+        annotation = type(default)  # pyright: ignore[reportUnknownVariableType]
+    return Annotated[annotation, field], default, keywords
+
+
+def field_help(annotation: Any) -> dict[str, str]:
+    """Return the description of `Annotated[…, Field(description=…)]` as a keyword of Option."""
+    texts = [getattr(extra, "description", None) for extra in annotation.__metadata__]
+    texts = [text for text in texts if isinstance(text, str) and text]
+    return {"help": texts[-1]} if texts else {}

@@ -76,6 +76,14 @@ def pydantic_json_schema(annotation: Any, mode: str) -> JsonObject:
                         part.setdefault("pattern", DECIMAL_PATTERN)
             return json_schema
 
+        def field_is_required(self, field: Any, total: bool) -> bool:
+            # A result contains every field of a model, also those that have a default.
+            if self.mode == "serialization" and field["type"] != "typed-dict-field":
+                return not field.get("serialization_exclude") and not field.get(
+                    "serialization_exclude_if"
+                )
+            return super().field_is_required(field, total)
+
     type_adapter = get_type_adapter(annotation)
     schema = type_adapter.json_schema(mode=mode, schema_generator=SchemaGenerator)  # type: ignore[arg-type]
     if "pydantic.types" in sys.modules or "tooli.inputs.secret" in sys.modules:

@@ -278,9 +278,15 @@ def read_param(name: str, annotation: object, default: object) -> Param:
     """Read one parameter by Typer's rules for its annotation and default."""
     info = refined = None
     constraints: tuple[Any, ...] = ()
-    if hasattr(annotation, "__metadata__"):
-        from tooli.schema.param_info import split_annotated
+    field_keywords: Mapping[str, Any] = {}
+    if type(default).__name__ == "FieldInfo":
+        from tooli.schema.param_info import split_field_default
 
+        annotation, default, field_keywords = split_field_default(annotation, default)
+    if hasattr(annotation, "__metadata__"):
+        from tooli.schema.param_info import field_help, split_annotated
+
+        field_keywords = {**field_help(annotation), **field_keywords}
         annotation, info, refined, constraints = split_annotated(annotation, name, default)
     if default is ...:
         default = MISSING
@@ -290,11 +296,13 @@ def read_param(name: str, annotation: object, default: object) -> Param:
         info = to_param_info(default)
         if info is not None:
             default = MISSING if info.default is ... else info.default
-    kind = "argument" if default is MISSING else "option"
+    is_required = default is MISSING and "default_factory" not in field_keywords
+    kind = "argument" if is_required else "option"
     decls: tuple[str, ...] = ()
-    keywords: Mapping[str, Any] = {}
+    keywords: Mapping[str, Any] = field_keywords
     if info is not None:
-        kind, decls, keywords = info.kind, info.decls, info.option_kwargs
+        kind, decls = info.kind, info.decls
+        keywords = {**keywords, **info.option_kwargs} if keywords else info.option_kwargs
     shape = _shape_of_default(default) if annotation is MISSING else infer_shape(annotation)
     is_parsed_text = isinstance(item_shape(shape), ParsedText)
     if is_parsed_text and keywords.keys() & {"resolve_path", "path_type", "allow_dash"}:

@@ -98,6 +98,9 @@ def open_handles(call: Call) -> StageRun:
     A stage cannot await, so it wraps the function, and the wrapper reads the inputs.
     """
     handles = list(_iterate_handles(call.tool.arguments_by_param(call.arguments)))
+    for handle in handles:
+        if isinstance(handle, Input):
+            handle.warn = call.warnings.append
     outputs = [handle for handle in handles if isinstance(handle, Output)]
     folders: dict[str, OutputFolder] = {}
     try:

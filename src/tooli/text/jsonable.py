@@ -187,8 +187,10 @@ def to_jsonable(value: object, warnings: list[str]) -> Any:
 
 
 def _convert(value: object, warnings: list[str], parent_ids: tuple[int, ...]) -> Any:
-    if value is None or isinstance(value, (bool, str)):
+    if value is None or isinstance(value, bool):
         return value
+    if isinstance(value, str):
+        return value if type(value) is str else str.__str__(value)  # such as a member of a StrEnum
     if isinstance(value, float):
         if value != value or value in (float("inf"), float("-inf")):
             _add_warning(warnings, "NaN or infinity was written as null")
