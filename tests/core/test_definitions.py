@@ -141,6 +141,8 @@ INVALID_OPTIONS = [
     ({"when_to_use": ["always"]}, "must be a string"),
     ({"delegation_hint": 3}, "must be a string"),
     ({"task_group": 3}, "must be a string"),
+    ({"pipe_input": "xml"}, "must be one of jsonl, json, csv, text"),
+    ({"pipe_output": {"format": "csv", "schema": 1}}, "must be a JSON Schema in a dict"),
     ({"version": 2}, "must be a string"),
     ({"always_visible": "yes"}, "must be True or False"),
     ({"native": "no"}, "must be True or False"),

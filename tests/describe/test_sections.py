@@ -82,23 +82,6 @@ def test_most_detailed_text_within_the_budget_is_chosen() -> None:
     assert sections.render_within_budget(lambda level: texts[0], *budgets) == texts[0]
 
 
-@pytest.mark.parametrize(
-    ("argv", "line"),
-    [
-        (["a b"], "t find 'a b' --json"),
-        (["x", "--json"], "t find x --json"),
-        (["--", "-x"], "t find --json -- -x"),
-    ],
-)
-def test_flags_are_inserted_before_the_separator(argv: list[str], line: str) -> None:
-    app = Tooli("t")
-    app.command("find")(lambda: None)
-    app.command("other")(lambda: None)
-    tool = app.find("find")
-    assert tool is not None
-    assert sections.format_command_line("t", tool, argv, "--json") == line
-
-
 def test_effects_and_requirements_are_phrases() -> None:
     app = Tooli("t")
 

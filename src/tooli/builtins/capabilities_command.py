@@ -23,7 +23,7 @@ from tooli.core.declared_capabilities import (
     is_under_any,
 )
 from tooli.core.safe_files import OpenFolder
-from tooli.describe.sections import insert_flags
+from tooli.describe.calls import insert_flags
 from tooli.errors import NotFoundError, StateError, Suggestion
 from tooli.execution.interpreter import isolated_argv
 from tooli.execution.monitor.monitored_runner import shorten_path

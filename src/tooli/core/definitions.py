@@ -177,6 +177,26 @@ def _error_codes_problem(value: object) -> str | None:
     return None
 
 
+PIPE_FORMATS = ("jsonl", "json", "csv", "text")
+"""The formats of `pipe_input=` and `pipe_output=`."""
+
+
+def _pipe_problem(value: object) -> str | None:
+    keys = ("format", "schema", "description")
+    if not _is_mapping(value):
+        value = {"format": value}
+    for key in value:
+        if key not in keys:
+            return f"a pipe contract has no {key!r}" + did_you_mean(key, keys)
+    if value.get("format") not in PIPE_FORMATS:
+        return f"must be one of {', '.join(PIPE_FORMATS)}, or a dict with such a 'format'"
+    if not _is_mapping(value.get("schema", {})):
+        return "the 'schema' of a pipe contract must be a JSON Schema in a dict"
+    return text_problem(value.get("description", "")) and (
+        "the 'description' of a pipe contract must be a string"
+    )
+
+
 def _is_mapping(value: object) -> TypeIs[Mapping[object, object]]:
     return hasattr(value, "keys") and hasattr(value, "__getitem__")
 
@@ -220,6 +240,8 @@ _VALIDATORS: dict[str, Validator] = {
     "delegation_hint": text_problem,
     "error_codes": _error_codes_problem,
     "task_group": text_problem,
+    "pipe_input": _pipe_problem,
+    "pipe_output": _pipe_problem,
     "always_visible": _bool_problem,
     "version": text_problem,
     "native": _bool_problem,
@@ -286,4 +308,6 @@ def read_guidance(options: CommandOptions, may_return_next: bool) -> Guidance:
         task_group=options.get("task_group"),
         always_visible=bool(options.get("always_visible")),
         may_return_next=may_return_next,
+        pipe_input=options.get("pipe_input"),
+        pipe_output=options.get("pipe_output"),
     )

@@ -62,6 +62,15 @@ if TYPE_CHECKING:
     SecurityPolicy: TypeAlias = Literal["off", "standard", "strict"]
     Transport: TypeAlias = Literal["stdio", "http", "sse"]
 
+    PipeFormat: TypeAlias = Literal["jsonl", "json", "csv", "text"]
+
+    class PipeOptions(TypedDict, total=False):
+        """A value of `pipe_input=` or `pipe_output=`."""
+
+        format: Required[PipeFormat]
+        schema: Mapping[str, object]
+        description: str
+
     class ExampleOptions(TypedDict, total=False):
         """One entry of `examples=`: the arguments after the command's name."""
 
@@ -135,6 +144,10 @@ if TYPE_CHECKING:
         """The command's own error codes and their meanings."""
         task_group: str | None
         """The heading under which the documents list the command."""
+        pipe_input: PipeFormat | PipeOptions | None
+        """What the command reads from a pipe, if its types do not say it."""
+        pipe_output: PipeFormat | PipeOptions | None
+        """What the command writes to a pipe, if its types do not say it."""
         always_visible: bool
         """MCP clients see the tool even if the others are found by search."""
         version: str | None

@@ -440,6 +440,8 @@ class Guidance(Record):
     task_group: str | None = None
     always_visible: bool = False  # listed even if the other tools are found by search
     may_return_next: bool = False  # it may return a `Next`
+    pipe_input: str | Mapping[str, Any] | None = None  # replaces what the types say
+    pipe_output: str | Mapping[str, Any] | None = None
 
 
 class Limits(Record):

@@ -10,8 +10,9 @@ from json import dumps
 from textwrap import wrap
 
 from tooli.config.setting_definitions import documented_variables
-from tooli.describe import sections
+from tooli.describe import calls, sections
 from tooli.describe.agent_help import render_usage
+from tooli.describe.compositions import infer_compositions, pipe_input, pipe_output
 from tooli.describe.markdown import bullets, code, fence, join_blocks, link, sentence, single_line
 from tooli.describe.schema_formats import describe_tool
 from tooli.describe.schema_text import format_type, object_properties
@@ -106,7 +107,7 @@ def _skill_description(app_info: AppInfo) -> str:
     about = sentence(app_info.description) or f"The commands of {app_info.name}."
     text = f"{about[:600]} Use it to"
     for i, tool in enumerate(app_info.tools):
-        task = single_line(tool.doc.summary or sections.command_title(tool)).rstrip(".")
+        task = single_line(tool.doc.summary or calls.command_title(tool)).rstrip(".")
         task = task.partition(";")[0].partition(". ")[0]
         more = f"{';' if i else ''} {task[:1].lower()}{task[1:]}"
         if i and len(text) + len(more) > _MAX_DESCRIPTION_LENGTH:
@@ -174,12 +175,12 @@ def reference_sections(app_info: AppInfo, tool: Tool, level: int) -> Iterator[st
 def _example_blocks(app_info: AppInfo, tool: Tool) -> Iterator[str]:
     """Yield the author's examples, with their outputs if the examples were run."""
     if not tool.guidance.examples:
-        yield fence([sections.shortest_call(app_info.name, tool)], "bash")
+        yield fence([calls.shortest_call(app_info.name, tool)], "bash")
     for i, example in enumerate(tool.guidance.examples):
         description = example.get("description")
         yield f"{single_line(str(description)).rstrip('.:')}:" if description else ""
-        line = sections.format_command_line(
-            app_info.name, tool, example.get("args", ()), *sections.output_flags(tool)
+        line = calls.format_command_line(
+            app_info.name, tool, example.get("args", ()), *calls.output_flags(tool)
         )
         yield fence([line], "bash")
         if (tool.key, i) in app_info.example_outputs:
@@ -405,7 +406,7 @@ def _command_groups(app_info: AppInfo) -> Iterator[str]:
 
 
 def _command_link(tool: Tool) -> str:
-    title = sections.command_title(tool).replace("[", "(").replace("]", ")")
+    title = calls.command_title(tool).replace("[", "(").replace("]", ")")
     labels = [label for label in tool.effects.labels() if label in ("read-only", "destructive")]
     annotations = f"({', '.join(labels)})" if labels else ""
     about = " ".join(filter(None, (single_line(tool.doc.summary), annotations)))
@@ -451,6 +452,9 @@ def build_manifest(app_info: AppInfo) -> JsonObject:
         "commands": {
             tool.key or tool.name: _describe_command(app_info, tool) for tool in app_info.tools
         },
+        "compositions": [
+            found.to_dict() for found in infer_compositions(app_info.name, app_info.tools)
+        ],
         "errors": {
             code: text
             for code, (text, _, _) in ERROR_CODES.items()
@@ -489,10 +493,17 @@ def _describe_command(app_info: AppInfo, tool: Tool) -> JsonObject:
         described.pop("version", None)
     call = {
         "argv": [app_info.name, *tool.cli_path],
-        "example": sections.shortest_call(app_info.name, tool),
+        "example": calls.shortest_call(app_info.name, tool),
     }
-    after = sections.previous_commands(app_info, tool)
-    return {**call, **described, **({"commonly_after": after} if after else {})}
+    pipe = {"input": pipe_input(tool), "output": pipe_output(tool)}
+    extra: JsonObject = {
+        "commonly_after": sections.previous_commands(app_info, tool),
+        # The output of most commands follows from output_schema.
+        "pipe": {name: part.to_dict() for name, part in pipe.items() if part is not None}
+        if pipe["input"] is not None or tool.guidance.pipe_output is not None
+        else None,
+    }
+    return {**call, **described, **{name: value for name, value in extra.items() if value}}
 
 
 def build_discovery(app_info: AppInfo) -> JsonObject:

@@ -9,20 +9,22 @@ from collections import Counter
 from hashlib import sha256
 
 from tooli.core import Record
-from tooli.core.tool import BYTES_PER_TOKEN, ListOf, PathShape, unwrap_optional
+from tooli.core.tool import BYTES_PER_TOKEN
 from tooli.describe.agent_help import render_usage
+from tooli.describe.calls import best_example, command_title, shortest_call
+from tooli.describe.compositions import Composition, infer_compositions
 from tooli.describe.markdown import bullets, code, fence, link, sentence, single_line
-from tooli.describe.schema_text import format_type, object_properties, sample_argv
-from tooli.errors import EXIT_CODES, shell_quote
+from tooli.describe.schema_text import format_type
+from tooli.errors import EXIT_CODES
 from tooli.schema.json_schema import output_schema
 
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping
 
     from tooli.core.protocols import JsonObject, ToolSource
-    from tooli.core.tool import Param, Tool
+    from tooli.core.tool import Tool
 
 
 class AppInfo(Record):
@@ -70,14 +72,6 @@ def estimate_tokens(text: str) -> int:
     return -(-len(text.encode("utf-8", "surrogatepass")) // BYTES_PER_TOKEN)
 
 
-def command_title(tool: Tool) -> str:
-    """Return the command as it is typed after the program name.
-
-    For an app with a single command, return the program name.
-    """
-    return " ".join(tool.cli_path) or tool.app
-
-
 def file_stem(tool: Tool) -> str:
     """Return the command's name for use in a file name."""
     parts = tool.path or (tool.app,)
@@ -89,53 +83,6 @@ def file_stem(tool: Tool) -> str:
         return name
     # A digest keeps names unique if characters were replaced or names differ only in case.
     return f"{name}-{sha256(repr(parts).encode()).hexdigest()[:6]}"
-
-
-# ------------------------------------------------------------------ calls
-
-
-def format_command_line(program: str, tool: Tool, argv: Iterable[object], *flags: str) -> str:
-    """Return a command line. Flags that are not in the arguments are added."""
-    arguments = [str(argument) for argument in argv]
-    arguments = insert_flags(arguments, [flag for flag in flags if flag not in arguments])
-    return " ".join(map(shell_quote, [program, *tool.cli_path, *arguments]))
-
-
-def insert_flags(argv: Sequence[str], flags: Sequence[str]) -> list[str]:
-    """Return the arguments with flags at the end, or before `--`, which ends the options."""
-    end = argv.index("--") if "--" in argv else len(argv)
-    return [*argv[:end], *flags, *argv[end:]]
-
-
-def shortest_call(program: str, tool: Tool) -> str:
-    """Return a short valid call: the author's shortest example, or a call with sample values."""
-    best = best_example(tool)
-    argv = sample_arguments(tool) if best is None else tool.guidance.examples[best].get("args", ())
-    if tool.behavior.destructive:  # copying the line must not destroy anything
-        argv = [argument for argument in argv if argument != "--yes"]
-        return format_command_line(program, tool, argv, "--dry-run", "--json")
-    return format_command_line(program, tool, argv, *output_flags(tool))
-
-
-def best_example(tool: Tool) -> int | None:
-    """Return the index of the author's shortest example, or None."""
-    lengths = [len(example.get("args", ())) for example in tool.guidance.examples]
-    return lengths.index(min(lengths)) if lengths else None
-
-
-def output_flags(tool: Tool) -> tuple[str, ...]:
-    """Return the output flag that an agent adds to a call."""
-    return ("--jsonl",) if tool.is_streaming else ("--json",)
-
-
-def sample_arguments(tool: Tool) -> list[str]:
-    """Return sample values for the required parameters, as an argv."""
-    argv: list[str] = []
-    for param in tool.public_params:
-        if param.required:
-            sample = sample_argv(param)
-            argv += [max(param.flags, key=len), *sample] if param.flags else sample
-    return argv
 
 
 # ------------------------------------------------------------------ results
@@ -235,56 +182,6 @@ def previous_commands(app_info: AppInfo, tool: Tool) -> list[str]:
         if other is not tool
         and any([handoff.command == tool.key for handoff in other.guidance.handoffs])
     ]
-
-
-def pipe_examples(app_info: AppInfo) -> list[str]:
-    """Return up to three pipes from one command's result to another's arguments."""
-    found: list[str] = []
-    for source in app_info.tools:
-        if source.behavior.destructive or source.guard.may_need_approval:
-            continue
-        for target in _pipe_targets(app_info, source):
-            line = _pipe_example(app_info.name, source, target)
-            if line:
-                found.append(line)
-    return found[:3]
-
-
-def _pipe_targets(app_info: AppInfo, source: Tool) -> Iterator[Tool]:
-    """Yield the tools that may use a result: the handoffs, or read-only tools if there are none."""
-    named = [handoff.command for handoff in source.guidance.handoffs]
-    for tool in app_info.tools:
-        if tool is not source and (tool.key in named or (not named and tool.behavior.read_only)):
-            yield tool
-
-
-def _pipe_example(program: str, source: Tool, target: Tool) -> str | None:
-    """Return a pipe from a field of one result to a command with a variadic argument, or None."""
-    positionals = [param for param in target.public_params if param.kind == "argument"]
-    if len(positionals) != 1 or not positionals[0].is_multiple:
-        return None
-    field = _matching_field(positionals[0], object_properties(output_schema(source) or {}))
-    if field is None:
-        return None
-    select = f".{field}" if source.is_streaming else f".result[].{field}"
-    first = shortest_call(program, source)
-    last = f"{program} {command_title(target)} --json"
-    return f"{first} | jq -r '{select}' | tr '\\n' '\\0' | xargs -0 {last}"
-
-
-def _matching_field(param: Param, fields: JsonObject) -> str | None:
-    """Return the field of a result that can be passed as a parameter, or None.
-
-    It has the name of the parameter, or is `path` or `file` if the parameter takes paths.
-    """
-    names: Sequence[str] = [param.name, param.name.removesuffix("s")]
-    item = unwrap_optional(param.shape)
-    if isinstance(item, ListOf) and isinstance(item.item, PathShape):
-        names = [*names, "path", "file"]
-    for name in names:
-        if name in fields and format_type(fields[name]) == "str":
-            return name
-    return None
 
 
 # ------------------------------------------------------------------ sections
@@ -469,7 +366,7 @@ def example_call(app_info: AppInfo) -> str:
 
 
 def workflow_section(app_info: AppInfo) -> Iterator[str]:
-    """Yield the workflows: the usual order of commands, and examples of pipes."""
+    """Yield the workflows: the usual order of commands, and command lines that belong together."""
     steps: list[str] = []
     for tool in app_info.tools:
         before = previous_commands(app_info, tool)
@@ -478,9 +375,15 @@ def workflow_section(app_info: AppInfo) -> Iterator[str]:
             steps.append(f"{code(command_title(tool))} often follows {names}")
     if steps:
         yield bullets(steps)
-    lines = pipe_examples(app_info)
-    if lines:
-        yield fence(lines, "bash")
+    found = infer_compositions(app_info.name, app_info.tools)
+    if found:
+        yield fence(_composition_lines(found), "bash")
+
+
+def _composition_lines(compositions: list[Composition]) -> Iterator[str]:
+    for composition in compositions:
+        yield f"# {single_line(composition.why)}"
+        yield from composition.lines
 
 
 def author_sections(app_info: AppInfo, level: int = 2) -> Iterator[str]:

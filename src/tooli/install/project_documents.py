@@ -28,8 +28,9 @@ from tooli.describe.agent_documents import (
     render_skill_md,
     skill_slug,
 )
+from tooli.describe.calls import insert_flags
 from tooli.describe.man import DEFAULT_DATE, build_man_pages
-from tooli.describe.sections import collect_app_info, insert_flags
+from tooli.describe.sections import collect_app_info
 from tooli.errors import NotFoundError, StateError, Suggestion
 from tooli.export import CALLERS, EXPORT_MODES, export, is_unmodified
 from tooli.export.export_spec import ExportSpec

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tooli.cli.argv import parse_command_line
-from tooli.describe.sections import insert_flags
+from tooli.describe.calls import insert_flags
 from tooli.pipeline.dry_run_recorder import DryRunExecutionDisabled
 from tooli.schema import RawText
 from tooli.testing.app_interfaces import CommandLineInterface, as_items, interfaces
