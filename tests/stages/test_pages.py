@@ -503,6 +503,30 @@ def test_text_of_which_no_character_fits_suggests_a_larger_limit(
     assert invoke(make_sized("x" * 500), *meta["next"][0]["argv"][1:]).result.startswith("x")
 
 
+@pytest.mark.parametrize("mode", [["--text"], ["--plain"], ["-o", "md"]])
+def test_text_is_cut_in_modes_without_an_envelope(mode: list[str]) -> None:
+    lines = [f"line {i}\n" for i in range(100)]
+    app = make_app(lines)
+    argv, found, steps = ["text", "--max-bytes", "300", *mode], "", 0
+    while argv:
+        done = invoke(app, *argv, mode=None)
+        assert len(done.stdout.rstrip("\n")) <= 300
+        found += done.stdout.rstrip("\n") + "\n"
+        steps += 1
+        _, _, rest = done.stderr.partition("For the rest: app ")
+        argv = rest.split()
+    assert found == "".join(lines)
+    assert steps > 2
+
+
+def test_object_is_cut_in_modes_without_an_envelope() -> None:
+    app = make_sized({"text": "x" * 5000, "rest": list(range(500))})
+    for mode in ("--text", "--jsonl", "--plain"):
+        done = invoke(app, "tool", "--max-bytes", "400", mode, mode=None)
+        assert len(done.stdout) <= 500, mode
+        assert "Cut by max-bytes" in done.stderr and "For the rest: app tool" in done.stderr
+
+
 def test_result_that_fits_is_not_changed() -> None:
     plain = invoke(make_sized(ROWS), "tool", "--json").envelope
     fits = invoke(make_sized(ROWS), "tool", "--max-bytes", "90000", "--max-items", "100", "--json")

@@ -280,9 +280,9 @@ def is_yes(answer: Reply, default: bool = False) -> bool:
 def build_elicit(message: str, schema: object) -> Elicit:
     """Return the question that shows a form."""
     if not isinstance(schema, dict):
-        from tooli.schema.json_schema import result_schema
+        from tooli.schema.json_schema import annotation_schema
 
-        schema = result_schema(schema)
+        schema = annotation_schema(schema)
     return Elicit(message, {"type": "object", "properties": {}, **schema})
 
 

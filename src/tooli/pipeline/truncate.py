@@ -56,6 +56,19 @@ def truncate_printed_text(outcome: Ok, call: Call) -> Outcome:
     return truncate_result(call, flow, outcome.value)
 
 
+def measure_answer(outcome: Ok, call: Call, flow: RecordFlow) -> int:
+    """Return the size of an answer in bytes: of the envelope, or of the bare result.
+
+    The output modes that write records as they are, such as text and CSV, have no envelope.
+    """
+    if not flow.is_streamed:
+        return measure_envelope(outcome, call)
+    value = ItemPresenter(call, []).value(outcome.value)
+    if isinstance(value, str):
+        return len(value.encode("utf-8", "surrogatepass"))
+    return 0 if value is None else len(encode(value, []))
+
+
 class _Truncation:
     def __init__(self, call: Call, flow: RecordFlow) -> None:
         self.call = call
@@ -81,9 +94,9 @@ class _Truncation:
             self._truncate_text(value) if isinstance(value, str) else self._truncate_object(value)
         )
 
-    def _excess_bytes(self, outcome: Outcome) -> int:
-        """Return by how many bytes the envelope exceeds the budget; 0 or less if it fits."""
-        return measure_envelope(outcome, self.call) - self.byte_budget
+    def _excess_bytes(self, outcome: Ok) -> int:
+        """Return by how many bytes the answer exceeds the budget; 0 or less if it fits."""
+        return measure_answer(outcome, self.call, self.flow) - self.byte_budget
 
     # -------------------------------------------------------------- lists
 
@@ -135,12 +148,12 @@ class _Truncation:
         self._trim_meta(empty)
         return empty
 
-    def _required_budget(self, outcome: Outcome) -> int:
+    def _required_budget(self, outcome: Ok) -> int:
         """Return the budget that an outcome needs, in the unit of the limit."""
-        size = measure_envelope(outcome, self.call) + BUDGET_MARGIN_BYTES
+        size = measure_answer(outcome, self.call, self.flow) + BUDGET_MARGIN_BYTES
         return to_limit_unit(size, self.limit_name)
 
-    def _trim_meta(self, outcome: Outcome) -> None:
+    def _trim_meta(self, outcome: Ok) -> None:
         """Remove entries of `meta`, the least important first, until the document fits."""
         meta = self.call.meta or {}
         for drop in (

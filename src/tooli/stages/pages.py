@@ -8,6 +8,7 @@ from tooli.pipeline.present import measure_envelope, measure_value
 from tooli.pipeline.truncate import (
     NO_LIMIT,
     larger_budget_step,
+    measure_answer,
     next_page_step,
     set_truncated_meta,
     to_limit_unit,
@@ -85,9 +86,10 @@ def limit_size(call: Call) -> StageRun:
     outcome = yield call
     if not isinstance(outcome, Ok):
         return outcome
-    if flow.is_streamed:
-        records = None if processor.is_opened else as_records(outcome.value)
-        if records is not None:
+    records = as_records(outcome.value)
+    is_single_value = records is None and outcome.value is not None
+    if flow.is_streamed and not (is_single_value and not processor.is_opened):
+        if records is not None and not processor.is_opened:
             outcome = Ok(processor.process_list(records))
         if processor.limit_name is not None:
             shown_count, limit_name = processor.shown_count, processor.limit_name
@@ -109,7 +111,10 @@ def _limit_document(call: Call, flow: RecordFlow, outcome: Ok) -> Outcome:
     size, value, is_clean = measure_value(outcome.value, call.warnings, call)
     if not has_too_many and byte_budget is not None:
         outcome = Ok(value)
-        if _document_size(outcome, call, size if is_clean else None) <= byte_budget[0]:
+        if flow.is_streamed:
+            if measure_answer(outcome, call, flow) <= byte_budget[0]:
+                return outcome
+        elif _document_size(outcome, call, size if is_clean else None) <= byte_budget[0]:
             return outcome
     return truncate_result(call, flow, value)
 
