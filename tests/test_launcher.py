@@ -97,3 +97,48 @@ def test_import_error_of_an_app_is_reported(folder: Path) -> None:
 
 def test_help_lists_the_serve_command(folder: Path) -> None:
     assert "serve" in run("--help", "--text", folder=folder).stdout
+
+
+@pytest.mark.parametrize(
+    "argv",
+    [
+        ["mcp", "export", "plain.py"],
+        ["plain.py", "mcp", "export"],
+        ["mcp", "export", "plain:cli"],
+    ],
+)
+def test_builtin_command_of_an_app(folder: Path, argv: list[str]) -> None:
+    done = run(*argv, folder=folder)
+    assert [tool["name"] for tool in json.loads(done.stdout)["tools"]] == ["greet", "leave"]
+
+
+def test_builtin_command_runs_whatever_the_app_does_with_its_words(folder: Path) -> None:
+    (folder / "words.py").write_text(
+        "from tooli import Tooli\napp = Tooli('words')\n"
+        "@app.command()\ndef show(words: list[str]): print(words)\n"
+    )
+    done = run("docs", "llms", "words.py", folder=folder)
+    assert done.stdout.startswith("# words\n")
+
+
+def test_suggestion_for_a_builtin_command_of_an_app_works(folder: Path) -> None:
+    done = run("export", "plain.py", "--target", "opnai", "--json", folder=folder)
+    argv = json.loads(done.stdout)["error"]["suggestion"]["argv"]
+    assert argv == ["tooli", "plain.py", "export", "--target", "openai"]
+    assert run(*argv[1:], folder=folder).returncode == 0
+
+
+def test_builtin_command_of_a_missing_app(folder: Path) -> None:
+    done = run("docs", "llms", "missing.py", "--json", folder=folder)
+    assert done.returncode == 10
+    assert json.loads(done.stdout)["error"]["message"] == "There is no file 'missing.py'."
+
+
+def test_builtin_commands_of_the_launcher_itself(folder: Path) -> None:
+    assert run("docs", "llms", folder=folder).stdout.startswith("# tooli\n")
+    assert run("approvals", "list", "plain.py", folder=folder).returncode == 2
+
+
+def test_version(folder: Path) -> None:
+    done = run("--version", folder=folder)
+    assert done.stdout.split()[0] == "tooli" and done.stdout.split()[1][0].isdigit()

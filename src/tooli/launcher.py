@@ -1,6 +1,7 @@
 """The program `tooli`: serve and inspect any Tooli or Typer app.
 
 The app is a file (`app.py`, `app.py:cli`) or a module (`package.module:cli`). It needs no changes.
+Every built-in command of an app can be run: `tooli docs llms app.py`.
 """
 
 from __future__ import annotations
@@ -24,13 +25,15 @@ from tooli.builtins.agent_commands import (
     serve_mcp,
 )
 from tooli.builtins.approval_commands import add_approvals
-from tooli.errors import InputError, NotFoundError
+from tooli.core import BUILTIN_COMMANDS
+from tooli.errors import InputError, NotFoundError, ToolError
 from tooli.schema.param_info import Argument, Option
 from tooli.serving.dispatcher import GRACE_PERIOD
 
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from types import ModuleType
     from typing import TypeGuard
 
@@ -104,8 +107,53 @@ def record_capabilities(
 
 
 def main() -> None:
-    """Run the program `tooli`."""
-    launcher()
+    """Run the program `tooli`.
+
+    `tooli docs llms app.py` and `tooli app.py docs llms` run a built-in command of an app, whatever
+    names the commands of the app have.
+    """
+    argv = sys.argv[1:]
+    if "--version" in argv:
+        from importlib.metadata import version  # takes longer than starting a server
+
+        launcher._state.version = version("tooli")
+    position = find_reference(argv)
+    if position is None:
+        launcher()
+        return
+    reference = argv.pop(position)
+    try:
+        app = load_app(reference)
+    except ToolError:
+        launcher(["tools", reference, *[word for word in argv if word in _OUTPUT_FLAGS]])
+    else:
+        app._run_command_line(argv, builtin_prog=("tooli", reference))
+
+
+_OUTPUT_FLAGS = ("--json", "--jsonl", "--text", "--plain")
+
+
+def find_reference(argv: Sequence[str]) -> int | None:
+    """Return the position of an app in the line of one of its built-in commands.
+
+    None if the line has no app, or names a command of the launcher, such as `approvals list`.
+    """
+    if argv and _is_reference(argv[0]):
+        return 0
+    own = [path for path, _ in launcher.tree().walk()]
+    group = launcher.builtins().tree() if argv and argv[0] in BUILTIN_COMMANDS else None
+    for i, word in enumerate(argv):
+        if group is None or tuple(argv[: i + 1]) in own:
+            return None
+        if word in group.commands:
+            return i + 1 if i + 1 < len(argv) and _is_reference(argv[i + 1]) else None
+        group = group.groups.get(word)
+    return None
+
+
+def _is_reference(word: str) -> bool:
+    """True if a word names a file or a module, and an app in it."""
+    return word[:1] != "-" and (word.endswith(".py") or ":" in word)
 
 
 # ------------------------------------------------------------------ loading
@@ -117,11 +165,19 @@ def load_app(reference: str) -> Tooli:
     module = _load_file(path) if path.endswith(".py") else _load_module(path)
     found = _select_app(module, attribute, reference)
     if isinstance(found, Tooli):
+        found._state.reference = _absolute_reference(path, attribute)
         return found
     name = os.path.splitext(os.path.basename(path))[0].rpartition(".")[2]
     wrapper = Tooli(name.replace("_", "-"))
     wrapper.add_typer(found, name="")
+    wrapper._state.reference = _absolute_reference(path, attribute)
     return wrapper
+
+
+def _absolute_reference(path: str, attribute: str) -> str:
+    """Return a reference that names the same file in every folder."""
+    path = os.path.abspath(path) if path.endswith(".py") else path
+    return f"{path}:{attribute}" if attribute else path
 
 
 def _split_reference(reference: str) -> tuple[str, str]:

@@ -3,12 +3,27 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 import pytest
+from typer.core import TyperGroup
 from typer.testing import CliRunner
 
 from tooli import Tooli
 from tooli.testing import invoke
+
+
+@pytest.fixture
+def finder() -> Tooli:
+    """Return an app with a single command, which returns its result."""
+    app = Tooli("finder")
+
+    @app.command()
+    def find_files(pattern: str, root: str = ".") -> dict[str, str]:
+        """Find files."""
+        return {"pattern": pattern, "root": root}
+
+    return app
 
 
 class TestPrecedence:
@@ -30,25 +45,68 @@ class TestPrecedence:
         assert done.envelope["error"]["code"] == "E1001"
         assert done.envelope["error"]["details"]["commands"] == ["create"]
 
-    def test_single_command_keeps_its_arguments(self) -> None:
+    def test_name_of_a_builtin_is_read_as_the_builtin(self, finder: Tooli) -> None:
+        tools = json.loads(invoke(finder, "mcp", "export").stdout)["tools"]
+        assert [tool["name"] for tool in tools] == ["find_files"]
+        assert invoke(finder, "generate-skill").stdout.startswith("---\nname: finder")
+        assert invoke(finder, "--json", "detect-context").result["category"]
+
+    def test_builtin_with_invalid_arguments_is_not_an_argument(self, finder: Tooli) -> None:
+        error = invoke(finder, "docs", "--json").error
+        assert error is not None and error["details"]["commands"] == ["llms", "man", "check"]
+
+    @pytest.mark.parametrize("argv", [["--", "docs"], ["--root", "src", "docs"], ["./docs"]])
+    def test_name_of_a_builtin_can_be_an_argument(self, finder: Tooli, argv: list[str]) -> None:
+        assert invoke(finder, "--json", *argv).result["pattern"] == argv[-1]
+
+    def test_tooli_alone_is_an_argument_of_a_single_command(self, finder: Tooli) -> None:
+        assert invoke(finder, "tooli", "--json").result["pattern"] == "tooli"
+        assert invoke(finder, "tooli", "docs", "llms").stdout.startswith("# finder")
+
+    def test_printing_command_gets_the_words_that_typer_gives_it(self) -> None:
         app = Tooli("echo")
 
         @app.command()
-        def echo(words: list[str]) -> list[str]:
-            return words
+        def echo(word: str) -> None:
+            print(word)
 
-        assert invoke(app, "mcp", "export", "--json").result == ["mcp", "export"]
+        assert invoke(app, "docs", mode="text").stdout == "docs\n"
+        assert invoke(app, "docs", "--json").result == "docs"
+        assert invoke(app, "docs", "llms").stdout.startswith("# echo")  # Typer rejects two words
+        assert "TOOLS: list[Tool] = " in invoke(app, "export", "--target", "openai").stdout
+        assert invoke(app, "tooli", "generate-skill").stdout.startswith("---\nname: echo")
 
-    def test_builtin_runs_if_a_single_command_takes_fewer_arguments(self) -> None:
-        app = Tooli("greet")
+    def test_typer_decides_with_tooli_output_text(self, finder: Tooli) -> None:
+        assert "pattern" in invoke(finder, "docs", mode="text").stdout
+        assert invoke(finder, "docs", "llms", mode="text").stdout.startswith("# finder")
 
-        @app.command()
-        def greet(name: str) -> str:
-            return name
+    def test_word_tooli_leads_to_the_builtins_behind_the_commands_of_the_app(self) -> None:
+        app = Tooli("shop")
+        app.command("docs")(lambda: "mine")
+        app.command("other")(lambda: None)
+        assert invoke(app, "docs", "--json").result == "mine"
+        assert invoke(app, "tooli", "docs", "llms").stdout.startswith("# shop")
+        error = invoke(app, "tooli", "docs", "lms", "--json").error
+        assert error is not None
+        assert error["suggestion"]["argv"] == ["shop", "tooli", "docs", "llms"]
+        page = invoke(app, "tooli", "--help", "--plain").stdout
+        assert page.startswith("Usage: shop tooli COMMAND") and "generate-skill" in page
 
-        assert invoke(app, "mcp", "--json").result == "mcp"
-        tools = json.loads(invoke(app, "mcp", "export").stdout)["tools"]
-        assert [tool["name"] for tool in tools] == ["greet"]
+    def test_command_called_tooli_takes_precedence(self) -> None:
+        app = Tooli("shop")
+        app.command("tooli")(lambda: "mine")
+        app.command("other")(lambda: None)
+        assert invoke(app, "tooli", "--json").result == "mine"
+
+    def test_custom_group_class_keeps_every_word(self) -> None:
+        class Commands(TyperGroup):
+            def get_command(self, ctx: Any, cmd_name: str) -> Any:
+                return super().get_command(ctx, "show")
+
+        app = Tooli("shop", cls=Commands)
+        app.command("show")(lambda: print("mine"))
+        app.command("other")(lambda: None)
+        assert invoke(app, "docs", mode="text").stdout == "mine\n"
 
     def test_builtins_are_hidden_from_catalog_and_help(self, app: Tooli) -> None:
         assert "search-tools" not in [tool.key for tool in app.catalog]

@@ -150,14 +150,3 @@ def test_output_mode_after_two_dashes_is_an_argument(answer: Answer) -> None:
     app.lazy_command("no.such.module:fn", name="go")
     _, out, _ = answer("go", "--json", "--", "-o", "yaml", app=app)
     assert json.loads(out)["ok"] is False
-
-
-def test_name_of_a_builtin_command_is_an_argument_of_a_single_command(answer: Answer) -> None:
-    app = Tooli("only")
-
-    @app.command()
-    def show(name: str) -> str:
-        return name
-
-    _, out, _ = answer("docs", "--json", app=app)
-    assert json.loads(out)["result"] == "docs"

@@ -102,6 +102,23 @@ def test_remove_restores_the_project(shell: Shell, project: Path) -> None:
     assert set(after) > set(before)
 
 
+def test_server_that_the_program_tooli_adds_is_started_by_it(shell: Shell, project: Path) -> None:
+    program = project / "launch.py"  # in place of the program tooli on the PATH
+    program.write_text("from tooli.launcher import main; main()\n")
+    shell.rows("mcp", "add", str(APP), "--agent", "cursor", app=program)
+    entry = json.loads((project / ".cursor" / "mcp.json").read_text())["mcpServers"]["file-tools"]
+    assert entry["args"] == [str(program), "serve", str(APP), "--transport", "stdio"]
+    assert shell.rows("mcp", "list", str(APP), app=program)[2]["state"] == "current"
+
+
+def test_server_of_an_app_with_its_own_command_mcp(shell: Shell, project: Path) -> None:
+    app = project / "own.py"
+    app.write_text(OTHER.format(name="own").replace("def wait()", "def mcp()"))
+    shell.rows("tooli", "mcp", "add", "--agent", "cursor", app=app)
+    entry = json.loads((project / ".cursor" / "mcp.json").read_text())["mcpServers"]["own"]
+    assert entry["args"][1:] == ["tooli", "mcp", "serve", "--transport", "stdio"]
+
+
 def test_registered_command_starts_the_server(shell: Shell, project: Path) -> None:
     shell.rows("mcp", "add", "--agent", "cursor")
     entry = json.loads((project / ".cursor" / "mcp.json").read_text())["mcpServers"]["file-tools"]

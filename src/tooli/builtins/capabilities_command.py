@@ -27,6 +27,7 @@ from tooli.describe.calls import insert_flags
 from tooli.errors import NotFoundError, StateError, Suggestion
 from tooli.execution.interpreter import isolated_argv
 from tooli.execution.monitor.monitored_runner import shorten_path
+from tooli.pipeline.argv_builder import command_words
 from tooli.text.jsonable import is_list, is_object
 
 TYPE_CHECKING = False
@@ -136,7 +137,7 @@ def _skip_reason(tool: Tool, include_all: bool) -> str | None:
 def _run_example(tool: Tool, app_target: str, argv: list[str], path: str) -> str | None:
     """Run an example; return the problem, or None."""
     flags = ["--tooli-json", *(["--tooli-yes"] if tool.behavior.destructive else [])]
-    command_line = [*tool.cli_path, *insert_flags(argv, flags)]
+    command_line = command_words(tool, insert_flags(argv, flags))
     try:
         done = run(
             [*isolated_argv(_BOOTSTRAP_CODE), app_target, *command_line],

@@ -22,7 +22,7 @@ import os
 import sys
 from time import perf_counter
 
-from tooli.cli.argv import COMPLETION_FLAGS, CommandLine, choice_problem, parse_command_line
+from tooli.cli.argv import COMPLETION_FLAGS, CommandLine, parse_command_line
 from tooli.cli.process import (
     Deadline,
     Exit,
@@ -39,7 +39,7 @@ from tooli.cli.process import (
     sniff_environment,
     write_stderr,
 )
-from tooli.core import BUILTIN_COMMANDS, Record
+from tooli.core import Record
 from tooli.core._hot_tables import EXTRA_OPTIONS, INFO_OPTIONS, OPTION_FIELDS
 from tooli.core.call import CALLER_PROFILES, Call, Caller, Failed, Options
 from tooli.pipeline.drivers import run
@@ -72,6 +72,7 @@ def main(app: App, args: Sequence[str] | None = None, *, enable_gc: bool, **sett
     prog_name = settings.pop("prog_name", None)
     standalone = settings.pop("standalone_mode", True)
     command = settings.pop("typer_command", None)
+    builtin_prog: tuple[str, ...] | None = settings.pop("builtin_prog", None)
     argv = list(sys.argv[1:] if args is None else args)
     expand = os.name == "nt" and args is None and not {*"*?~%["}.isdisjoint("".join(argv))
     if command is None and (settings or is_completing() or expand):
@@ -84,7 +85,7 @@ def main(app: App, args: Sequence[str] | None = None, *, enable_gc: bool, **sett
         )
     owns_process = standalone and command is None  # False if Typer calls the command
     try:
-        invocation = read_invocation(app, argv, prog_name, standalone, command)
+        invocation = read_invocation(app, argv, prog_name, standalone, command, builtin_prog)
         if owns_process:
             freeze_gc()
     finally:
@@ -242,21 +243,22 @@ def read_invocation(
     prog_name: str | None = None,
     standalone: bool = True,
     command: Command | None = None,
+    builtin_prog: tuple[str, ...] | None = None,
 ) -> Invocation:
-    """Read a command line, the settings and the environment."""
+    """Read a command line, the settings and the environment.
+
+    With `builtin_prog`, the line is one of the built-in commands, after these words.
+    """
     started = perf_counter()
     StdoutGuard.restore_stdout()
-    user_app, line, parse_error = app, None, None
-    try:
-        line = parse_command_line(app.tree(), argv)
-    except Exception as error:
-        parse_error = error
-    if line is None or _may_name_builtin(line, argv):
-        from tooli.cli.usage_errors import parse_again
-
-        app, line, parse_error = parse_again(app, argv, line, parse_error)
+    user_app = app
+    app, line, parse_error = _parse_line(app, argv, is_builtin=builtin_prog is not None)
     maybe_agent, agent, has_settings = sniff_environment()
-    prog = (prog_name,) if prog_name else program_argv()
+    prog = builtin_prog or ((prog_name,) if prog_name else program_argv())
+    if line.builtin == "tooli":
+        prog = (*prog, "tooli")
+    if builtin_prog is not None or line.builtin == "tooli":
+        prog_name = " ".join(prog)
     caller, category = _identify_caller(argv, prog, maybe_agent, agent)
     state, setting_errors = user_app._state, ()
     # A command that inspects the settings runs even if some are invalid, and reports them itself.
@@ -287,10 +289,32 @@ def read_invocation(
     return invocation.replace(mode=mode, has_explicit_mode=has_explicit_mode)
 
 
-def _may_name_builtin(line: CommandLine, argv: Sequence[str]) -> bool:
-    if not line.path and line.unknown_command in BUILTIN_COMMANDS:
-        return True
-    return bool(line.problems) and not BUILTIN_COMMANDS.isdisjoint(argv)
+def _parse_line(
+    app: App, argv: Sequence[str], *, is_builtin: bool
+) -> tuple[App, CommandLine, Exception | None]:
+    """Parse a line for the app, or for its built-in commands; return the app, line and error."""
+    line, parse_error = None, None
+    if not is_builtin:
+        try:
+            line = parse_command_line(app.tree(), argv)
+            if line.has_other_spelling:
+                from tooli.cli.spellings import parse_other_spellings
+
+                line = parse_other_spellings(app.tree(), argv, line)
+            if not _may_name_builtin(line):
+                return app, line, None
+        except Exception as error:
+            parse_error = error
+    from tooli.cli.usage_errors import parse_again, parse_for_builtins
+
+    if is_builtin:
+        return parse_for_builtins(app, argv)
+    return parse_again(app, argv, line, parse_error)
+
+
+def _may_name_builtin(line: CommandLine) -> bool:
+    is_only_command = line.tool is not None and not line.tool.cli_path
+    return line.builtin is not None or (is_only_command and bool(line.problems))
 
 
 def _read_requested_mode(line: CommandLine, state: AppState) -> str | None:
@@ -303,6 +327,8 @@ def _read_requested_mode(line: CommandLine, state: AppState) -> str | None:
 
     if requested in OUTPUT_MODES:
         return requested
+    from tooli.cli.option_problems import choice_problem
+
     line.problems.append(choice_problem("TOOLI_OUTPUT", "output", requested, OUTPUT_MODES))
     return None
 

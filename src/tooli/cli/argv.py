@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import os
 
+from tooli.core import BUILTIN_COMMANDS
 from tooli.core._hot_tables import CHOICES, FLAGS, RESULT_OPTIONS, RUN_OPTIONS
 from tooli.core.call import Problem
 from tooli.core.tool import (
@@ -25,7 +26,6 @@ from tooli.core.tool import (
     cut_text,
     is_bool,
     is_structured,
-    quote,
     unwrap_optional,
 )
 from tooli.schema import RawText
@@ -33,7 +33,7 @@ from tooli.schema import RawText
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
-    from collections.abc import Container, Mapping, Sequence
+    from collections.abc import Callable, Container, Mapping, Sequence
     from typing import Any
 
     from tooli.core.tool import Param, Tool
@@ -57,6 +57,8 @@ class CommandLine:
         self.typer_argv: list[str] = []
         self.typer_reason: str | None = None
         self.unknown_command: str | None = None  # a name that is not a command
+        self.builtin: str | None = None  # the first word, if it names a built-in command
+        self.has_other_spelling = False  # an option or argument may be given in another spelling
         self.parent_flags: set[str] = set()  # flags of callbacks; they win over framework flags
         self.leading_flags: list[str] = []  # framework flags before the command
         self.is_ambiguous = False  # Typer may parse the line differently
@@ -95,12 +97,18 @@ class CommandLine:
             return
         allowed = _allowed_values(name) if constant is None else None
         if allowed is not None and value not in allowed:
+            from tooli.cli.option_problems import choice_problem
+
             self.problems.append(choice_problem(flag, name, str(value), allowed))
             return
         self.options[name] = value
 
 
-def parse_command_line(root: CommandGroup, argv: Sequence[str]) -> CommandLine:
+def parse_command_line(
+    root: CommandGroup,
+    argv: Sequence[str],
+    make_parser: Callable[[CommandLine, Tool], ArgumentParser] | None = None,
+) -> CommandLine:
     """Parse a line for an app; `root` is the app's tree of commands."""
     line = CommandLine(root)
     rargs = [*reversed(argv)]  # the remaining arguments: the next one is rargs.pop()
@@ -109,6 +117,7 @@ def parse_command_line(root: CommandGroup, argv: Sequence[str]) -> CommandLine:
         registration = _find_command(line, rargs)
     else:
         line.path = (registration.command_name,)
+        line.typer_reason = root.typer_reason
     if registration is None:
         read_output_mode(line, rargs[::-1])
         line.typer_argv.extend(reversed(rargs))
@@ -116,7 +125,7 @@ def parse_command_line(root: CommandGroup, argv: Sequence[str]) -> CommandLine:
     tool = registration.tool(line.path, root)
     line.tool = tool
     line.command_prefix_length = len(line.typer_argv)
-    _ArgumentParser(line, tool).parse(rargs)
+    (make_parser or ArgumentParser)(line, tool).parse(rargs)
     if not tool.is_fast_path and line.typer_reason is None:
         line.typer_reason = "the command uses a feature of Typer"
     return line
@@ -153,7 +162,7 @@ def _allowed_values(name: str) -> tuple[str, ...] | None:
 
 
 def _find_command(line: CommandLine, rargs: list[str]) -> Registration | None:
-    group = line.group
+    root = group = line.group
     while True:
         if group.typer_reason:
             line.typer_reason = group.typer_reason
@@ -169,6 +178,8 @@ def _find_command(line: CommandLine, rargs: list[str]) -> Registration | None:
             inner = group.groups.get(arg)
             if inner is None:
                 line.unknown_command = arg
+                if arg in BUILTIN_COMMANDS and group is root and not group.has_dynamic_commands:
+                    line.builtin = arg
                 return None
             group = inner
         line.typer_argv.append(rargs.pop())
@@ -197,7 +208,9 @@ def _take_group_flag(line: CommandLine, group: CommandGroup, rargs: list[str]) -
         return True
     if arg[:2] != "--" and _take_short_flags(line, rargs, callback_flags):
         return True
-    line.problems.append(_unknown_option_problem(name, [*callback_flags, *FLAGS]))
+    from tooli.cli.option_problems import unknown_option_problem
+
+    line.problems.append(unknown_option_problem(name, [*callback_flags, *FLAGS]))
     return False
 
 
@@ -261,6 +274,8 @@ def _take_framework_flag(
         if explicit is None and rargs and rargs[-1] in CHOICES[name]:
             explicit = rargs.pop()
         if explicit is not None and explicit not in CHOICES[name]:
+            from tooli.cli.option_problems import choice_problem
+
             line.problems.append(choice_problem(typed, name, explicit, CHOICES[name]))
             return
         line.set_option(flag, explicit)
@@ -273,27 +288,6 @@ def _take_framework_flag(
         line.problems.append(Problem("E1007", flag.lstrip("-"), f"{typed} needs a value"))
     else:
         line.set_option(flag, explicit if explicit is not None else rargs.pop())
-
-
-def choice_problem(source: str, name: str, value: str, allowed: Sequence[str]) -> Problem:
-    """Return the problem for an option whose value is not one of the allowed values."""
-    suggestion, hint = _closest_match(value, allowed)
-    message = f"{source}: {quote(value)} is not one of {', '.join(allowed)}{hint}"
-    return Problem("E1007", name, message, suggestion or tuple(allowed))
-
-
-def _unknown_option_problem(name: str, known: Sequence[str]) -> Problem:
-    suggestion, hint = _closest_match(name, known)
-    message = f"There is no option {cut_text(name, MAX_QUOTED_CHARS)}{hint}"
-    return Problem("E1004", None, message, suggestion)
-
-
-def _closest_match(text: str, known: Sequence[str]) -> tuple[str | None, str]:
-    """Return the closest known text, and the end of a message that suggests it."""
-    from tooli.errors import closest_match
-
-    suggestion = closest_match(text, known)
-    return suggestion, f"; did you mean {suggestion}?" if suggestion else ""
 
 
 # ------------------------------------------------------------------ after the command
@@ -324,7 +318,7 @@ def convert_with_typer(param: Param, raw: RawText) -> Any:
     return typer_params.convert_with_typer(param, raw)
 
 
-class _ArgumentParser:
+class ArgumentParser:
     """Assigns everything after the command's name to its parameters."""
 
     def __init__(self, line: CommandLine, tool: Tool) -> None:
@@ -368,6 +362,8 @@ class _ArgumentParser:
             else:
                 line.typer_argv.append(arg)
                 positional.append(arg)
+        if not self.tool.cli_path and line.typer_argv:
+            self._take_command_name(positional)
         self._assign_positionals(positional)
         self._read_environment()
         self._check_defaults()
@@ -377,6 +373,22 @@ class _ArgumentParser:
                 line.problems.append(
                     Problem("E1007", None, f"{name} belongs to {self.tool.name}: {fix}")
                 )
+
+    def _take_command_name(self, positional: list[str]) -> None:
+        """Take the first word if it is the name of the app's only command or of a built-in one.
+
+        It is an argument if the command prints its result, because Typer reads the line so, and
+        after `--` or an option of the command.
+        """
+        word = self.line.typer_argv[0]
+        if word != self.tool.name and word not in BUILTIN_COMMANDS:
+            return
+        if self.tool.returns_printed_text or os.environ.get("TOOLI_OUTPUT") == "text":
+            self.line.has_other_spelling = self.line.has_other_spelling or word == self.tool.name
+        elif word == self.tool.name:
+            del positional[0], self.line.typer_argv[0]
+        elif word != "tooli" or not BUILTIN_COMMANDS.isdisjoint(positional[1:2]):
+            self.line.builtin = word
 
     def _take_option(self, arg: str, rargs: list[str]) -> None:
         name, equals, explicit = arg.partition("=")
@@ -396,7 +408,9 @@ class _ArgumentParser:
         if flag is not None and (is_long or found is None):
             _take_framework_flag(self.line, flag, name, explicit if equals else None, rargs)
         elif arg[:2] in self.option_prefixes:
-            self._take_unknown_option(name, explicit, equals, rargs)
+            from tooli.cli.option_problems import take_unknown_option
+
+            take_unknown_option(self, convert_with_typer, name, explicit, equals, rargs)
         else:
             self._take_short_cluster(arg, rargs)
 
@@ -448,32 +462,6 @@ class _ArgumentParser:
         texts = self.texts.setdefault(param.name, [])
         self.line.arguments[param.name] = RawText(texts, convert_with_typer, dotted)
 
-    def _take_unknown_option(self, name: str, explicit: str, equals: str, rargs: list[str]) -> None:
-        """Report an unknown option; assign its value to the parameter with the closest name."""
-        from tooli.pipeline.input_errors import unknown_parameter_problem
-
-        self.line.typer_argv.append(f"{name}={explicit}" if equals else name)
-        param_name = name.lstrip("-").replace("-", "_")
-        is_listed = len(self.line.problems) < MAX_PROBLEMS
-        problem = unknown_parameter_problem(param_name, self.tool, suggest=is_listed)
-        self.line.problems.append(problem)
-        nearest_param = (
-            self.tool.param(problem.suggested_value) if problem.suggested_value else None
-        )
-        texts = [explicit] if equals else []
-        if nearest_param is None:
-            self.has_unknown_option = True
-        elif not nearest_param.is_flag:
-            while len(texts) < nearest_param.nargs and rargs and rargs[-1][:1] != "-":
-                arg = rargs.pop()
-                self.line.typer_argv.append(arg)
-                texts.append(arg)
-        if nearest_param is not None and nearest_param.name not in self.line.arguments:
-            if nearest_param.is_flag:
-                self.line.arguments[nearest_param.name] = True
-            elif len(texts) == nearest_param.nargs:
-                self.line.arguments[nearest_param.name] = RawText(texts, convert_with_typer)
-
     def _take_short_cluster(self, arg: str, rargs: list[str]) -> None:
         """Take combined short flags: `-qv`, `-n5`, `-vvf file`."""
         own_letters: list[str] = []
@@ -489,9 +477,11 @@ class _ArgumentParser:
                 break
             own_letters.append(arg[i])
             if found is None:
+                from tooli.cli.option_problems import unknown_option_problem
+
                 self.has_unknown_option = True
                 self.line.problems.append(
-                    _unknown_option_problem(flag, [f for f in self.flags if len(f) == 2])
+                    unknown_option_problem(flag, [f for f in self.flags if len(f) == 2])
                 )
                 own_letters.extend(arg[i + 1 :])
                 break
@@ -513,12 +503,16 @@ class _ArgumentParser:
     def _add_problem(self, code: str, param: Param, message: str) -> None:
         self.line.problems.append(Problem(code, param.name, message))
 
+    def _positional_params(self) -> list[Param]:
+        """Return the parameters that get their values by position."""
+        return [p for p in self.tool.params if p.kind == "argument"]
+
     def _assign_positionals(self, positionals: list[str]) -> None:
         """Assign the positional values to the parameters.
 
         Parameters after a list argument get the last values.
         """
-        params = [p for p in self.tool.params if p.kind == "argument"]
+        params = self._positional_params()
         list_index = next((i for i, p in enumerate(params) if p.is_multiple), len(params))
         start, stop = 0, len(positionals)
         spans: list[tuple[Param, int, int]] = []

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from tooli.cli.argv import CommandLine, parse_command_line, read_output_mode
 from tooli.cli.process import StdoutClosed
+from tooli.cli.spellings import parse_other_spellings
 from tooli.core import BUILTIN_COMMANDS
 from tooli.core.call import Failed
 from tooli.core.placeholder_call import make_placeholder_call
@@ -166,15 +167,40 @@ def _parse_builtin_command(
 ) -> tuple[App, CommandLine]:
     """Return the app of the built-in commands and the line parsed for it, if the line names one.
 
-    In an app with a single command, the name may be an argument of that command. It is a built-in
-    command only if the line has too many arguments.
+    In an app with a single command, the name may be an argument of that command. If its parser
+    leaves the decision open, the name is a built-in command if the command rejects the line.
     """
-    name = line.unknown_command
-    if line.tool is not None:
+    name = line.builtin
+    if name is None:
         name = next((text for text in argv if text[:1] != "-"), "")
-        has_extra_arguments = any(problem.code == "E1005" for problem in line.problems)
-        is_builtin = app.tree().only_command is not None and name in BUILTIN_COMMANDS
-        if not (has_extra_arguments and is_builtin):
+        if name not in BUILTIN_COMMANDS:
             return app, line
-    builtins = app.builtins(name)
-    return builtins, parse_command_line(builtins.tree(), argv)
+    builtins, found = _parse_with_builtins(app, argv, name)
+    has_extra_arguments = any(problem.code == "E1005" for problem in line.problems)
+    if line.builtin is None and not has_extra_arguments and (found.tool is None or found.problems):
+        return app, line
+    return builtins, found
+
+
+def parse_for_builtins(app: App, argv: Sequence[str]) -> tuple[App, CommandLine, Exception | None]:
+    """Parse a line for the built-in commands only; return the same as `parse_again`."""
+    line = CommandLine(app.tree())
+    line.builtin = next((text for text in argv if text in BUILTIN_COMMANDS), "")
+    return parse_again(app, argv, line, None)
+
+
+def _parse_with_builtins(app: App, argv: Sequence[str], name: str) -> tuple[App, CommandLine]:
+    """Return the app of the built-in commands, and a line parsed for it that begins with `name`.
+
+    After `tooli`, the name of the built-in command is the next word.
+    """
+    words, builtin = list(argv), name
+    if name == "tooli":
+        del words[words.index(name)]
+        builtin = next((text for text in words if text in BUILTIN_COMMANDS), None)
+    builtins = app.builtins(builtin)
+    line = parse_command_line(builtins.tree(), words)
+    if line.has_other_spelling:
+        line = parse_other_spellings(builtins.tree(), words, line)
+    line.builtin = name
+    return builtins, line

@@ -82,10 +82,13 @@ TYPER_GROUP_KEYWORDS = TYPER_COMMAND_KEYWORDS | frozenset(
 BUILTIN_COMMANDS = frozenset(
     (
         *("mcp", "api", "search-tools", "generate-skill", "generate-agents-md", "docs", "export"),
-        *("skills", "detect-context", "config", "approvals", "audit", "idempotency"),
+        *("skills", "detect-context", "config", "approvals", "audit", "idempotency", "tooli"),
     )
 )
-"""Names of the built-in commands. An app's own command of the same name takes precedence."""
+"""Names of the built-in commands. An app's own command of the same name takes precedence.
+
+`tooli` before a name, as in `mytool tooli docs`, always means the built-in command.
+"""
 
 
 class AppState:
@@ -106,6 +109,7 @@ class AppState:
         self.defer_loading = False
         self.skill_auto_generate = False
         self.module_globals: dict[str, Any] = {}  # of the module that creates the app
+        self.reference: str | None = None  # the file or module from which `tooli` loaded the app
 
         self.parents: list[AppState] = []  # the apps that it was added to, in order
         self.commands: list[Registration] = []

@@ -325,7 +325,7 @@ def _invocation_section(app_info: AppInfo) -> list[str]:
     rules = [
         'The output is `{"ok":…,"result":…}`, or `{"ok":false,"error":{…}}` with '
         "`error.suggestion.argv`: a command line that works.",
-        f"More about a command: {code(f'{app_info.name} COMMAND --help-agent')}.",
+        f"More about a command: {code(' '.join((*app_info.call_words, '--help-agent')))}.",
         "Claude Code is detected; a script that it starts sets `TOOLI_CALLER=claude-code`.",
         *sections.safety_rules(app_info),
     ]
@@ -384,8 +384,7 @@ def _summary_line(app_info: AppInfo) -> str:
 
 def _usage_paragraph(app_info: AppInfo) -> str:
     """Return a paragraph about how to call the commands."""
-    root_tools = [tool for tool in app_info.tools if not tool.cli_path]
-    call = single_line(f"{app_info.name}{'' if root_tools else ' COMMAND'} … --json")
+    call = single_line(f"{' '.join(app_info.call_words)} … --json")
     version = f" (version {single_line(app_info.version)})" if app_info.version else ""
     return (
         f"{single_line(app_info.name)}{version} is a command line program. Call it as "
@@ -439,7 +438,7 @@ def build_manifest(app_info: AppInfo) -> JsonObject:
     return {
         **head,
         "invocation": {
-            "argv": [app_info.name, "COMMAND", "--json"],
+            "argv": [*app_info.call_words, "--json"],
             "answer": {"ok": True, "result": "matches output_schema", "meta": {}},
             "failure": {"ok": False, "error": _EXAMPLE_ERROR, "meta": {}},
             "arguments_as_json": "--input JSON|@file|-",
@@ -447,7 +446,7 @@ def build_manifest(app_info: AppInfo) -> JsonObject:
             "plan_only": "--dry-run",
             "confirm": "--yes",
             "contract": "--schema [json|mcp|openai|anthropic]",
-            "mcp": [app_info.name, "mcp", "serve"],
+            "mcp": app_info.builtin_argv("mcp", "serve"),
         },
         "commands": {
             tool.key or tool.name: _describe_command(app_info, tool) for tool in app_info.tools
@@ -466,7 +465,7 @@ def build_manifest(app_info: AppInfo) -> JsonObject:
             "version_var": "TOOLI_CALLER_VERSION",
             "session_var": "TOOLI_SESSION_ID",
             "well_known_values": list(KNOWN_CALLERS),
-            "detect_command": [app_info.name, "detect-context", "--json"],
+            "detect_command": app_info.builtin_argv("detect-context", "--json"),
         },
         "environment": list(documented_variables()),
     }
@@ -516,5 +515,5 @@ def build_discovery(app_info: AppInfo) -> JsonObject:
             {"name": tool.key or tool.name, "description": tool.doc.summary}
             for tool in app_info.tools
         ],
-        "schema": [app_info.name, "COMMAND", "--schema"],
+        "schema": [*app_info.call_words, "--schema"],
     }

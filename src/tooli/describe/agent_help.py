@@ -35,8 +35,9 @@ def render_app_help(state: AppState, tools: Iterable[Tool]) -> str:
     summary = _first_line(state.description)
     lines = [_single_line(f"{head}: {summary}" if summary else head)]
     lines += [render_tool_line(tool) for tool in tools if not tool.hidden]
+    command = "" if state.has_one_command else " COMMAND"
     lines.append(
-        f"call: {state.name} COMMAND … --json -> "
+        f"call: {state.name}{command} … --json -> "
         '{"ok":true,"result":…} | {"ok":false,"error":{code,message,suggestion}}'
     )
     lines.append("any command: --schema --help-agent --dry-run --yes --limit --filter --select")
@@ -89,14 +90,7 @@ def render_tool_help(tool: Tool) -> str:
             lines.append(f"  {_display_name(param)}: {text}")
     if tool.guidance.when_to_use:
         lines.append(f"use when: {tool.guidance.when_to_use}")
-    from tooli.errors import shell_quote
-
-    for example in tool.guidance.examples:
-        command = " ".join(
-            [tool.app, *tool.cli_path, *map(shell_quote, map(str, example.get("args", ())))]
-        )
-        description = example.get("description")
-        lines.append(f"example: {command}" + (f"  # {description}" if description else ""))
+    lines += _example_lines(tool)
     for code, meaning in tool.guidance.error_codes.items():
         lines.append(f"error {code}: {meaning}")
     lines += _constraint_lines(tool)
@@ -104,6 +98,22 @@ def render_tool_help(tool: Tool) -> str:
         command = handoff.command.replace(".", " ")
         lines.append(f"next: {command}" + (f"  # {handoff.when}" if handoff.when else ""))
     return "\n".join([_single_line(line) for line in lines])
+
+
+def _example_lines(tool: Tool) -> list[str]:
+    """Return one line for each of the author's examples."""
+    if not tool.guidance.examples:
+        return []
+    from tooli.errors import shell_quote
+    from tooli.pipeline.argv_builder import command_words
+
+    lines: list[str] = []
+    for example in tool.guidance.examples:
+        words = command_words(tool, [str(word) for word in example.get("args", ())])
+        command = " ".join(map(shell_quote, [tool.app, *words]))
+        description = example.get("description")
+        lines.append(f"example: {command}" + (f"  # {description}" if description else ""))
+    return lines
 
 
 def _constraint_lines(tool: Tool) -> list[str]:

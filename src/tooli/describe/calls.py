@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from tooli.describe.schema_text import sample_argv
 from tooli.errors import shell_quote
+from tooli.pipeline.argv_builder import command_words
 
 TYPE_CHECKING = False
 
@@ -25,7 +26,7 @@ def format_command_line(program: str, tool: Tool, argv: Iterable[object], *flags
     """Return a command line. Flags that are not in the arguments are added."""
     arguments = [str(argument) for argument in argv]
     arguments = insert_flags(arguments, [flag for flag in flags if flag not in arguments])
-    return " ".join(map(shell_quote, [program, *tool.cli_path, *arguments]))
+    return " ".join(map(shell_quote, [program, *command_words(tool, arguments)]))
 
 
 def insert_flags(argv: Sequence[str], flags: Sequence[str]) -> list[str]:

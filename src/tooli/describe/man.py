@@ -25,6 +25,7 @@ from tooli.errors import (
     closest_match,
     shell_quote,
 )
+from tooli.pipeline.argv_builder import command_words
 from tooli.schema.json_schema import input_schema, output_schema
 
 TYPE_CHECKING = False
@@ -519,7 +520,7 @@ def _example_lines(program: str, tool: Tool) -> list[str]:
     """Return the examples as command lines, each with its description."""
     lines: list[str] = []
     for example in tool.guidance.examples:
-        argv = [program, *tool.cli_path, *map(str, example.get("args", ()))]
+        argv = [program, *command_words(tool, [*map(str, example.get("args", ()))])]
         about = prose(str(example.get("description") or ""))
         command_line = " ".join(map(shell_quote, argv)).split("\n")
         lines += [*([".PP", about] if about else []), *roff.example_block(command_line)]

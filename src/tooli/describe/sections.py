@@ -9,6 +9,7 @@ from collections import Counter
 from hashlib import sha256
 
 from tooli.core import Record
+from tooli.core._hot_tables import FLAGS
 from tooli.core.tool import BYTES_PER_TOKEN
 from tooli.describe.agent_help import render_usage
 from tooli.describe.calls import best_example, command_title, shortest_call
@@ -38,10 +39,35 @@ class AppInfo(Record):
     import_path: str | None = None  # "package.module:app"
     example_outputs: Mapping[tuple[str, int], str] = {}  # by tool and index of the example
 
+    own_names: frozenset[str] = frozenset()  # the first words of its commands, hidden ones as well
+    is_custom_group: bool = False  # a class of the author's decides what the words mean
+
+    @property
+    def call_words(self) -> tuple[str, ...]:
+        """The words before the arguments of a call; COMMAND stands for the command."""
+        has_one_command = any([not tool.cli_path for tool in self.tools])
+        return (self.name,) if has_one_command else (self.name, "COMMAND")
+
+    def builtin_argv(self, *words: str) -> list[str]:
+        """Return a command line that runs a built-in command of the app.
+
+        An own command of that name, or a single command that takes the words as its arguments, is
+        bypassed with the word `tooli`, or else with the program `tooli`.
+        """
+        only = next((tool for tool in self.tools if not tool.cli_path), None)
+        if only is None or not only.returns_printed_text:
+            prefixes = [("tooli",)] if words[0] in self.own_names else [()]
+        else:
+            prefixes = [prefix for prefix in ((), ("tooli",)) if _rejects(only, (*prefix, *words))]
+        if prefixes and not self.is_custom_group:
+            return [self.name, *prefixes[0], *words]
+        end = next((i for i, word in enumerate(words) if word[:1] == "-"), len(words))
+        return ["tooli", *words[:end], self.import_path or "APP", *words[end:]]
+
 
 def collect_app_info(app: ToolSource) -> AppInfo:
     """Return the description of an app."""
-    state = app._state
+    state, tree = app._state, app.tree()
     return AppInfo(
         state.name,
         tuple([tool for tool in app.catalog if not tool.hidden]),
@@ -49,7 +75,19 @@ def collect_app_info(app: ToolSource) -> AppInfo:
         (state.description or "").strip(),
         state.sections,
         _import_path(app),
+        own_names=frozenset((*tree.commands, *tree.groups)),
+        is_custom_group=tree.has_dynamic_commands and tree.only_command is None,
     )
+
+
+def _rejects(tool: Tool, words: tuple[str, ...]) -> bool:
+    """True if a command does not accept these words as its arguments and options."""
+    values = [word for word in words if word[:1] != "-"]
+    arguments = [param for param in tool.params if param.kind == "argument"]
+    if not any(param.is_multiple for param in arguments):
+        return sum(param.nargs for param in arguments) < len(values)
+    known = {flag for param in tool.params for flag in (*param.flags, *param.negations)}
+    return any(word[:2] == "--" and word not in known and word not in FLAGS for word in words)
 
 
 def _import_path(app: ToolSource) -> str | None:
@@ -322,7 +360,7 @@ def _outcome_sentences(tool: Tool) -> Iterator[str]:
 
 def response_section(app_info: AppInfo) -> str:
     """Return the section about the JSON output and how to get help."""
-    help_line = code(f"{app_info.name} COMMAND --help-agent")
+    help_line = code(" ".join((*app_info.call_words, "--help-agent")))
     return bullets(
         [
             '`--json` makes stdout one JSON document: `{"ok":true,"result":…,"meta":{…}}`, or '

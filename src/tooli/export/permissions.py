@@ -173,10 +173,9 @@ def _codex(app_info: AppInfo, server: str, rules: list[PermissionRule]) -> dict[
                 ")"
             )
     denied = [rule.name for rule in rules if rule.decision == DENY]
+    program, *arguments = app_info.builtin_argv("mcp", "serve", "--transport", "stdio")
     tables = [
-        f"[mcp_servers.{server}]\n"
-        f"command = {_quote(app_info.name)}\n"
-        'args = ["mcp", "serve", "--transport", "stdio"]'
+        f"[mcp_servers.{server}]\ncommand = {_quote(program)}\nargs = {_quote(arguments)}"
         + (f"\ndisabled_tools = {_quote(denied)}" if denied else "")
     ]
     tables += [

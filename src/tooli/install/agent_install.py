@@ -32,6 +32,7 @@ from tooli.install.managed_files import (
     plan_skill_removal,
 )
 from tooli.install.server_registration import (
+    SERVE_ARGV,
     SERVER_CONFIGS,
     AgentPath,
     ServerPlan,
@@ -145,7 +146,7 @@ def _change_server(
     dry: bool = False,
 ) -> Rows:
     """Register the app's MCP server with agents, or remove it from their settings."""
-    argv = _server_argv(app, command) if remove else server_argv(app._state.name, command)
+    argv = _known_server_argv(app, command) if remove else _server_argv(app, command)
     plan = plan_server_removal if remove else plan_server
     name, server_plans, records = skill_slug(app._state.name), list[ServerPlan](), ServerRecords()
 
@@ -172,7 +173,7 @@ remove_server = partial(_change_server, remove=True)
 
 def list_servers(app: ToolSource) -> Rows:
     """Return every file in which the server may be registered, and its state there."""
-    argv, records = _server_argv(app, None), ServerRecords()
+    argv, records = _known_server_argv(app, None), ServerRecords()
     name = skill_slug(app._state.name)
     return [
         _status_row(
@@ -232,9 +233,21 @@ def _display_agent(agent_path: AgentPath, agent: Sequence[str]) -> str:
 
 
 def _server_argv(app: ToolSource, command: str | None) -> Sequence[str]:
+    """Return the argv of the app's MCP server; `command` overrides how the app is started."""
+    state = app._state
+    if state.reference is not None and command is None:
+        return server_argv("tooli", None, ("serve", state.reference, *SERVE_ARGV[2:]))
+    program, *arguments = collect_app_info(app).builtin_argv(*SERVE_ARGV)
+    if program != state.name:
+        line = " ".join([program, "mcp", "add", *arguments[2:3]])
+        raise InputError(f"{state.name} takes the words 'mcp serve' itself. Run: {line}")
+    return server_argv(state.name, command, arguments)
+
+
+def _known_server_argv(app: ToolSource, command: str | None) -> Sequence[str]:
     """Return the argv of the server. If it is unknown, return one that matches no entry."""
     try:
-        return server_argv(app._state.name, command)
+        return _server_argv(app, command)
     except InputError:
         if command is not None:
             raise

@@ -47,6 +47,7 @@ from tooli.install.file_changes import (
 )
 from tooli.install.managed_files import add_markers, find_block, plan_block, plan_skill
 from tooli.install.server_registration import program_argv
+from tooli.pipeline.argv_builder import command_words
 from tooli.text.jsonable import is_list, is_object
 from tooli.text.sanitize import sanitize
 
@@ -385,7 +386,7 @@ def with_example_outputs(app_info: AppInfo) -> AppInfo:
     outputs: dict[tuple[str, int], str] = {}
     failures: list[JsonObject] = []
     for tool, number, argv in _runnable_examples(app_info):
-        envelope = _run_example([*program, *tool.cli_path, *argv], tool)
+        envelope = _run_example([*program, *command_words(tool, argv)], tool)
         if envelope.get("ok"):
             shortened_envelope = {"ok": True, "result": shorten(envelope.get("result"))}
             outputs[tool.key, number] = json.dumps(shortened_envelope, ensure_ascii=False)

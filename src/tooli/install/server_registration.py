@@ -316,12 +316,14 @@ def _unreadable_config(path: str, reason: str) -> FormatError:
 
 # ------------------------------------------------------------------ start the server
 
-_SERVE_ARGV = ("mcp", "serve", "--transport", "stdio")
+SERVE_ARGV = ("mcp", "serve", "--transport", "stdio")
 
 
-def server_argv(name: str, command: str | None = None) -> tuple[str, ...]:
+def server_argv(
+    name: str, command: str | None = None, serve_argv: Sequence[str] = SERVE_ARGV
+) -> tuple[str, ...]:
     """Return the argv of an app's MCP server. `command` overrides how the app is started."""
-    return (*(_split_command(command) if command is not None else program_argv(name)), *_SERVE_ARGV)
+    return (*(_split_command(command) if command is not None else program_argv(name)), *serve_argv)
 
 
 def program_argv(name: str) -> tuple[str, ...]:

@@ -5,6 +5,7 @@ This module is separate from `input_errors`, because successful calls also sugge
 
 from __future__ import annotations
 
+from tooli.core import BUILTIN_COMMANDS
 from tooli.core.tool import MISSING
 from tooli.schema import RawText
 
@@ -31,8 +32,8 @@ class Placeholder:
 def build_argv(tool: Tool, arguments: Mapping[str, Any], *flags: str) -> list[str]:
     """Return the command-line arguments after the command: positional ones, then options.
 
-    If a positional argument begins with `-`, the options come first, followed by `--`. `flags` are
-    framework flags to add to the options.
+    If a positional argument begins with `-`, or the first one would be read as a command, the
+    options come first, followed by `--`. `flags` are framework flags to add to the options.
     """
     positional = _positional_words(tool, arguments)
     optional: list[str] = []
@@ -42,9 +43,24 @@ def build_argv(tool: Tool, arguments: Mapping[str, Any], *flags: str) -> list[st
             if not _is_default(param, value):
                 optional += _option_words(param, value)
     optional += flags
-    if any(text[:1] == "-" and len(text) > 1 for text in positional):
+    has_dash = any(text[:1] == "-" and len(text) > 1 for text in positional)
+    if has_dash or _is_read_as_command(tool, positional):
         return [*optional, "--", *positional]
     return [*positional, *optional]
+
+
+def command_words(tool: Tool, argv: Sequence[str]) -> list[str]:
+    """Return a command and its arguments as they are typed after the program name."""
+    if _is_read_as_command(tool, argv):
+        return [tool.name, *argv]
+    return [*tool.cli_path, *argv]
+
+
+def _is_read_as_command(tool: Tool, argv: Sequence[str]) -> bool:
+    """True if the first argument of an app's only command would be read as a command's name."""
+    if tool.cli_path or tool.returns_printed_text or not argv:
+        return False
+    return argv[0] == tool.name or argv[0] in BUILTIN_COMMANDS
 
 
 def build_suggested_argv(

@@ -323,8 +323,8 @@ def _tree_from_registrations(state: AppState) -> CommandGroup:
     if state.typer_kwargs.keys() & {"cls", "context_settings", "callback", "result_callback"}:
         group.callback = group.callback or state.typer_kwargs.get("callback")
         group.typer_reason = "the app has settings that only Typer supports"
-    if not group.typer_reason and not state.groups and len(state.commands) == 1:
-        group.only_command = state.commands[0]
+    if group.callback is None and not state.groups and len(state.commands) == 1:
+        group.only_command = state.commands[0]  # as in Typer: it replaces the group
     return group
 
 
@@ -407,7 +407,7 @@ def _tree_from_typer(app: TyperApp, state: AppState) -> CommandGroup:
         or _unwrap_default(app.info.result_callback)
     ):
         group.typer_reason = "the app has settings that only Typer supports"
-    elif not app.registered_groups and len(app.registered_commands) == 1:
+    if group.callback is None and not app.registered_groups and len(app.registered_commands) == 1:
         group.only_command = next(iter(group.commands.values()))
     return group
 

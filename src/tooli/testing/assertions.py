@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from tooli.cli.argv import parse_command_line
 from tooli.describe.calls import insert_flags
+from tooli.pipeline.argv_builder import command_words
 from tooli.pipeline.dry_run_recorder import DryRunExecutionDisabled
 from tooli.schema import RawText
 from tooli.testing.app_interfaces import CommandLineInterface, as_items, interfaces
@@ -176,8 +177,7 @@ def _example_problems(
     app: Tooli, tool: Tool, example: Mapping[str, Sequence[object]]
 ) -> Iterator[str]:
     argv = [str(argument) for argument in example["args"]]
-    path = () if app.tree().only_command is not None else tool.path
-    for problem in check_line(app, [*path, *argv]):
+    for problem in check_line(app, command_words(tool, argv)):
         yield f"{' '.join(argv)}: {problem}"
 
 

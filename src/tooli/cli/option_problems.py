@@ -1,0 +1,73 @@
+"""Problems with options: unknown names, values that are not allowed, and the closest ones."""
+
+from __future__ import annotations
+
+from tooli.core.call import Problem
+from tooli.core.tool import MAX_PROBLEMS, MAX_QUOTED_CHARS, cut_text, quote
+from tooli.errors import closest_match
+from tooli.pipeline.input_errors import unknown_parameter_problem
+from tooli.schema import RawText
+
+TYPE_CHECKING = False
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from tooli.cli.argv import ArgumentParser
+    from tooli.core.tool import Param
+
+
+def take_unknown_option(
+    parser: ArgumentParser,
+    convert: Callable[[Param, RawText], object],
+    name: str,
+    explicit: str,
+    equals: str,
+    rargs: list[str],
+) -> None:
+    """Report an unknown option; assign its value to the parameter with the closest name.
+
+    `convert` converts text that `tooli.schema` cannot convert.
+    """
+    line, tool = parser.line, parser.tool
+    line.typer_argv.append(f"{name}={explicit}" if equals else name)
+    param_name = name.lstrip("-").replace("-", "_")
+    if "_" in name or param_name in tool.param_names:
+        line.has_other_spelling = True
+    is_listed = len(line.problems) < MAX_PROBLEMS
+    problem = unknown_parameter_problem(param_name, tool, suggest=is_listed)
+    line.problems.append(problem)
+    nearest_param = tool.param(problem.suggested_value) if problem.suggested_value else None
+    texts = [explicit] if equals else []
+    if nearest_param is None:
+        parser.has_unknown_option = True
+    elif not nearest_param.is_flag:
+        while len(texts) < nearest_param.nargs and rargs and rargs[-1][:1] != "-":
+            arg = rargs.pop()
+            line.typer_argv.append(arg)
+            texts.append(arg)
+    if nearest_param is not None and nearest_param.name not in line.arguments:
+        if nearest_param.is_flag:
+            line.arguments[nearest_param.name] = True
+        elif len(texts) == nearest_param.nargs:
+            line.arguments[nearest_param.name] = RawText(texts, convert)
+
+
+def choice_problem(source: str, name: str, value: str, allowed: Sequence[str]) -> Problem:
+    """Return the problem for an option whose value is not one of the allowed values."""
+    suggestion, hint = _closest_match(value, allowed)
+    message = f"{source}: {quote(value)} is not one of {', '.join(allowed)}{hint}"
+    return Problem("E1007", name, message, suggestion or tuple(allowed))
+
+
+def unknown_option_problem(name: str, known: Sequence[str]) -> Problem:
+    """Return the problem for an option that is not one of the known options."""
+    suggestion, hint = _closest_match(name, known)
+    message = f"There is no option {cut_text(name, MAX_QUOTED_CHARS)}{hint}"
+    return Problem("E1004", None, message, suggestion)
+
+
+def _closest_match(text: str, known: Sequence[str]) -> tuple[str | None, str]:
+    """Return the closest known text, and the end of a message that suggests it."""
+    suggestion = closest_match(text, known)
+    return suggestion, f"; did you mean {suggestion}?" if suggestion else ""
