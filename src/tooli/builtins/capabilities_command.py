@@ -16,6 +16,7 @@ from stat import S_ISREG
 from subprocess import DEVNULL, TimeoutExpired, run
 from tempfile import TemporaryDirectory, gettempdir
 
+from tooli.core.command_words import command_words
 from tooli.core.declared_capabilities import (
     CAPABILITIES,
     PATH_CAPABILITIES,
@@ -27,7 +28,6 @@ from tooli.describe.calls import insert_flags
 from tooli.errors import NotFoundError, StateError, Suggestion
 from tooli.execution.interpreter import isolated_argv
 from tooli.execution.monitor.monitored_runner import shorten_path
-from tooli.pipeline.argv_builder import command_words
 from tooli.text.jsonable import is_list, is_object
 
 TYPE_CHECKING = False

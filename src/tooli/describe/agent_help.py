@@ -104,8 +104,8 @@ def _example_lines(tool: Tool) -> list[str]:
     """Return one line for each of the author's examples."""
     if not tool.guidance.examples:
         return []
+    from tooli.core.command_words import command_words
     from tooli.errors import shell_quote
-    from tooli.pipeline.argv_builder import command_words
 
     lines: list[str] = []
     for example in tool.guidance.examples:

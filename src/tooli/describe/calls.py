@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from tooli.core.command_words import command_words
 from tooli.describe.schema_text import sample_argv
 from tooli.errors import shell_quote
-from tooli.pipeline.argv_builder import command_words
 
 TYPE_CHECKING = False
 

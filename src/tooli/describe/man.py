@@ -11,6 +11,7 @@ from unicodedata import combining, normalize
 
 from tooli import errors
 from tooli.config.setting_definitions import documented_variables
+from tooli.core.command_words import command_words
 from tooli.core.options import OPTIONS
 from tooli.core.tool import quote
 from tooli.describe import roff, schema_text
@@ -25,7 +26,6 @@ from tooli.errors import (
     closest_match,
     shell_quote,
 )
-from tooli.pipeline.argv_builder import command_words
 from tooli.schema.json_schema import input_schema, output_schema
 
 TYPE_CHECKING = False

@@ -16,6 +16,7 @@ from subprocess import DEVNULL, PIPE, TimeoutExpired, run
 from time import gmtime, strftime
 
 from tooli.core import Record
+from tooli.core.command_words import command_words
 from tooli.core.declared_capabilities import is_under_any
 from tooli.describe.agent_documents import (
     BLOCKS,
@@ -47,7 +48,6 @@ from tooli.install.file_changes import (
 )
 from tooli.install.managed_files import add_markers, find_block, plan_block, plan_skill
 from tooli.install.server_registration import program_argv
-from tooli.pipeline.argv_builder import command_words
 from tooli.text.jsonable import is_list, is_object
 from tooli.text.sanitize import sanitize
 

@@ -5,7 +5,7 @@ This module is separate from `input_errors`, because successful calls also sugge
 
 from __future__ import annotations
 
-from tooli.core import BUILTIN_COMMANDS
+from tooli.core.command_words import is_read_as_command
 from tooli.core.tool import MISSING
 from tooli.schema import RawText
 
@@ -44,23 +44,9 @@ def build_argv(tool: Tool, arguments: Mapping[str, Any], *flags: str) -> list[st
                 optional += _option_words(param, value)
     optional += flags
     has_dash = any(text[:1] == "-" and len(text) > 1 for text in positional)
-    if has_dash or _is_read_as_command(tool, positional):
+    if has_dash or is_read_as_command(tool, positional):
         return [*optional, "--", *positional]
     return [*positional, *optional]
-
-
-def command_words(tool: Tool, argv: Sequence[str]) -> list[str]:
-    """Return a command and its arguments as they are typed after the program name."""
-    if _is_read_as_command(tool, argv):
-        return [tool.name, *argv]
-    return [*tool.cli_path, *argv]
-
-
-def _is_read_as_command(tool: Tool, argv: Sequence[str]) -> bool:
-    """True if the first argument of an app's only command would be read as a command's name."""
-    if tool.cli_path or tool.returns_printed_text or not argv:
-        return False
-    return argv[0] == tool.name or argv[0] in BUILTIN_COMMANDS
 
 
 def build_suggested_argv(

@@ -17,8 +17,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tooli.cli.argv import parse_command_line
+from tooli.core.command_words import command_words
 from tooli.describe.calls import insert_flags
-from tooli.pipeline.argv_builder import command_words
 from tooli.pipeline.dry_run_recorder import DryRunExecutionDisabled
 from tooli.schema import RawText
 from tooli.testing.app_interfaces import CommandLineInterface, as_items, interfaces
