@@ -11,6 +11,7 @@ import sys
 from importlib import import_module
 from typing import Annotated
 
+import tooli
 from tooli.app import Tooli
 from tooli.builtins import long_running, owns_stdout
 from tooli.builtins.agent_commands import (
@@ -114,9 +115,7 @@ def main() -> None:
     """
     argv = sys.argv[1:]
     if "--version" in argv:
-        from importlib.metadata import version  # takes longer than starting a server
-
-        launcher._state.version = version("tooli")
+        launcher._state.version = str(tooli.__version__)  # takes longer than starting a server
     position = find_reference(argv)
     if position is None:
         launcher()

@@ -22,7 +22,12 @@ import os
 import sys
 from time import perf_counter
 
-from tooli.cli.argv import COMPLETION_FLAGS, CommandLine, parse_command_line
+from tooli.cli.argv import (
+    COMPLETION_FLAGS,
+    CommandLine,
+    load_option_problems,
+    parse_command_line,
+)
 from tooli.cli.process import (
     Deadline,
     Exit,
@@ -297,11 +302,7 @@ def _parse_line(
     if not is_builtin:
         try:
             line = parse_command_line(app.tree(), argv)
-            if line.has_other_spelling:
-                from tooli.cli.spellings import parse_other_spellings
-
-                line = parse_other_spellings(app.tree(), argv, line)
-            if not _may_name_builtin(line):
+            if not (line.has_other_spelling or _may_name_builtin(line)):
                 return app, line, None
         except Exception as error:
             parse_error = error
@@ -327,9 +328,10 @@ def _read_requested_mode(line: CommandLine, state: AppState) -> str | None:
 
     if requested in OUTPUT_MODES:
         return requested
-    from tooli.cli.option_problems import choice_problem
-
-    line.problems.append(choice_problem("TOOLI_OUTPUT", "output", requested, OUTPUT_MODES))
+    problem = load_option_problems().choice_problem(
+        "TOOLI_OUTPUT", "output", requested, OUTPUT_MODES
+    )
+    line.problems.append(problem)
     return None
 
 

@@ -34,6 +34,7 @@ TYPE_CHECKING = False
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Container, Mapping, Sequence
+    from types import ModuleType
     from typing import Any
 
     from tooli.core.tool import Param, Tool
@@ -97,9 +98,9 @@ class CommandLine:
             return
         allowed = _allowed_values(name) if constant is None else None
         if allowed is not None and value not in allowed:
-            from tooli.cli.option_problems import choice_problem
-
-            self.problems.append(choice_problem(flag, name, str(value), allowed))
+            self.problems.append(
+                load_option_problems().choice_problem(flag, name, str(value), allowed)
+            )
             return
         self.options[name] = value
 
@@ -158,6 +159,13 @@ def _allowed_values(name: str) -> tuple[str, ...] | None:
     return CHOICES.get(name)
 
 
+def load_option_problems() -> ModuleType:
+    """Return the module that describes problems with options; few lines need it."""
+    from tooli.cli import option_problems
+
+    return option_problems
+
+
 # ------------------------------------------------------------------ before the command
 
 
@@ -208,9 +216,9 @@ def _take_group_flag(line: CommandLine, group: CommandGroup, rargs: list[str]) -
         return True
     if arg[:2] != "--" and _take_short_flags(line, rargs, callback_flags):
         return True
-    from tooli.cli.option_problems import unknown_option_problem
-
-    line.problems.append(unknown_option_problem(name, [*callback_flags, *FLAGS]))
+    line.problems.append(
+        load_option_problems().unknown_option_problem(name, [*callback_flags, *FLAGS])
+    )
     return False
 
 
@@ -274,9 +282,9 @@ def _take_framework_flag(
         if explicit is None and rargs and rargs[-1] in CHOICES[name]:
             explicit = rargs.pop()
         if explicit is not None and explicit not in CHOICES[name]:
-            from tooli.cli.option_problems import choice_problem
-
-            line.problems.append(choice_problem(typed, name, explicit, CHOICES[name]))
+            line.problems.append(
+                load_option_problems().choice_problem(typed, name, explicit, CHOICES[name])
+            )
             return
         line.set_option(flag, explicit)
     elif arity == 0:
@@ -408,9 +416,9 @@ class ArgumentParser:
         if flag is not None and (is_long or found is None):
             _take_framework_flag(self.line, flag, name, explicit if equals else None, rargs)
         elif arg[:2] in self.option_prefixes:
-            from tooli.cli.option_problems import take_unknown_option
-
-            take_unknown_option(self, convert_with_typer, name, explicit, equals, rargs)
+            load_option_problems().take_unknown_option(
+                self, convert_with_typer, name, explicit, equals, rargs
+            )
         else:
             self._take_short_cluster(arg, rargs)
 
@@ -477,11 +485,11 @@ class ArgumentParser:
                 break
             own_letters.append(arg[i])
             if found is None:
-                from tooli.cli.option_problems import unknown_option_problem
-
                 self.has_unknown_option = True
                 self.line.problems.append(
-                    unknown_option_problem(flag, [f for f in self.flags if len(f) == 2])
+                    load_option_problems().unknown_option_problem(
+                        flag, [f for f in self.flags if len(f) == 2]
+                    )
                 )
                 own_letters.extend(arg[i + 1 :])
                 break

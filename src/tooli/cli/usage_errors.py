@@ -147,12 +147,16 @@ def resolve_text_command_mode(invocation: Invocation, requested: str) -> str:
 def parse_again(
     app: App, argv: Sequence[str], line: CommandLine | None, parse_error: Exception | None
 ) -> tuple[App, CommandLine, Exception | None]:
-    """Parse a line for the built-in commands. If it cannot be parsed, read only its output mode.
+    """Parse a line in other spellings or for the built-in commands.
+
+    If it cannot be parsed, read only its output mode.
 
     Return the app that runs it, the line, and the error if it cannot be parsed. `line` is None
     if parsing failed with `parse_error`.
     """
     try:
+        if line is not None and line.has_other_spelling:
+            line = parse_other_spellings(app.tree(), argv, line)
         if line is not None:
             return (*_parse_builtin_command(app, argv, line), None)
     except Exception as error:
@@ -173,7 +177,8 @@ def _parse_builtin_command(
     name = line.builtin
     if name is None:
         name = next((text for text in argv if text[:1] != "-"), "")
-        if name not in BUILTIN_COMMANDS:
+        is_only_command = line.tool is not None and not line.tool.cli_path
+        if not is_only_command or not line.problems or name not in BUILTIN_COMMANDS:
             return app, line
     builtins, found = _parse_with_builtins(app, argv, name)
     has_extra_arguments = any(problem.code == "E1005" for problem in line.problems)

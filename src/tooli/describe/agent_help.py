@@ -6,6 +6,7 @@ time is benchmarked.
 
 from __future__ import annotations
 
+from tooli.core.command_words import command_words
 from tooli.core.secret_fields import documented_default
 from tooli.core.tool import (
     MISSING,
@@ -104,7 +105,6 @@ def _example_lines(tool: Tool) -> list[str]:
     """Return one line for each of the author's examples."""
     if not tool.guidance.examples:
         return []
-    from tooli.core.command_words import command_words
     from tooli.errors import shell_quote
 
     lines: list[str] = []
