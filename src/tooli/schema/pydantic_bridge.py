@@ -22,6 +22,7 @@ from tooli.core.tool import (
     unwrap_optional,
 )
 from tooli.errors import DefinitionError
+from tooli.schema.hash_collisions import HashChecker
 from tooli.schema.param_info import ParamInfo
 from tooli.text.jsonable import is_list, is_object
 
@@ -36,7 +37,7 @@ if TYPE_CHECKING:
     from tooli.core.protocols import JsonObject
     from tooli.core.tool import Param
 
-_adapters: dict[int, tuple[Any, TypeAdapter[Any]]] = {}
+_adapters: dict[int, tuple[Any, TypeAdapter[Any], HashChecker]] = {}
 
 
 def get_type_adapter(annotation: object) -> TypeAdapter[object]:
@@ -55,7 +56,7 @@ def get_type_adapter(annotation: object) -> TypeAdapter[object]:
             f"pydantic cannot read {annotation!r}: it names a type that is not defined"
         )
     # The cache keeps the annotation, so that its id is not reused.
-    _adapters[id(annotation)] = (annotation, type_adapter)
+    _adapters[id(annotation)] = (annotation, type_adapter, HashChecker(type_adapter))
     return type_adapter
 
 
@@ -176,6 +177,9 @@ def validate(annotation: object, value: object) -> object:
 
 
 def _validate(annotation: object, value: Any) -> object:
+    if value.__class__ in (list, dict, tuple, str):
+        get_type_adapter(annotation)
+        _adapters[id(annotation)][2].check(value)
     if value.__class__ in (list, dict) and len(value) > _CHUNK_SIZE:
         container = _plain_container(annotation)
         if container is not None:
