@@ -199,7 +199,7 @@ def ask(state: RequestState) -> dict[str, Any]:
     """Return the result that asks the client a question."""
     peer = StatelessPeer(state, {"elicitation": {}}, None)
     with pytest.raises(InputRequired) as pause:
-        peer.ask({APPROVAL_KEY: QUESTION})
+        peer.ask({"name": QUESTION})
     return state.input_required(pause.value)
 
 
@@ -233,14 +233,31 @@ def test_missing_capability_error_names_the_capability() -> None:
 def test_question_is_answered_when_the_request_is_repeated() -> None:
     asked = ask(make_state())
     assert asked["resultType"] == "input_required"
-    assert asked["inputRequests"][APPROVAL_KEY]["method"] == "elicitation/create"
-    repeated = make_state(requestState=asked["requestState"], inputResponses={APPROVAL_KEY: YES})
+    assert asked["inputRequests"]["name"]["method"] == "elicitation/create"
+    repeated = make_state(requestState=asked["requestState"], inputResponses={"name": YES})
     peer = StatelessPeer(repeated, {}, None)
-    answers = peer.ask({APPROVAL_KEY: QUESTION})
-    assert is_approved(answers)
+    assert peer.ask({"name": QUESTION}) == {"name": YES}
     with pytest.raises(InputRequired) as pause:  # the second question of that name is another one
-        peer.ask({APPROVAL_KEY: QUESTION})
-    assert list(pause.value.questions) == [f"{APPROVAL_KEY}-2"]
+        peer.ask({"name": QUESTION})
+    assert list(pause.value.questions) == ["name-2"]
+
+
+def ask_approval(state: RequestState, key: str) -> dict[str, Any]:
+    """Return the result that asks the client to approve the call."""
+    with pytest.raises(InputRequired) as pause:
+        StatelessPeer(state, {}, None).ask_approval({key: QUESTION})
+    return state.input_required(pause.value)
+
+
+def test_approval_is_answered_when_the_request_is_repeated() -> None:
+    asked = ask_approval(make_state(), APPROVAL_KEY)
+    repeated = make_state(requestState=asked["requestState"], inputResponses={APPROVAL_KEY: YES})
+    assert repeated.responses == {}
+    assert is_approved(StatelessPeer(repeated, {}, None).ask_approval({APPROVAL_KEY: QUESTION}))
+    # A later question of the function keeps the approval.
+    asked = ask(repeated)
+    repeated = make_state(requestState=asked["requestState"], inputResponses={"name": YES})
+    assert is_approved(StatelessPeer(repeated, {}, None).ask_approval({APPROVAL_KEY: QUESTION}))
 
 
 def test_answer_to_another_question_does_not_approve() -> None:
@@ -251,15 +268,12 @@ def test_answer_to_another_question_does_not_approve() -> None:
         error.approval_parts = {"the plan": digest}
         keys += approval_question(error)
     assert len(set(keys)) == 2
-    peer = StatelessPeer(make_state(), {}, None)
-    with pytest.raises(InputRequired) as pause:
-        peer.ask({keys[0]: QUESTION})
-    asked = make_state().input_required(pause.value)
+    asked = ask_approval(make_state(), keys[0])
     answers = {keys[0]: YES, keys[1]: YES}
     repeated = make_state(requestState=asked["requestState"], inputResponses=answers)
-    assert list(repeated.responses) == [keys[0]]
+    assert list(repeated.approvals) == [keys[0]]
     with pytest.raises(InputRequired):
-        StatelessPeer(repeated, {}, None).ask({keys[1]: QUESTION})
+        StatelessPeer(repeated, {}, None).ask_approval({keys[1]: QUESTION})
 
 
 def test_approval_without_a_question_is_ignored() -> None:

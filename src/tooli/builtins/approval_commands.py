@@ -9,7 +9,7 @@ from tooli.builtins import lists_everything
 from tooli.core.tool import quote
 from tooli.errors import ApprovalRequired, ConflictError, InputError, NotFoundError, Suggestion
 from tooli.pipeline.context import Context  # noqa: TC001  evaluated at registration
-from tooli.pipeline.terminal_prompts import ask_line, is_agent_present
+from tooli.pipeline.terminal_prompts import ask_line, is_agent_present, reset_terminal
 from tooli.policy.call_display import escape_value, format_lines
 from tooli.schema.param_info import Argument
 from tooli.storage.approval_store import ApprovalStore, generate_code
@@ -163,6 +163,7 @@ def _confirm_with_code(request: ApprovalRequest) -> bool:
         *([f"  danger: {request.danger}"] if request.danger else []),
         f"requested {format_timestamp(request.created)}; approval is for one run within 15 minutes",
     ]
+    reset_terminal()
     sys.stderr.write("\n".join(lines) + "\n")
     try:
         answer = ask_line(f"Type {code} to grant {request.id}: ")

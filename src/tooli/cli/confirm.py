@@ -12,6 +12,7 @@ from tooli.pipeline.terminal_prompts import (
     ask_yes_no,
     declined_error,
     has_terminal,
+    reset_terminal,
 )
 from tooli.text.jsonable import is_list, is_object
 
@@ -58,6 +59,7 @@ class Confirm:
     def _approve(self, error: ToolError) -> bool:
         """Show the call and ask for approval. For a dangerous call, the person types its name."""
         call = self._call
+        reset_terminal()
         # The description contains no secrets, and redaction could hide a part of the call.
         write_stderr(f"{present_text(error.message, call)}\n{error.approval_text}")
         name = call.tool.name

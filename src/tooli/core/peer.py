@@ -102,6 +102,14 @@ class Peer:
         """Ask the client without blocking the event loop."""
         return self.ask(questions)
 
+    def ask_approval(self, questions: Mapping[str, Question]) -> Mapping[str, object]:
+        """Ask whether the call may run. The function of the call never asks this question."""
+        return self.ask(questions)
+
+    async def ask_approval_async(self, questions: Mapping[str, Question]) -> Mapping[str, object]:
+        """Ask whether the call may run, without blocking the event loop."""
+        return await self.ask_async(questions)
+
     def remaining_time(self) -> float | None:
         """Return the seconds until the deadline; None without a deadline."""
         return None if self.deadline is None else max(0.0, self.deadline - monotonic())
@@ -114,8 +122,14 @@ class InputRequired(BaseException):
     """Raised to end a call that needs answers from the client. The call runs again with them.
 
     It derives from BaseException, so that `except Exception` in a tool does not catch it.
+
+    Args:
+        questions: the questions by key.
+        asks_approval: True if tooli asks whether the call may run. The answers to the questions of
+            a function never approve a call.
     """
 
-    def __init__(self, questions: Mapping[str, Question]) -> None:
+    def __init__(self, questions: Mapping[str, Question], *, asks_approval: bool = False) -> None:
         super().__init__(", ".join(questions))
         self.questions = questions
+        self.asks_approval = asks_approval

@@ -47,10 +47,11 @@ def group_outputs() -> list[list[int]]:
 class OutputRelay:
     """Copies the output of a process from a pipe to a descriptor of this process.
 
-    It never blocks, so that a reader who stops reading does not delay a timeout.
+    It never blocks, so that a reader who stops reading does not delay a timeout. Without a target
+    the output is discarded.
     """
 
-    def __init__(self, source_fd: int, target_fd: int) -> None:
+    def __init__(self, source_fd: int, target_fd: int | None) -> None:
         os.set_blocking(source_fd, False)
         self.source_fd = source_fd
         self.target_fd = target_fd
@@ -85,10 +86,11 @@ class OutputRelay:
         """Register what this relay waits for: data, or a target that accepts data."""
         for fd in (self.source_fd, self.target_fd):
             try:
-                poller.unregister(fd)
+                if fd is not None:
+                    poller.unregister(fd)
             except KeyError:
                 pass
-        if self._pending:
+        if self._pending and self.target_fd is not None:
             poller.register(self.target_fd, select.POLLOUT)
         elif not self.is_closed:
             poller.register(self.source_fd, select.POLLIN)
@@ -105,6 +107,9 @@ class OutputRelay:
 
     def _write(self, timeout: float) -> bool:
         """Write the chunk if the target accepts data within `timeout` seconds."""
+        if self.target_fd is None:
+            self._pending = b""
+            return True
         poller = select.poll()
         poller.register(self.target_fd, select.POLLOUT)
         if not poller.poll(timeout * 1000):

@@ -42,6 +42,7 @@ from tooli.execution.worker import Worker, select_codec
 from tooli.inputs.output import find_outputs
 from tooli.pipeline.drivers import is_async
 from tooli.pipeline.failure import mark_not_started
+from tooli.pipeline.stdout_capture import is_output_discarded
 
 TYPE_CHECKING = False
 
@@ -213,10 +214,11 @@ class ChildCall:
             return child_ends, None
         from tooli.execution.output_relay import OutputRelay, group_outputs, redirect_streams
 
-        outputs, has_stdin = group_outputs(), not self.call.caller.is_remote
+        is_discarded = is_output_discarded()
+        outputs, has_stdin = group_outputs(), not (self.call.caller.is_remote or is_discarded)
         self._pipe_ends, child_ends = open_pipes(len(outputs))
         self._relays = [
-            OutputRelay(source, numbers[0])
+            OutputRelay(source, None if is_discarded else numbers[0])
             for source, numbers in zip(self._pipe_ends[5:], outputs, strict=True)
         ]
         return child_ends, lambda: redirect_streams(outputs, child_ends[5:], has_stdin)

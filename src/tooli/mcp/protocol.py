@@ -276,7 +276,8 @@ def check_message(message: object) -> JsonObject:
 
 
 APPROVAL_KEY = "approval"
-"""The key of the question that asks for approval of a call."""
+"""How the key of the question starts that asks for approval of a call."""
+_FUNCTION_KEY_PREFIX = "question-"  # of a function's question whose name starts like an approval
 
 
 _CAPABILITY_BY_METHOD = {
@@ -331,31 +332,37 @@ def is_approved(answers: Mapping[str, Any]) -> bool:
 
 
 class RequestState:
-    """The client's answers to the questions of a call, from its request and the signed state."""
+    """The client's answers to the questions of a call, from its request and the signed state.
+
+    Answers to the questions of the function (`responses`) and answers to tooli's question whether
+    the call may run (`approvals`) are separate. The function chooses the names and texts of its
+    questions, so none of its answers may count as an approval.
+    """
 
     def __init__(self, tool: Tool, params: JsonObject, caller: Caller) -> None:
         arguments = _hash_arguments(params.get("arguments") or {})
         self._call_binding = [tool.id, arguments, caller.name or "", caller.principal]
         self.responses: JsonObject = {}
+        self.approvals: JsonObject = {}
         self.held_claims: frozenset[str] = frozenset()
         self.new_claims: list[str] = []
         state, input_responses = params.get("requestState"), params.get("inputResponses")
-        asked: list[str] = []
+        asked_approvals: list[str] = []
         if state is not None:
-            self.responses, asked, claims = self._read_state(state)
-            if is_object(input_responses) and input_responses.keys() >= set(asked):
+            asked, asked_approvals, claims = self._read_state(state)
+            if is_object(input_responses) and input_responses.keys() >= {*asked, *asked_approvals}:
                 self.held_claims = frozenset(claims)
         if is_object(input_responses):
             # A client may send an answer before the question was asked. An approval counts only
-            # if our signed state proves that the human was asked.
-            answers: JsonObject = {
-                key: answer
-                for key, answer in input_responses.items()
-                if key in asked or not str(key).startswith(APPROVAL_KEY)
-            }
-            self.responses = {**answers, **self.responses}  # earlier answers do not change
+            # if our signed state proves that tooli asked the human. Earlier answers do not change.
+            for key, answer in input_responses.items():
+                if key in asked_approvals:
+                    self.approvals.setdefault(key, answer)
+                elif not str(key).startswith(APPROVAL_KEY):
+                    self.responses.setdefault(key, answer)
 
-    def _read_state(self, state: object) -> tuple[JsonObject, list[str], list[str]]:
+    def _read_state(self, state: object) -> tuple[list[str], list[str], list[str]]:
+        """Read earlier answers; return the keys of the questions and approvals, and the claims."""
         from tooli.storage.signing import InvalidToken, verify_message
 
         try:
@@ -364,7 +371,9 @@ class RequestState:
             raise RpcError(INVALID_PARAMS, f"requestState is not valid: {broken}") from None
         if message.get("call") != self._call_binding:
             raise RpcError(INVALID_PARAMS, "requestState belongs to another call")
-        return dict(message["answers"]), list(message["asked"]), list(message.get("claims", ()))
+        self.responses = dict(message["answers"])
+        self.approvals = dict(message["approvals"])
+        return message["asked"], message["asked_approvals"], message["claims"]
 
     def input_required(self, pause: InputRequired) -> JsonObject:
         """Return the result that asks the client: the questions and the signed state."""
@@ -374,11 +383,14 @@ class RequestState:
             key: {"method": question.method, "params": question.params()}
             for key, question in pause.questions.items()
         }
+        keys = list(input_requests)
         state = sign_message(
             {
                 "call": self._call_binding,
                 "answers": self.responses,
-                "asked": list(input_requests),
+                "approvals": self.approvals,
+                "asked": [] if pause.asks_approval else keys,
+                "asked_approvals": keys if pause.asks_approval else [],
                 "claims": self.new_claims,
             }
         )
@@ -438,11 +450,24 @@ class StatelessPeer(Peer):
             raise InputRequired({keys[name]: question for name, question in questions.items()})
         return {name: answers[key] for name, key in keys.items()}
 
+    def ask_approval(self, questions: Mapping[str, Question]) -> Mapping[str, Any]:
+        """Return the approvals in the request; raises InputRequired if one is missing."""
+        approvals = self._request_state.approvals
+        if any([key not in approvals for key in questions]):
+            raise InputRequired(questions, asks_approval=True)
+        return {key: approvals[key] for key in questions}
+
+    async def ask_approval_async(self, questions: Mapping[str, Question]) -> Mapping[str, Any]:
+        """Return the approvals in the request; raises InputRequired if one is missing."""
+        return self.ask_approval(questions)
+
     def _unique_key(self, name: str) -> str:
-        """Return a key that is unique within the call.
+        """Return a key that is unique within the call, and not the key of an approval.
 
         A repeated request asks the same questions in the same order, so it gets the same keys.
         """
+        if name.startswith(APPROVAL_KEY):
+            name = _FUNCTION_KEY_PREFIX + name
         count = self._ask_counts[name] = self._ask_counts.get(name, 0) + 1
         return name if count == 1 else f"{name}-{count}"
 

@@ -308,7 +308,7 @@ class McpRequest:
             questions = self._approval_questions(presented)
             if questions is not None:
                 assert self._peer is not None
-                answers = self._peer.ask(questions)
+                answers = self._peer.ask_approval(questions)
                 declined = self._declined(presented, answers)
                 presented = declined or self._prepare(_shown_parts(presented)).run()
         except InputRequired as pause:
@@ -322,7 +322,7 @@ class McpRequest:
             questions = self._approval_questions(presented)
             if questions is not None:
                 assert self._peer is not None
-                answers = await self._peer.ask_async(questions)
+                answers = await self._peer.ask_approval_async(questions)
                 declined = self._declined(presented, answers)
                 presented = declined or await self._prepare(_shown_parts(presented)).arun()
         except InputRequired as pause:

@@ -36,6 +36,7 @@ from tooli.pipeline.dry_run_recorder import (
     supports_dry_run,
 )
 from tooli.pipeline.failure import mark_not_started
+from tooli.pipeline.stdout_capture import DiscardedOutput
 from tooli.text.json_encoder import encode
 from tooli.text.jsonable import is_object, iter_items, to_jsonable
 
@@ -201,9 +202,11 @@ def make_plan(call: Call, confinement_stages: Sequence[Stage]) -> Any:
     """Return the plan of a bound call, for a human who has to approve it.
 
     The call is not approved yet, so the dry run is confined like a run: by monitor, sandbox and
-    timeout. Raises the error of a failed dry run. If the function does not support dry runs, takes
-    inputs, secrets or output files, or returns a stream that is too long, the plan contains only
-    the declared effects.
+    timeout. Only its actions are used. It gets no client, its output is discarded, and `confirm`
+    returns True: otherwise it could show the human another question than the one about the plan.
+    Raises the error of a failed dry run. If the function does not support dry runs, asks a
+    question, takes inputs, secrets or output files, or returns a stream that is too long, the plan
+    contains only the declared effects.
     """
     tool = call.tool
     if tool.has_handles or hasattr(tool.fn, "tooli_plan") or not supports_dry_run(tool.fn):
@@ -211,12 +214,16 @@ def make_plan(call: Call, confinement_stages: Sequence[Stage]) -> Any:
     warnings: list[str] = []  # a separate list, because the run adds the same ones
     dry_call = call.replace(
         tool=tool.replace(fn=make_dry_run_function(call)),
-        arguments=replace_context(call.arguments, warnings=warnings),
+        arguments=replace_context(call.arguments, warnings=warnings, peer=None, approved=True),
         options=call.options.replace(dry_run=True),
         flow=None,
         warnings=warnings,
+        peer=None,
     )
-    outcome = run(dry_call, confinement_stages)
+    with DiscardedOutput(replaces_streams=call.caller.owns_process):
+        outcome = run(dry_call, confinement_stages)
+    if isinstance(outcome, Failed) and outcome.error.code == "E2102":  # it has to ask a question
+        return build_plan(call)
     if isinstance(outcome, Failed):
         call.warnings.extend(warnings)
         raise outcome.error

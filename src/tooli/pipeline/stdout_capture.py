@@ -57,6 +57,40 @@ class StdoutCapture:
         _active_capture.reset(self._token)
 
 
+class DiscardedOutput(StdoutCapture):
+    """Discards what a call prints. The output of a sandboxed process is not relayed.
+
+    Args:
+        replaces_streams: also replace sys.stdout and sys.stderr. Other threads must not use them.
+    """
+
+    __slots__ = ("_replaces_streams", "_streams")
+
+    def __init__(self, *, replaces_streams: bool) -> None:
+        super().__init__()
+        self._replaces_streams = replaces_streams
+
+    def write(self, text: str) -> None:
+        """Discard some text."""
+
+    def __enter__(self) -> DiscardedOutput:
+        super().__enter__()
+        self._streams = sys.stdout, sys.stderr
+        if self._replaces_streams:
+            sys.stdout, sys.stderr = _NullStream(), _NullStream()
+        return self
+
+    def __exit__(self, *exc_info: object) -> None:
+        if self._replaces_streams:
+            sys.stdout, sys.stderr = self._streams
+        super().__exit__(*exc_info)
+
+
+def is_output_discarded() -> bool:
+    """True if the output of the running call is discarded."""
+    return isinstance(_active_capture.get(), DiscardedOutput)
+
+
 class TextSink(io.TextIOBase):
     """Base class of streams that replace sys.stdout or sys.stderr and pass text to emit()."""
 
@@ -102,6 +136,11 @@ class _ByteSink(io.RawIOBase):
         data = bytes(b)
         self._text_sink.write(data.decode("utf-8", "replace"))
         return len(data)
+
+
+class _NullStream(TextSink):
+    def emit(self, text: str) -> None:
+        pass
 
 
 class StdoutRouter(TextSink):

@@ -63,6 +63,23 @@ def declined_error(error: ToolError) -> ApprovalRequired:
     )
 
 
+_RESET_SEQUENCE = "\x1b[0m\x1b(B\x0f\x1b[?25h"  # attributes, character set, cursor
+
+
+def reset_terminal() -> None:
+    """Make the text visible that follows on stderr, if it is a terminal.
+
+    What a command has printed before may have made the text invisible.
+    """
+    if sys.platform == "win32" or os.environ.get("TERM", "dumb") == "dumb":
+        return
+    try:
+        if sys.stderr.isatty():
+            sys.stderr.write(_RESET_SEQUENCE)
+    except (OSError, ValueError, AttributeError):
+        pass
+
+
 def ask_yes_no(question: str, *, default: bool = False) -> bool:
     """Ask for yes or no; Ctrl-D and an empty line mean the default."""
     choice = "[Y/n]" if default else "[y/N]"
