@@ -108,9 +108,8 @@ class TestPrecedence:
         app.command("other")(lambda: None)
         assert invoke(app, "docs", mode="text").stdout == "mine\n"
 
-    def test_builtins_are_hidden_from_catalog_and_help(self, app: Tooli) -> None:
+    def test_builtins_are_hidden_from_the_catalog(self, app: Tooli) -> None:
         assert "search-tools" not in [tool.key for tool in app.catalog]
-        assert "mcp" not in invoke(app, "--help", mode="text").stdout
 
     def test_builtin_runs_through_typer(self, app: Tooli) -> None:
         done = CliRunner().invoke(app, ["search-tools", "user", "--json"])

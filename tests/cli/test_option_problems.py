@@ -45,3 +45,67 @@ def test_value_of_an_unknown_option_goes_to_the_closest_parameter() -> None:
     error = invoke(app, "price", "pear", "--roundup", "--json").error
     assert error is not None
     assert error["suggestion"]["argv"] == ["shop", "price", "pear", "--round-up"]
+
+
+def make_shop() -> Tooli:
+    app = Tooli("shop")
+
+    @app.command()
+    def price(item: str) -> str:
+        return item
+
+    @app.command()
+    def show(item: str) -> None:
+        print(item)
+
+    return app
+
+
+@pytest.mark.parametrize(
+    ("line", "fixed"),
+    [
+        ("--serve-mcp stdio", "mcp serve --transport stdio"),
+        ("--serve-mcp http --port 80", "mcp serve --transport http --port 80"),
+        ("--serve-mcp", "mcp serve"),
+        ("--json --export=openai", "--json export --target openai"),
+        ("-h", "--help"),
+        ("price -h", "price --help"),
+        ("price pear --force", "price pear --yes"),
+        ("price pear --export openai", "export --target openai"),
+    ],
+)
+def test_options_that_have_a_counterpart(line: str, fixed: str) -> None:
+    done = invoke(make_shop(), *line.split())
+    assert done.error is not None and done.exit_code == 2
+    assert done.error["suggestion"]["argv"] == ["shop", *fixed.split()]
+    assert f"Try: shop {fixed}" in invoke(make_shop(), *line.split(), "--text").stderr
+
+
+@pytest.mark.parametrize("flag", ["--page", "--offset"])
+def test_options_for_pages_point_to_the_cursor(flag: str) -> None:
+    error = invoke(make_shop(), "price", "pear", flag, "2", "--json").error
+    assert error is not None
+    assert error["message"].startswith(f"There is no option {flag}; use --limit N, and --cursor")
+
+
+def test_counterpart_behind_a_command_of_the_app() -> None:
+    app = make_shop()
+    app.command("mcp")(lambda: None)
+    error = invoke(app, "--serve-mcp", "stdio", "--json").error
+    assert error is not None
+    assert error["suggestion"]["argv"][:4] == ["shop", "tooli", "mcp", "serve"]
+
+
+def test_parameter_of_that_name_is_suggested_first() -> None:
+    app = make_shop()
+
+    @app.command()
+    def drop(forced: bool = False) -> None: ...
+
+    error = invoke(app, "drop", "--force", "--json").error
+    assert error is not None
+    assert error["suggestion"]["argv"] == ["shop", "drop", "--forced"]
+
+
+def test_typer_reports_the_options_of_a_printing_command() -> None:
+    assert "No such option: --force" in invoke(make_shop(), "show", "pear", "--force").stderr

@@ -59,6 +59,7 @@ def build_builtin_app(app: App, app_class: type[Tooli], name: str | None = None)
         security_policy="off",
         framework_help=state.framework_help,
     )
+    builtin_app._state.is_builtin = True
     for loaded in _names_to_load(name):
         target = builtin_app
         if loaded in _GROUP_DESCRIPTIONS:

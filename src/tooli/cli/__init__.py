@@ -584,6 +584,8 @@ def _needs_typer(invocation: Invocation) -> bool:
     ):
         return True
     if invocation.is_interactive_mode:
+        if line.has_replacement:
+            return False
         needs_typer_message = bool(line.problems) or line.tool is None or line.tool.deprecated
         return bool(needs_typer_message or line.typer_reason is not None)
     if line.unknown_command is not None and not line.group.has_dynamic_commands:

@@ -60,6 +60,7 @@ class CommandLine:
         self.unknown_command: str | None = None  # a name that is not a command
         self.builtin: str | None = None  # the first word, if it names a built-in command
         self.has_other_spelling = False  # an option or argument may be given in another spelling
+        self.has_replacement = False  # an unknown option has a counterpart that tooli names
         self.parent_flags: set[str] = set()  # flags of callbacks; they win over framework flags
         self.leading_flags: list[str] = []  # framework flags before the command
         self.is_ambiguous = False  # Typer may parse the line differently
@@ -81,6 +82,15 @@ class CommandLine:
         return not RESULT_OPTIONS.isdisjoint(self.options) or (
             limits is not None and bool(limits.paginated or limits.max_tokens)
         )
+
+    def is_left_to_typer(self, tool: Tool) -> bool:
+        """True if Typer decides what a line means that it rejects.
+
+        It does for commands that print their result and with `TOOLI_OUTPUT=text`, unless the line
+        has a framework option, which Typer does not know.
+        """
+        is_typer_line = tool.returns_printed_text or os.environ.get("TOOLI_OUTPUT") == "text"
+        return is_typer_line and not self.options
 
     def set_option(self, flag: str, value: str | None) -> None:
         """Set the option of a framework flag."""
@@ -216,9 +226,7 @@ def _take_group_flag(line: CommandLine, group: CommandGroup, rargs: list[str]) -
         return True
     if arg[:2] != "--" and _take_short_flags(line, rargs, callback_flags):
         return True
-    line.problems.append(
-        load_option_problems().unknown_option_problem(name, [*callback_flags, *FLAGS])
-    )
+    load_option_problems().add_unknown_option(line, arg, rargs[:-1], [*callback_flags, *FLAGS])
     return False
 
 
@@ -486,11 +494,8 @@ class ArgumentParser:
             own_letters.append(arg[i])
             if found is None:
                 self.has_unknown_option = True
-                self.line.problems.append(
-                    load_option_problems().unknown_option_problem(
-                        flag, [f for f in self.flags if len(f) == 2]
-                    )
-                )
+                known = [f for f in self.flags if len(f) == 2]
+                load_option_problems().add_unknown_option(self.line, flag, (), known)
                 own_letters.extend(arg[i + 1 :])
                 break
             if not found[0].is_flag:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from tooli.core.options import help_rows
+from tooli.core.options import builtin_rows, help_rows
 from tooli.describe.agent_help import format_bounds, format_default, type_name
 
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Mapping, Sequence
 
     from tooli.core.tool import Param, Tool
     from tooli.providers import CommandGroup
@@ -32,12 +32,23 @@ def format_app_help(group: CommandGroup, prog: str, path: tuple[str, ...], width
     ]
     if rows:
         lines += ["Commands:", *_format_rows(rows, width), ""]
+    if not path and group.has_builtins:
+        lines += ["Built-in commands:", *_format_rows(builtin_rows(prog, group.names), width), ""]
     lines += ["Framework options:", *_format_rows(help_rows(), width)]
     return "\n".join(lines)
 
 
-def format_tool_help(tool: Tool, prog: str, command_path: tuple[str, ...], width: int) -> str:
-    """Return the help of a command: usage, description and parameters."""
+def format_tool_help(
+    tool: Tool,
+    prog: str,
+    command_path: tuple[str, ...],
+    width: int,
+    builtins: Sequence[tuple[str, str]] = (),
+) -> str:
+    """Return the help of a command: usage, description and parameters.
+
+    `builtins` are the rows of the built-in commands, for the only command of an app.
+    """
     doc = tool.doc
     arguments = [p for p in tool.public_params if p.kind == "argument" and not p.hidden]
     options = [p for p in tool.public_params if p.kind == "option" and not p.hidden]
@@ -56,6 +67,8 @@ def format_tool_help(tool: Tool, prog: str, command_path: tuple[str, ...], width
     if options:
         rows = [(_format_flags(p), _format_description(p, doc.params)) for p in options]
         lines += ["Options:", *_format_rows(rows, width), ""]
+    if builtins:
+        lines += ["Built-in commands:", *_format_rows(builtins, width), ""]
     lines += ["Framework options:", *_format_rows(help_rows(), width)]
     return "\n".join(lines)
 

@@ -10,6 +10,7 @@ from tooli.cli.process import is_terminal, write_stderr
 from tooli.cli.usage_errors import make_output_call, no_command_error, write_error
 from tooli.core._hot_tables import DOCUMENT_OPTIONS
 from tooli.core.call import Ok
+from tooli.core.options import builtin_rows
 from tooli.core.output_modes import find_mode
 from tooli.errors import InputError
 
@@ -109,8 +110,11 @@ def plain_help(invocation: Invocation) -> str:
     prog = " ".join(invocation.caller.prog or (invocation.state.name,))
     if line.tool is None:
         return format_app_help(line.group, prog, line.path, _terminal_width())
-    command_path = () if invocation.app.tree().only_command is not None else line.path
-    return format_tool_help(line.tool, prog, command_path, _terminal_width())
+    tree = invocation.app.tree()
+    if tree.only_command is None:
+        return format_tool_help(line.tool, prog, line.path, _terminal_width())
+    builtins = [*builtin_rows(prog, tree.names)] if tree.has_builtins else []
+    return format_tool_help(line.tool, prog, (), _terminal_width(), builtins)
 
 
 def _terminal_width() -> int:

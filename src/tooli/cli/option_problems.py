@@ -4,17 +4,31 @@ from __future__ import annotations
 
 from tooli.core.call import Problem
 from tooli.core.tool import MAX_PROBLEMS, MAX_QUOTED_CHARS, cut_text, quote
-from tooli.errors import closest_match
+from tooli.errors import DefinitionError, closest_match
 from tooli.pipeline.input_errors import unknown_parameter_problem
 from tooli.schema import RawText
 
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
-    from tooli.cli.argv import ArgumentParser
-    from tooli.core.tool import Param
+    from tooli.cli.argv import ArgumentParser, CommandLine
+    from tooli.core.tool import Param, Tool
+    from tooli.providers import CommandGroup
+
+
+_REPLACEMENTS = {
+    "--serve-mcp": ("mcp", "serve", "--transport"),
+    "--export": ("export", "--target"),
+    "--force": ("--yes",),
+    "-h": ("--help",),
+    "--page": (),
+    "--offset": (),
+}
+"""Options of other programs and of older versions, and what to write in their place."""
+
+_PAGES = "--limit N, and --cursor with meta.page.next_cursor of the page before"
 
 
 def take_unknown_option(
@@ -36,6 +50,12 @@ def take_unknown_option(
         line.has_other_spelling = True
     is_listed = len(line.problems) < MAX_PROBLEMS
     problem = unknown_parameter_problem(param_name, tool, suggest=is_listed)
+    if name in _REPLACEMENTS and not problem.suggested_value:
+        following = [explicit] if equals else rargs[-1:]
+        problem = _replaced_option_problem(name, following, tool.cli_path)
+        if not equals and problem.replacement[-1:] == (*following,):
+            line.typer_argv.append(rargs.pop())
+        line.has_replacement = not line.is_left_to_typer(tool)
     line.problems.append(problem)
     nearest_param = tool.param(problem.suggested_value) if problem.suggested_value else None
     texts = [explicit] if equals else []
@@ -51,6 +71,49 @@ def take_unknown_option(
             line.arguments[nearest_param.name] = True
         elif len(texts) == nearest_param.nargs:
             line.arguments[nearest_param.name] = RawText(texts, convert)
+
+
+def _replaced_option_problem(
+    name: str, following: Sequence[str], path: tuple[str, ...] = ()
+) -> Problem:
+    """Return the problem for an option that has a counterpart.
+
+    `following` is the next word, `path` the path of the command before the option.
+    """
+    words = _REPLACEMENTS[name]
+    if len(words) > 1:
+        has_value = following and following[0][:1] != "-"
+        words = (*words, *following) if has_value else words[:-1]
+    message = f"There is no option {name}; use {' '.join(words) or _PAGES}"
+    if words == ("--help",):
+        words = (*path, *words)
+    return Problem("E1004", None, message, replacement=words)
+
+
+def add_unknown_option(
+    line: CommandLine, arg: str, rargs: Sequence[str], known: Sequence[str]
+) -> None:
+    """Report an unknown option before the command, or an unknown short option.
+
+    `rargs` are the remaining words, the next one last. `known` are the known options.
+    """
+    name, equals, explicit = arg.partition("=")
+    if name not in _REPLACEMENTS:
+        line.problems.append(unknown_option_problem(name, known))
+        return
+    path = () if line.tool is None else line.tool.cli_path
+    problem = _replaced_option_problem(name, [explicit] if equals else rargs[-1:], path)
+    line.problems.append(problem)
+    tools = [line.tool] if line.tool is not None else _read_signatures(line.group)
+    line.has_replacement = any([not line.is_left_to_typer(tool) for tool in tools])
+
+
+def _read_signatures(group: CommandGroup) -> Iterator[Tool]:
+    for _, registration in group.walk():
+        try:
+            yield registration.read_signature()
+        except DefinitionError:
+            continue
 
 
 def choice_problem(source: str, name: str, value: str, allowed: Sequence[str]) -> Problem:

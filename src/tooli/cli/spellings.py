@@ -1,12 +1,12 @@
 """Other spellings of a command line, which Typer rejects.
 
 tooli also accepts `--max_size` for `--max-size`, and an argument by its name: `--pattern
-'*.py'`. A line that Typer must decide keeps Typer's rules: see `is_left_to_typer`.
+'*.py'`. A line that Typer must decide keeps Typer's rules: see
+`CommandLine.is_left_to_typer`.
 """
 
 from __future__ import annotations
 
-import os
 from functools import partial
 
 from tooli.cli.argv import (
@@ -27,21 +27,11 @@ if TYPE_CHECKING:
     from tooli.providers import CommandGroup
 
 
-def is_left_to_typer(line: CommandLine, tool: Tool) -> bool:
-    """True if Typer decides what a line means that it rejects.
-
-    It does for commands that print their result and with `TOOLI_OUTPUT=text`, unless the line has
-    an option of the framework, which Typer does not know.
-    """
-    is_typer_line = tool.returns_printed_text or os.environ.get("TOOLI_OUTPUT") == "text"
-    return is_typer_line and not line.options
-
-
 def parse_other_spellings(
     root: CommandGroup, argv: Sequence[str], line: CommandLine
 ) -> CommandLine:
     """Parse a line with problems again, with other spellings, if Typer need not decide it."""
-    if line.tool is None or not line.problems or is_left_to_typer(line, line.tool):
+    if line.tool is None or not line.problems or line.is_left_to_typer(line.tool):
         return line
     takes_name = any([problem.code == "E1005" for problem in line.problems])
     try:

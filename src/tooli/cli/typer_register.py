@@ -15,9 +15,10 @@ from contextvars import ContextVar
 
 import typer
 from typer.core import TyperCommand, TyperGroup
-from typer.main import get_command_from_info
+from typer.main import get_command, get_command_from_info
 from typer.models import CommandInfo
 
+from tooli.cli.builtin_names import builtin_completions, closest_builtin, completed_builtins
 from tooli.cli.outcome_writer import run_streaming, show_stream
 from tooli.cli.process import capture_outcome, is_completing, is_terminal
 from tooli.cli.typer_params import (
@@ -31,7 +32,7 @@ from tooli.config import load_security_settings
 from tooli.core import TYPER_COMMAND_KEYWORDS
 from tooli.core._hot_tables import FLAGS
 from tooli.core.call import Call, Caller, Failed, Options
-from tooli.core.options import help_rows
+from tooli.core.options import builtin_rows, help_rows
 from tooli.core.output_modes import OUTPUT_MODES
 from tooli.errors import DefinitionError
 from tooli.pipeline.drivers import run, stream
@@ -43,7 +44,7 @@ from tooli.text.jsonable import is_list
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator, Mapping, Sequence
+    from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
     from typing import Any
 
     from typer._click.core import Command, Context
@@ -369,30 +370,80 @@ class TooliCommandMixin(CommandBase):
         """Write Typer's help, then the framework options in one small panel."""
         super().format_help(ctx, formatter)
         if ctx.parent is None or hasattr(ctx.parent.command, "tooli_app"):
+            if ctx.parent is None:
+                print_builtin_commands(self.tooli_app, self, formatter, ctx.command_path)
             print_framework_options(self.tooli_app._state.root, self, formatter)
 
+    def make_context(
+        self, info_name: str | None, args: list[str], parent: Context | None = None, **extra: Any
+    ) -> Context:
+        """Create Typer's context. For a completion after a built-in command, create its context."""
+        if parent is None and extra.get("resilient_parsing") and is_completing():
+            builtins = completed_builtins(self.tooli_app, args)
+            if builtins is not None:
+                words = [word for word in args if word != "tooli"]
+                command = get_command(builtins)  # type: ignore[arg-type]  # pyright: ignore
+                return command.make_context(info_name, words, **extra)
+        return super().make_context(info_name, args, parent, **extra)
+
+    def resolve_command(
+        self, ctx: Context, args: list[str]
+    ) -> tuple[str | None, Command | None, list[str]]:
+        """Find a command of the group. The error for an unknown one may name a built-in command."""
+        try:
+            return super().resolve_command(ctx, args)  # type: ignore[misc]  # pyright: ignore
+        except Exception as error:
+            message: str = getattr(error, "message", "")
+            if ctx.parent is None and message.endswith(f"{args[0]!r}."):  # without a suggestion
+                suggested = closest_builtin(self.tooli_app, args[0])
+                if suggested is not None:
+                    vars(error)["message"] = f"{message} Did you mean {suggested!r}?"
+            raise
+
     def shell_complete(self, ctx: Context, incomplete: str) -> list[CompletionItem]:
-        """Return Typer's completions and those of the framework options."""
+        """Return Typer's completions and those of the framework options and built-in commands."""
         items = super().shell_complete(ctx, incomplete)
+        texts: list[str] = []
         if incomplete[:1] == "-":
+            texts = _framework_completions(incomplete)
+        elif ctx.parent is None and hasattr(self, "commands"):
+            texts = builtin_completions(self.tooli_app, incomplete)
+        if texts:
             from typer._click.shell_completion import CompletionItem
 
             known = {item.value for item in items}
-            items += [
-                CompletionItem(text)
-                for text in _framework_completions(incomplete)
-                if text not in known
-            ]
+            items += [CompletionItem(text) for text in texts if text not in known]
         return items
+
+
+def print_builtin_commands(
+    app: App, command: Command, formatter: HelpFormatter, program: str
+) -> None:
+    """Print the built-in commands of an app in one small panel below Typer's help."""
+    tree = app.tree()
+    if tree.has_builtins:
+        rows = builtin_rows(program, tree.names)
+        _print_panel(app._state, command, formatter, "Built-in commands", rows)
 
 
 def print_framework_options(state: AppState, command: Command, formatter: HelpFormatter) -> None:
     """Print the framework options in one small panel below Typer's help."""
+    _print_panel(state, command, formatter, "Framework options", help_rows())
+
+
+def _print_panel(
+    state: AppState,
+    command: Command,
+    formatter: HelpFormatter,
+    title: str,
+    rows: Iterable[tuple[str, str]],
+) -> None:
+    """Print rows of two columns, unless the help shows nothing of the framework."""
     if not state.framework_help or os.environ.get("TOOLI_FRAMEWORK_HELP") == "0":
         return
     if getattr(command, "rich_markup_mode", None) is None:
-        with formatter.section("Framework options"):
-            formatter.write_dl(list(help_rows()))
+        with formatter.section(title):
+            formatter.write_dl(list(rows))
         return
     from rich.panel import Panel
     from rich.table import Table
@@ -401,10 +452,10 @@ def print_framework_options(state: AppState, command: Command, formatter: HelpFo
     table = Table.grid(padding=(0, 2))
     table.add_column(style="dim")
     table.add_column(style="cyan", no_wrap=False)
-    for group, flags in help_rows():
-        table.add_row(group, flags)
+    for row in rows:
+        table.add_row(*row)
     console = rich_utils._get_rich_console()  # pyright: ignore[reportPrivateUsage]
-    console.print(Panel(table, title="Framework options", title_align="left", border_style="dim"))
+    console.print(Panel(table, title=title, title_align="left", border_style="dim"))
 
 
 def _framework_completions(incomplete: str) -> list[str]:

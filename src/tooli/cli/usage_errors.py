@@ -76,12 +76,18 @@ def no_command_error(output: CommandOutput) -> ToolError:
     line, prog = invocation.line, invocation.caller.prog or (invocation.state.name,)
     if not line.problems:
         if line.unknown_command is not None:
-            return unknown_command_error(line.group, line.unknown_command, (*prog, *line.path))
+            prefix = (*prog, *line.path)
+            builtins = () if line.path or line.group.has_dynamic_commands else BUILTIN_COMMANDS
+            return unknown_command_error(line.group, line.unknown_command, prefix, builtins)
         return missing_command_error(line.group)
     first = line.problems[0]
     argv = None
-    if isinstance(first.suggested_value, str):
-        argv = _corrected_argv(invocation.argv, prog, first.message, first.suggested_value)
+    if first.replacement:
+        own_names = invocation.app.tree().names
+        words = ("tooli",) * (first.replacement[0] in own_names) + first.replacement
+        argv = _corrected_argv(invocation.argv, prog, first.message, words)
+    elif isinstance(first.suggested_value, str):
+        argv = _corrected_argv(invocation.argv, prog, first.message, (first.suggested_value,))
     advice = Suggestion(
         "retry_with_modified_input",
         _describe_fix(first),
@@ -103,18 +109,27 @@ def _describe_fix(problem: Problem) -> str:
         return describe_option_fix(problem)
     if problem.suggested_value:
         return f"Use {problem.suggested_value}."
+    if "; use " in problem.message:
+        return f"Use {problem.message.partition('; use ')[2]}."
     return "Run --help-agent to see the commands and options."
 
 
 def _corrected_argv(
-    argv: Sequence[str], prog: tuple[str, ...], message: str, suggested_flag: str
+    argv: Sequence[str], prog: tuple[str, ...], message: str, correct: tuple[str, ...]
 ) -> list[str] | None:
-    """Return the line with the unknown flag in the message replaced by the suggested one."""
+    """Return the line with the unknown flag in the message replaced by the correct words.
+
+    Several correct words include the value of the flag.
+    """
     for i, arg in enumerate(argv):
         name, equals, value = arg.partition("=")
         if name[:1] == "-" and f" {name};" in message:
-            corrected = f"{suggested_flag}={value}" if equals else suggested_flag
-            words = [*argv[:i], corrected, *argv[i + 1 :]]
+            rest = argv[i + 1 :]
+            if len(correct) > 1:
+                rest = rest[1:] if not equals and correct[-1:] == (*rest[:1],) else rest
+            elif equals:
+                correct = (f"{''.join(correct)}={value}",)
+            words = [*argv[:i], *correct, *rest]
             return [*prog, *words] if is_short(words) else None
     return None
 

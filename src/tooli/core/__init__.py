@@ -105,6 +105,7 @@ class AppState:
         self.sections: Mapping[str, str] = {}  # added to generated documents, by title
         self.default_output = "auto"
         self.framework_help = True
+        self.is_builtin = False  # it consists of the built-in commands of another app
         self.mcp_transport = "stdio"
         self.defer_loading = False
         self.skill_auto_generate = False

@@ -132,12 +132,14 @@ class Problem(Record):
     """One error in the input of a call.
 
     `suggested_value` is a value that is probably right, or a tuple of all allowed values.
+    `replacement` is what to write on the command line in place of an unknown option.
     """
 
     code: str
     field: str | None
     message: str
     suggested_value: Any = None
+    replacement: tuple[str, ...] = ()
 
 
 class Call(Record):

@@ -20,7 +20,7 @@ from tooli.core.tool import MAX_TIMEOUT_SECONDS
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Container, Iterator
     from typing import Any
 
 RESPONSE_FORMATS = ("concise", "detailed")
@@ -463,3 +463,23 @@ def _panel_flags(option: Option) -> list[str]:
     others = [value for value in option.choices if value not in dict(option.shortcuts).values()]
     others = [value for value in others if value != "auto"]
     return [*dict(option.shortcuts), f"{option.flags[-1]} {'|'.join(others)}"]
+
+
+BUILTIN_GROUPS = {
+    "serve": ("mcp", "api"),
+    "documents": ("generate-skill", "generate-agents-md", "docs", "export", "skills"),
+    "inspect": ("search-tools", "detect-context", "config"),
+    "records": ("approvals", "audit", "idempotency"),
+}
+"""The built-in commands by purpose, as the help lists them."""
+
+
+def builtin_rows(program: str, own_names: Container[str]) -> Iterator[tuple[str, str]]:
+    """Yield the rows of the "Built-in commands" panel: a purpose, and its commands.
+
+    `own_names` are the names of the app's own commands, which take precedence.
+    """
+    for purpose, names in BUILTIN_GROUPS.items():
+        reachable = [f"tooli {name}" if name in own_names else name for name in names]
+        yield purpose.capitalize(), ", ".join(reachable)
+    yield "Details", f"{program} tooli --help"

@@ -75,7 +75,7 @@ def collect_app_info(app: ToolSource) -> AppInfo:
         (state.description or "").strip(),
         state.sections,
         _import_path(app),
-        own_names=frozenset((*tree.commands, *tree.groups)),
+        own_names=frozenset(tree.names),
         is_custom_group=tree.has_dynamic_commands and tree.only_command is None,
     )
 

@@ -32,7 +32,7 @@ from tooli.schema import ConversionError, Converted, RawText
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
     from typing import Any
 
     from tooli.core.call import Call
@@ -215,14 +215,18 @@ def _exclude_known(found: Sequence[Problem], known: Sequence[Problem]) -> list[P
     return [problem for problem in found if (problem.code, problem.field) not in known_fields]
 
 
-def unknown_command_error(group: CommandGroup, name: str, prefix: Sequence[str]) -> InputError:
+def unknown_command_error(
+    group: CommandGroup, name: str, prefix: Sequence[str], builtins: Collection[str] = ()
+) -> InputError:
     """Return the error for an unknown command, with the closest name.
 
-    `prefix` is the command line up to the unknown name.
+    `prefix` is the command line up to the unknown name. `builtins` are names of built-in commands.
     """
     known = _visible_commands(group)
     name = cut_text(name, MAX_QUOTED_CHARS)
-    suggested = closest_match(name.replace("_", "-"), [*group.commands, *group.groups, *known])
+    spelled = name.replace("_", "-")
+    suggested = closest_match(spelled, [*group.commands, *group.groups, *known])
+    suggested = suggested or closest_match(spelled, sorted(builtins))
     hint = f"; did you mean {suggested!r}?" if suggested else ""
     suggestion = Suggestion(
         "retry_with_modified_input",
@@ -313,8 +317,16 @@ def _suggest_command(call: Call, problems: Sequence[Problem]) -> Suggestion:
         elif arguments.get(param.name) is not None and may_contain_secret(param):
             arguments[param.name] = Placeholder(param.name)
     has_placeholders = any(isinstance(value, Placeholder) for value in arguments.values())
-    words, placeholders = build_suggested_argv(tool, arguments)
+    replacement = next((p.replacement for p in problems if p.replacement), ())
+    is_flag = replacement[:1] == ("--yes",)
+    words, placeholders = build_suggested_argv(tool, arguments, *(replacement if is_flag else ()))
     argv = [*(call.caller.prog or (tool.app,)), *tool.cli_path, *words]
+    if replacement and not is_flag:  # another command
+        return Suggestion(
+            "retry_with_modified_input",
+            _build_fix(tool, problems),
+            argv=[*(call.caller.prog or (tool.app,)), *replacement],
+        )
     if has_placeholders or placeholders:
         applicability = "has_placeholders"
     else:

@@ -166,6 +166,24 @@ class CommandGroup:
         self._callback_flags: dict[str, int] | None = None
         self.only_command: Registration | None = None
 
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of the commands and groups at this level."""
+        return (*self.commands, *self.groups)
+
+    @property
+    def has_builtins(self) -> bool:
+        """True if the built-in commands can be reached after the program's name.
+
+        A custom group class decides itself what a word means. An only command that prints takes
+        the words as its arguments, as in Typer.
+        """
+        if self.state.is_builtin:
+            return False
+        if self.only_command is not None:
+            return not self.only_command.read_signature().returns_printed_text
+        return not self.has_dynamic_commands
+
     def copy(self) -> CommandGroup:
         """Return a copy that can be changed without changing this one."""
         copied = CommandGroup(self.state)
