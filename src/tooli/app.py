@@ -453,6 +453,10 @@ class Tooli(_TyperPlaceholder):
         from tooli.pipeline import StageContext, select_stages
 
         state = self._state
+        if not (state.security_settings_loaded or state.has_cli_settings):
+            from tooli.config import load_security_settings
+
+            load_security_settings(state)
         tool = self._resolve_handoffs(call.tool)
         if tool.guidance.problem is not None:
             call.warnings.append(tool.guidance.problem)

@@ -25,7 +25,7 @@ LAZY = {
     ),
     "the call of an agent, of a person or of a session": (
         *("cli.caller_defaults", "cli.outcome_writer", "cli.tables", "config", "detect"),
-        "config.layers",
+        "config.applied_settings",
         *("config.setting_definitions", "stages.repeated_failures", "text.json_encoder"),
         *(
             "text.redact",

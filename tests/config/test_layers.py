@@ -15,7 +15,6 @@ from tooli.config.layers import (
     LAYERS,
     Settings,
     SettingValue,
-    extract_security_rules,
     resolve_settings,
 )
 from tooli.config.setting_definitions import SECURITY_POLICIES, SETTINGS, VARIABLES
@@ -300,31 +299,8 @@ class TestProject:
 # ------------------------------------------------------------------ security rules
 
 
-def test_tokens_of_the_lowest_layer_apply(machine: Machine) -> None:
-    machine.write("user", "tokens: /user\n")
-    machine.write("system", "token_key: /system\n")
-    assert extract_security_rules(machine.resolve()) == {"token_key": "/system"}
-
-
-def test_caller_cannot_add_tokens_by_repeating_the_key_of_the_system(machine: Machine) -> None:
-    machine.write("system", "token_key: /system\n")
-    env = {"TOOLI_TOKEN_KEY": "/system", "TOOLI_TOKENS": "/mine"}
-    settings = machine.resolve(env=env)
-    assert extract_security_rules(settings) == {"token_key": "/system"}
-    effective = settings.effective("token_key")
-    assert effective is not None
-    assert (effective.layer, effective.origin) == ("system", f"{machine.system}:1")
-
-
 def test_section_of_an_app_wins_within_the_lowest_layer(machine: Machine) -> None:
     machine.write("system", "work_dir: /srv\napps:\n  shop:\n    work_dir: /srv/shop\n")
     machine.write("user", "work_dir: /home\n")
     assert machine.resolve().get("work_dir") == "/srv/shop"
     assert machine.resolve("other").get("work_dir") == "/srv"
-
-
-def test_record_capabilities_variable_is_a_security_rule(
-    machine: Machine, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("TOOLI_RECORD_CAPABILITIES", "/tmp/record")
-    assert extract_security_rules(machine.resolve()) == {"record_capabilities": "/tmp/record"}

@@ -20,7 +20,8 @@ from joserfc import jwt
 from joserfc.jwk import ECKey, KeySet, OctKey, OKPKey, RSAKey
 
 from tooli import Tooli
-from tooli.config.layers import Settings, SettingValue, extract_security_rules
+from tooli.config.applied_settings import extract_security_rules
+from tooli.config.layers import Settings, SettingValue
 from tooli.errors import AuthError, InputError
 from tooli.policy.token_verifier import MAX_TOKEN_BYTES, TokenVerifier, make_verifier
 

@@ -269,10 +269,11 @@ def read_invocation(
     # A command that inspects the settings runs even if some are invalid, and reports them itself.
     inspects = line.tool is not None and hasattr(line.tool.fn, "tooli_runs_with_invalid_settings")
     if has_settings or inspects or state.policy != state.declared_policy:
-        from tooli.config.layers import load_cli_settings
+        from tooli.config.applied_settings import load_cli_settings
 
         faults = load_cli_settings(state, line.options, line.from_config, category, standalone)
         setting_errors = () if inspects else faults
+    state.has_cli_settings = app._state.has_cli_settings = True
     requested = _read_requested_mode(line, app._state)
     invocation = Invocation(
         app,

@@ -273,7 +273,9 @@ def call_tool(app: App, registration: Registration, values: dict[str, object]) -
         load_security_settings(app._state)
         tool = registration.tool((registration.command_name,))
         arguments = _collect_arguments(tool, values, {})
-        call = Call(tool, arguments, Caller("cli"), [], Options())
+        timeout = app._state.security_settings.get("timeout")
+        options = Options(timeout=timeout, has_default_timeout=timeout is not None)
+        call = Call(tool, arguments, Caller("cli"), [], options)
         return _unwrap(run(*app.prepare(call)))
     invocation = typer_run.output.invocation
     line = invocation.line

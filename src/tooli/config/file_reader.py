@@ -37,6 +37,7 @@ MAX_CONFIG_BYTES = 1 << 20
 _MAX_TOML_BYTES = 1 << 18
 _MAX_DEPTH, _MAX_NODES = 8, 10_000
 _MAX_KEY_PARTS = 16
+_MAX_NUMBER_BITS = 1024
 _KEY_PART = r"""(?:[\w-]+|"(?:[^"\\\n]|\\.)*"|'[^'\n]*')[ \t]*"""
 _LONG_KEY = rf"(?m)(?:^|[\[{{,])[ \t]*(?:{_KEY_PART}\.[ \t]*){{{_MAX_KEY_PARTS}}}"
 """Matches the beginning of a dotted TOML key that is too long."""
@@ -124,7 +125,7 @@ def read_with_pyyaml(text: str, unknown_line: int) -> ConfigSection:
     loader = yaml.SafeLoader(text)
     try:
         node = loader.get_single_node()
-    except (yaml.YAMLError, RecursionError) as failure:
+    except Exception as failure:  # the library also raises ValueError and OverflowError
         mark = getattr(failure, "problem_mark", None)
         line = mark.line + 1 if mark is not None else unknown_line
         problem = getattr(failure, "problem", None) or getattr(failure, "reason", None)
@@ -311,11 +312,11 @@ def read_toml(text: str) -> ConfigSection:
         raise UnreadableConfig(line, f"a key has more than {_MAX_KEY_PARTS} parts")
     try:
         document = _toml_parser()(text)
-    except ValueError as failure:
-        line = _line_from_message(str(failure))
-        raise UnreadableConfig(line, f"invalid TOML: {failure}") from None
     except RecursionError:
         raise UnreadableConfig(0, "the tables are nested too deeply") from None
+    except Exception as failure:
+        line = _line_from_message(str(failure))
+        raise UnreadableConfig(line, f"invalid TOML: {failure}") from None
     tools = document.get("tool")
     table: object = tools.get("tooli", {}) if is_object(tools) else {}
     if not is_object(table):
@@ -356,12 +357,18 @@ class _TableConverter:
             elif isinstance(value, bool):
                 entries[name] = RawSetting("true" if value else "false", line, "boolean")
             elif isinstance(value, (int, float)):
-                entries[name] = RawSetting(repr(value), line, "number")
+                entries[name] = RawSetting(_format_number(value, line), line, "number")
             elif isinstance(value, str):
                 entries[name] = RawSetting(value, line, "text")
             else:
                 raise UnreadableConfig(line, f"{name!r} must be text, a number, true or false")
         return ConfigSection(entries, section_line)
+
+
+def _format_number(value: float, line: int) -> str:
+    if isinstance(value, int) and value.bit_length() > _MAX_NUMBER_BITS:
+        raise UnreadableConfig(line, "a number is too large")  # Python may refuse to format it
+    return repr(value)
 
 
 class _TomlLines:

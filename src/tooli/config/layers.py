@@ -6,10 +6,8 @@ import os
 
 from tooli.config.config_files import (
     USER_ONLY_VALUE,
-    change_work_dir,
     find_config_files,
     ignored_home_variables,
-    original_work_dir,
     user_config_path,
 )
 from tooli.config.file_reader import ConfigSection, UnreadableConfig, read_config_file
@@ -24,7 +22,6 @@ from tooli.config.setting_definitions import (
     merge_security_values,
 )
 from tooli.core import Record
-from tooli.core.call import CALLER_PROFILES
 from tooli.errors import InputError, Suggestion, closest_match, did_you_mean
 from tooli.text.escapes import escape_text
 
@@ -36,7 +33,6 @@ if TYPE_CHECKING:
 
     from tooli.config.config_files import ConfigFile
     from tooli.config.setting_definitions import SettingDefinition
-    from tooli.core import AppState, SecuritySettings
     from tooli.errors import ToolError
 
     KnownSettings = list[tuple[SettingDefinition, RawSetting]]
@@ -103,6 +99,32 @@ def make_ignored_error(ignored: Sequence[SettingFault]) -> ToolError:
         },
         is_retryable=False,
     )
+
+
+class report_exceptions:  # noqa: N801  used as contextlib's functions are
+    """Context manager that turns an exception into a fault of the settings.
+
+    What cannot be read may have been a restriction. So nothing runs until it is corrected. The
+    text of the exception is omitted, because it may contain a secret value.
+    """
+
+    def __init__(self, settings: Settings, origin: str) -> None:
+        self._settings = settings
+        self._origin = origin
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, _kind: object, error: BaseException | None, *_: object) -> bool:
+        if not isinstance(error, Exception):
+            return False
+        self._settings.faults.append(make_exception_fault(self._origin, error))
+        return True
+
+
+def make_exception_fault(origin: str, error: Exception) -> SettingFault:
+    """Return the fault for settings whose reader has raised an exception."""
+    return SettingFault(origin, f"the settings cannot be read ({type(error).__name__})")
 
 
 class Settings:
@@ -191,7 +213,8 @@ def resolve_settings(
     for name, value in (flags or {}).items():
         if name in SETTINGS:
             settings.add(name, SettingValue(value, "flag", SETTINGS[name].flag or name))
-    _add_environment(settings, environ)
+    with report_exceptions(settings, "the environment variables"):
+        _add_environment(settings, environ)
     if environ.get("TOOLI_CONFIG", "").lower() not in ("", USER_ONLY_VALUE, *BOOLEAN_VALUES):
         settings.faults.append(SettingFault("TOOLI_CONFIG", "must be on, off or user"))
     for variable in ignored_home_variables(environ):
@@ -254,9 +277,11 @@ def _add_files(
     files = [_FileSettings(settings, file, app, env, callers) for file in settings.files]
     trusted_dirs: tuple[str, ...] = settings.get("trusted_dirs") or ()
     for file in reversed(files):
-        trusted_dirs += file.read(trusted_dirs)
+        with report_exceptions(settings, escape_text(file.file.path)):
+            trusted_dirs += file.read(trusted_dirs)
     for file in files:
-        file.add_all()
+        with report_exceptions(settings, escape_text(file.file.path)):
+            file.add_all()
     for i, fault in enumerate(settings.ignored):
         values = settings.all_values.get(fault.key or "", ())
         if any([value.layer not in PROJECT_LAYERS for value in values]):
@@ -455,134 +480,3 @@ class _FileSettings:
                 if closest is not None:
                     message = f"unknown variable {name}; did you mean {SETTINGS[closest].variable}?"
                     self._add_fault(raw.line, message)
-
-
-# ------------------------------------------------------------------ security settings
-
-_TOKEN_SETTINGS = ("token_key", "tokens")
-"""Settings that define which tokens are accepted. Only those of the lowest layer apply."""
-
-
-def extract_security_rules(settings: Settings) -> SecuritySettings:
-    """Return the security settings that are not defaults, except `security_policy`."""
-    values = settings.non_default()
-    rules: SecuritySettings = {  # pyright: ignore[reportAssignmentType]
-        name: value.value
-        for name, value in values.items()
-        if SETTINGS[name].is_security and name not in ("security_policy", "trusted_dirs")
-    }
-    layers = {name: LAYERS.index(values[name].layer) for name in _TOKEN_SETTINGS if name in values}
-    for name, layer in layers.items():
-        if layer < max(layers.values()):
-            del rules[name]  # otherwise a caller could add tokens that the system does not accept
-    if "work_dir" in rules:
-        rules["work_dir"] = os.path.join(original_work_dir(), os.path.expanduser(rules["work_dir"]))
-    record_path = os.environ.get("TOOLI_RECORD_CAPABILITIES")
-    if record_path:
-        rules["record_capabilities"] = record_path
-    if settings.ignored:
-        rules["ignored"] = settings.ignored
-    return rules
-
-
-def resolve_security_settings(state: AppState) -> None:
-    """Set the security settings of an app: the strictest values of all layers.
-
-    Invalid settings become `faults`, which reject every call and prevent a server from starting,
-    because an invalid setting may have been a restriction.
-    """
-    declared = SettingValue(state.declared_policy, "default", "the app's own")
-    settings = resolve_settings(state.name, defaults={"security_policy": declared})
-    state.policy = settings.get("security_policy")
-    rules = state.security_settings = extract_security_rules(settings)
-    timeout = settings.get("timeout")
-    if timeout is not None:  # the command line has an option for it, other interfaces do not
-        rules["timeout"] = timeout
-    faults = [
-        fault
-        for fault in settings.faults  # faults of other settings affect only the command line
-        if fault.key in (None, "timeout") or SETTINGS[fault.key].is_security
-    ]
-    if "work_dir" in rules and not os.path.isdir(rules["work_dir"]):
-        faults.append(_make_work_dir_fault(settings, "it is not a directory"))
-    if faults:
-        rules["faults"] = faults
-    state.prepared_tools.clear()
-
-
-def _make_work_dir_fault(settings: Settings, reason: str | None) -> SettingFault:
-    value = settings.non_default()["work_dir"]
-    message = f"work_dir {value.value!r} cannot be used: {reason}"
-    return SettingFault(value.origin, message, "work_dir")
-
-
-# ------------------------------------------------------------------ settings of a command line
-
-
-def load_cli_settings(
-    state: AppState,
-    options: dict[str, Any],
-    from_config: set[str],
-    category: str | None,
-    standalone: bool,
-) -> Sequence[SettingFault]:
-    """Apply the settings to an app and to the options of its command line.
-
-    An option on the line has priority over its setting. The names of options that get their value
-    from a setting are added to `from_config`. Return the invalid settings.
-    """
-    settings = _resolve_cli_settings(state, options, category)
-    state.resolved_settings = settings
-    if state.policy != settings.get("security_policy"):
-        state.policy = settings.get("security_policy")
-        state.prepared_tools.clear()
-    state.security_settings = extract_security_rules(settings)
-    for name, setting in settings.non_default().items():
-        # `_read_requested_mode` in `tooli.cli` reads TOOLI_OUTPUT and reports an invalid value.
-        is_read_later = name == "output" and bool(os.environ.get("TOOLI_OUTPUT"))
-        # `--no-color` sets `color` in the layer `flag`, although `options` has no `color`.
-        is_new = setting.layer != "flag" and name not in options
-        if name == "quiet" and settings.ignored and setting.layer in PROJECT_LAYERS:
-            continue  # a project must not hide that its settings are ignored
-        if is_new and not is_read_later and not SETTINGS[name].is_security:
-            options[name] = setting.value
-            from_config.add(name)
-    faults = [fault for fault in settings.faults if fault.origin != "TOOLI_OUTPUT"]
-    if standalone and "work_dir" in state.security_settings:
-        try:
-            change_work_dir(state.security_settings["work_dir"])
-        except OSError as failure:
-            faults.append(_make_work_dir_fault(settings, failure.strerror))
-    return faults
-
-
-def _resolve_cli_settings(
-    state: AppState, options: Mapping[str, Any], category: str | None
-) -> Settings:
-    flags = dict(options)
-    if flags.pop("no_color", None):
-        flags["color"] = "never"
-    app_defaults = {
-        "output": state.default_output,
-        "security_policy": state.declared_policy,
-    }
-    defaults = {
-        name: SettingValue(
-            value, "default", "default" if value == SETTINGS[name].default else "the app's own"
-        )
-        for name, value in app_defaults.items()
-    }
-    if category is not None:
-        profile = CALLER_PROFILES[category]
-        for name, value in (("timeout", profile.timeout), ("color", profile.color)):
-            if value not in (None, "auto"):
-                defaults[name] = SettingValue(value, "default", f"default for {category}")
-    return resolve_settings(state.name, flags=flags, callers=_caller_names, defaults=defaults)
-
-
-def _caller_names() -> list[str]:
-    """Return the names of the caller's configuration sections: its name, then its category."""
-    from tooli.detect import detect_execution_context  # only a file with `callers` needs it
-
-    context = detect_execution_context()
-    return [name for name in (context.caller_id, str(context.category)) if name]

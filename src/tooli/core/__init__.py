@@ -123,7 +123,9 @@ class AppState:
 
         # `policy` applies to calls. It is `declared_policy` unless configuration changes it.
         self.policy = self.declared_policy = "standard"
-        self.security_settings_loaded = False  # True once configuration has been read
+        # True once all of `policy` and `security_settings` is set. Until then, nothing is called.
+        self.security_settings_loaded = False
+        self.has_cli_settings = False  # True once a command line has applied its settings
         self.security_settings: SecuritySettings = {}
         self.permissions: tuple[str, ...] | None = None  # allowed capabilities; None: all
         self.resolved_settings: Settings | None = None  # None: the command line has not read it

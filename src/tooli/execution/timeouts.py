@@ -33,12 +33,14 @@ if TYPE_CHECKING:
 def effective_timeout(call: Call, settings: Mapping[str, Any]) -> float | None:
     """Return the time limit of a call in seconds, or None.
 
-    The setting does not apply to commands that run servers.
+    The setting does not apply to commands that run servers. On the command line, it is the default
+    of the option.
     """
     tool, options = call.tool, call.options
     is_long_running = hasattr(tool.fn, "tooli_long_running")
     requested = None if options.has_default_timeout and is_long_running else options.timeout
-    limits = (tool.limits.timeout, requested, None if is_long_running else settings.get("timeout"))
+    has_setting = not is_long_running and not call.caller.owns_process
+    limits = (tool.limits.timeout, requested, settings.get("timeout") if has_setting else None)
     return min([seconds for seconds in limits if seconds is not None], default=None)
 
 
