@@ -139,6 +139,7 @@ class Tooli(_TyperPlaceholder):
             typer_kwargs["name"] = name
         module_globals = sys._getframe(1).f_globals
         state = AppState(name or default_app_name(module_globals), typer_kwargs)
+        state.app = self
         state.module_globals = module_globals
         state.sections = sections or {}
         state.description = description if description is not None else kwargs.get("help")

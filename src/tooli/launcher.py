@@ -26,7 +26,7 @@ from tooli.builtins.agent_commands import (
     serve_mcp,
 )
 from tooli.builtins.approval_commands import add_approvals
-from tooli.core import BUILTIN_COMMANDS
+from tooli.core import BUILTIN_COMMANDS, default_app_name
 from tooli.errors import InputError, NotFoundError, ToolError
 from tooli.schema.param_info import Argument, Option
 from tooli.serving.dispatcher import GRACE_PERIOD
@@ -166,10 +166,17 @@ def load_app(reference: str) -> Tooli:
     if isinstance(found, Tooli):
         found._state.reference = _absolute_reference(path, attribute)
         return found
-    name = os.path.splitext(os.path.basename(path))[0].rpartition(".")[2]
-    wrapper = Tooli(name.replace("_", "-"))
-    wrapper.add_typer(found, name="")
+    wrapper = wrap_typer(found, default_app_name(vars(module)))
     wrapper._state.reference = _absolute_reference(path, attribute)
+    return wrapper
+
+
+def wrap_typer(served: Typer, default_name: str) -> Tooli:
+    """Return a Tooli that serves a plain Typer, with its callback and under its name."""
+    name = getattr(served.info.name, "value", served.info.name)
+    help_text = getattr(served.info.help, "value", served.info.help)
+    wrapper = Tooli(name or default_name, description=help_text)
+    wrapper._state.served_typer = served
     return wrapper
 
 

@@ -160,7 +160,7 @@ def test_page_lists_the_parameters_of_the_schema(make: Any) -> None:
     pages = build_man_pages(app_info)
     for tool in app_info.tools:
         page = sections(pages["-".join((app_info.name, *tool.cli_path)) + ".1"])
-        visible = {param.name: param for param in tool.public_params if not param.hidden}
+        visible = {param.name: param for param in tool.command_params if not param.hidden}
         assert visible.keys() <= input_schema(tool)["properties"].keys()
         arguments = [p for p in visible.values() if p.kind == "argument"]
         listed = [tag.partition(" (")[0] for tag in tags(page.get("ARGUMENTS", []))]

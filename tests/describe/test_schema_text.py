@@ -144,7 +144,7 @@ def test_sample_arguments_are_accepted(make: Any, every: bool) -> None:
     wrong: list[str] = []
     for tool in collect_app_info(app).tools:
         argv = list(tool.cli_path)
-        for param in tool.public_params:
+        for param in tool.command_params:
             if (param.required or every) and not param.is_flag:
                 argv += [*param.flags[:1], *sample_argv(param)]
         if tool.key not in _WITH_CALLBACK:

@@ -6,6 +6,7 @@ import asyncio
 from typing import TYPE_CHECKING, Any
 
 import pytest
+import typer
 from tests.parity import cases
 from tests.parity.sample_apps import make_app, make_callback_app, make_single_command_app
 
@@ -109,3 +110,44 @@ def test_all_input_errors_are_listed() -> None:
 async def test_stop_iteration_does_not_hang_async_callers() -> None:
     result = await asyncio.wait_for(make_app().acall("fail", kind="stop-iteration"), 3)
     assert result.to_dict()["error"]["category"] == "internal"
+
+
+@pytest.fixture(scope="module")
+def guarded_app() -> Tooli:
+    """The sample app with a callback. Typer runs every call."""
+    app = make_app()
+
+    @app.callback()
+    def before(ctx: typer.Context, guard: str = "open") -> None:
+        """Run before every command."""
+        ctx.obj = guard
+
+    return app
+
+
+def comparable(envelope: dict[str, Any]) -> dict[str, Any]:
+    """Return an envelope without what differs between two apps: tokens, lists of parameters."""
+    error, result = envelope.get("error"), envelope.get("result")
+    if error is not None:
+        # E2101 contains the id of a request, E1002 the type of a value that Typer converts
+        is_other = error["code"] in ("E2101", "E1002")
+        return {"code": error["code"], "message": None if is_other else error["message"]}
+    if isinstance(result, dict) and "basis" in result:
+        result = {name: value for name, value in result.items() if name != "token"}
+    return {"result": result}
+
+
+@pytest.mark.parametrize(
+    "case", [p for p in SAMPLE_APP_CASES if p.values[0].tool in make_app().catalog]
+)
+def test_a_callback_does_not_change_the_answer(
+    typer_app: Tooli, guarded_app: Tooli, case: Case
+) -> None:
+    """A call through Typer has the values and errors of a direct call."""
+    reason = CallInterface(guarded_app).skip_reason(case)
+    if reason is not None or case.skip.get("cli", "").startswith("a command line cannot contain"):
+        pytest.skip(reason or case.skip["cli"])
+    direct, routed = [
+        CallInterface(app).send_case(case).envelope for app in (typer_app, guarded_app)
+    ]
+    assert comparable(routed) == comparable(direct)

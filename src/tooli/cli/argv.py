@@ -133,12 +133,16 @@ def parse_command_line(
         read_output_mode(line, rargs[::-1])
         line.typer_argv.extend(reversed(rargs))
         return line
-    tool = registration.tool(line.path, root)
+    tool = registration.tool(line.path, root, after_callbacks=True)
     line.tool = tool
     line.command_prefix_length = len(line.typer_argv)
     (make_parser or ArgumentParser)(line, tool).parse(rargs)
     if not tool.is_fast_path and line.typer_reason is None:
         line.typer_reason = "the command uses a feature of Typer"
+    if line.typer_reason is not None and line.has_payload:
+        from tooli.cli.payload import run_callbacks_in_call
+
+        run_callbacks_in_call(line, registration.tool(line.path, root))
     return line
 
 

@@ -176,6 +176,8 @@ def build_schema(invocation: Invocation, form: str) -> object:
     from tooli.describe.schema_formats import describe_app, describe_tool
 
     tool, state = invocation.line.tool, invocation.state
+    if tool is not None and invocation.line.typer_reason is not None:
+        tool = invocation.app.find(tool.key) or tool  # with the options of its callbacks
     if tool is not None:
         return describe_tool(_resolve_handoffs(invocation, tool), form)
     return describe_app(state.name, state.version, _list_tools(invocation), form)

@@ -56,6 +56,15 @@ def add_external_arguments(
     return arguments, all_problems, has_read_stdin
 
 
+def run_callbacks_in_call(line: CommandLine, tool: Tool) -> None:
+    """Set a tool that runs its callbacks itself: Typer does not know arguments from `--input`."""
+    line.tool = tool
+    is_path = line.typer_argv[: line.command_prefix_length] == [*line.path]
+    if tool.route is not None and not is_path:
+        fix = "put the options that belong before the command into the --input object"
+        line.problems.append(Problem("E1007", "input", f"--input: {fix}"))
+
+
 def _secrets_as_raw_text(tool: Tool, source: str, payload: dict[str, Any]) -> dict[str, Any]:
     """Return the payload of `--input`, with its secrets as raw text if it is on the command line.
 

@@ -11,7 +11,6 @@ import functools
 import os
 import sys
 from contextlib import contextmanager
-from contextvars import ContextVar
 
 import typer
 from typer.core import TyperCommand, TyperGroup
@@ -32,12 +31,15 @@ from tooli.config import load_security_settings
 from tooli.core import TYPER_COMMAND_KEYWORDS
 from tooli.core._hot_tables import FLAGS
 from tooli.core.call import Call, Caller, Failed, Options
+from tooli.core.command_route import CommandRun, current_run
 from tooli.core.options import builtin_rows, help_rows
 from tooli.core.output_modes import OUTPUT_MODES
 from tooli.errors import DefinitionError
 from tooli.pipeline.drivers import run, stream
 from tooli.pipeline.terminal_prompts import ask_hidden, ask_line, has_terminal
+from tooli.pipeline.typer_calls import TyperCall
 from tooli.schema import Converted, RawText
+from tooli.schema.convert_values import convert_argument
 from tooli.schema.tool_reader import read_tool
 from tooli.text.jsonable import is_list
 
@@ -226,7 +228,7 @@ def as_typer(app: App) -> typer.Typer:
 # ------------------------------------------------------------------ a tool, called by Typer
 
 
-class TyperRun:
+class TyperRun(CommandRun):
     """A command line while Typer runs it, and its outcome."""
 
     def __init__(self, output: CommandOutput) -> None:
@@ -263,15 +265,15 @@ class TyperRun:
         return None
 
 
-current_run: ContextVar[TyperRun | None] = ContextVar("tooli_typer_run", default=None)
-
-
 def call_tool(app: App, registration: Registration, values: dict[str, object]) -> object:
     """Run the tool of a command with the values that Typer parsed."""
-    typer_run = current_run.get()
+    run_of_typer = current_run.get()
+    if isinstance(run_of_typer, TyperCall) and run_of_typer.is_for(registration):
+        return run_of_typer.call_function(_parsed_values(registration, values))
+    typer_run = _command_line()
     if typer_run is None:  # inside an app that is not a Tooli app: exceptions are raised unchanged
         load_security_settings(app._state)
-        tool = registration.tool((registration.command_name,))
+        tool = registration.tool((registration.command_name,), after_callbacks=True)
         arguments = _collect_arguments(tool, values, {})
         timeout = app._state.security_settings.get("timeout")
         options = Options(timeout=timeout, has_default_timeout=timeout is not None)
@@ -280,7 +282,25 @@ def call_tool(app: App, registration: Registration, values: dict[str, object]) -
     invocation = typer_run.output.invocation
     line = invocation.line
     path = line.path if line.path and line.tool is not None else (registration.command_name,)
-    return typer_run.run_tool(registration.tool(path, invocation.app.tree()), values)
+    tool = registration.tool(path, invocation.app.tree(), after_callbacks=True)
+    return typer_run.run_tool(tool, values)
+
+
+def _command_line() -> TyperRun | None:
+    """Return the command line that Typer runs; None if Typer runs a call of another interface."""
+    found = current_run.get()
+    return found if isinstance(found, TyperRun) else None
+
+
+def _parsed_values(registration: Registration, values: dict[str, object]) -> dict[str, object]:
+    """Return the values of the parameters that Typer converts itself, and of `typer.Context`."""
+    parsed: dict[str, object] = {}
+    for param in registration.read_signature().params:
+        if param.name in values and param.kind == "injected":
+            parsed[param.name] = values[param.name]
+        elif param.name in values and is_native(param):
+            parsed[param.name] = convert_argument(param, Converted(values[param.name]))
+    return parsed
 
 
 def _unwrap(outcome: Outcome) -> object:
@@ -364,7 +384,7 @@ class TooliCommandMixin(CommandBase):
 
     def parse_args(self, ctx: Context, args: list[str]) -> list[str]:
         """Parse a line. Prompts only on the terminal, and not at all if nobody can answer."""
-        typer_run = current_run.get()
+        typer_run = _command_line()
         with _prompt_on_terminal(self, None if typer_run is None else typer_run.output.invocation):
             return super().parse_args(ctx, args)
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 from typer.main import get_command
 
 from tooli.cli.process import capture_outcome
-from tooli.cli.typer_register import TyperRun, as_typer, current_run, wrap_plain_commands
+from tooli.cli.typer_register import TyperRun, as_typer, wrap_plain_commands
 from tooli.cli.usage_errors import make_output_call, no_command_error
 from tooli.core.call import Failed, Ok, Problem
+from tooli.core.command_route import current_run
 from tooli.errors import InputError
 from tooli.pipeline.drivers import bind_arguments
 from tooli.pipeline.failure import to_outcome

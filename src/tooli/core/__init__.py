@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from tooli.config.layers import SettingFault, Settings
     from tooli.core.call import Stage
-    from tooli.core.protocols import CallbackOptions, GroupOptions, TyperApp, TyperKwargs
+    from tooli.core.protocols import App, CallbackOptions, GroupOptions, TyperApp, TyperKwargs
     from tooli.core.tool import Tool
     from tooli.pipeline.custom_stages import CustomStage
     from tooli.providers import CommandGroup, Registration
@@ -120,6 +120,8 @@ class AppState:
         self.prompts: list[Prompt] = []
         self.own_stages: list[CustomStage] = []  # added with `app.use`
         self.is_typer_initialized = False
+        self.app: App | None = None  # the app that this is the state of
+        self.served_typer: TyperApp | None = None  # a plain Typer whose commands this app serves
 
         # `policy` applies to calls. It is `declared_policy` unless configuration changes it.
         self.policy = self.declared_policy = "standard"
@@ -163,6 +165,11 @@ class AppState:
     @property
     def has_one_command(self) -> bool:
         """True if the app is a single command, which is called without its name."""
+        served = self.served_typer
+        if served is not None:
+            commands, groups = served.registered_commands, served.registered_groups
+            has_callback = served.registered_callback is not None
+            return len(commands) == 1 and not groups and not has_callback
         if len(self.commands) != 1 or self.groups or self.callback is not None:
             return False
         return self.typer_kwargs.get("callback") is None

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from typing import Any, TypeAlias
 
     from tooli.core.catalog import Handoff
+    from tooli.core.command_route import CommandRoute
     from tooli.core.docstring import Doc
     from tooli.core.protocols import JsonObject
     from tooli.pipeline.custom_stages import CustomStage
@@ -527,6 +528,7 @@ class Tool(Record):
     has_handles: bool = False  # takes inputs, secrets or output files
     may_have_secrets: bool = False  # an argument may be a secret or contain one
     custom_stages: tuple[CustomStage, ...] = ()  # added with `app.use`
+    route: CommandRoute | None = None  # Typer runs it, because of callbacks or custom classes
 
     @property
     def name(self) -> str:
@@ -557,6 +559,12 @@ class Tool(Record):
         return tuple(p for p in self.params if p.kind != "injected")
 
     @property
+    def command_params(self) -> tuple[Param, ...]:
+        """The parameters that are typed after the command's name: without those of callbacks."""
+        route = self.route
+        return tuple(p for p in self.public_params if not (route and route.is_of_callback(p.name)))
+
+    @property
     def effects(self) -> Behavior:
         """The effects that hosts and documents are told: never more harmless than the rules.
 
@@ -577,10 +585,7 @@ class Tool(Record):
 
     def param(self, name: str) -> Param | None:
         """Return the parameter of that name, or None."""
-        for param in self.params:
-            if param.name == name:
-                return param
-        return None
+        return next((param for param in self.params if param.name == name), None)
 
     def arguments_by_param(self, bound: Mapping[str, Any]) -> Mapping[str, Any]:
         """Return bound arguments by parameter name.
@@ -590,4 +595,5 @@ class Tool(Record):
         if self.input_model is None:
             return bound
         model = bound[self.input_model[0]]
-        return {param.name: getattr(model, param.name) for param in self.public_params}
+        names = [param.name for param in self.public_params]
+        return {name: bound[name] if name in bound else getattr(model, name) for name in names}

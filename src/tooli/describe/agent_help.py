@@ -76,7 +76,7 @@ def render_usage(tool: Tool) -> str:
     return " ".join(
         [
             *tool.cli_path,
-            *[_format_parameter(p) for p in tool.public_params if p.required or not p.hidden],
+            *[_format_parameter(p) for p in tool.command_params if p.required or not p.hidden],
         ]
     )
 
@@ -85,7 +85,7 @@ def render_tool_help(tool: Tool) -> str:
     """Return the help of one command: parameters, examples, errors, restrictions."""
     lines = [render_tool_line(tool)]
     docs = tool.doc.params
-    for param in tool.public_params:
+    for param in tool.command_params:
         text = param.help or docs.get(param.name)
         if text:
             lines.append(f"  {_display_name(param)}: {text}")

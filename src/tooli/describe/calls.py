@@ -69,7 +69,7 @@ def sample_arguments(tool: Tool, chosen: Mapping[str, str] = {}) -> list[str]:
     `chosen` contains values of parameters, by name, which need not be required.
     """
     argv: list[str] = []
-    for param in tool.public_params:
+    for param in tool.command_params:
         if param.required or param.name in chosen:
             sample = [chosen[param.name]] if param.name in chosen else sample_argv(param)
             argv += [max(param.flags, key=len), *sample] if param.flags else sample

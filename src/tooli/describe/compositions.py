@@ -89,7 +89,7 @@ def pipe_input(tool: Tool) -> PipeContract | None:
     """Return what a command reads from a pipe; None if it reads nothing."""
     if tool.guidance.pipe_input is not None:
         return _declared_contract(tool.guidance.pipe_input)
-    for param in tool.public_params:
+    for param in tool.command_params:
         shape = unwrap_optional(param.shape)
         if isinstance(shape, SourceShape):
             return _source_contract(shape)
@@ -188,9 +188,9 @@ def _pipe_line(program: str, source: Tool, target: Tool, written_format: str) ->
 def _piped_argv(tool: Tool) -> list[str]:
     """Return sample arguments, with `-` for the parameter that reads stdin."""
     is_read = [
-        isinstance(unwrap_optional(param.shape), SourceShape) for param in tool.public_params
+        isinstance(unwrap_optional(param.shape), SourceShape) for param in tool.command_params
     ]
-    source = tool.public_params[is_read.index(True)] if any(is_read) else None
+    source = tool.command_params[is_read.index(True)] if any(is_read) else None
     return sample_arguments(tool, {source.name: "-"} if source is not None else {})
 
 
@@ -206,7 +206,7 @@ def _xargs_lines(program: str, source: Tool, tools: Sequence[Tool]) -> Iterator[
 
 def _xargs_line(program: str, source: Tool, target: Tool) -> str | None:
     """Return a pipe from a field of one result to a command with a variadic argument, or None."""
-    positionals = [param for param in target.public_params if param.kind == "argument"]
+    positionals = [param for param in target.command_params if param.kind == "argument"]
     if len(positionals) != 1 or not positionals[0].is_multiple:
         return None
     field = _matching_field(positionals[0], object_properties(output_schema(source) or {}))
@@ -239,7 +239,7 @@ def _find_changes(program: str, tools: Sequence[Tool]) -> Iterator[Composition]:
     for target in tools:
         if not target.behavior.destructive:
             continue
-        required = [param for param in target.public_params if param.required]
+        required = [param for param in target.command_params if param.required]
         for source in tools:
             if not source.behavior.read_only or source.path[:-1] != target.path[:-1]:
                 continue

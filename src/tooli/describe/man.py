@@ -137,7 +137,7 @@ def _command_page(
     is_root = not tool.cli_path
     schemas: JsonObject = input_schema(tool).get("properties", {})
     visible = [
-        (param, schemas.get(param.name, {})) for param in tool.public_params if not param.hidden
+        (param, schemas.get(param.name, {})) for param in tool.command_params if not param.hidden
     ]
     arguments = [one for one in visible if one[0].kind == "argument"]
     options = [one for one in visible if one[0].kind != "argument"]
@@ -236,7 +236,7 @@ def _description(app_info: AppInfo, tool: Tool) -> list[str]:
 
 
 def _common_options(tool: Tool, pages: Mapping[str, Tool | None]) -> list[str]:
-    taken = frozenset([flag for p in tool.public_params for flag in (*p.flags, *p.negations)])
+    taken = frozenset([flag for p in tool.command_params for flag in (*p.flags, *p.negations)])
     if not tool.cli_path:
         return _common_options_section(taken)
     return _common_options_summary(taken, _page_reference(next(iter(pages))))
@@ -505,7 +505,7 @@ def _parameter_variables(tool: Tool) -> dict[str, str]:
     """Return the environment variables of a command's parameters."""
     return {
         name: f"Default of {param.name.upper() if not param.flags else _flag_names(param)[0]}."
-        for param in tool.public_params
+        for param in tool.command_params
         if not param.hidden
         for name in envvar_names(param)
     }

@@ -199,7 +199,7 @@ def _tool_meta(tool: Tool) -> JsonObject:
 
 def result_schema(tool: Tool, stateless: bool) -> JsonObject | None:
     """Return the schema of `structuredContent`, or None if the tool declares no result."""
-    schema = output_schema(tool)
+    schema = _served_schema(tool)
     if schema is None:
         return None
     schema = _inline_root_ref(schema)
@@ -209,6 +209,16 @@ def result_schema(tool: Tool, stateless: bool) -> JsonObject | None:
     if is_schema_wrapped(schema, stateless):
         inner = {"type": "object", "properties": {"result": inner}, "required": ["result"]}
     return {**inner, "$defs": schema["$defs"]} if "$defs" in schema else inner
+
+
+def _served_schema(tool: Tool) -> JsonObject | None:
+    """Return the schema of a result, or of the text of an option such as `--version`."""
+    schema = output_schema(tool)
+    if schema is None or tool.route is None or not tool.route.may_end_early:
+        return schema
+    inner = {key: value for key, value in schema.items() if key != "$defs"}
+    definitions = {"$defs": schema["$defs"]} if "$defs" in schema else {}
+    return {"anyOf": [inner, {"type": "string"}], **definitions}
 
 
 def _allow_plan(schema: JsonObject) -> JsonObject:
@@ -247,5 +257,5 @@ def is_schema_wrapped(schema: JsonObject, stateless: bool) -> bool:
 
 def is_result_wrapped(tool: Tool, stateless: bool) -> bool:
     """True if a tool's result is sent as `{"result": …}`; False if it declares no result."""
-    schema = output_schema(tool)
+    schema = _served_schema(tool)
     return schema is not None and is_schema_wrapped(_inline_root_ref(schema), stateless)

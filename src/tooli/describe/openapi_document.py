@@ -109,7 +109,8 @@ def _success_response(operation_id: str, tool: Tool, schemas: JsonObject) -> Jso
     else:
         result = _hoist_definitions(output, f"{operation_id}_result", schemas)
     plan = {"$ref": "#/components/schemas/Plan"}
-    result = {"anyOf": [result, plan]} if result else {}
+    text = [{"type": "string"}] if tool.route is not None and tool.route.may_end_early else []
+    result = {"anyOf": [result, plan, *text]} if result else {}
     envelope = _object({"ok": {"const": True}, "result": result, "meta": _META}, "ok", "meta")
     strict_envelope = {**envelope, "additionalProperties": False}
     content: JsonObject = {"application/json": {"schema": strict_envelope}}

@@ -343,7 +343,7 @@ def _assign_tokens(tool: Tool, argv: list[str]) -> tuple[dict[str, list[str]], J
 def _find_flag(tool: Tool, flag: str) -> tuple[Param, str, bool]:
     """Return a flag's parameter, the field in `--param.field`, and False if it is a negation."""
     head, _, subfield = flag.partition(".")
-    for param in tool.public_params:
+    for param in tool.command_params:
         if head in param.flags:
             return param, subfield, True
         if head in param.negations:
@@ -355,7 +355,7 @@ def _assign_positionals(
     tool: Tool, positionals: list[str], texts_by_param: dict[str, list[str]]
 ) -> None:
     """Assign the tokens without a flag to the positional parameters."""
-    positional_params = [param for param in tool.public_params if param.kind == "argument"]
+    positional_params = [param for param in tool.command_params if param.kind == "argument"]
     for i, param in enumerate(positional_params):
         if param.is_multiple:
             reserved = sum([p.nargs for p in positional_params[i + 1 :]])

@@ -309,7 +309,7 @@ def _command_section(
         yield fence([output], "json")
     if detail == FULL:
         yield "\n".join(filter(None, [code(render_usage(tool)), *parameter_bullets(tool)]))
-    elif tool.public_params:
+    elif tool.command_params:
         yield code(render_usage(tool))
     yield " ".join(filter(None, [*_outcome_sentences(tool), _more_link(tool) if linked else ""]))
 
@@ -335,7 +335,7 @@ def reference_path(tool: Tool) -> str:
 def parameter_bullets(tool: Tool) -> list[str]:
     """Return a bullet for each documented parameter."""
     docs = tool.doc.params
-    documented = [(param, param.help or docs.get(param.name)) for param in tool.public_params]
+    documented = [(param, param.help or docs.get(param.name)) for param in tool.command_params]
     return [
         f"- {code(max(param.flags, key=len) if param.flags else param.name)}: {single_line(text)}"
         for param, text in documented

@@ -514,11 +514,11 @@ def _describe_command(name: str, tool: Tool) -> JsonObject:
     described["path"] = list(tool.path)
     described["cli_path"] = list(tool.cli_path)
     described["mcp_name"] = name
-    described["positional"] = [p.name for p in tool.public_params if p.kind == "argument"]
-    flags = {p.name: max(p.flags, key=len) for p in tool.public_params if p.flags}
+    described["positional"] = [p.name for p in tool.command_params if p.kind == "argument"]
+    flags = {p.name: max(p.flags, key=len) for p in tool.command_params if p.flags}
     described["flags"] = flags
     described["negations"] = {
-        p.name: max(p.negations, key=len) for p in tool.public_params if p.negations
+        p.name: max(p.negations, key=len) for p in tool.command_params if p.negations
     }
     if tool.is_streaming:
         described["streams"] = True

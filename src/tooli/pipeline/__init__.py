@@ -128,6 +128,7 @@ STAGES: tuple[StageRow, ...] = (
         (),
     ),
     ("work_dir", "tooli.stages.path_rules:resolve_work_dir", _PATH_RULES, ()),
+    ("callbacks", "tooli.stages.callbacks:run_callbacks", ("tool.route",), ()),
     ("bind", "tooli.pipeline.drivers:bind", (), ()),
     # Check whether the call may run.
     ("denial_audit", "tooli.stages.audit:record_denials", _AUDITED, _POLICY_OFF),

@@ -37,7 +37,7 @@ def build_argv(tool: Tool, arguments: Mapping[str, Any], *flags: str) -> list[st
     """
     positional = _positional_words(tool, arguments)
     optional: list[str] = []
-    for param in tool.public_params:
+    for param in tool.command_params:
         if param.kind == "option" and param.name in arguments:
             value = arguments[param.name]
             if not _is_default(param, value):
@@ -47,6 +47,22 @@ def build_argv(tool: Tool, arguments: Mapping[str, Any], *flags: str) -> list[st
     if has_dash or is_read_as_command(tool, positional):
         return [*optional, "--", *positional]
     return [*positional, *optional]
+
+
+def build_path(tool: Tool, arguments: Mapping[str, Any], path: Sequence[str]) -> list[str]:
+    """Return the path of a command, with the options of callbacks before the names."""
+    if tool.route is None:
+        return [*path]
+    words: list[str] = []
+    for level, name in enumerate(path):
+        routed = [(n, r.param) for n, r in tool.route.params.items() if r.level == level]
+        for given, param in routed:
+            if given in arguments and not _is_default(param, arguments[given]):
+                value = arguments[given]
+                is_option = param.kind == "option"
+                words += _option_words(param, value) if is_option else _value_words(value)
+        words.append(name)
+    return words
 
 
 def build_suggested_argv(
@@ -89,7 +105,7 @@ def _positional_words(tool: Tool, arguments: Mapping[str, Any]) -> list[str]:
     """Return the positional arguments, up to the last one that is not a default."""
     words: list[str] = []
     needed_count = 0
-    for param in tool.public_params:
+    for param in tool.command_params:
         if param.kind == "argument":
             value = arguments.get(param.name, param.default)
             words += _value_words(value)

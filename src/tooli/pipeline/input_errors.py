@@ -80,7 +80,7 @@ def _bind_model(call: Call, bound: dict[str, Any], name: str, model: type[object
     """Return the arguments of a function that takes a model: the model and the injected values."""
     from tooli.schema.pydantic_bridge import validate
 
-    fields = {param.name: bound.pop(param.name) for param in call.tool.public_params}
+    fields = {param.name: bound.pop(param.name) for param in call.tool.command_params}
     try:
         return {name: validate(model, fields), **bound}
     except ConversionError as error:

@@ -56,6 +56,7 @@ if TYPE_CHECKING:
 
     from tooli.core.call import Call, Stage
     from tooli.core.protocols import JsonObject
+    from tooli.core.tool import Param, Tool
 
     F = TypeVar("F", bound=Callable[..., object])
 
@@ -89,8 +90,19 @@ def _plan_arguments(call: Call) -> dict[str, Any]:
     """Return the arguments by the names that callers use."""
     tool = call.tool
     if tool.input_model is None:
-        return {param.name: call.arguments[param.name] for param in tool.public_params}
+        return {
+            param.name: call.arguments[param.name]
+            for param in tool.public_params
+            if not _is_default_of_callback(tool, param, call.arguments[param.name])
+        }
     return to_jsonable(call.arguments[tool.input_model[0]], [])
+
+
+def _is_default_of_callback(tool: Tool, param: Param, value: object) -> bool:
+    """True for the default of a callback's option. A command line does not have it, either."""
+    return (
+        tool.route is not None and tool.route.is_of_callback(param.name) and value == param.default
+    )
 
 
 def is_plan(value: object) -> bool:

@@ -44,7 +44,7 @@ class Registration:
     ) -> None:
         self._state = state
         self._fn = fn
-        self._tools: dict[tuple[AppState, bool, tuple[str, ...], Levels], Tool] = {}
+        self._tools: dict[tuple[AppState, bool, bool, tuple[str, ...], Levels], Tool] = {}
         self.name = name
         self.kwargs = kwargs
         self.target = target  # "package.module:function" of a lazy command
@@ -71,11 +71,21 @@ class Registration:
             self._fn = _load_function(self.target or "")
         return self._fn
 
-    def tool(self, path: tuple[str, ...], tree: CommandGroup | None = None) -> Tool:
+    def tool(
+        self,
+        path: tuple[str, ...],
+        tree: CommandGroup | None = None,
+        *,
+        after_callbacks: bool = False,
+    ) -> Tool:
         """Return the Tool at a path in the tree of the app that is called.
 
         Its guard contains the rules of the apps along the path. If the tree has not this command at
         the path, or is not given, the rules of every app that contains the command apply.
+
+        A call of the Tool runs the callbacks along the path, and their options are parameters of
+        the Tool. `after_callbacks=True` is for a command line only: Typer runs the callbacks, so
+        the Tool has neither them nor their parameters.
         """
         levels = None if tree is None else tree.levels(path, self)
         if levels is None:
@@ -83,11 +93,15 @@ class Registration:
             levels = tuple(dict.fromkeys([*self._state.self_and_ancestors(), *called]))[::-1]
         root = self._state.root if tree is None else tree.state
         is_only_command = root.has_one_command
-        key = (root, is_only_command, path, levels)
+        key = (root, is_only_command, after_callbacks, path, levels)
         found = self._tools.get(key)
         if found is None:
             try:
                 found = apply_rules_of_apps(self._read(path, root, is_only_command), levels)
+                if not after_callbacks and tree is not None and tree.may_need_typer(path, found):
+                    from tooli.providers.command_routes import add_route
+
+                    found = add_route(found, self, tree)
             except TypeError as error:  # includes DefinitionError, which is not imported yet
                 raise self._located(error) from error.__cause__
             self._tools[key] = found
@@ -118,6 +132,12 @@ class Registration:
             limits = tool.limits.replace(rate_counters=self.rate_counters)
             tool = tool.replace(limits=limits)
         return tool
+
+    @property
+    def has_callback(self) -> bool:
+        """True if its app, or an app that contains it, has a callback."""
+        states = self._state.self_and_ancestors()
+        return any([state.callback or state.typer_kwargs.get("callback") for state in states])
 
     @property
     def rate_counters(self) -> tuple[tuple[str, str], ...]:
@@ -163,6 +183,7 @@ class CommandGroup:
         self.hidden = False
         self.typer_reason: str | None = None  # why Typer must handle this level; None: fast path
         self.has_dynamic_commands = False  # a custom class may offer commands not registered here
+        self.typer_settings: dict[str, Any] = {}  # those of ROUTE_SETTINGS that are set
         self._callback_flags: dict[str, int] | None = None
         self.only_command: Registration | None = None
 
@@ -209,6 +230,18 @@ class CommandGroup:
                         self._callback_flags[flag] = 0 if p.is_flag else p.nargs
         return self._callback_flags
 
+    def may_need_typer(self, path: tuple[str, ...], tool: Tool) -> bool:
+        """False if it is certain that a call of the tool does not need Typer's command tree."""
+        return not tool.is_fast_path or any([group.typer_reason for group in self.along(path)])
+
+    def along(self, path: tuple[str, ...]) -> list[CommandGroup]:
+        """Return this group and the groups on the way to a command, outermost first."""
+        found: list[CommandGroup] = [self]
+        for name in path[:-1]:
+            if name in found[-1].groups:
+                found.append(found[-1].groups[name])
+        return found
+
     def levels(self, path: tuple[str, ...], registration: Registration) -> Levels | None:
         """Return the apps whose rules apply to the command at a path, outermost first.
 
@@ -233,6 +266,10 @@ class CommandGroup:
             yield (*path, name), registration
         for name, inner in self.groups.items():
             yield from inner.walk((*path, name))
+
+
+ROUTE_SETTINGS = ("cls", "context_settings", "result_callback")
+"""Settings of a Typer that may change how its commands run."""
 
 
 def _unwrap_function(fn: Callable[..., object]) -> Callable[..., object]:
@@ -318,6 +355,8 @@ def read_all_tools(tree: CommandGroup) -> tuple[list[Tool], dict[str, Definition
 def build_command_tree(app: App) -> CommandGroup:
     """Return an app's tree: from its registrations, or from Typer once Typer is initialized."""
     state = app._state
+    if state.served_typer is not None:
+        return _tree_from_typer(state.served_typer, state)
     if state.is_typer_initialized:
         return _tree_from_typer(app, state)
     if state.command_tree is None:
@@ -333,8 +372,10 @@ def _tree_from_registrations(state: AppState) -> CommandGroup:
         _attach_group(group, inner_app, kwargs.get("name"), kwargs)
     _apply_help_keywords(group, {**state.typer_kwargs, "help": state.description})
     group.has_dynamic_commands = "cls" in state.typer_kwargs
+    _apply_typer_settings(group, state.typer_kwargs)
     if state.callback is not None:
         group.callback, callback_kwargs = state.callback
+        _apply_typer_settings(group, callback_kwargs)
         _apply_help_keywords(group, callback_kwargs)
         group.typer_reason = "the app has a callback"
         group.has_dynamic_commands = group.has_dynamic_commands or bool(callback_kwargs.get("cls"))
@@ -366,7 +407,9 @@ def _attach_group(
     if kwargs.get("callback") is not None or kwargs.get("cls") or kwargs.get("context_settings"):
         inner.typer_reason = "the group has settings that only Typer supports"
         inner.has_dynamic_commands = inner.has_dynamic_commands or bool(kwargs.get("cls"))
-        inner.callback = inner.callback or kwargs.get("callback")
+        inner.callback = kwargs.get("callback") or inner.callback
+        inner._callback_flags = None
+    _apply_typer_settings(inner, kwargs)
     _apply_help_keywords(inner, kwargs)
     if name:
         group.groups[name] = inner
@@ -386,6 +429,14 @@ def _apply_help_keywords(group: CommandGroup, kwargs: Mapping[str, Any]) -> None
     """Set the help and the visibility of a level, if the keywords contain them."""
     group.help = _unwrap_default(kwargs.get("help")) or group.help
     group.hidden = bool(_unwrap_default(kwargs.get("hidden"))) or group.hidden
+
+
+def _apply_typer_settings(group: CommandGroup, kwargs: Mapping[str, Any]) -> None:
+    """Add the settings of a level that may change how its commands run, if they are set."""
+    found = {name: _unwrap_default(kwargs.get(name)) for name in ROUTE_SETTINGS}
+    found = {name: value for name, value in found.items() if value}
+    if found:
+        group.typer_settings = {**group.typer_settings, **found}
 
 
 def _tree_from_typer(app: TyperApp, state: AppState) -> CommandGroup:
@@ -413,7 +464,9 @@ def _tree_from_typer(app: TyperApp, state: AppState) -> CommandGroup:
     # The class in the `info` of a Tooli is always one of tooli's own.
     is_tooli = "_state" in app.__dict__
     custom_class = state.typer_kwargs.get("cls") if is_tooli else _unwrap_default(app.info.cls)
+    _apply_typer_settings(group, {**vars(app.info), "cls": custom_class})
     if callback_info is not None:
+        _apply_typer_settings(group, vars(callback_info))
         _apply_help_keywords(group, vars(callback_info))
         custom_class = custom_class or _unwrap_default(callback_info.cls)
     group.has_dynamic_commands = bool(custom_class)

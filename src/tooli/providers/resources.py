@@ -35,6 +35,7 @@ from tooli.providers.served_rules import (
     combine_behaviors,
     combine_guards,
     combine_limits,
+    find_command_tools,
     find_commands,
     find_levels,
     iter_levels,
@@ -158,7 +159,32 @@ class ServedFunction:
         except DefinitionError as error:
             location = function_location(self.fn)
             raise (error.at(location) if location else error) from error.__cause__
-        return tool.replace(custom_stages=custom_stages_of(levels))
+        tool = tool.replace(custom_stages=custom_stages_of(levels))
+        return self._add_route(tool, root, registrations)
+
+    def _add_route(self, tool: Tool, root: AppState, registrations: Sequence[Registration]) -> Tool:
+        """Return the tool; if Typer runs a command of its function, Typer runs the tool as well."""
+        found = dict(find_command_tools(root, self.fn))
+        routed = [command for command in found.values() if command.route is not None]
+        own = found.get(self._registration) if self._registration is not None else None
+        if own is not None and own.route is not None:
+            routed = [own]
+        unreachable = [registration for registration in registrations if registration not in found]
+        if len(routed) > 1 or any([registration.has_callback for registration in unreachable]):
+            raise DefinitionError(
+                f"{self.name}: the function is a command behind several callbacks, so it cannot be "
+                "served as a resource or a prompt. Use a function of its own."
+            )
+        if not routed:
+            return tool
+        command = routed[0]
+        return tool.replace(
+            fn=command.fn,
+            params=command.params,
+            param_names=command.param_names,
+            is_fast_path=False,
+            route=command.route,
+        )
 
 
 class Resource(ServedFunction):

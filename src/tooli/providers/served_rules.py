@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from tooli.core import AppState
     from tooli.core.protocols import TyperApp
-    from tooli.core.tool import Limits
+    from tooli.core.tool import Limits, Tool
     from tooli.providers import Levels, Registration
 
 
@@ -62,6 +62,19 @@ def find_commands(root: AppState, fn: Callable[..., object]) -> list[tuple[Regis
                 if registration.is_for(fn):
                     found[registration] = (*found.get(registration, ()), *levels)
     return list(found.items())
+
+
+def find_command_tools(
+    root: AppState, fn: Callable[..., object]
+) -> Iterator[tuple[Registration, Tool]]:
+    """Iterate over the commands of a function in all connected apps, each with its tool."""
+    for state in root.self_and_ancestors():
+        if state.parents or state.app is None:
+            continue
+        tree = state.app.tree()
+        for path, registration in tree.walk():
+            if registration.is_for(fn):
+                yield registration, registration.tool(path, tree)
 
 
 # ------------------------------------------------------------------ combining

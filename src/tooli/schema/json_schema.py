@@ -205,13 +205,14 @@ def _json_default(default: object) -> object:
 
 def output_schema(tool: Tool) -> JsonObject | None:
     """Return the schema of a tool's result, or None if it declares no result. It is cached."""
-    found = _output_schemas.get(id(tool))
-    if found is None:  # the cache keeps the tool, so that its id is not reused
-        found = _output_schemas[id(tool)] = (tool, _describe_output(tool))
+    key = tool.route or tool  # each call of a tool with a route has its own copy of the tool
+    found = _output_schemas.get(id(key))
+    if found is None:  # the cache keeps the key, so that its id is not reused
+        found = _output_schemas[id(key)] = (key, _describe_output(tool))
     return found[1]
 
 
-_output_schemas: dict[int, tuple[Tool, JsonObject | None]] = {}
+_output_schemas: dict[int, tuple[object, JsonObject | None]] = {}
 
 
 def _describe_output(tool: Tool) -> JsonObject | None:

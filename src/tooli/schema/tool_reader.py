@@ -98,11 +98,11 @@ def read_tool(
         input_model=model,
         schema=kwargs.get("input_schema"),
         has_handles=has_handle(params),
-        may_have_secrets=_may_have_secrets(params),
+        may_have_secrets=may_have_secrets(params),
     )
 
 
-def _may_have_secrets(params: tuple[Param, ...]) -> bool:
+def may_have_secrets(params: tuple[Param, ...]) -> bool:
     """True if an argument may be a secret or contain one."""
     if "tooli.inputs.secret" not in sys.modules and "pydantic.types" not in sys.modules:
         return False  # no type of secrets is loaded

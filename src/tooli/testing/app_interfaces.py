@@ -34,7 +34,7 @@ from tooli.mcp.protocol import (
 )
 from tooli.mcp.stdio_server import StdioServer
 from tooli.mcp.stdio_transport import StdioTransport, from_json, to_json
-from tooli.pipeline.argv_builder import build_argv
+from tooli.pipeline.argv_builder import build_argv, build_path
 from tooli.pipeline.present import ItemPresenter
 from tooli.pipeline.stdout_capture import route_stdout
 from tooli.testing.command_runner import app_name, invoke, invoke_callable
@@ -259,7 +259,8 @@ def command_line(app: Tooli, case: Case) -> list[str]:
         if name not in tool.param_names
     ]
     argv = build_argv(tool, case.arguments) if case.argv is None else case.argv
-    return [*path, *_flags(case.options, own_flags), *unknown_flags, *argv]
+    words = build_path(tool, case.arguments, path)
+    return [*words, *_flags(case.options, own_flags), *unknown_flags, *argv]
 
 
 def _flags(options: Mapping[str, Any], own_flags: Sequence[str]) -> list[str]:
