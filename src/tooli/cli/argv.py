@@ -140,9 +140,7 @@ def parse_command_line(
     if not tool.is_fast_path and line.typer_reason is None:
         line.typer_reason = "the command uses a feature of Typer"
     if line.typer_reason is not None and line.has_payload:
-        from tooli.cli.payload import run_callbacks_in_call
-
-        run_callbacks_in_call(line, registration.tool(line.path, root))
+        line.tool = registration.tool(line.path, root)  # the call runs its callbacks
     return line
 
 

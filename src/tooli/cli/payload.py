@@ -36,6 +36,10 @@ def add_external_arguments(
     """
     all_problems = list(problems)
     has_read_stdin = False
+    is_path = line.typer_argv[: line.command_prefix_length] == [*line.path]
+    if tool.route is not None and not is_path:  # the call has no other place for these options
+        fix = "put the options that belong before the command into the --input object"
+        all_problems.append(Problem("E1007", "input", f"--input: {fix}"))
     if "input" in line.options:
         payload, new_problems = read_payload(line.options["input"])
         arguments = {**_secrets_as_raw_text(tool, line.options["input"], payload), **arguments}
@@ -54,15 +58,6 @@ def add_external_arguments(
         elif not tool.has_handles:  # an input handle reads NUL-separated items itself
             all_problems.append(_null_problem("the command takes no list of values"))
     return arguments, all_problems, has_read_stdin
-
-
-def run_callbacks_in_call(line: CommandLine, tool: Tool) -> None:
-    """Set a tool that runs its callbacks itself: Typer does not know arguments from `--input`."""
-    line.tool = tool
-    is_path = line.typer_argv[: line.command_prefix_length] == [*line.path]
-    if tool.route is not None and not is_path:
-        fix = "put the options that belong before the command into the --input object"
-        line.problems.append(Problem("E1007", "input", f"--input: {fix}"))
 
 
 def _secrets_as_raw_text(tool: Tool, source: str, payload: dict[str, Any]) -> dict[str, Any]:
