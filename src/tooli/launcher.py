@@ -208,7 +208,15 @@ def _load_file(path: str) -> ModuleType:
 
 
 def _load_module(name: str) -> ModuleType:
-    sys.path.insert(0, os.getcwd())
+    """Import a module: an installed one, or else one of the current folder.
+
+    The current folder may be a repository of somebody else. Its modules must not replace installed
+    ones, so it comes last on the path, and only if it is needed.
+    """
+    from importlib.util import find_spec
+
+    if find_spec(name.partition(".")[0]) is None:
+        sys.path.append(os.getcwd())
     try:
         return import_module(name)
     except ModuleNotFoundError as missing:

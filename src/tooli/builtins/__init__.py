@@ -56,7 +56,7 @@ def build_builtin_app(app: App, app_class: type[Tooli], name: str | None = None)
         description=state.description,
         version=state.version,
         default_output=state.default_output,
-        security_policy="off",
+        security_policy="standard",
         framework_help=state.framework_help,
     )
     builtin_app._state.is_builtin = True
@@ -64,7 +64,7 @@ def build_builtin_app(app: App, app_class: type[Tooli], name: str | None = None)
         target = builtin_app
         if loaded in _GROUP_DESCRIPTIONS:
             description = _GROUP_DESCRIPTIONS[loaded]
-            target = app_class(loaded, description=description, security_policy="off")
+            target = app_class(loaded, description=description, security_policy="standard")
             builtin_app.add_typer(target, name=loaded)
         module, function = _COMMAND_LOADERS[loaded]
         loaded_module = __import__(f"tooli.builtins.{module}", fromlist=(function,))

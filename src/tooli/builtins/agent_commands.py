@@ -10,6 +10,8 @@ import sys
 from typing import Annotated, Literal
 
 from tooli.builtins import long_running, owns_stdout, returns_document, with_plan
+from tooli.errors import InputError, Suggestion
+from tooli.pipeline.context import Context  # noqa: TC001  the annotation is evaluated
 from tooli.schema.param_info import Option
 from tooli.serving.dispatcher import GRACE_PERIOD
 
@@ -267,12 +269,17 @@ def _add_server_settings(group: App, app: App) -> None:
     """Add `mcp add`, `mcp remove` and `mcp list`."""
 
     def add(
+        ctx: Context,
         agent: ServerAgents = [],  # noqa: B006
         user: ForUser = False,
         command: Command = None,
         force: Force = False,
     ) -> Rows:
         """Add the MCP server of the app to the settings of agents; --dry-run shows the diff."""
+        if command is not None and not ctx.confirm(
+            f"Agents will run this command: {command}. Add it?"
+        ):
+            raise _unconfirmed_command_error(command)
         return _operation("add_server")(app, agent, user, command, force)
 
     def remove(
@@ -293,6 +300,15 @@ def _add_server_settings(group: App, app: App) -> None:
     group.command("list")(listed)
 
 
+def _unconfirmed_command_error(command: str) -> InputError:
+    return InputError(
+        f"Agents will run {command!r}, and nobody confirmed it.",
+        code="E1010",
+        field="command",
+        suggestion=Suggestion("ask_human", "Check the command, then repeat the call with --yes."),
+    )
+
+
 def _operation(name: str) -> Callable[..., Rows]:
     from tooli.install import agent_install
 
@@ -303,6 +319,7 @@ def _with_plan(fn: F, name: str, app: App) -> F:
     """Return the command with a dry run that plans the same operation."""
 
     def plan(**arguments: object) -> Rows:
+        arguments.pop("ctx", None)
         return _operation(name)(app, **arguments, dry=True)
 
     return with_plan(fn, plan)

@@ -22,7 +22,10 @@ from tooli.install.project_documents import (
     write_document,
     write_files,
 )
+from tooli.policy.allowed_access import resolve_bounds
 from tooli.schema.param_info import Argument, Option
+from tooli.stages.path_rules import check_path
+from tooli.text.escapes import escape_text
 
 TYPE_CHECKING = False
 
@@ -88,7 +91,7 @@ def add_generators(builtin_app: App, app: App) -> None:
             app_info = with_example_outputs(app_info)
         if out is None:
             return render_marked_document(app_info, form)
-        return write_document(app_info, form, out, force=force, dry_run=dry)
+        return write_document(app_info, form, _check_folder(app, out), force=force, dry_run=dry)
 
     def generate_skill(
         form: DocumentFormat = "skill",
@@ -127,7 +130,9 @@ def _add_llms(group: App, app: App) -> None:
         app_info = collect_app_info(app)
         if out is None:
             return render_llms_txt(app_info)
-        return write_files(out, build_llms_files(app_info), force=force, dry_run=dry)
+        return write_files(
+            _check_folder(app, out), build_llms_files(app_info), force=force, dry_run=dry
+        )
 
     def llms(out: OutputDir = None, force: Force = False) -> WriteResult:
         """Generate llms.txt; with --out also llms-full.txt and a page for each command."""
@@ -141,7 +146,9 @@ def _add_man(group: App, app: App) -> None:
         app_info, date = collect_app_info(app), build_date()
         if out is None:
             return build_man_page(app_info, command, date)
-        return write_files(out, build_man_pages(app_info, date), force=force, dry_run=dry)
+        return write_files(
+            _check_folder(app, out), build_man_pages(app_info, date), force=force, dry_run=dry
+        )
 
     def man(
         command: Annotated[list[str], Argument(help="Command to document. Default: the app.")] = [],  # noqa: B006  never modified
@@ -165,11 +172,20 @@ def _add_check(group: App, app: App) -> None:
         found = check_documents(app, paths or ["."])
         error, diffs = staleness_error(found)
         if error is not None:
-            print("".join(diffs), end="")
+            for line in "".join(diffs).splitlines():
+                print(escape_text(line.replace("\t", "    ")))  # it may contain escape sequences
             raise error
         return [{"path": document.path, "state": "current"} for document in found]
 
     group.command("check")(check)
+
+
+def _check_folder(app: App, folder: str) -> str:
+    """Return the value of `--out`; raise AuthError if the path settings do not allow it."""
+    bounds = resolve_bounds(app._state)
+    if bounds is not None:
+        check_path(app._state.name, "out", folder, bounds)
+    return folder
 
 
 # ------------------------------------------------------------------ export
@@ -209,7 +225,9 @@ def add_export(builtin_app: App, app: App) -> None:
             files = render_export(spec)
         if out is None:
             return join_files(files)
-        return write_files(out, files, force=force, dry_run=dry, is_hand_edited=True)
+        return write_files(
+            _check_folder(app, out), files, force=force, dry_run=dry, is_hand_edited=True
+        )
 
     def export(
         target: Target,

@@ -129,6 +129,13 @@ def _trusted_owners(layer: str, env: Mapping[str, str]) -> frozenset[int]:
     return frozenset(owners)
 
 
+def is_own_project(folder: str) -> bool:
+    """True if a folder belongs to the user, to root, or to the user who called sudo."""
+    if not hasattr(os, "geteuid"):
+        return True
+    return os.lstat(folder).st_uid in _trusted_owners("project", os.environ)
+
+
 def _is_in_user_namespace() -> bool:
     """True if the user IDs of this process are not those of the whole system."""
     try:

@@ -54,6 +54,7 @@ class AllowedAccess(Record):
     env_writes: bool = False
     denied: tuple[str, ...] = ()  # never accessible; takes precedence over all others
     redirected: tuple[str, ...] = ()  # declared capabilities that a link changes: not allowed
+    linked: tuple[str, ...] = ()  # paths that a declared path leads to through a link
 
 
 def capability_problem(capability: object) -> str | None:
@@ -122,6 +123,7 @@ def resolve_access(
         env_reads="env:read" in without_path,
         env_writes="env:write" in without_path,
         redirected=redirected,
+        linked=tuple([real_path for _, real_path, _ in linked]),
     )
 
 

@@ -10,13 +10,13 @@ from __future__ import annotations
 
 import os
 from itertools import islice
-from stat import S_IFMT, S_ISDIR, S_ISREG, S_ISVTX
+from stat import S_IFMT, S_ISDIR, S_ISREG, S_ISVTX, S_IWOTH
 from time import monotonic
 
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
     from typing import TypeVar
 
     T = TypeVar("T")
@@ -77,6 +77,24 @@ def resolve_links(path: str) -> tuple[str, tuple[str, ...]]:
             current = "/"
         pending += target.split("/")[::-1]
     return current, tuple(links)
+
+
+def find_foreign_link(links: Iterable[str]) -> str | None:
+    """Return the first link that the kernel would refuse to follow; None if there is none.
+
+    In a sticky folder that every user can write, such as /tmp, a link counts only if the owner of
+    the folder or the current user has made it. The kernel applies this rule (`protected_symlinks`)
+    when it follows a link, but not when a program reads the link and opens its target.
+    """
+    for link in links:
+        try:
+            folder, owner = os.stat(os.path.dirname(link)), os.lstat(link).st_uid
+        except OSError:
+            continue  # it was removed
+        is_shared = folder.st_mode & S_ISVTX and folder.st_mode & S_IWOTH
+        if is_shared and owner not in (os.geteuid(), folder.st_uid):
+            return link
+    return None
 
 
 def open_folder(path: str) -> int | None:

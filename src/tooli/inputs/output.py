@@ -10,7 +10,7 @@ import os
 import sys
 from stat import S_ISREG
 
-from tooli.core.safe_files import resolve_links
+from tooli.core.safe_files import find_foreign_link, resolve_links
 from tooli.core.tool import Handle, check_path_size, quote
 from tooli.inputs.output_target import OutputTarget
 from tooli.schema import ConversionError
@@ -290,6 +290,9 @@ def _check_target(output: Output) -> None:
         raise ConversionError(f"{quote(path)} is not a path")
     check_path_size(path)
     target = output.tooli_real_path or ""
+    foreign_link = find_foreign_link(output.tooli_links)
+    if foreign_link is not None:
+        raise ConversionError(f"{quote(foreign_link)} is a link that another user made")
     if os.path.isdir(target) or path.endswith(("/", os.sep)):
         raise ConversionError(f"{quote(path)} is a directory, not a file")
     folder = os.path.dirname(target)

@@ -17,7 +17,7 @@ import os
 import socket
 from contextvars import copy_context
 from http.client import HTTPConnection, HTTPException, HTTPSConnection
-from ipaddress import IPv6Address, ip_address
+from ipaddress import IPv6Address, ip_address, ip_network
 from threading import Thread, Timer
 from time import monotonic
 from urllib.parse import quote, urljoin, urlsplit
@@ -115,8 +115,16 @@ def _is_public(host: str) -> bool:
             embedded = ip_address(address.packed[12:])
         if embedded is not None and not _is_public(str(embedded)):
             return False
+    if any([address in network for network in _SPECIAL_NETWORKS]):
+        return False
     is_special = address.is_multicast or address.is_reserved or address.is_unspecified
     return address.is_global and not is_special
+
+
+_SPECIAL_NETWORKS = tuple(
+    map(ip_network, ("192.0.0.0/24", "192.88.99.0/24", "fec0::/10", "64:ff9b:1::/48", "5f00::/16"))
+)
+"""Special-purpose networks that some versions of Python take for public ones."""
 
 
 # ------------------------------------------------------------------ fetching

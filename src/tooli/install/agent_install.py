@@ -11,6 +11,7 @@ import os
 import sys
 from functools import partial
 
+from tooli.config.file_trust import is_own_project
 from tooli.core.declared_capabilities import is_under_any
 from tooli.describe.agent_documents import (
     render_agents_md_block,
@@ -282,14 +283,16 @@ def server_config_paths(agents: Iterable[str], *, user: bool) -> list[AgentPath]
 def project_root() -> str:
     """Return the root of the Git repository, or else the current folder.
 
-    A home folder that is a Git repository does not count as a project.
+    A home folder that is a Git repository does not count as a project, nor does a repository that
+    another user made in a folder above, such as /tmp.
     """
     here = folder = os.getcwd()
     home = os.path.realpath(os.path.expanduser("~"))
     while True:
         if os.path.realpath(folder) == home:
             return here
-        if os.path.exists(os.path.join(folder, ".git")):
+        repository = os.path.join(folder, ".git")
+        if os.path.lexists(repository) and (folder == here or is_own_project(repository)):
             return folder
         above = os.path.dirname(folder)
         if above == folder:

@@ -27,7 +27,7 @@ from stat import S_ISDIR, S_ISREG
 
 from tooli.core import Record
 from tooli.core.declared_capabilities import is_under_any
-from tooli.core.safe_files import OpenFolder, make_folders
+from tooli.core.safe_files import OpenFolder, find_foreign_link, make_folders, resolve_links
 from tooli.errors import AuthError, ConflictError, Suggestion, ToolRuntimeError
 from tooli.storage.state_files import FileLock, get_state_dir
 
@@ -136,7 +136,13 @@ def resolve_path(path: str, root: str) -> str:
             exist.
     """
     path = os.path.abspath(path)
-    real, real_root = os.path.realpath(path), os.path.realpath(root)
+    (real, links), real_root = resolve_links(path), os.path.realpath(root)
+    foreign_link = find_foreign_link(links)
+    if foreign_link is not None:
+        raise ConflictError(
+            f"{display_path(foreign_link)} is a link that another user made. Nothing was changed.",
+            suggestion=Suggestion("ask_human", "Choose another folder."),
+        )
     problem = None
     if not is_under_any(real, (real_root,)):
         problem = f"which is not in {real_root}"

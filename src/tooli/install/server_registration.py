@@ -340,9 +340,12 @@ def program_argv(name: str) -> tuple[str, ...]:
     is_archive_or_folder = spec is not None and os.path.exists(argv0)
     if is_archive_or_folder or (argv0.endswith((".py", ".pyw")) and os.path.isfile(argv0)):
         return (sys.executable, os.path.abspath(argv0))
+    if getattr(sys, "frozen", False):  # a program with its own interpreter, as PyInstaller makes
+        return (sys.executable,)
     program_name = os.path.basename(argv0)
     found = which(program_name) if program_name not in ("", "-c", "-") else None
-    here = os.path.abspath(argv0)
+    # A name without a folder was found on the PATH, never in the current folder.
+    here = os.path.abspath(argv0) if os.path.dirname(argv0) else ""
     if found is None:
         if program_name not in ("", "-c", "-") and os.path.isfile(here):
             return (here,)

@@ -140,6 +140,7 @@ def intersect(access: AllowedAccess, other: AllowedAccess) -> AllowedAccess:
         env_writes=access.env_writes and other.env_writes,
         denied=tuple(dict.fromkeys((*access.denied, *other.denied))),
         redirected=access.redirected,
+        linked=access.linked,
     )
 
 

@@ -65,7 +65,7 @@ def enforce_path_rules(context: StageContext) -> Stage:
                     _check_size(name, path)
                     if work_dir is not None and not os.path.isabs(path):
                         raise _relative_path_error(call, name, path)
-                    _check_path(call, name, path, bounds)
+                    check_path(call.tool.name, name, path, bounds)
         return (yield call if work_dir is None else call.replace(arguments=bound))
 
     return check_paths
@@ -166,22 +166,23 @@ def _check_size(name: str, path: str) -> None:
         raise InputError(f"{name!r}: {error.message}", field=name) from None
 
 
-def _check_path(call: Call, name: str, path: str, bounds: AllowedAccess) -> None:
+def check_path(command: str, name: str, path: str, bounds: AllowedAccess) -> None:
+    """Raise AuthError if the settings do not allow a path, which is the argument `name`."""
     for candidate in dict.fromkeys((path, os.path.expanduser(path))):  # the function may expand it
         real_path = os.path.realpath(candidate)
         is_allowed = is_under_any(real_path, bounds.reads)
         if not is_allowed or is_under_any(real_path, bounds.denied):
-            raise _forbidden_path_error(call, name, path, real_path, bounds)
+            raise _forbidden_path_error(command, name, path, real_path, bounds)
 
 
 def _forbidden_path_error(
-    call: Call, name: str, path: str, real_path: str, bounds: AllowedAccess
+    command: str, name: str, path: str, real_path: str, bounds: AllowedAccess
 ) -> AuthError:
     details: dict[str, object] = {"path": real_path}
     if bounds.reads is not None:
         details["allowed"] = list(bounds.reads)
     return AuthError(
-        f"{call.tool.name} may not use {path!r}: the configuration does not allow it.",
+        f"{command} may not use {path!r}: the configuration does not allow it.",
         code="E2005",
         field=name,
         suggestion=Suggestion(

@@ -34,14 +34,16 @@ class SandboxDirs:
 
     The kernel grants access to existing paths only. A declared path that does not exist is created:
     as a file if its name has an extension, otherwise as a folder. Only the user can access it. It
-    is not removed afterwards, because another call may have been granted access to it.
+    is not removed afterwards, because another call may have been granted access to it. A path that
+    a link leads to is not created: the link may belong to a repository of somebody else.
     """
 
     def __init__(self, access: AllowedAccess) -> None:
         self._parent, self._name, self._fd = _create_temp_dir()
         self.temp_dir = os.path.join(self._parent.path, self._name)
         for path in access.writes or ():
-            _create_path(path)
+            if path not in access.linked:
+                _create_path(path)
 
     def remove(self) -> None:
         """Remove the folder for temporary files. Errors are ignored.
