@@ -16,6 +16,7 @@ from tooli.core.safe_files import find_foreign_link
 from tooli.install import server_registration
 from tooli.install.agent_install import project_root
 from tooli.install.file_changes import ConflictError, resolve_path
+from tooli.install.server_formats import MalformedFileError, TomlServers
 from tooli.testing import invoke
 
 pytestmark = pytest.mark.skipif(os.name == "nt", reason="needs links and owners")
@@ -245,3 +246,31 @@ def test_builtin_commands_write_no_escape_sequences(shop: Path, tmp_path: Path) 
     ):
         done = run(shop, clone, *argv, "--text")
         assert "\x1b" not in done.stdout + done.stderr, argv
+
+
+# ------------------------------------------------------------------ files that cost much time
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        (".tooli.yaml", "a: [" + "x," * 40_000 + "]"),
+        (".tooli.yaml", "".join([f"k{i}: v\n" for i in range(5_000)])),
+        (".env", "".join([f"TOOLI_OUTPU{i}=1\n" for i in range(5_000)])),
+    ],
+)
+def test_error_about_many_settings_is_short(
+    shop: Path, tmp_path: Path, name: str, text: str
+) -> None:
+    clone = tmp_path / "clone"
+    (clone / ".git").mkdir(parents=True)
+    (clone / name).write_text(text)
+    done = run(shop, clone, "look", "--json")
+    assert json.loads(done.stdout)["error"]["code"] == "E1011"
+    assert len(done.stdout) < 10_000
+
+
+def test_agent_settings_with_many_dotted_keys_are_refused() -> None:
+    text = "".join([f"a.b.c{i}=1\n" for i in range(2_000)])
+    with pytest.raises(MalformedFileError, match="more than 1000 dotted keys"):
+        TomlServers("mcp_servers").get_entry(text, "shop")

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     SectionValue: TypeAlias = "RawSetting | ConfigSection"
 
 MAX_CONFIG_BYTES = 1 << 20
-_MAX_TOML_BYTES = 1 << 18
+_MAX_TOML_BYTES, _MAX_YAML_BYTES = 1 << 18, 1 << 16
 _MAX_DEPTH, _MAX_NODES = 8, 10_000
 _MAX_KEY_PARTS = 16
 _MAX_NUMBER_BITS = 1024
@@ -95,6 +95,8 @@ def _read_text(path: str, layer: str, trusted_dirs: tuple[str, ...]) -> str:
         raise UnreadableConfig(0, "the file is larger than a megabyte")
     if len(data) > _MAX_TOML_BYTES and path.endswith(".toml"):
         raise UnreadableConfig(0, f"the file is larger than {_MAX_TOML_BYTES >> 10} KiB")
+    if len(data) > _MAX_YAML_BYTES and path.endswith(".yaml"):
+        raise UnreadableConfig(0, f"the file is larger than {_MAX_YAML_BYTES >> 10} KiB")
     try:
         return data.removeprefix(b"\xef\xbb\xbf").decode().replace("\r\n", "\n")
     except UnicodeDecodeError as failure:

@@ -74,9 +74,14 @@ def make_settings_error(faults: Sequence[SettingFault]) -> ToolError:
         code="E1011",
         field=first.key,
         suggestion=Suggestion("fix", f"Correct {first.origin}, or remove the setting."),
-        details={"errors": [{"where": fault.origin, "message": fault.message} for fault in faults]},
+        details={"errors": _list_faults(faults)},
         is_retryable=False,
     )
+
+
+def _list_faults(faults: Sequence[SettingFault]) -> list[dict[str, str]]:
+    """Return the first problems. A file of a project may have thousands."""
+    return [{"where": fault.origin, "message": fault.message} for fault in faults[:_MAX_HINTS]]
 
 
 def make_ignored_error(ignored: Sequence[SettingFault]) -> ToolError:
@@ -94,9 +99,7 @@ def make_ignored_error(ignored: Sequence[SettingFault]) -> ToolError:
             f"Change {first.origin} as described, or set TOOLI_CONFIG=user, which disables the "
             "settings files of the project.",
         ),
-        details={
-            "errors": [{"where": fault.origin, "message": fault.message} for fault in ignored]
-        },
+        details={"errors": _list_faults(ignored)},
         is_retryable=False,
     )
 
@@ -475,7 +478,7 @@ class _FileSettings:
                 self._add_setting(definition, raw)
             elif is_trusted:
                 self._ignore_setting(name, raw.line, None, name)
-            elif name not in VARIABLES:
+            elif name not in VARIABLES and len(self.settings.faults) < _MAX_HINTS:
                 closest = closest_match(name[6:], list(SETTINGS))
                 if closest is not None:
                     message = f"unknown variable {name}; did you mean {SETTINGS[closest].variable}?"

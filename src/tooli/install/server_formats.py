@@ -421,7 +421,14 @@ def _load_tomlkit():
     return tomlkit
 
 
+_MAX_DOTTED_KEYS = 1000
+
+
 def _parse_toml(text: str) -> TOMLDocument:
+    # The time that tomlkit takes is quadratic in the number of dotted keys.
+    keys = [line.partition("=")[0] for line in text.splitlines() if "=" in line]
+    if len([key for key in keys if "." in key]) > _MAX_DOTTED_KEYS:
+        raise MalformedFileError(1, f"the file has more than {_MAX_DOTTED_KEYS} dotted keys")
     tomlkit = _load_tomlkit()
     try:
         return tomlkit.parse(text.removeprefix("\ufeff"))
