@@ -101,7 +101,7 @@ def test_missing_uvicorn_names_the_extra(monkeypatch) -> None:
     monkeypatch.setattr("tooli.serving.dispatcher.is_installed", lambda name: False)
     with pytest.raises(DependencyError) as caught:
         serve_http(app, port=0)
-    assert "pip install 'tooli[http]'" in caught.value.suggestion.fix
+    assert "pip install 'tooli[http]>=7.0a1'" in caught.value.suggestion.fix
 
 
 def test_token_precedence_is_argument_file_environment(tmp_path, monkeypatch) -> None:

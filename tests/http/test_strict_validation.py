@@ -341,7 +341,7 @@ async def test_missing_jsonschema_is_a_dependency_error(api, monkeypatch) -> Non
     monkeypatch.setitem(sys.modules, "jsonschema", None)
     client = await post(api, "argument-int", {"value": 7}, STRICT)
     assert (client.status, client.code) == (502, "E4040")
-    assert "pip install 'tooli[http]'" in client.json()["error"]["suggestion"]["fix"]
+    assert "pip install 'tooli[http]>=7.0a1'" in client.json()["error"]["suggestion"]["fix"]
     assert "preference-applied" not in client.headers
     assert (await post(api, "argument-int", {"value": "7"})).status == 200
 

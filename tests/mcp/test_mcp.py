@@ -69,7 +69,7 @@ def test_missing_sdk_is_a_dependency_error(monkeypatch: pytest.MonkeyPatch) -> N
     with pytest.raises(DependencyError, match="needs the MCP SDK") as caught:
         mcp_endpoint(make_app())
     assert caught.value.suggestion is not None
-    assert "pip install 'tooli[mcp]'" in str(caught.value.suggestion)
+    assert "pip install 'tooli[mcp]>=7.0a1'" in str(caught.value.suggestion)
 
 
 def test_package_imports_neither_the_sdk_nor_the_transports() -> None:

@@ -441,7 +441,7 @@ def test_error_without_joserfc_names_the_extra_to_install(
     write, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, "joserfc.jwk", None)
-    assert "pip install 'tooli[auth]'" in check_error({"token_key": write("k", SECRET)})
+    assert "pip install 'tooli[auth]>=7.0a1'" in check_error({"token_key": write("k", SECRET)})
 
 
 def test_no_verifier_without_token_settings() -> None:

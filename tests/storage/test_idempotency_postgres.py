@@ -144,4 +144,4 @@ def test_error_without_psycopg_names_the_extra_to_install(monkeypatch: pytest.Mo
     monkeypatch.setitem(sys.modules, "psycopg", None)
     with pytest.raises(StoreUnavailable) as caught:
         begin(PostgresIdempotencyStore("postgresql://h/db"))
-    assert "pip install 'tooli[postgres]'" in caught.value.fix
+    assert "pip install 'tooli[postgres]>=7.0a1'" in caught.value.fix

@@ -340,7 +340,8 @@ class Api:
         if not prefers_strict(request.headers[b"prefer"]):
             return ()
         if not is_installed("jsonschema"):
-            fix = "Run: pip install 'tooli[http]', or omit the header 'Prefer: handling=strict'."
+            run = "Run: pip install 'tooli[http]>=7.0a1'"
+            fix = f"{run}, or omit the header 'Prefer: handling=strict'."
             message = "Strict handling needs jsonschema, which is not installed."
             raise HttpError(DependencyError(message, suggestion=Suggestion("fix", fix)))
         from tooli.http.strict_validation import StrictValidator

@@ -68,7 +68,7 @@ def serve_http(
     a DependencyError if uvicorn is not installed.
     """
     message = "Serving over HTTP needs uvicorn, which is not installed."
-    require_package("uvicorn", message, "Run: pip install 'tooli[http]'")
+    require_package("uvicorn", message, "Run: pip install 'tooli[http]>=7.0a1'")
     if workers < 1:
         raise cannot_serve_error(f"workers must be 1 or more, not {workers}.", "Use 1 or more.")
     token = take_token(settings.get("token"), token_file)

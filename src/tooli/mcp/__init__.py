@@ -19,7 +19,7 @@ def mcp_endpoint(
     from tooli.serving.dispatcher import require_package
 
     message = "MCP over HTTP needs the MCP SDK, which is not installed."
-    require_package("mcp", message, "Run: pip install 'tooli[mcp]'")
+    require_package("mcp", message, "Run: pip install 'tooli[mcp]>=7.0a1'")
     from tooli.mcp.http_transport import McpEndpoint
     from tooli.mcp.sdk_server import AppServer
     from tooli.mcp.service import McpService

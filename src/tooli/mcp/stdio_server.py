@@ -126,7 +126,8 @@ class StdioServer:
         if not self.has_warned_missing_sdk:
             self.has_warned_missing_sdk = True
             log_line(
-                f"without the MCP SDK there are only tools; for {feature}: pip install 'tooli[mcp]'"
+                f"without the MCP SDK there are only tools; for {feature}: "
+                "pip install 'tooli[mcp]>=7.0a1'"
             )
 
     def _on_app_change(self, kind: str, uri: str | None) -> None:

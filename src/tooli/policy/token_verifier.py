@@ -256,7 +256,7 @@ def _key_classes() -> dict[str, Any]:
     try:
         from joserfc.jwk import ECKey, OctKey, OKPKey, RSAKey
     except ImportError:
-        raise UnusableFile("JWTs need joserfc: run pip install 'tooli[auth]'") from None
+        raise UnusableFile("JWTs need joserfc: run pip install 'tooli[auth]>=7.0a1'") from None
     return {"RSA": RSAKey, "EC": ECKey, "OKP": OKPKey, "oct": OctKey}
 
 

@@ -121,7 +121,7 @@ class PostgresIdempotencyStore(IdempotencyStore):
             raise StoreUnavailable(
                 "The idempotency store in Postgres needs psycopg, which cannot be loaded: "
                 f"{missing}.",
-                "Run: pip install 'tooli[postgres]'",
+                "Run: pip install 'tooli[postgres]>=7.0a1'",
             ) from missing
         return psycopg
 

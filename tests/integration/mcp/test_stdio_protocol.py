@@ -949,7 +949,7 @@ def test_tools_work_without_the_sdk(version: str, setup: str, tmp_path: Path) ->
     with connect(app, version) as client:
         assert client.value("add", {"a": 1}) == 2
         assert client.error("resources/list")["code"] == -32601
-        client.wait_for_stderr(b"pip install 'tooli[mcp]'")
+        client.wait_for_stderr(b"pip install 'tooli[mcp]>=7.0a1'")
         assert client.value("add", {"a": 1}) == 2
         assert client.call("chat")["isError"] is False
         if setup != UNSUPPORTED_SDK:

@@ -195,7 +195,7 @@ def test_missing_sdk_is_reported() -> None:
         [sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=False
     )
     assert done.returncode == 40
-    assert "pip install 'tooli[mcp]'" in done.stdout + done.stderr
+    assert "pip install 'tooli[mcp]>=7.0a1'" in done.stdout + done.stderr
 
 
 async def test_shutdown_lets_calls_finish() -> None:
