@@ -9,7 +9,7 @@ REPORT  = .cache/coverage.json
 MEASURED = tests/core tests/schema tests/text tests/records tests/inputs tests/pipeline tests/stages tests/policy tests/providers tests/serving tests/mcp tests/execution tests/storage tests/config tests/describe/test_schema_formats.py tests/describe/test_mcp_tools.py tests/parity/test_result_options.py tests/parity/test_inputs.py tests/test_errors.py tests/test_python_api.py tests/security/test_grants.py tests/security/test_shown_calls.py
 
 # Suites that other projects wrote, or that need a browser or a framework: `make test-full`.
-FULL = tests/lanes/test_typer_suite.py tests/integration/conformance tests/integration/frameworks tests/integration/clients tests/integration/http/test_schemathesis.py tests/integration/page
+FULL = tests/lanes/test_typer_suite.py tests/integration/conformance tests/integration/frameworks tests/integration/clients tests/integration/http/test_schemathesis.py tests/integration/page tests/integration/real_apps
 
 # Tests of generated examples: `make test` runs a quarter of them, `make test-full` all.
 GENERATED = tests/lanes/test_fast_path.py tests/lanes/test_fast_convert.py tests/integration/test_fuzz.py tests/integration/test_idempotency.py tests/integration/mcp/test_hostile.py
