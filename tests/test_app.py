@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import subprocess
 import sys
 from typing import Any
@@ -370,3 +371,11 @@ def test_asgi_mounts_mcp_if_it_is_installed(
     mounts = {"/other": object()}
     make_app().asgi(mcp=mcp, mounts=mounts)
     assert set(seen[0]["mounts"]) == ({"/mcp", "/other"} if mounted else {"/other"})
+
+
+def test_signature_has_the_keywords_of_typer_and_of_tooli() -> None:
+    """Tools that read the signature of a Typer class see the same keywords."""
+    own, inherited = (inspect.signature(cls.__init__).parameters for cls in (Tooli, typer.Typer))
+    assert set(inherited) <= set(own)
+    assert {"description", "version", "framework_help"} <= set(own)
+    assert not any(p.kind is p.VAR_KEYWORD for p in own.values())

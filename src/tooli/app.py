@@ -142,7 +142,7 @@ class Tooli(_TyperPlaceholder):
         state.app = self
         state.module_globals = module_globals
         state.sections = sections or {}
-        state.description = description if description is not None else kwargs.get("help")
+        state.declared_description = description if description is not None else kwargs.get("help")
         state.version = version
         state.default_output = default_output
         state.mcp_transport = mcp_transport
@@ -503,7 +503,22 @@ def _check_keywords(
 def set_typer_base() -> None:
     """Make Typer the base class of Tooli. Existing instances become instances of Typer."""
     if Tooli.__bases__ == (_TyperPlaceholder,):
-        Tooli.__bases__ = (sys.modules["typer"].Typer,)
+        typer_class = sys.modules["typer"].Typer
+        Tooli.__bases__ = (typer_class,)
+        _show_keywords_of_typer(typer_class)
+
+
+def _show_keywords_of_typer(typer_class: type[Any]) -> None:
+    """Add Typer's keywords to the signature of `Tooli`, in place of `**kwargs`."""
+    from inspect import signature  # Typer has loaded it
+
+    init: Any = Tooli.__init__
+    own = signature(init)
+    inherited = signature(typer_class.__init__).parameters
+    params = [p for p in own.parameters.values() if p.kind is not p.VAR_KEYWORD]
+    names = {p.name for p in params}
+    params += [p for name, p in inherited.items() if name not in names and p.kind is p.KEYWORD_ONLY]
+    init.__signature__ = own.replace(parameters=params)
 
 
 class _TyperImportHook:

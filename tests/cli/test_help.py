@@ -6,9 +6,15 @@ from typing import Any
 
 import pytest
 import typer
+from pydantic import BaseModel, Field
 
 from tooli import Argument, Option, Tooli
 from tooli.cli.help import format_app_help, format_tool_help, wrap
+
+
+class Fruit(BaseModel):
+    name: str = Field(description="What it is")
+    grams: int = 100
 
 
 @pytest.mark.parametrize(
@@ -28,7 +34,7 @@ def test_wrap_breaks_lines_between_words(text: str, width: int, lines: list[str]
 def test_tool_help_lists_arguments_and_options(shop: Tooli) -> None:
     tool = shop.find("price")
     assert tool is not None
-    lines = format_tool_help(tool, "shop", ("price",), 80).splitlines()
+    lines = format_tool_help(shop._state, tool, "shop", ("price",), 80).splitlines()
     assert lines[:3] == ["Usage: shop price [OPTIONS] ITEM", "", "Compute a price."]
     assert "  ITEM  what to buy [str; required]" in lines
     assert ["--count", "int", "how", "many", "[default:", "1]"] in map(str.split, lines)
@@ -38,7 +44,7 @@ def test_tool_help_lists_arguments_and_options(shop: Tooli) -> None:
 def test_argument_without_default_is_required(shop: Tooli) -> None:
     tool = shop.find("count-up")
     assert tool is not None
-    text = format_tool_help(tool, "shop", ("count-up",), 80)
+    text = format_tool_help(shop._state, tool, "shop", ("count-up",), 80)
     assert "  STOP  the last number [int; required]" in text
     assert "--step int" in text
     assert "default: 1" in text
@@ -47,7 +53,9 @@ def test_argument_without_default_is_required(shop: Tooli) -> None:
 def test_list_argument_ends_with_an_ellipsis(shop: Tooli) -> None:
     tool = shop.find("names")
     assert tool is not None
-    assert format_tool_help(tool, "shop", ("names",), 80).startswith("Usage: shop names ITEMS...\n")
+    assert format_tool_help(shop._state, tool, "shop", ("names",), 80).startswith(
+        "Usage: shop names ITEMS...\n"
+    )
 
 
 def test_app_help_lists_commands(shop: Tooli) -> None:
@@ -132,11 +140,69 @@ def test_builtin_group_help_has_a_description(
     )
 
 
+def test_app_help_has_callback_options_whole_summaries_and_the_epilog() -> None:
+    app = Tooli("shop", epilog="Made with [red]:heart:[/red].")
+    staff = Tooli(help="Manage [b]the[/b]\nstaff.\n\nOnly for owners.")
+    staff.command("show")(_show)
+    app.add_typer(staff, name="staff")
+
+    @app.callback()
+    def main(store: str = typer.Argument(...), fast: bool = Option(False, help="Go [i]fast[/i].")):
+        """Sell fruit :sparkles:"""
+
+    lines = format_app_help(app.tree(), "shop", (), 80).splitlines()
+    assert lines[0] == "Usage: shop [OPTIONS] STORE COMMAND [ARGS]..."
+    assert "Sell fruit ✨" in lines
+    assert "  STORE  [str; required]" in lines
+    assert "  --fast, --no-fast  Go fast." in lines
+    assert "  staff  Manage the staff." in lines
+    assert lines[-1] == "Made with ❤."
+
+
+def test_tool_help_has_the_whole_docstring_the_fields_of_models_and_the_epilog() -> None:
+    app = Tooli("shop")
+
+    @app.command(epilog="See the [b]docs[/b].")
+    def buy(fruit: Fruit) -> int:
+        """Buy [b]fruit[/b].
+
+        Args:
+            fruit: What to [i]buy[/i].
+
+        Returns:
+            The price.
+
+        Raises:
+            KeyError: There is none.
+
+        Examples:
+            shop buy --fruit.name apple
+        """
+        return fruit.grams
+
+    tool = app.find("buy")
+    assert tool is not None
+    text = format_tool_help(app._state, tool, "shop", ("buy",), 80)
+    assert "Buy fruit.\n\nArguments:\n  FRUIT  What to buy. [json; required]\n\n" in text
+    assert "  --fruit.name str   What it is [required]\n" in text
+    assert "  --fruit.grams int  [default: 100]\n" in text
+    assert "Returns:\n  The price.\n\nRaises:\n  KeyError  There is none.\n\n" in text
+    assert "Examples:\n  shop buy --fruit.name apple\n" in text
+    assert text.endswith("\n\nSee the docs.")
+
+
+def test_help_without_framework_options(shop: Tooli, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TOOLI_FRAMEWORK_HELP", "0")
+    text = format_app_help(shop.tree(), "shop", (), 80)
+    assert "Framework" not in text
+    assert not text.endswith("\n")
+
+
 def test_framework_options_have_the_same_title_everywhere(shop: Tooli) -> None:
     tool = shop.find("price")
     assert tool is not None
     app_help = format_app_help(shop.tree(), "shop", (), 80)
-    tool_help = format_tool_help(tool, "shop", ("price",), 80)
+    tool_help = format_tool_help(shop._state, tool, "shop", ("price",), 80)
     title = "\n\nFramework options:\n"
     assert app_help.partition(title)[2] == tool_help.partition(title)[2] != ""
 
@@ -157,7 +223,7 @@ def test_metavar_replaces_the_type_and_the_name(option: Any, argument: Any) -> N
     app.command()(buy)
     tool = app.find("buy")
     assert tool is not None
-    lines = format_tool_help(tool, "shop", ("buy",), 80).splitlines()
+    lines = format_tool_help(app._state, tool, "shop", ("buy",), 80).splitlines()
     assert lines[0] == "Usage: shop buy [OPTIONS] FRUIT [FRUITS]"
     assert "  FRUIT   [str; required]" in lines
     assert "  --into DIR  Bag." in lines

@@ -15,7 +15,7 @@ import typer
 from tooli import Context, Option, SecretInput, StdinOr, Tooli
 from tooli.cli.typer_params import (
     convert_with_typer,
-    is_documented,
+    documents_parameters,
     is_native,
     needs_translation,
     typer_signature,
@@ -85,19 +85,18 @@ def test_parameters_that_typer_would_misread_need_translation(
     assert needs_translation(param_of(annotation)) is expected
 
 
-def test_only_a_docstring_with_sections_is_documented() -> None:
-    def plain() -> None:
-        """Only a summary."""
+def test_docstring_documents_the_parameters_of_a_command_with_a_result() -> None:
+    def plain(x: int) -> int: ...
 
-    def sections(x: int) -> None:
-        """A summary.
+    def printing(x: int): ...
 
-        Args:
-            x: a number
-        """
+    def sections(x: int) -> int: ...
 
-    assert not is_documented(tool_of(plain))
-    assert is_documented(tool_of(sections))
+    plain.__doc__ = "Only a summary."
+    printing.__doc__ = sections.__doc__ = "A summary.\n\nArgs:\n    x: a number\n"
+    assert not documents_parameters(tool_of(plain))
+    assert not documents_parameters(tool_of(printing)), "Typer shows the whole docstring"
+    assert documents_parameters(tool_of(sections))
 
 
 def test_signature_has_types_that_typer_supports() -> None:

@@ -129,6 +129,58 @@ def test_completion_includes_framework_options(
     assert sorted(item.value for item in items) == expected
 
 
+def test_completion_without_framework_options(shop: Tooli, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TOOLI_FRAMEWORK_HELP", "0")
+    command = command_of(shop).commands["price"]
+    with command.make_context("price", ["x"], resilient_parsing=True) as context:
+        assert command.shell_complete(context, "--js") == []
+
+
+def _documented(count: int):
+    """Count [b]up[/b].
+
+    Args:
+        count: How far.
+
+    Returns:
+        The last number.
+
+    Examples:
+        app documented 3
+    """
+
+
+def test_docstring_of_a_printing_command_is_as_in_typer() -> None:
+    """Typer shows the whole docstring, and nothing else about the parameters."""
+    app, plain = Tooli("app", framework_help=False), typer.Typer()
+    app.command()(_documented)
+    plain.command()(_documented)
+    expected = CliRunner().invoke(plain, ["--help"], prog_name="app").output
+    assert "Returns:" in expected
+    assert CliRunner().invoke(app, ["--help"], prog_name="app").output == expected
+
+
+def test_docstring_of_a_command_with_a_result_keeps_all_but_the_parameters() -> None:
+    app = Tooli("app", framework_help=False)
+
+    @app.command(help=None)
+    def documented(count: int) -> int:
+        return count
+
+    documented.__doc__ = _documented.__doc__
+    text = CliRunner().invoke(app, ["--help", "--text"], prog_name="app").output
+    assert "Returns:" in text
+    assert "app documented 3" in text
+    assert "Args:" not in text
+    assert "How far." in text
+
+
+def test_registered_function_can_be_called_with_positional_arguments(shop: Tooli) -> None:
+    info = shop.registered_commands[0]
+    assert info.callback is not None
+    assert info.callback("apple", 2) == info.callback(item="apple", count=2)
+
+
 def test_command_added_through_typer_is_not_a_tool(shop: Tooli) -> None:
     assert not is_typer(object())  # type: ignore[arg-type]
     command_of(shop)

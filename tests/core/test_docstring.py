@@ -13,7 +13,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tooli.core import docstring
-from tooli.core.docstring import Doc, cleandoc, read_docstring, sanitize_doc_text
+from tooli.core.docstring import (
+    Doc,
+    cleandoc,
+    read_docstring,
+    remove_parameters,
+    sanitize_doc_text,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -692,3 +698,21 @@ def test_only_the_record_class_is_imported() -> None:
 )
 def test_invisible_characters_are_removed(text: str, clean: str) -> None:
     assert sanitize_doc_text(text) == clean
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("Do it.", "Do it."),
+        ("Do it.\n\n    Args:\n        x: a number\n    ", "Do it."),
+        (
+            "Do it.\n\n\b\n  a\n  b\n\nArgs:\n    x: one\n    y: two\n\nReturns:\n    It.\n",
+            "Do it.\n\n\b\n  a\n  b\n\nReturns:\n    It.",
+        ),
+        ("Do it.\n\n:param x: a number\n:type x: int\n:returns: it", "Do it.\n\n:returns: it"),
+        ("Do it.\n\nParameters\n----------\nx : int\n    One.\n\nNotes\n-----\nLong.", None),
+        ("Do it.\n\n```\nArgs:\n    x: code\n```", "Do it.\n\n```\nArgs:\n    x: code\n```"),
+    ],
+)
+def test_parameters_are_removed_and_all_other_text_stays(text: str, expected: str | None) -> None:
+    assert remove_parameters(text) == (expected or "Do it.\n\nNotes\n-----\nLong.")

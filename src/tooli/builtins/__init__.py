@@ -53,7 +53,7 @@ def build_builtin_app(app: App, app_class: type[Tooli], name: str | None = None)
     state = app._state
     builtin_app = app_class(
         state.name,
-        description=state.description,
+        description=state.declared_description,
         version=state.version,
         default_output=state.default_output,
         security_policy="standard",

@@ -2,75 +2,120 @@
 
 from __future__ import annotations
 
+from tooli.core.docstring import clean_help, docstring_of, read_docstring
 from tooli.core.options import builtin_rows, help_rows
+from tooli.core.tool import is_structured, unwrap_optional
 from tooli.describe.agent_help import format_bounds, format_default, type_name
+from tooli.describe.model_fields import list_fields
 
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
+    from tooli.core import AppState
     from tooli.core.tool import Param, Tool
     from tooli.providers import CommandGroup
 
 
 def format_app_help(group: CommandGroup, prog: str, path: tuple[str, ...], width: int) -> str:
-    """Return the help of an app or a group: its description and its commands."""
-    lines = [f"Usage: {' '.join((prog, *path))} COMMAND [ARGS]...", ""]
+    """Return the help of an app or a group: its description, its options and its commands."""
+    params = [p for p in group.params() if not p.hidden]
+    usage = [prog, *path, *_usage_parameters(params), "COMMAND [ARGS]..."]
+    lines = [f"Usage: {' '.join(usage)}", ""]
     description = group.description()
     if description:
         lines += [*wrap(description, width), ""]
+    lines += _format_parameters(params, getattr(group.callback, "__doc__", None), width)
     rows = [
         (name, registration.short_help((*path, name)))
         for name, registration in group.commands.items()
         if not registration.kwargs.get("hidden")
     ]
-    rows += [
-        (name, inner.description().partition("\n")[0])
-        for name, inner in group.groups.items()
-        if not inner.hidden
-    ]
+    rows += [(name, inner.summary()) for name, inner in group.groups.items() if not inner.hidden]
     if rows:
         lines += ["Commands:", *_format_rows(rows, width), ""]
-    if not path and group.has_builtins:
-        lines += ["Built-in commands:", *_format_rows(builtin_rows(prog, group.names), width), ""]
-    lines += ["Framework options:", *_format_rows(help_rows(), width)]
-    return "\n".join(lines)
+    builtins = [*builtin_rows(prog, group.names)] if not path and group.has_builtins else []
+    lines += _format_end(group.state.root, builtins, group.epilog, width)
+    return "\n".join(lines).rstrip("\n")
 
 
 def format_tool_help(
+    state: AppState,
     tool: Tool,
     prog: str,
     command_path: tuple[str, ...],
     width: int,
     builtins: Sequence[tuple[str, str]] = (),
 ) -> str:
-    """Return the help of a command: usage, description and parameters.
+    """Return the help of a command: usage, docstring and parameters.
 
     `builtins` are the rows of the built-in commands, for the only command of an app.
     """
     doc = tool.doc
-    arguments = [p for p in tool.public_params if p.kind == "argument" and not p.hidden]
-    options = [p for p in tool.public_params if p.kind == "option" and not p.hidden]
-    usage = [prog, *command_path, *(["[OPTIONS]"] if options else [])]
-    usage += [_format_argument(p) for p in arguments]
-    lines = [f"Usage: {' '.join(usage)}", ""]
-    if doc.summary:
-        lines += [*wrap(doc.summary, width), ""]
-    if doc.description:
-        lines += [*wrap(doc.description, width), ""]
-    if arguments:
-        rows = [
-            (_metavar(p) or p.name.upper(), _format_description(p, doc.params)) for p in arguments
-        ]
-        lines += ["Arguments:", *_format_rows(rows, width), ""]
-    if options:
-        rows = [(_format_flags(p), _format_description(p, doc.params)) for p in options]
-        lines += ["Options:", *_format_rows(rows, width), ""]
-    if builtins:
+    params = [p for p in tool.public_params if not p.hidden]
+    lines = [f"Usage: {' '.join((prog, *command_path, *_usage_parameters(params)))}", ""]
+    for text in (doc.summary, doc.description):
+        if text:
+            lines += [*wrap(text, width), ""]
+    lines += _format_parameters(params, docstring_of(tool.fn), width)
+    if doc.returns:
+        lines += ["Returns:", *_indent(wrap(doc.returns, width - 2)), ""]
+    if doc.raises:
+        lines += ["Raises:", *_format_rows(doc.raises.items(), width), ""]
+    if doc.examples:
+        lines += ["Examples:", *_indent(doc.examples.split("\n")), ""]
+    lines += _format_end(state, builtins, tool.epilog, width)
+    return "\n".join(lines).rstrip("\n")
+
+
+def _usage_parameters(params: Sequence[Param]) -> list[str]:
+    """Return the parameters as the usage line shows them."""
+    has_options = any(p.kind == "option" for p in params)
+    arguments = [_format_argument(p) for p in params if p.kind == "argument"]
+    return [*(["[OPTIONS]"] if has_options else []), *arguments]
+
+
+def _format_parameters(params: Sequence[Param], docstring: str | None, width: int) -> list[str]:
+    """Return the lines about the arguments and those about the options."""
+    docs = read_docstring(docstring).params
+    rows: dict[str, list[tuple[str, str]]] = {"Arguments": [], "Options": []}
+    for param in params:
+        is_argument = param.kind == "argument"
+        name = (_metavar(param) or param.name.upper()) if is_argument else _format_flags(param)
+        section = rows["Arguments" if is_argument else "Options"]
+        section.append((name, _format_description(param, docs)))
+        rows["Options"] += _field_rows(param)
+    lines: list[str] = []
+    for title, found in rows.items():
+        if found:
+            lines += [f"{title}:", *_format_rows(found, width), ""]
+    return lines
+
+
+def _field_rows(param: Param) -> list[tuple[str, str]]:
+    """Return the flags of the fields of a model, such as `--user.name str`."""
+    if not is_structured(unwrap_optional(param.shape)):
+        return []
+    return [(f"--{field.path} {field.type_name}", field.note) for field in list_fields(param)]
+
+
+def _format_end(
+    state: AppState, builtins: Sequence[tuple[str, str]], epilog: str | None, width: int
+) -> list[str]:
+    """Return the built-in commands, the framework options and the last text of the help."""
+    lines: list[str] = []
+    if builtins and state.shows_framework_help:
         lines += ["Built-in commands:", *_format_rows(builtins, width), ""]
-    lines += ["Framework options:", *_format_rows(help_rows(), width)]
-    return "\n".join(lines)
+    if state.shows_framework_help:
+        lines += ["Framework options:", *_format_rows(help_rows(), width), ""]
+    if epilog:
+        lines += wrap(clean_help(epilog), width)
+    return lines
+
+
+def _indent(lines: Iterable[str]) -> list[str]:
+    return [f"  {line}".rstrip() for line in lines]
 
 
 def _metavar(param: Param) -> str:

@@ -112,9 +112,11 @@ def plain_help(invocation: Invocation) -> str:
         return format_app_help(line.group, prog, line.path, _terminal_width())
     tree = invocation.app.tree()
     if tree.only_command is None:
-        return format_tool_help(line.tool, prog, line.path, _terminal_width())
+        return format_tool_help(
+            invocation.state.root, line.tool, prog, line.path, _terminal_width()
+        )
     builtins = [*builtin_rows(prog, tree.names)] if tree.has_builtins else []
-    return format_tool_help(line.tool, prog, (), _terminal_width(), builtins)
+    return format_tool_help(invocation.state.root, line.tool, prog, (), _terminal_width(), builtins)
 
 
 def _terminal_width() -> int:

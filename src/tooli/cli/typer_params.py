@@ -89,10 +89,12 @@ def needs_translation(param: Param) -> bool:
     )
 
 
-def is_documented(tool: Tool) -> bool:
-    """True if the docstring has sections, which Typer would show unformatted."""
-    doc = tool.doc
-    return bool(doc.params or doc.returns or doc.raises or doc.examples)
+def documents_parameters(tool: Tool) -> bool:
+    """True if the help of the parameters is read from the docstring.
+
+    A command that declares no result is as Typer shows it, with the whole docstring.
+    """
+    return not tool.returns_printed_text and bool(tool.doc.params)
 
 
 def typer_signature(tool: Tool) -> inspect.Signature:

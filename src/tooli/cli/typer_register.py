@@ -8,9 +8,9 @@ path.
 from __future__ import annotations
 
 import functools
-import os
 import sys
 from contextlib import contextmanager
+from importlib import import_module
 
 import typer
 from typer.core import TyperCommand, TyperGroup
@@ -20,9 +20,10 @@ from typer.models import CommandInfo
 from tooli.cli.builtin_names import builtin_completions, closest_builtin, completed_builtins
 from tooli.cli.outcome_writer import run_streaming, show_stream
 from tooli.cli.process import capture_outcome, is_completing, is_terminal
+from tooli.cli.tracebacks import skip_internal_frames
 from tooli.cli.typer_params import (
     convert_with_typer,
-    is_documented,
+    documents_parameters,
     is_native,
     needs_translation,
     typer_signature,
@@ -32,6 +33,7 @@ from tooli.core import TYPER_COMMAND_KEYWORDS
 from tooli.core._hot_tables import FLAGS
 from tooli.core.call import Call, Caller, Failed, Options
 from tooli.core.command_route import CommandRun, current_run
+from tooli.core.docstring import docstring_of, remove_parameters
 from tooli.core.options import builtin_rows, help_rows
 from tooli.core.output_modes import OUTPUT_MODES
 from tooli.errors import DefinitionError
@@ -96,7 +98,7 @@ def register_command(app: App, registration: Registration) -> None:
     stub = _build_stub(app, registration)
     doc = getattr(stub, "tooli_help", None)
     if doc is not None:
-        kwargs.setdefault("help", doc)
+        kwargs["help"] = doc
     as_typer(app).command(name, **kwargs)(stub)
     vars(app.registered_commands[-1])["tooli"] = registration
 
@@ -147,15 +149,17 @@ def _build_stub(app: App, registration: Registration) -> Callable[..., object]:
         return _failing_stub(error, fn)  # its guards cannot be read, so it must not run
 
     @functools.wraps(fn)
-    def stub(**values: object) -> object:
-        return call_tool(app, registration, values)
+    def stub(*arguments: object, **values: object) -> object:
+        # Typer passes keywords only. Code that calls a registered function may not.
+        names = [param.name for param in tool.params]
+        return call_tool(app, registration, {**dict(zip(names, arguments, strict=False)), **values})
 
-    if any(needs_translation(p) for p in tool.params) or is_documented(tool):
+    shows_docs = documents_parameters(tool)
+    if any(needs_translation(p) for p in tool.params) or shows_docs:
         vars(stub)["__signature__"] = typer_signature(tool)
         stub.__annotations__ = {}
-        if is_documented(tool) and not registration.kwargs.get("help"):
-            doc = tool.doc
-            vars(stub)["tooli_help"] = f"{doc.summary}\n\n{doc.description}".strip()
+        if shows_docs and not registration.kwargs.get("help"):
+            vars(stub)["tooli_help"] = remove_parameters(docstring_of(tool.fn))
     return stub
 
 
@@ -364,7 +368,7 @@ class TooliCommandMixin(CommandBase):
         if isinstance(args, BaseException):
             # rich omits all frames up to the last one in which this variable is true
             _rich_traceback_guard = getattr(self.tooli_app, "pretty_exceptions_short", True)
-            raise _strip_internal_frames(args)
+            raise skip_internal_frames(args)
         app = self.tooli_app
         use_typer = (
             current_run.get() is not None or extra or complete_var or app._state.parent is not None
@@ -426,15 +430,16 @@ class TooliCommandMixin(CommandBase):
         """Return Typer's completions and those of the framework options and built-in commands."""
         items = super().shell_complete(ctx, incomplete)
         texts: list[str] = []
+        if not self.tooli_app._state.root.shows_framework_help:
+            return items
         if incomplete[:1] == "-":
             texts = _framework_completions(incomplete)
         elif ctx.parent is None and hasattr(self, "commands"):
             texts = builtin_completions(self.tooli_app, incomplete)
         if texts:
-            from typer._click.shell_completion import CompletionItem
-
+            make_item = _completion_item_class()
             known = {item.value for item in items}
-            items += [CompletionItem(text) for text in texts if text not in known]
+            items += [make_item(text) for text in texts if text not in known]
         return items
 
 
@@ -446,6 +451,12 @@ def print_builtin_commands(
     if tree.has_builtins:
         rows = builtin_rows(program, tree.names)
         _print_panel(app._state, command, formatter, "Built-in commands", rows)
+
+
+def _completion_item_class() -> type[CompletionItem]:
+    """Return the class of completions. Typer has contained Click since 0.26."""
+    click = "typer._click" if "typer._click" in sys.modules else "click"
+    return import_module(f"{click}.shell_completion").CompletionItem
 
 
 def print_framework_options(state: AppState, command: Command, formatter: HelpFormatter) -> None:
@@ -461,7 +472,7 @@ def _print_panel(
     rows: Iterable[tuple[str, str]],
 ) -> None:
     """Print rows of two columns, unless the help shows nothing of the framework."""
-    if not state.framework_help or os.environ.get("TOOLI_FRAMEWORK_HELP") == "0":
+    if not state.shows_framework_help:
         return
     if getattr(command, "rich_markup_mode", None) is None:
         with formatter.section(title):
@@ -521,21 +532,3 @@ def _prompt_on_terminal(command: Command, invocation: Invocation | None) -> Gene
     finally:
         for (owner, name, _), original in zip(replaced, originals, strict=True):
             setattr(owner, name, original)
-
-
-# ------------------------------------------------------------------ tracebacks
-
-
-def _strip_internal_frames(exc: BaseException) -> BaseException:
-    """Return the exception with a traceback that starts in the author's code."""
-    trace = exc.__traceback__
-    while trace is not None and _is_internal_file(trace.tb_frame.f_code.co_filename):
-        trace = trace.tb_next
-    return exc.with_traceback(trace) if trace is not None else exc
-
-
-def _is_internal_file(filename: str) -> bool:
-    return any(filename.startswith(root) for root in _INTERNAL_ROOTS)
-
-
-_INTERNAL_ROOTS = (__file__[: -len("cli/typer_register.py")], typer.__file__[: -len("__init__.py")])

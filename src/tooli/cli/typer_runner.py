@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import sys
+
 from typer.main import get_command
 
 from tooli.cli.process import capture_outcome
+from tooli.cli.tracebacks import hide_own_frames
 from tooli.cli.typer_register import TyperRun, as_typer, wrap_plain_commands
 from tooli.cli.usage_errors import make_output_call, no_command_error
 from tooli.core.call import Failed, Ok, Problem
@@ -170,5 +173,8 @@ def _conversion_error(param: Param, line: CommandLine) -> ConversionError | None
 
 
 def raise_through_typer(app: App, exc: Exception) -> None:
-    """Raise an exception through Typer, which shows it."""
-    as_typer(app).__call__(exc)  # a `super` object cannot be called directly
+    """Raise an exception through Typer, which shows it without frames of tooli."""
+    try:
+        as_typer(app).__call__(exc)  # a `super` object cannot be called directly
+    finally:  # after Typer has set the hook that shows the exception
+        sys.excepthook = hide_own_frames(app, sys.excepthook)

@@ -100,7 +100,7 @@ class AppState:
     def __init__(self, name: str, typer_kwargs: TyperKwargs) -> None:
         self.name = name
         self.typer_kwargs = typer_kwargs  # the keywords of `typer.Typer(…)`
-        self.description: str | None = None
+        self.declared_description: str | None = None  # as declared, with rich markup
         self.version: str | None = None
         self.sections: Mapping[str, str] = {}  # added to generated documents, by title
         self.default_output = "auto"
@@ -137,6 +137,20 @@ class AppState:
         self.python_surface: PythonSurface | None = None
         self.revision = 0  # counts changes, so that a server sees that its list is out of date
         self.change_listeners: list[ChangeListener] = []
+
+    @property
+    def shows_framework_help(self) -> bool:
+        """True if help and completion show the framework options."""
+        return self.framework_help and os.environ.get("TOOLI_FRAMEWORK_HELP") != "0"
+
+    @property
+    def description(self) -> str | None:
+        """The description of the app, without rich markup."""
+        if not self.declared_description:
+            return self.declared_description
+        from tooli.text.markup import remove_markup
+
+        return remove_markup(self.declared_description)
 
     @property
     def parent(self) -> AppState | None:

@@ -1,13 +1,13 @@
 """Parse docstrings into summary, description, parameters, result, errors and examples.
 
 Google, NumPy and Sphinx sections are supported, in any mix. All other text is prose. Help and
-schemas load this module, so it imports only `tooli.core`. It parses any text in linear time and
-never raises.
+schemas load this module, so it imports little. It parses any text in linear time and never raises.
 """
 
 from __future__ import annotations
 
 from tooli.core import Record
+from tooli.text.markup import remove_markup
 
 _PARAMS, _RETURNS, _RAISES, _EXAMPLES, _IGNORED = "params", "returns", "raises", "examples", "type"
 _GOOGLE, _NUMPY, _SPHINX = "google", "numpy", "sphinx"
@@ -42,11 +42,11 @@ class Doc(Record):
 
 
 def read_docstring(text: str | None) -> Doc:
-    """Parse a docstring, indented or not. None gives an empty Doc.
+    """Parse a docstring, indented or not, without its rich markup. None gives an empty Doc.
 
     Prose after a form feed is dropped, as Click does; sections after it are kept.
     """
-    lines, visible_count = _clean_lines(text or "")
+    lines, visible_count = _clean_lines(remove_markup(text or ""))
     prose, found = _split_sections(lines, visible_count)
     first, _, rest = "\n".join(prose).strip("\n").partition("\n\n")
     return Doc(
@@ -57,6 +57,35 @@ def read_docstring(text: str | None) -> Doc:
         raises={name: _one_line(texts) for name, texts in found[_RAISES].items()},
         examples="\n\n".join(filter(None, found[_EXAMPLES].get("", []))),
     )
+
+
+def docstring_of(fn: object) -> str:
+    """Return the docstring of a function, or of the function in a partial, as it is written."""
+    return getattr(fn, "func", fn).__doc__ or ""
+
+
+def clean_help(text: str) -> str:
+    """Return a help text without indentation, rich markup, and what follows a form feed."""
+    return remove_markup(cleandoc(text).partition("\f")[0].rstrip())
+
+
+def remove_parameters(text: str) -> str:
+    """Return a docstring without the sections about parameters; all other text is unchanged."""
+    lines = cleandoc(text.replace("\r\n", "\n")).split("\n")
+    kept: list[str] = []
+    fenced = False
+    at = 0
+    while at < len(lines):
+        line = lines[at]
+        kind, style = ("", "") if fenced else _section_start(lines, at)
+        end = at + 1
+        if kind in (_PARAMS, _IGNORED):
+            end = _section_end(lines, at, kind, style)
+        else:
+            fenced ^= line.startswith(_FENCES) and line.count(line[:3]) % 2 == 1
+            kept.append(line)
+        at = end
+    return cleandoc("\n".join(kept)).rstrip()
 
 
 def cleandoc(text: str) -> str:

@@ -185,8 +185,11 @@ class Param(Record):
 
     @property
     def help(self) -> str | None:
-        """The help text of Option(help=…) or Argument(help=…)."""
-        return self.option_kwargs.get("help")
+        """The help text of Option(help=…) or Argument(help=…), without rich markup."""
+        from tooli.text.markup import remove_markup
+
+        text = self.option_kwargs.get("help")
+        return text and remove_markup(text)
 
     @property
     def hidden(self) -> bool:
@@ -522,6 +525,7 @@ class Tool(Record):
     hidden: bool = False
     deprecated: bool | str = False
     help: str | None = None
+    epilog: str | None = None  # the last text of the help
     is_fast_path: bool = True  # False: only Typer can parse its command line
     input_model: tuple[str, type] | None = None  # `input_model=`: parameter name and model
     schema: Mapping[str, object] | None = None  # `input_schema=`: replaces the generated schema
@@ -542,16 +546,13 @@ class Tool(Record):
 
     @property
     def doc(self) -> Doc:
-        """The parsed docstring, or the parsed `help=` that replaces it."""
-        from tooli.core.docstring import read_docstring
+        """The parsed docstring, or the parsed `help=` that replaces it, without rich markup."""
+        from tooli.core.docstring import docstring_of, read_docstring
 
-        text = getattr(self.fn, "func", self.fn).__doc__
         if self.help is None:
-            return read_docstring(text)
-        parsed = read_docstring(self.help)
-        if not parsed.params:
-            parsed.params.update(read_docstring(text).params)
-        return parsed
+            return read_docstring(docstring_of(self.fn))
+        own, declared = read_docstring(self.help), read_docstring(docstring_of(self.fn))
+        return own if own.params else own.replace(params=declared.params)
 
     @property
     def public_params(self) -> tuple[Param, ...]:

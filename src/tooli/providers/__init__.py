@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from typer.models import CommandInfo
 
     from tooli.core.protocols import App, CommandOptions, TyperApp
-    from tooli.core.tool import Tool
+    from tooli.core.tool import Param, Tool
     from tooli.errors import DefinitionError
     from tooli.pipeline.custom_stages import CustomStage
 
@@ -164,8 +164,15 @@ class Registration:
         """Return the command's one-line help. A lazy command with its own help is not imported."""
         text = self.kwargs.get("short_help") or self.kwargs.get("help")
         if isinstance(text, str) and text.strip():
-            return text.strip().partition("\n")[0]
+            return _first_paragraph(text)
         return self.read_signature().doc.summary
+
+
+def _first_paragraph(text: str) -> str:
+    """Return the first paragraph of a help text on one line, without rich markup."""
+    from tooli.core.docstring import read_docstring
+
+    return read_docstring(text).summary
 
 
 class CommandGroup:
@@ -180,6 +187,8 @@ class CommandGroup:
         self.merged_groups: dict[str, Levels] = {}
         self.callback: Callable[..., object] | None = None
         self.help: str | None = None
+        self.short_help: str | None = None
+        self.epilog: str | None = None
         self.hidden = False
         self.typer_reason: str | None = None  # why Typer must handle this level; None: fast path
         self.has_dynamic_commands = False  # a custom class may offer commands not registered here
@@ -213,21 +222,30 @@ class CommandGroup:
 
     def description(self) -> str:
         """Return the help of the level, or else the docstring of its callback, as in Typer."""
-        from tooli.core.docstring import cleandoc
+        from tooli.core.docstring import clean_help
 
         text = self.help if self.help is not None else getattr(self.callback, "__doc__", None)
-        return cleandoc(text or "")
+        return clean_help(text or "")
+
+    def summary(self) -> str:
+        """Return the first paragraph of the description on one line, or the `short_help=`."""
+        return _first_paragraph(self.short_help or self.description())
+
+    def params(self) -> tuple[Param, ...]:
+        """Return the parameters of the level's callback."""
+        if self.callback is None:
+            return ()
+        from tooli.schema.tool_reader import read_tool
+
+        return read_tool(self.callback, app="", path=("",), kwargs={}).public_params
 
     def callback_flags(self) -> dict[str, int]:
         """Return the flags of the level's callback, with the number of values each takes."""
         if self._callback_flags is None:
             self._callback_flags = {}
-            if self.callback is not None:
-                from tooli.schema.tool_reader import read_tool
-
-                for p in read_tool(self.callback, app="", path=("",), kwargs={}).params:
-                    for flag in (*p.flags, *p.negations):
-                        self._callback_flags[flag] = 0 if p.is_flag else p.nargs
+            for p in self.params():
+                for flag in (*p.flags, *p.negations):
+                    self._callback_flags[flag] = 0 if p.is_flag else p.nargs
         return self._callback_flags
 
     def may_need_typer(self, path: tuple[str, ...], tool: Tool) -> bool:
@@ -370,7 +388,7 @@ def _tree_from_registrations(state: AppState) -> CommandGroup:
         group.commands[registration.command_name] = registration
     for inner_app, kwargs in state.groups:
         _attach_group(group, inner_app, kwargs.get("name"), kwargs)
-    _apply_help_keywords(group, {**state.typer_kwargs, "help": state.description})
+    _apply_help_keywords(group, {**state.typer_kwargs, "help": state.declared_description})
     group.has_dynamic_commands = "cls" in state.typer_kwargs
     _apply_typer_settings(group, state.typer_kwargs)
     if state.callback is not None:
@@ -426,8 +444,10 @@ def _attach_group(
 
 
 def _apply_help_keywords(group: CommandGroup, kwargs: Mapping[str, Any]) -> None:
-    """Set the help and the visibility of a level, if the keywords contain them."""
+    """Set the help texts and the visibility of a level, if the keywords contain them."""
     group.help = _unwrap_default(kwargs.get("help")) or group.help
+    group.short_help = _unwrap_default(kwargs.get("short_help")) or group.short_help
+    group.epilog = _unwrap_default(kwargs.get("epilog")) or group.epilog
     group.hidden = bool(_unwrap_default(kwargs.get("hidden"))) or group.hidden
 
 

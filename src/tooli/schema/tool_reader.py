@@ -94,6 +94,7 @@ def read_tool(
         hidden=bool(kwargs.get("hidden")),
         deprecated=kwargs.get("deprecated") or False,
         help=doc if isinstance(doc, str) else None,
+        epilog=kwargs.get("epilog"),
         is_fast_path=not needs_typer and all([p.is_fast_path for p in params]),
         input_model=model,
         schema=kwargs.get("input_schema"),

@@ -23,6 +23,7 @@ TIME_LIMIT = 60
 RANDOM_PARTS = (
     (re.compile(rb"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d,\d{3}"), b"TIME"),  # of a log message
     (re.compile(rb"(?<![a-z])tmp[a-z0-9_]{8}(?![a-z])"), b"tmpXXXXXXXX"),  # a temporary folder
+    (re.compile(rb"\x1b\]8;id=\d+;"), b"\x1b]8;id=N;"),  # a hyperlink of rich
 )
 """Parts of output that differ between two runs of the same program, and what replaces them."""
 SIZE = struct.pack("HHHH", 40, 100, 0, 0)
@@ -44,7 +45,7 @@ os.setsid()
 fcntl.ioctl(0, termios.TIOCSCTTY, 0)
 os.execv(sys.argv[1], sys.argv[1:])
 """
-"""Makes the terminal the controlling terminal, so that Ctrl-C sends SIGINT, and starts a program."""
+"""Starts a program with the terminal as its controlling terminal, so that Ctrl-C interrupts it."""
 
 
 @dataclass(frozen=True)
