@@ -679,12 +679,13 @@ class TestCleandoc:
         assert fields(read_docstring(inspect.cleandoc(text))) == fields(read_docstring(text))
 
 
-def test_only_the_record_class_is_imported() -> None:
+def test_only_small_modules_are_imported() -> None:
     tree = ast.parse(Path(docstring.__file__).read_text(encoding="utf-8"))
     imports = [node for node in tree.body if isinstance(node, ast.Import | ast.ImportFrom)]
     assert [ast.unparse(node) for node in imports] == [
         "from __future__ import annotations",
         "from tooli.core import Record",
+        "from tooli.text.markup import remove_markup",
     ]
 
 
