@@ -261,7 +261,7 @@ def app_keywords() -> str:
     rows = [
         (_code(param.name), _code(_default(param.default)), _sentence(described[param.name]))
         for param in parameters
-        if param.name in described
+        if param.name in (Tooli.__init__.__kwdefaults__ or ())
     ]
     return table(("keyword", "default", "meaning"), rows)
 

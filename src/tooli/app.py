@@ -510,8 +510,7 @@ def set_typer_base() -> None:
 
 def _show_keywords_of_typer(typer_class: type[Any]) -> None:
     """Add Typer's keywords to the signature of `Tooli`, in place of `**kwargs`."""
-    from inspect import signature  # Typer has loaded it
-
+    signature = sys.modules["inspect"].signature  # Typer has loaded it
     init: Any = Tooli.__init__
     own = signature(init)
     inherited = signature(typer_class.__init__).parameters

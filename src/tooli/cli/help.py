@@ -28,11 +28,15 @@ def format_app_help(group: CommandGroup, prog: str, path: tuple[str, ...], width
         lines += [*wrap(description, width), ""]
     lines += _format_parameters(params, getattr(group.callback, "__doc__", None), width)
     rows = [
-        (name, registration.short_help((*path, name)))
+        (name, read_docstring(registration.short_help((*path, name))).summary)
         for name, registration in group.commands.items()
         if not registration.kwargs.get("hidden")
     ]
-    rows += [(name, inner.summary()) for name, inner in group.groups.items() if not inner.hidden]
+    rows += [
+        (name, read_docstring(inner.short_help or inner.description()).summary)
+        for name, inner in group.groups.items()
+        if not inner.hidden
+    ]
     if rows:
         lines += ["Commands:", *_format_rows(rows, width), ""]
     builtins = [*builtin_rows(prog, group.names)] if not path and group.has_builtins else []

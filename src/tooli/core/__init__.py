@@ -91,6 +91,15 @@ BUILTIN_COMMANDS = frozenset(
 """
 
 
+def plain_text(text: str | None) -> str | None:
+    """Return a help text without rich markup."""
+    if not text:
+        return text
+    from tooli.text.markup import remove_markup
+
+    return remove_markup(text)
+
+
 class AppState:
     """The state of one app: its settings, registrations, policy and caches.
 
@@ -146,11 +155,7 @@ class AppState:
     @property
     def description(self) -> str | None:
         """The description of the app, without rich markup."""
-        if not self.declared_description:
-            return self.declared_description
-        from tooli.text.markup import remove_markup
-
-        return remove_markup(self.declared_description)
+        return plain_text(self.declared_description)
 
     @property
     def parent(self) -> AppState | None:

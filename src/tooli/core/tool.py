@@ -8,7 +8,7 @@ so that a signature is inspected only once.
 
 from __future__ import annotations
 
-from tooli.core import Record, find_loaded
+from tooli.core import Record, find_loaded, plain_text
 
 TYPE_CHECKING = False
 
@@ -186,10 +186,7 @@ class Param(Record):
     @property
     def help(self) -> str | None:
         """The help text of Option(help=…) or Argument(help=…), without rich markup."""
-        from tooli.text.markup import remove_markup
-
-        text = self.option_kwargs.get("help")
-        return text and remove_markup(text)
+        return plain_text(self.option_kwargs.get("help"))
 
     @property
     def hidden(self) -> bool:

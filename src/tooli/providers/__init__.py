@@ -161,18 +161,14 @@ class Registration:
         return error.at(location)
 
     def short_help(self, path: tuple[str, ...]) -> str:
-        """Return the command's one-line help. A lazy command with its own help is not imported."""
+        """Return the text whose first paragraph is the command's one-line help.
+
+        A lazy command with its own help is not imported.
+        """
         text = self.kwargs.get("short_help") or self.kwargs.get("help")
         if isinstance(text, str) and text.strip():
-            return _first_paragraph(text)
+            return text
         return self.read_signature().doc.summary
-
-
-def _first_paragraph(text: str) -> str:
-    """Return the first paragraph of a help text on one line, without rich markup."""
-    from tooli.core.docstring import read_docstring
-
-    return read_docstring(text).summary
 
 
 class CommandGroup:
@@ -226,10 +222,6 @@ class CommandGroup:
 
         text = self.help if self.help is not None else getattr(self.callback, "__doc__", None)
         return clean_help(text or "")
-
-    def summary(self) -> str:
-        """Return the first paragraph of the description on one line, or the `short_help=`."""
-        return _first_paragraph(self.short_help or self.description())
 
     def params(self) -> tuple[Param, ...]:
         """Return the parameters of the level's callback."""
