@@ -23,7 +23,7 @@ def format_app_help(group: CommandGroup, prog: str, path: tuple[str, ...], width
     params = [p for p in group.params() if not p.hidden]
     usage = [prog, *path, *_usage_parameters(params), "COMMAND [ARGS]..."]
     lines = [f"Usage: {' '.join(usage)}", ""]
-    description = group.description()
+    description = clean_help(group.description)
     if description:
         lines += [*wrap(description, width), ""]
     lines += _format_parameters(params, getattr(group.callback, "__doc__", None), width)
@@ -33,7 +33,7 @@ def format_app_help(group: CommandGroup, prog: str, path: tuple[str, ...], width
         if not registration.kwargs.get("hidden")
     ]
     rows += [
-        (name, read_docstring(inner.short_help or inner.description()).summary)
+        (name, read_docstring(inner.short_help or inner.description).summary)
         for name, inner in group.groups.items()
         if not inner.hidden
     ]

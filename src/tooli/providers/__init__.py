@@ -216,12 +216,12 @@ class CommandGroup:
         vars(copied).update(vars(self))
         return copied
 
+    @property
     def description(self) -> str:
-        """Return the help of the level, or else the docstring of its callback, as in Typer."""
-        from tooli.core.docstring import clean_help
-
-        text = self.help if self.help is not None else getattr(self.callback, "__doc__", None)
-        return clean_help(text or "")
+        """The help of the level, or else the docstring of its callback, as in Typer."""
+        if self.help is not None:
+            return self.help
+        return getattr(self.callback, "__doc__", None) or ""
 
     def params(self) -> tuple[Param, ...]:
         """Return the parameters of the level's callback."""
