@@ -1,22 +1,20 @@
-"""MCP over HTTP: the paths of the transports below a root path, and the event store."""
+"""MCP over HTTP: the paths of the transports below a root path, and unread answers."""
 
 from __future__ import annotations
 
 import asyncio
 import gc
 import json
+import tracemalloc
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
-from weakref import WeakSet
 
 import pytest
-from mcp_types import JSONRPCNotification
 from tests.http.asgi_client import HOST, JSON, AsgiClient
 
 from tooli import Tooli
 from tooli.mcp import http_transport, mcp_endpoint
-from tooli.mcp.http_transport import MemoryEventStore
 
 ACCEPT = (b"accept", b"application/json, text/event-stream")
 INITIALIZE: dict[str, Any] = {
@@ -86,84 +84,6 @@ async def test_sse_sends_the_url_for_messages() -> None:
         await asyncio.wait_for(task, 120)
 
 
-# ------------------------------------------------------------------ events of streams
-
-
-def make_event(name: str) -> JSONRPCNotification:
-    return JSONRPCNotification(jsonrpc="2.0", method=name)
-
-
-async def replay(events: MemoryEventStore, last: str) -> tuple[str | None, list[str]]:
-    """Return the stream and the methods of the events after an event."""
-    replayed: list[str] = []
-
-    async def collect(event: Any) -> None:
-        replayed.append(event.message.method)
-
-    return await events.replay_events_after(last, collect), replayed
-
-
-async def test_events_after_the_last_event_id_are_replayed() -> None:
-    events = MemoryEventStore()
-    first = await events.store_event("1", None)
-    await events.store_event("1", make_event("a"))
-    await events.store_event("2", make_event("other"))
-    second = await events.store_event("1", make_event("b"))
-    assert await replay(events, first) == ("1", ["a", "b"])
-    assert await replay(events, second) == ("1", [])
-
-
-async def test_unknown_event_id_replays_nothing() -> None:
-    events = MemoryEventStore()
-    await events.store_event("1", make_event("a"))
-    for last in ("", "1", "x@1", "1@2", "@1"):
-        assert await replay(events, last) == (None, [])
-
-
-async def test_oldest_events_and_streams_are_dropped_first() -> None:
-    events = MemoryEventStore(max_streams=2, max_events=2)
-    first = await events.store_event("1", make_event("a"))
-    for name in ("b", "c", "d"):
-        await events.store_event("1", make_event(name))
-    assert await replay(events, first) == ("1", ["c", "d"])
-    await events.store_event("2", make_event("x"))
-    await events.store_event("3", make_event("y"))
-    assert await replay(events, first) == (None, [])
-
-
-async def test_events_are_limited_in_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
-    size = len(make_event("a" * 100).model_dump_json())
-    monkeypatch.setattr(http_transport, "MAX_STORED_BYTES", 3 * size)
-    events = MemoryEventStore()
-    first = await events.store_event("1", make_event("a" * 100))
-    await events.store_event("1", make_event("b" * 100))
-    await events.store_event("1", make_event("c" * 100))
-    assert (await replay(events, first))[1] == ["b" * 100, "c" * 100]
-    await events.store_event("2", make_event("d" * 200))
-    assert events.size <= 3 * size
-    assert (await replay(events, first))[1] == ["c" * 100]
-    last = await events.store_event("3", None)
-    await events.store_event("3", make_event("e" * 1000))  # the last event is always kept
-    assert (await replay(events, last))[1] == ["e" * 1000]
-    assert (await replay(events, first))[0] is None
-
-
-async def test_events_of_all_sessions_are_limited_in_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(http_transport, "_STORES", WeakSet[MemoryEventStore]())
-    monkeypatch.setattr(http_transport, "MAX_BYTES_OF_ALL_STORES", 1000)
-    small, large = MemoryEventStore(), MemoryEventStore()
-    await small.store_event("1", make_event("a"))
-    for _ in range(20):
-        await large.store_event("1", make_event("b" * 100))
-    assert small.size + large.size <= 1000
-    assert small.size > 0
-    del large
-    gc.collect()
-    for _ in range(3):
-        await small.store_event("1", make_event("c" * 100))
-    assert small.size > 300
-
-
 @pytest.mark.parametrize("limit", ["MAX_UNREAD_MESSAGES", "MAX_UNREAD_BYTES"])
 async def test_unread_answers_end_an_sse_session(
     limit: str, monkeypatch: pytest.MonkeyPatch
@@ -223,3 +143,48 @@ async def test_invalid_message_is_not_repeated(message: Any) -> None:
             assert b"hunter2" not in client.body
             assert client.json()["error"]["message"]
             assert client.headers["content-length"] == str(len(client.body))
+
+
+# ------------------------------------------------------------------ large messages
+
+
+async def send_in_session(api: Any, body: bytes, session: bytes | None = None) -> AsgiClient:
+    client = AsgiClient(api)
+    client.send_body(body)
+    headers = [HOST, JSON, ACCEPT, *([] if session is None else [(b"mcp-session-id", session)])]
+    await asyncio.wait_for(client.start("POST", "/mcp", headers), 120)
+    return client
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b'{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"x","arguments":{"a":['
+        + b"[]," * 100_000
+        + b"1]}}}",
+        b'{"jsonrpc":"2.0","method":"notifications/x","params":{"a":["'
+        + b"x" * 3_000_000
+        + b'"]}}',
+        b'{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"large","arguments":{}}}',
+    ],
+    ids=["request", "notification", "answer"],
+)
+async def test_idle_session_keeps_no_large_message(body: bytes) -> None:
+    """The loops of the SDK keep the last message of a session."""
+    app = Tooli("app")
+    app.command("large")(lambda: "x" * 9_000_000)
+    async with run_lifespan(mcp_endpoint(app)) as api:
+        opened = await send_in_session(api, json.dumps(INITIALIZE).encode())
+        session = opened.headers["mcp-session-id"].encode()
+        await send_in_session(
+            api, b'{"jsonrpc":"2.0","method":"notifications/initialized"}', session
+        )
+        tracemalloc.start()
+        try:
+            await send_in_session(api, body, session)
+            await asyncio.sleep(0)
+            gc.collect()
+            assert tracemalloc.get_traced_memory()[0] < 2_000_000
+            assert tracemalloc.get_traced_memory()[1] > 2_900_000
+        finally:
+            tracemalloc.stop()

@@ -15,7 +15,7 @@ from tests.mcp.sdk_client import each_mode, make_server
 
 from tooli import Context, Tooli
 from tooli.core.call import Caller
-from tooli.mcp import sdk_server, service
+from tooli.mcp import change_notifier, sdk_server, service
 from tooli.mcp.sdk_server import MAX_QUEUED_MESSAGES
 
 # ------------------------------------------------------------------ pages
@@ -329,7 +329,7 @@ async def test_cancelled_calls_count_for_their_caller(monkeypatch: pytest.Monkey
 
 @pytest.mark.filterwarnings("ignore::mcp.shared.exceptions.MCPDeprecationWarning")
 async def test_subscriptions_are_limited_in_characters(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sdk_server, "MAX_SUBSCRIBED_CHARS", 20)
+    monkeypatch.setattr(change_notifier, "MAX_SUBSCRIBED_CHARS", 20)
     app = Tooli("app")
     app.resource("x://{name}")(lambda name: name)
     async with Client(make_server(app), mode="legacy") as client:

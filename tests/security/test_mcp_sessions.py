@@ -249,7 +249,7 @@ async def test_listen_checks_the_scopes(api: Any) -> None:
 
 
 async def test_subscriptions_are_limited(api: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tooli.mcp.sdk_server.MAX_SUBSCRIPTIONS", 1)
+    monkeypatch.setattr("tooli.mcp.change_notifier.MAX_SUBSCRIPTIONS", 1)
     session = await open_session(api)
     answers = [
         (await send(api, "POST", request("resources/subscribe", uri=uri), session=session)).body

@@ -51,12 +51,13 @@ class SessionCaller:
 class HttpSession:
     """One session: its owner, and the number of its open requests."""
 
-    __slots__ = ("last_used", "open_requests", "owner", "scopes")
+    __slots__ = ("is_started", "last_used", "open_requests", "owner", "scopes")
 
     def __init__(self, owner: SessionCaller) -> None:
         self.owner = owner
         self.scopes = owner.scopes
         self.open_requests = 0
+        self.is_started = False  # SSE only: the first request was received
         self.last_used = monotonic()
 
 

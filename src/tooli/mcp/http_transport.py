@@ -11,22 +11,32 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections import OrderedDict, deque
 from contextlib import AsyncExitStack, asynccontextmanager
-from json import dumps
-from weakref import WeakSet
+from contextvars import ContextVar
+from json import dumps, loads
+from typing import Any
+from uuid import UUID
 
 from anyio import BrokenResourceError, ClosedResourceError
 from mcp.server.runner import serve_dual_era_loop
 from mcp.server.sse import SseServerTransport
-from mcp.server.streamable_http import EventMessage, EventStore
 from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
+from mcp.shared.message import ServerMessageMetadata, SessionMessage
+from mcp_types import JSONRPCNotification
 
+from tooli.mcp.client_limits import MAX_INITIALIZE_CHARS
+from tooli.mcp.event_store import RELEASE_STREAM, MemoryEventStore
 from tooli.mcp.http_sessions import HttpSessions, SessionCaller
 from tooli.mcp.protocol import INVALID_REQUEST, STATELESS_VERSIONS
 from tooli.pipeline.stdout_capture import route_stdout
-from tooli.serving.asgi_receive import receive_until
+from tooli.serving.asgi_receive import (
+    BodyCounter,
+    read_messages,
+    receive_until,
+    replay_messages,
+)
 from tooli.serving.dispatcher import path_without_root
+from tooli.text.jsonable import is_object
 
 TYPE_CHECKING = False
 
@@ -34,19 +44,13 @@ if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable
     from contextlib import AbstractAsyncContextManager
     from types import TracebackType
-    from typing import TypeAlias
 
-    from mcp.server.streamable_http import EventCallback, EventId, StreamId
     from mcp.shared._stream_protocols import WriteStream
-    from mcp.shared.message import SessionMessage
-    from mcp_types import JSONRPCMessage
 
     from tooli.core.protocols import JsonObject
     from tooli.mcp.http_sessions import HttpSession
     from tooli.mcp.sdk_server import AppServer
     from tooli.serving import Message, Receive, Scope, Send
-
-    StoredEvent: TypeAlias = tuple[int, JSONRPCMessage | None, int]
 
 SSE_RETRY_MS = 100
 """Milliseconds that a disconnected client waits before it reconnects for its answer."""
@@ -106,16 +110,57 @@ class McpEndpoint:
             yield
 
 
+_session_owner: ContextVar[str] = ContextVar("session_owner", default="")
+"""The key of the caller whose request may open a session."""
+
+
 class _SessionManager(StreamableHTTPSessionManager):
     """Session manager with one event store per session: stream ids are unique only in a session."""
 
+    def __init__(self, server: AppServer) -> None:
+        super().__init__(server, retry_interval=SSE_RETRY_MS)
+        self._release_tasks: set[asyncio.Future[None]] = set()
+
     @property
     def event_store(self) -> MemoryEventStore:  # type: ignore[override]
-        return MemoryEventStore()
+        return MemoryEventStore(_session_owner.get(), on_large_event=self._release_output)
 
     @event_store.setter
     def event_store(self, _: object) -> None:
         pass
+
+    # The loops of the SDK that read the messages of a session keep the last message until the next
+    # one arrives. After a large message they get an empty one, so that idle sessions stay small.
+
+    async def release_input(self, session_id: str) -> None:
+        """Make a session forget the last message that the client sent."""
+        transport = self._server_instances.get(session_id)
+        if transport is not None:
+            await _send_empty_item(transport._read_stream_writer)
+
+    def _release_output(self, store: MemoryEventStore) -> None:
+        """Make a session forget the last message that was sent to the client."""
+        for transport in self._server_instances.values():
+            if transport._event_store is store and transport._write_stream is not None:
+                empty = JSONRPCNotification(jsonrpc="2.0", method=RELEASE_STREAM)
+                metadata = ServerMessageMetadata(related_request_id=RELEASE_STREAM)
+                item = SessionMessage(empty, metadata=metadata)
+                task = asyncio.ensure_future(_send_quietly(transport._write_stream, item))
+                self._release_tasks.add(task)
+                task.add_done_callback(self._release_tasks.discard)
+
+
+async def _send_empty_item(writer: WriteStream[SessionMessage | Exception] | None) -> None:
+    """Send an item that the SDK ignores."""
+    if writer is not None:
+        await _send_quietly(writer, Exception("release the last message"))
+
+
+async def _send_quietly(stream: WriteStream[Any], item: object) -> None:
+    try:
+        await stream.send(item)
+    except (BrokenResourceError, ClosedResourceError):
+        pass  # the session has ended
 
 
 class _StreamableHttpTransport:
@@ -123,7 +168,7 @@ class _StreamableHttpTransport:
 
     def __init__(self, server: AppServer, path: str) -> None:
         self._paths = (path, f"{path}/")
-        self._manager = _SessionManager(server, retry_interval=SSE_RETRY_MS)
+        self._manager = _SessionManager(server)
         self._sessions = HttpSessions()
 
     def running(self) -> AbstractAsyncContextManager[None]:
@@ -151,6 +196,12 @@ class _StreamableHttpTransport:
         if not self._sessions.has_room(caller):
             await _send_error(send, 503, "Too many open sessions", (b"retry-after", b"60"))
             return
+        messages = await read_messages(receive, MAX_INITIALIZE_CHARS)
+        if messages is None:
+            await _send_error(send, 413, _TOO_LARGE)
+            return
+        receive = replay_messages(messages, receive)
+        _session_owner.set(caller.key)
         opened: list[str] = []
 
         async def send_and_register(message: Message) -> None:
@@ -187,10 +238,13 @@ class _StreamableHttpTransport:
             await send(message)
 
         session.open_requests += 1
+        counter = BodyCounter(receive)
         try:
-            await self._manager.handle_request(scope, receive, send_without_id)
+            await self._manager.handle_request(scope, counter, send_without_id)
         finally:
             self._sessions.close_request(session_id)
+            if counter.size > LARGE_MESSAGE_BYTES:
+                await self._manager.release_input(session_id)
             if scope["method"] == "DELETE":
                 self._sessions.remove(session_id)
 
@@ -275,14 +329,39 @@ class _SseTransport:
         """Pass on a message for a session, if the session belongs to the caller."""
         found = _SESSION_QUERY.fullmatch(scope.get("query_string", b""))
         session_id = "" if found is None else found.group(1).decode()
-        if self._sessions.find(session_id, SessionCaller(scope)) is None:
+        session = self._sessions.find(session_id, SessionCaller(scope))
+        if session is None:
             await _send_error(send, 404, "Session not found")
-        else:
-            try:
-                await self._transport.handle_post_message(scope, receive, send)
-            except (BrokenResourceError, ClosedResourceError):
-                pass  # the session ended after the response was sent
+            return
+        if not session.is_started:  # the SDK keeps the first request of a session
+            messages = await read_messages(receive, MAX_INITIALIZE_CHARS)
+            if messages is None:
+                await _send_error(send, 413, _TOO_LARGE)
+                return
+            session.is_started = _is_request(b"".join([item.get("body", b"") for item in messages]))
+            receive = replay_messages(messages, receive)
+        counter = BodyCounter(receive)
+        try:
+            await self._transport.handle_post_message(scope, counter, send)
+            if counter.size > LARGE_MESSAGE_BYTES:
+                await _send_empty_item(self._transport._read_stream_writers.get(UUID(session_id)))
+        except (BrokenResourceError, ClosedResourceError):
+            pass  # the session ended after the response was sent
 
+
+def _is_request(body: bytes) -> bool:
+    """True if a message is a JSON-RPC request."""
+    try:
+        message = loads(body)
+    except (ValueError, RecursionError):
+        return False
+    return is_object(message) and "id" in message and "method" in message
+
+
+LARGE_MESSAGE_BYTES = 1 << 16
+"""A session forgets larger messages as soon as they are handled."""
+
+_TOO_LARGE = f"The first request of a session can have {MAX_INITIALIZE_CHARS} bytes at most"
 
 MAX_UNREAD_MESSAGES, MAX_UNREAD_BYTES = 1000, 32 << 20
 """Maximum number and size of the messages that an SSE client has not read. More end its session."""
@@ -379,82 +458,3 @@ async def _send_error(send: Send, status: int, text: str, *headers: tuple[bytes,
     ]
     await send({"type": "http.response.start", "status": status, "headers": head})
     await send({"type": "http.response.body", "body": body})
-
-
-# ------------------------------------------------------------------ event store
-
-
-MAX_STREAMS, MAX_EVENTS_PER_STREAM = 32, 100
-"""Maximum number of streams per session and of events per stream. The oldest are dropped."""
-
-MAX_STORED_BYTES, MAX_BYTES_OF_ALL_STORES = 8 << 20, 256 << 20
-"""Maximum size of the events of a session and of a process. The last event is always kept."""
-
-_STORES: WeakSet[MemoryEventStore] = WeakSet()
-
-
-class MemoryEventStore(EventStore):
-    """The latest events of the latest streams, for clients that reconnect."""
-
-    def __init__(
-        self, max_streams: int = MAX_STREAMS, max_events: int = MAX_EVENTS_PER_STREAM
-    ) -> None:
-        self._max_streams, self._max_events = max_streams, max_events
-        self._streams: OrderedDict[StreamId, deque[StoredEvent]] = OrderedDict()
-        self._last_event_number = 0
-        self.size = 0  # bytes of all events
-        _STORES.add(self)
-
-    async def store_event(self, stream_id: StreamId, message: JSONRPCMessage | None) -> EventId:
-        """Store an event; its id contains the id of the stream."""
-        self._last_event_number += 1
-        events = self._streams.get(stream_id)
-        if events is None:
-            events = self._streams[stream_id] = deque()
-        self._streams.move_to_end(stream_id)
-        size = 0 if message is None else len(message.model_dump_json())
-        events.append((self._last_event_number, message, size))
-        self.size += size
-        if len(events) > self._max_events:
-            self.size -= events.popleft()[2]
-        while len(self._streams) > self._max_streams:
-            self._drop_stream()
-        while self.size > MAX_STORED_BYTES and self.drop_oldest():
-            pass
-        _limit_all_stores()
-        return f"{self._last_event_number}@{stream_id}"
-
-    def _drop_stream(self) -> None:
-        _, events = self._streams.popitem(last=False)
-        self.size -= sum([size for *_, size in events])
-
-    def drop_oldest(self) -> bool:
-        """Drop the oldest event of the oldest stream; return False if only one event is left."""
-        events = next(iter(self._streams.values()), None)
-        if events is not None and len(events) > 1:
-            self.size -= events.popleft()[2]
-            return True
-        if len(self._streams) > 1:
-            self._drop_stream()
-            return True
-        return False
-
-    async def replay_events_after(
-        self, last_event_id: EventId, send_callback: EventCallback
-    ) -> StreamId | None:
-        """Send the events after an event; return None if its stream is unknown."""
-        number, at_sign, stream_id = last_event_id.partition("@")
-        events = self._streams.get(stream_id)
-        if not at_sign or not number.isdigit() or events is None:
-            return None
-        for event_number, message, _ in list(events):
-            if event_number > int(number) and message is not None:
-                await send_callback(EventMessage(message, f"{event_number}@{stream_id}"))
-        return stream_id
-
-
-def _limit_all_stores() -> None:
-    """Drop events of the largest stores if the events of all sessions are too large."""
-    while sum([store.size for store in _STORES]) > MAX_BYTES_OF_ALL_STORES:
-        if not max(_STORES, key=lambda store: store.size).drop_oldest():
-            return

@@ -285,6 +285,8 @@ _CAPABILITY_BY_METHOD = {
     "sampling/createMessage": "sampling",
     "roots/list": "roots",
 }
+QUESTION_CAPABILITIES = frozenset(_CAPABILITY_BY_METHOD.values())
+"""The capabilities of clients that tooli uses."""
 
 
 def client_supports(capabilities: object, method: str) -> bool:

@@ -4,10 +4,6 @@
     ResourceService (resources, prompts, completion) ┼─▶ AppServer ─▶ stdio | HTTP | SSE
     ChangeNotifier (changes) ────────────────────────┘
 
-    app.command(…), app.announce(uri), in any thread
-        └─▶ AppState ─▶ ChangeNotifier ─┬▶ streams of `subscriptions/listen` (stateless versions)
-                                        └▶ sessions and their subscriptions (handshake versions)
-
 The SDK handles the protocol; the services return the answers as plain dicts.
 
     tool (in a thread or on the loop) ── progress, log ──▶ SdkPeer ──▶ sender task ──▶ client
@@ -29,24 +25,23 @@ from functools import partial
 from hashlib import sha256
 from traceback import print_exception
 from typing import Any
-from weakref import WeakSet
 
 import mcp_types as types
 from mcp.server.lowlevel import Server
-from mcp.server.subscriptions import (
-    InMemorySubscriptionBus,
-    ListenHandler,
-    PromptsListChanged,
-    ResourcesListChanged,
-    ResourceUpdated,
-    ToolsListChanged,
-)
+from mcp.server.subscriptions import ListenHandler
 from mcp.shared.exceptions import MCPError
 from mcp.shared.message import ServerMessageMetadata
 
 from tooli.core.peer import Peer
 from tooli.describe.mcp_tools import arguments_schema
 from tooli.errors import DependencyError, Interrupted
+from tooli.mcp.change_notifier import (
+    TOO_MANY_SUBSCRIPTIONS,
+    ChangeNotifier,
+    are_too_many,
+    connection_state,
+)
+from tooli.mcp.client_limits import limit_initialize
 from tooli.mcp.protocol import (
     DEFAULT_LOG_LEVEL,
     INTERNAL_ERROR,
@@ -70,18 +65,16 @@ from tooli.serving.thread_pool import ThreadPool
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
+    from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
     from concurrent.futures import Future
     from typing import TypeAlias
 
-    from mcp.server.connection import Connection
-    from mcp.server.context import CallNext, HandlerResult, ServerRequestContext
-    from mcp.server.subscriptions import ServerEvent
+    from mcp.server.context import ServerRequestContext
     from starlette.requests import Request
 
     from tooli.core.call import Caller
     from tooli.core.peer import Question
-    from tooli.core.protocols import App, JsonObject
+    from tooli.core.protocols import JsonObject
     from tooli.mcp.service import McpRequest, McpService
 
     Ctx: TypeAlias = ServerRequestContext[JsonObject, Request]
@@ -115,22 +108,11 @@ _CALL_METHODS: dict[
 }
 """Methods that run a function of the app: the type of their parameters, and the request factory."""
 
-MAX_SUBSCRIPTIONS = 1000
-"""Maximum number of resources to which one client can subscribe."""
-
-MAX_SUBSCRIBED_CHARS = 100_000
-"""Maximum number of characters of the URIs to which one client subscribes."""
-
 MAX_CALLS_PER_CALLER = caller_share(MAX_CONCURRENT_CALLS)
 """Maximum number of concurrent calls of one caller, also of calls whose client disconnected."""
 
 QUESTION_TIMEOUT = 300.0
 """Seconds that a client has to answer a question of a call."""
-
-_TOO_MANY_SUBSCRIPTIONS = (
-    f"A client can subscribe to {MAX_SUBSCRIPTIONS} resources at most, "
-    f"whose URIs have {MAX_SUBSCRIBED_CHARS} characters at most"
-)
 
 SHUTDOWN_ERROR = -32000
 """The error code of a call that was stopped because the server shuts down."""
@@ -158,7 +140,7 @@ class AppServer(Server[dict[str, Any]]):
             get_tool_input_schema=self._input_schema,
             on_subscriptions_listen=self.listeners,
         )
-        self.middleware.append(self.notifier.track_session)
+        self.middleware += [limit_initialize, self.notifier.track_session]
         self._add_methods()
 
     def get_capabilities(
@@ -330,95 +312,6 @@ def caller_from_context(ctx: Ctx) -> Caller:
     return caller.replace(address=address or "network", principal=principal)
 
 
-# ------------------------------------------------------------------ notifications
-
-
-_LIST_CHANGED_EVENTS: dict[str, ServerEvent] = {
-    "tools": ToolsListChanged(),
-    "prompts": PromptsListChanged(),
-    "resources": ResourcesListChanged(),
-}
-
-
-class ChangeNotifier:
-    """Notifies clients of changes in the app. Equal changes that are pending are sent once."""
-
-    def __init__(self, app: App) -> None:
-        self.bus = InMemorySubscriptionBus()
-        self._state = app._state
-        self._sessions: WeakSet[Connection] = WeakSet()
-        self._pending: dict[tuple[str, str | None], None] = {}
-        self._loop: asyncio.AbstractEventLoop | None = None
-        self._tasks: set[asyncio.Task[None]] = set()
-
-    def start(self) -> None:
-        """Start listening to the app, on this event loop."""
-        self._loop = asyncio.get_running_loop()
-        self._state.change_listeners.append(self._on_change)
-
-    def stop(self) -> None:
-        """Stop listening."""
-        self._loop = None
-        if self._on_change in self._state.change_listeners:
-            self._state.change_listeners.remove(self._on_change)
-
-    async def track_session(self, ctx: Ctx, call_next: CallNext) -> HandlerResult:
-        """SDK middleware: remember the sessions of handshake versions, which get notifications."""
-        if ctx.protocol_version not in STATELESS_VERSIONS:
-            self._sessions.add(ctx.session._connection)
-        return await call_next(ctx)
-
-    def set_subscription(self, ctx: Ctx, uri: str, *, is_subscribed: bool) -> None:
-        """Subscribe a client of a handshake version to a resource, or unsubscribe it."""
-        subscribed_uris: set[str] = connection_state(ctx).setdefault("subscribed", set())
-        if is_subscribed:
-            if uri not in subscribed_uris and _are_too_many([*subscribed_uris, uri]):
-                raise RpcError(INVALID_PARAMS, _TOO_MANY_SUBSCRIPTIONS)
-            subscribed_uris.add(uri)
-        else:
-            subscribed_uris.discard(uri)
-
-    # -------------------------------------------------------------- publishing
-
-    def _on_change(self, kind: str, uri: str | None) -> None:
-        loop = self._loop
-        if loop is None:
-            return
-        try:
-            loop.call_soon_threadsafe(self._queue_change, kind, uri)
-        except RuntimeError:  # the loop has ended
-            self._loop = None
-
-    def _queue_change(self, kind: str, uri: str | None) -> None:
-        if not self._pending and self._loop is not None:
-            task = self._loop.create_task(self._publish_changes())
-            self._tasks.add(task)
-            task.add_done_callback(self._tasks.discard)
-        self._pending[kind, uri] = None
-
-    async def _publish_changes(self) -> None:
-        changes, self._pending = list(self._pending), {}
-        for kind, uri in changes:
-            event = ResourceUpdated(uri) if uri is not None else _LIST_CHANGED_EVENTS.get(kind)
-            if event is None:
-                continue
-            await self.bus.publish(event)
-            for session in list(self._sessions):
-                await self._notify_session(session, kind, uri)
-
-    async def _notify_session(self, session: Connection, kind: str, uri: str | None) -> None:
-        if not session.initialized.is_set():
-            return
-        if uri is None:
-            await session.notify(f"notifications/{kind}/list_changed", None)
-        elif uri in session.state.get("tooli", {}).get("subscribed", ()):
-            await session.send_resource_updated(uri)
-
-
-def _are_too_many(uris: Sequence[str]) -> bool:
-    return len(uris) > MAX_SUBSCRIPTIONS or sum(map(len, uris)) > MAX_SUBSCRIBED_CHARS
-
-
 class AppListenHandler(ListenHandler):
     """Streams of `subscriptions/listen`, for callers who may read the resources."""
 
@@ -431,8 +324,8 @@ class AppListenHandler(ListenHandler):
     ) -> types.SubscriptionsListenResult:
         """Check the access to each resource, then serve the stream."""
         uris = params.notifications.resource_subscriptions or ()
-        if _are_too_many(uris):
-            raise MCPError(INVALID_PARAMS, _TOO_MANY_SUBSCRIPTIONS)
+        if are_too_many(uris):
+            raise MCPError(INVALID_PARAMS, TOO_MANY_SUBSCRIPTIONS)
         for uri in uris:
             try:
                 await self._server.check_subscription(ctx, uri, True)
@@ -592,8 +485,3 @@ def _min_log_level(ctx: Ctx) -> int:
         level = (ctx.meta or {}).get(LOG_LEVEL_KEY)
         return LOG_LEVELS.index(level) if level in LOG_LEVELS else len(LOG_LEVELS)
     return LOG_LEVELS.index(connection_state(ctx).get("level", DEFAULT_LOG_LEVEL))
-
-
-def connection_state(ctx: Ctx) -> JsonObject:
-    """Return the data that tooli keeps about a connection, for the lifetime of the connection."""
-    return ctx.session._connection.state.setdefault("tooli", {})

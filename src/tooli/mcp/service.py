@@ -223,9 +223,10 @@ def caller_from_client_info(client: object, env: Mapping[str, str] = os.environ)
     """
     session = env.get("TOOLI_SESSION_ID") or None
     if is_object(client) and isinstance(client.get("name"), str):
-        version = client.get("version")
-        version = version if isinstance(version, str) else None
-        return Caller("mcp", client["name"], version, session, maybe_agent=True)
+        name, version = client["name"], client.get("version")
+        name = cut_text(name, MAX_QUOTED_CHARS)
+        version = cut_text(version, MAX_QUOTED_CHARS) if isinstance(version, str) else None
+        return Caller("mcp", name, version, session, maybe_agent=True)
     name, version = env.get("TOOLI_CALLER"), env.get("TOOLI_CALLER_VERSION")
     return Caller("mcp", name or None, version or None, session, maybe_agent=True)
 

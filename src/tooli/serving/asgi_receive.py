@@ -1,4 +1,4 @@
-"""Disconnect an ASGI application from its client, so that it ends in its usual way."""
+"""Change what an ASGI application receives: disconnect its client, or read its body before it."""
 
 from __future__ import annotations
 
@@ -24,3 +24,41 @@ def receive_until(ended: asyncio.Event, receive: Receive) -> Receive:
             waiting.cancel()
 
     return receive_or_end
+
+
+async def read_messages(receive: Receive, max_bytes: int) -> list[Message] | None:
+    """Return the messages with the body of a request; None if it has more than `max_bytes`."""
+    messages: list[Message] = []
+    size = 0
+    while not messages or (
+        messages[-1]["type"] == "http.request" and messages[-1].get("more_body", False)
+    ):
+        messages.append(await receive())
+        size += len(messages[-1].get("body", b""))
+        if size > max_bytes:
+            return None
+    return messages
+
+
+def replay_messages(messages: list[Message], receive: Receive) -> Receive:
+    """Return a function that receives messages that were read before, and then new ones."""
+    pending = iter(messages)
+
+    async def receive_again() -> Message:
+        message = next(pending, None)
+        return await receive() if message is None else message
+
+    return receive_again
+
+
+class BodyCounter:
+    """Receives the messages of a request and counts the bytes of its body."""
+
+    def __init__(self, receive: Receive) -> None:
+        self._receive = receive
+        self.size = 0
+
+    async def __call__(self) -> Message:
+        message = await self._receive()
+        self.size += len(message.get("body", b""))
+        return message
