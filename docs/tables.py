@@ -100,7 +100,7 @@ def class_of_code(code: str) -> type[errors.ToolError]:
     classes: list[type[errors.ToolError]] = errors.ToolError.__subclasses__()
     for error_class in classes:
         classes.extend(error_class.__subclasses__())
-    by_code = {error_class.default_code: error_class for error_class in reversed(classes)}
+    by_code = {error_class.code: error_class for error_class in reversed(classes)}
     return by_code.get(code) or by_code[f"{code[:2]}000"]
 
 
@@ -111,8 +111,12 @@ def suggestion_fields() -> str:
         [
             ("`action`", f"what kind of step helps: {_codes(errors.SUGGESTION_ACTIONS)}"),
             ("`fix`", "the step in words"),
-            ("`argv`", "a complete command as a list of words, if one is known"),
-            ("`example`", "the same command as one line"),
+            ("`argv`", "command line: a call that works, as a list of words, if one is known"),
+            ("`arguments`", "MCP, HTTP, Python: the arguments of that call, as a JSON object"),
+            ("`query`", "HTTP: the options of that call, for the query of the request"),
+            ("`options`", "MCP, Python: options that have the name of a parameter"),
+            ("`command`", "MCP, HTTP, Python: the command, if it is another one"),
+            ("`example`", "the same call as one line: for a shell, an HTTP request or Python code"),
             ("`applicability`", f"reliability of the fix: {_codes(errors.APPLICABILITY_LEVELS)}"),
         ],
     )

@@ -155,7 +155,7 @@ class TestFields:
             exit_code = 44
 
         class Locked(StateError):
-            default_code, exit_code, http_status = "E3023", 23, 423
+            code, exit_code, http_status = "E3023", 23, 423
 
         assert Quota("x").exit_code == 44
         locked = Locked("x")
@@ -175,9 +175,11 @@ class TestFields:
         assert copied.to_dict() == error.to_dict()
         assert copied.exit_code == error.exit_code
 
-    def test_misspelled_keyword_is_rejected(self) -> None:
-        with pytest.raises(TypeError):
-            ToolError("x", sugestion=None)
+    def test_misspelled_keyword_is_a_warning(self) -> None:
+        error = ToolError("x", sugestion=None)
+        assert error.warnings == [
+            "ToolError() has no keyword 'sugestion'; did you mean 'suggestion'?"
+        ]
 
 
 class TestSuggestion:
@@ -213,15 +215,18 @@ class TestSuggestion:
         ("action", "applicability", "message"),
         [("panic", "maybe_incorrect", "abort"), ("fix", "surely", "machine_applicable")],
     )
-    def test_unknown_action_or_applicability_is_rejected(
+    def test_unknown_action_or_applicability_is_a_warning(
         self, action, applicability, message
     ) -> None:
-        with pytest.raises(DefinitionError, match=message):
-            Suggestion(action, "x", applicability=applicability)
+        """The error that contains the suggestion must reach the caller."""
+        suggestion = Suggestion(action, "Stop.", applicability=applicability)
+        assert (suggestion.action, suggestion.applicability) == ("fix", "maybe_incorrect")
+        assert message in suggestion.warnings[0]
 
-    def test_fix_is_required(self) -> None:
-        with pytest.raises(TypeError):
-            Suggestion("fix")
+    def test_fix_and_action_are_optional(self) -> None:
+        assert Suggestion(fix="Stop.").to_dict()["action"] == "fix"
+        assert Suggestion(arguments={}).action == "retry_with_modified_input"
+        assert Suggestion("List the notes.").fix == "List the notes."
 
     def test_suggestions_are_compared_by_value(self) -> None:
         assert Suggestion("fix", "a") == Suggestion("fix", "a")

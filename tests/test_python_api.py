@@ -108,7 +108,7 @@ class TestCall:
         found = [(e["field"], e["code"]) for e in result.error.details["errors"]]
         assert found == [("patern", "E1004"), ("root", "E1003")]
         assert result.error.field == "patern"
-        assert result.error.suggestion["argv"][:3] == ["file-tools", "find-files", "x"]
+        assert result.error.suggestion["arguments"]["pattern"] == "x"
         with pytest.raises(InputError):
             result.unwrap()
 

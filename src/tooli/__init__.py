@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from tooli.core.call import Call as Call
     from tooli.core.call import Failed as Failed
     from tooli.core.call import Ok as Ok
+    from tooli.core.enums import ErrorCategory as ErrorCategory
+    from tooli.core.enums import SecurityPolicy as SecurityPolicy
     from tooli.core.peer import Elicit as Elicit
     from tooli.core.peer import Roots as Roots
     from tooli.core.peer import Sample as Sample
@@ -72,6 +74,7 @@ _LAZY_IMPORTS = {
     "tooli.schema.detail_fields": ("Detail",),
     "tooli.detect": ("CallerCategory", "ExecutionContext", "detect_execution_context"),
     "tooli.core.call": ("Call", "Failed", "Ok"),
+    "tooli.core.enums": ("ErrorCategory", "SecurityPolicy"),
     "tooli.core.peer": ("Elicit", "Roots", "Sample"),
     "tooli.errors": (
         *("ApprovalRequired", "AuthError", "ConflictError", "DefinitionError", "DependencyError"),

@@ -15,8 +15,8 @@ from tooli.core import (
     TYPER_COMMAND_KEYWORDS,
     TYPER_GROUP_KEYWORDS,
     AppState,
-    check_choice,
     default_app_name,
+    read_choice,
 )
 from tooli.providers import (
     Registration,
@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from tooli.core._hot_tables import CallOptions
     from tooli.core.call import Call, Caller, Options, Stage
     from tooli.core.catalog import Catalog
+    from tooli.core.enums import SecurityPolicy
     from tooli.core.protocols import (
         AppOptions,
         CallbackOptions,
@@ -44,7 +45,7 @@ if TYPE_CHECKING:
         GroupOptions,
         PromptOptions,
         ResourceOptions,
-        SecurityPolicy,
+        SecurityPolicyName,
         Transport,
         TyperKwargs,
     )
@@ -98,7 +99,7 @@ class Tooli(_TyperPlaceholder):
     - `mcp_transport`: the transport of `mcp serve`.
     - `skill_auto_generate`: the build hooks of tooli add the agent skill to the wheel.
     - `permissions`: an upper limit for the capabilities that the app's commands declare.
-    - `security_policy`: "off", "standard" or "strict".
+    - `security_policy`: "off", "standard" or "strict", or a `SecurityPolicy`.
     - `framework_help`: show the framework options in `--help`.
     - `defer_loading`: MCP clients find tools by search instead of in one list.
     - `sections`: more sections for the generated documents, by title.
@@ -117,7 +118,7 @@ class Tooli(_TyperPlaceholder):
         mcp_transport: Transport = "stdio",
         skill_auto_generate: bool = False,
         permissions: Mapping[str, str] | Sequence[str] | None = None,
-        security_policy: SecurityPolicy = "standard",
+        security_policy: SecurityPolicyName | SecurityPolicy = "standard",
         framework_help: bool = True,
         defer_loading: bool = False,
         sections: Mapping[str, str] | None = None,
@@ -126,12 +127,12 @@ class Tooli(_TyperPlaceholder):
         if not kwargs.keys() <= TYPER_APP_KEYWORDS:
             own_keywords = Tooli.__init__.__kwdefaults__ or ()
             _check_keywords("Tooli", kwargs, TYPER_APP_KEYWORDS.union(own_keywords))
-        check_choice("security_policy", security_policy, _SECURITY_POLICIES)
+        policy = read_choice("security_policy", security_policy, _SECURITY_POLICIES)
         if default_output != "auto":
             from tooli.core.output_modes import OUTPUT_MODES
 
-            check_choice("default_output", default_output, OUTPUT_MODES)
-        check_choice("mcp_transport", mcp_transport, ("stdio", "http", "sse"))
+            default_output = read_choice("default_output", default_output, OUTPUT_MODES)
+        transport = read_choice("mcp_transport", mcp_transport, ("stdio", "http", "sse"))
         typer_kwargs: TyperKwargs = {**kwargs}
         if description is not None:
             typer_kwargs.setdefault("help", description)
@@ -145,13 +146,13 @@ class Tooli(_TyperPlaceholder):
         state.declared_description = description if description is not None else kwargs.get("help")
         state.version = version
         state.default_output = default_output
-        state.mcp_transport = mcp_transport
+        state.mcp_transport = transport
         state.skill_auto_generate = skill_auto_generate
         if permissions is not None:
             from tooli.core.declared_capabilities import read_app_permissions
 
             state.permissions = read_app_permissions(permissions)
-        state.policy = state.declared_policy = security_policy
+        state.policy = state.declared_policy = policy
         state.framework_help = framework_help
         state.defer_loading = defer_loading
         self.__dict__["_state"] = state

@@ -28,7 +28,7 @@ TYPE_CHECKING = False
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
-    from typing import Any, ClassVar
+    from typing import Any, ClassVar, NoReturn
 
 
 class DefinitionError(TypeError):
@@ -81,41 +81,55 @@ def _is_own_module(name: object) -> bool:
 
 
 class Suggestion:
-    """What to do about an error, in a form that an agent can act on."""
+    """What a caller can do about an error.
 
-    __slots__ = ("action", "applicability", "argv", "example", "fix")
-
-    if not TYPE_CHECKING:
-
-        def __new__(cls, *args, **fields):
-            """Report a misspelled keyword before Python reports that an argument is missing."""
-            check_keywords("Suggestion", fields, cls.__slots__)
-            return object.__new__(cls)
+    `arguments` are the arguments of a call that works, framework options such as `yes` included.
+    The command line shows them as `argv`, and the other interfaces show an `argv` as `arguments`.
+    A field with an invalid value is corrected or left out, because the error itself must reach the
+    caller. `warnings` says what was wrong.
+    """
 
     def __init__(
         self,
-        action: str,
-        fix: str,
+        action: str | None = None,
+        fix: str = "",
         example: str | None = None,
         applicability: str = "maybe_incorrect",
         argv: Sequence[str] | None = None,
+        arguments: Mapping[str, object] | None = None,
+        **unknown: NoReturn,
     ) -> None:
+        self.warnings = _keyword_warnings("Suggestion", unknown, _SUGGESTION_FIELDS)
+        self.target: object = None  # the suggested call, of which an interface shows its own form
+        self.query: dict[str, object] | None = None  # HTTP: the framework options of the call
+        self.options: dict[str, object] | None = None  # options that have the name of a parameter
+        self.command: str | None = None  # the command, if it is not the one that was called
+        action, fix = plain_text(action), plain_text(fix) or ""
         if action not in SUGGESTION_ACTIONS:
-            raise DefinitionError(
-                f"Suggestion(action={action!r}): must be one of {', '.join(SUGGESTION_ACTIONS)}"
-            )
+            if action is not None:
+                self._warn("action", action, f"one of {', '.join(SUGGESTION_ACTIONS)}")
+                fix = fix or action
+            action = "fix" if argv is None and arguments is None else "retry_with_modified_input"
         if applicability not in APPLICABILITY_LEVELS:
-            raise DefinitionError(
-                f"Suggestion(applicability={applicability!r}): "
-                f"must be one of {', '.join(APPLICABILITY_LEVELS)}"
-            )
+            self._warn("applicability", applicability, f"one of {', '.join(APPLICABILITY_LEVELS)}")
+            applicability = "maybe_incorrect"
+        if isinstance(argv, (str, bytes)):
+            self._warn("argv", argv, "a list of words")
+            example, argv = example or plain_text(argv), None
+        if arguments is not None and not hasattr(arguments, "keys"):
+            self._warn("arguments", arguments, "a dict")
+            arguments = None
         self.action = action
         self.fix = fix
-        self.argv = list(argv) if argv is not None else None
+        self.argv = [plain_text(word) or "" for word in argv] if argv is not None else None
+        self.arguments = dict(arguments) if arguments is not None else None
         if example is None and self.argv:
             example = " ".join(map(shell_quote, self.argv))
-        self.example = example
+        self.example = plain_text(example)
         self.applicability = applicability
+
+    def _warn(self, name: str, value: object, expected: str) -> None:
+        self.warnings.append(f"Suggestion({name}={plain_text(value)!r:.60}): must be {expected}")
 
     def to_dict(self) -> dict[str, object]:
         """Return the suggestion as the envelope shows it, without empty fields."""
@@ -124,6 +138,10 @@ class Suggestion:
             "fix": self.fix,
             "example": self.example,
             "argv": self.argv,
+            "command": self.command,
+            "arguments": self.arguments,
+            "query": self.query,
+            "options": self.options,
             "applicability": self.applicability,
         }
         return {name: value for name, value in fields.items() if value is not None}
@@ -131,7 +149,17 @@ class Suggestion:
     @classmethod
     def from_dict(cls, fields: Mapping[str, object]) -> Suggestion:
         """Return a suggestion from what `to_dict` returns."""
-        return cls(**fields)  # pyright: ignore[reportArgumentType]
+        values = {str(name): value for name, value in fields.items()}
+        others = {name: values.pop(name, None) for name in ("query", "options", "command")}
+        suggestion = cls(**values)  # pyright: ignore[reportArgumentType]
+        vars(suggestion).update(others)
+        return suggestion
+
+    def replace(self, **changes: Any) -> Suggestion:
+        """Return a copy with some fields changed."""
+        suggestion = Suggestion.__new__(Suggestion)
+        vars(suggestion).update(vars(self), **changes)
+        return suggestion
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Suggestion) and self.to_dict() == other.to_dict()
@@ -143,156 +171,29 @@ class Suggestion:
 
 
 SUGGESTION_ACTIONS = (
-    "retry_with_modified_input",
-    "use_different_tool",
-    "retry_later",
-    "ask_human",
-    "abort",
-    "fix",
+    *("retry_with_modified_input", "use_different_tool", "retry_later"),
+    *("ask_human", "abort", "fix"),
 )
 APPLICABILITY_LEVELS = ("machine_applicable", "maybe_incorrect", "has_placeholders")
+_SUGGESTION_FIELDS = ("action", "fix", "example", "applicability", "argv", "arguments")
 
 
-class ToolError(Exception):
-    """A failure of a call, with a code, a category and a suggestion that an agent can act on.
-
-    raise NotFoundError(
-        "There is no note 7.",
-        field="id",
-        suggestion=Suggestion("retry_with_modified_input", "List the notes first."),
-    )
-    """
-
-    category: ClassVar[str] = "internal"
-    default_code: ClassVar[str] = "E5000"
-    exit_code: int = 70
-    http_status: int = 500
-    retryable: ClassVar[bool] = False
-
-    def __init__(
-        self,
-        message: str,
-        *,
-        code: str | None = None,
-        field: str | None = None,
-        suggestion: Suggestion | None = None,
-        is_retryable: bool | None = None,
-        details: Mapping[str, object] | None = None,
-        exit_code: int | None = None,
-    ) -> None:
-        super().__init__(message)
-        self.message = message
-        self.code = code or self.default_code
-        self.field = field
-        self.suggestion = suggestion
-        self.is_retryable = self.retryable if is_retryable is None else is_retryable
-        self.details = dict(details) if details else None
-        self.is_translated = False  # True: made from another exception, or read from storage
-        self.approval_text: str | None = None  # shown to the human who may approve the call
-        self.approval_parts: dict[str, str] | None = None  # digests of what the human is shown
-        registered = ERROR_CODES.get(code) if code is not None else None
-        if exit_code is not None:
-            self.exit_code = exit_code
-        elif registered is not None:
-            self.exit_code, self.http_status = registered[1], registered[2]
-
-    def to_dict(self) -> dict[str, object]:
-        """Return the error as the envelope shows it: in a fixed order, without empty fields."""
-        fields: dict[str, object] = {
-            "code": self.code,
-            "category": self.category,
-            "message": self.message,
-        }
-        if self.field is not None:
-            fields["field"] = self.field
-        if self.suggestion is not None:
-            fields["suggestion"] = self.suggestion.to_dict()
-        fields["is_retryable"] = self.is_retryable
-        if self.details:
-            fields["details"] = self.details
-        return fields
+_ERROR_FIELDS = ("code", "field", "suggestion", "is_retryable", "details", "exit_code")
 
 
-class InputError(ToolError):
-    """The arguments are not valid. Nothing ran."""
-
-    category, default_code, exit_code, http_status, retryable = "input", "E1000", 2, 422, True
-
-
-class FormatError(InputError):
-    """The input data is malformed."""
-
-    default_code, exit_code = "E1065", 65
+def _keyword_warnings(name: str, unknown: Mapping[str, Any], known: Sequence[str]) -> list[str]:
+    """Return a warning for each unknown keyword. An exception would hide the error itself."""
+    return [f"{name}() has no keyword {key!r}{did_you_mean(key, known)}" for key in unknown]
 
 
-class AuthError(ToolError):
-    """The caller is not allowed to do this."""
-
-    category, default_code, exit_code, http_status = "auth", "E2000", 30, 403
-
-
-class ApprovalRequired(ToolError):  # noqa: N818  a public name
-    """A human must approve the call first."""
-
-    category, default_code, exit_code, http_status = "human", "E2101", 101, 428
-
-
-class StateError(ToolError):
-    """The current state does not allow the call."""
-
-    category, default_code, exit_code, http_status = "state", "E3000", 20, 409
-
-
-class NotFoundError(StateError):
-    """Something that the call names does not exist."""
-
-    default_code, exit_code, http_status = "E3010", 10, 404
-
-
-class ConflictError(StateError):
-    """Something that the call names has changed or exists already."""
-
-    default_code = "E3020"
-
-
-class ToolRuntimeError(ToolError):
-    """The tool failed while it ran."""
-
-    category, default_code = "runtime", "E4000"
-
-
-class CommandExited(ToolRuntimeError):  # noqa: N818  a public name
-    """The command exited with its own exit code."""
-
-    default_code, exit_code = "E4001", 1
-
-
-class DependencyError(ToolRuntimeError):
-    """Something that the tool depends on failed."""
-
-    default_code, exit_code, http_status = "E4040", 40, 502
-
-
-class TimeoutExceeded(ToolRuntimeError):  # noqa: N818  a public name
-    """The tool took longer than its timeout."""
-
-    default_code, exit_code, http_status, retryable = "E4050", 50, 504, True
-
-
-class TemporaryError(ToolRuntimeError):
-    """The failure is temporary. A retry may succeed."""
-
-    default_code, exit_code, http_status, retryable = "E4075", 75, 503, True
-
-
-class Interrupted(ToolRuntimeError):  # noqa: N818  a public name
-    """The caller interrupted the call."""
-
-    default_code, exit_code, http_status, retryable = "E4130", 130, 503, True
-
-
-class InternalError(ToolError):
-    """A bug in the tool, in a stage or in tooli."""
+def plain_text(value: object) -> str | None:
+    """Return a value as text, or None for None. Never fails."""
+    if value is None or type(value) is str:
+        return value
+    try:
+        return str(value)
+    except Exception:
+        return f"<{type(value).__name__}>"
 
 
 ERROR_CODES: dict[str, tuple[str, int, int]] = {
@@ -306,7 +207,7 @@ ERROR_CODES: dict[str, tuple[str, int, int]] = {
     "E1006": ("an option has no value, or a flag has one", 2, 422),
     "E1007": ("invalid value or combination of framework options", 2, 422),
     "E1008": ("the input is not valid JSON", 2, 400),
-    "E1010": ("a destructive command needs --yes", 2, 428),
+    "E1010": ("a destructive command needs a confirmation: the option `yes`", 2, 428),
     "E1011": ("invalid configuration file or environment variable", 2, 422),
     "E1020": ("the server cannot start: invalid settings, or the address is in use", 2, 422),
     "E1030": (
@@ -322,7 +223,7 @@ ERROR_CODES: dict[str, tuple[str, int, int]] = {
     "E1036": ("stdout is not available for output", 2, 422),
     "E1037": ("an argument, a file or the plan of a guarded call repeats a secret", 2, 422),
     "E1040": ("invalid filter expression or unknown field", 2, 422),
-    "E1041": ("unknown field in --select or --fields", 2, 422),
+    "E1041": ("unknown field in the option `fields`", 2, 422),
     "E1042": ("the cursor is not valid for this call", 2, 422),
     "E1050": ("two different idempotency keys are given", 2, 422),
     "E1051": ("the plan token is invalid or belongs to another call", 2, 422),
@@ -387,6 +288,201 @@ EXIT_CODES: dict[int, str] = {
 }
 
 
+class ToolError(Exception):
+    """A failure of a call, with a code, a category and a suggestion that an agent can act on.
+
+    raise NotFoundError(
+        "There is no note 7.",
+        field="id",
+        suggestion=Suggestion("retry_with_modified_input", "List the notes first."),
+    )
+
+    A subclass can set `code`, `category`, `is_retryable`, `exit_code` and `http_status`.
+    """
+
+    code: str = "E5000"
+    category: str = "internal"  # or a member of ErrorCategory
+    is_retryable: bool = False
+    exit_code: int = 70
+    http_status: int = 500
+    # These also have a value in a subclass whose `__init__` does not call this one.
+    message: str = ""
+    field: str | None = None
+    suggestion: Suggestion | None = None
+    details: dict[str, object] | None = None
+    warnings: Sequence[str] = ()  # what is wrong with the error itself, for the developer
+    is_translated: bool = False  # made from another exception, or read from storage
+    approval_text: str | None = None  # shown to the human who may approve the call
+    approval_parts: dict[str, str] | None = None  # digests of what the human is shown
+    _has_own_statuses: ClassVar[bool] = False  # a subclass of an app sets exit_code or http_status
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        """Use the exit code and HTTP status of the table, if a subclass sets only the code."""
+        super().__init_subclass__(**kwargs)
+        fields = vars(cls)
+        if cls.__module__ != __name__ and ("exit_code" in fields or "http_status" in fields):
+            cls._has_own_statuses = True
+        if "category" in fields:
+            cls.category = str(getattr(cls.category, "value", cls.category)).lower()
+        row = ERROR_CODES.get(fields.get("code", ""))
+        if row is not None:
+            if "exit_code" not in fields:
+                cls.exit_code = row[1]
+            if "http_status" not in fields:
+                cls.http_status = row[2]
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        code: str | None = None,
+        field: str | None = None,
+        suggestion: Suggestion | Mapping[str, object] | str | None = None,
+        is_retryable: bool | None = None,
+        details: Mapping[str, object] | None = None,
+        exit_code: int | None = None,
+        **unknown: NoReturn,
+    ) -> None:
+        super().__init__(message)
+        if unknown:
+            self.warnings = _keyword_warnings(type(self).__name__, unknown, _ERROR_FIELDS)
+        self.message = message
+        self.field = field
+        self.suggestion = read_suggestion(suggestion)
+        if suggestion is not None and self.suggestion is None:
+            expected = "must be a Suggestion, a text or a dict"
+            self.warnings = [*self.warnings, f"{type(self).__name__}(suggestion=…): {expected}"]
+        if details:  # `repair_error` replaces what is not a dict
+            self.details = dict(details) if hasattr(details, "keys") else details  # pyright: ignore
+        if is_retryable is not None:
+            self.is_retryable = is_retryable
+        if code:
+            self.code = code
+        if exit_code is not None:
+            self.exit_code = exit_code
+        elif code in ERROR_CODES and not self._has_own_statuses:
+            _, self.exit_code, self.http_status = ERROR_CODES[code]
+
+    def to_dict(self) -> dict[str, object]:
+        """Return the error as the envelope shows it: in a fixed order, without empty fields."""
+        fields: dict[str, object] = {
+            "code": self.code,
+            "category": self.category,
+            "message": self.message,
+        }
+        if self.field is not None:
+            fields["field"] = self.field
+        if self.suggestion is not None:
+            fields["suggestion"] = self.suggestion.to_dict()
+        fields["is_retryable"] = self.is_retryable
+        if self.details:
+            fields["details"] = self.details
+        return fields
+
+
+def read_suggestion(value: Any) -> Suggestion | None:
+    """Return a suggestion that may be given as a text or a dict; None for anything else."""
+    if value is None or isinstance(value, Suggestion):
+        return value
+    if isinstance(value, str):
+        return Suggestion(fix=value)
+    return Suggestion.from_dict(value) if isinstance(value, dict) else None  # pyright: ignore
+
+
+def copy_error(error: ToolError) -> ToolError:
+    """Return a copy of an error. Does not call `__init__`, which may have other parameters."""
+    error_copy = type(error).__new__(type(error), *error.args)
+    vars(error_copy).update(vars(error))
+    error_copy.args, error_copy.__cause__ = error.args, error.__cause__
+    error_copy.__suppress_context__ = error.__suppress_context__
+    return error_copy.with_traceback(error.__traceback__)
+
+
+CATEGORIES = ("input", "auth", "human", "state", "runtime", "internal")
+
+
+class InputError(ToolError):
+    """The arguments are not valid. Nothing ran."""
+
+    category, code, exit_code, http_status, is_retryable = "input", "E1000", 2, 422, True
+
+
+class FormatError(InputError):
+    """The input data is malformed."""
+
+    code, exit_code = "E1065", 65
+
+
+class AuthError(ToolError):
+    """The caller is not allowed to do this."""
+
+    category, code, exit_code, http_status = "auth", "E2000", 30, 403
+
+
+class ApprovalRequired(ToolError):  # noqa: N818  a public name
+    """A human must approve the call first."""
+
+    category, code, exit_code, http_status = "human", "E2101", 101, 428
+
+
+class StateError(ToolError):
+    """The current state does not allow the call."""
+
+    category, code, exit_code, http_status = "state", "E3000", 20, 409
+
+
+class NotFoundError(StateError):
+    """Something that the call names does not exist."""
+
+    code, exit_code, http_status = "E3010", 10, 404
+
+
+class ConflictError(StateError):
+    """Something that the call names has changed or exists already."""
+
+    code = "E3020"
+
+
+class ToolRuntimeError(ToolError):
+    """The tool failed while it ran."""
+
+    category, code = "runtime", "E4000"
+
+
+class CommandExited(ToolRuntimeError):  # noqa: N818  a public name
+    """The command exited with its own exit code."""
+
+    code, exit_code = "E4001", 1
+
+
+class DependencyError(ToolRuntimeError):
+    """Something that the tool depends on failed."""
+
+    code, exit_code, http_status = "E4040", 40, 502
+
+
+class TimeoutExceeded(ToolRuntimeError):  # noqa: N818  a public name
+    """The tool took longer than its timeout."""
+
+    code, exit_code, http_status, is_retryable = "E4050", 50, 504, True
+
+
+class TemporaryError(ToolRuntimeError):
+    """The failure is temporary. A retry may succeed."""
+
+    code, exit_code, http_status, is_retryable = "E4075", 75, 503, True
+
+
+class Interrupted(ToolRuntimeError):  # noqa: N818  a public name
+    """The caller interrupted the call."""
+
+    code, exit_code, http_status, is_retryable = "E4130", 130, 503, True
+
+
+class InternalError(ToolError):
+    """A bug in the tool, in a stage or in tooli."""
+
+
 def check_keywords(callable_name: str, keywords: Iterable[str], known: Iterable[str]) -> None:
     """Raise DefinitionError for an unknown keyword, and suggest the closest one."""
     for name in keywords:
@@ -410,6 +506,8 @@ def shell_quote(text: str) -> str:
 def did_you_mean(name: object, candidates: Iterable[str]) -> str:
     """Return "; did you mean 'x'?" with the closest candidate, or "" if none is close."""
     suggestion = closest_match(name, candidates) if isinstance(name, str) else None
+    if suggestion == name:
+        return ""
     return f"; did you mean {suggestion!r}?" if suggestion else ""
 
 
@@ -418,13 +516,29 @@ _MAX_EDITS = 6
 
 def closest_match(name: str, candidates: Iterable[str]) -> str | None:
     """Return the candidate closest to a name, or None if none is close."""
-    best, best_distance = None, 1 + max(len(name) > 2, min(len(name) // 3, _MAX_EDITS))
+    best, best_distance = None, 1 + max(len(name) > 1, min(len(name) // 3, _MAX_EDITS))
     for candidate in candidates:
+        if len(name) <= 2 and not _may_be_short_form(name.lower(), candidate.lower()):
+            continue
         if abs(len(candidate) - len(name)) < best_distance:
             distance = _edit_distance(name.lower(), candidate.lower(), best_distance)
             if distance < best_distance:
                 best, best_distance = candidate, distance
     return best
+
+
+def _may_be_short_form(name: str, candidate: str) -> bool:
+    """True if a name of one or two letters may stand for a candidate: `ad` for `add`, not `cd`."""
+    return name == candidate or candidate.startswith(name) or sorted(name) == sorted(candidate)
+
+
+def is_near(name: str, candidate: str) -> bool:
+    """True if a name is certainly a misspelling of the candidate: at most one edit in it.
+
+    `prune` is not a misspelling of `no_prune`, and a name of three letters may mean another one.
+    """
+    name, candidate = (text.lower().replace("-", "_") for text in (name, candidate))
+    return name == candidate or (len(name) > 3 and _edit_distance(name, candidate, 2) < 2)
 
 
 def _edit_distance(left: str, right: str, limit: int) -> int:
@@ -451,20 +565,23 @@ def restore_error(
 ) -> ToolError:
     """Return an error of a class with the fields that `to_dict` returned.
 
+    `fields` may also have `http_status` and `warnings`.
     The `__init__` of the class is not called, because an app's own class may have other parameters.
     """
     error = error_class.__new__(error_class)
-    suggestion = fields.get("suggestion")
     ToolError.__init__(
         error,
         fields["message"],
         code=fields["code"],
         field=fields.get("field"),
-        suggestion=Suggestion.from_dict(suggestion) if suggestion else None,
+        suggestion=fields.get("suggestion"),
         is_retryable=fields["is_retryable"],
         details=fields.get("details"),
         exit_code=exit_code,
     )
+    error.category = fields["category"]
+    error.http_status = fields.get("http_status") or error.http_status
+    error.warnings = fields.get("warnings", ())
     return error
 
 
@@ -474,7 +591,7 @@ def error_class_for(code: str, category: str) -> type[ToolError]:
     for error_class in classes:
         classes.extend(error_class.__subclasses__())
     for error_class in classes:
-        if error_class.default_code == code and error_class is not ToolError:
+        if error_class.code == code and error_class is not ToolError:
             return error_class
     for error_class in classes[1:]:
         if error_class.category == category:

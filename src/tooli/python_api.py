@@ -81,7 +81,7 @@ class PythonSurface:
             except DefinitionError as error:
                 return self._failing_call(error.to_tool_error())
             if tool is None:
-                return self._failing_call(unknown_tool_error(self._app, name))
+                return self._failing_call(unknown_tool_error(self._app, name, arguments))
             cached = state.prepared_tools[name] = (
                 tool,
                 self._app.stages_for(tool, DEFAULT_OPTIONS),

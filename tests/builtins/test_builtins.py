@@ -88,7 +88,7 @@ class TestPrecedence:
         assert invoke(app, "tooli", "docs", "llms").stdout.startswith("# shop")
         error = invoke(app, "tooli", "docs", "lms", "--json").error
         assert error is not None
-        assert error["suggestion"]["argv"] == ["shop", "tooli", "docs", "llms"]
+        assert error["suggestion"]["argv"] == ["shop", "tooli", "docs", "llms", "--json"]
         page = invoke(app, "tooli", "--help", "--plain").stdout
         assert page.startswith("Usage: shop tooli COMMAND") and "generate-skill" in page
 
@@ -127,7 +127,7 @@ class TestHelp:
 
     def test_misspelled_command_gets_a_suggestion(self, app: Tooli) -> None:
         error = invoke(app, "mcp", "serv", "--json").envelope["error"]
-        assert error["suggestion"]["argv"][-2:] == ["mcp", "serve"]
+        assert error["suggestion"]["argv"][-3:] == ["mcp", "serve", "--json"]
 
     def test_every_command_and_option_has_help(self, app: Tooli) -> None:
         tools = list(app.builtins().catalog)

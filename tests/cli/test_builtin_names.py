@@ -126,7 +126,7 @@ def test_unknown_command_suggests_a_builtin(name: str, suggested: str) -> None:
     error = invoke(make_app(), name, "--json").error
     assert error is not None
     assert error["message"] == f"There is no command {name!r}; did you mean {suggested!r}?"
-    assert error["suggestion"]["argv"] == ["shop", suggested]
+    assert error["suggestion"]["argv"] == ["shop", suggested, "--json"]
     text = " ".join(invoke(make_app(), name, mode="text").stderr.split())
     assert f"Did you mean {suggested!r}?" in text
 
@@ -136,7 +136,7 @@ def test_own_command_is_suggested_first() -> None:
     app.command("generate-skil")(lambda: None)
     error = invoke(app, "generate-skills", "--json").error
     assert error is not None
-    assert error["suggestion"]["argv"] == ["shop", "generate-skil"]
+    assert error["suggestion"]["argv"] == ["shop", "generate-skil", "--json"]
 
 
 def test_app_written_for_typer_gets_the_message_of_typer() -> None:

@@ -110,7 +110,7 @@ def test_suggested_line_keeps_a_name_as_an_argument(finder: Tooli) -> None:
     error = invoke(finder, "--json", "--max-size", "x", "--", "docs").error
     assert error is not None
     argv = error["suggestion"]["argv"]
-    assert argv == ["finder", "--max-size", "<max_size>", "--", "docs"]
+    assert argv == ["finder", "--max-size", "<max_size>", "--json", "--", "docs"]
 
 
 @pytest.mark.parametrize("argv", [["show", "Ada"], ["--name", "Ada"], ["Ada", "--max_size", "3"]])

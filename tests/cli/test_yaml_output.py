@@ -161,4 +161,13 @@ def test_document_equals_json(app: Path, argv: list[str], code: int) -> None:
     assert ended == expected_code == code
     for document in (found, expected):
         document["meta"].pop("duration_ms")
+    suggestion = expected.get("error", {}).get("suggestion", {})
+    if "argv" in suggestion:  # the suggested line keeps the output mode
+        line = [
+            {"json": "yaml", "--json": "--output"}.get(word, word) for word in suggestion["argv"]
+        ]
+        expected = json.loads(json.dumps(expected).replace("--json", "--output yaml"))
+        expected["error"]["suggestion"]["argv"] = [
+            part for word in line for part in ([word, "yaml"] if word == "--output" else [word])
+        ]
     assert is_same(found, json.loads(json.dumps(expected).replace("-o json", "-o yaml")))

@@ -7,8 +7,8 @@ import pickle
 
 import pytest
 
-from tooli import Tooli
-from tooli.core import AppState, Record, check_choice, default_app_name
+from tooli import SecurityPolicy, Tooli
+from tooli.core import AppState, Record, default_app_name, read_choice
 from tooli.errors import DefinitionError
 
 
@@ -75,10 +75,17 @@ def test_has_one_command_is_false_with_a_callback() -> None:
     assert not app._state.has_one_command
 
 
-def test_check_choice_rejects_unknown_values() -> None:
-    check_choice("policy", "off", ("off", "strict"))
+@pytest.mark.parametrize("value", ["strict", "STRICT", "Strict", SecurityPolicy.STRICT])
+def test_choice_is_read_in_any_case_and_as_an_enum(value) -> None:
+    found = read_choice("policy", value, ("off", "strict"))
+    assert (found, type(found)) == ("strict", str)
+
+
+def test_unknown_choice_is_rejected() -> None:
+    with pytest.raises(DefinitionError, match="did you mean 'strict'"):
+        read_choice("policy", "strikt", ("off", "strict"))
     with pytest.raises(DefinitionError, match="policy='on': must be one of off, strict"):
-        check_choice("policy", "on", ("off", "strict"))
+        read_choice("policy", "on", ("off", "strict"))
 
 
 @pytest.mark.parametrize(

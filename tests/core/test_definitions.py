@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 import pytest
 
-from tooli import Argument, DefinitionError, Option, Suggestion, Tooli
+from tooli import Argument, DefinitionError, Option, Suggestion, ToolError, Tooli
 from tooli.annotations import Destructive, Idempotent, ReadOnly
 from tooli.core.definitions import COMMAND_KEYWORDS
 from tooli.schema.tool_reader import read_tool
@@ -30,9 +30,6 @@ def read(fn):
         (lambda: Argument(envar="X"), "envar", "envvar"),
         (lambda: Argument(prompt=True), "prompt", None),
         (lambda: Tooli("a").options(dryrun=True), "dryrun", "dry_run"),
-        (lambda: Suggestion(acton="fix", fix="x"), "acton", "action"),
-        (lambda: Suggestion("fix", "x", exmaple="y"), "exmaple", "example"),
-        (lambda: Suggestion("fix", "x", qqq="y"), "qqq", None),
     ],
 )
 def test_misspelled_keyword_gets_a_suggestion(make, wrong, suggested) -> None:
@@ -41,6 +38,23 @@ def test_misspelled_keyword_gets_a_suggestion(make, wrong, suggested) -> None:
     assert repr(wrong) in str(caught.value)
     if suggested:
         assert f"did you mean {suggested!r}?" in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("make", "wrong", "suggested"),
+    [
+        (lambda: Suggestion(acton="fix", fix="x"), "acton", "action"),
+        (lambda: Suggestion("fix", "x", exmaple="y"), "exmaple", "example"),
+        (lambda: Suggestion("fix", "x", qqq="y"), "qqq", None),
+        (lambda: ToolError("x", detials={}), "detials", "details"),
+    ],
+)
+def test_misspelled_keyword_of_an_error_is_a_warning(make, wrong, suggested) -> None:
+    """An exception in a `raise` statement would hide the error."""
+    (warning,) = make().warnings
+    assert repr(wrong) in warning
+    if suggested:
+        assert f"did you mean {suggested!r}?" in warning
 
 
 @pytest.mark.parametrize(

@@ -84,7 +84,7 @@ def test_exception_that_cannot_be_rebuilt_becomes_a_tool_error() -> None:
 class OutOfStock(ToolError):
     """An error class of an app whose __init__ takes other arguments."""
 
-    category, default_code = "state", "E3991"
+    category, code = "state", "E3991"
 
     def __init__(self, item: str) -> None:
         super().__init__(f"no {item}", code="E3991", details={"item": item})

@@ -205,7 +205,7 @@ def test_result_above_the_frame_limit_fails(monkeypatch: pytest.MonkeyPatch) -> 
 class ErrorWithSideEffects(ToolError):
     """An error class of an app with side effects in its constructor."""
 
-    category, default_code = "runtime", "E4991"
+    category, code = "runtime", "E4991"
     made: list[str] = []
 
     def __init__(self, message: str, **more: Any) -> None:

@@ -106,7 +106,8 @@ async def test_error_determines_the_status(api, path, arguments, status, code) -
 async def test_unknown_command_suggests_the_closest_one(api) -> None:
     error = (await post(api, "find-flies")).json()["error"]
     assert "did you mean 'find-files'?" in error["message"]
-    assert error["suggestion"]["argv"] == ["sample", "find-files"]
+    assert error["suggestion"]["command"] == "find-files"
+    assert error["suggestion"]["example"] == "POST /tools/find-files"
 
 
 async def test_exit_in_a_command_does_not_end_the_server() -> None:

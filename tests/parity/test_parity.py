@@ -11,7 +11,7 @@ from tests.parity import cases
 from tests.parity.sample_apps import make_app, make_callback_app, make_single_command_app
 
 from tooli.testing import Case, assert_parity, invoke
-from tooli.testing.app_interfaces import CallInterface
+from tooli.testing.app_interfaces import CallInterface, CommandLineInterface
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -87,7 +87,6 @@ def test_meta_has_the_full_name_of_the_tool(case: Case, tool: str) -> None:
     "case",
     [
         Case("find-files", {"patern": "x"}),
-        Case("find-files", {"pattern": "x", "limit": 1000}),
         Case("find-files", {"pattern": "x", "depp": True}),
     ],
 )
@@ -95,10 +94,16 @@ def test_meta_has_the_full_name_of_the_tool(case: Case, tool: str) -> None:
 def test_suggested_command_runs(make: Callable[[], Tooli], case: Case) -> None:
     """A suggestion that is machine-applicable has a command line that runs."""
     app = make()
-    suggestion = CallInterface(app).send_case(case).envelope["error"]["suggestion"]
+    suggestion = CommandLineInterface(app).send_case(case).envelope["error"]["suggestion"]
     assert suggestion["applicability"] == "machine_applicable"
     done = invoke(app, *suggestion["argv"][1:], mode="json")
     assert done.ok, done.stdout
+
+
+def test_another_value_is_not_what_the_caller_meant() -> None:
+    """The nearest value in the range is a suggestion, which nobody may apply unseen."""
+    found = make_app().call("find-files", pattern="x", limit=1000).to_dict()
+    assert found["error"]["suggestion"]["applicability"] == "maybe_incorrect"
 
 
 def test_all_input_errors_are_listed() -> None:

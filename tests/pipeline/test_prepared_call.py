@@ -160,7 +160,7 @@ class TestError:
 
     def test_to_exception_works_for_a_class_with_its_own_init(self) -> None:
         class Rejected(StateError):
-            default_code = "E3992"
+            code = "E3992"
 
             def __init__(self, order: int) -> None:
                 super().__init__(f"order {order} was rejected", code="E3992")

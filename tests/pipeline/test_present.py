@@ -47,7 +47,7 @@ class TestEnvelope:
             is_retryable=True,
             details={"pattern": "*.rs"},
         )
-        found = envelope(Failed(error), call_of(), 3)
+        found = envelope(Failed(error), call_of(caller=Caller("cli")), 3)
         assert encode(found, []).decode() == (
             '{"ok":false,"error":{"code":"E3001","category":"state","message":"No files matched",'
             '"field":"pattern","suggestion":{"action":"retry_with_modified_input",'

@@ -11,6 +11,7 @@ from tests.stages.stage_calls import Files
 from tooli import ApprovalRequired, Argument, InputError
 from tooli.annotations import Destructive, Idempotent
 from tooli.core.call import Caller, Ok, Options
+from tooli.testing import invoke
 
 
 class Target(BaseModel):
@@ -30,7 +31,7 @@ class TestApproval:
         error = outcome.error
         assert isinstance(error, InputError)
         assert (error.code, error.exit_code, error.http_status) == ("E1010", 2, 428)
-        assert error.suggestion.argv == ["files", "delete", "--yes"]
+        assert error.suggestion.target.options == {"yes": True}
         assert error.suggestion.action == "ask_human"
         assert not files.ran
 
@@ -83,9 +84,13 @@ class TestApproval:
         @app.command(annotations=Destructive)
         def delete(path: str, more: Annotated[str, Argument()] = "x", force: bool = False): ...
 
+        app.command("other")(lambda: None)
         found = app.call("delete", path="-a b", more="y", force=True).error.suggestion
-        assert found["argv"] == ["files", "delete", "--force", "--yes", "--", "-a b", "y"]
-        assert found["example"] == "files delete --force --yes -- '-a b' y"
+        assert found["arguments"] == {"path": "-a b", "more": "y", "force": True, "yes": True}
+        line = ["delete", "--force", "--", "-a b", "y"]
+        found = invoke(app, *line, mode="json").error["suggestion"]
+        assert found["argv"][1:] == ["delete", "--force", "--yes", "--", "-a b", "y"]
+        assert found["example"].endswith(" delete --force --yes -- '-a b' y")
 
     def test_suggested_command_has_the_fields_of_a_model(self) -> None:
         app = Files().app
@@ -94,7 +99,7 @@ class TestApproval:
         def delete(target: Target): ...
 
         found = app.call("delete", path="-a b", depth=7).error.suggestion
-        assert found["argv"] == ["files", "delete", "--path=-a b", "--depth", "7", "--yes"]
+        assert found["arguments"] == {"path": "-a b", "depth": 7, "yes": True}
 
     def test_command_with_its_own_yes_flag_needs_tooli_yes(self) -> None:
         app = Files().app
@@ -103,5 +108,9 @@ class TestApproval:
         def delete(yes: bool = False): ...
 
         found = app.call("delete", yes=True).error.suggestion
-        assert found["argv"] == ["files", "delete", "--yes", "--tooli-yes"]
+        assert (found["arguments"], found["options"]) == ({"yes": True}, {"yes": True})
+        assert "app.options(yes=True)" in found["fix"]
+        app.command("other")(lambda: None)
+        found = invoke(app, "delete", "--yes", mode="json").error["suggestion"]
+        assert found["argv"][1:] == ["delete", "--yes", "--tooli-yes"]
         assert "--tooli-yes" in found["fix"]

@@ -65,7 +65,7 @@ class Person(pydantic.BaseModel):
 
 
 class SoldOut(ConflictError):
-    default_code = "E3901"
+    code = "E3901"
 
 
 class Shop:
@@ -739,7 +739,7 @@ def test_stopped_call_is_indeterminate(shop: Shop, stop: BaseException) -> None:
     second = stopped_by(shop, stop)
     assert second.error.code == "E3052"
     assert second.error.details["ended_by"]["message"]
-    assert second.error.suggestion["argv"] == ["shop", "idempotency", "forget", "k"]
+    assert second.error.suggestion["example"] == "shop idempotency forget k"
     assert second.error.to_exception().exit_code == 101
     assert shop.runs == 1
 

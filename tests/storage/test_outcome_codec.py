@@ -32,7 +32,7 @@ WITH_SECRET = RedactionPolicy(secrets=[SecretInput(SECRET)])
 class SoldOut(ConflictError):
     """An error class of an app."""
 
-    default_code = "E3901"
+    code = "E3901"
 
 
 def encode_value(value: Any, redaction: RedactionPolicy = NO_SECRETS, printed: str = "") -> bytes:

@@ -85,6 +85,7 @@ def test_exit_codes_are_compared() -> None:
         InterfaceResponse({"ok": True}, 0),
         interfaces(make_app())[4],
         InterfaceResponse({"ok": True}, 1),
+        "buy",
     )
     assert "exit code: 0 (call), 1 (cli)" in with_code
 

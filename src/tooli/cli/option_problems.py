@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from tooli.core.call import Problem
+from tooli.core.option_words import INTERFACE_WORDS
 from tooli.core.tool import MAX_PROBLEMS, MAX_QUOTED_CHARS, cut_text, quote
 from tooli.errors import DefinitionError, closest_match
-from tooli.pipeline.input_errors import unknown_parameter_problem
+from tooli.pipeline.unknown_names import unknown_parameter_problem, with_option_value
 from tooli.schema import RawText
 
 TYPE_CHECKING = False
@@ -49,13 +50,18 @@ def take_unknown_option(
     if "_" in name or param_name in tool.param_names:
         line.has_other_spelling = True
     is_listed = len(line.problems) < MAX_PROBLEMS
-    problem = unknown_parameter_problem(param_name, tool, suggest=is_listed)
+    words = INTERFACE_WORDS["cli"]
+    problem = unknown_parameter_problem(param_name, tool, words, suggest=is_listed)
     if name in _REPLACEMENTS and not problem.suggested_value:
         following = [explicit] if equals else rargs[-1:]
         problem = _replaced_option_problem(name, following, tool.cli_path)
         if not equals and problem.replacement[-1:] == (*following,):
             line.typer_argv.append(rargs.pop())
         line.has_replacement = not line.is_left_to_typer(tool)
+        if problem.replacement == ("--yes",):
+            problem = problem.replace(replacement=(), suggested_option=("yes", True))
+    else:
+        problem = with_option_value(problem, explicit if equals else None, rargs)
     line.problems.append(problem)
     nearest_param = tool.param(problem.suggested_value) if problem.suggested_value else None
     texts = [explicit] if equals else []

@@ -12,14 +12,15 @@ from tooli.cli.typer_register import TyperRun, as_typer, wrap_plain_commands
 from tooli.cli.usage_errors import make_output_call, no_command_error
 from tooli.core.call import Failed, Ok, Problem
 from tooli.core.command_route import current_run
+from tooli.core.option_words import INTERFACE_WORDS
 from tooli.errors import InputError
 from tooli.pipeline.drivers import bind_arguments
 from tooli.pipeline.failure import to_outcome
 from tooli.pipeline.input_errors import (
     build_input_error,
     conversion_problems,
-    unknown_parameter_problem,
 )
+from tooli.pipeline.unknown_names import unknown_parameter_problem
 from tooli.schema import ConversionError, NeedsFallback, RawText, convert_unambiguous_text
 from tooli.text.escapes import escape_invisible
 
@@ -141,7 +142,8 @@ def problem_from_typer(exc: Exception, line: CommandLine) -> Problem:
     if name == "NoSuchOption":
         option = str(getattr(exc, "option_name", ""))
         if tool is not None and option[:2] == "--":
-            return unknown_parameter_problem(option.lstrip("-").replace("-", "_"), tool)
+            name = option.lstrip("-").replace("-", "_")
+            return unknown_parameter_problem(name, tool, INTERFACE_WORDS["cli"])
         return Problem("E1004", None, f"There is no option {option}")
     if name in ("BadOptionUsage", "BadArgumentUsage"):
         return Problem("E1006", declared, text)

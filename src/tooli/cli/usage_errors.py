@@ -13,12 +13,8 @@ from tooli.errors import InputError, InternalError, Suggestion, TimeoutExceeded
 from tooli.pipeline.argv_builder import is_short
 from tooli.pipeline.drivers import bind_arguments
 from tooli.pipeline.failure import as_tool_error
-from tooli.pipeline.input_errors import (
-    describe_option_fix,
-    missing_command_error,
-    problem_details,
-    unknown_command_error,
-)
+from tooli.pipeline.input_errors import describe_option_fix, problem_details
+from tooli.pipeline.unknown_names import missing_command_error, unknown_command_error
 from tooli.providers import CommandGroup
 
 TYPE_CHECKING = False
@@ -76,9 +72,14 @@ def no_command_error(output: CommandOutput) -> ToolError:
     line, prog = invocation.line, invocation.caller.prog or (invocation.state.name,)
     if not line.problems:
         if line.unknown_command is not None:
-            prefix = (*prog, *line.path)
             builtins = () if line.path or line.group.has_dynamic_commands else BUILTIN_COMMANDS
-            return unknown_command_error(line.group, line.unknown_command, prefix, builtins)
+            return unknown_command_error(
+                line.group,
+                line.unknown_command,
+                line.path,
+                builtins=builtins,
+                rest=_words_after(invocation.argv, line.unknown_command),
+            )
         return missing_command_error(line.group)
     first = line.problems[0]
     argv = None
@@ -102,6 +103,13 @@ def no_command_error(output: CommandOutput) -> ToolError:
         suggestion=advice,
         details=problem_details(listed, len(line.problems)),
     )
+
+
+def _words_after(argv: Sequence[str], name: str) -> Sequence[str]:
+    """Return the other words of a line with an unknown command, flags before it last."""
+    position = argv.index(name) if name in argv else len(argv)
+    before = [word for word in argv[:position] if word[:1] == "-"]
+    return [*argv[position + 1 :], *before]
 
 
 def _describe_fix(problem: Problem) -> str:

@@ -83,6 +83,7 @@ class SettingDefinition(Record):
         """Convert a raw setting to its type; raise InvalidSetting if it is not valid."""
         text = raw.text.strip()
         if self.kind == "choice":
+            text = text.lower()
             if raw.syntax in ("any", "text") and text in self.choices:
                 return text
         elif self.kind in ("text", "paths"):

@@ -262,12 +262,20 @@ def may_exist(path: str) -> bool:
     return True
 
 
-def check_choice(name: str, value: str, allowed: Sequence[str]) -> None:
-    """Raise DefinitionError if a keyword of `Tooli(…)` is not one of the allowed values."""
-    if value not in allowed:
-        from tooli.errors import DefinitionError
+def read_choice(name: str, value: object, allowed: Sequence[str]) -> str:
+    """Return a keyword of `Tooli(…)` that is one of the allowed values, in any case, or an enum.
 
-        raise DefinitionError(f"{name}={value!r}: must be one of {', '.join(allowed)}")
+    Raises DefinitionError if it is not one of them.
+    """
+    if type(value) is str and value in allowed:
+        return value
+    text = str(getattr(value, "value", value)).lower()
+    if text in allowed:
+        return text
+    from tooli.errors import DefinitionError, did_you_mean
+
+    hint = did_you_mean(text, allowed)
+    raise DefinitionError(f"{name}={value!r}: must be one of {', '.join(allowed)}{hint}")
 
 
 def default_app_name(module_globals: Mapping[str, object]) -> str:

@@ -126,6 +126,7 @@ class Options(Record):
     idempotency_key: str | None = None  # calls with the same key run once
     apply: str | None = None  # a plan token: run exactly that plan
     extra: Mapping[str, Any] | None = None  # options of core/options.py without a field here
+    given: Mapping[str, Any] | None = None  # the options by name, as the caller gave them
 
 
 class Problem(Record):
@@ -140,6 +141,22 @@ class Problem(Record):
     message: str
     suggested_value: Any = None
     replacement: tuple[str, ...] = ()
+    # The framework option that is probably meant, and its value.
+    suggested_option: tuple[str, Any] | None = None
+
+
+class SuggestedCall(Record):
+    """A call that is suggested to the caller. Each interface shows it in its own form.
+
+    `options` are framework options by name. `tool` is None if only the path of the command is
+    known.
+    """
+
+    path: tuple[str, ...]
+    arguments: Mapping[str, Any] | None
+    options: Mapping[str, Any] = {}
+    tool: Tool | None = None
+    rest: tuple[str, ...] = ()  # the words of the command line after the command, without a tool
 
 
 class Call(Record):

@@ -59,7 +59,7 @@ if TYPE_CHECKING:
     """A JSON object that is built or read by field name."""
 
     DangerLevel: TypeAlias = Literal["none", "low", "medium", "high", "critical", "forbidden"]
-    SecurityPolicy: TypeAlias = Literal["off", "standard", "strict"]
+    SecurityPolicyName: TypeAlias = Literal["off", "standard", "strict"]
     Transport: TypeAlias = Literal["stdio", "http", "sse"]
 
     PipeFormat: TypeAlias = Literal["jsonl", "json", "csv", "text"]

@@ -439,7 +439,7 @@ def _documented_errors(tool: Tool) -> dict[str, str]:
     for name, text in tool.doc.raises.items():
         kind = getattr(errors, name.rpartition(".")[2], None)
         if isinstance(kind, type) and issubclass(kind, errors.ToolError):
-            found.setdefault(kind.default_code, text or ERROR_CODES[kind.default_code][0])
+            found.setdefault(kind.code, text or ERROR_CODES[kind.code][0])
     return found
 
 

@@ -329,8 +329,10 @@ def _shared_schemas() -> JsonObject:
     suggestion_fields: JsonObject = {
         "action": _TEXT,
         "fix": _TEXT,
-        "example": _field("A command line that works."),
-        "argv": {"type": "array", "items": _TEXT},
+        "example": _field("A request that works."),
+        "command": _field("The command of that request, if it is another one."),
+        "arguments": _field("The body of that request.", "object"),
+        "query": _field("The query of that request.", "object"),
         "applicability": _TEXT,
     }
     about = "What to do about the error."

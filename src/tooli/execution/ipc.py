@@ -184,9 +184,15 @@ def prepare_exception(exc: BaseException) -> tuple[BaseException, str | None]:
 
 def pack_error_fields(exc: BaseException, trace: str | None) -> PackedError:
     """Pack an exception without pickle, as the fields of its ToolError."""
-    error = exc if isinstance(exc, ToolError) else as_tool_error(exc)
+    error = as_tool_error(exc)
     details = to_jsonable(error.details, []) if error.details else None
-    fields = {**error.to_dict(), "details": details, "exit_code": error.exit_code}
+    fields = {
+        **error.to_dict(),
+        "details": details,
+        "exit_code": error.exit_code,
+        "http_status": error.http_status,
+        "warnings": [*error.warnings],
+    }
     return type(exc).__name__, fields, trace
 
 

@@ -447,6 +447,7 @@ def _validate_error_fields(name: object, raw: Any, trace: object) -> JsonObject:
     if not all([type(text) is str for text in texts]):
         raise TypeError
     details, field, code = raw.get("details"), raw.get("field"), raw.get("exit_code")
+    status = raw.get("http_status")
     if type(details) not in (dict, type(None)) or type(field) not in (str, type(None)):
         raise TypeError
     if _ERROR_CODE.fullmatch(raw["code"]) is None or len(raw["category"]) > _MAX_NAME_CHARS:
@@ -459,7 +460,12 @@ def _validate_error_fields(name: object, raw: Any, trace: object) -> JsonObject:
         "is_retryable": bool(raw.get("is_retryable")),
         "details": _limit_details(details),
         "exit_code": code if type(code) is int and 0 < code < 256 else None,
+        "http_status": status if type(status) is int and 400 <= status <= 599 else None,
+        "warnings": [cut_text(line) for line in raw.get("warnings", ())[:_MAX_ERROR_WARNINGS]],
     }
+
+
+_MAX_ERROR_WARNINGS = 20
 
 
 def _limit_details(details: JsonObject | None) -> JsonObject | None:
@@ -488,6 +494,8 @@ def _validate_suggestion(raw: Any) -> JsonObject | None:
         raise TypeError
     names = ("action", "fix", "example", "argv", "applicability")
     fields = {name: raw[name] for name in names if name in raw}
+    if type(raw.get("arguments")) is dict:
+        fields["arguments"] = _limit_details(raw["arguments"])
     texts = {name: cut_text(raw[name]) for name in ("fix", "example") if raw.get(name) is not None}
     return {**fields, **texts}
 

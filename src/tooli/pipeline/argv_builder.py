@@ -40,7 +40,7 @@ def build_argv(tool: Tool, arguments: Mapping[str, Any], *flags: str) -> list[st
     for param in tool.command_params:
         if param.kind == "option" and param.name in arguments:
             value = arguments[param.name]
-            if not _is_default(param, value):
+            if not is_default(param, value):
                 optional += _option_words(param, value)
     optional += flags
     has_dash = any(text[:1] == "-" and len(text) > 1 for text in positional)
@@ -57,7 +57,7 @@ def build_path(tool: Tool, arguments: Mapping[str, Any], path: Sequence[str]) ->
     for level, name in enumerate(path):
         routed = [(n, r.param) for n, r in tool.route.params.items() if r.level == level]
         for given, param in routed:
-            if given in arguments and not _is_default(param, arguments[given]):
+            if given in arguments and not is_default(param, arguments[given]):
                 value = arguments[given]
                 is_option = param.kind == "option"
                 words += _option_words(param, value) if is_option else _value_words(value)
@@ -97,7 +97,8 @@ def is_short(argv: Sequence[str]) -> bool:
     )
 
 
-def _is_default(param: Param, value: object) -> bool:
+def is_default(param: Param, value: object) -> bool:
+    """True if a value is the default of its parameter."""
     return type(value) is type(param.default) and value == param.default
 
 
@@ -108,8 +109,8 @@ def _positional_words(tool: Tool, arguments: Mapping[str, Any]) -> list[str]:
     for param in tool.command_params:
         if param.kind == "argument":
             value = arguments.get(param.name, param.default)
-            words += _value_words(value)
-            if not _is_default(param, value):
+            words += _value_words(value) * (param.nargs if isinstance(value, Placeholder) else 1)
+            if not is_default(param, value):
                 needed_count = len(words)
     return words[:needed_count]
 
@@ -123,7 +124,7 @@ def _option_words(param: Param, value: object) -> list[str]:
     flag = max(param.flags, key=len)
     if param.option_kwargs.get("count") and isinstance(value, int):
         return [flag] * min(value, 9)
-    texts = _value_words(value)
+    texts = _value_words(value) * (param.nargs if isinstance(value, Placeholder) else 1)
     if param.nargs > 1 and len(texts) == param.nargs:
         return [flag, *texts]
     words: list[str] = []
@@ -151,7 +152,13 @@ def _value_words(value: Any) -> list[str]:
     if hasattr(value, "tooli_cli_text"):  # the location of a secret, not its value
         return [value.tooli_cli_text or f"<{value.field or 'value'}>"]
     from tooli.text.json_encoder import encode
+
+    json_value = to_json_value(value)
+    return [json_value if isinstance(json_value, str) else encode(json_value, []).decode()]
+
+
+def to_json_value(value: object) -> Any:
+    """Return a value in JSON types."""
     from tooli.text.jsonable import to_jsonable
 
-    json_value = to_jsonable(value, [])
-    return [json_value if isinstance(json_value, str) else encode(json_value, []).decode()]
+    return to_jsonable(value, [])

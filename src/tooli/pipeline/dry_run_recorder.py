@@ -219,7 +219,7 @@ def _unplanned_action_error(entry: JsonObject, completed: list[JsonObject]) -> T
         f"The command was stopped before {action}, which is not in the plan: {progress}.",
         code="E3053",
         suggestion=Suggestion(
-            "ask_human", "Check what was done, then plan the rest with --dry-run."
+            "ask_human", "Check what was done, then plan the rest with a dry run."
         ),
         is_retryable=False,
         details={"unplanned": entry, "done": completed},

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from tooli.core.call import Failed, Ok
 from tooli.errors import (
+    CATEGORIES,
     AuthError,
     CommandExited,
     ConflictError,
@@ -12,14 +13,17 @@ from tooli.errors import (
     InternalError,
     Interrupted,
     NotFoundError,
+    Suggestion,
     TimeoutExceeded,
     ToolError,
+    plain_text,
+    read_suggestion,
 )
 
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
-    from typing import TypeVar
+    from typing import Any, TypeVar
 
     from tooli.core.call import Outcome
 
@@ -51,6 +55,8 @@ def to_outcome(exc: BaseException, stage: str | None = None) -> Outcome:
 def as_tool_error(exc: BaseException) -> ToolError:
     """Return an exception as a ToolError, with the original as its cause."""
     if isinstance(exc, ToolError):
+        if not _is_valid(exc):
+            repair_error(exc)
         return exc
     error = _translate(exc)
     error.__cause__ = exc
@@ -148,3 +154,85 @@ def with_item_count(exc: Exception, count: int) -> Exception:
     error = as_tool_error(exc)
     error.details = {**(error.details or {}), "items_before_failure": count}
     return error
+
+
+# ------------------------------------------------------------------ errors with invalid fields
+
+_SUGGESTION_TYPES = (type(None), Suggestion)
+_DETAILS_TYPES = (type(None), dict)
+
+
+def repair_error(error: ToolError) -> None:
+    """Correct the fields of an error that have an invalid type or value, and add warnings.
+
+    An app can make such an error: `details="text"`, `exit_code="2"`, a subclass that does not call
+    `ToolError.__init__`. The error itself must reach the caller.
+    """
+    warnings: list[str] = []
+    name = type(error).__name__
+    error.message = plain_text(error.message) or " ".join(
+        [plain_text(argument) or "" for argument in error.args]
+    )
+    error.message = error.message or name
+    error.field = plain_text(error.field)
+    error.is_retryable = bool(error.is_retryable)
+    if type(error.suggestion) not in _SUGGESTION_TYPES:
+        error.suggestion = read_suggestion(error.suggestion)
+        if error.suggestion is None:
+            warnings.append(f"{name}(suggestion=…): must be a Suggestion, a text or a dict")
+    if error.suggestion is not None:
+        warnings += error.suggestion.warnings
+    details: Any = error.details
+    if type(details) not in _DETAILS_TYPES:
+        if hasattr(details, "keys"):
+            error.details = dict(details)
+        else:
+            warnings.append(f"{name}(details=…): must be a dict")
+            error.details = {"value": details}
+    _repair_codes(error, name, warnings)
+    error.warnings = [*error.warnings, *[line for line in warnings if line not in error.warnings]]
+
+
+def _repair_codes(error: ToolError, name: str, warnings: list[str]) -> None:
+    """Correct the code, the category, the exit code and the HTTP status of an error."""
+    code = plain_text(error.code) or ""
+    if not _is_code(code):
+        warnings.append(f"{name}(code={code[:60]!r}): must have no spaces, such as E3000")
+        own_class = next(cls for cls in type(error).__mro__ if cls.__module__ == "tooli.errors")
+        code = getattr(own_class, "code", "E5000")
+    error.code = code
+    category = str(getattr(error.category, "value", error.category)).lower()
+    if category not in CATEGORIES:
+        warnings.append(f"{name}(category={category[:60]!r}): must be {', '.join(CATEGORIES)}")
+        category = "internal"
+    error.category = category
+    for field, low, high, default in (("exit_code", 1, 255, 70), ("http_status", 400, 599, 500)):
+        value = getattr(error, field)
+        if type(value) is not int or not low <= value <= high:
+            text = (plain_text(value) or "None")[:60]
+            warnings.append(f"{name}({field}={text}): must be a number from {low} to {high}")
+            setattr(error, field, default)
+
+
+def _is_valid(error: ToolError) -> bool:
+    return (
+        type(error.message) is str
+        and bool(error.message)
+        and (error.field is None or type(error.field) is str)
+        and type(error.suggestion) in _SUGGESTION_TYPES
+        and (error.suggestion is None or not error.suggestion.warnings)
+        and type(error.details) in _DETAILS_TYPES
+        and type(error.code) is str
+        and _is_code(error.code)
+        and error.category in CATEGORIES
+        and type(error.category) is str
+        and type(error.is_retryable) is bool
+        and type(error.exit_code) is int
+        and 0 < error.exit_code < 256
+        and type(error.http_status) is int
+        and 400 <= error.http_status <= 599
+    )
+
+
+def _is_code(code: str) -> bool:
+    return 0 < len(code) <= 100 and code.isascii() and code.isprintable() and " " not in code

@@ -6,12 +6,12 @@ import sys
 from itertools import islice
 
 from tooli.core.call import Problem
+from tooli.core.option_words import spell_option, words_of
 from tooli.core.secret_fields import may_contain_secret
 from tooli.core.tool import (
     MAX_MESSAGE_CHARS,
     MAX_PATH_CHARS,
     MAX_PROBLEMS,
-    MAX_QUOTED_CHARS,
     Choice,
     Handle,
     ListOf,
@@ -25,20 +25,21 @@ from tooli.core.tool import (
     join_path,
     unwrap_optional,
 )
-from tooli.errors import InputError, Suggestion, closest_match
-from tooli.pipeline.argv_builder import MAX_SUGGESTED_CHARS, Placeholder, build_suggested_argv
+from tooli.errors import InputError, Suggestion, is_near
+from tooli.pipeline.argv_builder import MAX_SUGGESTED_CHARS, Placeholder
+from tooli.pipeline.suggestions import suggest_call
+from tooli.pipeline.unknown_names import unknown_parameter_problem
 from tooli.schema import ConversionError, Converted, RawText
 
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
     from typing import Any
 
     from tooli.core.call import Call
     from tooli.core.protocols import JsonObject
     from tooli.core.tool import Param, Shape, Tool
-    from tooli.providers import CommandGroup
 
 
 def finish_binding(
@@ -119,23 +120,6 @@ def model_problems(error: ConversionError) -> Iterator[Problem]:
         yield Problem("E1003", field, f"{field!r}: {reason.message}" if field else reason.message)
 
 
-def unknown_parameter_problem(name: str, tool: Tool, *, suggest: bool = True) -> Problem:
-    """Return the problem of an unknown parameter, with the closest name if `suggest` is True."""
-    name = cut_text(name, MAX_QUOTED_CHARS)
-    if name in tool.param_names:
-        message = f"{name!r} is an argument: give it by position, without a name"
-        return Problem("E1004", name, message, name)
-    if not suggest:
-        return Problem("E1004", name, f"There is no parameter {name!r}")
-    param_by_spelling = {name: name for name in tool.param_names}
-    for param in tool.public_params:
-        for flag in param.flags:
-            param_by_spelling.setdefault(flag.lstrip("-").replace("-", "_"), param.name)
-    suggested = param_by_spelling.get(closest_match(name, param_by_spelling) or "")
-    hint = f"; did you mean {suggested!r}?" if suggested else ""
-    return Problem("E1004", name, f"There is no parameter {name!r}{hint}", suggested)
-
-
 def build_input_error(
     call: Call, value_problems: Sequence[Problem], *, has_more: bool = False
 ) -> InputError:
@@ -151,7 +135,8 @@ def build_input_error(
         if name not in tool.param_names and type(value) is not Converted
     ]
     unknown_problems = [
-        unknown_parameter_problem(name, tool) for name in unknown_names[:MAX_PROBLEMS]
+        unknown_parameter_problem(name, tool, words_of(call), value=call.arguments[name])
+        for name in unknown_names[:MAX_PROBLEMS]
     ]
     unlisted_count = len(unknown_names) - len(unknown_problems)
     has_more = has_more or len(call.problems) > MAX_PROBLEMS  # the interface may have stopped early
@@ -171,7 +156,7 @@ def build_input_error(
         first.message + count_text(count, is_minimum=has_more),
         code=first.code,
         field=first.field,
-        suggestion=_suggest_command(call, problems),
+        suggestion=_suggest_call(call, problems),
         details=problem_details(problems, count, is_minimum=has_more),
     )
 
@@ -215,49 +200,6 @@ def _exclude_known(found: Sequence[Problem], known: Sequence[Problem]) -> list[P
     return [problem for problem in found if (problem.code, problem.field) not in known_fields]
 
 
-def unknown_command_error(
-    group: CommandGroup, name: str, prefix: Sequence[str], builtins: Collection[str] = ()
-) -> InputError:
-    """Return the error for an unknown command, with the closest name.
-
-    `prefix` is the command line up to the unknown name. `builtins` are names of built-in commands.
-    """
-    known = _visible_commands(group)
-    name = cut_text(name, MAX_QUOTED_CHARS)
-    spelled = name.replace("_", "-")
-    suggested = closest_match(spelled, [*group.commands, *group.groups, *known])
-    suggested = suggested or closest_match(spelled, sorted(builtins))
-    hint = f"; did you mean {suggested!r}?" if suggested else ""
-    suggestion = Suggestion(
-        "retry_with_modified_input",
-        f"Use {suggested!r}." if suggested else "Name one of the commands.",
-        argv=[*prefix, *suggested.split(".")] if suggested else None,
-    )
-    return InputError(
-        f"There is no command {name!r}{hint}",
-        code="E1001",
-        suggestion=suggestion,
-        details={"commands": known},
-    )
-
-
-def missing_command_error(group: CommandGroup) -> InputError:
-    """Return the error for a command line without a command."""
-    return InputError(
-        "No command was given.",
-        code="E1001",
-        suggestion=Suggestion(
-            "retry_with_modified_input", "Name one of the commands; --help-agent describes them."
-        ),
-        details={"commands": _visible_commands(group)},
-    )
-
-
-def _visible_commands(group: CommandGroup) -> list[str]:
-    commands = group.walk()
-    return [".".join(path) for path, command in commands if not command.kwargs.get("hidden")]
-
-
 def _typer_order(call: Call) -> Callable[[Problem], tuple[int, int]]:
     """Return a sort key for the order of Typer: options as typed, then arguments, then the rest."""
     typed = {
@@ -277,38 +219,16 @@ def _typer_order(call: Call) -> Callable[[Problem], tuple[int, int]]:
     return key
 
 
-def _suggest_command(call: Call, problems: Sequence[Problem]) -> Suggestion:
-    """Return a corrected command line, with placeholders `<name>` for unknown values."""
+def _suggest_call(call: Call, problems: Sequence[Problem]) -> Suggestion:
+    """Return a corrected call, with placeholders `<name>` for unknown values."""
     tool = call.tool
     arguments: dict[str, Any] = {
         k: v.value if type(v) is Converted else v
         for k, v in call.arguments.items()
         if k in tool.param_names
     }
-    is_certain = True
-    for problem in problems:
-        field = problem.field or ""
-        head, _, rest = field.partition(".")
-        if problem.code == "E1004":
-            value = call.arguments.get(head)
-            if problem.suggested_value and value is not None:
-                name = problem.suggested_value
-                is_valid = _convert(tool.param(name), value) is not None
-                arguments.setdefault(name, value if is_valid else Placeholder(name))
-            is_certain = is_certain and problem.suggested_value is not None
-        elif problem.code == "E1005":
-            continue
-        elif not head or problem.code in _FRAMEWORK_OPTION_CODES:
-            is_certain = False
-        elif problem.suggested_value is not None and not rest and _takes_single_value(tool, head):
-            arguments[head] = problem.suggested_value
-        elif (
-            repaired := _replace_item(arguments.get(head), rest, problem.suggested_value)
-        ) is not None:
-            arguments[head] = repaired
-        elif head in tool.param_names:
-            param = tool.param(head)
-            arguments[head] = True if param is not None and param.is_flag else Placeholder(head)
+    options: dict[str, Any] = {}
+    is_certain = all([_correct(call, problem, arguments, options) for problem in problems])
     for param in tool.public_params:
         if param.required and param.name not in arguments:
             arguments[param.name] = Placeholder(param.name)
@@ -316,23 +236,71 @@ def _suggest_command(call: Call, problems: Sequence[Problem]) -> Suggestion:
             arguments[param.name] = _handle_argument(param, arguments[param.name])
         elif arguments.get(param.name) is not None and may_contain_secret(param):
             arguments[param.name] = Placeholder(param.name)
-    has_placeholders = any(isinstance(value, Placeholder) for value in arguments.values())
     replacement = next((p.replacement for p in problems if p.replacement), ())
-    is_flag = replacement[:1] == ("--yes",)
-    words, placeholders = build_suggested_argv(tool, arguments, *(replacement if is_flag else ()))
-    argv = [*(call.caller.prog or (tool.app,)), *tool.cli_path, *words]
-    if replacement and not is_flag:  # another command
+    if replacement:  # another command
         return Suggestion(
             "retry_with_modified_input",
-            _build_fix(tool, problems),
+            _build_fix(call, problems),
             argv=[*(call.caller.prog or (tool.app,)), *replacement],
         )
-    if has_placeholders or placeholders:
-        applicability = "has_placeholders"
-    else:
-        applicability = "machine_applicable" if is_certain else "maybe_incorrect"
-    fix = _build_fix(tool, problems)
-    return Suggestion("retry_with_modified_input", fix, applicability=applicability, argv=argv)
+    suggestion = Suggestion(
+        "retry_with_modified_input",
+        _build_fix(call, problems),
+        applicability="machine_applicable" if is_certain else "maybe_incorrect",
+    )
+    invalid = [(p.field or "").removeprefix("tooli_") for p in problems]
+    suggestion.target = suggest_call(call, arguments, without=invalid, **options)
+    return suggestion
+
+
+def _correct(
+    call: Call, problem: Problem, arguments: dict[str, Any], options: dict[str, Any]
+) -> bool:
+    """Correct one problem in the arguments and options of a suggested call.
+
+    Return True if the corrected call certainly means what the caller meant.
+    """
+    tool, suggested = call.tool, problem.suggested_value
+    head, _, rest = (problem.field or "").partition(".")
+    if problem.suggested_option is not None:
+        name, value = problem.suggested_option
+        options[name] = value
+        return is_near(head, name) and name not in ("yes", "apply")
+    if problem.code == "E1004":
+        value = call.arguments.get(head)
+        if suggested and value is not None:
+            is_valid = _convert(tool.param(suggested), value) is not None
+            arguments.setdefault(suggested, value if is_valid else Placeholder(suggested))
+        return isinstance(suggested, str) and is_near(head, suggested)
+    if problem.code == "E1007" and isinstance(suggested, str) and head not in tool.param_names:
+        options[head] = suggested
+        return False
+    if problem.code == "E1005" or not head or problem.code in _FRAMEWORK_OPTION_CODES:
+        return False  # something is left out
+    if suggested is not None and not rest and _takes_single_value(tool, head):
+        is_same = _is_same_value(arguments.get(head), suggested)
+        arguments[head] = suggested
+        return is_same
+    repaired = _replace_item(arguments.get(head), rest, suggested)
+    if repaired is not None:
+        is_same = _is_same_value(_item(arguments.get(head), rest), suggested)
+        arguments[head] = repaired
+        return is_same
+    if head in tool.param_names:
+        param = tool.param(head)
+        arguments[head] = True if param is not None and param.is_flag else Placeholder(head)
+    return True
+
+
+def _is_same_value(value: object, suggested: object) -> bool:
+    """True if a suggested value is certainly what an invalid one means."""
+    text = value.texts[-1] if isinstance(value, RawText) and value.texts else value
+    return isinstance(suggested, str) and isinstance(text, str) and is_near(text, suggested)
+
+
+def _item(value: Any, index: str) -> object:
+    items = value.texts if isinstance(value, RawText) else value
+    return items[int(index)] if int(index) < len(items) else None
 
 
 _FRAMEWORK_OPTION_CODES = ("E1007", "E1040", "E1041", "E1042")
@@ -376,12 +344,15 @@ def _convert(param: Param | None, value: object) -> Any:
         return None
 
 
-def _build_fix(tool: Tool, problems: Sequence[Problem]) -> str:
+def _build_fix(call: Call, problems: Sequence[Problem]) -> str:
+    tool = call.tool
     parts: list[str] = []
     for problem in problems:
         param = tool.param((problem.field or "").partition(".")[0])
         if problem.code == "E1004" and (problem.field is None or problem.field in tool.param_names):
             parts.append(f"{problem.message}.")
+        elif problem.code == "E1004" and problem.suggested_option is not None:
+            parts.append(f"Use {spell_option(call, *problem.suggested_option)}.")
         elif problem.code == "E1004":
             known = ", ".join(p.name for p in tool.public_params) or "none"
             parts.append(
@@ -559,7 +530,8 @@ def _check_stdin(call: Call, name: str) -> Iterator[Problem]:
     elif stdin is None:
         message = "stdin is closed"
     elif call.options.no_input and stdin.isatty():
-        message = "stdin is a terminal, which --no-input does not read: give a path or a URL"
+        no_input = spell_option(call, "no_input")
+        message = f"stdin is a terminal, which {no_input} does not read: give a path or a URL"
     else:
         return
     yield Problem("E1035", name, f"{name!r}: {message}")
@@ -573,5 +545,6 @@ def _check_stdout(call: Call, name: str) -> Iterator[Problem]:
     if call.tool.returns_printed_text or call.options.dry_run:
         return
     if call.options.is_machine_mode or call.caller.is_remote:
-        message = "stdout is reserved for the answer: name a file, or use --text"
+        text_mode = "" if call.caller.is_remote else ", or use --text"
+        message = f"stdout is reserved for the answer: name a file{text_mode}"
         yield Problem("E1036", name, f"{name!r}: {message}")

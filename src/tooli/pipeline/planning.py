@@ -165,7 +165,7 @@ def plan_changed_error(
         code="E3053",
         suggestion=Suggestion(
             "retry_with_modified_input",
-            "Repeat the call with --dry-run, check the new plan, and apply that one.",
+            "Repeat the call as a dry run, check the new plan, and apply that one.",
         ),
         details=details,
     )

@@ -20,6 +20,7 @@ from tooli.pipeline.present import (
     Presented,
     build_meta,
     encode_envelope,
+    for_caller,
     present_error,
 )
 from tooli.pipeline.stdout_capture import StdoutCapture, attach_printed_text
@@ -186,7 +187,8 @@ class PreparedCall:
 
     def _raise_presented(self, error: ToolError) -> NoReturn:
         """Raise an error. If it contains a secret, raise a redacted copy without its cause."""
-        presented = present_error(error, self._call, self._call.warnings)
+        localized = for_caller(error, self._call)
+        presented = present_error(localized, self._call, self._call.warnings)
         if presented is error:
             raise error
         presented.args = (presented.message,)
@@ -201,7 +203,7 @@ class PreparedCall:
             value = outcome.value
         else:
             assert isinstance(outcome, Failed)
-            error = to_tooli_error(outcome.error, call, call.warnings)
+            error = to_tooli_error(for_caller(outcome.error, call), call, call.warnings)
         meta = build_meta(call, self.milliseconds())
         result: TooliResult[Any] = TooliResult(error is None, value, error, meta)
         if call.secrets or call.policy != "standard":

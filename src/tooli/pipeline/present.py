@@ -51,7 +51,7 @@ class Presented:
     __slots__ = ("_call", "_error", "_milliseconds", "_outcome")
 
     def __init__(self, outcome: Outcome, call: Call, milliseconds: Callable[[], int]) -> None:
-        self._outcome = outcome
+        self._outcome = outcome if isinstance(outcome, Ok) else _localize(outcome, call)
         self._call = call
         self._milliseconds = milliseconds
         self._error: ToolError | None = None
@@ -110,8 +110,7 @@ class Presented:
         """The HTTP status of this answer."""
         if isinstance(self._outcome, Ok):
             return 200
-        status = self._outcome.error.http_status
-        return status if 400 <= status <= 599 else 500
+        return self._outcome.error.http_status
 
     @property
     def error(self) -> ToolError | None:
@@ -184,6 +183,21 @@ class Presented:
 
     def _to_json(self, value: object) -> str:
         return encode_redacted(value, self._call.warnings, self._call).decode()
+
+
+def _localize(outcome: Failed, call: Call) -> Failed:
+    """Return a failure in the words of the caller's interface."""
+    error = for_caller(outcome.error, call)
+    return outcome if error is outcome.error else outcome.replace(error=error)
+
+
+def for_caller(error: ToolError, call: Call) -> ToolError:
+    """Return an error with a suggestion in the form of the caller's interface."""
+    if error.suggestion is None and not error.warnings:
+        return error
+    from tooli.pipeline.suggestions import localize_error
+
+    return localize_error(error, call)
 
 
 class ItemPresenter:
@@ -499,16 +513,13 @@ def present_error(error: ToolError, redaction: Redaction, warnings: list[str]) -
     redacted: JsonObject = ItemPresenter(redaction, warnings, "error").value(fields)
     if redacted == fields:
         return error
-    from copy import copy
+    from tooli.errors import copy_error, read_suggestion
 
-    from tooli.errors import Suggestion
-
-    redacted_error = copy(error)
+    redacted_error = copy_error(error)
     redacted_error.message, redacted_error.field = redacted["message"], redacted.get("field")
     redacted_error.details = redacted.get("details")
-    suggestion = redacted.get("suggestion")
-    redacted_error.suggestion = Suggestion.from_dict(suggestion) if suggestion else None
-    redacted_error.__cause__, redacted_error.is_translated = error.__cause__, False
+    redacted_error.suggestion = read_suggestion(redacted.get("suggestion"))
+    redacted_error.is_translated = False
     return redacted_error
 
 

@@ -53,7 +53,7 @@ def build_options(values: Mapping[str, Any]) -> tuple[Options, tuple[Problem, ..
             fields[OPTION_FIELDS[name]] = value
     if result_values:
         fields["result_options"] = read_result_options(result_values)
-    return Options(**fields, extra=extra or None), problems
+    return Options(**fields, extra=extra or None, given=values), problems
 
 
 def read_run_options(values: Mapping[str, Any]) -> tuple[dict[str, Any], tuple[Problem, ...]]:
@@ -64,7 +64,7 @@ def read_run_options(values: Mapping[str, Any]) -> tuple[dict[str, Any], tuple[P
         if values.get(name) is not None:
             options[name], expected = read_run_option(name, values[name])
             if expected is not None:
-                problems.append(Problem("E1007", name, f"{name} must be {expected}"))
+                problems.append(Problem("E1007", name, f"{name!r} must be {expected}"))
     return options, tuple(problems)
 
 
@@ -143,7 +143,7 @@ def read_result_options(
         if kind == "number":
             number = _parse_number(value)
             if number is None:
-                message = f"{_flag_name(name)} must be a whole number, not {str(value)!r:.60}"
+                message = f"{name!r} must be a whole number, not {str(value)!r:.60}"
                 problems.append(Problem("E1007", name, message))
             else:
                 parsed[option] = number
@@ -153,7 +153,7 @@ def read_result_options(
             parsed[option] = ",".join(map(str, value))
         else:
             problems.append(
-                Problem("E1007", name, f"{_flag_name(name)} must be text, not {str(value)!r:.60}")
+                Problem("E1007", name, f"{name!r} must be text, not {str(value)!r:.60}")
             )
     return ResultOptions(
         **parsed, argv=argv, can_save_overflow=argv is not None, problems=tuple(problems)
@@ -164,10 +164,6 @@ def _parse_number(value: object) -> int | None:
     if isinstance(value, str) and value.isascii() and value.isdigit() and len(value) < 16:
         value = int(value)
     return value if type(value) is int and 0 <= value <= MAX_NUMBER else None
-
-
-def _flag_name(name: str) -> str:
-    return f"--{name.replace('_', '-')}"
 
 
 def resolve_result_options(result_options: ResultOptions | None, tool: Tool) -> ResultOptions:

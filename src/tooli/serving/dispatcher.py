@@ -14,9 +14,9 @@ from tooli.core.call import DEFAULT_OPTIONS, Call, Failed, Options, RedactionPol
 from tooli.core.placeholder_call import make_placeholder_call
 from tooli.core.tool import RATE_LIMIT_FORMAT, Tool, is_rate_limit
 from tooli.errors import DependencyError, InputError, Suggestion, TemporaryError
-from tooli.pipeline.input_errors import missing_command_error, unknown_command_error
 from tooli.pipeline.prepared_call import PreparedCall
 from tooli.pipeline.present import Presented, present_text
+from tooli.pipeline.unknown_names import missing_command_error, unknown_command_error
 from tooli.stages.auth import scope_error
 from tooli.stages.rate_limit import is_rate_limited
 from tooli.storage.state_files import MemoryFailureHistory
@@ -215,7 +215,9 @@ def report_invalid_definition(problem: DefinitionError) -> None:
         return
 
 
-def unknown_tool_error(app: App, name: str) -> ToolError:
+def unknown_tool_error(
+    app: App, name: str, arguments: Mapping[str, Any] | None = None
+) -> ToolError:
     """Return the error for a name that is not in the app's catalog.
 
     It suggests the closest name. A command that exists but has an invalid definition is reported
@@ -224,12 +226,14 @@ def unknown_tool_error(app: App, name: str) -> ToolError:
     problem = app.catalog.find_problem(name)
     if problem is not None:
         return problem.to_tool_error()
-    group, path = app.tree(), [app._state.name]
+    group, path = app.tree(), list[str]()
     names = name.replace(".", " ").replace("/", " ").split() or [name]
     while names and names[0] in group.groups:
         path.append(names[0])
         group = group.groups[names.pop(0)]
-    return unknown_command_error(group, names[0], path) if names else missing_command_error(group)
+    if not names:
+        return missing_command_error(group)
+    return unknown_command_error(group, names[0], path, arguments=arguments)
 
 
 def path_without_root(scope: Scope) -> str:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from tooli.core.option_words import spell_option
 from tooli.errors import ApprovalRequired, AuthError, InputError, Suggestion
 from tooli.pipeline import CONFINEMENT_STAGES
-from tooli.pipeline.argv_builder import build_suggested_argv
 from tooli.pipeline.single_use_claims import with_claim
+from tooli.pipeline.suggestions import suggest_call
 from tooli.policy.rules import find_verdict
 
 TYPE_CHECKING = False
@@ -101,20 +102,13 @@ def _forbidden_error(call: Call) -> AuthError:
 
 def confirmation_required_error(call: Call) -> InputError:
     """Return the error for a destructive call without `--yes`. It suggests adding `--yes`."""
-    tool = call.tool
-    is_flag_taken = any("--yes" in (*param.flags, *param.negations) for param in tool.params)
-    yes_flag = "--tooli-yes" if is_flag_taken else "--yes"
-    words, placeholders = build_suggested_argv(
-        tool, tool.arguments_by_param(call.arguments), yes_flag
+    dry_run, yes = spell_option(call, "dry_run"), spell_option(call, "yes")
+    suggestion = Suggestion(
+        "ask_human", f"Check the effects with {dry_run}, then repeat the call with {yes}."
     )
-    argv = [*(call.caller.prog or (tool.app,)), *tool.cli_path, *words]
+    suggestion.target = suggest_call(call, yes=True)
     return InputError(
-        f"{tool.name} may destroy data and needs a confirmation.",
+        f"{call.tool.name} may destroy data and needs a confirmation.",
         code="E1010",
-        suggestion=Suggestion(
-            "ask_human",
-            f"Check the effects with --dry-run, then repeat the call with {yes_flag}.",
-            applicability="has_placeholders" if placeholders else "maybe_incorrect",
-            argv=argv,
-        ),
+        suggestion=suggestion,
     )

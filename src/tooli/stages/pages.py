@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from tooli.core import find_loaded
 from tooli.core.call import Ok
+from tooli.errors import InputError
 from tooli.pipeline.present import measure_envelope, measure_value
+from tooli.pipeline.suggestions import suggest_call
 from tooli.pipeline.truncate import (
     NO_LIMIT,
     larger_budget_step,
@@ -43,7 +45,13 @@ def paginate(call: Call) -> StageRun:
     flow = call.flow
     if flow is None:
         return (yield call)
-    window = PageWindow(call, flow)
+    try:
+        window = PageWindow(call, flow)
+    except InputError as error:
+        if error.suggestion is not None:
+            arguments = dict(flow.raw_arguments)
+            error.suggestion.target = suggest_call(call, arguments, without=("cursor",))
+        raise
     flow.processors.append(window)
     flow.cursor_after = window.cursor_after
     outcome = yield call

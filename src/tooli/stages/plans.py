@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tooli.core.call import Failed, Ok
 from tooli.core.call_fingerprint import ValueEncoder, digest
-from tooli.errors import InputError, Suggestion, TemporaryError
+from tooli.errors import InputError, Suggestion, TemporaryError, ToolError
 from tooli.pipeline.dry_run_recorder import record_nested_call, supports_dry_run
 from tooli.pipeline.planning import (
     build_plan,
@@ -16,6 +16,7 @@ from tooli.pipeline.planning import (
     plan_changed_error,
 )
 from tooli.pipeline.single_use_claims import SingleUseClaim, is_held, with_claim
+from tooli.pipeline.suggestions import suggest_call
 from tooli.policy.call_binding import (
     PARTS_WITHOUT_EFFECT_ON_PLANS,
     UnreadableArgument,
@@ -117,6 +118,24 @@ def apply_plan(call: Call) -> StageRun:
     changed. The token of the plan is used up when the function runs. A token is not an approval:
     the stage `approval` runs before this one.
     """
+    try:
+        outcome = yield from _apply_token(call)
+    except ToolError as error:
+        _suggest_new_plan(error, call)
+        raise
+    if isinstance(outcome, Failed):
+        _suggest_new_plan(outcome.error, call)
+    return outcome
+
+
+def _suggest_new_plan(error: ToolError, call: Call) -> None:
+    """Suggest a dry run instead of a plan that cannot be applied."""
+    suggestion = error.suggestion
+    if error.code in ("E1051", "E3053") and suggestion is not None and suggestion.target is None:
+        suggestion.target = suggest_call(call, without=("apply",), dry_run=True)
+
+
+def _apply_token(call: Call) -> StageRun:
     tool = call.tool
     token, key = _read_token(call.options.apply or "")
     binding, contents = _bind_plan(call, key)
@@ -198,6 +217,6 @@ def _token_error(message: str) -> InputError:
         field="apply",
         suggestion=Suggestion(
             "retry_with_modified_input",
-            "Repeat the call with --dry-run and use the token of the new plan.",
+            "Repeat the call as a dry run and use the token of the new plan.",
         ),
     )

@@ -260,17 +260,16 @@ def _needs_human(error: ToolError) -> bool:
 
 def _with_repeat_warning(error: ToolError, count: int) -> ToolError:
     """Return a copy of the error, with a suggestion that mentions the repetition."""
-    from tooli.errors import Suggestion
+    from tooli.errors import Suggestion, copy_error
 
-    error = _copy_error(error)
-    previous_fix = f" {error.suggestion.fix}" if error.suggestion is not None else ""
-    argv = error.suggestion.argv if error.suggestion is not None else None
+    error = copy_error(error)
+    previous = error.suggestion or Suggestion()
+    previous_fix = f" {previous.fix}" if previous.fix else ""
     details: dict[str, object] = {**(error.details or {}), "repeated": count}
     if _needs_human(error):
-        error.suggestion = Suggestion(
-            "ask_human",
-            f"Asked {count} times. Do not repeat it before a human has answered.{previous_fix}",
-            argv=argv,
+        error.suggestion = previous.replace(
+            action="ask_human",
+            fix=f"Asked {count} times. Do not repeat it before a human has answered.{previous_fix}",
         )
     elif _may_succeed_later(error):
         wait = details.setdefault("retry_after", min(2 ** (count - WARN_AT + 1), _MAX_WAIT_SECONDS))
@@ -278,26 +277,14 @@ def _with_repeat_warning(error: ToolError, count: int) -> ToolError:
             "retry_later", f"Failed {count} times in a row: wait {wait} s before the next attempt."
         )
     else:
-        error.suggestion = Suggestion(
-            "retry_with_modified_input" if error.category == "input" else "use_different_tool",
-            f"The same call has failed {count} times in the same way; repeating it does not "
+        is_input = error.category == "input"
+        error.suggestion = previous.replace(
+            action="retry_with_modified_input" if is_input else "use_different_tool",
+            fix=f"The same call has failed {count} times in the same way; repeating it does not "
             f"help: change its arguments, or use another command.{previous_fix}",
-            argv=argv,
         )
     error.details = details
     return error
-
-
-def _copy_error(error: ToolError) -> ToolError:
-    """Return a copy of an error, because a function may raise the same object again."""
-    from copy import copy
-
-    try:
-        error_copy = copy(error)
-    except Exception:  # a class with a constructor of its own
-        return error
-    error_copy.__cause__ = error.__cause__
-    return error_copy.with_traceback(error.__traceback__)
 
 
 def _blocked_error(call: Call, failure: RepeatedFailure) -> ToolError:

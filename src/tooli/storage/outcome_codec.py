@@ -275,10 +275,7 @@ def _decode_error(parts: JsonObject) -> ToolError:
     fields = {**parts, **parts["fields"]}
     kind = _find_error_class(parts["kind"]) or error_class_for(fields["code"], fields["category"])
     error = restore_error(kind, fields, parts["exit_code"])
-    error.http_status = parts["http_status"]
     error.is_translated = True
-    if error.category != fields["category"]:  # the class is not defined in this process
-        error.__dict__["category"] = fields["category"]
     return error
 
 

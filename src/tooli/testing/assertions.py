@@ -49,17 +49,21 @@ def assert_parity(app: Tooli, case: Case) -> JsonObject:
     differences = [
         difference
         for interface, response in responses
-        if (difference := _difference(first, reference, interface, response))
+        if (difference := _difference(first, reference, interface, response, case.tool))
     ]
     assert not differences, f"the interfaces disagree about {case}\n" + "\n".join(differences)
     return without_volatile_fields(reference.envelope)
 
 
 def _difference(
-    first: Interface, reference: InterfaceResponse, other: Interface, response: InterfaceResponse
+    first: Interface,
+    reference: InterfaceResponse,
+    other: Interface,
+    response: InterfaceResponse,
+    tool_name: str,
 ) -> str:
-    expected = _normalize_envelope(first.app, reference.envelope)
-    found = _normalize_envelope(first.app, response.envelope)
+    expected = _normalize_envelope(first.app, reference.envelope, tool_name)
+    found = _normalize_envelope(first.app, response.envelope, tool_name)
     if other.streams and not first.streams:
         expected = as_items(expected)
     text = diff(format_json(expected), format_json(found), first.name, other.name)
@@ -92,19 +96,56 @@ def _drop_token(plan: object) -> object:
     return plan
 
 
-def _normalize_envelope(app: Tooli, envelope: Mapping[str, Any]) -> JsonObject:
+def _normalize_envelope(app: Tooli, envelope: Mapping[str, Any], tool_name: str) -> JsonObject:
     """Return an envelope without the parts that may differ between interfaces.
 
     The command lines in `meta.next` are parsed, because equivalent lines differ in their text: one
-    interface builds a line from arguments, another one repeats the typed line.
+    interface builds a line from arguments, another one repeats the typed line. A suggested call is
+    a command line, or arguments and options; its text is in the words of the interface.
     """
     envelope = _mask_approval(without_volatile_fields(envelope))
     meta = dict(envelope.get("meta", {}))
+    error: JsonObject = envelope.get("error") or {}
+    if "suggestion" in error:
+        suggestion = _normalize_suggestion(app, error["suggestion"], tool_name)
+        envelope = {**envelope, "error": {**error, "suggestion": suggestion}}
     if "next" in meta:
         meta["next"] = [{**step, "argv": _parse_argv(app, step["argv"])} for step in meta["next"]]
     if "truncated" in meta:  # a command line writes the whole result to a new file each time
         meta["truncated"] = {k: v for k, v in meta["truncated"].items() if k != "full"}
     return {**envelope, "meta": meta} if meta else dict(envelope)
+
+
+def _normalize_suggestion(app: Tooli, suggestion: Mapping[str, Any], tool_name: str) -> JsonObject:
+    """Return a suggestion with its call in a form that does not depend on the interface."""
+    forms = ("fix", "example", "argv", "command", "arguments", "query", "options")
+    kept = {name: value for name, value in suggestion.items() if name not in forms}
+    if "argv" in suggestion:
+        return {**kept, "call": _parse_argv(app, suggestion["argv"])}
+    if "arguments" not in suggestion and "command" not in suggestion:
+        return kept
+    suggested: JsonObject = suggestion.get("arguments", {})
+    name = suggestion.get("command") or tool_name
+    tool = app.find(name)
+    params = () if tool is None else tool.param_names
+    arguments = {k: v for k, v in suggested.items() if k in params}
+    options = {k: v for k, v in suggested.items() if k not in params}
+    options |= {**suggestion.get("query", {}), **suggestion.get("options", {})}
+    call: JsonObject = {
+        "path": name.split("."),
+        "arguments": {k: _as_texts(v) for k, v in sorted(arguments.items())},
+        "options": {k: str(v) for k, v in sorted(options.items())},
+    }
+    return {**kept, "call": call}
+
+
+def _as_texts(value: object) -> object:
+    """Return an argument as the words of a command line."""
+    if isinstance(value, bool):
+        return value
+    if is_list(value):
+        return [text if isinstance(text, str) else json.dumps(text) for text in value]
+    return [value if isinstance(value, str) else json.dumps(value, separators=(",", ":"))]
 
 
 def _mask_approval(envelope: Mapping[str, Any]) -> Mapping[str, Any]:

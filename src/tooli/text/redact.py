@@ -32,8 +32,8 @@ if TYPE_CHECKING:
 
 REDACTED = "***"
 _SMALL_TEXT_CHARS = 1 << 13
-_RUNNABLE_FIELDS = ("argv", "example")
-"""Fields of a suggestion that may be run as a command. Their paths are not shortened."""
+_RUNNABLE_FIELDS = ("argv", "arguments", "query", "options", "example")
+"""Fields of a suggestion that are a call that works. Their paths are not shortened."""
 
 
 class Redactor:
@@ -152,7 +152,8 @@ class Redactor:
             name: self.redact_value(item, shorten_paths=name not in _RUNNABLE_FIELDS)
             for name, item in suggestion.items()
         }
-        if redacted.get("argv") != suggestion.get("argv") and "applicability" in redacted:
+        is_changed = any([redacted.get(n) != suggestion.get(n) for n in _RUNNABLE_FIELDS])
+        if is_changed and "applicability" in redacted:
             redacted["applicability"] = "has_placeholders"
         return redacted
 

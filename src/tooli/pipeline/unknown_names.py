@@ -1,0 +1,174 @@
+"""Errors for names that do not exist: commands, parameters, framework options.
+
+Each suggests the closest name.
+"""
+
+from __future__ import annotations
+
+from tooli.core._hot_tables import CALL_OPTIONS, FLAGS
+from tooli.core.call import Problem, SuggestedCall
+from tooli.core.tool import MAX_QUOTED_CHARS, cut_text
+from tooli.errors import InputError, Suggestion, closest_match
+from tooli.pipeline.argv_builder import is_short
+
+TYPE_CHECKING = False
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Mapping, Sequence
+    from typing import Any
+
+    from tooli.core.option_words import InterfaceWords
+    from tooli.core.tool import Tool
+    from tooli.providers import CommandGroup
+
+
+def unknown_parameter_problem(
+    name: str, tool: Tool, words: InterfaceWords, *, suggest: bool = True, value: object = True
+) -> Problem:
+    """Return the problem of an unknown parameter, with the closest name if `suggest` is True.
+
+    The closest name may be that of a framework option, which then gets the value.
+    """
+    name = cut_text(name, MAX_QUOTED_CHARS)
+    if name in tool.param_names:
+        message = f"{name!r} is an argument: give it by position, without a name"
+        return Problem("E1004", name, message, name)
+    message = f"There is no parameter {name!r}"
+    if not suggest:
+        return Problem("E1004", name, message)
+    param_by_spelling = {name: name for name in tool.param_names}
+    for param in tool.public_params:
+        for flag in param.flags:
+            param_by_spelling.setdefault(flag.lstrip("-").replace("-", "_"), param.name)
+    options = words.spellings()
+    closest = closest_match(name, [*param_by_spelling, *options]) or ""
+    if closest in param_by_spelling:
+        suggested = param_by_spelling[closest]
+        return Problem("E1004", name, f"{message}; did you mean {suggested!r}?", suggested)
+    if not closest:
+        return Problem("E1004", name, message)
+    if name == closest:
+        return _misplaced_option_problem(name, words, value)
+    option, implied = options[closest]
+    suggested_option = (option, value if implied is None else implied)
+    return Problem(
+        "E1004", name, f"{message}; did you mean {closest!r}?", suggested_option=suggested_option
+    )
+
+
+def _misplaced_option_problem(name: str, words: InterfaceWords, value: object) -> Problem:
+    """Return the problem of a framework option among the arguments.
+
+    HTTP expects it in the query. Over MCP and in Python, its value has the wrong type.
+    """
+    if words.is_command_line:  # a callback has a flag of that name
+        flag = f"--tooli-{name.replace('_', '-')}"
+        return Problem(
+            "E1004", name, f"There is no parameter {name!r}; the framework's option is {flag}"
+        )
+    if words.sends_options_apart:
+        message = f"{name!r} is an option, not a parameter: send it in the query"
+        return Problem("E1004", name, message, suggested_option=(name, value))
+    kind = CALL_OPTIONS[name][0]
+    corrected: object = None
+    if kind == "flag":
+        expected, corrected = (
+            "true or false",
+            {"true": True, "false": False}.get(str(value).lower()),
+        )
+    elif kind in ("number", "count"):
+        expected = "a whole number"
+        corrected = int(value) if isinstance(value, str) and value.isdecimal() else None
+    else:
+        expected = "text"
+    message = f"The option {name!r} must be {expected}, not {str(value)!r:.60}"
+    option = None if corrected is None else (name, corrected)
+    return Problem("E1004", name, message, suggested_option=option)
+
+
+def with_option_value(problem: Problem, explicit: str | None, rargs: list[str]) -> Problem:
+    """Return the problem of a misspelled framework flag, with the value of the flag.
+
+    The value is `explicit`, or the next word of the line, which is taken from `rargs`.
+    """
+    if problem.suggested_option is None:
+        return problem
+    name, implied = problem.suggested_option
+    takes_value = any(
+        [
+            arity == 1 and constant is None
+            for option, arity, constant in FLAGS.values()
+            if option == name
+        ]
+    )
+    if not takes_value or implied is not True:
+        is_negated = (explicit or "").lower() in ("false", "no", "off", "0")
+        return problem.replace(suggested_option=None) if is_negated else problem
+    if explicit is None and (not rargs or rargs[-1][:1] == "-"):
+        return problem.replace(suggested_option=None)
+    value = rargs.pop() if explicit is None else explicit
+    return problem.replace(suggested_option=(name, value))
+
+
+# ------------------------------------------------------------------ commands
+
+
+def unknown_command_error(
+    group: CommandGroup,
+    name: str,
+    path: Sequence[str],
+    *,
+    builtins: Collection[str] = (),
+    rest: Sequence[str] = (),
+    arguments: Mapping[str, Any] | None = None,
+) -> InputError:
+    """Return the error for an unknown command, with the closest name.
+
+    `path` are the groups before the unknown name. `builtins` are names of built-in commands.
+    `rest` are the words after the name on a command line, and `arguments` those of a call, if they
+    are known.
+    """
+    known = _visible_commands(group)
+    name = cut_text(name, MAX_QUOTED_CHARS)
+    suggested = _closest_command(name, [*group.commands, *group.groups, *known])
+    suggested = suggested or _closest_command(name, sorted(builtins))
+    hint = f"; did you mean {suggested!r}?" if suggested else ""
+    suggestion = Suggestion(
+        "retry_with_modified_input",
+        f"Use {suggested!r}." if suggested else "Name one of the commands.",
+    )
+    if suggested:
+        target_path = (*path, *suggested.split("."))
+        kept = tuple(rest) if is_short(rest) else ()
+        suggestion.target = SuggestedCall(target_path, arguments, rest=kept)
+    return InputError(
+        f"There is no command {name!r}{hint}",
+        code="E1001",
+        suggestion=suggestion,
+        details={"commands": known},
+    )
+
+
+def _closest_command(name: str, candidates: Sequence[str]) -> str | None:
+    spelled = name.replace("_", "-").lower()
+    if spelled != name and spelled in candidates:
+        return spelled
+    suggested = closest_match(spelled, candidates)
+    return None if suggested == name else suggested
+
+
+def missing_command_error(group: CommandGroup) -> InputError:
+    """Return the error for a command line without a command."""
+    return InputError(
+        "No command was given.",
+        code="E1001",
+        suggestion=Suggestion(
+            "retry_with_modified_input", "Name one of the commands in details.commands."
+        ),
+        details={"commands": _visible_commands(group)},
+    )
+
+
+def _visible_commands(group: CommandGroup) -> list[str]:
+    commands = group.walk()
+    return [".".join(path) for path, command in commands if not command.kwargs.get("hidden")]

@@ -1,0 +1,175 @@
+"""Suggestions in the form of each interface."""
+
+from __future__ import annotations
+
+import datetime as dt
+import enum
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tooli import InputError, NotFoundError, SecretInput, Suggestion
+from tooli.core.call import Call, Caller, Options, SuggestedCall
+from tooli.pipeline.suggestions import localize_error, localize_suggestion, suggest_call
+from tooli.schema.tool_reader import read_tool
+
+
+class Colour(enum.Enum):
+    RED = "red"
+
+
+def paint(what: str, coats: int = 2, dry: bool = False, tags: list[str] | None = None): ...
+
+
+def call_of(surface: str, fn: Any = paint, arguments: Any = None, **options: Any) -> Call:
+    tool = read_tool(fn, app="app", path=("tool",), kwargs={})
+    return Call(tool, arguments or {}, Caller(surface), [], Options(**options))
+
+
+def localized(suggestion: Suggestion, surface: str, fn: Any = paint) -> dict[str, Any]:
+    found = localize_suggestion(suggestion, call_of(surface, fn)).to_dict()
+    return {name: found[name] for name in found if name not in ("action", "fix", "applicability")}
+
+
+class TestSuggestedCall:
+    def test_options_are_kept_except_those_that_were_read(self) -> None:
+        given = {"dry_run": True, "input": "-", "null": True, "detailed": False, "limit": 0}
+        call = call_of("cli", given=given)
+        found = suggest_call(call, {}, without=("limit",), yes=True)
+        assert found.options == {"dry_run": True, "yes": True}
+
+    @pytest.mark.parametrize(
+        ("value", "expected"),
+        [
+            (Path("a/b"), "a/b"),
+            (dt.date(2026, 1, 2), "2026-01-02"),
+            (Colour.RED, "red"),
+            ([Path("a")], ["a"]),
+            ({"a": 1}, {"a": 1}),
+        ],
+    )
+    def test_values_are_json(self, value, expected) -> None:
+        suggestion = Suggestion(fix="x")
+        suggestion.target = suggest_call(call_of("mcp"), {"what": value})
+        assert localized(suggestion, "mcp")["arguments"] == {"what": expected}
+
+    def test_secret_is_a_placeholder(self) -> None:
+        def login(token: SecretInput[str]): ...
+
+        suggestion = Suggestion(fix="x")
+        suggestion.target = suggest_call(call_of("mcp", login), {"token": SecretInput("hunter2")})
+        found = localize_suggestion(suggestion, call_of("mcp", login))
+        assert found.arguments == {"token": "<token>"}
+        assert found.applicability == "has_placeholders"
+
+    def test_long_values_are_placeholders(self) -> None:
+        suggestion = Suggestion(fix="x", applicability="machine_applicable")
+        target = suggest_call(call_of("mcp"), {"what": "x" * 5000, "coats": 3})
+        suggestion.target = target
+        found = localize_suggestion(suggestion, call_of("mcp"))
+        assert found.arguments == {"what": "<what>", "coats": 3}
+        assert found.applicability == "has_placeholders"
+
+    def test_defaults_are_left_out(self) -> None:
+        suggestion = Suggestion(fix="x")
+        suggestion.target = suggest_call(call_of("mcp"), {"what": "x", "coats": 2, "dry": False})
+        assert localized(suggestion, "mcp")["arguments"] == {"what": "x"}
+
+    def test_another_command_is_named(self) -> None:
+        suggestion = Suggestion(fix="x")
+        suggestion.target = SuggestedCall(("users", "list"), None, rest=("--json",))
+        assert localized(suggestion, "http") == {
+            "command": "users.list",
+            "example": "POST /tools/users/list",
+        }
+        assert localized(suggestion, "cli")["argv"] == ["app", "users", "list", "--json"]
+
+    def test_query_is_quoted(self) -> None:
+        suggestion = Suggestion(fix="x")
+        suggestion.target = suggest_call(call_of("http"), {"what": "x"}, filter="a > 1", yes=True)
+        found = localized(suggestion, "http")
+        assert found["query"] == {"filter": "a > 1", "yes": True}
+        assert found["example"] == 'POST /tools/tool?filter=a%20%3E%201&yes=true {"what":"x"}'
+
+
+class TestSuggestionsOfAnApp:
+    @pytest.mark.parametrize(
+        ("words", "arguments"),
+        [
+            (["gate"], {"what": "gate"}),
+            (["gate", "--coats", "3", "--dry"], {"what": "gate", "coats": 3, "dry": True}),
+            (["--coats=3", "--", "-x"], {"what": "-x", "coats": 3}),
+            (["gate", "--tags", "a", "--tags", "b"], {"what": "gate", "tags": ["a", "b"]}),
+            (
+                ["gate", "--yes", "--json", "--limit", "3"],
+                {"what": "gate", "yes": True, "limit": "3"},
+            ),
+        ],
+    )
+    def test_command_line_becomes_arguments(self, words, arguments) -> None:
+        suggestion = Suggestion(fix="x", argv=["app", "tool", *words])
+        assert localized(suggestion, "mcp") == {"arguments": arguments}
+
+    @pytest.mark.parametrize(
+        "argv",
+        [
+            ["pip", "install", "x"],
+            ["app", "other", "x"],
+            ["app", "tool", "x", "--zzz"],
+            ["app", "tool", "x", "y"],
+            ["app", "tool", "x", "--coats", "many"],
+            ["app", "tool", "x", "--coats"],
+        ],
+    )
+    def test_other_command_lines_stay_in_the_example(self, argv) -> None:
+        found = localized(Suggestion(fix="x", argv=argv), "http")
+        assert found == {"example": " ".join(argv)}
+
+    def test_arguments_become_a_command_line(self) -> None:
+        suggestion = Suggestion(fix="x", arguments={"what": "a b", "coats": 3, "yes": True})
+        assert localized(suggestion, "cli") == {
+            "argv": ["app", "tool", "a b", "--coats", "3", "--yes"],
+            "example": "app tool 'a b' --coats 3 --yes",
+        }
+
+    def test_argv_and_arguments_are_shown_where_they_belong(self) -> None:
+        suggestion = Suggestion(fix="x", argv=["app", "tool", "a"], arguments={"what": "b"})
+        assert localized(suggestion, "cli") == {
+            "argv": ["app", "tool", "a"],
+            "example": "app tool a",
+        }
+        assert localized(suggestion, "mcp") == {"arguments": {"what": "b"}}
+
+    def test_suggestion_without_a_call_stays_as_it_is(self) -> None:
+        suggestion = Suggestion("abort", "Stop.", example="see the manual")
+        for surface in ("cli", "mcp", "http", "python"):
+            assert localize_suggestion(suggestion, call_of(surface)) is suggestion
+
+
+class TestError:
+    def test_error_of_the_app_is_not_changed(self) -> None:
+        error = NotFoundError("x", suggestion=Suggestion(fix="x", argv=["app", "tool", "a"]))
+        found = localize_error(error, call_of("mcp"))
+        assert found is not error and type(found) is NotFoundError
+        assert error.suggestion is not None and error.suggestion.argv == ["app", "tool", "a"]
+
+    def test_error_of_a_class_with_other_parameters_is_copied(self) -> None:
+        class Missing(NotFoundError):
+            def __init__(self, number: int, place: str) -> None:
+                super().__init__(f"{number} is not in {place}", suggestion="Try 3.")
+                self.number = number
+                assert self.suggestion is not None
+                self.suggestion.arguments = {"what": "3"}
+
+        found: Any = localize_error(Missing(2, "x"), call_of("cli"))
+        assert (type(found), found.number, str(found)) == (Missing, 2, "2 is not in x")
+        assert found.suggestion.argv == ["app", "tool", "3"]
+
+    def test_warnings_of_an_error_are_added_once(self) -> None:
+        call = call_of("mcp")
+        error = InputError("x")
+        error.warnings = ["details: must be a dict"]
+        localize_error(error, call)
+        localize_error(error, call)
+        assert call.warnings == ["details: must be a dict"]
