@@ -332,22 +332,25 @@ def test_second_interrupt_ends_the_call() -> None:
 
 def test_too_many_results_of_an_untrusted_process_are_refused() -> None:
     for is_untrusted in (False, True):
-        frames: list[Any] = [("item", None)] * MAX_PENDING_FRAMES
+        frames: list[Any] = [("item", None, 0)] * MAX_PENDING_FRAMES
         codec = SafeCodec() if is_untrusted else Codec()
         call: Any = SimpleNamespace(_pending_frames=frames, _codec=codec)
         if not is_untrusted:
-            ChildCall._queue_frame(call, "item", None)
+            ChildCall._queue_frame(call, "item", None, 0)
             continue
         with pytest.raises(ToolRuntimeError, match="more results"):
-            ChildCall._queue_frame(call, "item", None)
+            ChildCall._queue_frame(call, "item", None, 0)
 
 
 def test_total_size_of_pending_results_is_limited(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The size is what was received: an error, for example, is not bytes when it is decoded."""
     monkeypatch.setattr(SafeCodec, "max_frame_bytes", 100)
+    monkeypatch.setattr(process_runner, "PENDING_FRAMES_MARGIN", 10)
     call: Any = SimpleNamespace(_pending_frames=[], _codec=SafeCodec())
-    ChildCall._queue_frame(call, "item", b"x" * 60)
+    ChildCall._queue_frame(call, "item", b"x" * 60, 100)
+    ChildCall._queue_frame(call, "done", None, 10)
     with pytest.raises(ToolRuntimeError, match="more results"):
-        ChildCall._queue_frame(call, "item", b"x" * 60)
+        ChildCall._queue_frame(call, "error", ["text"], 1)
 
 
 def test_full_pipe_does_not_block_after_the_end() -> None:

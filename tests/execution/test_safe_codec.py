@@ -355,6 +355,37 @@ def test_brackets_in_text_are_not_counted() -> None:
     assert safe_codec.loads(safe_codec.dumps([text, text])) == [text, text]
 
 
+def test_text_ends_at_the_first_quote_that_is_not_escaped() -> None:
+    for texts in (["\\", "[" * 400_000], ['\\"', "," * 2_000_000], ['"\\"', "", "{" * 400_000]):
+        assert safe_codec.loads(safe_codec.dumps(texts)) == texts
+    with pytest.raises(ToolRuntimeError, match="too many parts"):
+        safe_codec.loads(b'j["\\\\",' + b"[]," * 400_000 + b'""]')
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b'"' + b'\\"' * 1_000_000,
+        b'"' + b"\\" * 2_000_000,
+        b'""' * 5_000_000,
+        b'"' * 5_000_001,
+        b'"\\"' * 1_000_000,
+        b"\\" * 2_000_001,
+    ],
+    ids=["quotes", "backslashes", "empty", "odd", "mixed", "no text"],
+)
+def test_malformed_text_is_refused_in_linear_time(data: bytes) -> None:
+    """The calling process cannot stop the call at its deadline while it decodes a message.
+
+    With a scan from each quote to the end this test would take hours.
+    """
+    for brackets in (b"[" * 30_000, b"[" * 400_000):
+        for limit in (safe_codec.MAX_FRAME_PARTS_BYTES, safe_codec.MAX_VALUE_PARTS_BYTES):
+            with pytest.raises(ToolRuntimeError, match="invalid message") as caught:
+                safe_codec.loads(b"j" + brackets + data, limit)
+            assert caught.value.code == "E4051"
+
+
 # ------------------------------------------------------------------ invalid messages
 
 

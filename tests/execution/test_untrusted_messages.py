@@ -87,6 +87,8 @@ def test_forged_warnings_are_redacted() -> None:
         ("ask", data({"q": {"!": ["sample", [], 10**400, None]}})),
         ("value", [{}]),
         ("item", "text"),
+        ("done", "text"),
+        ("stream", []),
     ],
 )
 def test_invalid_messages_end_the_call(kind: str, payload: Any) -> None:

@@ -242,6 +242,7 @@ class FrameReceiver:
         os.set_blocking(fd, False)
         self.fd = fd
         self.is_closed = False  # the other end is closed
+        self.frame_bytes = 0  # size of the frame that was yielded last
         self._codec = codec
         self._buffer = bytearray()
 
@@ -267,6 +268,7 @@ class FrameReceiver:
                 return
             frame = bytes(data[_HEADER_BYTES:end])
             del data[:end]
+            self.frame_bytes = size
             yield self._codec.decode_frame(frame)
 
 

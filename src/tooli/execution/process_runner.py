@@ -61,6 +61,8 @@ REPORT_TIMEOUT = 5.0
 """Seconds to wait for an overdue report of the supervisor."""
 MAX_PENDING_FRAMES = 8
 """Maximum number of results that an untrusted process may send before they are requested."""
+PENDING_FRAMES_MARGIN = 1 << 20
+"""Bytes that these results may have together, in addition to one result of the maximum size."""
 
 
 class ProcessRunner(Runner):
@@ -111,7 +113,8 @@ class ChildCall:
                 UntrustedMessages as messages_class,  # noqa: N813
             )
         self._messages = messages_class(call, self._codec, self._write)
-        self._pending_frames: list[tuple[str, Any]] = []  # received but not requested yet
+        # Frames that were received but not requested yet: kind, payload, size.
+        self._pending_frames: list[tuple[str, Any, int]] = []
         self._relays: list[OutputRelay] = []  # of the output of an untrusted process
         self._pipe_ends: tuple[int, ...] = ()  # the descriptors of this process
         self._end_lock = allocate_lock()  # cancel() and shut_down() may run in different threads
@@ -248,7 +251,7 @@ class ChildCall:
             raise timeout_error(
                 self.timeout or 0.0, "process", report["killed"], kind in _COMPLETED_KINDS
             )
-        for pending_kind, pending_payload in self._pending_frames:
+        for pending_kind, pending_payload, _ in self._pending_frames:
             if pending_kind == "error":
                 kind, payload = "error", pending_payload
         if kind == "error":
@@ -287,9 +290,10 @@ class ChildCall:
         Return ("", None) if the process ends without one.
         """
         while True:
-            for i, (kind, _) in enumerate(self._pending_frames):
+            for i, (kind, payload, _) in enumerate(self._pending_frames):
                 if kind in kinds:
-                    return self._pending_frames.pop(i)
+                    del self._pending_frames[i]
+                    return kind, payload
             if self.report is not None:
                 return "", None
             self._receive()
@@ -329,20 +333,24 @@ class ChildCall:
         for kind, payload in self._receiver.read_frames():
             self._copy_output()  # what was printed before a message is written before it
             if not self._messages.handle(kind, payload):
-                self._queue_frame(kind, payload)
+                self._queue_frame(kind, payload, self._receiver.frame_bytes)
         if self._receiver.is_closed and not was_closed:
             # Every poll() would return at once for a closed pipe.
             self._poller.unregister(self._receiver.fd)
         for relay in self._relays:
             relay.update_poller(self._poller)
 
-    def _queue_frame(self, kind: str, payload: Any) -> None:
-        """Keep a frame until it is requested; fail if an untrusted process sends too many."""
-        self._pending_frames.append((kind, payload))
+    def _queue_frame(self, kind: str, payload: Any, size: int) -> None:
+        """Keep a frame until it is requested; fail if an untrusted process sends too many.
+
+        `size` is the number of bytes that were received, whatever they were decoded to.
+        """
+        self._pending_frames.append((kind, payload, size))
         limit = self._codec.max_frame_bytes
         if limit is not None:  # the process is not trusted
-            sizes = [len(data) for _, data in self._pending_frames if type(data) is bytes]
-            if len(self._pending_frames) > MAX_PENDING_FRAMES or sum(sizes) > limit:
+            total = sum([frame[2] for frame in self._pending_frames])
+            is_too_large = total > limit + PENDING_FRAMES_MARGIN
+            if len(self._pending_frames) > MAX_PENDING_FRAMES or is_too_large:
                 raise invalid_message_error("more results than were requested")
 
     def _await_final_report(self) -> None:

@@ -70,6 +70,8 @@ class UntrustedMessages(ChildMessages):
             raise invalid_message_error("unknown message")
         if kind in ("value", "item") and type(payload) is not bytes:
             raise invalid_message_error(f"invalid {kind}")
+        if kind in ("stream", "done") and payload is not None:
+            raise invalid_message_error(f"invalid {kind}")
         if kind == "warning":
             self._warning_count += 1
             if self._warning_count > MAX_ENTRIES:
