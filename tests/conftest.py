@@ -52,6 +52,15 @@ def state_dir(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
         yield
 
 
+@pytest.fixture(autouse=True)
+def forget_keys() -> Iterator[None]:
+    """Forget the keys of a test. Every sandboxed process searches its memory for all of them."""
+    from tooli.core.held_keys import held_keys
+
+    yield
+    held_keys.clear()
+
+
 @pytest.fixture(scope="session")
 def measured_children() -> child_coverage.ChildCoverage | None:
     """Coverage of forked processes, if coverage is measured."""

@@ -17,6 +17,7 @@ from hmac import compare_digest
 from ipaddress import ip_address
 from time import monotonic
 
+from tooli.core.held_keys import hold_key
 from tooli.core.placeholder_call import make_placeholder_call
 from tooli.errors import AuthError, DefinitionError, InputError, Suggestion, TemporaryError
 from tooli.http.http_request import ANONYMOUS_CALLER, CONNECTION_CLOSE, HttpError
@@ -217,6 +218,7 @@ def _read_tokens(settings: HttpSettings) -> list[tuple[bytes, frozenset[str] | N
         if isinstance(scopes, str):
             raise DefinitionError("the scopes of a token must be a list")
         token_bytes = token.encode("ascii")
+        hold_key(token_bytes)
         principal = _token_principal(token_bytes) if token != settings.token else None
         tokens.append((token_bytes, None if scopes is None else frozenset(scopes), principal))
     return tokens

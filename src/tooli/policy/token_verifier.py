@@ -14,13 +14,14 @@ from __future__ import annotations
 
 import os
 import warnings
-from base64 import b64decode, urlsafe_b64decode
+from base64 import b64decode, urlsafe_b64decode, urlsafe_b64encode
 from hashlib import sha256
 from hmac import compare_digest
 from json import loads
 from typing import Generic, TypeVar
 
 from tooli.core import Record
+from tooli.core.held_keys import hold_key
 from tooli.errors import AuthError, InputError, Suggestion
 from tooli.storage.state_files import UnusableFile, read_regular_file
 from tooli.text.jsonable import is_list, is_object
@@ -229,7 +230,9 @@ def read_token_file(path: str) -> tuple[bytes, str | None]:
         if is_shared
         else None
     )
-    return data.strip(), warning
+    token = data.strip()
+    hold_key(token)
+    return token, warning
 
 
 # ------------------------------------------------------------------ keys of JWTs
@@ -289,7 +292,11 @@ def _from_jwk(jwk: object) -> VerificationKey:
     if "d" in jwk:
         raise UnusableFile("it contains a private key; use the public one")
     try:
+        if jwk["kty"] == "oct":
+            hold_key(str(jwk.get("k", "")))
         key = kind.import_key(dict(jwk))
+        if jwk["kty"] == "oct":
+            _hold_secret(key.raw_value)
         supported = _allowed_algorithms(key)
     except UnsupportedKey:
         raise
@@ -328,8 +335,15 @@ def _from_secret(text: bytes) -> VerificationKey:
         raise UnusableFile(f"its secret is shorter than {_MIN_SECRET_BYTES} bytes")
     if _is_public_key(text):
         raise UnusableFile("it contains a public key without its PEM lines")
+    _hold_secret(text)
     key = _key_classes()["oct"].import_key(text)
     return _make_key(key, _allowed_algorithms(key))
+
+
+def _hold_secret(secret: bytes) -> None:
+    """Add a secret to the keys that a sandboxed process overwrites, with its form in a JWK."""
+    hold_key(secret)
+    hold_key(urlsafe_b64encode(secret).rstrip(b"="))
 
 
 def _is_public_key(text: bytes) -> bool:

@@ -24,6 +24,7 @@ from time import time
 
 from tooli.core import Record
 from tooli.core.call_fingerprint import digest
+from tooli.core.held_keys import hold_key
 from tooli.storage.state_files import (
     FileLock,
     UnusableFile,
@@ -147,7 +148,9 @@ def _key_from_secret(secret: str) -> bytes:
 
 def _make_fallback_key(owns_process: bool) -> bytes:
     if not owns_process:
-        return os.urandom(KEY_BYTES)
+        key = os.urandom(KEY_BYTES)
+        hold_key(key)
+        return key
     user = os.getuid() if hasattr(os, "getuid") else os.environ.get("USERNAME", "")
     return digest(f"tooli cursors of {user}".encode(), KEY_BYTES)
 
@@ -159,6 +162,7 @@ def _read_key(path: str) -> bytes | None:
         data, mode = read_regular_file(path, KEY_BYTES, getattr(os, "O_NOFOLLOW", 0))
     except (OSError, UnusableFile):
         return None
+    hold_key(data)
     is_writable_by_others = hasattr(os, "getuid") and mode & 0o022
     return data if len(data) == KEY_BYTES and not is_writable_by_others else None
 
@@ -170,7 +174,9 @@ def _create_key(state_dir: str, path: str) -> bytes | None:
         make_private_folder(state_dir)
         check_private_folder(state_dir)
         _delete_old_drafts(state_dir)
-        write_private_file(draft, os.urandom(KEY_BYTES))
+        key = os.urandom(KEY_BYTES)
+        hold_key(key)
+        write_private_file(draft, key)
         try:
             os.link(draft, path)
         except OSError:  # the file exists, or the file system has no hard links
@@ -284,6 +290,7 @@ class _MessageKey:
             # A separate key, so that a message can never be taken for a cursor.
             key = load_shared_key("signed messages")
             self._key = key or os.urandom(KEY_BYTES)
+            hold_key(self._key)
             self._is_shared = key is not None
         return self._key
 

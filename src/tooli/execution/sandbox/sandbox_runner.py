@@ -15,10 +15,12 @@ from tooli.config.setting_definitions import VARIABLES
 from tooli.core import Record
 from tooli.core.call import Runner
 from tooli.core.declared_capabilities import has_link_below, is_under_any
+from tooli.core.held_keys import hold_key
 from tooli.core.safe_files import resolve_links
 from tooli.errors import AuthError, Suggestion
 from tooli.execution.monitor.actions import private_temp_dirs
 from tooli.execution.sandbox import landlock, runtime_paths
+from tooli.execution.sandbox.key_wiping import wipe_keys
 from tooli.execution.sandbox.shared_memory import make_memory_private
 from tooli.execution.sandbox.syscalls import (
     SandboxUnavailable,
@@ -58,6 +60,8 @@ FRAMEWORK_SECRET_VARS = frozenset(
     [variable.name for variable in VARIABLES.values() if variable.sandbox == "removed"]
 )
 """Credentials of the framework, which no command gets."""
+KEY_VARS = ("TOOLI_SEAL_KEY", "TOOLI_TOKEN")
+"""Those whose values are keys. All copies in the memory of a sandboxed process are overwritten."""
 # CHOWN, DAC_OVERRIDE, FOWNER. Without FSETID, a change of a set-user-ID file clears that bit.
 _FILE_CAPABILITIES = 1 << 0 | 1 << 1 | 1 << 3
 _PORT_CAPABILITIES = 1 << 10  # NET_BIND_SERVICE
@@ -289,9 +293,12 @@ def enter_sandbox(
     _require_single_thread()
     runtime_paths.warm_import_caches()
     rules = _landlock_rules(access, temp_dir, files) if support.landlock else []
+    for name in KEY_VARS:
+        hold_key(os.environ.get(name, ""))
     _replace_environment(access, temp_dir)
     _detach_descriptors(keep_descriptors)
     make_memory_private()
+    wipe_keys()
     if support.landlock:
         ruleset = landlock.Ruleset(support.landlock, access.net)
         for path, rights in rules:
