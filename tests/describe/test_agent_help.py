@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Annotated, Literal, TypedDict
 
 import pytest
+import typer
 from tests.describe.apps import make_documented_app
 
 from tooli import Option, Tooli
@@ -87,3 +88,15 @@ def test_one_line_per_command() -> None:
     assert [line.split()[0] for line in lines] == [
         *("My", "find", "digest", "wipe", "call:", "any")
     ]
+
+
+def test_a_flag_that_cannot_be_turned_off() -> None:
+    app = Tooli("a")
+
+    @app.command()
+    def run(show: bool = typer.Option(True, "--show"), color: bool = True) -> int:
+        return 1
+
+    tool = app.find("run")
+    assert tool is not None
+    assert "[--show] [--color/--no-color]" in render_tool_help(tool)

@@ -5,19 +5,26 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 
+import click
 import pytest
+import typer
 
 from tooli import Tooli
-from tooli.core.call import Call, Caller, Failed, Ok
-from tooli.errors import InternalError
+from tooli.core.call import PYTHON_CALLER, Call, Caller, Failed, Ok
+from tooli.errors import CommandExited, InternalError
 from tooli.pipeline import stdout_capture
 from tooli.pipeline.stdout_capture import (
+    MAX_ERROR_CHARS,
     StdoutCapture,
     StdoutRouter,
     add_printed_text,
+    attach_output,
     route_stdout,
 )
+from tooli.testing import Case
+from tooli.testing.app_interfaces import interfaces
 
 
 @contextmanager
@@ -85,3 +92,84 @@ def test_printed_text_is_added_to_the_outcome(capsys: pytest.CaptureFixture[str]
     error = InternalError("no", details={"a": 1})
     add_printed_text(Failed(error), "printed text", call())
     assert error.details == {"a": 1, "printed": "printed text"}
+
+
+# ------------------------------------------------------------------ stderr
+
+
+def failing_app() -> Tooli:
+    app = Tooli("failing")
+
+    @app.command()
+    def number() -> int:
+        typer.echo("Error: no such item", err=True)
+        raise typer.Exit(1)
+
+    @app.command()
+    def text():
+        print("some text")
+        typer.echo("┌─ Error ─┐\n│ no such item │\n└─────────┘", err=True)
+        raise typer.Abort
+
+    @app.command()
+    def message() -> int:
+        typer.echo("a note", err=True)
+        raise click.ClickException("it is broken")
+
+    @app.command()
+    def crash() -> int:
+        typer.echo("a note", err=True)
+        raise ValueError("wrong")
+
+    return app
+
+
+def send(tool: str, interface: str) -> dict[str, Any]:
+    app = failing_app()
+    found = next(each for each in interfaces(app) if each.name == interface)
+    return found.send_case(Case(tool)).envelope["error"]
+
+
+@pytest.mark.parametrize("interface", ["cli", "http", "mcp", "mcp-stateless"])
+def test_stderr_of_a_command_that_exits_is_in_the_error(interface: str) -> None:
+    error = send("number", interface)
+    assert error["message"] == "The command ended with exit code 1: Error: no such item"
+    assert error["details"] == {"stderr": "Error: no such item"}
+    error = send("text", interface)
+    assert error["message"] == "Aborted: │ no such item │"
+    assert error["details"]["printed"] == "some text"
+    error = send("message", interface)
+    assert (error["message"], error["details"]) == ("it is broken", {"stderr": "a note"})
+    assert "details" not in send("crash", interface)
+    assert "write" not in vars(sys.stderr)
+
+
+def test_stderr_of_a_worker_process_is_in_the_error() -> None:
+    app = failing_app()
+    found = next(each for each in interfaces(app) if each.name == "http")
+    error = found.send_case(Case("number", {}, {"timeout": 60})).envelope["error"]
+    assert error["details"] == {"stderr": "Error: no such item"}
+
+
+def test_only_the_end_of_a_long_text_is_kept() -> None:
+    with StdoutCapture() as printed:
+        for number in range(3000):
+            printed.write_error(f"line {number}\n")
+    failed = Failed(CommandExited("The command ended with exit code 1.", exit_code=1))
+    call = Call(failing_app().find("number"), {}, PYTHON_CALLER, [])  # type: ignore[arg-type]
+    outcome = attach_output(failed, "", printed.stderr_texts, call)
+    assert isinstance(outcome, Failed)
+    assert outcome.error.details is not None
+    text = outcome.error.details["stderr"]
+    assert len(text) <= MAX_ERROR_CHARS
+    assert text.endswith("line 2999")
+
+
+def test_nested_captures_keep_stderr_in_the_outer_one() -> None:
+    restore = route_stdout()
+    try:
+        with StdoutCapture() as outer, StdoutCapture() as inner:
+            print("x", file=sys.stderr)
+    finally:
+        restore()
+    assert (list(inner.stderr_texts), "".join(outer.stderr_texts)) == ([], "x\n")

@@ -422,10 +422,11 @@ class CommandOutput:
     def write_outcome(self, outcome: Outcome, call: Call) -> int:
         """Write the outcome of a call in the mode of the invocation; return the exit code."""
         printed = "" if self.guard is None else self.guard.printed()
-        if printed:
-            from tooli.pipeline.stdout_capture import attach_printed_text
+        texts = () if self.guard is None else self.guard.stderr_texts
+        if printed or (texts and isinstance(outcome, Failed)):
+            from tooli.pipeline.stdout_capture import attach_output
 
-            outcome = attach_printed_text(outcome, printed, call)
+            outcome = attach_output(outcome, printed, texts, call)
         invocation = self.invocation
         if self.guard is not None or not isinstance(outcome, Failed):
             self.exit.set_outcome(outcome)

@@ -36,8 +36,10 @@ def add_external_arguments(
     """
     all_problems = list(problems)
     has_read_stdin = False
-    is_path = line.typer_argv[: line.command_prefix_length] == [*line.path]
-    if tool.route is not None and not is_path:  # the call has no other place for these options
+    before = [
+        word for word in line.typer_argv[: line.command_prefix_length] if word not in line.path
+    ]
+    if tool.route is not None and before:  # the call has no other place for these options
         fix = "put the options that belong before the command into the --input object"
         all_problems.append(Problem("E1007", "input", f"--input: {fix}"))
     if "input" in line.options:

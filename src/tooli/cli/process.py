@@ -66,6 +66,7 @@ class StdoutGuard:
         self.has_written = False
         self.is_incomplete = False  # a write has not finished: nothing more may be written
         self._original_stdout = sys.stdout
+        self._stderr, self.stderr_texts = sys.stderr, _copy_stderr()
         self._owner_pid = os.getpid()
         self._capture_fd: int | None = None
         self._captured: io.BytesIO | None = None
@@ -112,6 +113,7 @@ class StdoutGuard:
 
     def release(self, *, is_final: bool) -> None:
         """Restore stdout. With `is_final`, leave file descriptor 1 redirected."""
+        getattr(self._stderr, "__dict__", {}).pop("write", None)
         if self._stdout_fd is None:
             sys.stdout = self._original_stdout
             return
@@ -128,6 +130,26 @@ class StdoutGuard:
             os.dup2(cls._released_fd, 1)
             os.close(cls._released_fd)
             cls._released_fd = None
+
+
+def _copy_stderr() -> list[str]:
+    """Return a list that receives a copy of the last texts that are written to `sys.stderr`.
+
+    Only its method `write` is replaced, because other code may compare or keep the object.
+    """
+    texts: list[str] = []
+    stream: Any = sys.stderr
+    if hasattr(stream, "__dict__"):
+        write = stream.write
+
+        def write_and_keep(text: str) -> int:
+            count = write(text)
+            texts.append(text)
+            del texts[:-1000]
+            return count
+
+        stream.write = write_and_keep
+    return texts
 
 
 class StdoutClosed(Exception):  # noqa: N818

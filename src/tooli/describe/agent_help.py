@@ -139,7 +139,7 @@ def _format_parameter(param: Param) -> str:
         text = f"{param.name}:{kind}{bounds}"
         return f"<{text}>" if param.required else f"[{text}]"
     if param.is_flag:
-        negation = f"/{param.negations[0]}" if param.default is True else ""
+        negation = "".join([f"/{flag}" for flag in param.negations[:1] if param.default is True])
         return f"[{_display_name(param)}{negation}]"
     default = format_default(param)
     value = f"{default}:{kind}" if default else f"<{kind}>"

@@ -127,10 +127,11 @@ class Worker:
         """Make a stream flush each line, or send its text to the caller if it is not fd 1 or 2."""
         stream = getattr(sys, name)
         try:
-            if stream is not None and stream.fileno() in (1, 2):
+            is_copied = self.call.caller.is_remote and "write" in vars(stream)  # into the error
+            if stream is not None and stream.fileno() in (1, 2) and not is_copied:
                 stream.reconfigure(line_buffering=True)
                 return
-        except (OSError, ValueError, AttributeError):
+        except (OSError, ValueError, AttributeError, TypeError):
             pass
         if stream is not None:
             setattr(sys, name, ForwardedStream(name, self.send))

@@ -23,7 +23,7 @@ from tooli.pipeline.present import (
     for_caller,
     present_error,
 )
-from tooli.pipeline.stdout_capture import StdoutCapture, attach_printed_text
+from tooli.pipeline.stdout_capture import StdoutCapture, attach_output
 
 TYPE_CHECKING = False
 
@@ -74,19 +74,22 @@ class PreparedCall:
 
     def run(self) -> Presented:
         """Run the call in this thread."""
-        if not self._call.tool.returns_printed_text:
-            return self._present(self._run())
-        with StdoutCapture() as printed:
+        with self._capture() as printed:
             outcome = self._run()
-        return self._present(attach_printed_text(outcome, printed.text(), self._call))
+        return self._present(self._attach(outcome, printed))
 
     async def arun(self) -> Presented:
         """Run the call on this event loop: async functions on it, others in a thread."""
-        if not self._call.tool.returns_printed_text:
-            return self._present(await self._arun())
-        with StdoutCapture() as printed:
+        with self._capture() as printed:
             outcome = await self._arun()
-        return self._present(attach_printed_text(outcome, printed.text(), self._call))
+        return self._present(self._attach(outcome, printed))
+
+    def _capture(self) -> StdoutCapture:
+        return StdoutCapture(keeps_stdout=self._call.tool.returns_printed_text)
+
+    def _attach(self, outcome: Outcome, printed: StdoutCapture) -> Outcome:
+        """Return the outcome with what the call has printed."""
+        return attach_output(outcome, printed.text(), printed.stderr_texts, self._call)
 
     def fail(self, failure: BaseException) -> Presented:
         """Return the answer for a call that ended with an exception and has no outcome."""

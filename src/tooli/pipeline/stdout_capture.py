@@ -2,6 +2,7 @@
 
 Servers replace `sys.stdout` by a StdoutRouter. It adds the text that a command prints to the
 StdoutCapture of its call. All other text goes to stderr, so that it does not disturb the protocol.
+What a call writes to stderr is copied: if the command exits with a code, the text says why.
 """
 
 from __future__ import annotations
@@ -11,35 +12,76 @@ import sys
 from contextvars import ContextVar
 
 from tooli.core.call import MAX_PRINTED_CHARS, Failed, Ok
+from tooli.core.tool import MAX_QUOTED_CHARS, cut_text
+from tooli.errors import CommandExited
 from tooli.pipeline.present import present_text
 
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Sequence
     from typing import Any, TextIO
 
     from typing_extensions import Buffer
 
     from tooli.core.call import Call, Outcome
+    from tooli.pipeline.child_output import ChildOutput
 
 _active_capture: ContextVar[StdoutCapture | None] = ContextVar("tooli_printed", default=None)
 
 
 class StdoutCapture:
-    """The text that one call prints, up to a limit."""
+    """The text that one call prints, and what it writes to stderr, each up to a limit.
 
-    __slots__ = ("_parts", "_size", "_token")
+    With `keeps_stdout=False`, printed text goes to stderr, and only its copy is kept.
+    """
 
-    def __init__(self) -> None:
+    __slots__ = ("_errors", "_outer", "_parts", "_size", "_token", "children", "keeps_stdout")
+
+    def __init__(self, *, keeps_stdout: bool = True) -> None:
+        self.keeps_stdout = keeps_stdout
         self._parts: list[str] = []
         self._size = 0
+        self._errors: list[str] = []
+        self.children: ChildOutput | None = None  # the pipes of child processes
+        self._outer: StdoutCapture | None = None
 
     def write(self, text: str) -> None:
-        """Add some text; drop what exceeds the limit."""
+        """Add some text, after the text of child processes; drop what exceeds the limit."""
+        if self.children is not None:
+            self.children.read_available()
+        self._append(text)
+
+    def _append(self, text: str) -> None:
         if self._size <= MAX_PRINTED_CHARS:
             self._parts.append(text[: MAX_PRINTED_CHARS + 1 - self._size])
             self._size += len(text)
+
+    def write_error(self, text: str) -> None:
+        """Add text of stderr; keep only its end."""
+        if self._outer is not None:  # the capture of the whole call
+            self._outer.write_error(text)
+            return
+        self._errors.append(text)
+        del self._errors[:-_MAX_ERROR_TEXTS]
+
+    @property
+    def stderr_texts(self) -> Sequence[str]:
+        """The last texts that the call has written to stderr."""
+        return self._errors
+
+    def write_of_child(self, text: str) -> None:
+        """Add text that a child process has written to stdout."""
+        self._append(text) if self.keeps_stdout else self.write_error_of_child(text)
+
+    def write_error_of_child(self, text: str) -> None:
+        """Write text of a child process to stderr. It may be read in any thread."""
+        self.write_error(text)
+        token = _active_capture.set(None)  # the text is kept already
+        try:
+            _write_stderr(text)
+        finally:
+            _active_capture.reset(token)
 
     def text(self) -> str:
         """Return the text without the newlines at its end."""
@@ -50,11 +92,24 @@ class StdoutCapture:
         return "".join(self._parts)
 
     def __enter__(self) -> StdoutCapture:
+        self._outer = _active_capture.get()
         self._token = _active_capture.set(self)
         return self
 
     def __exit__(self, *_: object) -> None:
+        if self.children is not None:
+            self.children.finish()
         _active_capture.reset(self._token)
+
+
+MAX_ERROR_CHARS = 4000
+"""Maximum number of characters of stderr in an error. The end is kept."""
+_MAX_ERROR_TEXTS = 1000
+
+
+def _write_stderr(text: str) -> None:
+    if sys.stderr is not None:  # pyright: ignore[reportUnnecessaryComparison]
+        sys.stderr.write(text)
 
 
 class DiscardedOutput(StdoutCapture):
@@ -149,23 +204,63 @@ class StdoutRouter(TextSink):
     def emit(self, text: str) -> None:
         """Add text to the active capture, or write it to stderr if there is none."""
         capture = _active_capture.get()
-        if capture is not None:
+        if capture is not None and capture.keeps_stdout:
             capture.write(text)
-        elif sys.stderr is not None:
-            sys.stderr.write(text)
+        else:
+            _write_stderr(text)
 
 
 def route_stdout() -> Callable[[], None]:
-    """Replace `sys.stdout` by a StdoutRouter; return a function that restores it."""
+    """Capture the output of each call; return a function that ends this.
+
+    `sys.stdout` is replaced by a StdoutRouter, what calls write to `sys.stderr` is copied, and
+    their child processes get pipes.
+    """
     original = sys.stdout
     if isinstance(original, StdoutRouter):
         return lambda: None
+    from tooli.pipeline.child_output import route_children
+
     sys.stdout = StdoutRouter()
+    restore_stderr = copy_stderr(_keep_error)
+    restore_children = route_children(_active_capture.get)
 
     def restore() -> None:
         sys.stdout = original
+        restore_stderr()
+        restore_children()
 
     return restore
+
+
+def _keep_error(text: str) -> None:
+    capture = _active_capture.get()
+    if capture is not None:
+        capture.write_error(text)
+
+
+def copy_stderr(keep: Callable[[str], None]) -> Callable[[], None]:
+    """Pass a copy of what is written to `sys.stderr` to a function; return a function to stop.
+
+    `sys.stderr` is not replaced: other code may compare or keep it.
+    """
+    stream: Any = sys.stderr
+    if not hasattr(stream, "__dict__"):
+        return lambda: None
+    write = stream.write
+
+    def write_and_keep(text: str) -> int:
+        count = write(text)
+        keep(text)
+        return count
+
+    stream.write = write_and_keep
+
+    def stop() -> None:
+        if stream.write is write_and_keep:
+            del stream.write
+
+    return stop
 
 
 class _Tee:
@@ -224,7 +319,30 @@ def add_printed_text(outcome: Outcome, printed: str, call: Call) -> Outcome:
     return outcome
 
 
-def attach_printed_text(outcome: Outcome, printed: str, call: Call) -> Outcome:
+def _add_error_output(outcome: Outcome, text: str) -> Outcome:
+    """Return an outcome; the error of a command that exited contains its text on stderr.
+
+    The last line with a letter or digit is added to the message.
+    """
+    if not isinstance(outcome, Failed) or type(outcome.error) is not CommandExited or not text:
+        return outcome
+    error = outcome.error
+    lines = [line.strip() for line in text.splitlines() if any(map(str.isalnum, line))]
+    if lines and error.message.startswith(("The command ended with exit code", "Aborted.")):
+        error.message = f"{error.message.rstrip('.')}: {cut_text(lines[-1], MAX_QUOTED_CHARS * 3)}"
+    error.details = {**(error.details or {}), "stderr": text}
+    return outcome
+
+
+def attach_output(
+    outcome: Outcome, printed: str, stderr_texts: Sequence[str], call: Call
+) -> Outcome:
+    """Add the printed text of a command to its outcome, and its text on stderr to its error."""
+    text = "".join(stderr_texts)[-MAX_ERROR_CHARS:].strip("\n")
+    return _attach_printed_text(_add_error_output(outcome, text), printed, call)
+
+
+def _attach_printed_text(outcome: Outcome, printed: str, call: Call) -> Outcome:
     """Add the printed text of a command to its outcome, and truncate it to the size limits.
 
     The stage `size_limit` does not see printed text, so it is truncated here.

@@ -24,6 +24,7 @@ from tooli.core.command_route import (
 from tooli.core.event_loop import iterate_async, run_awaitable
 from tooli.core.tool import Handle, TyperOnly, is_structured, item_shape
 from tooli.errors import InputError, InternalError, ToolError
+from tooli.pipeline import load_location
 from tooli.pipeline.drivers import close_stream, is_async_stream, is_awaitable, is_stream
 from tooli.pipeline.failure import requested_exit_code
 from tooli.schema.pydantic_bridge import normalize_message
@@ -79,10 +80,8 @@ _trees_of_apps: WeakKeyDictionary[AppState, CommandTrees] = WeakKeyDictionary()
 
 def _build_command_tree(state: AppState) -> Any:
     """Return a new command tree. Its parameters do not prompt, because nobody can answer."""
-    from typer.main import get_command
-
     app: Any = state.served_typer or state.app
-    tree: Any = get_command(app)
+    tree = load_location("typer.main:get_command")(app)
     pending = [tree]
     for command in pending:
         for param in command.params:

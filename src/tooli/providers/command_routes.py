@@ -8,6 +8,7 @@ are called directly.
 from __future__ import annotations
 
 import functools
+from pathlib import Path
 
 from tooli.core.command_route import (
     CONVERTING_KEYWORDS,
@@ -202,8 +203,6 @@ def _text_shape(param: Param) -> tuple[Shape, object]:
     item: Shape = SCALAR_SHAPES[str]
     annotation: Any = str
     if is_open_file(param):
-        from pathlib import Path
-
         item, annotation = PathShape(Path), Path
     members = (param.annotation, *getattr(param.annotation, "__args__", ()))  # of Optional[…]
     is_list = isinstance(unwrap_optional(param.shape), ListOf) or any(
