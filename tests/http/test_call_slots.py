@@ -11,9 +11,9 @@ import pytest
 from tests.http.asgi_client import HOST, JSON, AsgiClient, post
 
 from tooli import Tooli
+from tooli.core.caller_key import caller_key
 from tooli.http.call_slots import CallSlots
 from tooli.http.http_request import HttpError
-from tooli.serving.caller_limits import caller_key
 from tooli.serving.thread_pool import ThreadPool
 
 app = Tooli("app")

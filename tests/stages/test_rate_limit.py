@@ -213,20 +213,28 @@ def test_duplicate_rate_counts_once(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize(
-    ("caller", "name"),
+    ("first", "second", "is_same"),
     [
-        (Caller("http", principal="ada", address="10.0.0.1"), "by token ada"),
-        (Caller("http", "by token ada", session="s", address="10.0.0.1"), "10.0.0.1"),
-        (Caller("http", address="2001:db8:1:2:3:4:5:6"), "2001:db8:1:2::/64"),
-        (Caller("http", address="fe80::1%eth0"), "fe80::/64"),
-        (Caller("http", address="not:an:address"), "not:an:address"),
-        (Caller("http", address="::ffff:10.0.0.1"), "10.0.0.1"),
-        (Caller("http", address="::ffff:8.8.8.8"), "8.8.8.8"),
-        (Caller("mcp"), "here"),
+        ("127.0.0.1", "127.0.0.2", True),
+        ("127.0.0.1", "127.9.8.7", True),
+        ("127.0.0.1", "::1", True),
+        ("127.0.0.1", "::ffff:127.0.0.3", True),
+        ("2001:db8:1:2::1", "2001:db8:1:2::2", True),
+        ("2001:db8:1:2::1", "2001:db8:1:3::1", False),
+        ("10.0.0.1", "10.0.0.2", False),
+        ("10.0.0.1", "::ffff:10.0.0.1", True),
     ],
 )
-def test_caller_key_is_the_principal_or_address(caller: Caller, name: str) -> None:
-    assert rate_limit._caller_key(caller) == name
+def test_other_addresses_of_a_client_do_not_evade_the_limit(
+    first: str, second: str, is_same: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(rate_limit, "_limiter", rate_limit.RateLimiter())
+    app = Tooli("app")
+    app.command("find", rate_limit="1/hour")(lambda: "found")
+    dispatcher = ToolDispatcher(app)
+    callers = [Caller("http", address=address) for address in (first, second)]
+    errors = [dispatcher.prepare(app.find("find"), {}, caller).run().error for caller in callers]
+    assert [error and error.code for error in errors] == [None, "E4029" if is_same else None]
 
 
 @pytest.mark.parametrize(

@@ -296,6 +296,27 @@ class TestUnavailableStore:
             store.request_approval(match, **FACTS)
         assert refused.value.code == "E2104"
 
+    def test_one_caller_leaves_room_for_others(
+        self, store: ApprovalStore, match: str, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(approval_store, "MAX_PENDING_REQUESTS_PER_CALLER", 3)
+        monkeypatch.setattr(approval_store, "MAX_PENDING_REQUESTS", 5)
+        matches = [store.digest_bytes(b"%d" % i) for i in range(9)]
+        for i in range(3):
+            store.request_approval(matches[i], "mallory", **FACTS)
+        with pytest.raises(AuthError, match="3 requests of this caller are pending") as refused:
+            store.request_approval(matches[3], "mallory", **FACTS)
+        assert refused.value.suggestion is not None
+        assert "TOOLI_STATE_DIR" not in refused.value.suggestion.fix
+        assert store.request_approval(matches[0], "mallory", **FACTS).state == "pending"
+        bob = store.request_approval(matches[4], "bob", **FACTS)
+        assert "bob" not in repr(bob)
+        store.request_approval(matches[5], "bob", **FACTS)
+        with pytest.raises(AuthError, match="5 requests are pending"):
+            store.request_approval(matches[6], "bob", **FACTS)
+        assert store.decide(bob, "denied")
+        store.request_approval(matches[6], "bob", **FACTS)
+
     def test_uncreatable_state_directory_is_rejected(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:

@@ -10,9 +10,9 @@ from urllib.parse import parse_qsl
 from tooli.config.setting_definitions import BOOLEAN_VALUES
 from tooli.core._hot_tables import CALL_OPTIONS, CHOICES, HTTP_HEADERS, RUN_OPTIONS
 from tooli.core.call import DEFAULT_OPTIONS, Caller, Options, Problem
+from tooli.core.caller_key import caller_key
 from tooli.errors import InputError, Suggestion, did_you_mean
 from tooli.records.call_options import build_options
-from tooli.serving.caller_limits import caller_key
 from tooli.serving.dispatcher import path_without_root
 from tooli.text.jsonable import MAX_JSON_DEPTH, is_list, is_object
 

@@ -13,7 +13,7 @@ from collections import Counter, OrderedDict
 from time import monotonic
 from typing import TYPE_CHECKING
 
-from tooli.serving.caller_limits import caller_key
+from tooli.core.caller_key import caller_key
 
 if TYPE_CHECKING:
     from tooli.serving import Scope

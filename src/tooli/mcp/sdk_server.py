@@ -32,6 +32,7 @@ from mcp.server.subscriptions import ListenHandler
 from mcp.shared.exceptions import MCPError
 from mcp.shared.message import ServerMessageMetadata
 
+from tooli.core.caller_key import caller_key
 from tooli.core.peer import Peer
 from tooli.describe.mcp_tools import arguments_schema
 from tooli.errors import DependencyError, Interrupted
@@ -54,7 +55,7 @@ from tooli.mcp.protocol import (
 )
 from tooli.mcp.resource_service import ResourceService
 from tooli.mcp.service import RequestContext, caller_from_client_info
-from tooli.serving.caller_limits import CallerLimit, caller_key, caller_share
+from tooli.serving.caller_limits import CallerLimit, caller_share
 from tooli.serving.dispatcher import (
     MAX_CONCURRENT_CALLS,
     too_busy_error,

@@ -82,6 +82,7 @@ STAGES: tuple[StageRow, ...] = (
         ("state.security_settings:audit_log",),
         (),
     ),
+    ("limit_audit", "tooli.stages.audit:record_limits", _AUDITED, _POLICY_OFF),
     (
         "rate_limit",
         "tooli.stages.rate_limit:limit_rate",

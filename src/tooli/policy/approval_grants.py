@@ -9,6 +9,7 @@ from copy import deepcopy
 
 from tooli.core import Record
 from tooli.core.call_fingerprint import ValueEncoder, caller_arguments
+from tooli.core.caller_key import caller_key
 from tooli.core.event_loop import is_in_event_loop
 from tooli.errors import ApprovalRequired, InputError, StateError, Suggestion, shell_quote
 from tooli.pipeline.context import replace_context
@@ -94,6 +95,7 @@ def take_grant(call: Call, reason: str, confinement_stages: Sequence[Stage]) -> 
     tool = call.tool
     request = store.request_approval(
         match,
+        caller_key(call.caller.principal, call.caller.address),
         app=tool.app,
         tool=tool.id,
         parts=parts,

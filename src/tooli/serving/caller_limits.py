@@ -5,38 +5,10 @@ Only servers over HTTP use this module.
 
 from __future__ import annotations
 
-from socket import AF_INET6, inet_pton
-
-_IPV4_MAPPED_PREFIX = bytes(10) + b"\xff\xff"
-
 
 def caller_share(limit: int) -> int:
     """Return how much of a limit one caller may use: three quarters, so that others have room."""
     return max(1, limit - max(1, limit // 4))
-
-
-def caller_key(principal: str | None, address: str | None) -> str:
-    """Return the key under which everything that a caller has open is counted.
-
-    The prefix separates a principal from an address that looks the same.
-    """
-    return address_group(address or "") if principal is None else f"principal {principal}"
-
-
-def address_group(address: str) -> str:
-    """Return the key under which the connections and sessions of an address are counted.
-
-    One client usually has a whole /64 network of IPv6 addresses, so the network is counted.
-    """
-    if ":" not in address:
-        return address
-    try:
-        packed = inet_pton(AF_INET6, address.partition("%")[0])
-    except (OSError, ValueError):
-        return address
-    if packed.startswith(_IPV4_MAPPED_PREFIX):
-        return ".".join([str(byte) for byte in packed[12:]])
-    return f"{packed[:8].hex()}/64"
 
 
 class CallerLimit:

@@ -19,7 +19,8 @@ from ipaddress import ip_address, ip_network
 from logging import getLogger
 from typing import TYPE_CHECKING, Protocol
 
-from tooli.serving.caller_limits import CallerLimit, address_group
+from tooli.core.caller_key import address_group
+from tooli.serving.caller_limits import CallerLimit
 
 try:
     import resource

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import os
-from time import perf_counter
+from collections import OrderedDict
+from threading import Lock
+from time import monotonic, perf_counter
 
 from tooli.core.call import Failed
+from tooli.core.caller_key import caller_key
 from tooli.storage.audit_log import log_event, set_log_path
 
 TYPE_CHECKING = False
@@ -28,6 +31,64 @@ def select_audit_log(context: StageContext) -> Stage:
         return (yield call)
 
     return set_audit_log
+
+
+LIMIT_LOG_SECONDS = 60
+"""A caller that exceeds a limit again within this time is counted, but not logged again."""
+_LIMIT_CODES = ("E4029", "E4031")
+_MAX_COUNTED_CALLERS = 10_000
+
+
+class LimitCounter:
+    """Counts the calls of each caller and command that a limit refused and that are not logged."""
+
+    def __init__(self) -> None:
+        self._lock = Lock()
+        self._counts: OrderedDict[tuple[str, ...], tuple[float, int]] = OrderedDict()
+
+    def count(self, key: tuple[str, ...]) -> int | None:
+        """Return how many calls were not logged before this one; None if it is not logged."""
+        with self._lock:
+            now = monotonic()
+            logged_at, skipped = self._counts.get(key, (-LIMIT_LOG_SECONDS, 0))
+            if now - logged_at < LIMIT_LOG_SECONDS:
+                self._counts[key] = logged_at, skipped + 1
+                return None
+            self._counts[key] = now, 0
+            self._counts.move_to_end(key)
+            if len(self._counts) > _MAX_COUNTED_CALLERS:
+                self._counts.popitem(last=False)
+            return skipped
+
+
+_limit_counter = LimitCounter()
+
+
+def record_limits(context: StageContext) -> Stage | None:
+    """Log calls that a limit refuses: too many calls, or the same failing call again.
+
+    A refused call costs its caller little. So at most one line per caller, command and minute is
+    written, with the number of the others in `not_logged`.
+    """
+    if not context.can_track_failures and not context.caller.is_remote:
+        return None
+
+    def record_limited_call(call: Call) -> StageRun:
+        outcome = yield call
+        if isinstance(outcome, Failed) and outcome.error.code in _LIMIT_CODES:
+            _log_limited_call(call, outcome.error)
+        return outcome
+
+    return record_limited_call
+
+
+def _log_limited_call(call: Call, error: ToolError) -> None:
+    key = caller_key(call.caller.principal, call.caller.address)
+    skipped = _limit_counter.count((error.code, call.tool.id, key))
+    if skipped is not None:
+        fields: dict[str, Any] = {"not_logged": skipped} if skipped else {}
+        logged_call = call.replace(arguments={})  # which of them are secrets is not known
+        log_event("denial", logged_call, code=error.code, message=error.message, **fields)
 
 
 def record_identity_denials(context: StageContext) -> Stage | None:

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from array import array
 from bisect import bisect_right
-from ipaddress import IPv6Address, ip_network
 from math import ceil
 from threading import Lock
 from time import monotonic
 
+from tooli.core.caller_key import caller_key
 from tooli.errors import Suggestion, TemporaryError
 
 TYPE_CHECKING = False
@@ -127,7 +127,7 @@ def limit_rate(context: StageContext) -> Stage | None:
     counters = _read_counters(context.tool, context.state)
 
     def check_rate(call: Call) -> StageRun:
-        wait, rate = _limiter.hit(counters, _caller_key(call.caller))
+        wait, rate = _limiter.hit(counters, caller_key(call.caller.principal, call.caller.address))
         if wait:
             raise _rate_limit_error(call, rate, wait)
         return (yield call)
@@ -138,7 +138,9 @@ def limit_rate(context: StageContext) -> Stage | None:
 def is_rate_limited(tool: Tool, state: AppState, caller: Caller) -> bool:
     """True if the next call of a remote caller would exceed a rate limit."""
     counters = _read_counters(tool, state)
-    return bool(counters) and _limiter.is_exhausted(counters, _caller_key(caller))
+    return bool(counters) and _limiter.is_exhausted(
+        counters, caller_key(caller.principal, caller.address)
+    )
 
 
 def _read_counters(tool: Tool, state: AppState) -> list[tuple[str, str]]:
@@ -150,28 +152,6 @@ def _read_counters(tool: Tool, state: AppState) -> list[tuple[str, str]]:
     if rate_setting is not None:
         counters.append((rate_setting, tool.id))
     return counters
-
-
-def _caller_key(caller: Caller) -> str:
-    """Return the key that calls are counted under: the verified token, or the peer address."""
-    if caller.principal is not None:
-        return f"by token {caller.principal}"
-    address = caller.address or "here"
-    return _network_prefix(address) if ":" in address else address
-
-
-def _network_prefix(address: str) -> str:
-    """Return the /64 network of an IPv6 address, because one machine may use the whole network.
-
-    An IPv4 address that is mapped to IPv6 is returned as IPv4.
-    """
-    try:
-        ipv6 = IPv6Address(address.partition("%")[0])
-    except ValueError:
-        return address
-    if ipv6.ipv4_mapped is not None:  # from a dual-stack socket
-        return str(ipv6.ipv4_mapped)
-    return str(ip_network((ipv6, 64), strict=False))
 
 
 def _rate_limit_error(call: Call, rate: str, wait: float) -> Exception:

@@ -5,7 +5,8 @@
     failure 5 …     the error E4031, and the function does not run
 
 A changed argument, a success, or ten minutes in which the call did not run reset the count. Calls
-that may succeed later, or that wait for a human, are never blocked.
+that may succeed later, or that wait for a human, are never blocked. Calls that are refused because
+of the caller's token or scopes are not counted.
 """
 
 from __future__ import annotations
@@ -114,6 +115,8 @@ def _record_outcome(
     error = outcome.error
     if error.code in _STOPPED_CODES:  # the call was stopped or blocked, it did not fail
         return outcome
+    if error.category == "auth" and not outcome.has_started:
+        return outcome  # its arguments may not have been read, and the audit log has each refusal
     message = present_text(error.message, call)  # the stored message must not contain secrets
     failure_text = error.code if error.category == "input" else f"{error.code} {message}"
     failure_digest = _digest(failure_text.encode(errors="surrogatepass"))

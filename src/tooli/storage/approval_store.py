@@ -48,6 +48,8 @@ APPROVAL_TTL_SECONDS = 15 * 60
 """Lifetime of a request, and of the decision about it, in seconds."""
 MAX_PENDING_REQUESTS = 500
 """Maximum number of requests that can wait for a decision."""
+MAX_PENDING_REQUESTS_PER_CALLER = 100
+"""Maximum number of requests of one caller that can wait for a decision."""
 _MAX_FILE_BYTES = 1 << 18
 _FILE_RETENTION_SECONDS = 4 * APPROVAL_TTL_SECONDS
 _SIGNATURE_BYTES = 32
@@ -68,6 +70,7 @@ class ApprovalRequest(Record):
     plan: Any  # the result of a dry run, or None
     effects: Any  # the declared behavior of the tool
     caller: str
+    owner: str  # a keyed digest of the caller whose requests are counted together
     danger: str | None
     state: str  # "pending" | "granted" | "denied"
     created: float  # system clock, at the request or at the decision
@@ -105,6 +108,18 @@ def make_unavailable_error(reason: str) -> AuthError:
             "ask_human",
             "Set TOOLI_STATE_DIR to a folder that this user owns and can write, or run the command "
             "in a terminal.",
+        ),
+    )
+
+
+def _make_too_many_error(text: str) -> AuthError:
+    return AuthError(
+        f"No approval was requested: {text}.",
+        code="E2104",
+        suggestion=Suggestion(
+            "ask_human",
+            "Ask a human to decide about the pending requests (`approvals list`), or repeat the "
+            f"call when they have expired, after {APPROVAL_TTL_SECONDS // 60} minutes.",
         ),
     )
 
@@ -168,15 +183,20 @@ class ApprovalStore:
                 return request
         return None
 
-    def request_approval(self, match: str, **fields: Any) -> ApprovalRequest:
-        """Return the pending request for a call; create one if there is none."""
+    def request_approval(self, match: str, owner: str = "", **fields: Any) -> ApprovalRequest:
+        """Return the pending request for a call; create one if there is none.
+
+        `owner` identifies the caller whose requests are counted together.
+        """
         pending = min(self._iter_requests("pending", match), key=_sort_key, default=None)
         if pending is not None:
             return pending
-        self._purge_expired()
+        owner = self.digest_bytes(owner.encode("utf-8", "surrogatepass"))
+        self._check_room(self._purge_expired(), owner)
         now = read_clocks()
         request = ApprovalRequest(
             match=match,
+            owner=owner,
             id=f"{generate_code(4)}-{generate_code(4)}",
             state="pending",
             created=now.clock,
@@ -278,8 +298,17 @@ class ApprovalStore:
             return False
         return True
 
-    def _purge_expired(self) -> None:
-        """Delete expired files; raise E2104 if too many requests are pending."""
+    def _check_room(self, pending_count: int, owner: str) -> None:
+        """Raise E2104 if too many requests are pending, of all callers or of one."""
+        if pending_count >= MAX_PENDING_REQUESTS_PER_CALLER:
+            own_count = sum([found.owner == owner for found in self._iter_requests("pending")])
+            if own_count >= MAX_PENDING_REQUESTS_PER_CALLER:
+                raise _make_too_many_error(f"{own_count} requests of this caller are pending")
+        if pending_count >= MAX_PENDING_REQUESTS:
+            raise _make_too_many_error(f"{pending_count} requests are pending")
+
+    def _purge_expired(self) -> int:
+        """Delete expired files; return the number of pending requests."""
         now = time.time()
         pending_count = 0
 
@@ -291,10 +320,7 @@ class ApprovalStore:
             return age > _FILE_RETENTION_SECONDS and _is_store_name(name)
 
         delete_own_files(self._folder, is_obsolete)
-        if pending_count >= MAX_PENDING_REQUESTS:
-            raise make_unavailable_error(
-                f"{pending_count} requests are pending; decide about them first"
-            )
+        return pending_count
 
 
 _NOT_A_FILE_ERRNOS = (ENOENT, ELOOP, ENXIO)  # deleted, a link or a socket
