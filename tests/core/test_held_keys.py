@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from tooli.core import call_fingerprint, held_keys
+from tooli.core import held_keys
 
 
 @pytest.fixture(autouse=True)
 def held(monkeypatch: pytest.MonkeyPatch) -> set[bytes]:
     found: set[bytes] = set()
     monkeypatch.setattr(held_keys, "held_keys", found)
-    monkeypatch.setattr(call_fingerprint, "held_keys", found)
     return found
 
 
@@ -27,10 +26,3 @@ def test_text_is_held_in_the_forms_that_python_uses(held: set[bytes]) -> None:
     held.clear()
     held_keys.hold_key("\udcff")  # an environment variable that is not UTF-8
     assert b"\xff" in held
-
-
-def test_key_of_a_digest_is_held(held: set[bytes]) -> None:
-    call_fingerprint.digest(b"data", 16)
-    assert not held
-    call_fingerprint.digest(b"data", 16, b"key")
-    assert held == {b"key"}

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 from tests.security.approval_calls import request_approval, run_call
 
-from tooli import Tooli
+from tooli import Tooli, dry_run_support, record_dry_action
 from tooli.core.call import Ok
 from tooli.execution.sandbox import sandbox_runner
 from tooli.execution.sandbox.key_wiping import find_used_memory, wipe_keys
@@ -184,3 +184,22 @@ def test_token_of_a_caller(app: Tooli, tmp_path: Path, wipes: bool) -> None:
     (tmp_path / "token").write_bytes(token)
     read, _ = read_token_file(str(tmp_path / "token"))
     check(search(app, bytes(bytearray(read))), wipes)
+
+
+def test_plan_is_applied_without_the_keys_of_plans(app: Tooli, tmp_path: Path, wipes: bool) -> None:
+    """The sandboxed process compares the planned actions with a key for this call only."""
+
+    @app.command(isolation="required")
+    @dry_run_support
+    def wipe(forms: list[list[int]]) -> list[int] | None:
+        return None if record_dry_action("wipe", "everything") else count_copies(forms)
+
+    signing.load_or_create_key("plans")
+    digest_key = signing.load_plan_digest_key()
+    assert digest_key is not None
+    for key in ((tmp_path / "state" / "plans.key").read_bytes(), bytes(bytearray(digest_key))):
+        arguments = {"forms": masked_forms(key)}
+        token = app.call("wipe", **arguments, dry_run=True).result["token"]
+        answer = app.call("wipe", **arguments, apply=token)
+        assert answer.ok, answer.error
+        check(answer.result, wipes)

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import sys
 
-from tooli.core.held_keys import held_keys
 from tooli.core.tool import MISSING
 from tooli.errors import ToolError
 
@@ -65,8 +64,6 @@ def make_keyed_digest(key: bytes) -> KeyedDigest:
 
 def digest(data: bytes, size: int, key: bytes = b"") -> bytes:
     """Return a BLAKE2b digest, with an optional key."""
-    if key:
-        held_keys.add(key)
     return blake2b(data, digest_size=size, key=key).digest()
 
 

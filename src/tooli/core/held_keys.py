@@ -2,7 +2,7 @@
 
 A sandboxed process is a copy of the process of the app. Before its function runs, it overwrites
 every copy of these values in its memory (execution/sandbox/key_wiping.py). So every module that
-reads a key or a token adds it here. Keys of `digest()` are added there.
+reads, creates or derives a key adds it here, unless the sandboxed process needs the key itself.
 """
 
 from __future__ import annotations

@@ -23,6 +23,7 @@ from tooli.policy.call_binding import (
     bind_call,
 )
 from tooli.storage.signing import (
+    KEY_BYTES,
     PLAN_BINDING_BYTES,
     PLAN_DIGEST_BYTES,
     InvalidToken,
@@ -72,11 +73,16 @@ def add_plan_token(call: Call, plan: JsonObject, actions: list[JsonObject] | Non
     """Add a token to the plan, so that it can be applied. Warn if that is not possible."""
     key = load_plan_digest_key()
     try:
-        token = key and encode_plan_token(
-            *_bind_plan(call, key),
-            digest_plan_basis(call, actions, key),
-            digest_actions(actions, key),
-        )
+        token = None
+        if key is not None:
+            binding, contents = _bind_plan(call, key)
+            call_key = _derive_call_key(binding, key)
+            token = encode_plan_token(
+                binding,
+                contents,
+                digest_plan_basis(call, actions, call_key),
+                digest_actions(actions, call_key),
+            )
     except UnreadableArgument as error:
         call.warnings.append(f"{error.message} So the plan has no token and cannot be applied.")
         return
@@ -106,6 +112,14 @@ def _bind_plan(call: Call, key: bytes) -> tuple[bytes, bytes]:
     bound_parts = ValueEncoder().encode([parts, call.caller.principal])
     contents = ValueEncoder().encode(dict(binding.contents))
     return digest(bound_parts, PLAN_BINDING_BYTES, key), digest(contents, PLAN_BINDING_BYTES, key)
+
+
+def _derive_call_key(binding: bytes, key: bytes) -> bytes:
+    """Return the key of the digests of a plan and its actions.
+
+    The process of a sandboxed call compares the actions, so it gets a key for this call only.
+    """
+    return digest(b"tooli actions" + binding, KEY_BYTES, key)
 
 
 # ------------------------------------------------------------------ apply a plan
@@ -145,21 +159,22 @@ def _apply_token(call: Call) -> StageRun:
             "another caller or another folder."
         )
     is_content_changed = contents != token.content_digest
+    call_key = _derive_call_key(binding, key)
     if supports_dry_run(tool.fn):
 
         def check_plan(report: JsonObject) -> None:
             actions = report["actions"]
-            if digest_plan_basis(call, actions, key) != token.plan_digest:
-                raise plan_changed_error(actions, token.action_digests, key)
+            if digest_plan_basis(call, actions, call_key) != token.plan_digest:
+                raise plan_changed_error(actions, token.action_digests, call_key)
             if is_content_changed:
-                raise plan_changed_error(None, b"", key, _CONTENT_CHANGED)
+                raise plan_changed_error(None, b"", call_key, _CONTENT_CHANGED)
 
         next_call = call.replace(tool=tool.replace(fn=make_planned_function(call, check_plan)))
     else:
-        if digest_plan_basis(call, None, key) != token.plan_digest:
-            raise plan_changed_error(None, b"", key, "the command has changed")
+        if digest_plan_basis(call, None, call_key) != token.plan_digest:
+            raise plan_changed_error(None, b"", call_key, "the command has changed")
         if is_content_changed:
-            raise plan_changed_error(None, b"", key, _CONTENT_CHANGED)
+            raise plan_changed_error(None, b"", call_key, _CONTENT_CHANGED)
         next_call = call
     return (yield from with_claim(next_call, _claim_token(call, token)))
 

@@ -139,11 +139,20 @@ def is_public_key(key: bytes) -> bool:
 def load_shared_key(name: str) -> bytes | None:
     """Return the key with a name that is derived from `TOOLI_SEAL_KEY`; None if that is not set."""
     secret = os.environ.get("TOOLI_SEAL_KEY")
-    return digest(f"tooli {name}".encode(), KEY_BYTES, _key_from_secret(secret)) if secret else None
+    return _derive_key(f"tooli {name}", _key_from_secret(secret)) if secret else None
 
 
 def _key_from_secret(secret: str) -> bytes:
-    return digest(secret.encode("utf-8", "surrogateescape"), KEY_BYTES)
+    key = digest(secret.encode("utf-8", "surrogateescape"), KEY_BYTES)
+    hold_key(key)
+    return key
+
+
+def _derive_key(purpose: str, key: bytes) -> bytes:
+    """Return a key for one purpose."""
+    derived = digest(purpose.encode(), KEY_BYTES, key)
+    hold_key(derived)
+    return derived
 
 
 def _make_fallback_key(owns_process: bool) -> bytes:
@@ -380,7 +389,7 @@ def load_plan_digest_key() -> bytes | None:
     With a key, nobody can find a short argument by comparing the digests of all possible values.
     """
     key = load_or_create_key("plans")
-    return None if key is None else digest(b"tooli plan digests", KEY_BYTES, key)
+    return None if key is None else _derive_key("tooli plan digests", key)
 
 
 def encode_plan_token(
