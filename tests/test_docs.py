@@ -12,6 +12,8 @@ import pytest
 from docs.generate import EXAMPLE_PAGES, ROOT
 from docs.tables import TABLES, field_docstrings, with_tables
 from docs.transcript import normalize, run_examples
+from tests.integration.real_apps.differences import DIFFERENCES
+from tests.lanes.typer_suite.suite_paths import VERSIONS
 
 from tooli.core import TYPER_COMMAND_KEYWORDS
 from tooli.core._hot_tables import FLAGS
@@ -128,3 +130,18 @@ def test_architecture_lists_every_package() -> None:
     listed = set(re.findall(r"^\| `([a-z_/]+)/` \|", page, re.M))
     packages = {path.parent.relative_to(SOURCE).as_posix() for path in SOURCE.rglob("__init__.py")}
     assert listed == packages - {"."}
+
+
+def test_typer_md_lists_every_intended_difference_of_real_apps() -> None:
+    """The suite of real applications accepts only the differences that the guide lists."""
+    text = (ROOT / "docs" / "typer.md").read_text(encoding="utf-8")
+    section = text.partition("### Apps that return nothing\n")[2].partition("\n### ")[0]
+    listed = [
+        " ".join(item.split()) for item in re.findall(r"^- (.+?)$(?!\n  )", section, re.M | re.S)
+    ]
+    assert listed == [f"{found.what} {found.reason}" for found in DIFFERENCES]
+
+
+def test_typer_md_lists_every_tested_version() -> None:
+    text = (ROOT / "docs" / "typer.md").read_text(encoding="utf-8")
+    assert re.findall(r"^\| (\d[\d.]+) \|", text.partition("## Versions")[2], re.M) == [*VERSIONS]

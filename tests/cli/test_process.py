@@ -212,3 +212,35 @@ def test_deadline_returns_the_result_and_counts_alarms(shop: Tooli) -> None:
     assert deadline.run(lambda: "done", lambda: 0) == "done"
     assert deadline.is_exiting
     assert (deadline.count_alarm(), deadline.count_alarm()) == (1, 2)
+
+
+# ------------------------------------------------------------------ garbage collection
+
+
+@pytest.mark.parametrize(("file", "is_frozen"), [("/site/ext.so", False), ("/site/pure.py", True)])
+def test_garbage_collector_is_frozen_unless_a_foreign_extension_is_loaded(
+    tmp_path: Path, file: str, is_frozen: bool
+) -> None:
+    """Extensions made with nanobind report objects that are never collected as leaks."""
+    program = tmp_path / "app.py"
+    program.write_text(
+        "import gc, sys, types\n"
+        "from tooli import Tooli\n"
+        "sys.modules['ext'] = types.ModuleType('ext')\n"
+        f"sys.modules['ext'].__file__ = {file!r}\n"
+        "app = Tooli()\n"
+        "@app.command()\n"
+        "def count() -> bool:\n"
+        "    return gc.get_freeze_count() > 0\n"
+        "app()\n",
+        encoding="utf-8",
+    )
+    done = subprocess.run(
+        [sys.executable, str(program), "--text"],
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=True,
+    )
+    assert done.stdout == ("yes\n" if is_frozen else "no\n")

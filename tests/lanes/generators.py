@@ -17,6 +17,7 @@ import os
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import cached_property
+from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING
 from uuid import UUID
@@ -227,8 +228,13 @@ _TUPLES = (
 
 # ------------------------------------------------------------------ parameters
 
+TYPER = tuple(map(int, version("typer").split(".")[:2]))
+"""The version of Typer. Older ones do not support all definitions: before 0.27 names are in lower
+case, before 0.26 a list argument has no default."""
+
 _NAMES = (
-    *("a", "b", "n", "name", "names", "x_y", "Case", "_u", "v2", "from_"),
+    *("a", "b", "n", "name", "names", "x_y", "_u", "v2", "from_"),
+    *(("Case",) if TYPER >= (0, 27) else ()),
     *("output", "limit", "verbose", "json", "fields", "tooli_json"),
 )
 _SHORT = ("-a", "-b", "-n", "-N", "-v", "-q", "-o", "-x", "-1", "-é", "-?")
@@ -439,7 +445,7 @@ def _parameters(draw: st.DrawFn, name: str, taken: set[str]) -> Parameter:
         name, families, container, optional, kind, style, (), default, sorted_settings
     )
     if kind == "argument":
-        return parameter
+        return _without_list_default(parameter)
     return _unless_taken(replace(parameter, decls=draw(_decls(parameter, taken))), taken)
 
 
@@ -449,7 +455,16 @@ def _unless_taken(parameter: Parameter, taken: set[str]) -> Parameter:
         taken.update(parameter.flags)
         return parameter
     settings = tuple((k, v) for k, v in parameter.settings if k != "count")
-    return replace(parameter, kind="argument", style="annotated", decls=(), settings=settings)
+    parameter = replace(parameter, kind="argument", style="annotated", decls=(), settings=settings)
+    return _without_list_default(parameter)
+
+
+def _without_list_default(parameter: Parameter) -> Parameter:
+    """Return an argument without the default that Typer did not support before 0.26."""
+    if TYPER >= (0, 26) or not (parameter.container or len(parameter.families) > 1):
+        return parameter
+    settings = tuple((k, v) for k, v in parameter.settings if k != "default_factory")
+    return replace(parameter, default=None, settings=settings)
 
 
 @st.composite
@@ -474,7 +489,7 @@ def _defaults(
     if not container:
         return draw(st.sampled_from(pools[0]))
     items = draw(st.lists(st.sampled_from(pools[0]), max_size=2))
-    if unusual and draw(st.booleans()):
+    if unusual and TYPER >= (0, 26) and draw(st.booleans()):
         return draw(st.sampled_from(("'abc'", "5", f"({''.join(i + ',' for i in items)})")))
     return f"[{', '.join(items)}]"
 

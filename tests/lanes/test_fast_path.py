@@ -28,6 +28,7 @@ from hypothesis import strategies as st
 from tests.example_count import example_count
 from tests.lanes.generators import (
     FUZZ_SEED,
+    TYPER,
     Command,
     Line,
     Pool,
@@ -338,7 +339,8 @@ def test_fast_path_agrees_with_typer(form: str) -> None:
     if form != "hooked":
         left = tally.deferred + tally.converted
         assert left <= 0.4 * tally.lines, f"the fast path leaves too much to Typer: {tally}"
-    assert tally.plain >= 0.5 * tally.lines, f"too few lines were run with plain Typer: {tally}"
+    share = 0.5 if TYPER >= (0, 29) else 0.25  # older versions support fewer types
+    assert tally.plain >= share * tally.lines, f"too few lines were run with plain Typer: {tally}"
     assert tally.succeeded >= 0.3 * tally.plain, f"too few lines were valid: {tally}"
 
 

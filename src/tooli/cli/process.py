@@ -286,15 +286,25 @@ def freeze_gc() -> None:
     Otherwise the collection at exit takes a millisecond: it visits everything that was imported and
     frees nothing. If a file is open, objects are only moved to the oldest generation, because
     a file that is never collected may lose buffered data. Nothing is done if the process continues
-    after this command, as in a test.
+    after this command, as in a test, or if a third-party C extension is loaded: some, such as those
+    made with nanobind, report every object that is not collected as a leak.
     """
     global _gc_is_frozen
-    if not _is_top_level():
+    if not _is_top_level() or _has_foreign_extension():
         return
     gc.freeze()
     _gc_is_frozen = _has_only_standard_files()
     if not _gc_is_frozen:
         gc.unfreeze()
+
+
+def _has_foreign_extension() -> bool:
+    """True if ctypes or a C extension that is not part of Python is loaded."""
+    for module in list(sys.modules.values()):
+        path = getattr(module, "__file__", None) or ""
+        if path[-3:] in (".so", "pyd") and ("lib-dynload" not in path or "_ctypes" in path):
+            return True
+    return False
 
 
 def _has_only_standard_files(own_count: int = 0) -> bool:
@@ -322,10 +332,8 @@ def fast_exit(code: Any) -> Any:
         return code
     if atexit._ncallbacks() or count_threads() or _is_being_debugged() or not _is_top_level():
         return code
-    for module in list(sys.modules.values()):
-        path = getattr(module, "__file__", None) or ""
-        if path[-3:] in (".so", "pyd") and ("lib-dynload" not in path or "_ctypes" in path):
-            return code
+    if _has_foreign_extension():
+        return code
     try:
         sys.stdout.flush()
         sys.stderr.flush()

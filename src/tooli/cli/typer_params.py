@@ -40,6 +40,8 @@ if TYPE_CHECKING:
 
 _HAS_PYDANTIC_CONVERSION = hasattr(core, "RuntimeParam")
 """Typer 0.29 and newer convert with pydantic, and accept types that older versions do not."""
+_HAS_LITERALS = _HAS_PYDANTIC_CONVERSION or hasattr(typer.main, "is_literal_type")
+"""Typer 0.19 and newer accept a Literal."""
 
 
 def is_native(param: Param) -> bool:
@@ -51,8 +53,10 @@ def is_native(param: Param) -> bool:
 
 def _is_native_shape(shape: Shape) -> bool:
     match shape:
-        case Scalar() | PathShape() | Choice() | TyperOnly():
+        case Scalar() | PathShape() | TyperOnly():
             return True
+        case Choice():
+            return _HAS_LITERALS or shape.enum is not None
         case ListOf(item):
             return _is_native_item(item)
         case TupleOf(items):

@@ -14,6 +14,7 @@ import gc
 import os
 import socket
 import sys
+from contextlib import contextmanager
 from functools import partial
 from ipaddress import ip_address
 
@@ -31,7 +32,7 @@ MAX_TOKEN_BYTES = 65536
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Generator
     from typing import Protocol
 
     from typing_extensions import Unpack
@@ -93,8 +94,7 @@ def serve_http(
         file=sys.stderr,
         flush=True,
     )
-    _freeze_gc()
-    with listener:
+    with listener, _frozen_gc():
         run = partial(_run_server, api, listener, grace, access_log)
         if workers == 1 or not _can_fork():
             run(None, None)
@@ -110,10 +110,18 @@ def _requires_verified_token(state: AppState) -> bool:
     return bool(rules) and ("token_key" in rules or "tokens" in rules)
 
 
-def _freeze_gc() -> None:
-    """Exclude all current objects from garbage collection: they live as long as the process."""
+@contextmanager
+def _frozen_gc() -> Generator[None]:
+    """Exclude all current objects from garbage collection while the server runs.
+
+    At exit they are collected: some C extensions report every object that is not as a leak.
+    """
     gc.collect()
     gc.freeze()
+    try:
+        yield
+    finally:
+        gc.unfreeze()
 
 
 def _can_fork() -> bool:

@@ -30,6 +30,11 @@ class Line:
         return shlex.split(self.text)
 
     @property
+    def is_completion(self) -> bool:
+        """True if a shell asks for completions."""
+        return "COMP_WORDS" in self.env
+
+    @property
     def title(self) -> str:
         """The line as a test id."""
         variables = "".join(f"{name}={value} " for name, value in self.env.items())

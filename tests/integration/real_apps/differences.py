@@ -5,8 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from tooli.core import BUILTIN_COMMANDS
+from tooli.core._hot_tables import FLAGS
+
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    from tests.integration.real_apps.command_lines import Line
 
 
 @dataclass(frozen=True)
@@ -15,24 +20,39 @@ class Difference:
 
     what: str
     reason: str
+    applies: Callable[[Line], bool]
     remove: Callable[[bytes], bytes]
 
 
-def remove_panel(output: bytes) -> bytes:
-    """Return the output without the panel of the framework options."""
+def remove_panels(output: bytes) -> bytes:
+    """Return the output without the panels of tooli."""
+    for title in (b" Built-in commands ", b" Framework options "):
+        lines = output.splitlines(keepends=True)
+        start = next((i for i, line in enumerate(lines) if title in line), None)
+        if start is not None:
+            end = next((i for i in range(start, len(lines)) if "╰".encode() in lines[i]), start)
+            output = b"".join((*lines[:start], *lines[end + 1 :]))
+    return output
+
+
+def remove_completions(output: bytes) -> bytes:
+    """Return the output without the completions of tooli."""
+    added = {name.encode() for name in (*BUILTIN_COMMANDS, *FLAGS)}
     lines = output.splitlines(keepends=True)
-    start = next((i for i, line in enumerate(lines) if b" Framework options " in line), None)
-    if start is None:
-        return output
-    end = next((i for i in range(start, len(lines)) if "╰".encode() in lines[i]), start)
-    return b"".join((*lines[:start], *lines[end + 1 :]))
+    return b"".join(line for line in lines if line.strip() not in added)
 
 
 DIFFERENCES = (
     Difference(
-        "`--help` ends with the panel `Framework options`.",
-        "It shows the flags that every command accepts. `Tooli(framework_help=False)` and "
-        "`TOOLI_FRAMEWORK_HELP=0` remove it.",
-        remove_panel,
+        "Help ends with the panels `Built-in commands` and `Framework options`.",
+        "They show what tooli adds to every app.",
+        lambda line: not line.is_completion,
+        remove_panels,
+    ),
+    Difference(
+        "Shell completion offers the built-in commands and the framework flags.",
+        "They are part of the app.",
+        lambda line: line.is_completion,
+        remove_completions,
     ),
 )

@@ -184,7 +184,7 @@ PROGRAMS = (
             "get --nosuch",
             "--show-completion bash",
             completion("_TOML_COMPLETE", "toml se"),
-            completion("_TOML_COMPLETE", "toml set --to"),
+            completion("_TOML_COMPLETE", "toml set --"),
         ),
         {"work/config.toml": '[project]\nname = "demo"\ntags = ["a", "b"]\nsize = 1\n'},
     ),

@@ -10,8 +10,9 @@ from .known import MAX_KNOWN_DIFFERENCES, known_differences
 from .run import Outcomes, Replacement, collect, run
 from .suite_paths import SuitePaths
 
-MIN_PASSED = 900
-"""Minimum number of tests that pass with Typer. If fewer pass, the suite is not complete."""
+MIN_PASSED = 650
+"""Minimum number of tests that pass with Typer. If fewer pass, the suite is not complete. The
+oldest version has the fewest tests."""
 
 
 @dataclass(frozen=True)

@@ -22,17 +22,32 @@ if TYPE_CHECKING:
 SUITE_REQUIREMENTS = ("pytest>=9", "pytest-xdist", "coverage[toml]>=7.13", "shellingham", "rich")
 
 
-def constraints() -> str:
-    """Return the pinned versions of the project, without Typer."""
+OLD_CLICK = "click==8.2.1"
+"""The Click of the versions before 0.26, which do not contain it. Newer ones deprecate names that
+these versions import."""
+
+
+def constraints(version: str) -> str:
+    """Return the pinned versions of the project, without Typer, and with the Click of a version."""
     lines = (ROOT / "constraints.txt").read_text(encoding="utf-8").splitlines()
-    return "\n".join(line for line in lines if not re.match(r"typer\b(?!-)", line, re.I)) + "\n"
+    pins = [line for line in lines if not re.match(r"(typer|click)\b(?!-)", line, re.I)]
+    if tuple(map(int, version.split("."))) < (0, 26):
+        pins.append(OLD_CLICK)
+    return "\n".join(pins) + "\n"
 
 
 def fingerprint(paths: SuitePaths) -> str:
     """Return a digest of everything that the environment is built from."""
     text = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
     project = text.partition("\n[tool.")[0]
-    parts = (paths.version, sys.version, sys.base_prefix, str(ROOT), project, constraints())
+    parts = (
+        paths.version,
+        sys.version,
+        sys.base_prefix,
+        str(ROOT),
+        project,
+        constraints(paths.version),
+    )
     return hashlib.sha256("\0".join((*parts, *SUITE_REQUIREMENTS)).encode()).hexdigest()
 
 
@@ -55,7 +70,7 @@ def install(paths: SuitePaths) -> None:
     """Create the virtual environment, with editable installs of Typer and of this project."""
     run_checked([sys.executable, "-m", "venv", "--clear", "--without-pip", str(paths.venv)])
     pins = paths.runtime / "constraints.txt"
-    pins.write_text(constraints(), encoding="utf-8")
+    pins.write_text(constraints(paths.version), encoding="utf-8")
     uv = [sys.executable, "-m", "uv", "pip"]
     target = ["--python", str(paths.python)]
     projects = ["-e", str(paths.tree), "-e", str(ROOT)]

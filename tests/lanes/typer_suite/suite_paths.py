@@ -9,9 +9,9 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[3]
 HOOKS = Path(__file__).resolve().parent / "hooks"
 NEWEST = "0.29.0"
-OLDEST = "0.27.0"
-VERSIONS = (NEWEST, OLDEST)
-IN_PROCESS_VERSIONS = (OLDEST,)
+OLDEST = "0.16.1"
+VERSIONS = (NEWEST, "0.27.0", "0.26.8", "0.25.1", "0.21.2", OLDEST)
+IN_PROCESS_VERSIONS = VERSIONS[1:]
 """Versions for which tests that start programs are not run. These tests take most of the time, and
 start the same programs as the tests of the newest version."""
 
