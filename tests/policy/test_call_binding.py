@@ -243,8 +243,19 @@ def test_url_and_stdin_are_refused_only_if_they_must_be_stable() -> None:
     assert bind("login", must_be_stable=False, password=secret).parts
 
 
-def test_file_that_is_replaced_by_a_device_is_not_read() -> None:
-    state, content = call_binding._read_file("/dev/zero", 100)
+def test_file_that_is_replaced_by_a_pipe_is_not_read(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, real_open = folder / "a", os.open
+    path.write_text("text")
+
+    def replace_and_open(name: str, *args: int, **kwargs: int) -> int:
+        path.unlink()
+        os.mkfifo(path)
+        return real_open(name, *args, **kwargs)
+
+    monkeypatch.setattr(os, "open", replace_and_open)
+    state, content = call_binding.read_file_state(str(path), 100)
     assert (state.kind, content) == ("special", None)
 
 
@@ -253,14 +264,14 @@ def test_large_file_is_compared_by_its_whole_content(
 ) -> None:
     monkeypatch.setattr(call_binding, "_CHUNK_BYTES", 2)
     (folder / "a").write_bytes(b"123456789")
-    state, content = call_binding._read_file(str(folder / "a"), 3)
+    state, content = call_binding.read_file_state(str(folder / "a"), 3)
     assert content is None
     assert (state.size, state.digest) == (9, hashlib.sha256(b"123456789").hexdigest())
-    assert call_binding._read_file(str(folder / "a"), 9)[1] == b"123456789"
+    assert call_binding.read_file_state(str(folder / "a"), 9)[1] == b"123456789"
 
 
 def test_content_of_a_file_is_shown_only_if_requested(folder: Path) -> None:
     (folder / "a").write_text("text")
-    state = call_binding._read_file(str(folder / "a"), 9)[0]
+    state = call_binding.read_file_state(str(folder / "a"), 9)[0]
     assert state.to_json(with_content=False) == {"path": str(folder / "a"), "is": "file"}
     assert state.to_json(with_content=True)["bytes"] == 4

@@ -234,7 +234,7 @@ class Invocation(Record):
             from tooli.cli.payload import add_external_arguments
 
             arguments, problems, stdin_consumed = add_external_arguments(
-                self.line, tool, arguments, problems
+                self.app._state, self.line, tool, arguments, problems
             )
         options = self.options(tool, stdin_consumed=stdin_consumed)
         warnings = [] if warnings is None else warnings

@@ -13,7 +13,10 @@ import sys
 
 from tooli.cli.argv import convert_with_typer
 from tooli.core.call import Problem
+from tooli.core.caller_files import open_caller_file
 from tooli.core.tool import Handle
+from tooli.errors import AuthError
+from tooli.policy.allowed_access import make_file_rules
 from tooli.schema import RawText
 from tooli.text.jsonable import is_list
 
@@ -24,11 +27,17 @@ if TYPE_CHECKING:
     from typing import Any, TextIO
 
     from tooli.cli.argv import CommandLine
+    from tooli.core import AppState
+    from tooli.core.caller_files import FileRules
     from tooli.core.tool import Tool
 
 
 def add_external_arguments(
-    line: CommandLine, tool: Tool, arguments: dict[str, Any], problems: Sequence[Problem]
+    state: AppState,
+    line: CommandLine,
+    tool: Tool,
+    arguments: dict[str, Any],
+    problems: Sequence[Problem],
 ) -> tuple[dict[str, Any], list[Problem], bool]:
     """Return the arguments with those from `--input` and `--null`, and the problems.
 
@@ -43,7 +52,7 @@ def add_external_arguments(
         fix = "put the options that belong before the command into the --input object"
         all_problems.append(Problem("E1007", "input", f"--input: {fix}"))
     if "input" in line.options:
-        payload, new_problems = read_payload(line.options["input"])
+        payload, new_problems = read_payload(line.options["input"], make_file_rules(tool, state))
         arguments = {**_secrets_as_raw_text(tool, line.options["input"], payload), **arguments}
         all_problems += new_problems
     if "null" in line.options:
@@ -108,7 +117,9 @@ def _null_problem(reason: str) -> Problem:
     return Problem("E1007", "null", f"--null: {reason}")
 
 
-def read_payload(source: str) -> tuple[dict[str, Any], list[Problem]]:
+def read_payload(
+    source: str, rules: FileRules | None = None
+) -> tuple[dict[str, Any], list[Problem]]:
     """Return the arguments in a payload, and the problems with it."""
     try:
         if source == "-":
@@ -116,11 +127,12 @@ def read_payload(source: str) -> tuple[dict[str, Any], list[Problem]]:
                 return _payload_problem("cannot be read: stdin is closed")
             text = sys.stdin.read()
         elif source[:1] == "@":
-            with open(source[1:], encoding="utf-8") as file:
-                text = file.read()
+            text = open_caller_file(source[1:], "input", rules).read().decode("utf-8")
         else:
             text = source
         payload = json.loads(text)
+    except AuthError as denial:
+        return {}, [Problem(denial.code, "input", denial.message, denial=denial)]
     except OSError as failure:
         return _payload_problem(f"cannot be read: {failure.strerror}")
     except (ValueError, RecursionError) as failure:

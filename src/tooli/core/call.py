@@ -133,7 +133,8 @@ class Problem(Record):
     """One error in the input of a call.
 
     `suggested_value` is a value that is probably right, or a tuple of all allowed values.
-    `replacement` is what to write on the command line in place of an unknown option.
+    `replacement` is what to write on the command line in place of an unknown option. `denial` is an
+    error that is reported instead of all problems: the caller may not use the input.
     """
 
     code: str
@@ -143,6 +144,7 @@ class Problem(Record):
     replacement: tuple[str, ...] = ()
     # The framework option that is probably meant, and its value.
     suggested_option: tuple[str, Any] | None = None
+    denial: ToolError | None = None
 
 
 class SuggestedCall(Record):

@@ -10,6 +10,7 @@ import os
 from _operator import _compare_digest  # hmac.compare_digest without importing hmac
 
 from tooli.core.call_secrets import ReceivedSecret, record_secret
+from tooli.core.caller_files import current_file_rules, open_caller_file
 from tooli.core.tool import MISSING, Handle, quote
 from tooli.errors import InputError
 from tooli.inputs.source import Input
@@ -21,6 +22,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, Generic, NoReturn, TypeVar
 
+    from tooli.core.caller_files import FileRules
     from tooli.core.protocols import JsonObject
     from tooli.core.tool import Param
     from tooli.text.secret_forms import SecretData
@@ -44,12 +46,13 @@ MAX_SECRET_BYTES = 1 << 20
 class SecretInput(_SecretBase[T]):
     """A secret. `.reveal()` returns its value; text, JSON and `repr` are masked."""
 
-    __slots__ = ("_annotation", "_source", "_value", "field", "forms")
+    __slots__ = ("_annotation", "_rules", "_source", "_value", "field", "forms")
 
     def __init__(self, value: T) -> None:
         self._value: Any = value
         self._source: str | None = None
         self._annotation: Any = str
+        self._rules: FileRules | None = None  # which files the caller may name
         self.field: str | None = None
         self.forms: SecretData | None = None  # a cache of text/secret_forms.py
 
@@ -71,7 +74,8 @@ class SecretInput(_SecretBase[T]):
         source = self._source or ""
         problem: str | None
         try:
-            self._value, problem = convert_secret(self._annotation, _read_source(source)), None
+            text = _read_source(source, self.field, self._rules)
+            self._value, problem = convert_secret(self._annotation, text), None
         except ConversionError as error:
             problem = error.message
         except (OSError, ValueError) as failure:
@@ -87,9 +91,20 @@ class SecretInput(_SecretBase[T]):
         return self._value is not MISSING
 
     @property
+    def has_rules(self) -> bool:
+        """True if the call has rules for the files that its caller may name."""
+        return self._rules is not None
+
+    @property
     def is_stdin(self) -> bool:
         """True if the secret is read from stdin."""
         return self._source == "-"
+
+    @property
+    def tooli_location(self) -> str | None:
+        """The path of the file that contains the secret; None if it is not in a file."""
+        source = self._source or ""
+        return source[1:] if source[:1] == "@" else None
 
     @property
     def tooli_json(self) -> str:
@@ -178,7 +193,7 @@ class SecretShape(Handle):
         secret.field, secret._annotation = param.name, self.annotation
         if is_cli_text:
             _check_source(str(value), param)
-            secret._source = str(value)
+            secret._source, secret._rules = str(value), current_file_rules.get()
         else:
             secret._value = convert_secret(self.annotation, value)
         return record_secret(secret)
@@ -207,15 +222,14 @@ def _check_source(text: str, param: Param) -> None:
         raise ConversionError(f"{quote(text[1:])} is not a readable file")
 
 
-def _read_source(source: str) -> str:
+def _read_source(source: str, field: str | None, rules: FileRules | None) -> str:
     """Return the text at a location, without the newline at the end of a file."""
     if source[:4] == "env:":
         return os.environ.get(source[4:], "")
     if source == "-":
         data = Input("-").read_bytes()
     else:
-        with open(source[1:], "rb") as file:
-            data = file.read(MAX_SECRET_BYTES + 1)
+        data = open_caller_file(source[1:], field, rules).read(MAX_SECRET_BYTES + 1)
     if len(data) > MAX_SECRET_BYTES:
         raise ConversionError(f"{source} is larger than the limit of {MAX_SECRET_BYTES:,} bytes")
     text = data.decode("utf-8")

@@ -12,6 +12,7 @@ import io
 import os
 import sys
 
+from tooli.core.caller_files import CAN_HOLD, current_file_rules, hold_caller_file, open_caller_file
 from tooli.core.tool import MISSING, Handle, quote
 from tooli.errors import FormatError, InputError, StateError, Suggestion
 from tooli.inputs.constraints import DEFAULT_INPUT_LIMITS, get_input_limits
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from io import BufferedReader
     from typing import IO, Annotated, Any, TypeVar
 
+    from tooli.core.caller_files import CallerFile, FileRules
     from tooli.core.protocols import JsonObject
     from tooli.core.tool import Param
     from tooli.inputs.constraints import InputLimits
@@ -66,6 +68,7 @@ class SourceShape(Handle):
     def parse(self, value: object, param: Param, is_cli_text: bool) -> Any:
         """Return the input at a location. A value that is not text or a path is the content."""
         if isinstance(value, Input):
+            value.apply_rules()
             return value
         limits = get_input_limits(param.constraints)
         if isinstance(value, str):
@@ -149,8 +152,8 @@ class Input:
     """An input from any location, which can be read like a file."""
 
     __slots__ = (
-        *("_cached_bytes", "_limits", "_open_files", "content", "field", "format"),
-        *("is_streamed", "is_url", "nul", "source", "warn"),
+        *("_cached_bytes", "_limits", "_open_files", "_rules", "content", "field", "format"),
+        *("held_file", "is_streamed", "is_url", "nul", "real_path", "source", "warn"),
     )
 
     def __init__(
@@ -171,6 +174,10 @@ class Input:
         self.warn: Callable[[str], None] = _ignore_warning  # set for each call
         self._limits = limits
         self._cached_bytes: bytes | None = None
+        self._rules: FileRules | None = None
+        self.apply_rules()
+        self.held_file: CallerFile | None = None  # set by `hold`
+        self.real_path: str | None = None  # set by `hold`, if the call has rules
         self._open_files: list[Any] = []
 
     @property
@@ -265,8 +272,34 @@ class Input:
         """Keep the content, so that it can be read again."""
         self._cached_bytes = data
 
+    def apply_rules(self) -> None:
+        """Apply the rules of the current call, which say what files the caller may name."""
+        self._rules = current_file_rules.get()
+
+    @property
+    def has_rules(self) -> bool:
+        """True if the call has rules for the files that its caller may name."""
+        return self._rules is not None
+
+    def hold(self) -> CallerFile | None:
+        """Open the file once. Everything that reads the input from now on reads this file.
+
+        Return None if the input is not a regular file. Raises AuthError if the caller may not use
+        the file, and OSError if it cannot be opened.
+        """
+        is_path = self.tooli_location is not None and not self.is_url
+        if self.held_file is None and is_path and CAN_HOLD:
+            path, self.held_file = hold_caller_file(self.source, self.field, self._rules)
+            self.real_path = None if self._rules is None else path
+        return self.held_file
+
+    def __getstate__(self) -> tuple[None, dict[str, Any]]:
+        """Return the state for another process, which has neither the open files nor the rules."""
+        state = {name: getattr(self, name) for name in self.__slots__}
+        return None, {**state, "held_file": None, "_rules": None, "_open_files": []}
+
     def close(self) -> None:
-        """Close all files that this input has opened."""
+        """Close the files that were opened to read this input. A held file stays open."""
         for file in self._open_files:
             file.close()
         self._open_files.clear()
@@ -276,6 +309,14 @@ class Input:
         file = self._open_stream()
         self._open_files.append(file)
         return file
+
+    def open_path(self) -> BufferedReader:
+        """Open the file at the path of this input."""
+        if self.held_file is not None:
+            return self.held_file.open()
+        if self.real_path is not None:  # a pipe or a device that has been checked
+            return io.BufferedReader(io.FileIO(self.real_path), _CHUNK_BYTES)
+        return open_caller_file(self.source, self.field, self._rules).open()
 
     def _open_stream(self) -> BufferedReader:
         cached = self._cached_bytes if self._cached_bytes is not None else self.content
@@ -384,7 +425,7 @@ def _open_stdin(source: Input, limits: InputLimits) -> BufferedReader:
 def _open_file(source: Input, limits: InputLimits) -> BufferedReader:
     """Open a file."""
     limit = _max_input_bytes(limits)
-    file: Any = open(source.source, "rb", _CHUNK_BYTES)  # noqa: SIM115  the reader closes it
+    file = source.open_path()
     if limit is None:
         return file
     return io.BufferedReader(_LimitedReader(file.read1, source, limit, file.close), _CHUNK_BYTES)

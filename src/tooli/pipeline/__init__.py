@@ -129,6 +129,12 @@ STAGES: tuple[StageRow, ...] = (
         (),
     ),
     ("work_dir", "tooli.stages.path_rules:resolve_work_dir", _PATH_RULES, ()),
+    (
+        "file_rules",
+        "tooli.stages.path_rules:set_file_rules",
+        (*_PATH_RULES, "tool.guard.isolation", "state.security_settings:isolation"),
+        (),
+    ),
     ("callbacks", "tooli.stages.callbacks:run_callbacks", ("tool.route",), ()),
     ("bind", "tooli.pipeline.drivers:bind", (), ()),
     # Check whether the call may run.

@@ -58,7 +58,11 @@ def finish_binding(
 
     Raises:
         InputError: One error for all problems.
+        AuthError: The caller may not use the file that contains the arguments.
     """
+    for problem in call.problems:
+        if problem.denial is not None:
+            raise problem.denial
     tool = call.tool
     problems: list[Problem] = []
     for param, error in errors:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 
+from tooli.core.caller_files import FileRules, IsolationRules
 from tooli.core.declared_capabilities import (
     AllowedAccess,
     capabilities_problem,
@@ -84,6 +85,27 @@ def find_link_folders(state: AppState) -> tuple[str, ...]:
         groups = [getattr(app, "_state", None) for app, _ in current.groups]
         states += [group for group in groups if group is not None and group not in states]
     return tuple(folders)
+
+
+def make_file_rules(tool: Tool, state: AppState) -> FileRules | None:
+    """Return the rules for the files that a caller of the tool names; None if all are allowed."""
+    settings = state.security_settings
+    isolation = tool.guard.isolation or settings.get("isolation")
+    is_isolated = isolation in ("wanted", "required")
+    if not is_isolated and not settings.get("allow_paths") and not settings.get("deny_paths"):
+        return None
+
+    def find_isolation() -> IsolationRules | None:
+        return make_isolation_rules(tool, state) if is_isolated else None
+
+    return FileRules(tool.name, lambda: resolve_bounds(state), find_isolation)
+
+
+def make_isolation_rules(tool: Tool, state: AppState) -> IsolationRules:
+    """Return which links an isolated call of the tool may follow."""
+    # `deny_paths` also applies to the files that Python itself needs
+    access = resolve_allowed_access(tool, state, undeclared=AllowedAccess())
+    return IsolationRules(access, find_link_folders(state))
 
 
 def redirected_path_error(tool: Tool, access: AllowedAccess) -> AuthError:

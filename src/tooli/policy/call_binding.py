@@ -15,6 +15,7 @@ from hashlib import sha256  # a human can compare it with the output of `sha256s
 
 from tooli.core import Record
 from tooli.core.call_fingerprint import ValueEncoder, caller_arguments, frame, path_bytes
+from tooli.core.caller_files import hold_caller_file
 from tooli.core.event_loop import is_in_event_loop
 from tooli.core.options import OPTIONS
 from tooli.core.tool import ConversionError, check_path_size
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 
     from tooli.core.call import Call, Options
     from tooli.core.call_fingerprint import KeyedDigest
+    from tooli.core.caller_files import CallerFile
     from tooli.core.options import Option
     from tooli.core.protocols import JsonObject
     from tooli.errors import ToolError
@@ -49,13 +51,6 @@ MAX_FOLDER_ENTRIES = 100_000
 _BEGINNING_BYTES = 160
 _CHUNK_BYTES = 1 << 20
 _SPECIAL_FOLDERS = ("/dev/", "/proc/", "/sys/")
-_OPEN_FLAGS = (
-    os.O_RDONLY
-    | getattr(os, "O_NONBLOCK", 0)
-    | getattr(os, "O_NOCTTY", 0)
-    | getattr(os, "O_CLOEXEC", 0)
-    | getattr(os, "O_BINARY", 0)
-)
 
 
 class FileState(Record):
@@ -220,7 +215,7 @@ class _BindingEncoder(ValueEncoder):
         else:
             limit = source.max_bytes  # a larger input fails when it is opened
             held_bytes = MAX_HELD_BYTES if limit is None else min(limit, MAX_HELD_BYTES)
-            state, data = read_file_state(source.source, held_bytes)
+            state, data = _read_input_state(source, held_bytes)
             self._add(state)
             if data is not None:
                 source.cache_bytes(data)
@@ -282,6 +277,20 @@ def _unreadable_argument_error(call: Call, name: str, state: FileState) -> Unrea
 # ------------------------------------------------------------------ files
 
 
+def _read_input_state(source: Any, max_held_bytes: int) -> tuple[FileState, bytes | None]:
+    """Return the state of the file of an input. The input keeps the file open for the run."""
+    path = source.source
+    try:
+        real_path = os.path.realpath(path)
+        if not _is_special(os.path.abspath(path)) and not _is_special(real_path):
+            file = source.hold()
+            if file is not None:
+                return _read_file(file, real_path, max_held_bytes)
+    except (OSError, ValueError):
+        pass  # the reason is part of the state
+    return read_file_state(path, max_held_bytes)
+
+
 def read_file_state(path: str, max_held_bytes: int) -> tuple[FileState, bytes | None]:
     """Return the state of a path, and the content of a file up to a size.
 
@@ -296,7 +305,9 @@ def read_file_state(path: str, max_held_bytes: int) -> tuple[FileState, bytes | 
         if mode == 0o040000:
             return FileState(real_path, "folder", _digest_folder(real_path)), None
         if mode == 0o100000:
-            return _read_file(real_path, max_held_bytes)
+            _, file = hold_caller_file(real_path, None, None)
+            if file is not None:
+                return _read_file(file, real_path, max_held_bytes)
     except (FileNotFoundError, NotADirectoryError):
         return FileState(os.path.realpath(path), "missing"), None
     except (OSError, ValueError, ConversionError) as failure:  # ValueError: a NUL in the path
@@ -320,27 +331,22 @@ def _digest_folder(path: str) -> str:
     return sha256(ValueEncoder().encode(sorted(entries))).hexdigest()
 
 
-def _read_file(path: str, max_held_bytes: int) -> tuple[FileState, bytes | None]:
-    file = os.open(path, _OPEN_FLAGS)
-    try:
-        info = os.fstat(file)
-        if info.st_mode & 0o170000 != 0o100000:  # it was replaced
-            return FileState(path, "special"), None
-        max_bytes = MAX_EVENT_LOOP_BYTES if is_in_event_loop() else MAX_HASHED_BYTES
-        if info.st_size > max_bytes:
-            times = f"modified {info.st_mtime_ns}, changed {info.st_ctime_ns}"
-            metadata = f"not computed: inode {info.st_ino} of {info.st_dev}, {times}"
-            return FileState(path, "file", metadata, info.st_size), None
-        content_digest, size, beginning = sha256(), 0, b""
-        chunks: list[bytes] | None = []
-        while chunk := os.read(file, _CHUNK_BYTES):
+def _read_file(file: CallerFile, path: str, max_held_bytes: int) -> tuple[FileState, bytes | None]:
+    info = file.info
+    max_bytes = MAX_EVENT_LOOP_BYTES if is_in_event_loop() else MAX_HASHED_BYTES
+    if info.st_size > max_bytes:
+        times = f"modified {info.st_mtime_ns}, changed {info.st_ctime_ns}"
+        metadata = f"not computed: inode {info.st_ino} of {info.st_dev}, {times}"
+        return FileState(path, "file", metadata, info.st_size), None
+    content_digest, size, beginning = sha256(), 0, b""
+    chunks: list[bytes] | None = []
+    with file.open() as reader:
+        while chunk := reader.read(_CHUNK_BYTES):
             content_digest.update(chunk)
             size += len(chunk)
             beginning = beginning or chunk[:_BEGINNING_BYTES]
             if chunks is not None:
                 chunks = [*chunks, chunk] if size <= max_held_bytes else None
-    finally:
-        os.close(file)
     text = beginning.decode("utf-8", "backslashreplace")
     state = FileState(path, "file", content_digest.hexdigest(), size, text)
     return state, b"".join(chunks) if chunks is not None else None

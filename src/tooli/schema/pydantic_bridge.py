@@ -11,6 +11,7 @@ from itertools import islice
 
 from tooli.core import find_loaded
 from tooli.core.call_secrets import call_secrets
+from tooli.core.caller_files import current_file_rules, open_caller_file
 from tooli.core.secret_fields import validate_with_secrets
 from tooli.core.tool import (
     MAX_PROBLEMS,
@@ -21,7 +22,7 @@ from tooli.core.tool import (
     quote,
     unwrap_optional,
 )
-from tooli.errors import DefinitionError
+from tooli.errors import AuthError, DefinitionError
 from tooli.schema.hash_collisions import HashChecker
 from tooli.schema.param_info import ParamInfo
 from tooli.text.jsonable import is_list, is_object
@@ -395,6 +396,16 @@ def parse_structured(
     param: Param, texts: Sequence[str], dotted: Mapping[str, Sequence[str]]
 ) -> object:
     """Parse an object from JSON, `@file`, `key=value` and dotted flags. The last value wins."""
+    try:
+        return _parse_structured(param, texts, dotted)
+    except AuthError as denial:  # of a file
+        denial.field = param.name
+        raise
+
+
+def _parse_structured(
+    param: Param, texts: Sequence[str], dotted: Mapping[str, Sequence[str]]
+) -> object:
     shape = unwrap_optional(param.shape)
     is_multiple = isinstance(shape, ListOf)
     schema = get_type_adapter(param.annotation).json_schema()
@@ -425,8 +436,8 @@ def parse_json_text(text: str) -> object:
     source = text
     if text[:1] == "@":
         try:
-            with open(text[1:], encoding="utf-8") as file:
-                source = file.read()
+            data = open_caller_file(text[1:], rules=current_file_rules.get()).read()
+            source = _decode(data)
         except (OSError, UnicodeDecodeError, ValueError) as failure:
             reason = getattr(failure, "strerror", None) or failure
             raise ConversionError(
@@ -438,6 +449,11 @@ def parse_json_text(text: str) -> object:
         if source is not text or text[:1] in ("{", "["):
             raise ConversionError(f"not valid JSON: {failure}", code="E1008") from None
         return text
+
+
+def _decode(data: bytes) -> str:
+    """Decode the content of a file like `open(…, encoding="utf-8")`."""
+    return data.decode("utf-8").replace("\r\n", "\n").replace("\r", "\n")
 
 
 def _is_assignment(text: str) -> bool:

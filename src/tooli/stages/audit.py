@@ -22,6 +22,9 @@ if TYPE_CHECKING:
     from tooli.pipeline import StageContext
 
 
+_FILE_SETTINGS = frozenset(("allow_paths", "deny_paths", "isolation"))
+
+
 def select_audit_log(context: StageContext) -> Stage:
     """Write to the audit log that the settings name, instead of the default one."""
     path = context.state.security_settings.get("audit_log", "")
@@ -92,12 +95,15 @@ def _log_limited_call(call: Call, error: ToolError) -> None:
 
 
 def record_identity_denials(context: StageContext) -> Stage | None:
-    """Log calls that are denied because of the caller's token or scopes.
+    """Log calls that are denied because of the caller's token or scopes, or of a file they name.
 
     The stage logs no arguments. It runs before `bind`, so it does not know which are secrets.
     """
     checks_scopes = context.is_strict or context.tool.guard.scopes
-    if not checks_scopes and "TOOLI_TOKEN_FILE" not in os.environ:
+    checks_files = context.tool.guard.isolation or not _FILE_SETTINGS.isdisjoint(
+        context.state.security_settings
+    )
+    if not checks_scopes and not checks_files and "TOOLI_TOKEN_FILE" not in os.environ:
         return None
 
     def record_denied_identity(call: Call) -> StageRun:

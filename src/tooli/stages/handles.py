@@ -105,6 +105,9 @@ def open_handles(call: Call) -> StageRun:
     folders: dict[str, OutputFolder] = {}
     try:
         try:
+            for handle in handles:
+                if not isinstance(handle, Output) and handle.has_rules:
+                    _open_now(handle)
             for output in outputs:
                 output.prepare(folders)
         except Exception as error:
@@ -125,10 +128,24 @@ def open_handles(call: Call) -> StageRun:
                 handle.close()
 
 
+def _open_now(handle: Any) -> None:
+    """Check and open a file that the caller has named, before the function can replace it.
+
+    What cannot be opened is reported when it is read.
+    """
+    if isinstance(handle, Input):
+        try:
+            handle.hold()
+        except (OSError, ValueError):
+            return
+    elif handle.tooli_location is not None:
+        handle.load()
+
+
 def _iterate_handles(arguments: Mapping[str, Any]) -> Iterator[Any]:
     for value in arguments.values():
         for item in iter_items(value):
-            if isinstance(item, (Input, Output)):
+            if isinstance(item, (Input, Output, SecretInput)):
                 yield item
 
 

@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 from tooli.config import load_security_settings
-from tooli.core.declared_capabilities import AllowedAccess
 from tooli.execution.sandbox.bwrap import BubblewrapRunner, find_bubblewrap, locate_app
 from tooli.execution.sandbox.sandbox_runner import (
     SandboxRunner,
     detect_sandbox_support,
-    find_caller_files,
     isolation_error,
 )
 from tooli.execution.sandbox.syscalls import SandboxUnavailable, detect_architecture
 from tooli.execution.sandbox.temp_dirs import SandboxDirs
+from tooli.inputs.output import find_outputs
 from tooli.policy.allowed_access import (
-    find_link_folders,
+    make_isolation_rules,
     redirected_path_error,
-    resolve_allowed_access,
 )
 
 TYPE_CHECKING = False
@@ -55,23 +53,18 @@ def isolate(context: StageContext) -> Stage | None:
                 return (yield call)
         if not state.security_settings_loaded:  # the settings cannot be read inside of the sandbox
             load_security_settings(state)
-        # `deny_paths` also applies to the files that Python itself needs
-        access = resolve_allowed_access(call.tool, state, undeclared=AllowedAccess())
+        rules = make_isolation_rules(call.tool, state)
+        access = rules.access
         if access.redirected:
             raise redirected_path_error(call.tool, access)
-        link_folders: tuple[str, ...] = ()
-        if call.tool.has_handles:
-            link_folders = find_link_folders(state)
-            list(find_caller_files(call, access, link_folders))  # raises if a link is not allowed
+        for output in find_outputs(call.tool.arguments_by_param(call.arguments)):
+            if output.tooli_real_path is not None:
+                links = (output.tooli_real_path, output.tooli_links)
+                name = output.tooli_location or ""
+                rules.check(call.tool.name, name, links, output.field, is_written=True)
         dirs = SandboxDirs(access)
         try:
-            sandbox = SandboxRunner(
-                call.runner,
-                access,
-                required=required,
-                temp_dir=dirs.temp_dir,
-                link_folders=link_folders,
-            )
+            sandbox = SandboxRunner(call.runner, access, required=required, temp_dir=dirs.temp_dir)
             runner = (
                 sandbox if make_bubblewrap is None else make_bubblewrap(sandbox, mechanisms.seccomp)
             )

@@ -6,10 +6,10 @@ import os
 from copy import copy
 
 from tooli.core.call_fingerprint import caller_arguments
-from tooli.core.declared_capabilities import is_under_any
+from tooli.core.caller_files import check_bounds, current_file_rules
 from tooli.core.tool import ConversionError, check_path_size, is_path
 from tooli.errors import AuthError, InputError, Suggestion
-from tooli.policy.allowed_access import resolve_bounds
+from tooli.policy.allowed_access import make_file_rules, resolve_bounds
 from tooli.text.jsonable import iter_children
 
 TYPE_CHECKING = False
@@ -22,6 +22,27 @@ if TYPE_CHECKING:
     from tooli.core.call import Call, Stage, StageRun
     from tooli.core.declared_capabilities import AllowedAccess
     from tooli.pipeline import StageContext
+
+
+def set_file_rules(context: StageContext) -> Stage | None:
+    """Check the files that a caller names (`@FILE`, inputs) before anything reads them.
+
+    The stage sets the rules while `bind` converts the arguments. Inputs and secrets keep them, and
+    check the file when they open it.
+    """
+    rules = make_file_rules(context.tool, context.state)
+    if rules is None:
+        return None
+
+    def apply_file_rules(call: Call) -> StageRun:
+        previous = current_file_rules.get()
+        current_file_rules.set(rules)
+        try:
+            return (yield call)
+        finally:
+            current_file_rules.set(previous)
+
+    return apply_file_rules
 
 
 def resolve_work_dir(context: StageContext) -> Stage:
@@ -169,25 +190,4 @@ def _check_size(name: str, path: str) -> None:
 def check_path(command: str, name: str, path: str, bounds: AllowedAccess) -> None:
     """Raise AuthError if the settings do not allow a path, which is the argument `name`."""
     for candidate in dict.fromkeys((path, os.path.expanduser(path))):  # the function may expand it
-        real_path = os.path.realpath(candidate)
-        is_allowed = is_under_any(real_path, bounds.reads)
-        if not is_allowed or is_under_any(real_path, bounds.denied):
-            raise _forbidden_path_error(command, name, path, real_path, bounds)
-
-
-def _forbidden_path_error(
-    command: str, name: str, path: str, real_path: str, bounds: AllowedAccess
-) -> AuthError:
-    details: dict[str, object] = {"path": real_path}
-    if bounds.reads is not None:
-        details["allowed"] = list(bounds.reads)
-    return AuthError(
-        f"{command} may not use {path!r}: the configuration does not allow it.",
-        code="E2005",
-        field=name,
-        suggestion=Suggestion(
-            "retry_with_modified_input",
-            "Use an allowed path, or ask the owner of the configuration.",
-        ),
-        details=details,
-    )
+        check_bounds(command, path, os.path.realpath(candidate), bounds, name)

@@ -14,9 +14,8 @@ import sys
 from tooli.config.setting_definitions import VARIABLES
 from tooli.core import Record
 from tooli.core.call import Runner
-from tooli.core.declared_capabilities import has_link_below, is_under_any
+from tooli.core.declared_capabilities import is_under_any
 from tooli.core.held_keys import hold_key
-from tooli.core.safe_files import resolve_links
 from tooli.errors import AuthError, Suggestion
 from tooli.execution.monitor.actions import private_temp_dirs
 from tooli.execution.sandbox import landlock, runtime_paths
@@ -151,12 +150,10 @@ class SandboxRunner(Runner):
         *,
         required: bool,
         temp_dir: str | None = None,
-        link_folders: tuple[str, ...] = (),
     ) -> None:
         super().__init__(inner)
         self.access = access
         self.required = required
-        self.link_folders = link_folders  # in which isolated commands may create links
         self.temp_dir = temp_dir  # temporary directory of the call
         self.support = detect_sandbox_support()  # before the call, which can have an effect on it
         self._creator_pid = os.getpid()
@@ -189,93 +186,41 @@ class SandboxRunner(Runner):
         if support.level == "none":  # the call already has a warning
             self._set_enforcement(call, support.level)
             return support.level
-        files: list[tuple[str, int]] = []
-        if call.tool.has_handles:
-            files += _grant_caller_files(call, self.access, self.link_folders)
+        files, descriptors = _find_caller_files(call) if call.tool.has_handles else ([], [])
         if self.temp_dir is not None:  # the monitor must allow it too
             private_temp_dirs.append(self.temp_dir + "/")
         try:
-            enter_sandbox(self.access, support, self.kept_fds, self.temp_dir, files)
+            kept = (*self.kept_fds, *descriptors)
+            enter_sandbox(self.access, support, kept, self.temp_dir, files)
         except Exception as failure:
             raise sandbox_setup_error(call.tool.name, failure) from None
         self._set_enforcement(call, support.level)
         return support.level
 
 
-def find_caller_files(
-    call: Call, access: AllowedAccess, link_folders: tuple[str, ...]
-) -> Iterator[tuple[Any, str | None]]:
-    """Yield the inputs, outputs and secrets of the caller, with their real paths.
+def _find_caller_files(call: Call) -> tuple[list[tuple[str, int]], list[int]]:
+    """Return the rights on the files of the caller, and the descriptors of those that are open.
 
-    They need no declaration. But an isolated command may have made a link at the path that the
-    caller passes.
-
-    Args:
-        call: the call, with its arguments bound.
-        access: what the command may access.
-        link_folders: the folders in which isolated commands may create links.
-
-    Raises:
-        AuthError: a link in one of the folders leads out of them, to a file that the command may
-            not access.
+    These files need no declaration. The stage `handles` has checked and opened the inputs. Secrets
+    are loaded now, because the sandbox removes the environment variables that hold them.
     """
-    folders = (*(access.writes or ()), *link_folders)
+    rights: list[tuple[str, int]] = []
+    descriptors: list[int] = []
     for value in call.tool.arguments_by_param(call.arguments).values():
         for item in iter_items(value):
-            location, allowed_paths = _location_of(item), access.reads
-            if isinstance(item, Output):
-                path, links, allowed_paths = item.tooli_real_path, item.tooli_links, access.writes
-            elif isinstance(item, (Input, SecretInput)):
-                path, links = (None, ()) if location is None else resolve_links(location)
-            else:
-                continue
-            if path is not None and has_link_below(links, folders):
-                is_inside = is_under_any(path, folders)
-                if not is_inside and not is_under_any(path, allowed_paths):
-                    raise _planted_link_error(call, item.field, location or "", path)
-            yield item, path
-
-
-def _location_of(item: Any) -> str | None:
-    """Return the path of a file that the caller passed; None if the value is not a file."""
-    if isinstance(item, SecretInput):
-        source = item.tooli_cli_text or ""
-        return source[1:] if source[:1] == "@" and not item.is_loaded else None
-    if isinstance(item, Input) and item.is_url:
-        return None
-    return getattr(item, "tooli_location", None)
-
-
-def _planted_link_error(call: Call, field: str | None, location: str, path: str) -> AuthError:
-    return AuthError(
-        f"{call.tool.name} was not run: {location!r} leads to {path} through a link in a folder "
-        "that isolated commands may write to.",
-        code="E2003",
-        field=field,
-        suggestion=Suggestion(
-            "ask_human",
-            "Find out who made the link, and remove it. To use the file, pass its own path.",
-        ),
-        details={"path": path},
-    )
-
-
-def _grant_caller_files(
-    call: Call, access: AllowedAccess, link_folders: tuple[str, ...]
-) -> Iterator[tuple[str, int]]:
-    """Yield the rights on the files of the caller.
-
-    Secrets are loaded now, because the sandbox removes the environment variables that hold them.
-    """
-    for item, path in find_caller_files(call, access, link_folders):
-        if isinstance(item, SecretInput):
-            item.load()  # pyright: ignore[reportUnknownMemberType]
-        elif isinstance(item, Output):
-            if not item.is_stdout:
-                rights = landlock.WRITE_FILE | landlock.READ_FILE | landlock.TRUNCATE
-                yield item.worker_path, rights
-        elif path is not None:
-            yield path, landlock.READ_FILE
+            if isinstance(item, SecretInput):
+                item.load()  # pyright: ignore[reportUnknownMemberType]
+            elif isinstance(item, Output):
+                if not item.is_stdout:
+                    write = landlock.WRITE_FILE | landlock.READ_FILE | landlock.TRUNCATE
+                    rights.append((item.worker_path, write))
+            elif isinstance(item, Input):
+                held = item.held_file
+                if held is not None:
+                    descriptors.append(held.fd)
+                if item.real_path is not None:
+                    rights.append((item.real_path, landlock.READ_FILE))
+    return rights, descriptors
 
 
 # ------------------------------------------------------------------ enter the sandbox
