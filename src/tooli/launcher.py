@@ -26,6 +26,7 @@ from tooli.builtins.agent_commands import (
     serve_mcp,
 )
 from tooli.builtins.approval_commands import add_approvals
+from tooli.console_scripts import is_console_script, load_console_script
 from tooli.core import BUILTIN_COMMANDS, default_app_name
 from tooli.errors import InputError, NotFoundError, ToolError
 from tooli.schema.param_info import Argument, Option
@@ -41,7 +42,11 @@ if TYPE_CHECKING:
     from typer import Typer
 
 AppReference = Annotated[
-    str, Argument(help="A file or module, and the app in it: app.py, app.py:cli, package.mod:cli.")
+    str,
+    Argument(
+        help="An installed program, or a file or module and the app in it: mytool, app.py, "
+        "app.py:cli, package.mod:cli."
+    ),
 ]
 
 launcher = Tooli("tooli", description="Serve and inspect apps made with tooli or Typer.")
@@ -64,9 +69,20 @@ def serve(
     defer_loading: DeferLoading = False,
     grace: GracePeriod = GRACE_PERIOD,
 ) -> None:
-    """Serve an app to MCP clients. The app needs no changes."""
+    """Serve an app to MCP clients, over HTTP with its HTTP API. The app needs no changes."""
     loaded = load_app(app)
-    serve_mcp(loaded, transport, host, port, token, token_file, allow_host, defer_loading, grace)
+    serve_mcp(
+        loaded,
+        transport,
+        host,
+        port,
+        token,
+        token_file,
+        allow_host,
+        defer_loading,
+        grace,
+        with_api=True,
+    )
 
 
 @launcher.command()
@@ -75,6 +91,9 @@ def tools(app: AppReference) -> list[dict[str, object]]:
     from tooli.providers.search import format_signature
 
     visible = [tool for tool in load_app(app).catalog if not tool.hidden]
+    if not visible:
+        text = f"{app!r} has no commands that can be listed: a custom class may create them."
+        raise NotFoundError(text, field="app")
     return [{"name": tool.key, "signature": format_signature(tool)} for tool in visible]
 
 
@@ -145,7 +164,8 @@ def find_reference(argv: Sequence[str]) -> int | None:
         if group is None or tuple(argv[: i + 1]) in own:
             return None
         if word in group.commands:
-            return i + 1 if i + 1 < len(argv) and _is_reference(argv[i + 1]) else None
+            after = "".join(argv[i + 1 : i + 2])
+            return i + 1 if _is_reference(after) or is_console_script(after) else None
         group = group.groups.get(word)
     return None
 
@@ -161,6 +181,10 @@ def _is_reference(word: str) -> bool:
 def load_app(reference: str) -> Tooli:
     """Load an app by its reference. A plain Typer is wrapped in a Tooli."""
     path, attribute = _split_reference(reference)
+    if not attribute and not path.endswith(".py"):
+        installed = load_console_script(path)
+        if installed is not None:
+            return _name_after_program(installed, path)
     module = _load_file(path) if path.endswith(".py") else _load_module(path)
     found = _select_app(module, attribute, reference)
     if isinstance(found, Tooli):
@@ -169,6 +193,15 @@ def load_app(reference: str) -> Tooli:
     wrapper = wrap_typer(found, default_app_name(vars(module)))
     wrapper._state.reference = _absolute_reference(path, attribute)
     return wrapper
+
+
+def _name_after_program(app: Typer, program: str) -> Tooli:
+    """Return the app of an installed program. Its name is the program's, unless it has one."""
+    found = app if isinstance(app, Tooli) else wrap_typer(app, program)
+    if "name" not in found._state.typer_kwargs:
+        found._state.name = program
+    found._state.reference = program
+    return found
 
 
 def wrap_typer(served: Typer, default_name: str) -> Tooli:

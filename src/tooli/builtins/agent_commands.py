@@ -70,8 +70,13 @@ def serve_mcp(
     allow_host: list[str],
     deferred: bool,
     grace: float,
+    *,
+    with_api: bool = False,
 ) -> None:
-    """Serve an app to MCP clients over the requested transport, or the default one of the app."""
+    """Serve an app to MCP clients over the requested transport, or the default one of the app.
+
+    With `with_api`, the transport `http` also serves the HTTP API.
+    """
     state = app._state
     chosen = transport or state.mcp_transport
     deferred = deferred or state.defer_loading
@@ -93,7 +98,7 @@ def serve_mcp(
             mcp=False,
             display_path=path,
             grace=grace,
-            tools=False,
+            tools=with_api and chosen == "http",
             token=token,
             token_file=token_file,
             mounts=mounts,
