@@ -19,7 +19,18 @@ from pathlib import Path
 
 from harness.app_files import benchmark_lock, write_apps
 from harness.cases import CASES, build_benchmarks
-from harness.envs import NODE, OLD, PEERS, PROJECT, SERVERS, SERVING, TOKENS, Environments
+from harness.envs import (
+    APPS,
+    APPS_WITH_TOOLI,
+    NODE,
+    OLD,
+    PEERS,
+    PROJECT,
+    SERVERS,
+    SERVING,
+    TOKENS,
+    Environments,
+)
 from harness.figures import FIGURES
 from harness.measure import Runner, Spawner
 from harness.model import Benchmark, Figure, Measurements
@@ -27,7 +38,7 @@ from harness.report import Report
 from harness.tokens import TokenCounter
 
 RESULTS = Path(__file__).resolve().with_name("RESULTS.md")
-VENVS = (PEERS, PROJECT, OLD, TOKENS, SERVERS, SERVING, NODE)
+VENVS = (PEERS, PROJECT, OLD, TOKENS, SERVERS, SERVING, NODE, APPS, APPS_WITH_TOOLI)
 
 
 def parse_arguments(argv: Sequence[str] | None = None) -> argparse.Namespace:

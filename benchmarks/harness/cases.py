@@ -23,6 +23,7 @@ from harness.envs import OLD, PEERS, PROJECT, SERVERS, SERVING
 from harness.jq import find_jq
 from harness.model import Benchmark, Check, Run
 from harness.output_formats import output_format_benchmarks
+from harness.real_apps import real_app_benchmarks
 from harness.servers import TOOLS
 from harness.tokens import TokenCounter
 
@@ -52,6 +53,7 @@ CASES: dict[str, str] = {
     "mcp": "MCP over stdio, twenty typed tools, from the start to the answer to `tools/list`",
     "mcpcalls": "MCP over stdio, consecutive `tools/call` of one tool",
     "http": "HTTP with uvicorn, calls of one tool on eight connections",
+    "apps": "Sixteen Typer applications from the package index, with Tooli in Typer's place",
 }
 
 GUARDS = {
@@ -269,4 +271,5 @@ def build_benchmarks(tokens: TokenCounter) -> list[Benchmark]:
         *document_benchmarks(tokens),
         *output_format_benchmarks(tokens),
         *server_benchmarks(),
+        *real_app_benchmarks(),
     ]

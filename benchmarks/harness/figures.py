@@ -8,6 +8,7 @@ from harness.agent_documents import PEER_DOCUMENTS, TOOLI_DOCUMENTS
 from harness.cases import GUARDS
 from harness.model import Figure, Term, TokenRatio
 from harness.output_formats import output_format_figures
+from harness.real_apps import real_app_figures
 
 COMMAND_LINES = {
     "usage": "usage error as JSON",
@@ -179,4 +180,5 @@ FIGURES: tuple[Figure, ...] = (
     *document_figures(),
     *output_format_figures(),
     *server_figures(),
+    *real_app_figures(),
 )
