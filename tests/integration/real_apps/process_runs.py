@@ -6,6 +6,7 @@ import fcntl
 import os
 import pty
 import re
+import select
 import shutil
 import struct
 import subprocess
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 TIME_LIMIT = 60
+CTRL_C = b"\x03"
 RANDOM_PARTS = (
     (re.compile(rb"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d,\d{3}"), b"TIME"),  # of a log message
     (re.compile(rb"(?<![a-z])tmp[a-z0-9_]{8}(?![a-z])"), b"tmpXXXXXXXX"),  # a temporary folder
@@ -150,10 +152,18 @@ def run_at_terminal(
 
 
 def _converse(screen: int, waiting: list[tuple[bytes, bytes]]) -> bytes:
-    """Read everything that is displayed, and type each answer when its text was displayed."""
+    """Read everything that is displayed, and type each answer when its text was displayed.
+
+    A program misses Ctrl-C if it comes between the prompt and the reading of the answer. It is
+    typed again until the program reacts, and counts as one.
+    """
     displayed = bytearray()
     position = 0
+    keys = b""
     while True:
+        if keys == CTRL_C and not select.select([screen], [], [], 1)[0]:
+            os.write(screen, keys)
+            continue
         try:
             data = os.read(screen, 65536)
         except OSError:  # no process has the terminal open
@@ -165,4 +175,4 @@ def _converse(screen: int, waiting: list[tuple[bytes, bytes]]) -> bytes:
             awaited, keys = waiting.pop(0)
             position = displayed.index(awaited, position) + len(awaited)
             os.write(screen, keys)
-    return bytes(displayed)
+    return re.sub(rb"(\^C)+", b"^C", bytes(displayed))
