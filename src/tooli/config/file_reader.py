@@ -234,10 +234,10 @@ def _content_lines(text: str) -> Iterator[tuple[int, int, str]]:
     """Yield the number, indentation and content of every line that is not empty or a comment."""
     for number, line in enumerate(text.split("\n"), 1):
         content = line.strip(" ")
+        if not content.isprintable():  # also in a comment: YAML has more line ends than "\n"
+            raise NeedsYamlLibrary(number)
         if not content or content[0] == "#" or (number == 1 and content == "---"):
             continue
-        if not content.isprintable():
-            raise NeedsYamlLibrary(number)
         yield number, len(line) - len(line.lstrip(" ")), content
 
 
@@ -418,7 +418,7 @@ def _line_from_message(message: str) -> int:
 
 def _parse_dotenv(text: str) -> Iterator[tuple[str, RawSetting]]:
     """Yield the variables of a `.env` file that start with TOOLI_."""
-    for number, line in enumerate(text.split("\n"), 1):
+    for number, line in enumerate(text.replace("\r", "\n").split("\n"), 1):
         name, equals, value = line.strip().removeprefix("export ").partition("=")
         name = name.strip()
         if not equals or not name.startswith("TOOLI_"):

@@ -58,6 +58,7 @@ def open_settings_file(
         OSError: the file cannot be opened, or is not a regular file.
     """
     target = path
+    _check_owner(path, layer, trusted_dirs, env)
     if layer in PROJECT_LAYERS:
         if not path.endswith(".yaml") and not stat.S_ISREG(os.stat(path).st_mode):
             raise SpecialFile("it is a pipe, a socket or a device")
@@ -75,6 +76,23 @@ def open_settings_file(
         os.close(descriptor)
         raise
     return descriptor
+
+
+def _check_owner(
+    path: str, layer: str, trusted_dirs: tuple[str, ...], env: Mapping[str, str]
+) -> None:
+    """Refuse anything that another user has put at a path, even if it cannot be opened.
+
+    Otherwise a pipe, a folder or an unreadable file of another user would stop every call.
+    """
+    if not hasattr(os, "geteuid"):
+        return
+    owner = os.lstat(path).st_uid
+    if owner in _trusted_owners(layer, env):
+        return
+    folder = os.path.realpath(os.path.dirname(path))
+    if layer == "system" or not is_under_any(folder, tuple(_resolve_folders(trusted_dirs))):
+        raise UntrustedFile(f"user {owner} owns it")
 
 
 def _resolve_project_link(path: str, trusted_dirs: tuple[str, ...]) -> str:

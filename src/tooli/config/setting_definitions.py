@@ -90,6 +90,9 @@ class SettingDefinition(Record):
             value = text if self.kind == "text" else tuple(filter(None, text.split(os.pathsep)))
             if value and text.isprintable():
                 return value
+        elif self.kind == "postgres_url":
+            if text.startswith(("postgresql://", "postgres://")) and text.isprintable():
+                return text
         elif self.kind in ("file", "folders"):
             paths = (text,) if self.kind == "file" else tuple(filter(None, text.split(os.pathsep)))
             if paths and text.isprintable() and all([is_fixed_path(path) for path in paths]):
@@ -98,7 +101,8 @@ class SettingDefinition(Record):
             value = _PARSERS[self.kind](text, raw.syntax)
             if value is not None:
                 return value
-        raise InvalidSetting(f"{self.name} must be {self.type}, not {quote_value(raw)}")
+        found = "" if self.trust == "trusted" else f", not {quote_value(raw)}"  # may be secret
+        raise InvalidSetting(f"{self.name} must be {self.type}{found}")
 
 
 def quote_value(raw: RawSetting) -> str:
@@ -116,6 +120,7 @@ _KIND_DESCRIPTIONS = {
     "text": "text",
     "paths": f"paths, separated by {os.pathsep}",
     "file": "the absolute path of a file",
+    "postgres_url": "a postgresql:// URL",
     "folders": f"absolute paths of folders, separated by {os.pathsep}",
 }
 
@@ -251,7 +256,7 @@ SETTINGS: dict[str, SettingDefinition] = {
         _trusted_setting("rate_limit", "maximum rate of calls per caller, for example 60/minute"),
         _trusted_setting("audit_log", "file of the audit log", "file"),
         _trusted_setting(
-            "store", "postgresql:// URL of the store for idempotency keys", sandbox="removed"
+            "store", "the store for idempotency keys", "postgres_url", sandbox="removed"
         ),
         _trusted_setting(
             "trusted_dirs",

@@ -224,6 +224,10 @@ def redact_url(url: str) -> str:
 def _find_secrets(url: str) -> list[str]:
     rest = url.partition("://")[2]
     query = rest.partition("?")[2].split("&")
-    found = [part.partition("=")[2] for part in query if "pass" in part.partition("=")[0]]
+    found = [
+        part.partition("=")[2]
+        for part in query
+        if "pass" in unquote(part.partition("=")[0]).lower()
+    ]
     user = rest.partition("?")[0].rpartition("@")[0]
     return [secret for secret in (*found, user.partition(":")[2]) if secret]
