@@ -125,3 +125,19 @@ def test_no_question_is_asked_if_input_is_disabled(
     monkeypatch.setattr(confirm, "has_terminal", lambda: pytest.fail("was checked"))
     failed = missing("key")
     assert Confirm(make_call(keys, "login").replace(options=options)).complete(failed) is failed
+
+
+@pytest.mark.parametrize(("code", "exit_code"), [("E1010", 2), ("E2101", 101)])
+def test_no_ends_with_one_line(
+    shop: Tooli, monkeypatch: pytest.MonkeyPatch, code: str, exit_code: int
+) -> None:
+    monkeypatch.setattr(confirm, "ask_yes_no", lambda question: False)
+    tool = shop.find("drop")
+    assert tool is not None
+    call = Call(tool, {"item": "x"}, Caller("cli"), [])
+    error = InputError("needs a confirmation", code=code)
+    error.approval_text = "shop.drop may destroy data."
+    completed = confirm.Confirm(call).complete(Failed(error, has_started=False))
+    assert isinstance(completed, Failed)
+    assert completed.error.message == "drop was not run."
+    assert (completed.error.suggestion, completed.error.exit_code) == (None, exit_code)

@@ -8,6 +8,7 @@ from collections.abc import Callable
 import pytest
 
 from tooli import Tooli
+from tooli.testing import invoke
 
 Answer = Callable[..., tuple[int, str, str]]
 
@@ -129,3 +130,25 @@ def test_agent_manifest_and_agent_bootstrap_name_the_app(answer: Answer) -> None
     assert json.loads(out)["name"] == "shop"
     code, out, _ = answer("--agent-bootstrap")
     assert (code, "shop" in out) == (0, True)
+
+
+@pytest.mark.parametrize(
+    ("argv", "code"),
+    [
+        (["rows", "--schema", "bogus"], "E1007"),
+        (["find", "--schema", "jsn"], "E1007"),
+        (["find", "--schema=bogus"], "E1007"),
+        (["--schema", "bogus"], "E1001"),
+        (["find", "--schema", "*.py"], None),
+        (["rows", "--schema", "mcp"], None),
+    ],
+)
+def test_unknown_format_of_a_schema_is_an_error(argv: list[str], code: str | None) -> None:
+    app = Tooli("app")
+    app.command("rows")(lambda: None)
+
+    @app.command()
+    def find(pattern: str) -> None: ...
+
+    done = invoke(app, *argv, mode="json")
+    assert (done.exit_code, (done.error or {}).get("code")) == ((2, code) if code else (0, None))

@@ -105,3 +105,12 @@ def test_default_detection_reads_only_environment() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
     assert done.returncode == 0, done.stderr
+
+
+def test_empty_and_odd_lines_of_ps_are_skipped(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Done:
+        stdout = "\n  7 1 claude --print\n   \n8\nx y z\n9 7 bash\n"
+
+    monkeypatch.setattr("subprocess.run", lambda *args, **kwargs: Done)
+    found = dict(parent_processes.iter_processes_upwards("/nowhere", 9))
+    assert found == {9: ["bash"], 7: ["claude", "--print"]}

@@ -184,3 +184,8 @@ def test_more_comparisons(text: str, expected: list[int]) -> None:
 def test_more_invalid_filters(text: str, message: str) -> None:
     with pytest.raises(ExpressionError, match=message):
         compile_filter(text, OPEN)
+
+
+def test_text_without_quotes_is_explained() -> None:
+    with pytest.raises(ExpressionError, match=r"text needs quotes: name == 'a\.txt'"):
+        compile_filter("name == a.txt", FIELDS)

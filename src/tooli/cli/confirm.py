@@ -5,12 +5,12 @@ from __future__ import annotations
 from tooli.cli.payload import secret_params
 from tooli.cli.process import write_stderr
 from tooli.core.call import Failed
+from tooli.errors import ApprovalRequired, InputError
 from tooli.pipeline.present import present_text
 from tooli.pipeline.terminal_prompts import (
     ask_hidden,
     ask_line,
     ask_yes_no,
-    declined_error,
     has_terminal,
     reset_terminal,
 )
@@ -23,6 +23,14 @@ if TYPE_CHECKING:
     from tooli.errors import ToolError
 
 MISSING_ARGUMENT = "E1002"
+
+
+def _not_run_error(call: Call, error: ToolError) -> ToolError:
+    """Return the error for a call that the person at the terminal declined: one line."""
+    message = f"{call.tool.name} was not run."
+    if error.code == "E2101":
+        return ApprovalRequired(message, code="E2103")
+    return InputError(message, code=error.code, is_retryable=False)
 
 
 class Confirm:
@@ -45,7 +53,7 @@ class Confirm:
                 return failed
             if self._approve(error):
                 return call.replace(approved=True, approved_parts=error.approval_parts)
-            return Failed(declined_error(error)) if error.code == "E2101" else failed
+            return Failed(_not_run_error(call, error))
         if not call.options.interactive or call.options.no_input:
             return failed
         missing = self._missing_secrets(failed)
@@ -61,7 +69,8 @@ class Confirm:
         call = self._call
         reset_terminal()
         # The description contains no secrets, and redaction could hide a part of the call.
-        write_stderr(f"{present_text(error.message, call)}\n{error.approval_text}")
+        reason = f"{present_text(error.message, call)}\n" if error.code == "E2101" else ""
+        write_stderr(f"{reason}{error.approval_text}")
         name = call.tool.name
         if call.tool.guard.danger not in ("high", "critical"):
             return ask_yes_no("Run it?")

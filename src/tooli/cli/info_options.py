@@ -6,13 +6,14 @@ import os
 import sys
 
 from tooli.cli.open_files import StdoutErrorScope
+from tooli.cli.option_problems import choice_problem
 from tooli.cli.process import is_terminal, write_stderr
 from tooli.cli.usage_errors import make_output_call, no_command_error, write_error
-from tooli.core._hot_tables import DOCUMENT_OPTIONS
+from tooli.core._hot_tables import CHOICES, DOCUMENT_OPTIONS
 from tooli.core.call import Ok
 from tooli.core.options import builtin_rows
 from tooli.core.output_modes import find_mode
-from tooli.errors import InputError
+from tooli.errors import InputError, closest_match
 
 TYPE_CHECKING = False
 
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Container, Iterator, Sequence
 
     from tooli.cli import CommandOutput, Invocation
+    from tooli.core.call import Problem
     from tooli.core.tool import Tool
 
 
@@ -34,6 +36,9 @@ def run_info_option(output: CommandOutput) -> int:
     if line.unknown_command is not None or has_unknown_option:
         return _report_unresolved(output)
     if "schema" in options:
+        problem = _unknown_format(invocation)
+        if problem is not None:
+            return write_error(output, InputError(problem.message, code="E1007", field="schema"))
         return _write_json(output, build_schema(invocation, options["schema"]))
     if not DOCUMENT_OPTIONS.isdisjoint(options):
         return _write_document(output, options)
@@ -45,6 +50,18 @@ def run_info_option(output: CommandOutput) -> int:
         error = InputError(f"{invocation.state.name} declares no version.", code="E1007")
         return write_error(output, error)
     return _write_version(output)
+
+
+def _unknown_format(invocation: Invocation) -> Problem | None:
+    """Return the problem of a word after `--schema` that is not a format, and no argument."""
+    argv, formats = list(invocation.argv), CHOICES["schema"]
+    following = argv[argv.index("--schema") + 1 :][:1] if "--schema" in argv else []
+    if not following or following[0][:1] == "-" or following[0] in formats:
+        return None
+    is_extra = any([problem.code == "E1005" for problem in invocation.line.problems])
+    if is_extra or closest_match(following[0], formats):
+        return choice_problem("--schema", "schema", following[0], formats)
+    return None
 
 
 def report_missing_command(output: CommandOutput) -> int:

@@ -143,9 +143,9 @@ def _list_with_ps() -> dict[int, tuple[int, list[str]]]:
         return {}
     found: dict[int, tuple[int, list[str]]] = {}
     for line in done.stdout.splitlines():
-        pid, parent, *command = line.split()
-        if pid.isdigit() and parent.isdigit():
-            found[int(pid)] = (int(parent), command)
+        fields = line.split()
+        if len(fields) > 1 and fields[0].isdigit() and fields[1].isdigit():
+            found[int(fields[0])] = (int(fields[1]), fields[2:])
     return found
 
 

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 MAX_SUGGESTED_CHARS = 2000
 """Maximum size of the command-line arguments in an answer, in characters."""
+MAX_SUGGESTED_WORDS = 100
+"""Maximum number of command-line arguments in an answer: each of them costs tokens."""
 
 
 class Placeholder:
@@ -92,7 +94,7 @@ def build_suggested_argv(
 
 def is_short(argv: Sequence[str]) -> bool:
     """True if command-line arguments are short enough to be repeated in an answer."""
-    return len(argv) <= MAX_SUGGESTED_CHARS and (
+    return len(argv) <= MAX_SUGGESTED_WORDS and (
         sum([len(word) + 1 for word in argv]) <= MAX_SUGGESTED_CHARS
     )
 

@@ -315,11 +315,16 @@ def _copy_value(value: Any) -> Any:
 
 
 def describe_call(
-    call: Call, confinement_stages: Sequence[Stage], *, must_be_stable: bool
+    call: Call,
+    confinement_stages: Sequence[Stage],
+    *,
+    must_be_stable: bool,
+    is_brief: bool = False,
 ) -> tuple[str, dict[str, str]]:
     """Return a description of a call to be shown before the question, and digests of its parts.
 
-    A remote client learns nothing about the content of the server's files.
+    A remote client learns nothing about the content of the server's files. With `is_brief`, the
+    description is for a user who typed the call: it leaves out what is known about its files.
     """
     shown = _read_call(
         call,
@@ -328,6 +333,10 @@ def describe_call(
         must_be_stable=must_be_stable,
         with_contents=call.caller.address is None,
     )
+    if is_brief:
+        head = f"{call.tool.id} may destroy data."
+        lines = format_lines(shown.arguments, shown.plan, folder=shown.folder, is_brief=True)
+        return "\n".join([head, *lines]), shown.parts
     effects = ", ".join(call.tool.behavior.labels())
     lines = [
         call.tool.id,

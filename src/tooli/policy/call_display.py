@@ -293,10 +293,12 @@ def format_lines(
     *,
     folder: str | None = None,
     files: object = None,
+    is_brief: bool = False,
 ) -> list[str]:
     """Return the folder, the arguments, the files and the plan as lines that fit the terminal.
 
     If there are too many lines, the longest arguments are cut, so that each of them stays visible.
+    With `is_brief`, each action of the plan is one line.
     """
     width = _terminal_width()
     head = [] if folder is None else _wrap(f"  in the folder {escape_text(folder)}", "  ", width)
@@ -305,7 +307,9 @@ def format_lines(
         entries += [["  files:"], *_format_entries(files, 2, width)]
     plan = _remove_repeated_parts(plan)
     if plan:
-        steps = _format_entries(plan, 2, width)
+        steps = (_format_actions(plan, width) if is_brief else None) or _format_entries(
+            plan, 2, width
+        )
         more = [line for step in steps[_MAX_PLAN_ENTRIES:] for line in step]
         entries += [["  plan:"], *steps[:_MAX_PLAN_ENTRIES], more]
     limit = _entry_limit([len(entry) for entry in entries], max_lines - len(head))
@@ -315,6 +319,22 @@ def format_lines(
         if len(entry) > limit:
             lines.append(f"    … and {len(entry) - limit} more lines; SHA-256 {_digest(entry)}")
     return lines
+
+
+def _format_actions(plan: object, width: int) -> list[list[str]] | None:
+    """Return a line for each action of a plan; None if the plan contains something else."""
+    actions = plan.get("actions") if is_object(plan) and len(plan) == 1 else None
+    if not is_list(actions) or not all([is_object(action) for action in actions]):
+        return None
+    return [
+        _wrap(
+            "    - " + ", ".join([f"{_format_key(k)} {_format_scalar(v)}" for k, v in a.items()]),
+            "      ",
+            width,
+        )
+        for a in actions
+        if is_object(a)
+    ]
 
 
 def _remove_repeated_parts(plan: object) -> object:

@@ -53,7 +53,7 @@ def build_options(values: Mapping[str, Any]) -> tuple[Options, tuple[Problem, ..
             fields[OPTION_FIELDS[name]] = value
     if result_values:
         fields["result_options"] = read_result_options(result_values)
-    return Options(**fields, extra=extra or None, given=values), problems
+    return Options(**fields, extra=extra or None, given=values or None), problems
 
 
 def read_run_options(values: Mapping[str, Any]) -> tuple[dict[str, Any], tuple[Problem, ...]]:

@@ -277,8 +277,14 @@ class _FilterParser:
         return _at_path(right.value, _build_predicate(operator, left.value))
 
     def _compare_fields(self, left: FieldPath, operator: str, right: FieldPath) -> Predicate:
-        for path in (left, right):
-            self._fields.schemas_at(path)
+        self._fields.schemas_at(left)
+        try:
+            self._fields.schemas_at(right)
+        except ExpressionError as error:
+            text = format_path(right)
+            raise ExpressionError(
+                f"{error}; text needs quotes: {format_path(left)} {operator} '{text}'"
+            ) from None
         get_left, get_right = build_getter(left), build_getter(right)
         if operator == "in":
             get_left, get_right, operator = get_right, get_left, "contains"

@@ -316,12 +316,18 @@ _EXPECTED_BY_ERROR_TYPE = {
     "float_type": "a valid number",
     "bool_parsing": "true or false",
     "bool_type": "true or false",
+    "date_…": "a date (YYYY-MM-DD)",
+    "datetime_…": "a date and time (YYYY-MM-DDTHH:MM:SS)",
+    "time_…": "a time (HH:MM:SS)",
 }
 
 
 def _error_message(error: Any) -> str:
     """Return pydantic's message, in the wording of our own converters."""
-    expected = _EXPECTED_BY_ERROR_TYPE.get(error["type"])
+    kind = error["type"]
+    expected = _EXPECTED_BY_ERROR_TYPE.get(kind) or _EXPECTED_BY_ERROR_TYPE.get(
+        kind.removesuffix("_parsing").removesuffix("_type").removesuffix("_from_datetime") + "_…"
+    )
     if expected is not None and isinstance(error["input"], (str, int, float)):
         return f"{quote(error['input'])} is not {expected}"
     return normalize_message(error["msg"])

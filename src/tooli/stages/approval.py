@@ -68,8 +68,9 @@ def _question_error(
 ) -> InputError | ApprovalRequired:
     """Return the error that asks a human, with a description of the call and its plan."""
     must_be_stable = verdict.code == "E2101" and call.peer is not None
+    is_brief = verdict.code == "E1010" and call.peer is None and not call.options.verbose
     description, parts = _load_grants().describe_call(
-        call, confinement, must_be_stable=must_be_stable
+        call, confinement, must_be_stable=must_be_stable, is_brief=is_brief
     )
     error = (
         confirmation_required_error(call)
