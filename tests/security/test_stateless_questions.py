@@ -161,3 +161,25 @@ def test_first_call_that_is_refused_frees_its_claim(shop: Shop, permitted: Any) 
     assert shop.send(name, options).error.message == "closed"
     shop.is_closed = False
     assert "requestState" in shop.send(name, options)
+
+
+@pytest.mark.parametrize(
+    "caller",
+    [CALLER.replace(name="eve"), CALLER.replace(principal="eve"), CALLER],
+    ids=["name", "principal", "arguments"],
+)
+def test_another_call_does_not_use_up_the_state(caller: Caller) -> None:
+    app = Tooli("shop")
+    app.command("ask")(lambda name: name)
+    tool = app.find("ask")
+    assert tool is not None
+    owned = RequestState(tool, {"arguments": {"name": "a"}}, CALLER)
+    state = owned.input_required(InputRequired({}))["requestState"]
+    arguments = {"name": "b"} if caller is CALLER else {"name": "a"}
+    for _ in range(2):
+        with pytest.raises(RpcError, match="belongs to another call"):
+            RequestState(tool, {"arguments": arguments, "requestState": state}, caller)
+    own = {"arguments": {"name": "a"}, "requestState": state}
+    RequestState(tool, own, CALLER)
+    with pytest.raises(RpcError, match="already used"):
+        RequestState(tool, own, CALLER)

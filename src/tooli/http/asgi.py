@@ -40,8 +40,9 @@ from tooli.http.http_request import (
     caller_from_request,
     check_no_body,
     negotiate_stream_format,
+    parse_arguments,
     prefers_strict,
-    read_arguments,
+    read_json_body,
     read_options,
 )
 from tooli.http.mounts import Mount
@@ -52,6 +53,7 @@ from tooli.http.stream_response import (
     start_stream,
     termination_error,
 )
+from tooli.pipeline.drivers import is_async
 from tooli.pipeline.stdout_capture import route_stdout
 from tooli.serving.caller_limits import caller_share
 from tooli.serving.dispatcher import (
@@ -104,6 +106,9 @@ if TYPE_CHECKING:
 
 _UNREAD_BODY_PROBLEM = Problem("E1008", "body", "The body was not read: send the request again")
 """Prevents a call without its arguments, if a rate limit expires while the call is refused."""
+
+LARGE_BODY_BYTES = 1 << 16
+"""A larger body is parsed in the thread that runs the call."""
 
 PUBLIC_PATHS = ("/", "/health")
 """Paths that need no token, because their content is public."""
@@ -292,8 +297,15 @@ class Api:
         slots.check()  # refuses the request before its body is read
         caller, caller_key = caller_from_request(request, tool), request.caller_key
         slots.enter(caller_key)
+        held_bytes = 0
         try:
-            prepared = await self._read_call(request, tool, caller)
+            is_refused = self.dispatcher.is_refused(tool, caller)
+            body = b"" if is_refused else await read_json_body(request, self.settings)
+            if len(body) > LARGE_BODY_BYTES:
+                slots.hold_body(caller_key, len(body))
+                held_bytes = len(body)
+            prepared = await self._read_call(request, tool, caller, body, is_refused=is_refused)
+            del body
             stream_format = (
                 negotiate_stream_format(request.headers.get(b"accept"))
                 if tool.is_streaming
@@ -308,27 +320,47 @@ class Api:
                 await request.respond(status, body, *headers)
                 return
             slots.check()
-            source = start_stream(prepared, slots.open_streams, caller_key)
+            source = start_stream(prepared.prepare(), slots.open_streams, caller_key)
         finally:
+            if held_bytes:
+                slots.free_body(caller_key, held_bytes)
             slots.leave(caller_key)
         await send_stream(request, source, stream_format, self.settings, self.access_control)
 
-    async def _read_call(self, request: HttpRequest, tool: Tool, caller: Caller) -> PreparedCall:
-        """Read the options and the body of a request, and return its call."""
+    async def _read_call(
+        self, request: HttpRequest, tool: Tool, caller: Caller, body: bytes, *, is_refused: bool
+    ) -> _ReceivedCall:
+        """Read the options and the body of a request, and return its call.
+
+        The thread that runs the call parses a large body. So calls that wait for a thread keep the
+        bytes, which need less memory, and the event loop does not wait for the parser.
+        """
         options, problems = read_options(request.query, request.headers)
-        if self.dispatcher.is_refused(tool, caller):
+        arguments: JsonObject | None = None
+        if is_refused:
             arguments, problems = {}, (_UNREAD_BODY_PROBLEM,)
-        else:
-            arguments = await read_arguments(request, self.settings)
-            if b"prefer" in request.headers:
-                problems += await self._apply_prefer_header(request, tool, arguments)
-        return self.dispatcher.prepare(tool, arguments, caller, options=options, problems=problems)
+        elif len(body) <= LARGE_BODY_BYTES:
+            arguments = parse_arguments(body)
+        elif tool.is_streaming or is_async(tool.fn) or b"prefer" in request.headers:
+            parse = partial(parse_arguments, body)
+            arguments = await self._thread_pool.run(parse, request.caller_key)
+        if arguments is not None and not is_refused and b"prefer" in request.headers:
+            problems += await self._apply_prefer_header(request, tool, arguments)
+
+        def prepare() -> PreparedCall:
+            given = parse_arguments(body) if arguments is None else arguments
+            return self.dispatcher.prepare(tool, given, caller, options=options, problems=problems)
+
+        return _ReceivedCall(prepare, is_parsed=arguments is not None)
 
     async def _run_call(
-        self, prepared: PreparedCall, tool: Tool, caller_key: str
+        self, received: _ReceivedCall, tool: Tool, caller_key: str
     ) -> tuple[int, bytes, Headers]:
         if tool.returns_printed_text and self._restore_stdout is None:
             self._redirect_stdout()
+        if not received.is_parsed:
+            return await self._thread_pool.run(received.run, caller_key)
+        prepared = received.prepare()
         if prepared.is_async:
             return await _run_on_loop(prepared)
         return await self._thread_pool.run(partial(_run_in_thread, prepared), caller_key)
@@ -382,6 +414,18 @@ class Api:
         if self._restore_stdout is not None:
             self._restore_stdout()
             self._restore_stdout = None
+
+
+class _ReceivedCall:
+    """A call whose body was received. A large body is not parsed yet."""
+
+    def __init__(self, prepare: Callable[[], PreparedCall], *, is_parsed: bool) -> None:
+        self.prepare = prepare
+        self.is_parsed = is_parsed
+
+    def run(self) -> tuple[int, bytes, Headers]:
+        """Parse the body and run the call in this thread."""
+        return _run_in_thread(self.prepare())
 
 
 def _run_in_thread(prepared: PreparedCall) -> tuple[int, bytes, Headers]:

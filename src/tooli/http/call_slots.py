@@ -8,6 +8,7 @@ that sends or reads slowly therefore does not keep others from calling.
 
 from __future__ import annotations
 
+from tooli.errors import Suggestion, TemporaryError
 from tooli.http.http_request import HttpError
 from tooli.serving.caller_limits import CallerLimit, caller_share
 from tooli.serving.dispatcher import too_busy_error, too_many_requests_error
@@ -21,6 +22,10 @@ if TYPE_CHECKING:
 _RETRY_AFTER = (b"retry-after", b"1")
 
 
+MAX_HELD_BYTES = 64 << 20
+"""Maximum size of the request bodies of one caller whose calls wait or run."""
+
+
 class CallSlots:
     """The slots of one server."""
 
@@ -30,6 +35,7 @@ class CallSlots:
         self._running_calls = 0  # running calls, except open streams
         self.open_streams: set[StreamSource] = set()
         self._open_requests = CallerLimit(caller_share(limit))
+        self._held_bytes: dict[str, int] = {}
 
     def enter(self, caller: str) -> None:
         """Count an open request of a caller. Raises an HttpError if the caller has too many."""
@@ -42,6 +48,21 @@ class CallSlots:
     def leave(self, caller: str) -> None:
         """Count the end of a request of a caller."""
         self._open_requests.release(caller)
+
+    def hold_body(self, caller: str, size: int) -> None:
+        """Count the bytes of a body. Raises an HttpError if the caller has too many."""
+        held = self._held_bytes.get(caller, 0)
+        if held and held + size > MAX_HELD_BYTES:
+            raise HttpError(_too_many_bytes_error(), _RETRY_AFTER)
+        self._held_bytes[caller] = held + size
+
+    def free_body(self, caller: str, size: int) -> None:
+        """Count the bytes of a body less."""
+        held = self._held_bytes[caller] - size
+        if held:
+            self._held_bytes[caller] = held
+        else:
+            del self._held_bytes[caller]
 
     def check(self) -> None:
         """Raise an HttpError if no slot is free."""
@@ -57,3 +78,11 @@ class CallSlots:
     def end(self) -> None:
         """Free the slot of a call."""
         self._running_calls -= 1
+
+
+def _too_many_bytes_error() -> TemporaryError:
+    return TemporaryError(
+        f"The open requests of the caller have {MAX_HELD_BYTES >> 20} MB, which is the limit.",
+        suggestion=Suggestion("retry_later", "Wait for the answers of other calls."),
+        details={"retry_after": 1},
+    )

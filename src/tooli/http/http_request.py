@@ -188,17 +188,19 @@ class HttpRequest:
 _MAX_LENGTH_DIGITS = 19  # `int` raises a ValueError for thousands of digits
 
 
-async def read_arguments(request: HttpRequest, settings: HttpSettings) -> JsonObject:
-    """Return the arguments of a call; an empty body means no arguments."""
+MAX_JSON_CONTAINERS = 200_000
+"""Maximum number of lists and objects in a body. They need much memory."""
+
+
+async def read_json_body(request: HttpRequest, settings: HttpSettings) -> bytes:
+    """Return the body of a call, which must be JSON unless it is empty."""
     content_type = request.headers.get(b"content-type")
     if content_type is not None and content_type != b"application/json":
         _check_content_type(content_type)
     body = await read_body(request, settings)
-    if not body:
-        return {}
-    if content_type is None:
+    if body and content_type is None:
         raise _content_type_error("no type")
-    return parse_json_object(body)
+    return body
 
 
 # ------------------------------------------------------------------ bytes
@@ -289,8 +291,13 @@ def _reject_constant(name: str) -> NoReturn:
 _decode = JSONDecoder(parse_constant=_reject_constant).decode
 
 
-def parse_json_object(body: bytes) -> JsonObject:
-    """Return the JSON object in a body; raises an HttpError for anything else."""
+def parse_arguments(body: bytes) -> JsonObject:
+    """Return the arguments in a body; raises an HttpError if it is not a JSON object.
+
+    An empty body means no arguments.
+    """
+    if not body:
+        return {}
     try:
         value: object = _decode(body.decode("utf-8"))
     except RecursionError:
@@ -299,11 +306,13 @@ def parse_json_object(body: bytes) -> JsonObject:
         raise _invalid_body_error(f"is not valid JSON: {_describe_decode_error(failure)}") from None
     if not is_object(value):
         raise _invalid_body_error("is not a JSON object")
-    if (
-        body.count(b"{") + body.count(b"[") > MAX_JSON_DEPTH
-        and _nesting_depth(value) > MAX_JSON_DEPTH
-    ):
-        raise _invalid_body_error("is nested too deeply")
+    bracket_count = body.count(b"{") + body.count(b"[")  # also counts brackets in texts
+    if bracket_count > MAX_JSON_DEPTH:
+        depth, container_count = _measure(value)
+        if depth > MAX_JSON_DEPTH:
+            raise _invalid_body_error("is nested too deeply")
+        if container_count > MAX_JSON_CONTAINERS:
+            raise _invalid_body_error(f"has more than {MAX_JSON_CONTAINERS:,} lists and objects")
     return value
 
 
@@ -313,19 +322,21 @@ def _describe_decode_error(failure: ValueError) -> str:
     return str(failure)
 
 
-def _nesting_depth(value: object) -> int:
-    """Return the nesting depth of a value, without recursion."""
-    depth, level = 0, [value]
+def _measure(value: object) -> tuple[int, int]:
+    """Return the nesting depth of a value and its number of lists and objects."""
+    depth, count, level = 0, 0, [value]
     while level:
         depth += 1
         deeper: list[object] = []
         for item in level:
             if is_object(item):
                 deeper.extend(item.values())
+                count += 1
             elif is_list(item):
                 deeper.extend(item)
+                count += 1
         level = deeper
-    return depth
+    return depth, count
 
 
 # ------------------------------------------------------------------ errors

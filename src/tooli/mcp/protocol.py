@@ -367,12 +367,14 @@ class RequestState:
         """Read earlier answers; return the keys of the questions and approvals, and the claims."""
         from tooli.storage.signing import InvalidToken, verify_message
 
+        def check_owner(message: JsonObject) -> None:
+            if message.get("call") != self._call_binding:
+                raise RpcError(INVALID_PARAMS, "requestState belongs to another call")
+
         try:
-            message = verify_message(state if isinstance(state, str) else "")
+            message = verify_message(state if isinstance(state, str) else "", check_owner)
         except InvalidToken as broken:
             raise RpcError(INVALID_PARAMS, f"requestState is not valid: {broken}") from None
-        if message.get("call") != self._call_binding:
-            raise RpcError(INVALID_PARAMS, "requestState belongs to another call")
         self.responses = dict(message["answers"])
         self.approvals = dict(message["approvals"])
         return message["asked"], message["asked_approvals"], message["claims"]

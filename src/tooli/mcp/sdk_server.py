@@ -43,6 +43,7 @@ from tooli.mcp.change_notifier import (
     connection_state,
 )
 from tooli.mcp.client_limits import limit_initialize
+from tooli.mcp.log_limits import limit_sdk_logs
 from tooli.mcp.protocol import (
     DEFAULT_LOG_LEVEL,
     INTERNAL_ERROR,
@@ -289,6 +290,7 @@ class AppServer(Server[dict[str, Any]]):
 async def _lifespan(server: Server[JsonObject]) -> AsyncGenerator[JsonObject]:
     assert isinstance(server, AppServer)
     server.notifier.start()
+    limit_sdk_logs()
     try:
         yield {}
     finally:
@@ -358,7 +360,7 @@ class SdkPeer(Peer):
         self._loop = asyncio.get_running_loop()
         self._outbox: deque[Callable[[], Awaitable[object]] | None] = deque()
         self._outbox_event = asyncio.Event()
-        self._open_questions: set[Future[Mapping[str, JsonObject]]] = set()
+        self._open_questions: set[Future[Mapping[str, JsonObject] | Exception]] = set()
         self._min_log_level = _min_log_level(ctx)
         self.shutdown_future: asyncio.Future[None] = self._loop.create_future()
 
@@ -402,15 +404,30 @@ class SdkPeer(Peer):
 
     def ask(self, questions: Mapping[str, Question]) -> Mapping[str, JsonObject]:
         """Ask the client; wait for its answers until QUESTION_TIMEOUT or the call's deadline."""
-        future = asyncio.run_coroutine_threadsafe(self.ask_async(questions), self._loop)
+        future = asyncio.run_coroutine_threadsafe(self._try_to_ask(questions), self._loop)
         self._open_questions.add(future)
         try:
-            return future.result(self.remaining_time())
+            answers = future.result(self.remaining_time())
         except (CancelledError, FutureTimeout):
             future.cancel()
             raise Interrupted("The client cancelled the call or did not answer it.") from None
         finally:
             self._open_questions.discard(future)
+        if isinstance(answers, Exception):
+            raise answers
+        return answers
+
+    async def _try_to_ask(
+        self, questions: Mapping[str, Question]
+    ) -> Mapping[str, JsonObject] | Exception:
+        """Return the answers or the error.
+
+        asyncio logs the error of a task if nobody waits for it, as after a cancelled call.
+        """
+        try:
+            return await self.ask_async(questions)
+        except Exception as error:
+            return error
 
     async def ask_async(self, questions: Mapping[str, Question]) -> Mapping[str, JsonObject]:
         """Ask the client from the event loop and return its answers."""

@@ -44,7 +44,7 @@ from tooli.text.json_encoder import encode
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
     from typing import Any
 
     from tooli.core.protocols import JsonObject
@@ -340,8 +340,11 @@ def sign_message(message: Mapping[str, Any], ttl: float = MAX_MESSAGE_TTL_SECOND
     )
 
 
-def verify_message(text: str) -> JsonObject:
+def verify_message(text: str, check: Callable[[JsonObject], None] | None = None) -> JsonObject:
     """Return the JSON object of a token and mark the token as used.
+
+    `check` may raise an error for the object. The token is then not marked as used: only the caller
+    that it was made for can use it up.
 
     Raises:
         InvalidToken: the token is not valid, has expired or was already used.
@@ -351,9 +354,12 @@ def verify_message(text: str) -> JsonObject:
     token = decode_expiring_token(
         _MESSAGE_PREFIX, text, _message_key.get(), _MESSAGE_SIGNATURE_BYTES
     )
+    message: JsonObject = loads(token.payload)
+    if check is not None:
+        check(message)
     if not _message_key.claim_nonce(token):
         raise InvalidToken("it was already used")
-    return loads(token.payload)
+    return message
 
 
 def digest_for_message(data: bytes) -> str:
