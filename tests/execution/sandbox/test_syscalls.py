@@ -87,6 +87,26 @@ def test_initial_environment_is_wiped() -> None:
     assert run_in_child(work) == 0
 
 
+def test_environment_is_removed_and_overwritten() -> None:
+    def work() -> None:
+        kept = os.environb.setdefault(b"KEPT_BY_THE_APP", b"its own value")
+        os.environ["SET_BY_THE_APP"] = "value" * 20
+        places = syscalls._find_environment_strings()
+        assert sum([length for _, length in places]) > 100
+        syscalls.clear_environment()
+        assert not os.environ and os.getenv("SET_BY_THE_APP") is None
+        for address, length in places:
+            assert not ctypes.string_at(address, length).strip(b"\0")
+        assert kept == b"its own value"  # the app refers to it
+
+    assert run_in_child(work) == 0
+
+
+def test_memory_that_cannot_be_written_means_unavailable() -> None:
+    with pytest.raises(SandboxUnavailable, match="/proc/self/mem"):
+        syscalls._overwrite_memory([(8, 1)])
+
+
 @pytest.mark.parametrize("content", [b"1 (x) R 1", b"1 (x) " + b"0 " * 60])
 def test_invalid_proc_stat_means_unavailable(
     content: bytes, monkeypatch: pytest.MonkeyPatch

@@ -24,12 +24,12 @@ from tooli.execution.sandbox.shared_memory import make_memory_private
 from tooli.execution.sandbox.syscalls import (
     SandboxUnavailable,
     build_seccomp_rules,
+    clear_environment,
     detect_architecture,
     drop_privileges,
     enforce_seccomp,
     is_seccomp_available,
     lock_down_process,
-    wipe_initial_environment,
 )
 from tooli.inputs.output import Output
 from tooli.inputs.secret import SecretInput
@@ -327,8 +327,8 @@ def sandbox_environment(access: AllowedAccess, temp_dir: str | None) -> dict[str
     Others get only KEPT_ENV_VARS and variables with one of KEPT_ENV_PREFIXES.
     """
     environment = {
-        name: value
-        for name, value in os.environ.items()
+        name: os.environ[name]  # other values are not decoded: that would make a copy in memory
+        for name in os.environ
         if name not in FRAMEWORK_SECRET_VARS
         and (access.env_reads or name in KEPT_ENV_VARS or name.startswith(KEPT_ENV_PREFIXES))
     }
@@ -340,9 +340,8 @@ def sandbox_environment(access: AllowedAccess, temp_dir: str | None) -> dict[str
 def _replace_environment(access: AllowedAccess, temp_dir: str | None) -> None:
     """Remove all variables from this process that the command must not read."""
     environment = sandbox_environment(access, temp_dir)
-    os.environ.clear()
-    os.environ.update(environment)  # new copies, because the original block is wiped
-    wipe_initial_environment()
+    clear_environment()
+    os.environ.update(environment)  # new copies, because the original ones are overwritten
     tempfile: Any = sys.modules.get("tempfile")
     if tempfile is not None:
         tempfile.tempdir = None  # computed again from TMPDIR

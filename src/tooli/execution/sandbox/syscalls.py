@@ -100,6 +100,56 @@ def drop_privileges(keep_mask: int) -> None:
     syscall(capset, header, ctypes.create_string_buffer(remaining, 24))
 
 
+def clear_environment() -> None:
+    """Remove all environment variables, and overwrite their values in memory.
+
+    Removing a variable does not overwrite it: its memory keeps the text after it is freed. A copy
+    that the app has made is a different object, which stays.
+    """
+    strings = _find_environment_strings()
+    values = list(os.environb.values())
+    for name in list(os.environb):
+        del os.environb[name]  # `clear` would decode each value, which makes a copy
+    while values:
+        value = values.pop()
+        # A longer value that nothing else refers to. Python shares bytes of one character.
+        if len(value) > 1 and sys.getrefcount(value) <= 2:
+            ctypes.memset(id(value) + bytes.__basicsize__ - 1, 0, len(value))
+    _overwrite_memory(strings)
+    wipe_initial_environment()
+
+
+def _find_environment_strings() -> list[tuple[int, int]]:
+    """Return the addresses and lengths of the variables in the environment of the C library."""
+    libc = ctypes.CDLL(None)
+    libc.strlen.argtypes, libc.strlen.restype = (ctypes.c_void_p,), ctypes.c_size_t
+    entry = ctypes.c_void_p.in_dll(libc, "environ").value
+    found: list[tuple[int, int]] = []
+    while entry:
+        string = ctypes.c_void_p.from_address(entry).value
+        if string is None:
+            break
+        found.append((string, libc.strlen(string)))
+        entry += ctypes.sizeof(ctypes.c_void_p)
+    return found
+
+
+def _overwrite_memory(places: list[tuple[int, int]]) -> None:
+    """Overwrite memory of this process that may be read-only, such as a constant of a library."""
+    try:
+        memory = os.open("/proc/self/mem", os.O_WRONLY)
+    except OSError as error:
+        raise SandboxUnavailable(f"/proc/self/mem cannot be written: {error.strerror}") from None
+    try:
+        for address, length in places:
+            if length:
+                os.pwrite(memory, bytes(length), address)
+    except OSError as error:
+        raise SandboxUnavailable(f"/proc/self/mem cannot be written: {error.strerror}") from None
+    finally:
+        os.close(memory)
+
+
 def wipe_initial_environment() -> None:
     """Overwrite the environment block that the process was started with.
 
