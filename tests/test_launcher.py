@@ -10,6 +10,8 @@ from pathlib import Path
 import pytest
 from tests.integration.app_process import environment
 
+from tooli.launcher import load_app
+
 
 def run(*argv: str, folder: Path, stdin: str = "") -> subprocess.CompletedProcess[str]:
     program = [sys.executable, "-c", "from tooli.launcher import main; main()"]
@@ -142,3 +144,24 @@ def test_builtin_commands_of_the_launcher_itself(folder: Path) -> None:
 def test_version(folder: Path) -> None:
     done = run("--version", folder=folder)
     assert done.stdout.split()[0] == "tooli" and done.stdout.split()[1][0].isdigit()
+
+
+def test_names_stay_the_same_when_a_typer_app_becomes_a_tooli_app(folder: Path) -> None:
+    source = (
+        "import typer\nfrom {module} import {cls} as App\napp = App()\nsub = App()\n"
+        "app.add_typer(sub, name='sub')\n"
+        "@app.callback()\ndef main(level: int = 0): ...\n"
+        "@app.command()\ndef say_hi(name: str): print(name)\n"
+        "@sub.command('x')\ndef other(level: int = 1): print(level)\n"
+    )
+    found: list[list[str]] = []
+    for module, cls in (("typer", "Typer"), ("tooli", "Tooli")):
+        path = folder / "same_names.py"
+        path.write_text(source.replace("{module}", module).replace("{cls}", cls))
+        app = load_app(str(path))
+        found.append([f"{tool.id} {sorted(tool.param_names)}" for tool in app.catalog])
+    assert found[0] == found[1]
+    assert found[0] == [
+        "same-names.say-hi ['level', 'name']",
+        "same-names.sub.x ['app_level', 'level']",
+    ]

@@ -96,6 +96,11 @@ def test_unknown_choice_is_rejected() -> None:
         ({"__file__": "C:\\srv\\notes\\__init__.py"}, "notes"),
         ({"__name__": "notes"}, "notes"),
         ({}, "app"),
+        ({"__file__": "/src/my_tool/cli.py", "__package__": "my_tool"}, "my-tool"),
+        ({"__file__": "/src/my_tool/sub/_cli_utils.py", "__package__": "my_tool.sub"}, "my-tool"),
+        ({"__file__": "/src/my_tool/shop.py", "__package__": "my_tool"}, "shop"),
+        ({"__file__": "/src/cli.py"}, "cli"),
+        ({"__file__": "/src/_cli_utils.py"}, "cli-utils"),
     ],
 )
 def test_default_app_name(module_globals: dict[str, str], name: str) -> None:

@@ -279,13 +279,19 @@ def read_choice(name: str, value: object, allowed: Sequence[str]) -> str:
 
 
 def default_app_name(module_globals: Mapping[str, object]) -> str:
-    """Return the default name of an app: the name of the file or package that creates it."""
+    """Return the default name of an app: the name of the file or package that creates it.
+
+    A file such as `cli.py` in a package is not what the program is called, so its package is used.
+    """
     origin = module_globals.get("__file__") or module_globals.get("__name__", "app")
     parts = str(origin).replace("\\", "/").split("/")
     stem = parts[-1].partition(".")[0]
     if stem in ("__main__", "__init__") and len(parts) > 1:
         stem = parts[-2]
-    return stem.replace("_", "-") or "app"
+    package = str(module_globals.get("__package__") or "")
+    if package and (stem in ("cli", "main", "app", "commands") or stem[0] == "_"):
+        stem = package.partition(".")[0]
+    return stem.replace("_", "-").strip("-") or "app"
 
 
 # ------------------------------------------------------------------ records
