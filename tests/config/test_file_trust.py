@@ -248,3 +248,24 @@ def test_unmapped_owner_of_the_system_file(
     monkeypatch.setattr(file_trust, "_UID_MAP", str(map_file))
     pretend_owner(monkeypatch, 65534, 0)
     assert (check(file, "system") == "") is is_read
+
+
+@pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() != 0, reason="needs root")
+@pytest.mark.parametrize("name", [".tooli.yaml", "pyproject.toml", ".env", "config.yaml"])
+@pytest.mark.parametrize("kind", ["file", "unreadable", "pipe", "folder", "broken link"])
+def test_anything_of_another_user_is_ignored(tmp_path: Path, name: str, kind: str) -> None:
+    """It is not an error, with which another user could stop every call."""
+    path = tmp_path / name
+    if kind == "pipe":
+        os.mkfifo(path)
+    elif kind == "folder":
+        path.mkdir()
+    elif kind == "broken link":
+        path.symlink_to("gone")
+    else:
+        path.touch(0o000 if kind == "unreadable" else 0o644)
+    os.lchown(path, OTHER_USER, OTHER_USER)
+    layer = {".env": ".env", "config.yaml": "user"}.get(name, "project")
+    assert check(path, layer) == f"user {OTHER_USER} owns it"
+    if kind == "file":
+        assert check(path, layer, (str(tmp_path),)) == ""

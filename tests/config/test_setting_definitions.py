@@ -79,6 +79,33 @@ class TestConvert:
         assert len(str(failure.value)) < 120
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "host=127.0.0.1 user=u password=hunter2secret",
+        "postgresql://u:hunter2secret\x01@h/db",
+        "hunter2secret",
+        "sqlite:///hunter2secret",
+    ],
+)
+def test_store_must_be_a_url_and_is_never_quoted(text: str) -> None:
+    with pytest.raises(InvalidSetting) as failure:
+        SETTINGS["store"].convert(RawSetting(text))
+    assert str(failure.value) == "store must be a postgresql:// URL"
+
+
+@pytest.mark.parametrize("key", [key for key, one in SETTINGS.items() if one.trust == "trusted"])
+def test_invalid_value_of_a_trusted_setting_is_not_shown(key: str) -> None:
+    with pytest.raises(InvalidSetting) as failure:
+        SETTINGS[key].convert(RawSetting("hunter2\x01"))
+    assert "hunter2" not in str(failure.value)
+
+
+def test_store_accepts_both_schemes() -> None:
+    for url in ("postgresql://h/db", "postgres://u:p@h/db"):
+        assert SETTINGS["store"].convert(RawSetting(url)) == url
+
+
 def test_output_accepts_every_mode() -> None:
     from tooli.core.output_modes import OUTPUT_MODES
 

@@ -148,6 +148,25 @@ class TestLargeTables:
         assert read_toml(text).entries["timeout"].line == 2
 
 
+class TestLineEnds:
+    @pytest.mark.parametrize("end", ["\n", "\r", "\r\n", "\x85", "\u2028", "\u2029"])
+    @pytest.mark.parametrize("comment", ["# comment", "  # comment", "output: json # comment"])
+    def test_comment_hides_no_setting(
+        self, tmp_path: Path, system_file: Path, end: str, comment: str
+    ) -> None:
+        """The setting after the comment applies, or the file is an error."""
+        text = f"{comment}{end}security_policy: strict{end}"
+        (tmp_path / ".tooli.yaml").write_bytes(text.encode())
+        found = resolve(tmp_path)
+        assert found.faults or found.get("security_policy") == "strict"
+
+    @pytest.mark.parametrize("end", ["\n", "\r", "\r\n"])
+    def test_variables(self, tmp_path: Path, system_file: Path, end: str) -> None:
+        text = f"# comment{end}TOOLI_SECURITY_POLICY=strict{end}"
+        (tmp_path / ".env").write_bytes(text.encode())
+        assert resolve(tmp_path).get("security_policy") == "strict"
+
+
 @posix_only
 class TestPaths:
     FOLDER = "a\x1b[31m\u202e\u200b\nFAKE LINE"
