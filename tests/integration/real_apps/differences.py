@@ -37,9 +37,8 @@ def remove_panels(output: bytes) -> bytes:
 
 def remove_completions(output: bytes) -> bytes:
     """Return the output without the completions of tooli."""
-    added = {name.encode() for name in (*BUILTIN_COMMANDS, *FLAGS)}
-    lines = output.splitlines(keepends=True)
-    return b"".join(line for line in lines if line.strip() not in added)
+    added = {name.encode() for name in (*BUILTIN_COMMANDS, *FLAGS) if name != "--help"}
+    return b"\n".join(line for line in output.split(b"\n") if line not in added)
 
 
 DIFFERENCES = (

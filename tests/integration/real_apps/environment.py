@@ -8,7 +8,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from tests.lanes.typer_suite.fetch import run_checked
+from tests.lanes.typer_suite.fetch import run_checked, unpack
 
 ROOT = Path(__file__).resolve().parents[3]
 REQUIREMENTS = Path(__file__).with_name("requirements.txt")
@@ -44,6 +44,21 @@ def install(venv: Path) -> None:
         check=False,
         capture_output=True,
     )
+
+
+def fetch_source(package: str, version: str) -> Path:
+    """Download and unpack the source distribution of a package, unless it exists already."""
+    folder = ROOT / ".cache" / "real-apps" / "sources"
+    name = f"{package.replace('-', '_')}-{version}"
+    folder.mkdir(parents=True, exist_ok=True)
+    with (folder / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not (folder / name).is_dir():
+            pip = [sys.executable, "-m", "pip", "download", "--disable-pip-version-check"]
+            wanted = ["--no-deps", "--no-binary", package, f"{package}=={version}"]
+            run_checked([*pip, *wanted, "--dest", str(folder)])
+            unpack(folder / f"{name}.tar.gz", folder)
+    return folder / name
 
 
 def replacement_variables() -> dict[str, str]:
