@@ -10,7 +10,7 @@ import termios
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-_ESCAPES = re.compile(r"\x1b\[[0-9;?]*[a-zA-Z]")
+_ESCAPES = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|\x1b\(B|\x0f")
 
 
 def run_at_terminal(

@@ -126,7 +126,7 @@ def test_builtin_command_runs_whatever_the_app_does_with_its_words(folder: Path)
 def test_suggestion_for_a_builtin_command_of_an_app_works(folder: Path) -> None:
     done = run("export", "plain.py", "--target", "opnai", "--json", folder=folder)
     argv = json.loads(done.stdout)["error"]["suggestion"]["argv"]
-    assert argv == ["tooli", "plain.py", "export", "--target", "openai"]
+    assert argv == ["tooli", "plain.py", "export", "--target", "openai", "--json"]
     assert run(*argv[1:], folder=folder).returncode == 0
 
 
