@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import tooli
-from tooli.cli.plain_output import plain_lines, summarize, write_plain
+from tooli.cli.plain_output import MAX_COLUMNS, plain_lines, summarize, write_plain
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -160,3 +160,13 @@ def test_plain_output_loads_no_heavy_module() -> None:
         env={**os.environ, "PYTHONPATH": str(Path(str(tooli.__file__)).parents[1])},
     )
     assert (done.returncode, done.stdout) == (0, "1\tx\n"), done.stderr
+
+
+def test_number_of_columns_is_limited() -> None:
+    """No value is dropped: those without a column are in one cell."""
+    lines = list(plain_lines([{f"k{i}": i} for i in range(MAX_COLUMNS + 5)]))
+    assert [line.count("\t") for line in lines[-6:]] == [MAX_COLUMNS - 1] + [MAX_COLUMNS] * 5
+    assert lines[-1].endswith('\t{"k1004":1004}')
+    wide = {f"k{i}": i for i in range(MAX_COLUMNS + 2)}
+    (line,) = plain_lines([wide])
+    assert line.endswith('\t999\t{"k1000":1000,"k1001":1001}')

@@ -17,6 +17,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from typing_extensions import NotRequired, TypedDict
 
 from tooli import Detail, NotFoundError, Tooli
+from tooli.cli.plain_output import MAX_COLUMNS
 from tooli.cli.tables import HEADER_SAMPLE_SIZE, TableWriter, has_fixed_fields
 from tooli.core.call import Call, Caller
 from tooli.testing import invoke
@@ -222,6 +223,32 @@ def test_header_of_other_records_needs_a_sample() -> None:
     lines = list(table.stream(iter([*items, {"b": 1}, {"a": 1, "c": 2}])))
     assert (lines[0], lines[-2], lines[-1]) == ("a,b", ",1", "1,")
     assert call.warnings == ["the table has no column for c"]
+
+
+@pytest.mark.parametrize("is_markdown", [False, True])
+def test_number_of_columns_is_limited(is_markdown: bool) -> None:
+    """With a column for each key, the table would have 100 million cells."""
+    call = call_of(tool_of(list[dict]))
+    table = TableWriter(call, markdown=is_markdown)
+    lines = list(table.lines([{f"k{i:05}": i} for i in range(10_000)]))
+    assert len(lines) == 10_001 + is_markdown
+    assert lines[-1].count("|" if is_markdown else ",") == MAX_COLUMNS - 1 + 2 * is_markdown
+    assert len(call.warnings) == 21  # one for each key, and one for all others
+    assert call.warnings[0] == "the table has no column for k01000"
+    assert call.warnings[-1] == "the table has no column for other keys"
+
+
+def test_warning_names_each_key_once() -> None:
+    call = call_of(tool_of(list[FixedFields]))
+    records = [{"path": "x", "size": 1}, {"a": 1}, {"a": 1, "b": 1}, {"a": 1}]
+    records.append({f"c{i:02}": 1 for i in range(30)})
+    list(TableWriter(call, markdown=False).stream(iter(records)))
+    names = ", ".join([f"c{i:02}" for i in range(18)])
+    assert call.warnings == [
+        "the table has no column for a",
+        "the table has no column for b",
+        f"the table has no column for {names}, other keys",
+    ]
 
 
 # ------------------------------------------------------------------ as an answer

@@ -297,6 +297,21 @@ def test_drain_is_limited_to_the_size_of_a_pipe(
     assert target.stat().st_size == 200_000
 
 
+def test_relay_without_a_target_discards_the_output() -> None:
+    source, end = os.pipe()
+    poller, relay = select.poll(), OutputRelay(source, None)
+    os.write(end, b"x" * 60_000)
+    relay.update_poller(poller)
+    assert poller.poll(0) == [(source, select.POLLIN)]
+    relay.copy()
+    relay.update_poller(poller)
+    assert poller.poll(0) == []
+    os.close(end)
+    relay.drain(None, lambda: False)
+    assert relay.is_closed
+    os.close(source)
+
+
 def test_relay_waits_for_data_or_for_its_target() -> None:
     source, end = os.pipe()
     reader, target = os.pipe()
@@ -394,6 +409,31 @@ class TestReopenStdin:
         assert run_in_child(check) == 0
         assert (tmp_path / "file").read_text() == "text"
         os.close(fd)
+
+    def test_terminal_that_cannot_be_reopened_is_replaced(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """A terminal of another user (su, sudo -u) cannot be opened by its name."""
+        master, slave = pty.openpty()
+        real_open = os.open
+
+        def open_own_files(path: str, *more: int) -> int:
+            if path.startswith("/proc"):
+                raise PermissionError
+            return real_open(path, *more)
+
+        def check() -> None:
+            set_stdin(slave)
+            monkeypatch.setattr(os, "open", open_own_files)
+            reopen_stdin(is_available=True)
+            with pytest.raises(OSError):
+                os.write(0, b"forged")
+            assert os.read(0, 100) == b""
+
+        assert run_in_child(check) == 0
+        assert select.select([master], [], [], 0)[0] == []
+        os.close(master)
+        os.close(slave)
 
     def test_socket_is_kept(self) -> None:
         here, there = socket.socketpair()

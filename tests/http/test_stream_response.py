@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from tests.http.asgi_client import HOST, JSON, AsgiClient, post
 
-from tooli import NotFoundError, Tooli
+from tooli import AuthError, NotFoundError, Tooli
 
 ACCEPT_NDJSON = (b"accept", b"application/x-ndjson")
 ACCEPT_SSE = (b"accept", b"text/event-stream")
@@ -347,3 +347,26 @@ async def test_concurrent_streams_send_all_items() -> None:
         *[post(app.api, t, {"n": 200}, ACCEPT_NDJSON) for t in ("rows", "arows") * 10]
     )
     assert all(client.body.count(b"\n") == 200 for client in clients)
+
+
+@pytest.mark.parametrize(
+    ("scopes", "text"),
+    [
+        ([5, None, ["a"], {"b": 1}, "c", "a b", 'q"'], "c"),
+        (5, ""),
+        (["x" * 101, "y"], "y"),
+        ([f"s{i}" for i in range(1000)], " ".join([f"s{i}" for i in range(50)])),
+    ],
+)
+async def test_missing_scopes_of_a_command_are_untrusted(scopes: Any, text: str) -> None:
+    """A command, which may be isolated, can report any details."""
+    app = Tooli("a")
+
+    @app.command()
+    def fail() -> None:
+        raise AuthError("no", code="E2001", details={"missing_scopes": scopes})
+
+    client = await post(app.asgi(), "fail", {})
+    assert json.loads(client.body)["error"]["code"] == "E2001"
+    challenge = dict(client.sent[0]["headers"])[b"www-authenticate"].decode()
+    assert challenge.endswith(f'scope="{text}"')

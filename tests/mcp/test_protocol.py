@@ -223,7 +223,7 @@ def test_client_capabilities_determine_the_supported_methods(
 
 
 def test_missing_capability_error_names_the_capability() -> None:
-    error = ToolError("ask", code="E2102", details={"asked": ["roots/list", "other"]})
+    error = ToolError("ask", code="E2102", details={"asked": ["roots/list", "other", ["x"], 5]})
     rpc_error = missing_capability_error(error)
     assert rpc_error.code == MISSING_CAPABILITY
     assert isinstance(rpc_error.data, dict)

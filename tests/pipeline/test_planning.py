@@ -10,11 +10,12 @@ from typing import Any
 
 import pytest
 
-from tooli import Context, StateError, Tooli, dry_run_support, record_dry_action
+from tooli import Context, StateError, ToolError, Tooli, dry_run_support, record_dry_action
 from tooli.core.call import Call, Caller
 from tooli.pipeline.planning import (
     MAX_MARKED_ACTIONS,
     build_plan,
+    check_report,
     digest_actions,
     digest_plan_basis,
     is_plan,
@@ -206,3 +207,31 @@ def test_an_unplanned_action_in_a_thread_stops_the_function(kind: str) -> None:
     assert error is not None and error.code == "E3053" and error.details is not None
     assert error.details["unplanned"] == action("delete", "b")
     assert error.details["done"] == []
+
+
+@pytest.mark.parametrize(
+    "report",
+    [
+        5,
+        {},
+        {"actions": 5, "is_truncated": False},
+        {"actions": [], "is_truncated": "no"},
+        {"actions": [5], "is_truncated": False},
+        {"actions": [{"action": 5, "target": "x"}], "is_truncated": False},
+        {"actions": [{"action": "x"}], "is_truncated": False},
+        {"actions": [{"action": "x", "target": "y", "state": [1]}], "is_truncated": False},
+        {"actions": [{"action": "x", "target": "y", "details": 5}], "is_truncated": False},
+        {"actions": [], "is_truncated": False, "more": 1},
+    ],
+)
+def test_invalid_report_is_refused(report: object) -> None:
+    """A sandboxed process can send any value instead of the report of its dry run."""
+    with pytest.raises(ToolError, match="invalid report") as caught:
+        check_report(report)
+    assert caught.value.code == "E4051"
+
+
+def test_valid_report_is_returned() -> None:
+    action = {"action": "x", "target": "y", "state": "z", "details": {"n": 1}}
+    report = {"actions": [action], "is_truncated": False}
+    assert check_report(report) is report

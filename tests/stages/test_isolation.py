@@ -9,6 +9,7 @@ import pytest
 from tests.stages.stage_calls import make_call, make_context, pass_through
 
 from tooli import ToolError
+from tooli.core.call import Ok
 from tooli.core.declared_capabilities import AllowedAccess
 from tooli.execution.sandbox.sandbox_runner import SandboxRunner, SandboxSupport
 from tooli.execution.sandbox.syscalls import SandboxUnavailable
@@ -145,3 +146,21 @@ class TestAllowedAccess:
         state = make_context(call, deny_paths=(str(tmp_path / "secret"),)).state
         access = resolve_allowed_access(call.tool, state, AllowedAccess())
         assert access.denied == (str(tmp_path / "secret"),)
+
+
+def test_folder_is_removed_after_the_process_has_ended(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """The stage may run on an event loop, which the removal of many files would block."""
+    set_support(monkeypatch, COMPLETE)
+    stage = isolate(make_context(make_call(), isolation="required"))
+    assert stage is not None
+    run = stage(make_call())
+    runner = next(run).runner
+    assert runner is not None
+    runner.process_started()
+    with pytest.raises(StopIteration):
+        run.send(Ok(None))
+    assert len(list(tmp_path.iterdir())) == 1
+    runner.process_ended()
+    assert list(tmp_path.iterdir()) == []

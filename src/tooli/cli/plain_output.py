@@ -9,7 +9,8 @@ r"""Plain output for grep, awk, cut and xargs: no colour, no boxes, one record p
 There is **no header line**, so that `wc -l` counts records. **Columns** are the keys of the first
 record in their order. A key that first appears later gets a new column at the end. A column
 therefore has the same key on every line, no value is dropped, and each line is written before the
-next record is read. A record that lacks a key has an empty cell.
+next record is read. A record that lacks a key has an empty cell. There are at most 1000 columns;
+the other keys and values of a record are one JSON object at the end of its line.
 
 **Cells**: None is empty, booleans are `true` and `false`, a nested list or object is compact
 JSON. Control characters are escaped as `\n`, `\t`, `\r` or `\xNN` (`\uNNNN` for U+2028, U+2029 and
@@ -29,12 +30,15 @@ from tooli.text.jsonable import is_list, is_object
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator, Mapping
     from typing import TypeGuard
 
     from tooli.core.call import Call
 
     Cell = Callable[[object], str]
+
+MAX_COLUMNS = 1000
+"""Maximum number of columns of a table of records."""
 
 
 def write_records(value: object, call: Call, end: str) -> None:
@@ -85,13 +89,24 @@ def _format_records(records: Iterable[object], cell: Cell, text: Cell) -> Iterat
     columns: dict[str, None] = {}
     for record in records:
         if is_object(record):
+            add_columns(columns, record)
+            cells = [cell(record.get(key)) for key in columns]
             if not record.keys() <= columns.keys():
-                columns.update(dict.fromkeys(record))
-            yield "\t".join([cell(record.get(key)) for key in columns])
+                cells.append(cell({k: v for k, v in record.items() if k not in columns}))
+            yield "\t".join(cells)
         elif is_list(record):
             yield "\t".join([cell(item) for item in record])
         else:
             yield text(record)
+
+
+def add_columns(columns: dict[str, None], record: Mapping[str, object]) -> None:
+    """Add the keys of a record to the columns of a table, up to MAX_COLUMNS."""
+    if not record.keys() <= columns.keys():
+        for key in record:
+            if len(columns) >= MAX_COLUMNS:
+                return
+            columns[key] = None
 
 
 def _format_cell(value: object, table: dict[int, str]) -> str:

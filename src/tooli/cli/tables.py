@@ -7,9 +7,10 @@ r"""Records as tables: CSV for programs and spreadsheets, Markdown for documents
 
 **Columns** are the keys of all records, in order of appearance. The header of a stream is made from
 its first record if the record type has fixed fields, and otherwise from its first 1000 records. A
-key that appears later has no column, and a warning reports it. If there is no record, the header
-has the fields of the record type. An item that is not a record is in a column `value`. Nested
-values are JSON.
+key that appears later has no column, and a warning reports it. A table has at most 1000 columns: if
+each record had its own keys, the size of the table would be the square of the size of the data. If
+there is no record, the header has the fields of the record type. An item that is not a record is in
+a column `value`. Nested values are JSON.
 
 **CSV** follows RFC 4180: lines end in CRLF, and a value with a comma, a quote or a line break is
 quoted. Null is an empty cell, an empty string is `""`. Values are not changed, although
@@ -23,7 +24,7 @@ from __future__ import annotations
 import sys
 from itertools import chain, islice
 
-from tooli.cli.plain_output import EscapeTable
+from tooli.cli.plain_output import EscapeTable, add_columns
 from tooli.pipeline.present import ItemPresenter
 from tooli.schema.tool_reader import return_annotation
 from tooli.text.json_encoder import encode
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
 
 HEADER_SAMPLE_SIZE = 1000
 """Maximum number of records of a stream that are read before its header is written."""
+_MAX_NAMED_KEYS = 20  # without a column, in warnings
 
 
 def csv_writer(call: Call) -> TableWriter:
@@ -61,6 +63,7 @@ class TableWriter:
     def __init__(self, call: Call, *, markdown: bool) -> None:
         self._call = call
         self._markdown = markdown
+        self._keys_without_column: set[str] = set()  # those that a warning names
 
     def items(self, items: Iterator[object]) -> Iterator[bytes]:
         """Return the lines of a stream of records."""
@@ -103,8 +106,7 @@ class TableWriter:
     def _records(self, sample: Sequence[object], rest: Iterator[object]) -> Iterator[str]:
         columns: dict[str, None] = {}
         for record in map(_as_record, sample):
-            if not record.keys() <= columns.keys():
-                columns.update(dict.fromkeys(record))
+            add_columns(columns, record)
         call = self._call
         header = tuple(columns) if sample else record_fields(call.tool, call.options.concise)
 
@@ -112,7 +114,7 @@ class TableWriter:
             for record in map(_as_record, chain(sample, rest)):
                 unknown = record.keys() - columns.keys()
                 if unknown:
-                    self._warn(f"the table has no column for {', '.join(sorted(unknown))}")
+                    self._warn_about_keys(unknown)
                 yield [record.get(name) for name in header]
 
         return self._rows(header, rows()) if header else iter(())
@@ -130,9 +132,17 @@ class TableWriter:
         # Most readers skip an empty line, so a single empty cell is written as `""`.
         return ",".join([_csv_cell(value) for value in values]) or '""'
 
-    def _warn(self, text: str) -> None:
-        if text not in self._call.warnings:
-            self._call.warnings.append(text)
+    def _warn_about_keys(self, unknown: set[str]) -> None:
+        """Report keys that have no column, each once and only the first ones by name."""
+        named, warnings = self._keys_without_column, self._call.warnings
+        if len(named) > _MAX_NAMED_KEYS or unknown <= named:
+            return
+        new_names = sorted(unknown - named)[: _MAX_NAMED_KEYS + 1 - len(named)]
+        named.update(new_names)
+        if len(named) > _MAX_NAMED_KEYS:
+            *new_names, _ = new_names
+            new_names.append("other keys")
+        warnings.append(f"the table has no column for {', '.join(new_names)}")
 
 
 def _as_record(item: object) -> dict[str, object]:

@@ -208,6 +208,12 @@ class Runner:
     def __init__(self, inner: Runner | None = None) -> None:
         self.inner = inner
 
+    def process_started(self) -> None:
+        """Called in the calling process after the process of its own has started."""
+
+    def process_ended(self) -> None:
+        """Called in the calling process after this process has ended. It may take some time."""
+
     def run(self, call: Call) -> Any:
         """Run the function and return its value, or an iterator of its items."""
         raise NotImplementedError

@@ -12,8 +12,13 @@ import _io
 import os
 import select
 import sys
-from stat import S_ISREG
+from stat import S_ISREG, S_ISSOCK
 from time import monotonic
+
+try:
+    import fcntl
+except ImportError:  # Windows, which has no sandbox
+    fcntl = None
 
 TYPE_CHECKING = False
 
@@ -199,14 +204,16 @@ def reopen_stdin(is_available: bool) -> None:
     """Replace stdin by a read-only descriptor that no other process shares.
 
     Otherwise the process could write to a file or terminal that was opened for both, or change
-    the position and the flags of the caller's descriptor. A socket cannot be opened again.
+    the position and the flags of the caller's descriptor. A socket cannot be opened again. A file
+    or terminal that cannot be opened again is replaced by /dev/null if it is open for writing: the
+    terminal of another user, for example, with `su` or `sudo -u`.
     """
     try:
         source = "/proc/self/fd/0" if is_available else os.devnull
         # O_NONBLOCK: a named pipe without a writer must not block.
         fd = os.open(source, os.O_RDONLY | os.O_NOCTTY | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError:
-        if not _is_writable_file(0):
+        if not _is_writable(0):
             return
         fd = os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC)
     try:
@@ -218,10 +225,11 @@ def reopen_stdin(is_available: bool) -> None:
         os.close(fd)
 
 
-def _is_writable_file(fd: int) -> bool:
-    """True if a descriptor is a regular file that can be written."""
+def _is_writable(fd: int) -> bool:
+    """True if a descriptor can be written, and is not a socket."""
+    assert fcntl is not None
     try:
-        os.write(fd, b"")  # writes nothing; fails if the descriptor is read-only or closed
-        return S_ISREG(os.fstat(fd).st_mode)
-    except OSError:
+        is_read_only = fcntl.fcntl(fd, fcntl.F_GETFL) & os.O_ACCMODE == os.O_RDONLY
+        return not is_read_only and not S_ISSOCK(os.fstat(fd).st_mode)
+    except OSError:  # it is closed
         return False

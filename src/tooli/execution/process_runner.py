@@ -197,6 +197,8 @@ class ChildCall:
                 os.set_blocking(own_end, False)  # a full pipe must not block this process
             open_pipe_ends.update(self._pipe_ends)
             self._is_running = True
+            if self.inner is not None:
+                self.inner.process_started()
         except OSError as failure:
             for own_end in self._pipe_ends:
                 os.close(own_end)
@@ -438,6 +440,8 @@ class ChildCall:
         if self.call.tool.has_handles:
             for output in find_outputs(self.call.tool.arguments_by_param(self.call.arguments)):
                 output.discard_if_unwritten()
+        if self.inner is not None:
+            self.inner.process_ended()
 
 
 class DeferredInterrupt:

@@ -33,6 +33,7 @@ MAX_BUFFERED_ITEMS = 16
 """Maximum number of items that wait to be sent. The tool is paused while the buffer is full."""
 
 _MAX_RETRY_AFTER = 86_400
+_MAX_SCOPES, _MAX_SCOPE_CHARS = 50, 100  # in a header
 _SCOPE_CHARACTERS = frozenset(map(chr, range(0x21, 0x7F))) - {'"', "\\"}
 """Characters of a scope that are allowed in a header."""
 
@@ -323,8 +324,16 @@ def failure_headers(presented: Presented) -> Headers:
         return ()
     if error.code == "E2001":
         missing: object = error.details.get("missing_scopes")
-        scopes = missing if is_list(missing) else ()
-        scope_text = " ".join([scope for scope in scopes if _SCOPE_CHARACTERS.issuperset(scope)])
+        scopes = missing if is_list(missing) else ()  # the details are data of the command
+        scope_text = " ".join(
+            [
+                scope
+                for scope in scopes[:_MAX_SCOPES]
+                if isinstance(scope, str)
+                and len(scope) <= _MAX_SCOPE_CHARS
+                and _SCOPE_CHARACTERS.issuperset(scope)
+            ]
+        )
         challenge = f'Bearer realm="tooli", error="insufficient_scope", scope="{scope_text}"'
         return ((b"www-authenticate", challenge.encode("ascii")),)
     retry_after: object = error.details.get("retry_after")

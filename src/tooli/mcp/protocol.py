@@ -307,7 +307,9 @@ def missing_capability_error(error: ToolError) -> RpcError:
     asked: object = (error.details or {}).get("asked")
     methods = asked if is_list(asked) else ()
     required_capabilities: JsonObject = {
-        _CAPABILITY_BY_METHOD[method]: {} for method in methods if method in _CAPABILITY_BY_METHOD
+        _CAPABILITY_BY_METHOD[method]: {}
+        for method in methods
+        if isinstance(method, str) and method in _CAPABILITY_BY_METHOD
     }
     data: JsonObject = {"requiredCapabilities": required_capabilities, "error": error.to_dict()}
     return RpcError(MISSING_CAPABILITY, error.message, data)

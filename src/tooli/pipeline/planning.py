@@ -15,7 +15,7 @@ from itertools import tee
 from tooli.core.call import Failed
 from tooli.core.call_fingerprint import digest
 from tooli.core.event_loop import run_awaitable
-from tooli.errors import StateError, Suggestion
+from tooli.errors import StateError, Suggestion, ToolRuntimeError
 from tooli.pipeline.context import replace_context
 from tooli.pipeline.drivers import (
     CO_ASYNC_GENERATOR,
@@ -38,7 +38,7 @@ from tooli.pipeline.dry_run_recorder import (
 from tooli.pipeline.failure import mark_not_started
 from tooli.pipeline.stdout_capture import DiscardedOutput
 from tooli.text.json_encoder import encode
-from tooli.text.jsonable import is_object, iter_items, to_jsonable
+from tooli.text.jsonable import is_list, is_object, iter_items, to_jsonable
 
 TYPE_CHECKING = False
 
@@ -239,8 +239,38 @@ def make_plan(call: Call, confinement_stages: Sequence[Stage]) -> Any:
     if isinstance(outcome, Failed):
         call.warnings.extend(warnings)
         raise outcome.error
-    report: JsonObject = outcome.value
+    report = check_report(outcome.value)
     return build_plan(call, None if report["is_truncated"] else report["actions"])
+
+
+def check_report(report: Any) -> JsonObject:
+    """Return the report of a dry run if it is valid. A sandboxed process can send anything."""
+    is_valid = (
+        is_object(report)
+        and report.keys() == {"actions", "is_truncated"}
+        and isinstance(report["is_truncated"], bool)
+        and is_list(report["actions"])
+        and all([_is_action(entry) for entry in report["actions"]])
+    )
+    if is_valid:
+        return report
+    raise ToolRuntimeError(
+        "The dry run returned an invalid report.",
+        code="E4051",
+        suggestion=Suggestion(
+            "abort", "Inspect the command: its code tampers with its own result."
+        ),
+    )
+
+
+def _is_action(entry: object) -> bool:
+    return (
+        is_object(entry)
+        and isinstance(entry.get("action"), str)
+        and isinstance(entry.get("target"), str)
+        and isinstance(entry.get("state", ""), str)
+        and isinstance(entry.get("details", {}), dict)
+    )
 
 
 def make_planned_function(

@@ -63,14 +63,22 @@ def isolate(context: StageContext) -> Stage | None:
                 name = output.tooli_location or ""
                 rules.check(call.tool.name, name, links, output.field, is_written=True)
         dirs = SandboxDirs(access)
+        sandbox = SandboxRunner(
+            call.runner,
+            access,
+            required=required,
+            temp_dir=dirs.temp_dir,
+            clean_up=dirs.remove,
+        )
         try:
-            sandbox = SandboxRunner(call.runner, access, required=required, temp_dir=dirs.temp_dir)
             runner = (
                 sandbox if make_bubblewrap is None else make_bubblewrap(sandbox, mechanisms.seccomp)
             )
             return (yield call.replace(runner=runner))
         finally:
-            dirs.remove()
+            # On an event loop, this runs on the loop. The removal of many files would block it.
+            if not sandbox.has_begun:
+                dirs.remove()
 
     return run_isolated
 

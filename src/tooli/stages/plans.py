@@ -8,6 +8,7 @@ from tooli.errors import InputError, Suggestion, TemporaryError, ToolError
 from tooli.pipeline.dry_run_recorder import record_nested_call, supports_dry_run
 from tooli.pipeline.planning import (
     build_plan,
+    check_report,
     digest_actions,
     digest_plan_basis,
     is_plan,
@@ -58,7 +59,7 @@ def answer_with_plan(call: Call) -> StageRun:
     outcome = yield call.replace(tool=tool.replace(fn=make_dry_run_function(call)))
     if isinstance(outcome, Failed):
         return outcome
-    report: JsonObject = outcome.value
+    report = check_report(outcome.value)
     plan = build_plan(call, report["actions"])
     if report["is_truncated"]:
         call.warnings.append(

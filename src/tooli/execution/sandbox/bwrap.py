@@ -152,6 +152,14 @@ class BubblewrapRunner(Runner):
         self.uses_seccomp = uses_seccomp  # also filter system calls inside bubblewrap
         self._creator_pid = os.getpid()
 
+    def process_started(self) -> None:
+        """Note that `process_ended` will clean up."""
+        self.fallback_runner.process_started()
+
+    def process_ended(self) -> None:
+        """Clean up after the call."""
+        self.fallback_runner.process_ended()
+
     def run(self, call: Call) -> Any:
         """Replace the process with bubblewrap.
 

@@ -40,7 +40,7 @@ from tooli.text.jsonable import iter_items
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
     from typing import Any
 
     from tooli.core.call import Call
@@ -150,13 +150,25 @@ class SandboxRunner(Runner):
         *,
         required: bool,
         temp_dir: str | None = None,
+        clean_up: Callable[[], None] | None = None,
     ) -> None:
         super().__init__(inner)
+        self.has_begun = False  # if it has, `process_ended` cleans up
+        self._clean_up = clean_up
         self.access = access
         self.required = required
         self.temp_dir = temp_dir  # temporary directory of the call
         self.support = detect_sandbox_support()  # before the call, which can have an effect on it
         self._creator_pid = os.getpid()
+
+    def process_started(self) -> None:
+        """Note that `process_ended` will clean up."""
+        self.has_begun = True
+
+    def process_ended(self) -> None:
+        """Clean up after the call, in the thread that waits for it."""
+        if self._clean_up is not None:
+            self._clean_up()
 
     def run(self, call: Call) -> Any:
         """Enter the sandbox, run the call and return its value."""
