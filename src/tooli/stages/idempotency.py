@@ -7,6 +7,7 @@ from threading import Event, Thread
 
 from tooli.core.call import Failed, Ok
 from tooli.core.call_fingerprint import fingerprint, make_keyed_digest
+from tooli.core.caller_key import caller_key
 from tooli.core.event_loop import is_in_event_loop
 from tooli.errors import StateError, Suggestion, TemporaryError
 from tooli.pipeline.single_use_claims import is_awaiting_input, is_held
@@ -35,6 +36,7 @@ from tooli.storage.outcome_codec import (
     encode_outcome,
     restore_type,
 )
+from tooli.storage.outcome_quota import MAX_KEYS_PER_CALLER, MAX_READ_ONLY_BYTES, remote_quota
 from tooli.text.json_encoder import encode_text, to_json_and_value
 from tooli.text.jsonable import format_timestamp
 
@@ -68,6 +70,8 @@ def run_once(context: StageContext) -> Stage:
         store = get_idempotency_store(store_url)
         try:
             found = _look_up_key(call, store, store_url)
+            if isinstance(found, NewAttempt):
+                _check_quota(call, store, found)
             if isinstance(found, StoredReplay):
                 return _replay(call, found)
             if not isinstance(found, NewAttempt):
@@ -125,6 +129,27 @@ def _look_up_key(call: Call, store: IdempotencyStore, store_url: str | None) -> 
                 raise _store_unavailable_error(error) from error
             call.warnings.append(error.reason)
     raise AssertionError
+
+
+def _check_quota(call: Call, store: IdempotencyStore, found: NewAttempt) -> None:
+    """Release the key and refuse the call if its caller has too many keys."""
+    if not call.caller.is_remote or remote_quota.has_key_left(_quota_key(call)):
+        return
+    try:
+        store.release(found.token)
+    except StoreUnavailable as error:
+        raise _store_unavailable_error(error) from error
+    raise TemporaryError(
+        f"The caller has used {MAX_KEYS_PER_CALLER:,} idempotency keys, which is the limit. "
+        "Nothing ran.",
+        code="E4029",
+        suggestion=Suggestion("retry_later", "Wait until older keys have expired."),
+        details={"retry_after": 3600},
+    )
+
+
+def _quota_key(call: Call) -> str:
+    return caller_key(call.caller.principal, call.caller.address)
 
 
 def _claim_id(call: Call) -> str:
@@ -185,6 +210,11 @@ def _run(call: Call, store: IdempotencyStore, found: NewAttempt) -> StageRun:
         data, outcome = _pack_outcome(
             call, found.started_at, outcome, items, call.warnings[warning_count:], printed
         )
+        if call.caller.is_remote:
+            data = _apply_quota(call, found, state, data)
+            if data is None:
+                store.release(found.token)
+                return outcome
         if not store.finish(found.token, state, data):
             call.warnings.append("Another call with this idempotency key ran at the same time.")
     except StoreUnavailable as unavailable:  # the call has run, so its outcome must be returned
@@ -193,6 +223,23 @@ def _run(call: Call, store: IdempotencyStore, found: NewAttempt) -> StageRun:
         if unavailable.is_busy and not call.caller.owns_process:
             _finish_later(store, found.token, state, data)
     return outcome
+
+
+def _apply_quota(call: Call, found: NewAttempt, state: str, data: bytes) -> bytes | None:
+    """Return the outcome of a remote call as it is stored; None if it is not stored at all.
+
+    A read-only command may run again, so its key is released instead of storing a large result.
+    """
+    if state == "done" and call.tool.behavior.read_only and len(data) > MAX_READ_ONLY_BYTES:
+        _set_meta(call, found.started_at, replayed=False, kept=False)
+        return None
+    if remote_quota.count(_quota_key(call), len(data)):
+        return data
+    call.warnings.append(
+        "The result was not stored: the stored results of the caller are too large."
+    )
+    _set_meta(call, found.started_at, replayed=False, kept=False)
+    return NOT_STORED
 
 
 def _finish_later(
