@@ -222,6 +222,7 @@ ERROR_CODES: dict[str, tuple[str, int, int]] = {
     "E1035": ("stdin is not available or has already been read", 2, 422),
     "E1036": ("stdout is not available for output", 2, 422),
     "E1037": ("an argument, a file or the plan of a guarded call repeats a secret", 2, 422),
+    "E1038": ("the command asks a question, and nobody can answer", 2, 422),
     "E1040": ("invalid filter expression or unknown field", 2, 422),
     "E1041": ("unknown field in the option `fields`", 2, 422),
     "E1042": ("the cursor is not valid for this call", 2, 422),

@@ -205,7 +205,7 @@ calls: list[str] = []
 
 
 @app.command()
-def give(name: str) -> Any:
+def give(name: str) -> str | Any:
     """Return one of the results."""
     calls.append(name)
     return RESULTS[name][0]()

@@ -7,6 +7,7 @@ of tooli is still tested. Use this in tests that start the same app many times.
 from __future__ import annotations
 
 import contextlib
+import faulthandler
 import importlib
 import json
 import os
@@ -22,6 +23,10 @@ if __name__ != "__main__":
     from tests.integration.app_process import ProcessResult, environment
 
 
+PROCESS_TIMEOUT = 300
+"""Seconds after which a process counts as hung."""
+
+
 class ForkServer:
     """Runs apps, one at a time."""
 
@@ -33,12 +38,19 @@ class ForkServer:
         with contextlib.ExitStack() as stack:
             out, err = (stack.enter_context(_temporary_file()) for _ in range(2))
             stdin = stack.enter_context(open(os.devnull, "rb"))
-            request = json.dumps({"app": str(app), "argv": argv, "env": env}).encode()
             files = [stdin.fileno(), out.fileno(), err.fileno()]
-            socket.send_fds(self._connection, [request], files)
-            answer = self._connection.recv(16)
-            assert answer, "the server has ended"
-            return ProcessResult(int(answer), _read(out), _read(err))
+            code = self.run_with_files(files, app, *argv, env=env)
+            return ProcessResult(code, _read(out), _read(err))
+
+    def run_with_files(
+        self, files: list[int], app: Path, *argv: str, env: dict[str, str], cwd: Path | None = None
+    ) -> int:
+        """Run an app with these files as stdin, stdout and stderr; return its exit code."""
+        request = {"app": str(app), "argv": argv, "env": env, "cwd": str(cwd or Path.cwd())}
+        socket.send_fds(self._connection, [json.dumps(request).encode()], files)
+        answer = self._connection.recv(16)
+        assert answer, "the server has ended"
+        return int(answer)
 
 
 def _temporary_file() -> IO[bytes]:
@@ -78,10 +90,14 @@ def serve(connection: socket.socket) -> list[str] | None:
         pid = os.fork()
         if pid == 0:
             connection.close()
+            os.setsid()  # without a controlling terminal, on which an app could ask questions
             request = json.loads(data)
+            os.chdir(request["cwd"])
             for number, file in enumerate(files):
                 os.dup2(file, number)
                 os.close(file)
+            _open_standard_streams()
+            faulthandler.dump_traceback_later(PROCESS_TIMEOUT, exit=True)
             os.environ.clear()
             os.environ.update(request["env"])
             return [request["app"], *request["argv"]]
@@ -89,6 +105,15 @@ def serve(connection: socket.socket) -> list[str] | None:
             os.close(file)
         _, status = os.waitpid(pid, 0)
         connection.send(b"%d" % os.waitstatus_to_exitcode(status))
+
+
+def _open_standard_streams() -> None:
+    """Open stdin, stdout and stderr again, as Python does when a process starts."""
+    sys.stdin = sys.__stdin__ = open(0, encoding="utf-8", closefd=False)
+    sys.stdout = sys.__stdout__ = open(1, "w", encoding="utf-8", closefd=False)
+    sys.stderr = sys.__stderr__ = open(
+        2, "w", encoding="utf-8", errors="backslashreplace", buffering=1, closefd=False
+    )
 
 
 def main() -> NoReturn:

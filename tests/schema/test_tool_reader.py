@@ -28,7 +28,9 @@ from tooli.core.tool import (
     Scalar,
     TyperOnly,
 )
+from tooli.schema.json_schema import output_schema
 from tooli.schema.tool_reader import (
+    declares_result,
     infer_shape,
     missing_required_parameters,
     parameter_names,
@@ -458,3 +460,27 @@ class TestStringAnnotations:
             INT,
         ]
         assert return_annotation(tool) == list[Colour]
+
+
+def test_annotations_that_declare_no_result() -> None:
+    space: dict[str, Any] = {}
+    exec(
+        "import typing\nfrom typing import Any, NoReturn, Optional\n"
+        "class Mine: ...\n"
+        "def missing(): ...\ndef none() -> None: ...\ndef any_() -> Any: ...\n"
+        "def quoted() -> 'typing.Any': ...\ndef object_() -> object: ...\n"
+        "def never() -> NoReturn: ...\ndef unknown() -> 'typing.Never0.Any': ...\n"
+        "def number() -> int: ...\ndef mine() -> Mine: ...\ndef maybe() -> Optional[int]: ...\n"
+        "def stream(): yield 1\n",
+        space,
+    )
+    declared = {name: declares_result(fn) for name, fn in space.items() if hasattr(fn, "__code__")}
+    undeclared = ("missing", "none", "any_", "quoted", "object_", "never", "unknown")
+    assert declared == dict.fromkeys(undeclared, False) | dict.fromkeys(
+        ("number", "mine", "maybe", "stream"), True
+    )
+    for name in undeclared:
+        assert read_tool(space[name], app="a", path=("t",), kwargs={}).returns_printed_text
+    tool = read_tool(space["never"], app="a", path=("t",), kwargs={})
+    assert return_annotation(tool) is None
+    assert output_schema(tool) is None

@@ -11,23 +11,18 @@ process, `Confirm` (in `confirm`) asks a person. An `Invocation` is immutable.
 Modules of this package that are loaded on demand receive the `CommandOutput` and never import this
 module.
 
-Every start loads this module, `argv` and `process`. They import everything else inside functions.
-There are only three of them because each further file costs every call 0.1 ms.
+Every start loads this module, `argv` and `process`; each further file costs 0.1 ms.
 """
 
 from __future__ import annotations
 
+import builtins
 import gc
 import os
 import sys
 from time import perf_counter
 
-from tooli.cli.argv import (
-    COMPLETION_FLAGS,
-    CommandLine,
-    load_option_problems,
-    parse_command_line,
-)
+from tooli.cli.argv import COMPLETION_FLAGS, CommandLine, parse_command_line
 from tooli.cli.process import (
     Deadline,
     Exit,
@@ -39,22 +34,23 @@ from tooli.cli.process import (
     is_terminal,
     needs_argument_checks,
     program_argv,
-    redirect_to_devnull,
     set_sigterm_handler,
     sniff_environment,
-    write_stderr,
 )
 from tooli.core import Record
 from tooli.core._hot_tables import EXTRA_OPTIONS, INFO_OPTIONS, OPTION_FIELDS
 from tooli.core.call import CALLER_PROFILES, Call, Caller, Failed, Options
 from tooli.pipeline.drivers import run
 from tooli.pipeline.present import Presented
+from tooli.schema.tool_reader import declares_result
 
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from typing import Any, NoReturn
+    from importlib.machinery import ModuleSpec
+    from types import ModuleType
+    from typing import Any
 
     from typer._click.core import Command
 
@@ -112,9 +108,8 @@ def _run_with_deadline(output: CommandOutput) -> Any:
 
         handle_alarm(deadline, output)
 
-    deadline = Deadline(
-        invocation.line.tool, invocation.line.options.get("timeout"), is_agent, handle
-    )
+    timeout = invocation.line.options.get("timeout")
+    deadline = Deadline(invocation.line.tool, timeout, is_agent, handle)
     return deadline.run(lambda: run_and_exit(output), invocation.milliseconds)
 
 
@@ -275,7 +270,10 @@ def read_invocation(
         faults = load_cli_settings(state, line.options, line.from_config, category, standalone)
         setting_errors = () if inspects else faults
     state.has_cli_settings = app._state.has_cli_settings = True
-    requested = _read_requested_mode(line, app._state)
+    requested: str | None = line.options.get("output") or os.environ.get("TOOLI_OUTPUT")
+    requested = requested or app._state.default_output
+    if requested not in ("auto", "json"):
+        requested = load_usage_errors().check_requested_mode(line, requested)
     invocation = Invocation(
         app,
         argv,
@@ -304,37 +302,22 @@ def _parse_line(
     if not is_builtin:
         try:
             line = parse_command_line(app.tree(), argv)
+            if line.needs_lookup:
+                from tooli.cli.typer_lookup import find_with_typer
+
+                line = find_with_typer(app, argv)
             if not (line.has_other_spelling or _may_name_builtin(line)):
                 return app, line, None
         except Exception as error:
             parse_error = error
-    from tooli.cli.usage_errors import parse_again, parse_for_builtins
-
     if is_builtin:
-        return parse_for_builtins(app, argv)
-    return parse_again(app, argv, line, parse_error)
+        return load_usage_errors().parse_for_builtins(app, argv)
+    return load_usage_errors().parse_again(app, argv, line, parse_error)
 
 
 def _may_name_builtin(line: CommandLine) -> bool:
     is_only_command = line.tool is not None and not line.tool.cli_path
     return line.builtin is not None or (is_only_command and bool(line.problems))
-
-
-def _read_requested_mode(line: CommandLine, state: AppState) -> str | None:
-    """Return the requested output mode; if it is unknown, add a problem to the line."""
-    requested: str = line.options.get("output") or os.environ.get("TOOLI_OUTPUT") or ""
-    requested = requested or state.default_output
-    if requested in ("auto", "json"):  # avoids loading the table of modes
-        return requested
-    from tooli.core.output_modes import OUTPUT_MODES
-
-    if requested in OUTPUT_MODES:
-        return requested
-    problem = load_option_problems().choice_problem(
-        "TOOLI_OUTPUT", "output", requested, OUTPUT_MODES
-    )
-    line.problems.append(problem)
-    return None
 
 
 def _choose_mode(invocation: Invocation, requested: str | None) -> tuple[str, bool]:
@@ -347,19 +330,27 @@ def _choose_mode(invocation: Invocation, requested: str | None) -> tuple[str, bo
     command_mode = None if tool is None else getattr(tool.fn, "tooli_mode", None)
     if requested != "auto":
         if command_mode is not None and find_mode(command_mode).is_interactive:
-            from tooli.cli.usage_errors import resolve_text_command_mode
-
-            requested = resolve_text_command_mode(invocation, requested)
+            return load_usage_errors().resolve_text_command_mode(invocation, requested), True
         return requested, True
     if command_mode is not None:
         return command_mode, False
     if line.options.get("print0"):
         return "plain", False
-    prints_text = tool is not None and tool.returns_printed_text
     profile = invocation.caller_profile
-    if profile is not None and profile.output == "json":
-        return ("text" if prints_text and profile.printed == "as it is" else "json"), False
-    return ("text" if prints_text or is_terminal(sys.stdout) else "json"), False
+    if profile is not None and profile.printed == "result":
+        return "json", False
+    has_human = profile is None or profile.output == "auto"
+    is_text = (has_human and is_terminal(sys.stdout)) or prints_text(invocation)
+    return ("text" if is_text else "json"), False
+
+
+def prints_text(invocation: Invocation) -> bool:
+    """True if the command of the line, or without one the whole app, declares no result."""
+    line = invocation.line
+    if line.tool is not None:
+        return line.tool.returns_printed_text
+    commands = [registration for _, registration in invocation.app.tree().walk()]
+    return line.is_foreign or not any([declares_result(command.known_fn) for command in commands])
 
 
 def _identify_caller(
@@ -391,6 +382,20 @@ def find_mode(name: str) -> OutputMode:
     return output_modes.find_mode(name)
 
 
+def load_usage_errors() -> ModuleType:
+    """Return the module for lines that cannot be run, and for other errors."""
+    from tooli.cli import usage_errors
+
+    return usage_errors
+
+
+def load_prompt_guard() -> ModuleType:
+    """Return the module for questions that a command asks."""
+    from tooli.cli import prompt_guard
+
+    return prompt_guard
+
+
 # ------------------------------------------------------------------ output
 
 SMALL_DOCUMENT_BYTES = 10_000
@@ -406,6 +411,7 @@ class CommandOutput:
         self.warnings: list[str] = []  # warnings of the call, for `meta.warnings`
         self.guard: StdoutGuard | None = None
         self.streamed_count = 0  # items of a stream that have been written
+        self.replaced: list[tuple[Any, str, Any]] = []  # owner, name and original value
         self._previous_sigterm: SignalHandler = None
 
     def take_stdout(self, *, capture: bool = False) -> None:
@@ -418,6 +424,22 @@ class CommandOutput:
     def take_stdout_for_data(self) -> None:
         """Reserve stdout for data in any mode."""
         self.guard = self.guard or StdoutGuard()
+
+    def guard_prompts(self) -> None:
+        """Let the questions of a command fail at once where nobody can answer them."""
+        if sys.stdin is not sys.__stdin__:  # a test answers the questions
+            return
+
+        def find_spec(name: str, *_: object) -> ModuleSpec | None:
+            return load_prompt_guard().find_getpass(self) if name == "getpass" else None
+
+        vars(find_spec)["find_spec"] = find_spec  # a finder is an object with this method
+        self.replaced.append((builtins, "input", builtins.input))
+        builtins.input = lambda prompt="", /: load_prompt_guard().ask_line(self, prompt)
+        self.replaced.append((sys, "meta_path", sys.meta_path))
+        sys.meta_path = [find_spec, *sys.meta_path]
+        if "typer" in sys.modules or "getpass" in sys.modules:
+            load_prompt_guard().guard_modules(self)
 
     def write_outcome(self, outcome: Outcome, call: Call) -> int:
         """Write the outcome of a call in the mode of the invocation; return the exit code."""
@@ -449,7 +471,7 @@ class CommandOutput:
         try:
             self.guard.write(data + b"\n")
         except (OSError, ValueError) as failure:
-            self._report_write_error(failure)
+            load_usage_errors().report_write_error(self, failure)
             raise StdoutClosed from None
 
     def count_items(self, count: int) -> None:
@@ -464,31 +486,14 @@ class CommandOutput:
             if sys.stdout is not None:  # pyright: ignore[reportUnnecessaryComparison]
                 sys.stdout.flush()
         except (OSError, ValueError) as failure:
-            self.abandon_stdout(failure)
+            load_usage_errors().abandon_stdout(self, failure)
             return self.exit.code or code
         return code
 
-    def abandon_stdout(self, failure: BaseException) -> None:
-        """Write nothing more to stdout; report the failure, unless the reader closed the pipe."""
-        try:
-            redirect_to_devnull(1)
-        except OSError:
-            pass
-        self._report_write_error(failure)
-
-    def end_run(self, failure: BaseException) -> NoReturn:
-        """End the run because writing to stdout failed."""
-        self.abandon_stdout(failure)
-        raise StdoutClosed from None
-
-    def _report_write_error(self, failure: BaseException) -> None:
-        if not isinstance(failure, BrokenPipeError):
-            self.exit.code = 70
-            reason = getattr(failure, "strerror", None) or failure
-            write_stderr(f"The result could not be written to stdout: {reason}")
-
     def release(self) -> None:
-        """Restore stdout and the handler of SIGTERM."""
+        """Restore stdout, the handler of SIGTERM and the functions that were replaced."""
+        while self.replaced:
+            setattr(*self.replaced.pop())
         if self.guard is not None:
             self.guard.release(is_final=self.invocation.standalone)
         if self._previous_sigterm is not None:
@@ -505,6 +510,7 @@ def run_and_exit(output: CommandOutput) -> Any:
     except SystemExit as system_exit:  # Typer has written the answer
         code = output.flush(system_exit.code)
         if code == system_exit.code:
+            output.release()
             raise
     except BaseException:
         output.release()
@@ -514,22 +520,18 @@ def run_and_exit(output: CommandOutput) -> Any:
 
 
 def _run_to_exit_code(output: CommandOutput) -> Any:
-    invocation = output.invocation
     try:
         return output.flush(run_invocation(output))
     except StdoutClosed:  # any error message is already written
         return output.exit.code
     except (Exception, KeyboardInterrupt) as exc:
-        if invocation.is_machine_mode:
-            from tooli.cli.usage_errors import write_internal_error
-
-            return write_internal_error(output, exc)
-        if isinstance(exc, KeyboardInterrupt) and invocation.standalone:
-            return 130
-        if invocation.command is None and isinstance(exc, Exception):
+        code = load_usage_errors().handle_exception(output, exc)
+        if code is not None:
+            return code
+        if output.invocation.command is None and isinstance(exc, Exception):
             from tooli.cli.typer_runner import raise_through_typer
 
-            raise_through_typer(invocation.app, exc)
+            raise_through_typer(output.invocation.app, exc)
         raise
 
 
@@ -550,6 +552,8 @@ def run_invocation(output: CommandOutput) -> int:
         exit_code = apply_output_settings(output)
         if exit_code is not None:
             return exit_code
+    if invocation.is_machine_mode or invocation.maybe_agent or "no_input" in line.options:
+        output.guard_prompts()
     wants_info = not line.has_invalid_option and not INFO_OPTIONS.isdisjoint(line.options)
     if not wants_info and _needs_typer(invocation):
         return _run_on_typer_path(output)
@@ -559,11 +563,10 @@ def run_invocation(output: CommandOutput) -> int:
         return run_info_option(output) if wants_info else report_missing_command(output)
     output.take_stdout(capture=line.tool.returns_printed_text)
     call, stages = invocation.prepare(line.tool, line.arguments, line.problems, output.warnings)
-    if invocation.is_interactive_mode:
-        from tooli.cli.usage_errors import has_invalid_arguments
-
-        if has_invalid_arguments(invocation, call):  # a person gets Typer's message
-            return _run_on_typer_path(output)
+    if invocation.is_interactive_mode and load_usage_errors().has_invalid_arguments(
+        invocation, call
+    ):  # a person gets Typer's message
+        return _run_on_typer_path(output)
     if not invocation.is_document_mode:
         from tooli.cli.outcome_writer import run_streaming
 

@@ -37,6 +37,8 @@ if TYPE_CHECKING:
     from types import ModuleType
     from typing import Any
 
+    from typer._click.core import Command
+
     from tooli.core.tool import Param, Tool
     from tooli.providers import CommandGroup, Registration
 
@@ -64,6 +66,9 @@ class CommandLine:
         self.parent_flags: set[str] = set()  # flags of callbacks; they win over framework flags
         self.leading_flags: list[str] = []  # framework flags before the command
         self.is_ambiguous = False  # Typer may parse the line differently
+        self.needs_lookup = False  # only Typer can find the command; `typer_lookup` asks it
+        self.is_foreign = False  # the command is no tool: a custom group class made it
+        self.typer_command: Command | None = None  # Typer's tree, if it is built
         self.from_config: set[str] = set()  # options from settings, not from the line
 
     @property
@@ -136,6 +141,8 @@ def parse_command_line(
     tool = registration.tool(line.path, root, after_callbacks=True)
     line.tool = tool
     line.command_prefix_length = len(line.typer_argv)
+    has_dynamic_root = root.only_command is not None and root.has_dynamic_commands
+    line.needs_lookup |= tool.passes_arguments or has_dynamic_root or "cls" in registration.kwargs
     (make_parser or ArgumentParser)(line, tool).parse(rargs)
     if not tool.is_fast_path and line.typer_reason is None:
         line.typer_reason = "the command uses a feature of Typer"
@@ -146,20 +153,16 @@ def parse_command_line(
 
 def read_output_mode(line: CommandLine, args: Sequence[str]) -> None:
     """Read only the output mode, such as `--json`, from arguments that cannot be parsed."""
-    modes = _allowed_values("output") or ()
     for i, arg in enumerate(args):
         if arg == "--":
             return
         name, equals, value = arg.partition("=")
         flag = framework_flag(name, line.parent_flags)
-        if flag is None or FLAGS[flag][0] != "output":
-            continue
-        if FLAGS[flag][1] == 1:
-            mode = value if equals else "".join(args[i + 1 : i + 2])
-        else:
-            mode = FLAGS[flag][2]
-        if mode in modes:
-            line.options["output"] = mode
+        if flag is not None and FLAGS[flag][0] == "output":
+            following = value if equals else "".join(args[i + 1 : i + 2])
+            mode = following if FLAGS[flag][1] == 1 else FLAGS[flag][2]
+            if mode in (_allowed_values("output") or ()):
+                line.options["output"] = mode
 
 
 def _allowed_values(name: str) -> tuple[str, ...] | None:
@@ -187,8 +190,10 @@ def _find_command(line: CommandLine, rargs: list[str]) -> Registration | None:
         if group.typer_reason:
             line.typer_reason = group.typer_reason
             line.parent_flags.update(group.callback_flags())
+        if group.has_dynamic_commands:
+            line.needs_lookup = True
         while rargs and rargs[-1][:1] == "-" and len(rargs[-1]) > 1:
-            if not _take_group_flag(line, group, rargs):
+            if not take_group_flag(line, group.callback_flags(), rargs):
                 return None
         if not rargs:
             return None
@@ -209,11 +214,10 @@ def _find_command(line: CommandLine, rargs: list[str]) -> Registration | None:
             return found
 
 
-def _take_group_flag(line: CommandLine, group: CommandGroup, rargs: list[str]) -> bool:
+def take_group_flag(line: CommandLine, callback_flags: Mapping[str, int], rargs: list[str]) -> bool:
     """Take one flag before the command; return False if it is `--` or an unknown option."""
     arg = rargs[-1]
     name, equals, explicit = arg.partition("=")
-    callback_flags = group.callback_flags()
     is_long = len(name) > 2 or name[:2] == "--"
     if arg == "--" or (name in callback_flags and (is_long or not equals)):
         rargs.pop()
@@ -224,7 +228,7 @@ def _take_group_flag(line: CommandLine, group: CommandGroup, rargs: list[str]) -
     if flag is not None:
         rargs.pop()
         line.leading_flags.append(name)
-        _take_framework_flag(line, flag, name, explicit if equals else None, rargs)
+        take_framework_flag(line, flag, name, explicit if equals else None, rargs)
         return True
     if arg[:2] != "--" and _take_short_flags(line, rargs, callback_flags):
         return True
@@ -257,7 +261,7 @@ def _take_short_flags(
     callback_letters = "".join([flag[1] for flag in flags if flag in callback_flags])
     for flag in flags:
         if flag not in callback_flags:
-            _take_framework_flag(line, flag, flag, after if flag is flags[-1] else None, rargs)
+            take_framework_flag(line, flag, flag, after if flag is flags[-1] else None, rargs)
     if callback_letters:
         line.typer_argv.append(
             f"-{callback_letters}{after or ''}"
@@ -282,7 +286,7 @@ def framework_flag(name: str, reserved: Container[str]) -> str | None:
     return name if name in FLAGS else None
 
 
-def _take_framework_flag(
+def take_framework_flag(
     line: CommandLine, flag: str, typed: str, explicit: str | None, rargs: list[str]
 ) -> None:
     """Take a framework flag and its value."""
@@ -424,7 +428,7 @@ class ArgumentParser:
             return
         flag = framework_flag(name, self.reserved_flags) if is_long or not equals else None
         if flag is not None and (is_long or found is None):
-            _take_framework_flag(self.line, flag, name, explicit if equals else None, rargs)
+            take_framework_flag(self.line, flag, name, explicit if equals else None, rargs)
         elif arg[:2] in self.option_prefixes:
             load_option_problems().take_unknown_option(
                 self, convert_with_typer, name, explicit, equals, rargs
@@ -491,7 +495,7 @@ class ArgumentParser:
                     self.line.set_option(flag, None)
                     continue
                 after = arg[i + 1 :]
-                _take_framework_flag(self.line, flag, flag, after or None, rargs)
+                take_framework_flag(self.line, flag, flag, after or None, rargs)
                 break
             own_letters.append(arg[i])
             if found is None:

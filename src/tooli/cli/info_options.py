@@ -5,9 +5,9 @@ from __future__ import annotations
 import os
 import sys
 
-from tooli.cli.open_files import StdoutErrorScope
 from tooli.cli.option_problems import choice_problem
 from tooli.cli.process import is_terminal, write_stderr
+from tooli.cli.stdout_errors import StdoutErrorScope
 from tooli.cli.usage_errors import make_output_call, no_command_error, write_error
 from tooli.core._hot_tables import CHOICES, DOCUMENT_OPTIONS
 from tooli.core.call import Ok
@@ -47,6 +47,9 @@ def run_info_option(output: CommandOutput) -> int:
     if "help" in options:
         return _write_help(output)
     if invocation.state.version is None:
+        if invocation.is_interactive_mode:  # then it is an unknown option, as in Typer
+            argv = line.typer_argv[: line.command_prefix_length or None]
+            return _run_on_typer_path(output, [*argv, "--version"])
         error = InputError(f"{invocation.state.name} declares no version.", code="E1007")
         return write_error(output, error)
     return _write_version(output)
@@ -70,8 +73,10 @@ def report_missing_command(output: CommandOutput) -> int:
 
 
 def _report_unresolved(output: CommandOutput) -> int:
-    invocation = output.invocation
-    if invocation.is_interactive_mode and not invocation.line.has_invalid_option:
+    """Write the error for an unknown command. Typer writes it for people and for its own groups."""
+    invocation, line = output.invocation, output.invocation.line
+    uses_typer = invocation.is_interactive_mode or line.needs_lookup
+    if uses_typer and not line.has_invalid_option:
         return _run_on_typer_path(output)
     return report_missing_command(output)
 

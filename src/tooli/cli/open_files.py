@@ -1,4 +1,4 @@
-"""Handle failed writes to stdout, and files that are still open when the process exits.
+"""Handle files that are still open when the process exits.
 
 An ordinary call loads this module only if files other than stdin, stdout and stderr are open. This
 is common, because the shells of many agents pass open files to their child processes.
@@ -7,15 +7,9 @@ is common, because the shells of many agents pass open files to their child proc
 from __future__ import annotations
 
 import _io
-import codecs
 import gc
 import os
 import sys
-
-TYPE_CHECKING = False
-
-if TYPE_CHECKING:
-    from tooli.cli import CommandOutput
 
 _WRITER_TYPES = (_io.BufferedWriter, _io.BufferedRandom)
 
@@ -62,64 +56,3 @@ def flush_open_files(gc_is_frozen: bool, *, is_exiting: bool) -> None:
         from tooli.execution.processes import flush_open_files
 
         flush_open_files()
-
-
-# ------------------------------------------------------------------ stdout
-
-
-class StdoutErrorScope:
-    """Context manager for code that writes text to stdout. A failed write ends the run."""
-
-    def __init__(self, output: CommandOutput) -> None:
-        self.output = output
-
-    def __enter__(self) -> None:
-        try:
-            if sys.stdout is None:  # pyright: ignore[reportUnnecessaryComparison]
-                raise OSError(9, "it is closed")
-            if getattr(sys.stdout, "errors", None) in ("strict", "surrogateescape"):
-                _tolerate_unencodable_text()
-        except OSError as failure:
-            self.output.end_run(failure)
-
-    def __exit__(self, kind: object, failure: BaseException | None, trace: object) -> None:
-        if isinstance(failure, SystemExit) and failure.code == 1:
-            failure = BrokenPipeError()  # Rich and Typer exit with 1 if the pipe is closed
-        if isinstance(failure, OSError):
-            self.output.end_run(failure)
-
-
-def _tolerate_unencodable_text() -> None:
-    """Let stdout accept any text.
-
-    Undecodable bytes of file names are written unchanged. Other unencodable text is escaped.
-    """
-    reconfigure = getattr(sys.stdout, "reconfigure", None)
-    if reconfigure is not None:
-        codecs.register_error("tooli", _encode_unencodable)
-        reconfigure(errors="tooli")
-
-
-def _encode_unencodable(failure: UnicodeError) -> tuple[bytes, int]:
-    if not isinstance(failure, UnicodeEncodeError):
-        raise failure
-    text = failure.object[failure.start : failure.end]
-    try:
-        return text.encode("ascii", "surrogateescape"), failure.end
-    except UnicodeEncodeError:
-        return text.encode("ascii", "backslashreplace"), failure.end
-
-
-def is_stdout_closed() -> bool:
-    """True if the reader of stdout has closed the pipe.
-
-    False means that a BrokenPipeError was raised for another connection.
-    """
-    try:
-        from select import POLLERR, poll
-
-        poller = poll()
-        poller.register(1, 0)
-        return any(event & POLLERR for _, event in poller.poll(0))
-    except (ImportError, OSError):
-        return True

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import sys
 
-from tooli.cli.open_files import StdoutErrorScope, is_stdout_closed
 from tooli.cli.plain_output import plain_lines
 from tooli.cli.process import capture_outcome, write_stderr
+from tooli.cli.stdout_errors import StdoutErrorScope, abandon_stdout, is_stdout_closed
 from tooli.core.call import Failed, Ok
 from tooli.core.output_modes import find_mode
 from tooli.pipeline.drivers import stream
+from tooli.pipeline.failure import is_translated_error, requested_exit_code
 from tooli.pipeline.present import ItemPresenter, Presented, outgoing_warnings, present_text
 from tooli.text.json_encoder import encode
 from tooli.text.jsonable import is_list, is_set, map_strings, sort_set
@@ -195,7 +196,24 @@ def _show_outcome(output: CommandOutput, outcome: Outcome, call: Call) -> int:
     _show_warnings(call)
     if call.secrets:
         _clear_traceback_locals(error.__cause__)
-    return _show_error(output, error, call.tool if presented.can_show_traceback else None)
+    code = _show_error(output, error, call.tool if presented.can_show_traceback else None)
+    is_typer_text = output.invocation.is_interactive_mode
+    return 1 if is_typer_text and code and _is_unexpected(outcome.error) else code
+
+
+def _is_unexpected(error: ToolError) -> bool:
+    """True if a command raised an exception that is neither tooli's nor Typer's nor an exit."""
+    cause = error.__cause__
+    if cause is None or isinstance(cause, KeyboardInterrupt):
+        return False
+    return is_translated_error(error, cause) and not _is_typer_exception(cause)
+
+
+def _is_typer_exception(exc: BaseException) -> bool:
+    """True if Typer handles the exception itself, such as an exit or the end of stdin."""
+    names = {cls.__name__ for cls in type(exc).__mro__}
+    typer_names = ("ClickException", "TyperException", "Abort", "EOFError")
+    return requested_exit_code(exc) is not None or not names.isdisjoint(typer_names)
 
 
 def _clear_traceback_locals(exc: BaseException | None) -> None:
@@ -216,12 +234,19 @@ def _clear_traceback_locals(exc: BaseException | None) -> None:
 
 
 def _show_value(output: CommandOutput, value: object, call: Call) -> None:
+    """Write the result of a call.
+
+    In mode `text`, a command that declares no result only prints, as with Typer.
+    """
+    invocation = output.invocation
+    end = invocation.record_separator
+    is_typer_text = invocation.is_interactive_mode and end != "\0" and not call.options.dry_run
+    if is_typer_text and call.tool.returns_printed_text:
+        return
     if value is None:
         if not call.tool.is_streaming or output.streamed_count:
             return
         value = []
-    invocation = output.invocation
-    end = invocation.record_separator
     value = ItemPresenter(call, secrets_only=end == "\0").value(value)
     find_mode("plain" if end == "\0" else invocation.mode).load_renderer()(value, call, end)
     sys.stdout.flush()
@@ -283,7 +308,7 @@ def _show_error(output: CommandOutput, error: ToolError, tool: Tool | None) -> i
     invocation = output.invocation
     cause = error.__cause__
     if isinstance(cause, BrokenPipeError) and is_stdout_closed():
-        output.abandon_stdout(cause)
+        abandon_stdout(output, cause)
         return 0
     if not invocation.is_interactive_mode or isinstance(cause, KeyboardInterrupt):
         _write_plain_error(error)
@@ -302,14 +327,10 @@ def _show_with_typer(invocation: Invocation, tool: Tool, error: ToolError) -> bo
 
     Return False if the tool raised the ToolError itself.
     """
-    from tooli.pipeline.failure import is_translated_error, requested_exit_code
-
     exc = error.__cause__
     if exc is None or not is_translated_error(error, exc):
         return False
-    names = {cls.__name__ for cls in type(exc).__mro__}
-    is_typer_error = not names.isdisjoint(("ClickException", "TyperException", "Abort"))
-    if invocation.command is not None or (requested_exit_code(exc) is None and not is_typer_error):
+    if invocation.command is not None or not _is_typer_exception(exc):
         raise exc
     from typer.core import TyperCommand
 

@@ -270,6 +270,10 @@ class Exit:
         else:
             self.value = outcome.value
 
+    def set_internal_error(self) -> None:
+        """Exit with 70, because the answer could not be written."""
+        self.code = 70
+
     def exit_or_return(self, code: int) -> Any:
         """Exit the process; with `standalone_mode=False`, return the value or the code."""
         if not self.standalone:

@@ -20,6 +20,7 @@ from typer.models import CommandInfo
 from tooli.cli.builtin_names import builtin_completions, closest_builtin, completed_builtins
 from tooli.cli.outcome_writer import run_streaming, show_stream
 from tooli.cli.process import capture_outcome, is_completing, is_terminal
+from tooli.cli.prompt_guard import can_answer
 from tooli.cli.tracebacks import skip_internal_frames
 from tooli.cli.typer_params import (
     convert_with_typer,
@@ -51,12 +52,12 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
     from typing import Any
 
-    from typer._click.core import Command, Context
+    from typer._click.core import Command, Context, Parameter
     from typer._click.formatting import HelpFormatter
     from typer._click.shell_completion import CompletionItem
     from typing_extensions import TypeIs
 
-    from tooli.cli import CommandOutput, Invocation
+    from tooli.cli import CommandOutput
     from tooli.cli.argv import CommandLine
     from tooli.core import AppState
     from tooli.core.call import Outcome, Problem, Stage
@@ -154,6 +155,7 @@ def _build_stub(app: App, registration: Registration) -> Callable[..., object]:
         names = [param.name for param in tool.params]
         return call_tool(app, registration, {**dict(zip(names, arguments, strict=False)), **values})
 
+    vars(stub)["tooli_registration"] = registration
     shows_docs = documents_parameters(tool)
     if any(needs_translation(p) for p in tool.params) or shows_docs:
         vars(stub)["__signature__"] = typer_signature(tool)
@@ -178,6 +180,13 @@ def _failing_stub(
     if fn is not None:
         return functools.wraps(fn)(fails)
     return lambda: fails()
+
+
+def build_command(app: App, command: Command | None = None) -> Command:
+    """Return Typer's command tree of an app; the commands of plain Typer apps are wrapped."""
+    if command is None:
+        command = get_command(app)  # type: ignore[arg-type]  # pyright: ignore
+    return wrap_plain_commands(app, command)
 
 
 def wrap_plain_commands(app: App, command: Command) -> Command:
@@ -387,9 +396,8 @@ class TooliCommandMixin(CommandBase):
         )
 
     def parse_args(self, ctx: Context, args: list[str]) -> list[str]:
-        """Parse a line. Prompts only on the terminal, and not at all if nobody can answer."""
-        typer_run = _command_line()
-        with _prompt_on_terminal(self, None if typer_run is None else typer_run.output.invocation):
+        """Parse a line. An option whose prompt nobody can answer is reported as missing."""
+        with _guard_option_prompts(self, _command_line()):
             return super().parse_args(ctx, args)
 
     def format_help(self, ctx: Context, formatter: HelpFormatter) -> None:
@@ -416,12 +424,13 @@ class TooliCommandMixin(CommandBase):
         self, ctx: Context, args: list[str]
     ) -> tuple[str | None, Command | None, list[str]]:
         """Find a command of the group. The error for an unknown one may name a built-in command."""
+        name = args[0] if args else ""
         try:
             return super().resolve_command(ctx, args)  # type: ignore[misc]  # pyright: ignore
         except Exception as error:
             message: str = getattr(error, "message", "")
-            if ctx.parent is None and message.endswith(f"{args[0]!r}."):  # without a suggestion
-                suggested = closest_builtin(self.tooli_app, args[0])
+            if ctx.parent is None and message.endswith(f"{name!r}."):  # without a suggestion
+                suggested = closest_builtin(self.tooli_app, name)
                 if suggested is not None:
                     vars(error)["message"] = f"{message} Did you mean {suggested!r}?"
             raise
@@ -504,31 +513,49 @@ _PROMPT_MODULES = ("typer._click.termui", "click.termui")
 
 
 @contextmanager
-def _prompt_on_terminal(command: Command, invocation: Invocation | None) -> Generator[None]:
-    """While Typer parses a line, prompt on the terminal even if stdin is redirected.
+def _guard_option_prompts(command: Command, typer_run: TyperRun | None) -> Generator[None]:
+    """While Typer parses a line, report an option with a prompt as missing if nobody can answer.
 
-    If nobody can answer, the parameters have no prompt. Typer then reports the missing option.
+    A prompt reads what it reads with Typer, the terminal or the pipe. If the command itself reads
+    data from the pipe, the prompt reads the terminal.
     """
-    if invocation is None or not any(getattr(param, "prompt", None) for param in command.params):
+    params = [param for param in command.params if getattr(param, "prompt", None)]
+    if typer_run is None or not params:
         yield
         return
+    invocation = typer_run.output.invocation
+    tool = invocation.line.tool
     is_real_stdin = sys.stdin is sys.__stdin__  # a test that replaces stdin answers the prompts
+    reads_stdin = is_real_stdin and tool is not None and tool.has_handles
+    has_data_on_stdin = reads_stdin and not is_terminal(sys.stdin)
     replaced: list[tuple[object, str, object]] = []
-    if (
-        invocation.is_machine_mode
-        or invocation.line.options.get("no_input")
-        or (is_real_stdin and not (is_terminal(sys.stdout) and has_terminal()))
-    ):
-        replaced += [(p, "prompt", None) for p in command.params if hasattr(p, "prompt")]
-    if is_real_stdin and not is_terminal(sys.stdin):
+    if has_data_on_stdin and can_answer(invocation, is_piped=False) and has_terminal():
         for module in filter(None, map(sys.modules.get, _PROMPT_MODULES)):
             replaced.append((module, "visible_prompt_func", ask_line))
             replaced.append((module, "hidden_prompt_func", ask_hidden))
-    originals = [getattr(owner, name) for owner, name, _ in replaced]
+    elif has_data_on_stdin or not can_answer(invocation, is_piped=is_real_stdin):
+        replaced += [(param, "prompt_for_value", _report_missing(param)) for param in params]
+    originals = [vars(owner).get(name, _MISSING) for owner, name, _ in replaced]
     for owner, name, replacement in replaced:
         setattr(owner, name, replacement)
     try:
         yield
     finally:
         for (owner, name, _), original in zip(replaced, originals, strict=True):
-            setattr(owner, name, original)
+            if original is _MISSING:
+                delattr(owner, name)
+            else:
+                setattr(owner, name, original)
+
+
+_MISSING = object()
+
+
+def _report_missing(param: Parameter) -> Callable[[Context], object]:
+    """Return a replacement for the prompt of an option that reports the option as missing."""
+    usage_errors: Any = sys.modules[typer.BadParameter.__module__]
+
+    def fail(ctx: Context) -> object:
+        raise usage_errors.MissingParameter(ctx=ctx, param=param)
+
+    return fail

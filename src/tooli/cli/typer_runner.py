@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import sys
 
-from typer.main import get_command
-
 from tooli.cli.process import capture_outcome
 from tooli.cli.tracebacks import hide_own_frames
-from tooli.cli.typer_register import TyperRun, as_typer, wrap_plain_commands
+from tooli.cli.typer_register import TyperRun, as_typer, build_command
 from tooli.cli.usage_errors import make_output_call, no_command_error
 from tooli.core.call import Failed, Ok, Problem
 from tooli.core.command_route import current_run
@@ -20,7 +18,7 @@ from tooli.pipeline.input_errors import (
     build_input_error,
     conversion_problems,
 )
-from tooli.pipeline.unknown_names import unknown_parameter_problem
+from tooli.pipeline.unknown_names import missing_command_error, unknown_parameter_problem
 from tooli.schema import ConversionError, NeedsFallback, RawText, convert_unambiguous_text
 from tooli.text.escapes import escape_invisible
 
@@ -32,7 +30,7 @@ if TYPE_CHECKING:
 
     from typer._click.core import Command
 
-    from tooli.cli import CommandOutput
+    from tooli.cli import CommandOutput, Invocation
     from tooli.cli.argv import CommandLine
     from tooli.core.call import Outcome
     from tooli.core.protocols import App
@@ -42,7 +40,7 @@ if TYPE_CHECKING:
 
 def run_with_typer(app: App, args: Sequence[str] | None, **settings: Any) -> Any:
     """Let Typer run a command line on its own."""
-    return _get_command(app).main(args, **settings)
+    return build_command(app).main(args, **settings)
 
 
 def run_on_typer_path(output: CommandOutput, argv: Sequence[str] | None = None) -> int:
@@ -52,14 +50,16 @@ def run_on_typer_path(output: CommandOutput, argv: Sequence[str] | None = None) 
     """
     invocation = output.invocation
     argv = invocation.line.typer_argv if argv is None else argv
-    command = wrap_plain_commands(
-        invocation.app, invocation.command or _get_command(invocation.app)
+    command = (
+        invocation.line.typer_command
+        if invocation.command is None and invocation.line.typer_command is not None
+        else build_command(invocation.app, invocation.command)
     )
     typer_run = TyperRun(output)
     token = current_run.set(typer_run)
     try:
         if not invocation.is_machine_mode:
-            if invocation.line.problems or invocation.line.unknown_command is not None:
+            if _is_rejected(invocation.line):
                 # Typer only writes a message. It escapes no characters outside of ASCII.
                 argv = [escape_invisible(word) for word in argv]
             value = command.main(
@@ -72,11 +72,31 @@ def run_on_typer_path(output: CommandOutput, argv: Sequence[str] | None = None) 
         outcome = capture_outcome(lambda: _run_in_machine_mode(typer_run, command, argv))
     finally:
         current_run.reset(token)
+    if typer_run.call is None and isinstance(outcome, Ok) and not _wants_envelope(invocation):
+        return _write_printed(output)
     return output.write_outcome(outcome, typer_run.call or make_output_call(output))
 
 
-def _get_command(app: App) -> Command:
-    return get_command(app)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+def _wants_envelope(invocation: Invocation) -> bool:
+    """True if a mode was requested, or if an agent gets printed text as a result."""
+    profile = invocation.caller_profile
+    return invocation.has_explicit_mode or (profile is not None and profile.printed == "result")
+
+
+def _write_printed(output: CommandOutput) -> int:
+    """Write what a callback printed, such as the version, as text. No command has run."""
+    assert output.guard is not None
+    printed = output.guard.printed()
+    if printed:
+        output.emit(printed.encode())
+    return output.exit.code
+
+
+def _is_rejected(line: CommandLine) -> bool:
+    """True if Typer will certainly reject the line, because our own parser does."""
+    if line.is_ambiguous or line.group.has_dynamic_commands:
+        return False
+    return bool(line.problems) or line.unknown_command is not None
 
 
 def _run_in_machine_mode(typer_run: TyperRun, command: Command, argv: Sequence[str]) -> Outcome:
@@ -110,6 +130,11 @@ def _usage_error(typer_run: TyperRun, exc: Exception) -> ToolError:
     """
     output = typer_run.output
     line = output.invocation.line
+    if type(exc).__name__ == "NoArgsIsHelpError":
+        if output.guard is not None:
+            output.guard.printed()  # drop it: Typer has printed its help
+        if line.tool is None:
+            return missing_command_error(line.group)
     problem = problem_from_typer(exc, line)
     if line.tool is None:
         if not line.group.has_dynamic_commands and (problem.code == "E1001" or line.problems):

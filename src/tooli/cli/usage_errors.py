@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from tooli.cli.argv import CommandLine, parse_command_line, read_output_mode
+from tooli.cli.option_problems import choice_problem
 from tooli.cli.process import StdoutClosed
 from tooli.cli.spellings import parse_other_spellings
+from tooli.cli.stdout_errors import abandon_stdout as abandon_stdout
+from tooli.cli.stdout_errors import report_write_error as report_write_error
 from tooli.core import BUILTIN_COMMANDS
 from tooli.core.call import Failed
+from tooli.core.output_modes import OUTPUT_MODES
 from tooli.core.placeholder_call import make_placeholder_call
 from tooli.core.tool import MAX_PROBLEMS
-from tooli.errors import InputError, InternalError, Suggestion, TimeoutExceeded
+from tooli.errors import InputError, InternalError, Suggestion, TimeoutExceeded, ToolError
 from tooli.pipeline.argv_builder import is_short
 from tooli.pipeline.drivers import bind_arguments
 from tooli.pipeline.failure import as_tool_error
@@ -25,7 +29,6 @@ if TYPE_CHECKING:
     from tooli.cli import CommandOutput, Invocation
     from tooli.core.call import Call, Problem
     from tooli.core.protocols import App
-    from tooli.errors import ToolError
 
 
 def write_error(output: CommandOutput, error: ToolError, call: Call | None = None) -> int:
@@ -34,7 +37,23 @@ def write_error(output: CommandOutput, error: ToolError, call: Call | None = Non
     return output.write_outcome(Failed(error), call or make_output_call(output))
 
 
-def write_internal_error(output: CommandOutput, exc: BaseException) -> int:
+def handle_exception(output: CommandOutput, exc: BaseException) -> int | None:
+    """Write the answer for an exception outside of a call; return the exit code.
+
+    Return None if Typer must show it: an unexpected exception in a text mode. A ToolError that a
+    callback raises is shown as the error of a command.
+    """
+    invocation = output.invocation
+    if invocation.is_machine_mode:
+        return _write_internal_error(output, exc)
+    if isinstance(exc, KeyboardInterrupt) and invocation.standalone:
+        return 130
+    if isinstance(exc, ToolError) and invocation.standalone:
+        return write_error(output, exc)
+    return None
+
+
+def _write_internal_error(output: CommandOutput, exc: BaseException) -> int:
     """Write the error for an unexpected exception, unless an answer is already written."""
     error = as_tool_error(exc)
     if not isinstance(exc, (KeyboardInterrupt, TimeoutExceeded)):
@@ -151,6 +170,14 @@ def make_output_call(output: CommandOutput) -> Call:
 
 
 # ------------------------------------------------------------------ reading a line
+
+
+def check_requested_mode(line: CommandLine, requested: str) -> str | None:
+    """Return a requested output mode; if it is unknown, add a problem to the line."""
+    if requested in OUTPUT_MODES:
+        return requested
+    line.problems.append(choice_problem("TOOLI_OUTPUT", "output", requested, OUTPUT_MODES))
+    return None
 
 
 def resolve_text_command_mode(invocation: Invocation, requested: str) -> str:

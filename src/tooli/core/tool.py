@@ -513,7 +513,7 @@ class Tool(Record):
     param_names: frozenset[str]
     returns: Any = MISSING  # the return annotation, evaluated when it is needed
     is_streaming: bool = False  # produces its result item by item
-    returns_printed_text: bool = False  # has no return annotation: printed text is the result
+    returns_printed_text: bool = False  # declares no result: printed text is the result
     version: str | None = None
     behavior: Behavior = DEFAULT_BEHAVIOR
     guard: Guard = DEFAULT_GUARD
@@ -524,6 +524,7 @@ class Tool(Record):
     help: str | None = None
     epilog: str | None = None  # the last text of the help
     is_fast_path: bool = True  # False: only Typer can parse its command line
+    passes_arguments: bool = False  # takes arguments that it does not declare: `--json` is one
     input_model: tuple[str, type] | None = None  # `input_model=`: parameter name and model
     schema: Mapping[str, object] | None = None  # `input_schema=`: replaces the generated schema
     has_handles: bool = False  # takes inputs, secrets or output files

@@ -160,6 +160,11 @@ class Registration:
             return error
         return error.at(location)
 
+    @property
+    def known_fn(self) -> Callable[..., object] | None:
+        """The function; None for a lazy command that is not imported yet."""
+        return self._fn
+
     def short_help(self, path: tuple[str, ...]) -> str:
         """Return the text whose first paragraph is the command's one-line help.
 
@@ -187,7 +192,7 @@ class CommandGroup:
         self.epilog: str | None = None
         self.hidden = False
         self.typer_reason: str | None = None  # why Typer must handle this level; None: fast path
-        self.has_dynamic_commands = False  # a custom class may offer commands not registered here
+        self.has_dynamic_commands = False  # only Typer knows which command a line names
         self.typer_settings: dict[str, Any] = {}  # those of ROUTE_SETTINGS that are set
         self._callback_flags: dict[str, int] | None = None
         self.only_command: Registration | None = None
@@ -232,10 +237,16 @@ class CommandGroup:
         return read_tool(self.callback, app="", path=("",), kwargs={}).public_params
 
     def callback_flags(self) -> dict[str, int]:
-        """Return the flags of the level's callback, with the number of values each takes."""
+        """Return the flags of the level's callback, with the number of values each takes.
+
+        If the callback takes positional arguments, `has_dynamic_commands` is set: only Typer knows
+        which word of a line is the command.
+        """
         if self._callback_flags is None:
             self._callback_flags = {}
             for p in self.params():
+                if p.kind == "argument":
+                    self.has_dynamic_commands = True
                 for flag in (*p.flags, *p.negations):
                     self._callback_flags[flag] = 0 if p.is_flag else p.nargs
         return self._callback_flags
@@ -381,14 +392,12 @@ def _tree_from_registrations(state: AppState) -> CommandGroup:
     for inner_app, kwargs in state.groups:
         _attach_group(group, inner_app, kwargs.get("name"), kwargs)
     _apply_help_keywords(group, {**state.typer_kwargs, "help": state.declared_description})
-    group.has_dynamic_commands = "cls" in state.typer_kwargs
     _apply_typer_settings(group, state.typer_kwargs)
     if state.callback is not None:
         group.callback, callback_kwargs = state.callback
         _apply_typer_settings(group, callback_kwargs)
         _apply_help_keywords(group, callback_kwargs)
         group.typer_reason = "the app has a callback"
-        group.has_dynamic_commands = group.has_dynamic_commands or bool(callback_kwargs.get("cls"))
     if state.typer_kwargs.keys() & {"cls", "context_settings", "callback", "result_callback"}:
         group.callback = group.callback or state.typer_kwargs.get("callback")
         group.typer_reason = "the app has settings that only Typer supports"
@@ -416,7 +425,6 @@ def _attach_group(
     inner = inner.copy()  # the keywords apply to this place only; the app may be added elsewhere
     if kwargs.get("callback") is not None or kwargs.get("cls") or kwargs.get("context_settings"):
         inner.typer_reason = "the group has settings that only Typer supports"
-        inner.has_dynamic_commands = inner.has_dynamic_commands or bool(kwargs.get("cls"))
         inner.callback = kwargs.get("callback") or inner.callback
         inner._callback_flags = None
     _apply_typer_settings(inner, kwargs)
@@ -443,12 +451,24 @@ def _apply_help_keywords(group: CommandGroup, kwargs: Mapping[str, Any]) -> None
     group.hidden = bool(_unwrap_default(kwargs.get("hidden"))) or group.hidden
 
 
+_PARSER_SETTINGS = frozenset(
+    (
+        *("token_normalize_func", "ignore_unknown_options"),
+        *("allow_extra_args", "allow_interspersed_args"),
+    )
+)
+"""Entries of `context_settings=` that change how Typer finds the command in a line."""
+
+
 def _apply_typer_settings(group: CommandGroup, kwargs: Mapping[str, Any]) -> None:
     """Add the settings of a level that may change how its commands run, if they are set."""
     found = {name: _unwrap_default(kwargs.get(name)) for name in ROUTE_SETTINGS}
     found = {name: value for name, value in found.items() if value}
     if found:
         group.typer_settings = {**group.typer_settings, **found}
+        settings = found.get("context_settings", {})
+        if "cls" in found or not _PARSER_SETTINGS.isdisjoint(settings):
+            group.has_dynamic_commands = True
 
 
 def _tree_from_typer(app: TyperApp, state: AppState) -> CommandGroup:
@@ -480,8 +500,6 @@ def _tree_from_typer(app: TyperApp, state: AppState) -> CommandGroup:
     if callback_info is not None:
         _apply_typer_settings(group, vars(callback_info))
         _apply_help_keywords(group, vars(callback_info))
-        custom_class = custom_class or _unwrap_default(callback_info.cls)
-    group.has_dynamic_commands = bool(custom_class)
     if callback_info is not None or group.callback is not None:
         group.typer_reason = "the app has a callback"
     elif (

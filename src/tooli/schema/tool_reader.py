@@ -64,7 +64,7 @@ def read_tool(
     code = getattr(fn, "__code__", None)
     flags = code.co_flags if code is not None else 0
     returns = _raw_annotations(fn).get("return", MISSING)
-    needs_typer = (
+    needs_typer = bool(
         kwargs.get("cls")
         or kwargs.get("context_settings")
         or kwargs.get("no_args_is_help")
@@ -84,8 +84,8 @@ def read_tool(
         param_names=frozenset([p.name for p in params if p.kind != "injected"]),
         returns=returns,
         is_streaming=bool(flags & (_CO_GENERATOR | _CO_ASYNC_GENERATOR)),
-        returns_printed_text=returns in (MISSING, None, "None")
-        and not flags & (_CO_GENERATOR | _CO_ASYNC_GENERATOR),
+        returns_printed_text=not flags & (_CO_GENERATOR | _CO_ASYNC_GENERATOR)
+        and _is_undeclared(returns, fn),
         version=kwargs.get("version") or version,
         behavior=behavior,
         guard=guard,
@@ -96,10 +96,59 @@ def read_tool(
         help=doc if isinstance(doc, str) else None,
         epilog=kwargs.get("epilog"),
         is_fast_path=not needs_typer and all([p.is_fast_path for p in params]),
+        passes_arguments=needs_typer and passes_arguments(kwargs.get("context_settings")),
         input_model=model,
         schema=kwargs.get("input_schema"),
         has_handles=has_handle(params),
         may_have_secrets=may_have_secrets(params),
+    )
+
+
+def passes_arguments(context_settings: Mapping[str, Any] | None) -> bool:
+    """True if a command with these settings takes arguments and options that it does not declare.
+
+    The framework's flags are then arguments of the command as well, except `--tooli-NAME`.
+    """
+    settings = context_settings or {}
+    return bool(
+        settings.get("allow_extra_args")
+        or settings.get("ignore_unknown_options")
+        or not settings.get("allow_interspersed_args", True)
+    )
+
+
+_UNDECLARED_RESULTS = frozenset(("None", "Any", "object", "NoReturn", "Never", "NoneType"))
+"""Names of annotations that say nothing about a result."""
+
+
+def declares_result(fn: Callable[..., Any] | None) -> bool:
+    """True if the annotation of a function says what it returns, or if it yields its result.
+
+    True for None, which stands for a lazy command that is not imported.
+
+    A function that declares nothing, `None`, `Any`, `object` or `NoReturn` is a command that
+    prints, as every command of Typer is.
+    """
+    flags = getattr(getattr(fn, "__code__", None), "co_flags", 0)
+    if flags & (_CO_GENERATOR | _CO_ASYNC_GENERATOR):
+        return True
+    return fn is None or not _is_undeclared(_raw_annotations(fn).get("return", MISSING), fn)
+
+
+def _is_undeclared(returns: Any, fn: Callable[..., Any]) -> bool:
+    if returns is MISSING or returns is None:
+        return True
+    if type(returns) is str:
+        if returns.strip("\"'").rpartition(".")[2] not in _UNDECLARED_RESULTS:
+            return False
+        try:
+            returns = _evaluate(returns, _namespace(fn), fn)
+        except TypeError:  # a DefinitionError: it is imported for type checkers only
+            return True
+    name = getattr(returns, "__name__", None) or getattr(returns, "_name", None)
+    return returns is None or (
+        name in _UNDECLARED_RESULTS
+        and returns.__module__ in ("builtins", "typing", "typing_extensions", "types")
     )
 
 
@@ -187,6 +236,8 @@ def return_annotation(tool: Tool) -> Any:
     `Next[T]` and `Page[T]` are replaced by the type that callers get.
     """
     annotation = _evaluate(tool.returns, _namespace(tool.fn), tool.fn)
+    if tool.returns_printed_text and getattr(annotation, "__name__", "") in ("NoReturn", "Never"):
+        return None  # nothing to return, and pydantic has no schema for it
     if tool.guidance.may_return_next or tool.limits.returns_page:
         from tooli.core.result_types import unwrap_next, unwrap_page
 
