@@ -24,7 +24,7 @@ TIME_LIMIT = 60
 CTRL_C = b"\x03"
 RANDOM_PARTS = (
     (re.compile(rb"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d,\d{3}"), b"TIME"),  # of a log message
-    (re.compile(rb"(?<![a-z])tmp[a-z0-9_]{8}(?![a-z])"), b"tmpXXXXXXXX"),  # a temporary folder
+    (re.compile(rb"(?<=[/m])tmp[a-z0-9_]{8}\b"), b"tmpXXXXXXXX"),  # a temporary folder
     (re.compile(rb"\x1b\]8;id=\d+;"), b"\x1b]8;id=N;"),  # a hyperlink of rich
 )
 """Parts of output that differ between two runs of the same program, and what replaces them."""
