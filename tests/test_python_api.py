@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 import enum
 import pathlib
+import pprint
+import subprocess
 import sys
 import types
 from collections.abc import AsyncIterator, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
 import pytest
 import typer
 
-from tooli import Context, InputError, NotFoundError, Tooli, TooliResult
+from tooli import Context, InputError, NotFoundError, SecretInput, Tooli, TooliResult
 from tooli.annotations import Destructive
-from tooli.errors import CommandExited, DefinitionError, InternalError
+from tooli.errors import CommandExited, CommandNameWarning, DefinitionError, InternalError
 
 
 class Colour(enum.Enum):
@@ -543,3 +547,129 @@ def test_module_that_another_thread_imports_is_not_used(
 
     monkeypatch.setitem(sys.modules, module, types.ModuleType(module))  # without attributes
     assert app.call("double", number=2).unwrap() == 4
+
+
+# ------------------------------------------------------------------ names, records, options
+
+
+def make_colliding_app() -> Tooli:
+    app = Tooli("tools")
+
+    @app.command()
+    def find(pattern: str) -> str:
+        return pattern
+
+    @app.command("stream")
+    def stream_lines(count: int = 1) -> int:
+        return count
+
+    return app
+
+
+@pytest.mark.parametrize("name", ["find", "options", "stream", "call", "commands", "info"])
+def test_command_with_the_name_of_an_attribute_warns(name: str) -> None:
+    app = Tooli("tools")
+    message = f"app.{name} is an attribute of Tooli; the command '{name}' is app.commands.{name}"
+    with pytest.warns(CommandNameWarning, match=message) as caught:
+        app.command(name)(lambda: name)
+    assert caught[0].filename == __file__
+    assert getattr(app.commands, name)().result == name
+
+
+def test_other_names_do_not_warn(recwarn: pytest.WarningsRecorder) -> None:
+    app = Tooli("tools")
+    app.command("find-files")(lambda: 1)
+    app.add_typer(Tooli("users"), name="users")
+    assert not recwarn
+    with pytest.warns(CommandNameWarning, match="the group 'call'"):
+        app.add_typer(Tooli("calls"), name="call")
+
+
+def test_commands_work_whatever_their_names() -> None:
+    app = make_colliding_app()
+    assert app.commands.find("x").result == "x"
+    assert app.commands.stream(count=3).result == 3
+    assert dir(app.commands) == ["find", "stream"]
+    with pytest.raises(AttributeError, match="tools has no command 'nope'"):
+        _ = app.commands.nope
+
+
+def test_commands_with_options() -> None:
+    app = Tooli("tools")
+
+    @app.command(annotations=Destructive)
+    def drop(name: str) -> str:
+        return name
+
+    users = Tooli("users")
+    users.command("create")(lambda name: name)
+    users.command("find")(lambda name: name)
+    app.add_typer(users, name="users")
+    assert not app.drop("x").ok
+    assert app.options(yes=True).drop("x").result == "x"
+    assert app.options(yes=True).commands.drop(name="x").result == "x"
+    assert app.options(dry_run=True).users.create("Ada").meta["dry_run"] is True
+    assert app.commands.users.find("Ada").result == "Ada"
+    with pytest.raises(AttributeError, match="tools has no command 'nope'"):
+        _ = app.options(yes=True).nope
+
+
+@pytest.mark.parametrize("options", [{"detailed": True}, {"response_format": "detailed"}])
+def test_detailed_answers(options: dict[str, Any]) -> None:
+    app = make_colliding_app()
+    assert app.call("find", pattern="x", **options).meta["output_schema"] == {"type": "string"}
+    assert "output_schema" not in app.call("find", pattern="x", response_format="concise").meta
+
+
+def test_unknown_response_format() -> None:
+    result = make_colliding_app().call("find", pattern="x", response_format="long")
+    assert result.error is not None
+    assert result.error.message == "response_format must be concise or detailed"
+
+
+def test_duration_has_a_fraction() -> None:
+    app = make_colliding_app()
+    durations = [app.call("find", pattern="x").meta["duration_ms"] for _ in range(20)]
+    assert all(isinstance(value, float) for value in durations)
+    assert any(value % 1 for value in durations)
+
+
+def test_results_work_with_dataclasses() -> None:
+    app = make_colliding_app()
+    result = app.call("find", pattern="x")
+    fields = dataclasses.asdict(result)
+    assert fields == {"ok": True, "result": "x", "error": None, "meta": dict(result.meta)}
+    assert [field.name for field in dataclasses.fields(result)] == list(fields)
+    changed = dataclasses.replace(result, result="y")
+    assert type(changed) is TooliResult and (changed.ok, changed.result) == (True, "y")
+    failed = app.call("nope")
+    assert failed.error is not None
+    assert dataclasses.asdict(failed)["error"]["code"] == "E1001"
+    assert "source" not in dataclasses.asdict(failed.error)
+    other = dataclasses.replace(failed.error, message="other")
+    assert other.message == "other" and other.source is failed.error.source
+    pprint.pformat(result)
+
+
+def test_dataclasses_replace_keeps_the_output_policy() -> None:
+    app = Tooli("vault")
+
+    @app.command()
+    def show(token: SecretInput[str]) -> str:
+        return token.reveal()
+
+    result = app.call("show", token="hunter22")
+    assert "hunter22" not in result.model_dump_json()
+    for copy in (dataclasses.replace(result, ok=True), result.replace(ok=True)):
+        assert "hunter22" not in copy.model_dump_json()
+    assert "_output_policy" not in repr(result) + str(dataclasses.asdict(result))
+
+
+def test_call_does_not_import_dataclasses() -> None:
+    code = (
+        "import sys\nfrom tooli import Tooli\napp = Tooli('x')\n"
+        "app.command('a')(lambda: 1)\nr = app.call('a')\nassert r.ok and r.meta\n"
+        "assert not {'dataclasses', 'enum'} & set(sys.modules), sys.modules\n"
+    )
+    done = subprocess.run([sys.executable, "-I", "-c", code], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr

@@ -29,9 +29,9 @@ if TYPE_CHECKING:
     from tooli.core.result_types import Message as Message
     from tooli.core.result_types import Next as Next
     from tooli.core.result_types import Page as Page
-    from tooli.detect import CallerCategory as CallerCategory
     from tooli.detect import ExecutionContext as ExecutionContext
     from tooli.detect import detect_execution_context as detect_execution_context
+    from tooli.detect.categories import CallerCategory as CallerCategory
     from tooli.errors import ApprovalRequired as ApprovalRequired
     from tooli.errors import AuthError as AuthError
     from tooli.errors import ConflictError as ConflictError
@@ -72,7 +72,8 @@ _LAZY_IMPORTS = {
     "tooli.pipeline.prepared_call": ("TooliResult", "TooliError"),
     "tooli.core.result_types": ("Next", "Page", "Audio", "Embedded", "Image", "Link", "Message"),
     "tooli.schema.detail_fields": ("Detail",),
-    "tooli.detect": ("CallerCategory", "ExecutionContext", "detect_execution_context"),
+    "tooli.detect": ("ExecutionContext", "detect_execution_context"),
+    "tooli.detect.categories": ("CallerCategory",),
     "tooli.core.call": ("Call", "Failed", "Ok"),
     "tooli.core.enums": ("ErrorCategory", "SecurityPolicy"),
     "tooli.core.peer": ("Elicit", "Roots", "Sample"),

@@ -53,7 +53,7 @@ if TYPE_CHECKING:
     from tooli.http.asgi import Api, HttpSettingsDict
     from tooli.pipeline.prepared_call import TooliResult
     from tooli.providers import CommandGroup
-    from tooli.python_api import PythonSurface
+    from tooli.python_api import GroupAccessor, PythonSurface
     from tooli.storage.state_files import MemoryFailureHistory
 
     F = TypeVar("F", bound=Callable[..., object])
@@ -191,6 +191,7 @@ class Tooli(_TyperPlaceholder):
 
     def _register(self, registration: Registration) -> None:
         state = self._state
+        self._check_name(registration.command_name, "command")
         state.commands.append(registration)
         state.invalidate()
         uri = registration.kwargs.get("resource")
@@ -202,6 +203,14 @@ class Tooli(_TyperPlaceholder):
             from tooli.cli.typer_register import register_command
 
             register_command(self, registration)
+
+    def _check_name(self, name: str, kind: str) -> None:
+        """Warn if a command or group has the name of an attribute of the app."""
+        attribute = name.replace("-", "_")
+        if hasattr(type(self), attribute) or attribute in _TYPER_ATTRIBUTES:
+            from tooli.errors import warn_about_name
+
+            warn_about_name(attribute, kind)
 
     def callback(self, **options: Unpack[CallbackOptions]) -> Callable[[F], F]:
         """Register a function that runs before the app's commands, as Typer's `callback` does."""
@@ -223,6 +232,7 @@ class Tooli(_TyperPlaceholder):
         """Add another app, a Tooli or a Typer, as a group of commands."""
         _check_keywords("add_typer", options, TYPER_GROUP_KEYWORDS | {"name", "callback"})
         state = self._state
+        self._check_name(options.get("name") or "", "group")
         inner: AppState | None = typer_instance.__dict__.get("_state")
         if inner is not None and state not in inner.parents:
             inner.parents.append(state)
@@ -303,11 +313,9 @@ class Tooli(_TyperPlaceholder):
         if state is None or (name[:2] == "__" and name[-2:] == "__"):
             raise AttributeError(name)
         if name not in _TYPER_ATTRIBUTES and name[:1] != "_":
-            from tooli.python_api import find_accessor
-
-            found = find_accessor(self, (), build_command_tree(self), name)
-            if found is not None:
-                return found
+            tree = build_command_tree(self)
+            if name in tree.names or name.replace("_", "-") in tree.names:
+                return getattr(self.commands, name)
         if state.is_typer_initialized:
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
         self._initialize_typer()
@@ -436,6 +444,14 @@ class Tooli(_TyperPlaceholder):
 
             kwargs["mounts"] = {"/mcp": mcp_endpoint(self), **kwargs.get("mounts", {})}
         return make_api(self, kwargs)
+
+    @property
+    def commands(self) -> GroupAccessor:
+        """The commands as attributes, whatever their names: `app.commands.find("*.py")`.
+
+        `app.find_files(…)` is a short form for names that are not attributes of the app.
+        """
+        return self._python_surface().commands
 
     def _python_surface(self) -> PythonSurface:
         state = self._state

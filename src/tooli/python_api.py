@@ -6,6 +6,7 @@ exit the process.
 
 from __future__ import annotations
 
+import os
 from time import perf_counter
 
 from tooli.config import load_security_settings
@@ -21,12 +22,13 @@ from tooli.serving.dispatcher import unknown_tool_error
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Generator
+    from collections.abc import AsyncGenerator, Callable, Generator, Mapping
     from typing import Any
 
     from tooli.core._hot_tables import CallOptions
     from tooli.core.call import Outcome
     from tooli.core.protocols import App
+    from tooli.core.tool import Tool
     from tooli.errors import ToolError
     from tooli.pipeline.prepared_call import TooliResult
     from tooli.providers import CommandGroup
@@ -36,19 +38,50 @@ PYTHON_OPTIONS = frozenset(
 )
 """Options that are keywords in Python."""
 
+# Looking up a variable in os.environ takes a fifth of the time of a call; its dict is fast.
+_environment: Mapping[Any, Any] = getattr(os.environ, "_data", os.environ)
+_encode_name: Callable[[str], Any] = getattr(os.environ, "encodekey", str)
+_CALLER_VARIABLE, _SESSION_VARIABLE = map(_encode_name, ("TOOLI_CALLER", "TOOLI_SESSION_ID"))
+
 
 class PythonSurface:
     """Calls the tools of an app from Python, with framework options that apply to each call."""
 
-    __slots__ = ("_app", "_caller", "_options", "_state")
+    __slots__ = ("_app", "_caller_name", "_options", "_state")
 
     def __init__(self, app: App, options: CallOptions, caller: str | None = None) -> None:
         self._app = app
         self._state = app._state
         load_security_settings(self._state)
         self._options = options
-        self._caller = (
-            PYTHON_CALLER if caller is None else Caller("python", caller, maybe_agent=True)
+        self._caller_name = caller
+
+    @property
+    def commands(self) -> GroupAccessor:
+        """The commands of the app as attributes: `app.options(yes=True).commands.drop()`."""
+        return GroupAccessor(self, (), self._app.tree())
+
+    def __getattr__(self, name: str) -> ToolAccessor | GroupAccessor:
+        found = None if name[:1] == "_" else find_accessor(self, (), self._app.tree(), name)
+        if found is None:
+            raise AttributeError(f"{self._state.name} has no command {name!r}")
+        return found
+
+    def find(self, name: str) -> Tool | None:
+        """Return the tool with this name, or None."""
+        return self._app.find(name)
+
+    def _identify_caller(self) -> Caller:
+        """Return the caller: the one that `options(caller=…)` names, or the environment."""
+        from tooli.detect import sanitize_value
+
+        name = self._caller_name or sanitize_value(os.environ.get("TOOLI_CALLER"))
+        version = None if self._caller_name else os.environ.get("TOOLI_CALLER_VERSION")
+        session = sanitize_value(os.environ.get("TOOLI_SESSION_ID"))
+        if name is None and session is None:
+            return PYTHON_CALLER
+        return Caller(
+            "python", name, sanitize_value(version), session, maybe_agent=name is not None
         )
 
     def call(self, tool_name: str, /, **arguments: Any) -> TooliResult[Any]:
@@ -89,22 +122,30 @@ class PythonSurface:
         tool, stages = cached
         is_active = find_loaded("tooli.pipeline.dry_run_recorder", "is_dry_run_active")
         is_dry_run = is_active is not None and is_active() and not tool.behavior.read_only
-        if is_dry_run or self._options or not arguments.keys() <= tool.param_names:
+        if (
+            is_dry_run
+            or self._options
+            or not arguments.keys() <= tool.param_names
+            or self._caller_name is not None
+            or _CALLER_VARIABLE in _environment
+            or _SESSION_VARIABLE in _environment
+        ):
+            caller = self._identify_caller()
             option_values: dict[str, Any] = {**self._options}
             for key in PYTHON_OPTIONS.intersection(arguments) - tool.param_names:
                 option_values[key] = arguments.pop(key)
             if is_dry_run:  # a call within a dry run is a dry run as well
                 option_values["dry_run"] = True
-            if option_values:
+            if option_values or caller is not PYTHON_CALLER:
                 from tooli.records.call_options import build_options
 
                 options, problems = build_options(option_values)
-                call = Call(tool, arguments, self._caller, [], options, problems=problems)
+                call = Call(tool, arguments, caller, [], options, problems=problems)
                 return PreparedCall(*self._app.prepare(call), started)
         problem = tool.guidance.problem
         warnings = [problem] if problem is not None else []
         policy = state.effective_policy(tool)
-        call = Call(tool, arguments, self._caller, warnings, DEFAULT_OPTIONS, policy)
+        call = Call(tool, arguments, PYTHON_CALLER, warnings, DEFAULT_OPTIONS, policy)
         if stages is not ONLY_BIND:
             call = call.replace(meta={}, secrets=[])
         return PreparedCall(call, stages, started)
@@ -116,17 +157,17 @@ class PythonSurface:
             yield from ()
             return Failed(error)
 
-        call = make_placeholder_call(self._app._state, self._caller)
+        call = make_placeholder_call(self._app._state, self._identify_caller())
         return PreparedCall(call, (fail,), perf_counter())
 
 
 class ToolAccessor:
     """A tool as a function that returns a TooliResult: `app.find_files("*.py")`."""
 
-    def __init__(self, app: App, key: str) -> None:
-        tool = app.find(key)
+    def __init__(self, surface: PythonSurface, key: str) -> None:
+        tool = surface.find(key)
         assert tool is not None
-        self._app, self._key, self._tool = app, key, tool
+        self._surface, self._key, self._tool = surface, key, tool
         self.__doc__ = tool.fn.__doc__
         self.__wrapped__ = tool.fn
         self.__name__ = getattr(tool.fn, "__name__", key)
@@ -139,29 +180,33 @@ class ToolAccessor:
             if name in arguments:
                 raise TypeError(f"{self._key}() got {name!r} twice")
             arguments[name] = value
-        return self._app.call(self._key, **arguments)
+        return self._surface.run(self._key, arguments)
 
 
 class GroupAccessor:
     """A group of tools as attributes: `app.users.create("Ada")`."""
 
-    def __init__(self, app: App, path: tuple[str, ...], group: CommandGroup) -> None:
-        self._app, self._path, self._group = app, path, group
+    def __init__(self, surface: PythonSurface, path: tuple[str, ...], group: CommandGroup) -> None:
+        self._surface, self._path, self._group = surface, path, group
 
     def __getattr__(self, name: str) -> ToolAccessor | GroupAccessor:
-        found = find_accessor(self._app, self._path, self._group, name)
+        found = find_accessor(self._surface, self._path, self._group, name)
         if found is None:
-            raise AttributeError(f"{'.'.join(self._path)} has no command {name!r}")
+            owner = ".".join(self._path) or self._group.state.name
+            raise AttributeError(f"{owner} has no command {name!r}")
         return found
+
+    def __dir__(self) -> list[str]:
+        return sorted([name.replace("-", "_") for name in self._group.names])
 
 
 def find_accessor(
-    app: App, path: tuple[str, ...], group: CommandGroup, name: str
+    surface: PythonSurface, path: tuple[str, ...], group: CommandGroup, name: str
 ) -> ToolAccessor | GroupAccessor | None:
     """Return the accessor of a tool or group by attribute name, or None."""
     for candidate in (name, name.replace("_", "-")):
         if candidate in group.commands:
-            return ToolAccessor(app, ".".join((*path, candidate)))
+            return ToolAccessor(surface, ".".join((*path, candidate)))
         if candidate in group.groups:
-            return GroupAccessor(app, (*path, candidate), group.groups[candidate])
+            return GroupAccessor(surface, (*path, candidate), group.groups[candidate])
     return None

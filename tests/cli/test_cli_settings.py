@@ -20,7 +20,7 @@ from tooli.annotations import Destructive
 from tooli.cli import process
 from tooli.config import config_files
 from tooli.core.call import AGENT_TIMEOUT, CALLER_PROFILES
-from tooli.detect import CATEGORIES
+from tooli.detect import CallerCategory
 from tooli.errors import DefinitionError, InputError
 from tooli.testing import invoke
 
@@ -92,7 +92,7 @@ def terminal(**more: str) -> dict[str, str]:
 
 class TestCallerProfiles:
     def test_every_category_has_a_profile(self) -> None:
-        assert tuple(sorted(CALLER_PROFILES)) == tuple(sorted(CATEGORIES))
+        assert tuple(sorted(CALLER_PROFILES)) == tuple(sorted(CallerCategory))
 
     def test_undetected_callers_have_the_profile_of_a_human(self) -> None:
         """Without caller variables, the command line uses the defaults and loads no profile."""

@@ -94,7 +94,7 @@ def test_default_detection_reads_only_environment() -> None:
 
     code = (
         "import sys, builtins, os\n"
-        "from tooli.detect import detect_execution_context as detect\n"
+        "from tooli.detect import CallerCategory, detect_execution_context as detect\n"
         "before = set(sys.modules)\n"
         "events = []\n"
         "sys.addaudithook(lambda name, args: events.append(name))\n"

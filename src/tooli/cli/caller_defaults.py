@@ -10,7 +10,7 @@ from tooli.core.call import Caller, Ok, RedactionPolicy
 from tooli.detect import (
     MIN_HINT_CONFIDENCE,
     MIN_NAMED_CONFIDENCE,
-    detect_execution_context,
+    detect_from_environment,
     identify_caller,
     sanitize_value,
 )
@@ -41,7 +41,7 @@ def detect_caller(
     session = sanitize_value(os.environ.get("TOOLI_SESSION_ID"))
     if not maybe_agent:
         return Caller("cli", session=session, prog=prog), None
-    context = detect_execution_context()
+    context = detect_from_environment()
     name, version, category = identify_caller(context)
     checks_arguments = category == "ai_agent" and needs_checks
     caller = Caller(
@@ -70,7 +70,7 @@ def apply_output_settings(output: CommandOutput) -> int | None:
         default = profile.color if profile is not None else "auto"
         _set_color_variables(options, options.get("color", default))
     if options.get("verbose") and not options.get("quiet"):
-        _suggest_caller_variable(detect_execution_context())
+        _suggest_caller_variable(detect_from_environment())
     return None
 
 
@@ -146,7 +146,7 @@ def _default_limits(configured: ResultOptions, maybe_agent: bool) -> dict[str, i
     """Return the limits from the settings, and those of the caller if no size limit is set."""
     limits: dict[str, int | None] = {}
     if maybe_agent and configured.max_bytes is None and configured.max_tokens is None:
-        limits = dict(CALLER_OUTPUT_LIMITS.get(detect_execution_context().caller_id or "", {}))
+        limits = dict(CALLER_OUTPUT_LIMITS.get(detect_from_environment().caller_id or "", {}))
     for name in ("max_items", "max_bytes", "max_tokens"):
         if getattr(configured, name) is not None:
             limits[name] = getattr(configured, name)

@@ -248,9 +248,9 @@ def _write_document(output: CommandOutput, options: Container[str]) -> int:
 
     description = collect_app_info(output.invocation.app)
     if "agent_bootstrap" in options:
-        from tooli.detect import detect_execution_context
+        from tooli.detect import detect_from_environment
 
-        caller_id = detect_execution_context().caller_id
+        caller_id = detect_from_environment().caller_id
         text = agent_documents.render_bootstrap(description, caller_id)
         return _write_text(output, text.rstrip("\n"))
     if "agent_manifest" in options:

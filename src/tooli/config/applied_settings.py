@@ -168,7 +168,7 @@ def _resolve_cli_settings(
 
 def _caller_names() -> list[str]:
     """Return the names of the caller's configuration sections: its name, then its category."""
-    from tooli.detect import detect_execution_context  # only a file with `callers` needs it
+    from tooli.detect import detect_from_environment  # only a file with `callers` needs it
 
-    context = detect_execution_context()
+    context = detect_from_environment()
     return [name for name in (context.caller_id, str(context.category)) if name]

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     class CallOptions(TypedDict, total=False):
         """Keywords of `app.options(…)`: the framework options of a call from Python."""
 
+        response_format: str | None
         detailed: bool | None
         concise: bool | None
         limit: int | None
@@ -84,7 +85,7 @@ CHOICES: dict[str, tuple[str, ...]] = {
 """Options with a fixed set of values; those of `output` are in `OUTPUT_MODES`."""
 
 CALL_OPTIONS: dict[str, tuple[str, tuple[str, ...]]] = {
-    "response_format": ("choice", ("cli", "http")),
+    "response_format": ("choice", ("cli", "http", "python")),
     "detailed": ("flag", ("mcp", "python")),
     "concise": ("flag", ("mcp", "python")),
     "limit": ("number", ("cli", "http", "mcp", "python")),

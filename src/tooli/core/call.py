@@ -49,6 +49,11 @@ class Caller(Record):
         return self.surface == "python"
 
     @property
+    def is_tool_client(self) -> bool:
+        """True if the client calls tools for a model: an MCP client."""
+        return self.surface == "mcp"
+
+    @property
     def can_prompt(self) -> bool:
         """True if the caller can answer prompts on the terminal of this process."""
         return self.owns_process

@@ -153,7 +153,7 @@ OPTIONS: tuple[Option, ...] = (
         "choice",
         "size",
         "Choose the level of detail of the answer",
-        interfaces=("cli", "http"),
+        interfaces=("cli", "http", "python"),
         choices=RESPONSE_FORMATS,
         target="detail",
         setting="response_format",

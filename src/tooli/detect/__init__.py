@@ -20,13 +20,15 @@ from __future__ import annotations
 import os
 import sys
 
-from tooli.core import Record
+from tooli.core import Record, find_loaded
 
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
-    from typing import ClassVar
+
+    from tooli.core.call import Caller
+    from tooli.detect.categories import CallerCategory as CallerCategory
 
 MEASURED_CONFIDENCE, SOURCED_CONFIDENCE = 0.95, 0.9
 """Confidence of a strong marker: observed in the real program, or documented by its vendor."""
@@ -182,27 +184,18 @@ _TRUE_VALUES = ("1", "true", "yes")
 """Values of `AI_AGENT` and `AGENT` for an agent without a name."""
 
 
-class CallerCategory(str):
-    """The kind of a caller."""
+def _as_category(name: str) -> CallerCategory:
+    """Return the name of a category for internal use; `detect_execution_context` returns members.
 
-    __slots__ = ()
-
-    HUMAN: ClassVar[CallerCategory]
-    AI_AGENT: ClassVar[CallerCategory]
-    CI_CD: ClassVar[CallerCategory]
-    CONTAINER: ClassVar[CallerCategory]
-    UNKNOWN_AUTOMATION: ClassVar[CallerCategory]
-    PYTHON_API: ClassVar[CallerCategory]
-
-    @property
-    def value(self) -> str:
-        """The category as a plain str, like the `value` of an enum member."""
-        return str(self)
+    The names are equal to the members.
+    """
+    return name  # type: ignore[return-value]  # pyright: ignore[reportReturnType]
 
 
-CATEGORIES = ("human", "ai_agent", "ci_cd", "container", "unknown_automation", "python_api")
-for _category in CATEGORIES:
-    setattr(CallerCategory, _category.upper(), CallerCategory(_category))
+_HUMAN, _AI_AGENT, _CI_CD, _CONTAINER, _UNKNOWN, _PYTHON_API = map(
+    _as_category,
+    ("human", "ai_agent", "ci_cd", "container", "unknown_automation", "python_api"),
+)
 
 UNNAMED_AGENT = "agent"
 """Name of an agent that does not identify itself."""
@@ -244,35 +237,99 @@ class ExecutionContext(Record):
     candidates: tuple[Candidate, ...] = ()  # all possible callers, the detected one first
 
 
+def __getattr__(name: str) -> object:
+    if name == "CallerCategory":
+        return _load_categories()
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def _load_categories() -> type[CallerCategory]:
+    from tooli.detect.categories import CallerCategory
+
+    return CallerCategory
+
+
 def detect_execution_context(
     env: Mapping[str, str] | None = None, *, in_process: bool = False, deep: bool = False
 ) -> ExecutionContext:
-    """Detect the caller of this process from its environment and its terminals.
+    """Detect the caller: of the running call, or of this process.
+
+    In a call from Python, from an MCP client or over HTTP, this is the caller of that call. On the
+    command line, and outside of calls, it is detected from the environment and the terminals.
 
     Args:
-        env: environment variables; by default those of the process.
+        env: environment variables to use; by default those of the process.
         in_process: True for a call from Python code, which is a category of its own.
         deep: also check the parent processes and the files of containers.
     """
+    variable = find_loaded("tooli.core.current_caller", "current_caller")
+    if env is None and not in_process and variable is not None and variable.get() is not None:
+        return describe_caller(variable.get(), deep=deep)
+    return _with_members(detect_from_environment(env, in_process=in_process, deep=deep))
+
+
+def describe_caller(caller: Caller, *, deep: bool = False) -> ExecutionContext:
+    """Return the execution context of a call, by its caller."""
+    context = detect_from_environment(in_process=caller.is_in_process, deep=deep)
+    if caller.owns_process:
+        return _with_members(context)
+    name = caller.name
+    if caller.is_in_process:
+        first = Candidate("python", _PYTHON_API, 1.0, ("app.call",))
+    elif caller.is_tool_client:
+        first = Candidate(name or "mcp", _AI_AGENT, 0.95, (f"MCP client {name or ''}".rstrip(),))
+    else:
+        first = Candidate(name or "http", _UNKNOWN, 0.5, ("HTTP request",))
+    is_agent = first.category == "ai_agent" or (name is not None and category_of(name) == _AI_AGENT)
+    others = [each for each in context.candidates if each.name != first.name]
+    return _with_members(
+        context.replace(
+            category=first.category,
+            agent_name=display_name(name) if is_agent and name is not None else None,
+            confidence=first.confidence,
+            is_agent=is_agent,
+            is_ci=context.is_ci and caller.is_in_process,
+            is_interactive=context.is_interactive and caller.is_in_process,
+            identified_via_convention=name is not None and caller.is_in_process,
+            caller_id=name,
+            caller_version=caller.version,
+            session_id=caller.session,
+            signals=(*first.signals, *[signal for each in others for signal in each.signals]),
+            candidates=(first, *others),
+        )
+    )
+
+
+def _with_members(context: ExecutionContext) -> ExecutionContext:
+    """Return a context whose categories are members of CallerCategory."""
+    category = _load_categories()
+    candidates = [each.replace(category=category(each.category)) for each in context.candidates]
+    return context.replace(category=category(context.category), candidates=tuple(candidates))
+
+
+def detect_from_environment(
+    env: Mapping[str, str] | None = None, *, in_process: bool = False, deep: bool = False
+) -> ExecutionContext:
+    """Detect the caller of this process. The categories of the result are plain text."""
     environ = dict(os.environ) if env is None else env  # a dict is faster for 150 lookups
     terminals = tuple([_is_terminal(stream) for stream in (sys.stdin, sys.stdout, sys.stderr)])
     agents = _detect_agents(environ)
-    systems = _detect_systems(environ, CI_MARKERS, CallerCategory.CI_CD)
-    containers = _detect_systems(environ, CONTAINER_MARKERS, CallerCategory.CONTAINER)
+    systems = _detect_systems(environ, CI_MARKERS, _CI_CD)
+    containers = _detect_systems(environ, CONTAINER_MARKERS, _CONTAINER)
     if deep:
         from tooli.detect import parent_processes
 
         agents = _merge_candidates(
             *agents,
             *[
-                Candidate(name, CallerCategory.AI_AGENT, 0.8, (signal,))
+                Candidate(name, _AI_AGENT, 0.8, (signal,))
                 for name, signal in parent_processes.find_agents()
             ],
         )
         containers = _merge_candidates(
             *containers,
             *[
-                Candidate(name, CallerCategory.CONTAINER, 0.9, (signal,))
+                Candidate(name, _CONTAINER, 0.9, (signal,))
                 for name, signal in parent_processes.find_containers()
             ],
         )
@@ -298,7 +355,7 @@ def identify_caller(context: ExecutionContext) -> tuple[str | None, str | None, 
 
 def category_of(name: str) -> CallerCategory:
     """Return the category of a name in `TOOLI_CALLER`; an unknown name is an agent."""
-    return CallerCategory(NON_AGENT_CALLERS.get(name.lower(), "ai_agent"))
+    return _as_category(NON_AGENT_CALLERS.get(name.lower(), "ai_agent"))
 
 
 def display_name(name: str) -> str:
@@ -326,8 +383,8 @@ def _build_context(
     agent_id = first.name if is_agent and first.name != UNNAMED_AGENT else None
     declared_name = sanitize_value(env.get("TOOLI_CALLER"))
     by_category = {each.category: each for each in reversed(candidates) if each.decides}
-    system = by_category.get(CallerCategory.CI_CD)
-    container = by_category.get(CallerCategory.CONTAINER)
+    system = by_category.get(_CI_CD)
+    container = by_category.get(_CONTAINER)
     return ExecutionContext(
         category=first.category,
         agent_name=display_name(agent_id) if agent_id is not None else None,
@@ -373,11 +430,11 @@ def _detect_agents(env: Mapping[str, str]) -> tuple[Candidate, ...]:
     for name, confidence, markers in STRONG_MARKERS:
         signals = tuple([marker for marker in markers if matches(env, marker)])
         if signals and name not in cancelled:
-            found.append(Candidate(name, CallerCategory.AI_AGENT, confidence, signals))
+            found.append(Candidate(name, _AI_AGENT, confidence, signals))
     name, _ = _parse_ai_agent(env.get("AI_AGENT", ""))
     if name is not None:
         signal = f"AI_AGENT={sanitize_value(env['AI_AGENT'])}"
-        found.append(Candidate(name, CallerCategory.AI_AGENT, 0.9, (signal,)))
+        found.append(Candidate(name, _AI_AGENT, 0.9, (signal,)))
     if not cancelled:
         found += _parse_agent_variable(env.get("AGENT", ""), found)
     return _merge_candidates(*found)
@@ -409,11 +466,11 @@ def _parse_agent_variable(value: str, found: list[Candidate]) -> list[Candidate]
     signal = (f"AGENT={name}",)
     if name.lower() in _TRUE_VALUES:
         name = found[0].name if found and found[0].category == "ai_agent" else UNNAMED_AGENT
-        return [Candidate(name, CallerCategory.AI_AGENT, 0.75, signal)]
+        return [Candidate(name, _AI_AGENT, 0.75, signal)]
     if len(name) > 40 or not name.replace("-", "").replace("_", "").isalnum():
         return []
     is_known = name in DISPLAY_NAMES or any(row[0] == name for row in STRONG_MARKERS)
-    return [Candidate(name, CallerCategory.AI_AGENT, 0.85 if is_known else 0.75, signal)]
+    return [Candidate(name, _AI_AGENT, 0.85 if is_known else 0.75, signal)]
 
 
 def _merge_candidates(*found: Candidate) -> tuple[Candidate, ...]:
@@ -451,13 +508,13 @@ def _terminal_candidate(terminals: tuple[bool, ...], in_process: bool) -> Candid
     """Return the caller if no marker decides: Python code, a person or an unknown program."""
     stdin, stdout, stderr = terminals
     if in_process:
-        return Candidate("python", CallerCategory.PYTHON_API, 0.9, ("app.call",))
+        return Candidate("python", _PYTHON_API, 0.9, ("app.call",))
     if stdout:
-        return Candidate("human", CallerCategory.HUMAN, 0.8, ("stdout is a terminal",))
+        return Candidate("human", _HUMAN, 0.8, ("stdout is a terminal",))
     if stdin and stderr:
         signals = ("stdin and stderr are terminals",)
-        return Candidate("human", CallerCategory.HUMAN, 0.6, signals)
-    return Candidate("unknown", CallerCategory.UNKNOWN_AUTOMATION, 0.5, ("no terminal",))
+        return Candidate("human", _HUMAN, 0.6, signals)
+    return Candidate("unknown", _UNKNOWN, 0.5, ("no terminal",))
 
 
 def _detect_weak_signals(env: Mapping[str, str], known_names: set[str]) -> tuple[Candidate, ...]:
@@ -467,9 +524,7 @@ def _detect_weak_signals(env: Mapping[str, str], known_names: set[str]) -> tuple
         signals = [marker for marker in markers if matches(env, marker)]
         if signals and name not in known_names:
             confidence = 0.5 if len(signals) > 1 or "&" in signals[0] else 0.3
-            found.append(
-                Candidate(name, CallerCategory.AI_AGENT, confidence, tuple(signals), decides=False)
-            )
+            found.append(Candidate(name, _AI_AGENT, confidence, tuple(signals), decides=False))
     return tuple(found)
 
 

@@ -45,10 +45,10 @@ class Context:
 
     @property
     def execution_context(self) -> ExecutionContext:
-        """The caller as detected from the environment: its category, confidence and signals."""
-        from tooli.detect import detect_execution_context
+        """The caller: its category, and the confidence and signals of its detection."""
+        from tooli.detect import describe_caller
 
-        return detect_execution_context(in_process=self._call.caller.is_in_process)
+        return describe_caller(self._call.caller)
 
     @property
     def options(self) -> Options:

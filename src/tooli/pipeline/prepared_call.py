@@ -14,6 +14,7 @@ from time import perf_counter
 
 from tooli.core import Record
 from tooli.core.call import Failed, Ok, RedactionPolicy
+from tooli.core.current_caller import aiterate_as, current_caller, iterate_as
 from tooli.pipeline.drivers import is_async, run, stream
 from tooli.pipeline.present import (
     ItemPresenter,
@@ -37,13 +38,12 @@ if TYPE_CHECKING:
 
     T = TypeVar("T")
 
-    class _GenericBase(Generic[T]):
-        _output_policy: Call | RedactionPolicy
+    class _GenericBase(Generic[T]): ...
 
 else:  # `typing` takes too long to import, so TooliResult[T] is TooliResult at run time
 
     class _GenericBase:
-        __slots__ = ("_output_policy",)
+        __slots__ = ()
 
         def __class_getitem__(cls, item):
             return cls
@@ -101,7 +101,7 @@ class PreparedCall:
         A list that the tool returns instead of yielding its items is sent item by item as well.
         """
         presenter = ItemPresenter(self._call)
-        items = stream(self._call, self._stages)
+        items = iterate_as(self._call.caller, stream(self._call, self._stages))
         try:
             while True:
                 yield presenter.encode(next(items))
@@ -133,7 +133,8 @@ class PreparedCall:
     def _astream(self, outcomes: list[Outcome]) -> AsyncGenerator[Any]:
         from tooli.pipeline import async_drivers
 
-        return async_drivers.stream(self._call, self._stages, outcomes)
+        items = async_drivers.stream(self._call, self._stages, outcomes)
+        return aiterate_as(self._call.caller, items)
 
     def _present(self, outcome: Outcome) -> Presented:
         return Presented(outcome, self._call, self.milliseconds)
@@ -142,34 +143,49 @@ class PreparedCall:
         return self._present(outcome if isinstance(outcome, Failed) else Ok(None))
 
     def _run(self) -> Outcome:
+        token = current_caller.set(self._call.caller)
         try:
             return run(self._call, self._stages)
         except KeyboardInterrupt as stop:  # from the tool: Ctrl-C interrupts only the main thread
             return _failed_outcome(stop)
+        finally:
+            current_caller.reset(token)
 
     async def _arun(self) -> Outcome:
         from tooli.pipeline import async_drivers
 
+        token = current_caller.set(self._call.caller)
         try:
             return await async_drivers.run(self._call, self._stages)
         except KeyboardInterrupt as stop:  # it would end the event loop
             return _failed_outcome(stop)
+        finally:
+            current_caller.reset(token)
 
     # -------------------------------------------------------------- for Python code
 
     def result(self) -> TooliResult[Any]:
         """Run the call; return its value or its error, with `meta`."""
-        return self._to_result(run(self._call, self._stages))
+        token = current_caller.set(self._call.caller)
+        try:
+            return self._to_result(run(self._call, self._stages))
+        finally:
+            current_caller.reset(token)
 
     async def aresult(self) -> TooliResult[Any]:
         """Run the call on this event loop; return its value or its error, with `meta`."""
         from tooli.pipeline import async_drivers
 
-        return self._to_result(await async_drivers.run(self._call, self._stages))
+        token = current_caller.set(self._call.caller)
+        try:
+            return self._to_result(await async_drivers.run(self._call, self._stages))
+        finally:
+            current_caller.reset(token)
 
     def items(self) -> Generator[Any, None, None]:
         """Run the call and yield its items. Raises the ToolError if it fails."""
-        outcome = yield from stream(self._call, self._stages)
+        items = stream(self._call, self._stages)
+        outcome = yield from iterate_as(self._call.caller, items)
         if isinstance(outcome, Failed):
             self._raise_presented(outcome.error)
         yield from _remaining_items(outcome)
@@ -207,10 +223,10 @@ class PreparedCall:
         else:
             assert isinstance(outcome, Failed)
             error = to_tooli_error(for_caller(outcome.error, call), call, call.warnings)
-        meta = build_meta(call, self.milliseconds())
+        meta = build_meta(call, int((perf_counter() - self._started) * 1_000_000) / 1000)
         result: TooliResult[Any] = TooliResult(error is None, value, error, meta)
         if call.secrets or call.policy != "standard":
-            result.set_output_policy(call)
+            return result.with_output_policy(call)
         return result
 
 
@@ -236,8 +252,39 @@ def _remaining_items(outcome: Outcome) -> Iterator[Any]:
 # ------------------------------------------------------------------ results for Python code
 
 
+class _DataclassAttribute:
+    """An attribute that `dataclasses` reads, so that `asdict` and `replace` accept a Record.
+
+    It is taken from a dataclass with the same fields, which is made when the attribute is first
+    read: importing `dataclasses` takes longer than most calls. The fields `hidden` are not part of
+    `asdict`; `replace` keeps them.
+    """
+
+    def __init__(self, name: str, *hidden: str) -> None:
+        self._name, self._hidden = name, hidden
+        self._value: object = None
+
+    def __get__(self, instance: object, owner: type[Record]) -> Any:
+        if self._value is None:
+            from dataclasses import InitVar, field, make_dataclass
+
+            names: tuple[str, ...] = getattr(owner, "__match_args__", ())
+            fields: list[tuple[str, Any, Any]] = [
+                (name, InitVar[object], field(default=None))
+                if name in self._hidden
+                else (name, object, field())
+                for name in names
+            ]
+            same = make_dataclass(owner.__name__, fields, kw_only=True, frozen=True)
+            self._value = getattr(same, self._name)
+        return self._value
+
+
 class TooliError(Record):
     """An error as a value: the fields of `error` in the envelope, and the exception itself."""
+
+    __dataclass_fields__ = _DataclassAttribute("__dataclass_fields__", "source")
+    __dataclass_params__ = _DataclassAttribute("__dataclass_params__", "source")
 
     code: str
     category: str
@@ -279,10 +326,23 @@ class TooliError(Record):
 class TooliResult(Record, _GenericBase[T]):
     """The result of a call: `ok`, and a result or an error."""
 
+    __dataclass_fields__ = _DataclassAttribute("__dataclass_fields__", "_output_policy")
+    __dataclass_params__ = _DataclassAttribute("__dataclass_params__", "_output_policy")
+
     ok: bool
     result: T | None = None
     error: TooliError | None = None
     meta: Mapping[str, Any] = {}
+    _output_policy: RedactionPolicy | None = None  # for output that is made from the result
+
+    def _values(self) -> tuple[object, ...]:
+        """Return the fields that are compared, shown and pickled."""
+        return (self.ok, self.result, self.error, self.meta)
+
+    def __repr__(self) -> str:
+        names = ("ok", "result", "error", "meta")
+        fields = zip(names, self._values(), strict=True)
+        return f"TooliResult({', '.join([f'{name}={value!r}' for name, value in fields])})"
 
     def unwrap(self) -> T:
         """Return the result, or raise the ToolError."""
@@ -290,17 +350,10 @@ class TooliResult(Record, _GenericBase[T]):
             raise self.error.to_exception()
         return self.result  # pyright: ignore[reportReturnType]
 
-    def set_output_policy(self, source: Call | RedactionPolicy) -> None:
-        """Set the policy for output made from this result."""
+    def with_output_policy(self, source: Call | RedactionPolicy) -> TooliResult[T]:
+        """Return a copy with the policy of a call for output that is made from it."""
         policy = RedactionPolicy(source.policy, source.secrets, source.caller)
-        object.__setattr__(self, "_output_policy", policy)
-
-    def replace(self, **changes: Any) -> TooliResult[T]:
-        """Return a copy with some fields changed, and the same output policy."""
-        copy = super().replace(**changes)
-        if hasattr(self, "_output_policy"):
-            copy.set_output_policy(self._output_policy)
-        return copy
+        return self.replace(_output_policy=policy)
 
     def to_dict(self) -> JsonObject:
         """Return the envelope as JSON values."""
@@ -317,7 +370,7 @@ class TooliResult(Record, _GenericBase[T]):
             self.result,
             lambda: _merge_warnings(self.meta, warnings),
             warnings,
-            getattr(self, "_output_policy", _DEFAULT_POLICY),
+            self._output_policy or _DEFAULT_POLICY,
         )
         return text.decode()
 

@@ -320,7 +320,7 @@ def measure_envelope(outcome: Outcome, call: Call) -> int:
     return len(Presented(outcome, call, lambda: MAX_DURATION_MS).envelope_json()) + 1
 
 
-def build_meta(call: Call, milliseconds: int) -> JsonObject:
+def build_meta(call: Call, milliseconds: float) -> JsonObject:
     """Return the envelope's `meta`, without empty fields.
 
     Warnings are redacted. Other text is redacted only if the call has secrets.

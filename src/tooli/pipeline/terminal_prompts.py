@@ -6,7 +6,7 @@ import os
 import sys
 
 from tooli.core.call import CALLER_PROFILES
-from tooli.detect import category_of, detect_execution_context
+from tooli.detect import category_of, detect_from_environment
 from tooli.errors import ApprovalRequired, Suggestion
 
 TYPE_CHECKING = False
@@ -50,7 +50,7 @@ def is_agent_present() -> bool:
 
     `TOOLI_CALLER=human` does not hide other signals.
     """
-    candidates = detect_execution_context(deep=True).candidates
+    candidates = detect_from_environment(deep=True).candidates
     return any([candidate.decides and candidate.category == "ai_agent" for candidate in candidates])
 
 

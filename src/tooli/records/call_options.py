@@ -47,6 +47,9 @@ def build_options(values: Mapping[str, Any]) -> tuple[Options, tuple[Problem, ..
             result_values[name] = value
         elif name == "response_format":
             fields["detailed"], fields["concise"] = value == "detailed", value == "concise"
+            if value not in (None, "detailed", "concise"):
+                message = "response_format must be concise or detailed"
+                problems = (*problems, Problem("E1007", name, message))
         elif name in EXTRA_OPTIONS:
             extra[name] = value
         else:

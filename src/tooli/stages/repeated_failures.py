@@ -149,9 +149,9 @@ def _session_id(call: Call) -> str | None:
         return None  # a server counts in its own memory
     if call.caller.session is not None:
         return call.caller.session
-    from tooli.detect import detect_execution_context
+    from tooli.detect import detect_from_environment
 
-    return detect_execution_context().session_id
+    return detect_from_environment().session_id
 
 
 # ------------------------------------------------------------------ digest of a call
