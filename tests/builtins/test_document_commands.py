@@ -114,3 +114,22 @@ def test_documentation_lists_targets_and_options() -> None:
         assert f"`--{name} " in text or f"`--{name}`" in text
     for caller in CALLERS.values():
         assert f"`{caller}`" in text
+
+
+def test_llms_full_is_printed() -> None:
+    short, full = (invoke(app, "docs", "llms", *flags).stdout for flags in ((), ("--full",)))
+    assert "llms-full.txt" in short and "## Output" not in short
+    assert "## Output" in full
+
+
+@pytest.mark.parametrize("target", ["generic-skill", "claude-skill", "claude-code"])
+def test_skill_for_a_target(target: str, tmp_path: Path) -> None:
+    text = invoke(app, "generate-skill", "--target", target).stdout
+    section = text.partition("## Agent Integration\n")[2]
+    caller = "my-agent" if target == "generic-skill" else "claude-code"
+    assert f"TOOLI_CALLER={caller} " in section
+    assert ("| `TOOLI_SESSION_ID` | No |" in section) == (target != "claude-code")
+    assert ("detect-context --json" in section) == (target != "claude-code")
+    done = invoke(app, "generate-skill", "--target", target, "--out", str(tmp_path))
+    assert done.exit_code == 0, done.stdout
+    assert invoke(app, "docs", "check", str(tmp_path)).exit_code == 0

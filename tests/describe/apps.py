@@ -40,7 +40,7 @@ def make_documented_app() -> Tooli:
         capabilities=["fs:read"],
         delegation_hint="An agent with a disk.",
         timeout=5,
-        cost_hint="cheap",
+        cost_hint="low",
     )
     def find(
         pattern: str,

@@ -38,7 +38,7 @@ def test_skill_md() -> None:
     text = render_skill_md(collect_app_info(make_documented_app()))
     assert text.startswith('---\nname: my-tool\ndescription: >-\n  Finds "files", and more. Use it')
     assert '  version: "1.2"\n---\n\n# My tool\n' in text
-    assert "### find\n\nFind files. Use it when a file is lost. (read-only; cost: cheap)" in text
+    assert "### find\n\nFind files. Use it when a file is lost. (read-only; cost: low)" in text
     assert "```bash\n'My tool' find '*' --json\n```" in text, "the shortest example"
     assert "- `pattern`: What they are called." in text
     assert "Returns `[{path: str, size: int}]`. Fails with `E3001` (no file matched)." in text
@@ -148,7 +148,7 @@ def test_manifest() -> None:
     assert find["capabilities"] == ["fs:read"]
     assert find["delegation_hint"] == "An agent with a disk."
     assert find["handoffs"][0] == {"command": "wipe", "when": "the file is not wanted"}
-    assert find["cost_hint"] == "cheap"
+    assert find["cost_hint"] == "low"
     assert manifest["commands"]["wipe"]["commonly_after"] == ["find"]
     assert manifest["commands"]["wipe"]["requires_approval"] is True
     assert manifest["exit_codes"]["101"] == "a human must approve or answer"

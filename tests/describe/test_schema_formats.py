@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+import json
+from typing import Annotated, Any
 
 import jsonschema
 import pytest
 
 from tooli import Option, Tooli
 from tooli.annotations import Destructive, Idempotent
+from tooli.core.call import CONTRACT_VERSION
 from tooli.describe.mcp_tools import description_text, safe_name
 from tooli.describe.schema_formats import describe_app, describe_tool
+from tooli.errors import DefinitionError
+from tooli.testing import invoke
 
 FORMATS = ("json", "mcp", "openai", "anthropic")
 
@@ -151,3 +155,66 @@ class TestDescribeApp:
 def test_name_and_description(app) -> None:
     assert safe_name(app.find("users.create")) == "users_create"
     assert description_text(app.find("users.create")) == "Create a user."
+
+
+def make_described_app() -> Tooli:
+    app = Tooli("prices", version="1.0")
+
+    @app.command(
+        summary="Look up a price.",
+        tags=["shop", "money"],
+        cost_hint="medium",
+        output_schema={"type": "object", "properties": {"price": {"type": "number"}}},
+    )
+    def look_up(item: str):  # the schema describes the result
+        """Some internal text.
+
+        More about it.
+        """
+        return {"price": 1.5, "item": item}
+
+    app.command("other")(lambda: None)
+    return app
+
+
+def test_keywords_of_the_author_describe_the_command() -> None:
+    app = make_described_app()
+    described = describe_tool(app.catalog["look-up"], "json")
+    assert described["description"].startswith("Look up a price.")
+    assert "internal" not in described["description"]
+    assert (described["tags"], described["cost_hint"]) == (["shop", "money"], "medium")
+    assert described["output_schema"]["properties"] == {"price": {"type": "number"}}
+    mcp = describe_tool(app.catalog["look-up"], "mcp")
+    assert mcp["outputSchema"]["properties"] == {"price": {"type": "number"}}
+    assert mcp["_meta"]["io.tooli/tool"]["tags"] == ["shop", "money"]
+
+
+def test_declared_schema_makes_the_returned_value_the_result() -> None:
+    app = make_described_app()
+    assert invoke(app, "look-up", "tea", "--json").result == {"price": 1.5, "item": "tea"}
+    assert "Look up a price." in invoke(app, "--help", "--plain").stdout
+
+
+def test_version_of_the_contract() -> None:
+    app = make_described_app()
+    assert json.loads(invoke(app, "--schema").stdout)["contract"] == CONTRACT_VERSION
+    assert json.loads(invoke(app, "--agent-manifest").stdout)["contract"] == CONTRACT_VERSION
+    done = invoke(app, "look-up", "tea", "--json", "--response-format", "detailed")
+    assert done.envelope["meta"]["contract"] == CONTRACT_VERSION
+    assert "contract" not in invoke(app, "look-up", "tea", "--json").envelope["meta"]
+    assert app.call("look-up", item="tea", detailed=True).meta["contract"] == CONTRACT_VERSION
+
+
+@pytest.mark.parametrize(
+    ("keyword", "value", "message"),
+    [
+        ("cost_hint", "cheap", "must be one of low, medium, high"),
+        ("tags", "shop", "must be a list of strings"),
+        ("output_schema", "object", "must be a JSON Schema in a dict"),
+        ("summary", 1, "must be a string"),
+    ],
+)
+def test_invalid_keywords(keyword: str, value: Any, message: str) -> None:
+    keywords: Any = {keyword: value}
+    with pytest.raises(DefinitionError, match=message):
+        Tooli("x").command(**keywords)

@@ -6,7 +6,7 @@ from functools import partial
 from typing import Annotated, Literal
 
 from tooli.builtins import returns_text, with_plan
-from tooli.describe.agent_documents import build_llms_files, render_llms_txt
+from tooli.describe.agent_documents import build_llms_files, render_llms_full, render_llms_txt
 from tooli.describe.man import build_man_page, build_man_pages
 from tooli.describe.sections import collect_app_info
 from tooli.errors import InputError
@@ -38,6 +38,10 @@ if TYPE_CHECKING:
 DocumentFormat = Annotated[
     Literal["skill", "claude-md", "agents-md"], Option("--format", help="Document to generate.")
 ]
+SkillTarget = Annotated[
+    Literal["generic-skill", "claude-skill", "claude-code"],
+    Option("--target", help="Who reads SKILL.md: any agent, an agent of Claude, or Claude Code."),
+]
 OutputDir = Annotated[
     str | None,
     Option("--out", metavar="DIR", help="Directory to write to, instead of stdout."),
@@ -48,6 +52,9 @@ Force = Annotated[
 VerifyExamples = Annotated[
     bool,
     Option("--verify", help="Run the read-only examples and show their output."),
+]
+FullDocument = Annotated[
+    bool, Option("--full", help="Print llms-full.txt, which has everything in one file.")
 ]
 Target = Annotated[
     Literal[
@@ -85,8 +92,15 @@ WriteResult = str | list[dict[str, str]]
 def add_generators(builtin_app: App, app: App) -> None:
     """Add `generate-skill` and `generate-agents-md`."""
 
-    def generate(form: str, out: str | None, force: bool, verify: bool, dry: bool) -> WriteResult:
-        app_info = collect_app_info(app)
+    def generate(
+        form: str,
+        out: str | None,
+        force: bool,
+        verify: bool,
+        dry: bool,
+        target: str = "generic-skill",
+    ) -> WriteResult:
+        app_info = collect_app_info(app).replace(skill_target=target)
         if verify:
             app_info = with_example_outputs(app_info)
         if out is None:
@@ -98,9 +112,10 @@ def add_generators(builtin_app: App, app: App) -> None:
         out: OutputDir = None,
         force: Force = False,
         verify: VerifyExamples = False,
+        target: SkillTarget = "generic-skill",
     ) -> WriteResult:
         """Generate SKILL.md with a page for each command, or CLAUDE.md or AGENTS.md."""
-        return generate(form, out, force, verify, dry=False)
+        return generate(form, out, force, verify, dry=False, target=target)
 
     def generate_agents_md(out: OutputDir = None, force: Force = False) -> WriteResult:
         """Generate AGENTS.md."""
@@ -126,17 +141,19 @@ def _add_command(
 
 
 def _add_llms(group: App, app: App) -> None:
-    def generate(out: str | None, force: bool, dry: bool) -> WriteResult:
+    def generate(out: str | None, force: bool, full: bool, dry: bool) -> WriteResult:
         app_info = collect_app_info(app)
         if out is None:
-            return render_llms_txt(app_info)
+            return render_llms_full(app_info) if full else render_llms_txt(app_info)
         return write_files(
             _check_folder(app, out), build_llms_files(app_info), force=force, dry_run=dry
         )
 
-    def llms(out: OutputDir = None, force: Force = False) -> WriteResult:
-        """Generate llms.txt; with --out also llms-full.txt and a page for each command."""
-        return generate(out, force, dry=False)
+    def llms(
+        out: OutputDir = None, force: Force = False, full: FullDocument = False
+    ) -> WriteResult:
+        """Generate llms.txt or llms-full.txt; with --out both, and a page for each command."""
+        return generate(out, force, full, dry=False)
 
     _add_command(group, "llms", llms, partial(generate, dry=True))
 

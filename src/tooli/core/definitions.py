@@ -39,6 +39,9 @@ if TYPE_CHECKING:
 DANGER_LEVELS = ("none", "low", "medium", "high", "critical", "forbidden")
 """The values of `danger_level=`, from the least to the most dangerous."""
 
+COST_HINTS = ("low", "medium", "high")
+"""The values of `cost_hint=`."""
+
 DEFAULT_PAGE_SIZE = 100
 """Records on a page of a command that is `paginated=True`."""
 
@@ -233,7 +236,13 @@ _VALIDATORS: dict[str, Validator] = {
         lambda value: isinstance(value, int) and value is not True and value >= 1,
         "a whole number of tokens, at least 1",
     ),
-    "cost_hint": text_problem,
+    "cost_hint": require(lambda value: value in COST_HINTS, f"one of {', '.join(COST_HINTS)}"),
+    "summary": text_problem,
+    "tags": require(
+        lambda value: is_list(value) and all([isinstance(tag, str) for tag in value]),
+        "a list of strings",
+    ),
+    "output_schema": require(_is_mapping, "a JSON Schema in a dict"),
     "examples": _examples_problem,
     "when_to_use": text_problem,
     "handoffs": _handoffs_problem,
@@ -306,6 +315,9 @@ def read_guidance(options: CommandOptions, may_return_next: bool) -> Guidance:
         delegation_hint=options.get("delegation_hint"),
         error_codes=dict(options.get("error_codes") or {}),
         task_group=options.get("task_group"),
+        summary=options.get("summary"),
+        tags=tuple(options.get("tags") or ()),
+        output_schema=options.get("output_schema"),
         always_visible=bool(options.get("always_visible")),
         may_return_next=may_return_next,
         pipe_input=options.get("pipe_input"),

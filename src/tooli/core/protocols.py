@@ -130,8 +130,12 @@ if TYPE_CHECKING:
         """Return pages of 100 records, or of the given number of records."""
         max_tokens: int | None
         """Limit every answer to about this many tokens."""
-        cost_hint: str | None
-        """What a call costs, for the documents: `low`, `$0.02 a call`."""
+        cost_hint: Literal["low", "medium", "high"] | None
+        """What a call costs, for the documents: `low`, `medium` or `high`."""
+        summary: str | None
+        """One line about the command, in place of the first line of the docstring."""
+        tags: Sequence[str]
+        """Words by which documents and searches group the command."""
         examples: Sequence[ExampleOptions]
         """Example calls, each with `args` and a `description`."""
         when_to_use: str | None
@@ -158,6 +162,8 @@ if TYPE_CHECKING:
         """A pydantic model whose fields are the parameters."""
         input_schema: Mapping[str, object] | None
         """A JSON Schema that replaces the generated schema of the arguments."""
+        output_schema: Mapping[str, object] | None
+        """A JSON Schema that replaces the generated schema of the result."""
         resource: str
         """An MCP resource URI under which a read-only command is available as well."""
 

@@ -441,6 +441,9 @@ class Guidance(Record):
     task_group: str | None = None
     always_visible: bool = False  # listed even if the other tools are found by search
     may_return_next: bool = False  # it may return a `Next`
+    summary: str | None = None  # replaces the first line of the docstring
+    tags: tuple[str, ...] = ()
+    output_schema: Mapping[str, object] | None = None  # replaces the generated schema
     pipe_input: str | Mapping[str, Any] | None = None  # replaces what the types say
     pipe_output: str | Mapping[str, Any] | None = None
 
@@ -547,10 +550,12 @@ class Tool(Record):
         """The parsed docstring, or the parsed `help=` that replaces it, without rich markup."""
         from tooli.core.docstring import docstring_of, read_docstring
 
-        if self.help is None:
-            return read_docstring(docstring_of(self.fn))
-        own, declared = read_docstring(self.help), read_docstring(docstring_of(self.fn))
-        return own if own.params else own.replace(params=declared.params)
+        doc = read_docstring(docstring_of(self.fn))
+        if self.help is not None:
+            own = read_docstring(self.help)
+            doc = own if own.params else own.replace(params=doc.params)
+        summary = self.guidance.summary
+        return doc if summary is None else doc.replace(summary=summary)
 
     @property
     def public_params(self) -> tuple[Param, ...]:

@@ -10,13 +10,14 @@ from json import dumps
 from textwrap import wrap
 
 from tooli.config.setting_definitions import documented_variables
+from tooli.core.call import CONTRACT_VERSION
 from tooli.describe import calls, sections
 from tooli.describe.agent_help import render_usage
 from tooli.describe.compositions import infer_compositions, pipe_input, pipe_output
 from tooli.describe.markdown import bullets, code, fence, join_blocks, link, sentence, single_line
 from tooli.describe.schema_formats import describe_tool
 from tooli.describe.schema_text import format_type, object_properties
-from tooli.errors import ERROR_CODES, EXIT_CODES
+from tooli.errors import ERROR_CODES, EXIT_CODES, shell_quote
 from tooli.schema.json_schema import output_schema
 
 TYPE_CHECKING = False
@@ -36,6 +37,9 @@ _DETAIL_BUDGETS = (
     (sections.GROUPS, 5_000),
 )
 """Token budget of each level of detail. Token estimates are about a third too high."""
+
+SKILL_TARGETS = ("generic-skill", "claude-skill", "claude-code")
+"""Who reads SKILL.md: any agent, an agent of Claude, or Claude Code, which is detected."""
 
 _MAX_DESCRIPTION_LENGTH = 420  # agents keep the descriptions of all skills in context
 
@@ -81,9 +85,22 @@ def _render_skill(app_info: AppInfo, detail: int, linked: bool) -> str:
 
 def _caller_section(app_info: AppInfo) -> list[str]:
     """Return the section about how an agent identifies itself."""
-    line = f"TOOLI_CALLER=my-agent {sections.example_call(app_info)}"
-    rows = [f"`{name}`: {text}" for name, text in sections.CALLER_VARIABLES]
-    return ["## Caller", fence([line], "bash"), bullets(rows)]
+    name = "my-agent" if app_info.skill_target == SKILL_TARGETS[0] else "claude-code"
+    line = fence([f"TOOLI_CALLER={name} {sections.example_call(app_info)}"], "bash")
+    if app_info.skill_target == "claude-code":
+        return ["## Agent Integration", line]
+    rows = [" | ".join(row) for row in sections.CALLER_VARIABLES]
+    table = ["Variable | Required | Description", "--- | --- | ---", *rows]
+    verify = " ".join(map(shell_quote, app_info.builtin_argv("detect-context", "--json")))
+    return [
+        "## Agent Integration",
+        "Set `TOOLI_CALLER` before you call the program:",
+        line,
+        "\n".join([f"| {row} |" for row in table]),
+        "The output is then JSON by default, errors contain suggestions, nothing is asked at a "
+        "terminal, and `meta` contains the session.",
+        f"Verify the detection: {code(verify)}",
+    ]
 
 
 # ------------------------------------------------------------------ front matter
@@ -99,6 +116,8 @@ def _front_matter(app_info: AppInfo) -> str:
     lines += ["metadata:", '  generator: "tooli"']
     if app_info.version:
         lines.append(f"  version: {_quote_yaml(app_info.version)}")
+    if app_info.skill_target != SKILL_TARGETS[0]:
+        lines.append(f"{_TARGET_LINE}{app_info.skill_target}")
     return "\n".join([*lines, "---"])
 
 
@@ -134,6 +153,18 @@ def _fold_yaml(text: str) -> list[str]:
 
 def _quote_yaml(text: str) -> str:
     return dumps(single_line(text), ensure_ascii=False)
+
+
+_TARGET_LINE = "  target: "
+
+
+def with_target_of(app_info: AppInfo, skill_text: str) -> AppInfo:
+    """Return the app's info with the target for which an existing SKILL.md was generated."""
+    head = skill_text.split("\n---\n", 1)[0].split("\n")
+    for target in SKILL_TARGETS:
+        if f"{_TARGET_LINE}{target}" in head:
+            return app_info.replace(skill_target=target)
+    return app_info
 
 
 # ------------------------------------------------------------------ one command
@@ -435,6 +466,7 @@ def build_manifest(app_info: AppInfo) -> JsonObject:
         head["version"] = app_info.version
     if app_info.description:
         head["description"] = app_info.description
+    head["contract"] = CONTRACT_VERSION
     return {
         **head,
         "invocation": {

@@ -181,6 +181,7 @@ def _tool_meta(tool: Tool) -> JsonObject:
     fields: JsonObject = {
         "when_to_use": guidance.when_to_use,
         "task_group": guidance.task_group,
+        "tags": list(guidance.tags),
         "handoffs": [handoff.to_dict() for handoff in guidance.handoffs],
         "delegation_hint": guidance.delegation_hint,
         "cost_hint": limits.cost_hint,

@@ -70,7 +70,7 @@ def _path(tool: Tool) -> str:
 
 def _tags(tool: Tool) -> list[str]:
     group = tool.guidance.task_group or " ".join(tool.path[:-1])
-    return [group] if group else []
+    return list(dict.fromkeys([group, *tool.guidance.tags] if group else tool.guidance.tags))
 
 
 # ------------------------------------------------------------------ operations
@@ -311,6 +311,10 @@ META_FIELDS: dict[str, JsonObject] = {
     "caller_version": _field("The version of the caller."),
     "session_id": _field("The session that the call belongs to."),
     "execution_context": _field("The category of the caller, such as `ai_agent` or `ci_cd`."),
+    "contract": {
+        "type": "string",
+        "description": "The version of the envelope's format (`--response-format detailed`).",
+    },
     "output_schema": {"description": "The schema of the result (`--response-format detailed`)."},
     "page": _field("A page of a longer result: `limit`, `next_cursor` and `total`.", "object"),
     "truncated": _field(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from tooli.core.call import CONTRACT_VERSION
 from tooli.describe.mcp_tools import describe_mcp_tool, description_text, safe_name
 from tooli.schema.json_schema import input_schema, output_schema
 
@@ -32,6 +33,7 @@ def describe_app(
     if schema_format == "mcp":
         return {"tools": described}
     head = {"app": name, "version": version} if version else {"app": name}
+    head["contract"] = CONTRACT_VERSION
     from tooli.config.setting_definitions import SETTINGS, documented_variables
 
     settings = {name: setting.type for name, setting in SETTINGS.items()}
@@ -77,6 +79,7 @@ def _guidance_fields(tool: Tool) -> JsonObject:
         "handoffs": [handoff.to_dict() for handoff in guidance.handoffs],
         "delegation_hint": guidance.delegation_hint,
         "task_group": guidance.task_group,
+        "tags": list(guidance.tags),
         "timeout": limits.timeout,
         "max_tokens": limits.max_tokens,
         "cost_hint": limits.cost_hint,

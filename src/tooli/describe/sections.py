@@ -39,6 +39,7 @@ class AppInfo(Record):
     import_path: str | None = None  # "package.module:app"
     example_outputs: Mapping[tuple[str, int], str] = {}  # by tool and index of the example
 
+    skill_target: str = "generic-skill"  # who reads SKILL.md
     own_names: frozenset[str] = frozenset()  # the first words of its commands, hidden ones as well
     is_custom_group: bool = False  # a class of the author's decides what the words mean
 
@@ -231,9 +232,9 @@ FULL, SHORT, LINES, NAMES, GROUPS = range(5)
 _MAX_INLINE_OUTPUT = 200  # characters of an example's output
 
 CALLER_VARIABLES = (
-    ("TOOLI_CALLER", "your name: `claude-code`, `cursor`, `langchain`, …"),
-    ("TOOLI_CALLER_VERSION", "your version"),
-    ("TOOLI_SESSION_ID", "one ID for related calls"),
+    ("`TOOLI_CALLER`", "Recommended", "Your name: `claude-code`, `cursor`, `langchain`, …"),
+    ("`TOOLI_CALLER_VERSION`", "No", "Your version"),
+    ("`TOOLI_SESSION_ID`", "No", "One ID for related calls"),
 )
 
 

@@ -28,6 +28,7 @@ from tooli.describe.agent_documents import (
     render_llms_txt,
     render_skill_md,
     skill_slug,
+    with_target_of,
 )
 from tooli.describe.calls import insert_flags
 from tooli.describe.man import DEFAULT_DATE, build_man_pages
@@ -256,15 +257,12 @@ class _DocumentFinder:
         if f"\nname: {self._slug}\n".encode() not in _normalize_newlines(before):
             return
         skill_dir = os.path.dirname(path)
-        if not os.path.isdir(os.path.join(skill_dir, "references")):
-            yield ProjectDocument(
-                path, before, _keep_example_outputs(before, render_skill_md(self.app_info))
-            )
-            return
-        yield ProjectDocument(
-            path, before, _keep_example_outputs(before, self._skill_files["SKILL.md"])
-        )
-        yield from self._missing_files(skill_dir)
+        has_pages = os.path.isdir(os.path.join(skill_dir, "references"))
+        app_info = with_target_of(self.app_info, before.decode("utf-8", "replace"))
+        text = render_skill_md(app_info, linked=has_pages)
+        yield ProjectDocument(path, before, _keep_example_outputs(before, text))
+        if has_pages:
+            yield from self._missing_files(skill_dir)
 
     def _missing_files(self, skill_dir: str) -> Iterator[ProjectDocument]:
         """Yield the files of the skill that are missing in its folder."""

@@ -170,7 +170,8 @@ class Registration:
 
         A lazy command with its own help is not imported.
         """
-        text = self.kwargs.get("short_help") or self.kwargs.get("help")
+        keywords = ("short_help", "summary", "help")
+        text = next(filter(None, map(self.kwargs.get, keywords)), None)
         if isinstance(text, str) and text.strip():
             return text
         return self.read_signature().doc.summary

@@ -208,7 +208,7 @@ def _searchable_fields(tool: Tool) -> tuple[str, ...]:
         tool.name,
         " ".join(tool.path[:-1]),
         doc.summary,
-        f"{guidance.when_to_use or ''} {guidance.task_group or ''}",
+        " ".join(filter(None, (guidance.when_to_use, guidance.task_group, *guidance.tags))),
         " ".join([param.name for param in params]),
         f"{doc.description} {doc.returns}",
         " ".join(details),

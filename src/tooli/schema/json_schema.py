@@ -216,6 +216,8 @@ _output_schemas: dict[int, tuple[object, JsonObject | None]] = {}
 
 
 def _describe_output(tool: Tool) -> JsonObject | None:
+    if tool.guidance.output_schema is not None:
+        return {**tool.guidance.output_schema}
     annotation = return_annotation(tool)
     return None if _is_content(annotation) else _describe_result(annotation, result_schema)
 

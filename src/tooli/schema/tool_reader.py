@@ -85,6 +85,7 @@ def read_tool(
         returns=returns,
         is_streaming=bool(flags & (_CO_GENERATOR | _CO_ASYNC_GENERATOR)),
         returns_printed_text=not flags & (_CO_GENERATOR | _CO_ASYNC_GENERATOR)
+        and guidance.output_schema is None
         and _is_undeclared(returns, fn),
         version=kwargs.get("version") or version,
         behavior=behavior,

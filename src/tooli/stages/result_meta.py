@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tooli.core.call import Ok
+from tooli.core.call import CONTRACT_VERSION, Ok
 from tooli.core.catalog import candidate_keys
 from tooli.core.result_types import Next
 from tooli.pipeline.argv_builder import build_suggested_argv
@@ -78,6 +78,8 @@ def _build_step(
 def add_output_schema(call: Call) -> StageRun:
     """Add the schema of the result to `meta`, if it was requested or on a session's first call."""
     schema = output_schema(call.tool)
+    if call.meta is not None and call.options.detailed:
+        call.meta["contract"] = CONTRACT_VERSION
     if (
         schema is not None
         and call.meta is not None
