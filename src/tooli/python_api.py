@@ -73,16 +73,15 @@ class PythonSurface:
 
     def _identify_caller(self) -> Caller:
         """Return the caller: the one that `options(caller=…)` names, or the environment."""
-        from tooli.detect import sanitize_value
+        from tooli.detect import category_of, sanitize_value
 
         name = self._caller_name or sanitize_value(os.environ.get("TOOLI_CALLER"))
         version = None if self._caller_name else os.environ.get("TOOLI_CALLER_VERSION")
         session = sanitize_value(os.environ.get("TOOLI_SESSION_ID"))
         if name is None and session is None:
             return PYTHON_CALLER
-        return Caller(
-            "python", name, sanitize_value(version), session, maybe_agent=name is not None
-        )
+        is_agent = name is not None and category_of(name) == "ai_agent"
+        return Caller("python", name, sanitize_value(version), session, maybe_agent=is_agent)
 
     def call(self, tool_name: str, /, **arguments: Any) -> TooliResult[Any]:
         """Run a tool. Never raises: a failure is in the result."""

@@ -47,11 +47,13 @@ def test_list(bank: Tooli) -> None:
 
 
 def test_control_characters_are_escaped_once(bank: Tooli, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("TOOLI_CALLER", "x\x1b[2J")
     bank.call("wipe", paths=["\x1b]0;owned\x07", "a\u202eb\n"])
     (row,) = invoke(bank, "approvals", "list", "--json").result
     assert row["arguments"]["paths"] == ["\\x1b]0;owned\\x07", "a\\u202eb\\n"]
-    assert row["caller"].isprintable()
+    monkeypatch.setenv("TOOLI_CALLER", "x\x1b[2J")  # an agent must not use such characters
+    bank.call("wipe", paths=["b"])
+    rows = invoke(bank, "approvals", "list", "--json").result
+    assert len(rows) == 2 and all(row["caller"].isprintable() for row in rows)
 
 
 def test_invisible_characters_are_escaped(bank: Tooli) -> None:
