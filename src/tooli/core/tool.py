@@ -550,12 +550,10 @@ class Tool(Record):
         """The parsed docstring, or the parsed `help=` that replaces it, without rich markup."""
         from tooli.core.docstring import docstring_of, read_docstring
 
-        doc = read_docstring(docstring_of(self.fn))
-        if self.help is not None:
-            own = read_docstring(self.help)
-            doc = own if own.params else own.replace(params=doc.params)
-        summary = self.guidance.summary
-        return doc if summary is None else doc.replace(summary=summary)
+        doc = read_docstring(docstring_of(self.fn) if self.help is None else self.help)
+        if self.help is not None and not doc.params:
+            doc = doc.replace(params=read_docstring(docstring_of(self.fn)).params)
+        return doc.replace(summary=self.guidance.summary or doc.summary)
 
     @property
     def public_params(self) -> tuple[Param, ...]:
