@@ -10,7 +10,7 @@ import pytest
 
 from tooli import Option, Tooli
 from tooli.annotations import Destructive, Idempotent
-from tooli.core.call import CONTRACT_VERSION
+from tooli.core import CONTRACT_VERSION
 from tooli.describe.mcp_tools import description_text, safe_name
 from tooli.describe.schema_formats import describe_app, describe_tool
 from tooli.errors import DefinitionError

@@ -100,6 +100,13 @@ def plain_text(text: str | None) -> str | None:
     return remove_markup(text)
 
 
+CONTRACT_VERSION = "1.0"
+"""The version of the contract: envelope, error codes, exit codes and the formats of `--schema`.
+
+The first number changes if a program that relies on the contract has to change.
+"""
+
+
 class AppState:
     """The state of one app: its settings, registrations, policy and caches.
 

@@ -18,13 +18,6 @@ if TYPE_CHECKING:
     from tooli.records.record_flow import RecordFlow
 
 
-CONTRACT_VERSION = "1.0"
-"""The version of the contract: envelope, error codes, exit codes and the formats of `--schema`.
-
-The first number changes if a program that relies on the contract has to change.
-"""
-
-
 class Caller(Record):
     """Who makes a call, and through which interface."""
 

@@ -10,7 +10,7 @@ from json import dumps
 from textwrap import wrap
 
 from tooli.config.setting_definitions import documented_variables
-from tooli.core.call import CONTRACT_VERSION
+from tooli.core import CONTRACT_VERSION
 from tooli.describe import calls, sections
 from tooli.describe.agent_help import render_usage
 from tooli.describe.compositions import infer_compositions, pipe_input, pipe_output

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tooli.core.call import CONTRACT_VERSION
+from tooli.core import CONTRACT_VERSION
 from tooli.describe.mcp_tools import describe_mcp_tool, description_text, safe_name
 from tooli.schema.json_schema import input_schema, output_schema
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from tooli.core.call import CONTRACT_VERSION, Ok
+from tooli.core import CONTRACT_VERSION
+from tooli.core.call import Ok
 from tooli.core.catalog import candidate_keys
 from tooli.core.result_types import Next
 from tooli.pipeline.argv_builder import build_suggested_argv
