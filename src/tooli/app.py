@@ -17,6 +17,7 @@ from tooli.core import (
     AppState,
     default_app_name,
     read_choice,
+    warn_about_name,
 )
 from tooli.providers import (
     Registration,
@@ -208,8 +209,6 @@ class Tooli(_TyperPlaceholder):
         """Warn if a command or group has the name of an attribute of the app."""
         attribute = name.replace("-", "_")
         if hasattr(type(self), attribute) or attribute in _TYPER_ATTRIBUTES:
-            from tooli.errors import warn_about_name
-
             warn_about_name(attribute, kind)
 
     def callback(self, **options: Unpack[CallbackOptions]) -> Callable[[F], F]:

@@ -497,22 +497,6 @@ _SHELL_SAFE_CHARS = frozenset(
 )
 
 
-class CommandNameWarning(ImportWarning):
-    """A command has the name of an attribute of the app.
-
-    Python shows it in tests and in development mode (`-X dev`) only, because it is of no use to the
-    people who run the app.
-    """
-
-
-def warn_about_name(name: str, kind: str) -> None:
-    """Warn that `app.NAME` is not the command or group with this name."""
-    from warnings import warn
-
-    message = f"app.{name} is an attribute of Tooli; the {kind} {name!r} is app.commands.{name}"
-    warn(message, CommandNameWarning, stacklevel=5)
-
-
 def shell_quote(text: str) -> str:
     """Quote a text as one word of a POSIX shell."""
     if text and _SHELL_SAFE_CHARS.issuperset(text):

@@ -14,6 +14,7 @@ from tooli.core import find_loaded
 from tooli.core._hot_tables import CALL_OPTIONS
 from tooli.core.call import DEFAULT_OPTIONS, PYTHON_CALLER, Call, Caller, Failed
 from tooli.core.placeholder_call import make_placeholder_call
+from tooli.detect import category_of, sanitize_value
 from tooli.errors import DefinitionError
 from tooli.pipeline.drivers import ONLY_BIND
 from tooli.pipeline.prepared_call import PreparedCall
@@ -73,8 +74,6 @@ class PythonSurface:
 
     def _identify_caller(self) -> Caller:
         """Return the caller: the one that `options(caller=…)` names, or the environment."""
-        from tooli.detect import category_of, sanitize_value
-
         name = self._caller_name or sanitize_value(os.environ.get("TOOLI_CALLER"))
         version = None if self._caller_name else os.environ.get("TOOLI_CALLER_VERSION")
         session = sanitize_value(os.environ.get("TOOLI_SESSION_ID"))

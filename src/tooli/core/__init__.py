@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import sys
+from _warnings import warn  # built into the interpreter, unlike `warnings`
 
 TYPE_CHECKING = False
 
@@ -283,6 +284,20 @@ def read_choice(name: str, value: object, allowed: Sequence[str]) -> str:
 
     hint = did_you_mean(text, allowed)
     raise DefinitionError(f"{name}={value!r}: must be one of {', '.join(allowed)}{hint}")
+
+
+class CommandNameWarning(ImportWarning):
+    """A command has the name of an attribute of the app.
+
+    Python shows it in tests and in development mode (`-X dev`) only, because it is of no use to the
+    people who run the app.
+    """
+
+
+def warn_about_name(name: str, kind: str) -> None:
+    """Warn that `app.NAME` is not the command or group with this name."""
+    message = f"app.{name} is an attribute of Tooli; the {kind} {name!r} is app.commands.{name}"
+    warn(message, CommandNameWarning, stacklevel=5)
 
 
 def default_app_name(module_globals: Mapping[str, object]) -> str:

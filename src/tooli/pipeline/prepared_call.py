@@ -10,6 +10,7 @@ in a TooliResult. `app.call` never raises; `TooliResult.unwrap` does.
 
 from __future__ import annotations
 
+import sys
 from time import perf_counter
 
 from tooli.core import Record
@@ -255,8 +256,8 @@ def _remaining_items(outcome: Outcome) -> Iterator[Any]:
 class _DataclassAttribute:
     """An attribute that `dataclasses` reads, so that `asdict` and `replace` accept a Record.
 
-    It is taken from a dataclass with the same fields, which is made when the attribute is first
-    read: importing `dataclasses` takes longer than most calls. The fields `hidden` are not part of
+    It is taken from a dataclass with the same fields, which is made when `dataclasses` first reads
+    the attribute: importing it takes longer than most calls. The fields `hidden` are not part of
     `asdict`; `replace` keeps them.
     """
 
@@ -266,16 +267,17 @@ class _DataclassAttribute:
 
     def __get__(self, instance: object, owner: type[Record]) -> Any:
         if self._value is None:
-            from dataclasses import InitVar, field, make_dataclass
-
+            dataclasses = sys.modules.get("dataclasses")
+            if dataclasses is None:  # so nothing that uses dataclasses asks
+                raise AttributeError(self._name)
             names: tuple[str, ...] = getattr(owner, "__match_args__", ())
             fields: list[tuple[str, Any, Any]] = [
-                (name, InitVar[object], field(default=None))
+                (name, dataclasses.InitVar[object], dataclasses.field(default=None))
                 if name in self._hidden
-                else (name, object, field())
+                else (name, object, dataclasses.field())
                 for name in names
             ]
-            same = make_dataclass(owner.__name__, fields, kw_only=True, frozen=True)
+            same = dataclasses.make_dataclass(owner.__name__, fields, kw_only=True, frozen=True)
             self._value = getattr(same, self._name)
         return self._value
 
