@@ -458,8 +458,7 @@ class Limits(Record):
     page_size: int | None = None  # records on a page, unless the caller sets a limit
     returns_page: bool = False  # it may return a `Page`
     rate_limit: str | None = None  # calls of one caller on a server: "10/minute"
-    # Rates, each with the key that its calls are counted under: the same on every path.
-    rate_counters: tuple[tuple[str, str], ...] = ()
+    rate_counters: tuple[tuple[str, str], ...] = ()  # each rate, and the key of its counter
 
 
 MAX_TIMEOUT_SECONDS = 10_000_000.0
