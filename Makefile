@@ -6,7 +6,7 @@ READY   = $(VENV)/.ready
 DEMO    = .venv-demo
 REPORT  = .cache/coverage.json
 # The tests that run under coverage: those of the packages that coverage_gate.py lists.
-MEASURED = tests/core tests/schema tests/text tests/records tests/inputs tests/pipeline tests/stages tests/policy tests/providers tests/serving tests/mcp tests/execution tests/storage tests/config tests/describe/test_schema_formats.py tests/describe/test_mcp_tools.py tests/parity/test_result_options.py tests/parity/test_inputs.py tests/test_errors.py tests/test_python_api.py tests/security/test_grants.py tests/security/test_shown_calls.py
+MEASURED = tests/core tests/schema tests/text tests/records tests/inputs tests/pipeline tests/stages tests/policy tests/providers tests/serving tests/mcp tests/execution tests/storage tests/config tests/describe/test_schema_formats.py tests/describe/test_mcp_tools.py tests/parity/test_result_options.py tests/parity/test_inputs.py tests/test_errors.py tests/test_python_api.py tests/parity/test_suggestions.py tests/parity/test_author_errors.py tests/parity/test_open_files.py tests/security/test_grants.py tests/security/test_shown_calls.py tests/security/test_callback_guard.py tests/security/test_dry_run_questions.py
 
 # Suites that other projects wrote, or that need a browser or a framework: `make test-full`.
 FULL = tests/lanes/test_typer_suite.py tests/integration/conformance tests/integration/frameworks tests/integration/clients tests/integration/http/test_schemathesis.py tests/integration/page tests/integration/real_apps

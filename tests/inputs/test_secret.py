@@ -204,7 +204,7 @@ def test_suggestion_does_not_contain_value(app: Tooli, tool: str) -> None:
     if tool == "drop":
         assert result.error is not None
         assert result.error.suggestion is not None
-        assert result.error.suggestion["argv"] == ["vault", "drop", "<token>", "--yes"]
+        assert result.error.suggestion["arguments"] == {"token": "<token>", "yes": True}
     several = app.call("several", tokens=[CANARY], n="x")
     assert CANARY not in json.dumps(several.to_dict())
 

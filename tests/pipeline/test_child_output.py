@@ -11,7 +11,7 @@ from contextlib import contextmanager
 import pytest
 from tests.integration.app_process import environment
 
-from tooli.pipeline.child_output import route_children
+from tooli.pipeline.child_output import ChildOutput, route_children
 from tooli.pipeline.stdout_capture import StdoutCapture, route_stdout
 
 LATE = "import sys; sys.stdin.read(); print('late')"
@@ -119,3 +119,49 @@ def test_subprocess_is_not_imported_early() -> None:
     argv = [sys.executable, "-c", code]
     done = subprocess.run(argv, capture_output=True, env=environment(), timeout=300)
     assert (done.stdout, done.stderr) == (b"'x'\n", b"")
+
+
+# ------------------------------------------------------------------ the patched functions
+
+
+def test_popen_is_patched_when_subprocess_is_imported(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delitem(sys.modules, "subprocess")
+    restore = route_children(lambda: None)
+    import json.tool  # another module, which the hook ignores
+    import subprocess as loaded
+
+    patched = loaded.Popen.__init__
+    assert patched.__module__ == "tooli.pipeline.child_output"
+    assert loaded.run(["true"], check=True).returncode == 0
+    restore()
+    assert loaded.Popen.__init__ is not patched
+    assert json.tool is not None
+
+
+def test_hook_is_removed_if_subprocess_is_never_imported(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.delitem(sys.modules, "subprocess")
+    before = list(sys.meta_path)
+    restore = route_children(lambda: None)
+    assert sys.meta_path[0].find_spec("other_module", None) is None
+    restore()
+    assert sys.meta_path == before
+
+
+def test_later_patches_of_others_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    original = subprocess.Popen.__init__, os.system
+    restore = route_children(lambda: None)
+    monkeypatch.setattr(subprocess.Popen, "__init__", lambda self: None)
+    monkeypatch.setattr(os, "system", len)
+    restore()
+    assert os.system is len
+    monkeypatch.undo()
+    subprocess.Popen.__init__, os.system = original
+
+
+def test_worker_process_keeps_its_own_output(monkeypatch: pytest.MonkeyPatch) -> None:
+    output = ChildOutput(lambda text: None, lambda text: None)
+    output.read_available()  # nothing is open yet
+    monkeypatch.setattr(os, "getpid", lambda: -1)
+    assert output.descriptor(0) is None

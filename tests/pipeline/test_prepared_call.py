@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import pickle
+from typing import Any
 
 import pytest
 
@@ -172,3 +173,14 @@ class TestError:
     def test_unknown_codes_and_actions_are_kept(self) -> None:
         error = TooliError("X1", "weather", "rain", suggestion={"action": "umbrella"})
         assert error.to_dict()["suggestion"] == {"action": "umbrella"}
+
+
+@pytest.mark.parametrize(("value", "items"), [({3, 1, 2}, [1, 2, 3]), ((1, 2), [1, 2])])
+def test_stream_of_a_returned_collection_sends_its_items(value: Any, items: list[int]) -> None:
+    app = Tooli("collections")
+
+    @app.command()
+    def numbers() -> Any:
+        return value
+
+    assert list(app.stream("numbers")) == items

@@ -10,6 +10,7 @@ import sys
 from typing import Any
 
 import pytest
+from tests.stages.stage_calls import make_call
 
 from tooli import Context, DefinitionError, Tooli
 from tooli.annotations import Destructive
@@ -162,3 +163,39 @@ def test_ask_line_returns_the_line_or_raises_eof(monkeypatch: pytest.MonkeyPatch
     assert terminal_prompts.ask_line("Name: ") == "Ada"
     with pytest.raises(EOFError):
         terminal_prompts.ask_line("Name: ")
+
+
+class Stderr(io.StringIO):
+    def __init__(self, is_terminal: bool) -> None:
+        super().__init__()
+        self.is_terminal = is_terminal
+
+    def isatty(self) -> bool:
+        return self.is_terminal
+
+
+@pytest.mark.parametrize(
+    ("term", "is_terminal", "is_reset"),
+    [("xterm", True, True), ("xterm", False, False), ("dumb", True, False)],
+)
+@pytest.mark.skipif(sys.platform == "win32", reason="terminals of Windows are not reset")
+def test_terminal_is_reset_before_a_question(
+    monkeypatch: pytest.MonkeyPatch, term: str, is_terminal: bool, is_reset: bool
+) -> None:
+    stderr = Stderr(is_terminal)
+    monkeypatch.setattr(sys, "stderr", stderr)
+    monkeypatch.setenv("TERM", term)
+    terminal_prompts.reset_terminal()
+    assert stderr.getvalue().startswith("\x1b[0m") is is_reset
+
+
+def test_closed_stderr_is_not_reset(monkeypatch: pytest.MonkeyPatch) -> None:
+    stderr = Stderr(is_terminal=True)
+    stderr.close()
+    monkeypatch.setattr(sys, "stderr", stderr)
+    monkeypatch.setenv("TERM", "xterm")
+    terminal_prompts.reset_terminal()
+
+
+def test_nobody_is_asked_under_the_strict_policy() -> None:
+    assert not terminal_prompts.can_ask_human(make_call(policy="strict"))

@@ -146,3 +146,11 @@ def test_short_name_is_completed() -> None:
     error = unknown_command_error(app.tree(), "ad", ())
     assert error.message == "There is no command 'ad'; did you mean 'add'?"
     assert unknown_command_error(app.tree(), "rm", ()).suggestion.target is None
+
+
+def test_argument_that_is_given_by_name() -> None:
+    tool = tool_of(lambda name: None)
+    words = INTERFACE_WORDS["cli"]
+    problem = unknown_parameter_problem("name", tool, words)
+    assert problem.message == "'name' is an argument: give it by position, without a name"
+    assert unknown_parameter_problem("nam", tool, words, suggest=False).suggested_value is None

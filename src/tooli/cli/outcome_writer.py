@@ -310,7 +310,9 @@ def _show_error(output: CommandOutput, error: ToolError, tool: Tool | None) -> i
     if isinstance(cause, BrokenPipeError) and is_stdout_closed():
         abandon_stdout(output, cause)
         return 0
-    if not invocation.is_interactive_mode or isinstance(cause, KeyboardInterrupt):
+    if isinstance(cause, KeyboardInterrupt) and _prints_as_typer(invocation):
+        write_stderr("")  # Typer ends the line of ^C, and says nothing
+    elif not invocation.is_interactive_mode or isinstance(cause, KeyboardInterrupt):
         _write_plain_error(error)
     elif tool is None or not _show_with_typer(invocation, tool, error):
         from tooli.cli.render import print_error
@@ -320,6 +322,12 @@ def _show_error(output: CommandOutput, error: ToolError, tool: Tool | None) -> i
         verbose = verbose or (profile is not None and profile.errors == "full")
         print_error(error.to_dict(), file=sys.stderr, verbose=verbose)
     return error.exit_code
+
+
+def _prints_as_typer(invocation: Invocation) -> bool:
+    """True if the output is text, and the command declares no result."""
+    tool = invocation.line.tool
+    return invocation.is_interactive_mode and tool is not None and tool.returns_printed_text
 
 
 def _show_with_typer(invocation: Invocation, tool: Tool, error: ToolError) -> bool:

@@ -106,8 +106,8 @@ INTERFACE_WORDS: dict[str, InterfaceWords] = {
 
 
 def words_of(call: Call) -> InterfaceWords:
-    """Return the words of the interface of a call."""
-    return INTERFACE_WORDS[call.caller.surface]
+    """Return the words of the interface of a call: those of MCP for other surfaces with JSON."""
+    return INTERFACE_WORDS.get(call.caller.surface) or INTERFACE_WORDS["mcp"]
 
 
 def spell_option(call: Call, name: str, value: Any = True) -> str:

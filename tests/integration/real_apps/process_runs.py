@@ -60,6 +60,11 @@ class Result:
     files: Mapping[str, bytes]
 
 
+RUN_NAMES = "QXZJKV"
+"""Names of the runs: one letter each, which wrapped text cannot split."""
+HIDE_RUN_NAMES = bytes.maketrans(RUN_NAMES.encode(), b"#" * len(RUN_NAMES))
+
+
 class Folder:
     """The folders of one run: `work`, in which the program starts, and `home`.
 
@@ -67,7 +72,7 @@ class Folder:
     """
 
     def __init__(self, parent: Path, number: int, files: Mapping[str, str], setup: str) -> None:
-        self.path = parent / f"run-{number}"
+        self.path = parent / RUN_NAMES[number]
         shutil.rmtree(self.path, ignore_errors=True)
         for folder in ("work", "home"):
             (self.path / folder).mkdir(parents=True)
@@ -103,7 +108,7 @@ class Folder:
 
     def _hide_run(self, data: bytes) -> bytes:
         """Return data without the number of the run and without random parts."""
-        data = data.replace(self.path.name.encode(), b"run-N")
+        data = data.translate(HIDE_RUN_NAMES)
         for pattern, replacement in RANDOM_PARTS:
             data = pattern.sub(replacement, data)
         return data

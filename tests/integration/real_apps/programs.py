@@ -137,7 +137,6 @@ PROGRAMS = (
             "",
             "--help",
             "--version",
-            "nosuch.py",
             "greet.py",
             "greet.py run",
             "greet.py run --help",
