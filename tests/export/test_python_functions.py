@@ -103,7 +103,8 @@ def test_signatures_have_the_parameter_and_return_types(
         "color: Literal[red, deep-blue], level: Literal[1, 2], word: Literal[ham, eggs])"
         " -> dict[str, Any]"
     )
-    assert inspect.signature(subprocess_mode.users_create).return_annotation == "User"
+    # In a result every field is required; as an argument, a field with a default is not.
+    assert inspect.signature(subprocess_mode.users_create).return_annotation == "UserResult"
     assert inspect.signature(import_mode.users_create).return_annotation == "Any"  # a User, in fact
     assert inspect.signature(import_mode.count).return_annotation == "list[dict[str, int]]"
     assert inspect.signature(import_mode.nothing).return_annotation == "None"

@@ -38,7 +38,8 @@ def test_plain_help_fits_the_width(command: str, width: int) -> None:
     assert "\x1b" not in text
     assert not set(text) & set("╭│─╰")
     for line in text.splitlines():
-        fits = len(line) <= width or "averylongword" in line or "a-rather" in line
+        is_one_word = "averylongword" in line or "a-rather" in line or line.strip() == str(APP)
+        fits = len(line) <= width or is_one_word
         assert fits or line.startswith(("Usage", "  --", "  -q")), (width, line)
     if command == "percent":
         flat = " ".join(text.split())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,8 +14,9 @@ from tooli.storage import approval_store
 
 @pytest.mark.parametrize("has_tokens", [True, False])
 async def test_requests_of_one_caller_are_limited(
-    has_tokens: bool, monkeypatch: pytest.MonkeyPatch
+    has_tokens: bool, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
+    monkeypatch.setenv("TOOLI_STATE_DIR", str(tmp_path))
     monkeypatch.setattr(approval_store, "MAX_PENDING_REQUESTS_PER_CALLER", 3)
     app = Tooli("shop")
     app.command("pay", requires_approval=True)(lambda amount: amount)

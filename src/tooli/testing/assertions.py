@@ -121,7 +121,9 @@ def _normalize_suggestion(app: Tooli, suggestion: Mapping[str, Any], tool_name: 
     forms = ("fix", "example", "argv", "command", "arguments", "query", "options")
     kept = {name: value for name, value in suggestion.items() if name not in forms}
     if "argv" in suggestion:
-        return {**kept, "call": _parse_argv(app, suggestion["argv"])}
+        parsed = _parse_argv(app, suggestion["argv"])
+        # An argv of the author that names no command of the app has no form elsewhere.
+        return {**kept, "call": parsed} if parsed["path"] or app.tree().only_command else kept
     if "arguments" not in suggestion and "command" not in suggestion:
         return kept
     suggested: JsonObject = suggestion.get("arguments", {})

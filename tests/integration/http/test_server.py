@@ -68,7 +68,7 @@ def test_server_prints_only_its_url(start_server: StartServer) -> None:
     assert envelope["meta"].pop("duration_ms") >= 0
     meta = {"tool": "demo.add", "version": "1.0"}
     assert (status, envelope) == (200, {"ok": True, "result": 3, "meta": meta})
-    assert server.post("echo", {"text": "hi"})[1]["result"] == "hi"
+    assert server.post("echo", {"text": "hi"})[1]["result"].splitlines() == ["hi", "from a child"]
     code, _, err = server.stop()
     assert (code, err) == (0, "")
 
