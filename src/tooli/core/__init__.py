@@ -297,7 +297,10 @@ class CommandNameWarning(ImportWarning):
 def warn_about_name(name: str, kind: str) -> None:
     """Warn that `app.NAME` is not the command or group with this name."""
     message = f"app.{name} is an attribute of Tooli; the {kind} {name!r} is app.commands.{name}"
-    warn(message, CommandNameWarning, stacklevel=5)
+    try:
+        warn(message, CommandNameWarning, stacklevel=5)
+    except CommandNameWarning:  # warnings are errors: the app must run as with Typer
+        pass
 
 
 def default_app_name(module_globals: Mapping[str, object]) -> str:

@@ -852,7 +852,7 @@ def test_every_control_has_an_accessible_name(open_page: OpenPage) -> None:
 def test_hostile_text_is_shown_as_text(open_page: OpenPage, mock: MockServer) -> None:
     page = open_page()
     page.locator("nav a", has_text="onerror").click()
-    page.locator("main h1").wait_for()
+    page.locator("main h1", has_text="onerror").wait_for()
     assert page.locator("main h1").inner_text() == HOSTILE.replace(" ", "_")
     page.locator("details summary").first.click()
     page.locator("#find").fill("<img")

@@ -278,7 +278,6 @@ PROGRAMS = (
             Line(
                 "create template", "x\ny\n", [("(demo)\x1b[0m: ", "x\n"), ("(MIT)\x1b[0m: ", "y\n")]
             ),
-            Line("create template", "", [("(demo)\x1b[0m: ", CTRL_C)]),
             "create template --extra-context '{'",
             "create nosuch --no-input",
             "create",
