@@ -193,7 +193,9 @@ class Demo:
 def show_terminal(demo: Demo) -> None:
     """Show help, a table, a warning and an error at a terminal."""
     demo.heading("A person at a terminal")
-    demo.remark("Typer prints the help. The last two panels list what tooli adds: commands and options.")
+    demo.remark(
+        "Typer prints the help. The last two panels list what tooli adds: commands and options."
+    )
     shown = demo.at_terminal("file-tools", "--help")
     demo.check("find-files" in shown and "╭" in shown, "help has panels")
     demo.remark("A list of records is printed as a table.")
