@@ -19,7 +19,7 @@ from tooli.config.config_files import (
 from tooli.config.setting_definitions import SETTINGS
 from tooli.core import options
 from tooli.core.call import AGENT_TIMEOUT, Options
-from tooli.detect import (
+from tooli.detect.markers import (
     FALSE_VALUES,
     HUMAN_TERMINAL_VARIABLES,
     SESSION_VARIABLES,

@@ -23,7 +23,8 @@ from tooli.core.call import CALLER_PROFILES
 from tooli.core.options import OPTIONS, Option
 from tooli.core.output_modes import MODE_TABLE
 from tooli.describe.openapi_document import META_FIELDS
-from tooli.detect import CI_MARKERS, SOURCED_CONFIDENCE, STRONG_MARKERS, WEAK_MARKERS, display_name
+from tooli.detect import display_name
+from tooli.detect.markers import CI_MARKERS, MEASURED_CONFIDENCE, STRONG_MARKERS, WEAK_MARKERS
 from tooli.pipeline import STAGES, load_location
 from tooli.policy.rules import RULES
 
@@ -187,12 +188,14 @@ def agent_markers() -> str:
     agents: dict[str, tuple[list[str], list[str]]] = {}
     for name, confidence, markers in STRONG_MARKERS:
         measured, documented = agents.setdefault(name, ([], []))
-        (measured if confidence > SOURCED_CONFIDENCE else documented).extend(markers)
+        (measured if confidence == MEASURED_CONFIDENCE else documented).extend(markers)
     rows = [
         (f"{display_name(name)} (`{name}`)", _codes(measured), _codes(documented))
         for name, (measured, documented) in agents.items()
     ]
-    return table(("agent", "observed in the agent", "documented by its vendor"), rows)
+    return table(
+        ("agent", "observed in the agent", "documented by its vendor or in its code"), rows
+    )
 
 
 def ci_markers() -> str:

@@ -74,8 +74,23 @@ MEASURED: dict[str, tuple[dict[str, str], dict[str, Any]]] = {
         {"OR_APP_NAME": "Aider", "OR_SITE_URL": "https://aider.chat"},
         {"agent": None, "shown": "aider"},
     ),
-    "cline": ({"CLINE_CONNECTOR_CLI_LAUNCH": "1"}, {"agent": None, "shown": "cline"}),
-    "kimi-code": ({"TERM": "dumb", "NO_COLOR": "1"}, {"agent": None}),
+    "cline": (
+        {"CLINE_WRAPPER_PATH": "/usr/local/lib/node_modules/cline/bin/cline"},
+        {"agent": "cline"},
+    ),
+    "kimi-code": (
+        {"TERM": "dumb", "NO_COLOR": "1", "GIT_TERMINAL_PROMPT": "0"},
+        {"agent": "kimi-code"},
+    ),
+    "mistral-vibe": (
+        {"CI": "true", "NONINTERACTIVE": "1", "NO_TTY": "1"},
+        {"agent": "mistral-vibe"},
+    ),
+    "openhands": ({"AI_AGENT": "openhands"}, {"agent": "openhands"}),
+    "openhands-1.0": (
+        {"PROMPT_COMMAND": 'export PS1="\n###PS1JSON###\n{}\n###PS1END###\n"'},
+        {"agent": "openhands"},
+    ),
     "continue-cn": ({}, {"agent": None}),
 }
 

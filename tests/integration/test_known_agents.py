@@ -11,13 +11,8 @@ import pytest
 from tests.integration.app_process import APPS, environment, read_envelope, run, run_interactive
 
 from tooli.core.call import Call, Caller, Failed, Options
-from tooli.detect import (
-    AGENT_ALIASES,
-    NON_AGENT_CALLERS,
-    STRONG_MARKERS,
-    WEAK_MARKERS,
-    detect_execution_context,
-)
+from tooli.detect import detect_execution_context
+from tooli.detect.markers import AGENT_ALIASES, NON_AGENT_CALLERS, STRONG_MARKERS, WEAK_MARKERS
 from tooli.pipeline.drivers import run as run_call
 from tooli.testing import invoke
 
@@ -64,6 +59,8 @@ def _variables_for(marker: str) -> dict[str, str]:
     """Return environment variables that match a marker."""
     found: dict[str, str] = {}
     for part in marker.split(" & "):
+        if part[0] == "!":
+            continue
         name, equals, value = part.partition("=")
         if not equals:
             name, holds, value = part.partition("~")

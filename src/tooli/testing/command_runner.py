@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from tooli.core import Record
-from tooli.detect import all_variables
+from tooli.detect.markers import all_variables
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Mapping, Sequence
