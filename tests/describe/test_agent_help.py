@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import enum
 from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import date, datetime, time, timedelta
 from pathlib import Path
 from typing import Annotated, Literal, TypedDict
 
 import pytest
 import typer
+from pydantic import BaseModel, Field
 from tests.describe.apps import make_documented_app
 
-from tooli import Option, Tooli
+from tooli import Option, StdinOr, Tooli
 from tooli.annotations import ReadOnly
 from tooli.describe.agent_help import render_tool_help, render_tool_line
 from tooli.testing import invoke
@@ -46,9 +50,114 @@ def test_parameters_have_types_defaults_and_limits() -> None:
     )
 
 
+class Order(BaseModel):
+    sku: str
+    count: Annotated[int, Field(ge=1, le=99)]
+    gift: bool = False
+
+
+@dataclass
+class Point:
+    x: float
+    y: float = 0
+
+
+class Color(enum.Enum):
+    NONE = ""
+    RED = "red"
+    DARK = "dark red"
+
+
+INPUTS: list[tuple[object, object, str]] = [
+    # annotation, default (... if there is none), notation
+    (Order, ..., "<v:{sku:str,count:int(1..99),gift?:bool}>"),
+    (Order | None, None, "[--v={sku:str,count:int(1..99),gift?:bool}]"),
+    (list[Order], ..., "<v:{sku:str,count:int(1..99),gift?:bool}...>"),
+    (list[Point], [], "[--v={x:float,y?:float}]..."),
+    (File, ..., "<v:{path:str,size:int}>"),
+    (dict[str, int], {}, "[--v={str:int}]"),
+    (dict, {}, "[--v={…}]"),
+    (list[tuple[str, int]], [], "[--v=[str,int]]..."),
+    (tuple[str, int], ("a", 1), "[--v <a:str> <1:int>]"),
+    (tuple[str, int] | None, None, "[--v <str> <int>]"),
+    (int | str, ..., "<v:int|str>"),
+    (int | date | None, None, "[--v=<int|date(YYYY-MM-DD)>]"),
+    (Order | Point, ..., "<v:{sku:str,count:int(1..99),gift?:bool}|{x:float,y?:float}>"),
+    (Color, Color.NONE, '[--v="":""|red|"dark red"]'),
+    (Literal["", "a"], "", '[--v="":""|a]'),
+    (set[str], set(), "[--v=<str>]..."),
+    (frozenset[int], frozenset({2, 1}), "[--v=[1,2]:int]..."),
+    (list[str], ["a"], '[--v=["a"]:str]...'),
+    (bytes, b"", "[--v=<bytes>]"),
+    (bytes, b"xy", "[--v=xy:bytes]"),
+    (date, ..., "<v:date(YYYY-MM-DD)>"),
+    (list[date], [], "[--v=<date(YYYY-MM-DD)>]..."),
+    (datetime | None, None, "[--v=<datetime(YYYY-MM-DDTHH:MM:SS)>]"),
+    (timedelta, timedelta(hours=1), "[--v=PT1H:duration(PT1H30M)]"),
+    (time, time(12), "[--v=12:00:00:time(HH:MM:SS)]"),
+    (Annotated[int, Field(ge=1, le=9)], 3, "[--v=3:int(1..9)]"),
+    (Annotated[int, Option(count=True)], 0, "[--v]..."),
+    (str, "a b", '[--v="a b":str]'),
+    (str, "", "[--v=<str>]"),
+]
+
+
+@pytest.mark.parametrize(("annotation", "default", "text"), INPUTS)
+def test_types_of_parameters(annotation: object, default: object, text: str) -> None:
+    def go(v: object = default) -> None: ...
+    def go_required(v: object) -> None: ...
+
+    function = go_required if default is ... else go
+    function.__annotations__["v"] = annotation
+    assert line_of(function) == f"go {text}"
+
+
+def test_the_notation_is_explained_where_it_is_used() -> None:
+    app = Tooli("t")
+
+    @app.command()
+    def plain(name: str) -> None: ...
+
+    @app.command()
+    def other(name: str) -> None: ...
+
+    assert "notation:" not in invoke(app, "--help-agent").stdout
+
+    @app.command()
+    def send(order: Order, tag: Annotated[list[str], Option(help="A tag")] = []) -> None: ...  # noqa: B006
+
+    assert (
+        "notation: [--x=…]... repeat the flag for each value; {a:int,b?:str} a JSON object, "
+        "b is optional\n"
+    ) in invoke(app, "--help-agent").stdout
+    assert "  --tag: A tag. Repeat the flag for each value.\n" in (
+        invoke(app, "send", "--help-agent").stdout
+    )
+
+
+def test_the_content_of_a_file_is_described() -> None:
+    app = Tooli("t")
+
+    @app.command()
+    def load(orders: StdinOr[list[Order]], text: StdinOr[str]) -> None: ...
+
+    lines = invoke(app, "load", "--help-agent").stdout
+    assert "  orders: It contains [{sku:str,count:int(1..99),gift?:bool}].\n" in lines
+    assert "  text:" not in lines
+
+
 @pytest.mark.parametrize(
     ("result", "text"),
-    [(int, "int"), (File, "{path,size}"), (list[File], "[{path,size}]"), (Iterator[str], "[str]")],
+    [
+        (int, "int"),
+        (File, "{path,size}"),
+        (list[File], "[{path,size}]"),
+        (Iterator[str], "[str]"),
+        (int | None, "int|null"),
+        (list[tuple[str, int]], "[[str,int]]"),
+        (dict[str, File], "{str:{path,size}}"),
+        (Literal["a", "b"], "a|b"),
+    ],
 )
 def test_result_types(result: object, text: str) -> None:
     def go() -> None:

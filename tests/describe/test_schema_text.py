@@ -12,6 +12,7 @@ from tooli import Argument, Option, Tooli
 from tooli.describe import schema_text
 from tooli.describe.schema_text import parse_example, sample_argv, sample_value
 from tooli.describe.sections import collect_app_info
+from tooli.schema.notation import without_null
 from tooli.testing import check_line
 
 TEXT, WHOLE = {"type": "string"}, {"type": "integer"}
@@ -57,6 +58,7 @@ def test_types_in_prose(schema: dict[str, Any], text: str) -> None:
         ({"anyOf": [{**WHOLE, "maximum": 1}, NULL]}, "At most 1."),
         ({"type": "array", "items": {**WHOLE, "exclusiveMinimum": 0}}, "More than 0."),
         ({**TEXT, "pattern": "^a"}, "Matching ^a."),
+        ({**TEXT, "format": "date"}, "In the form YYYY-MM-DD."),
         (TEXT, ""),
     ],
 )
@@ -94,37 +96,9 @@ def test_empty_defaults_have_no_text() -> None:
     assert texts == ["", "", "", "0", "x", "[1]"]
 
 
-@pytest.mark.parametrize(
-    ("schema", "text"),
-    [
-        (TEXT, "str"),
-        ({}, "any"),
-        (True, "any"),
-        ({"type": ["string", "null"]}, "str | null"),
-        ({"anyOf": [WHOLE, NULL]}, "int | null"),
-        ({"enum": ["a", 2]}, '"a"|2'),
-        ({"enum": [*range(9)]}, "0|1|2|3|4|5|6|7|…"),
-        ({"const": None}, "null"),
-        ({"type": "array", "items": TEXT}, "[str]"),
-        ({"type": "array"}, "list"),
-        ({"type": "array", "prefixItems": [WHOLE, TEXT]}, "[int, str]"),
-        (
-            {"type": "object", "properties": {"a": TEXT, "b": WHOLE}, "required": ["a"]},
-            "{a: str, b?: int}",
-        ),
-        ({"type": "object", "additionalProperties": WHOLE}, "{str: int}"),
-        ({"type": "object"}, "object"),
-        ({"$ref": "#/$defs/Node"}, "Node"),
-        ({"type": "string", "format": "date-time"}, "datetime"),
-    ],
-)
-def test_types_in_notation(schema: Any, text: str) -> None:
-    assert schema_text.format_type(schema) == text
-
-
 def test_a_list_of_types_is_a_union() -> None:
     nullable = {"type": ["integer", "null"], "minimum": 1}
-    assert schema_text.without_null(nullable) == {"type": "integer", "minimum": 1}
+    assert without_null(nullable) == {"type": "integer", "minimum": 1}
     assert schema_text.describe_type(nullable) == "integer"
     assert schema_text.describe_limits(nullable) == "At least 1."
 

@@ -16,9 +16,10 @@ from tooli.describe.agent_help import render_usage
 from tooli.describe.compositions import infer_compositions, pipe_input, pipe_output
 from tooli.describe.markdown import bullets, code, fence, join_blocks, link, sentence, single_line
 from tooli.describe.schema_formats import describe_tool
-from tooli.describe.schema_text import format_type, object_properties
+from tooli.describe.schema_text import object_properties
 from tooli.errors import ERROR_CODES, EXIT_CODES, shell_quote
 from tooli.schema.json_schema import output_schema
+from tooli.schema.notation import format_type
 
 TYPE_CHECKING = False
 

@@ -19,10 +19,11 @@ from tooli.describe.calls import (
     shortest_argv,
     shortest_call,
 )
-from tooli.describe.schema_text import format_type, object_properties, required_properties
+from tooli.describe.schema_text import object_properties, required_properties
 from tooli.inputs.formats import content_schema, iterator_item_type, wants_file
 from tooli.inputs.source import SourceShape
 from tooli.schema.json_schema import output_schema
+from tooli.schema.notation import format_type
 from tooli.text.jsonable import is_object
 
 TYPE_CHECKING = False

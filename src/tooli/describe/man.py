@@ -27,6 +27,7 @@ from tooli.errors import (
     shell_quote,
 )
 from tooli.schema.json_schema import input_schema, output_schema
+from tooli.schema.notation import without_null
 
 TYPE_CHECKING = False
 
@@ -308,7 +309,7 @@ def _placeholder(param: Param, schema: JsonObject) -> str:
         return italic(metavar)
     if param.kind == "argument":
         return italic(param.name.upper())
-    schema = schema_text.without_null(schema)
+    schema = without_null(schema)
     choices = schema_text.choice_texts(schema)
     if choices and len("|".join(choices)) <= 40:
         return "|".join([italic(choice) for choice in choices])
@@ -328,7 +329,7 @@ def _flag_names(param: Param) -> list[str]:
 def _parameter_notes(param: Param, schema: JsonObject) -> Iterator[str]:
     """Yield sentences about the allowed values of a parameter."""
     settings = param.option_kwargs
-    if param.kind != "argument" and schema_text.choice_texts(schema_text.without_null(schema)):
+    if param.kind != "argument" and schema_text.choice_texts(without_null(schema)):
         text = schema_text.describe_type(schema)
         yield f"{text[:1].upper()}{text[1:]}."
     if settings.get("exists"):

@@ -1,13 +1,10 @@
 """Describe JSON Schemas as text, and make example arguments that match them.
 
     describe_type     prose for man pages       list of paths
-    format_type       notation for documents    [{path: str, size: int}]
     describe_limits   a sentence                From 1 to 9.
     sample_value      an example value          ["a.txt"]
 
-All of these functions read a schema with `classify`. The export of Python functions uses it for
-annotations. `--help-agent` reads `Shape`s instead, because building schemas would slow its
-start-up.
+`tooli.schema.notation` writes types in short notation.
 """
 
 from __future__ import annotations
@@ -26,87 +23,19 @@ from tooli.core.tool import (
     unwrap_optional,
 )
 from tooli.schema.json_schema import param_schema, shape_schema
+from tooli.schema.notation import classify, without_null
 from tooli.text.jsonable import is_list, is_object
 
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable
-    from typing import Any
+    from collections.abc import Iterable
 
     from tooli.core.protocols import JsonObject
     from tooli.core.tool import Param, Shape, Tool
 
 
-def classify(schema: object) -> tuple[str, Any]:
-    """Return the kind of value that a schema describes, and a detail that depends on the kind.
-
-    kind        detail                      kind        detail
-    "ref"       name of the definition      "record"    schemas of the properties
-    "choices"   the values                  "dict"      schema of the values
-    "union"     schemas                     "object"    None
-    "tuple"     schemas of the items        "plain"     name of the type
-    "list"      schema of an item, or None  "any"       None
-    """
-    if not is_object(schema):
-        return "any", None
-    if "$ref" in schema:
-        return "ref", str(schema["$ref"]).rpartition("/")[2]
-    if "const" in schema:
-        return "choices", [schema["const"]]
-    if is_list(schema.get("enum")) and schema["enum"]:
-        return "choices", schema["enum"]
-    for keyword in ("anyOf", "oneOf"):
-        if is_list(schema.get(keyword)):
-            return "union", schema[keyword]
-    kind = schema.get("type")
-    if is_list(kind):
-        return "union", [{**schema, "type": name} for name in kind]
-    if kind == "array":
-        items = schema.get("prefixItems")
-        return ("tuple", items) if is_list(items) else ("list", schema.get("items"))
-    if kind == "object":
-        return _classify_object(schema)
-    return ("plain", kind) if isinstance(kind, str) else ("any", None)
-
-
-def _classify_object(schema: JsonObject) -> tuple[str, Any]:
-    properties = schema.get("properties")
-    if is_object(properties) and properties:
-        return "record", properties
-    values = schema.get("additionalProperties")
-    return ("dict", values) if is_object(values) and values else ("object", None)
-
-
 # ------------------------------------------------------------------ parts of a schema
-
-
-def without_null(schema: JsonObject) -> JsonObject:
-    """Return the schema without `null`, and with its `$ref` resolved.
-
-    For an optional parameter, this is the schema of the values other than None.
-    """
-    kind, alternatives = classify(schema)
-    if kind != "union":
-        return _resolve_ref(schema)
-    non_null = [part for part in alternatives if is_object(part) and part.get("type") != "null"]
-    rest = {
-        key: value
-        for key, value in schema.items()
-        if key not in ("anyOf", "oneOf") and not (key == "type" and is_list(value))
-    }
-    if len(non_null) == 1:
-        return {**_resolve_ref(non_null[0]), **rest}
-    return {**rest, "anyOf": non_null}
-
-
-def _resolve_ref(schema: JsonObject) -> JsonObject:
-    """Return the definition that the schema refers to, if the schema contains it."""
-    definitions = schema.get("$defs")
-    if "$ref" not in schema or not is_object(definitions):
-        return schema
-    found = definitions.get(str(schema["$ref"]).rpartition("/")[2])
-    return found if is_object(found) else schema
 
 
 def object_properties(schema: JsonObject) -> dict[str, JsonObject]:
@@ -141,57 +70,6 @@ def _json(value: object) -> str:
     return dumps(value, ensure_ascii=False)
 
 
-# ------------------------------------------------------------------ notation
-
-_TYPE_NAMES = {
-    "string": "str",
-    "integer": "int",
-    "number": "float",
-    "boolean": "bool",
-    "null": "null",
-}
-_FORMAT_NAMES = {"date-time": "datetime", "date": "date", "time": "time", "duration": "duration"}
-_MAX_NOTATION_CHOICES = 8
-_MAX_DEPTH = 3  # levels of nested objects
-
-
-def format_type(schema: object, depth: int = _MAX_DEPTH) -> str:
-    """Return the type in short notation: `[{path: str, size?: int}]`."""
-    kind, detail = classify(schema)
-    keywords: JsonObject = schema if is_object(schema) else {}
-    match kind:
-        case "ref":
-            return detail
-        case "choices":
-            joined = "|".join([_json(value) for value in detail[:_MAX_NOTATION_CHOICES]])
-            return f"{joined}|…" if len(detail) > _MAX_NOTATION_CHOICES else joined
-        case "union":
-            return " | ".join(dict.fromkeys([format_type(part, depth) for part in detail]))
-        case "tuple":
-            return f"[{', '.join([format_type(item, depth) for item in detail])}]"
-        case "list":
-            item = format_type(detail, depth)
-            return "list" if item == "any" else f"[{item}]"
-        case "record":
-            return _format_record(detail, keywords.get("required", ()), depth)
-        case "dict":
-            return f"{{str: {format_type(detail, depth)}}}"
-        case "plain":
-            return _FORMAT_NAMES.get(str(keywords.get("format"))) or _TYPE_NAMES.get(detail, "any")
-        case _:
-            return kind  # "object" or "any"
-
-
-def _format_record(properties: JsonObject, required: Collection[str], depth: int) -> str:
-    if not depth:
-        return "{…}"
-    parts = [
-        f"{name}{'' if name in required else '?'}: {format_type(part, depth - 1)}"
-        for name, part in properties.items()
-    ]
-    return f"{{{', '.join(parts)}}}"
-
-
 # ------------------------------------------------------------------ prose
 
 _TYPE_WORDS = {
@@ -213,6 +91,12 @@ _FORMAT_WORDS = {
     "duration": ("duration", "durations"),
     "uuid": ("UUID", "UUIDs"),
     "binary": ("binary data", "binary data"),
+}
+_DATE_FORMATS = {
+    "date": "YYYY-MM-DD",
+    "date-time": "YYYY-MM-DDTHH:MM:SS",
+    "time": "HH:MM:SS",
+    "duration": "PT1H30M or HH:MM:SS",
 }
 _MAX_PROSE_CHOICES = 12
 
@@ -259,6 +143,8 @@ def describe_limits(schema: JsonObject) -> str:
     for key, comparison in (("exclusiveMinimum", "more than"), ("exclusiveMaximum", "less than")):
         if key in target:
             phrases.append(f"{comparison} {target[key]}")
+    if target.get("format") in _DATE_FORMATS:
+        phrases.append(f"in the form {_DATE_FORMATS[target['format']]}")
     if "pattern" in target:
         phrases.append(f"matching {target['pattern']}")
     text = ", ".join(phrases)

@@ -11,13 +11,13 @@ from hashlib import sha256
 from tooli.core import Record
 from tooli.core._hot_tables import FLAGS
 from tooli.core.tool import BYTES_PER_TOKEN
-from tooli.describe.agent_help import render_usage
+from tooli.describe.agent_help import parameter_text, render_usage
 from tooli.describe.calls import best_example, command_title, shortest_call
 from tooli.describe.compositions import Composition, infer_compositions
 from tooli.describe.markdown import bullets, code, fence, link, sentence, single_line
-from tooli.describe.schema_text import format_type
 from tooli.errors import EXIT_CODES
 from tooli.schema.json_schema import output_schema
+from tooli.schema.notation import format_type
 
 TYPE_CHECKING = False
 
@@ -334,12 +334,11 @@ def reference_path(tool: Tool) -> str:
 
 
 def parameter_bullets(tool: Tool) -> list[str]:
-    """Return a bullet for each documented parameter."""
-    docs = tool.doc.params
-    documented = [(param, param.help or docs.get(param.name)) for param in tool.command_params]
+    """Return a bullet for each parameter about which there is more to know than its usage says."""
+    texts = [(param, parameter_text(tool, param)) for param in tool.command_params]
     return [
         f"- {code(max(param.flags, key=len) if param.flags else param.name)}: {single_line(text)}"
-        for param, text in documented
+        for param, text in texts
         if text and not param.hidden
     ]
 

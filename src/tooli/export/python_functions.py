@@ -10,7 +10,6 @@ import typing
 from keyword import iskeyword
 
 from tooli.core.tool import MISSING
-from tooli.describe.schema_text import classify
 from tooli.export.export_spec import RESERVED_NAMES, exported_tools
 from tooli.export.module_source import (
     build_runner,
@@ -34,6 +33,7 @@ from tooli.export.python_source import (
     wrap_text,
 )
 from tooli.schema.json_schema import output_schema
+from tooli.schema.notation import classify
 from tooli.schema.tool_reader import return_annotation
 from tooli.text.jsonable import is_list, is_object
 
