@@ -51,6 +51,10 @@ def changes_runs(cls: type | None) -> bool:
 _LIBRARIES = frozenset(("typer", "click", "tooli", "builtins", "abc", "typing"))
 
 
+EXIT_KEY = "ended_by_callback"
+"""The key in the metadata of a call that a callback ended with exit code 0."""
+
+
 class RoutedParam(Record):
     """Where Typer takes a parameter: from the command, or from the callback of a group.
 

@@ -12,6 +12,7 @@ from __future__ import annotations
 from json import JSONDecoder
 from math import isfinite
 
+from tooli.core.command_route import EXIT_KEY
 from tooli.core.peer import Question
 from tooli.execution.ipc import (
     MESSAGE_HANDLERS,
@@ -96,12 +97,15 @@ class UntrustedMessages(ChildMessages):
     def validate_meta(self, packed: bytes) -> JsonObject:
         """Return the metadata that an untrusted process may set.
 
-        This is the enforcement level, and violations and recorded actions of monitored calls.
+        This is the enforcement level, whether a callback of Typer ended the call, and violations
+        and recorded actions of monitored calls.
         """
         meta, accepted = self.codec.unpack(packed), dict[str, object]()
         if "enforcement" in meta and not self._has_enforcement:
             self._has_enforcement = True
             accepted["enforcement"] = self._present(meta["enforcement"])
+        if self.call.tool.route is not None and meta.get(EXIT_KEY) is True:
+            accepted[EXIT_KEY] = True
         limits = _ROW_LIMITS if _is_monitored(self.call.runner) else {}
         for key, limit in limits.items():
             if key in meta:

@@ -142,6 +142,7 @@ class Worker:
         """Run the function and send its value, its items or its error."""
         if self.inner is not None and self.is_sandboxed:
             self.inner.kept_fds = (self.data_fd, self.answer_fd, self.cancel_fd)
+        own_meta = self.call.meta
         call = self.call = self._build_forwarding_call()
         try:
             value = invoke(call.replace(runner=self.inner))
@@ -154,8 +155,9 @@ class Worker:
             raise
         except BaseException as exc:
             self.send_error(exc)
-        if call.meta:
-            self._send_packed("meta", dict(call.meta))
+        meta = {**(own_meta or {}), **(call.meta or {})}  # code with the original call set own_meta
+        if meta:
+            self._send_packed("meta", meta)
         self._finish()
 
     def _send_packed(self, kind: str, value: object) -> None:

@@ -52,13 +52,11 @@ if TYPE_CHECKING:
         Mapping,
         Sequence,
     )
-    from typing import Any, TypeVar
+    from typing import Any
 
     from tooli.core.call import Call, Stage
     from tooli.core.protocols import JsonObject
     from tooli.core.tool import Param, Tool
-
-    F = TypeVar("F", bound=Callable[..., object])
 
 
 def build_plan(call: Call, actions: list[JsonObject] | None = None) -> Any:
@@ -202,12 +200,12 @@ def make_dry_run_function(call: Call) -> Callable[..., object]:
         def run_sync(**arguments: object) -> object:
             return _dry_run(call, fn, arguments)
 
-        return _mark_wrapper(run_sync)
+        return run_sync
 
     async def run_async(**arguments: object) -> JsonObject:
         return await _adry_run(call, fn, arguments)
 
-    return _mark_wrapper(run_async)
+    return run_async
 
 
 def make_plan(call: Call, confinement_stages: Sequence[Stage]) -> Any:
@@ -299,7 +297,7 @@ def make_planned_function(
             async for item in _aiterate_items(enforcer, run_function(enforcer, run_arguments)):
                 yield item
 
-        return _mark_wrapper(run_stream)
+        return run_stream
     if flags & CO_COROUTINE:
 
         async def run_async(**arguments: object) -> object:
@@ -307,7 +305,7 @@ def make_planned_function(
             enforcer = make_enforcer(await _adry_run(call, fn, dry_run_arguments))
             return await _afinish_run(enforcer, run_function(enforcer, run_arguments))
 
-        return _mark_wrapper(run_async)
+        return run_async
 
     def run_sync(**arguments: object) -> object:
         dry_run_arguments, run_arguments = _duplicate_arguments(arguments)
@@ -317,17 +315,7 @@ def make_planned_function(
             value = run_function(enforcer, run_arguments)
         return _finish_run(enforcer, value)
 
-    return _mark_wrapper(run_sync)
-
-
-def _mark_wrapper(fn: F) -> F:
-    """Mark a function that replaces the function of a tool.
-
-    A process that imports the app again (bubblewrap) has only the original function, which would
-    perform its actions in a dry run. Such a process is not used for a marked function.
-    """
-    fn.tooli_is_wrapper = True  # pyright: ignore[reportFunctionMemberAccess]
-    return fn
+    return run_sync
 
 
 def _dry_run(

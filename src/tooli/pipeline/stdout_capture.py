@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
     from typing import Any, TextIO
 
-    from typing_extensions import Buffer
+    from typing_extensions import Buffer, Self
 
     from tooli.core.call import Call, Outcome
     from tooli.pipeline.child_output import ChildOutput
@@ -91,7 +91,7 @@ class StdoutCapture:
         """Return the text as it was printed."""
         return "".join(self._parts)
 
-    def __enter__(self) -> StdoutCapture:
+    def __enter__(self) -> Self:
         self._outer = _active_capture.get()
         self._token = _active_capture.set(self)
         return self
@@ -112,6 +112,32 @@ def _write_stderr(text: str) -> None:
         sys.stderr.write(text)
 
 
+class CallbackOutput(StdoutCapture):
+    """The text that callbacks and their command print, within the capture of the whole call.
+
+    Text that the call does not keep is written to stderr at once, in the order of all output.
+    """
+
+    __slots__ = ()
+
+    @property
+    def is_passed_on(self) -> bool:
+        """True if the text has been written to stderr."""
+        return self._outer is not None and not self._outer.keeps_stdout
+
+    def write(self, text: str) -> None:
+        """Add some text."""
+        super().write(text)
+        if self.is_passed_on:
+            _write_stderr(text)
+
+    def write_of_child(self, text: str) -> None:
+        """Add text that a child process has written to stdout."""
+        super().write_of_child(text)
+        if self.is_passed_on:
+            self.write_error_of_child(text)
+
+
 class DiscardedOutput(StdoutCapture):
     """Discards what a call prints. The output of a sandboxed process is not relayed.
 
@@ -128,7 +154,7 @@ class DiscardedOutput(StdoutCapture):
     def write(self, text: str) -> None:
         """Discard some text."""
 
-    def __enter__(self) -> DiscardedOutput:
+    def __enter__(self) -> Self:
         super().__enter__()
         self._streams = sys.stdout, sys.stderr
         if self._replaces_streams:

@@ -4,12 +4,15 @@
 
 The command line is built from the validated arguments, and Typer parses it as it parses any other.
 Servers run calls in threads. Typer's commands keep the arguments of a running call, so each call
-takes a command tree of its own from a pool.
+takes a command tree of its own from a pool. It takes the tree before the function runs: in the
+process of the function, which may be monitored or sandboxed, Typer could not be imported.
 """
 
 from __future__ import annotations
 
 import functools
+import os
+from _thread import allocate_lock
 from contextvars import copy_context
 from queue import SimpleQueue
 from threading import Thread
@@ -17,6 +20,7 @@ from weakref import WeakKeyDictionary
 
 from tooli.core.command_route import (
     CONVERTING_KEYWORDS,
+    EXIT_KEY,
     CommandRun,
     changes_runs,
     current_run,
@@ -34,7 +38,7 @@ from tooli.text.jsonable import to_jsonable
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
     from typing import Any
 
     from tooli.core import AppState
@@ -42,9 +46,6 @@ if TYPE_CHECKING:
     from tooli.core.command_route import CommandRoute
     from tooli.core.tool import Param
     from tooli.providers import Registration
-
-EXIT_KEY = "ended_by_callback"
-"""The key in the metadata of a call that a callback ended with exit code 0."""
 
 MAX_COUNT = 1000
 """Maximum value of an option that is counted, such as `-vvv`."""
@@ -67,7 +68,8 @@ class CommandTrees:
         try:
             return self._unused.pop()
         except IndexError:
-            return _build_command_tree(state)
+            with _build_lock:
+                return _build_command_tree(state)
 
     def give_back(self, tree: Any, revision: int) -> None:
         """Keep a command tree for the next call, unless the app has changed."""
@@ -76,6 +78,40 @@ class CommandTrees:
 
 
 _trees_of_apps: WeakKeyDictionary[AppState, CommandTrees] = WeakKeyDictionary()
+_build_lock = allocate_lock()  # Typer changes os.environ while it builds a tree and its parameters
+
+
+def _replace_lock() -> None:
+    """Replace the lock in a forked process, where no thread is left that could release it."""
+    global _build_lock
+    _build_lock = allocate_lock()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_replace_lock)
+
+
+class TakenTree:
+    """A command tree that a call has taken, and the commands along its route.
+
+    `commands` are the app, its groups, and the command.
+    """
+
+    def __init__(self, route: CommandRoute) -> None:
+        state = route.state
+        self._revision = state.revision
+        self._trees = _trees_of_apps.setdefault(state, CommandTrees())
+        self.tree = self._trees.take(state)
+        self.commands = _find_commands(self.tree, route)
+        _prepare_params(self.commands)
+        self.is_running = False
+        self._is_taken = True
+
+    def give_back(self) -> None:
+        """Let other calls use the tree, once. A thread may still run it, after a timeout."""
+        if self._is_taken and not self.is_running:
+            self._is_taken = False
+            self._trees.give_back(self.tree, self._revision)
 
 
 def _build_command_tree(state: AppState) -> Any:
@@ -108,16 +144,50 @@ def _recorded(callback: Callable[..., object]) -> Callable[..., object]:
     return run_and_record
 
 
+def _find_commands(tree: Any, route: CommandRoute) -> list[Any]:
+    """Return the commands along the path: the app, its groups, and the command."""
+    if not hasattr(tree, "commands"):
+        return [tree]  # an app with one command
+    found = [tree]
+    for name in route.path:
+        command = getattr(found[-1], "commands", {}).get(name)
+        if command is None:
+            raise InternalError(f"Typer has no command {' '.join(route.path)!r}.")
+        found.append(command)
+    for routed in route.params.values():
+        owner = found[-1] if routed.level is None else found[routed.level]
+        if routed.name not in [param.name for param in owner.params]:
+            raise InternalError(f"Typer does not know the parameter {routed.name!r}.")
+    return found
+
+
+def _prepare_params(commands: Sequence[Any]) -> None:
+    """Let Typer make what it converts parameters with, which it does at the first use."""
+    context = None
+    for command in commands:
+        settings = command.context_settings
+        context = command.context_class(command, context, command.name, **settings)
+        for param in (*command.params, command.get_help_option(context)):
+            if getattr(param, "_runtime_param", 0) is None:
+                with _build_lock:
+                    param.get_runtime_param()
+
+
 # ------------------------------------------------------------------ the call
 
 
 class RoutedCall:
-    """The function of one call of a tool that has a route, with its callbacks around it."""
+    """The function of one call of a tool that has a route, with its callbacks around it.
 
-    def __init__(self, call: Call) -> None:
+    `given` are the names of the arguments that the caller gave. Typer fills in all others.
+    """
+
+    def __init__(self, call: Call, given: Iterable[str]) -> None:
+        assert call.tool.route is not None
         functools.update_wrapper(self, call.tool.fn)
         self._call = call
-        self._given = frozenset(call.arguments)  # Typer fills in all other arguments
+        self.given = frozenset(given)
+        self._taken = TakenTree(call.tool.route)
         plan = vars(self).get("tooli_plan")
 
         def run_plan(**arguments: object) -> object:
@@ -132,7 +202,12 @@ class RoutedCall:
         return ThreadedItems(typer_call) if self._call.tool.is_streaming else typer_call.run()
 
     def _start(self, bound: Mapping[str, Any], fn: Callable[..., Any] | None = None) -> TyperCall:
-        return TyperCall(self._call, self._given, bound, fn)
+        return TyperCall(self._call, self._taken, self.given, bound, fn)
+
+    def close(self) -> None:
+        """Give the command tree back. A stream gives it back itself, when it has ended."""
+        if not self._call.tool.is_streaming:
+            self._taken.give_back()
 
 
 class TyperCall(CommandRun):
@@ -141,12 +216,14 @@ class TyperCall(CommandRun):
     def __init__(
         self,
         call: Call,
+        taken: TakenTree,
         given: frozenset[str],
         bound: Mapping[str, Any],
         fn: Callable[..., Any] | None = None,
     ) -> None:
         assert call.tool.route is not None
         self._call, self._given, self._bound = call, given, bound
+        self.taken = taken
         self._route: CommandRoute = call.tool.route
         self._fn = fn or self._route.registration.fn
         self._is_plan = fn is not None
@@ -156,14 +233,10 @@ class TyperCall(CommandRun):
 
     def run(self) -> object:
         """Let Typer run the callbacks and the command; return the result of the function."""
-        state = self._route.state
-        trees = _trees_of_apps.setdefault(state, CommandTrees())
-        revision = state.revision
-        tree = trees.take(state)
+        tree, self.taken.is_running = self.taken.tree, True
         token = current_run.set(self)
         try:
-            argv = self._build_argv(tree)
-            returned = self._invoke(tree, argv)
+            returned = self._invoke(tree, self._build_argv())
         except (Exception, SystemExit) as exc:
             if requested_exit_code(exc) != 0 or (self._has_started and self._result is None):
                 raise self._translated(exc) from exc.__cause__
@@ -172,7 +245,7 @@ class TyperCall(CommandRun):
                 self._call.meta[EXIT_KEY] = True
         finally:
             current_run.reset(token)
-            trees.give_back(tree, revision)
+            self.taken.is_running = False
         return returned if self._result is None else self._result[0]
 
     def _invoke(self, tree: Any, argv: list[str]) -> object:
@@ -241,9 +314,9 @@ class TyperCall(CommandRun):
 
     # -------------------------------------------------------------- command line and errors
 
-    def _build_argv(self, tree: Any) -> list[str]:
+    def _build_argv(self) -> list[str]:
         """Return the command line of the call."""
-        commands, argv = self._find_commands(tree), list[str]()
+        commands, argv = self.taken.commands, list[str]()
         values = self._call.tool.arguments_by_param(self._bound)
         for level, command in enumerate(commands):
             is_last = level == len(commands) - 1
@@ -262,22 +335,6 @@ class TyperCall(CommandRun):
         param = self._call.tool.param(name)
         is_empty = value is None and param is not None and param.default is None
         return name in self._given and not is_empty
-
-    def _find_commands(self, tree: Any) -> list[Any]:
-        """Return the commands along the path: the app, its groups, and the command."""
-        if not hasattr(tree, "commands"):
-            return [tree]  # an app with one command
-        found = [tree]
-        for name in self._route.path:
-            command = getattr(found[-1], "commands", {}).get(name)
-            if command is None:
-                raise InternalError(f"Typer has no command {' '.join(self._route.path)!r}.")
-            found.append(command)
-        for routed in self._route.params.values():
-            owner = found[-1] if routed.level is None else found[routed.level]
-            if routed.name not in [param.name for param in owner.params]:
-                raise InternalError(f"Typer does not know the parameter {routed.name!r}.")
-        return found
 
     def _translated(self, exc: BaseException) -> BaseException:
         """Return an exception; an error about a parameter names the parameter of the tool."""
@@ -428,6 +485,8 @@ class ThreadedItems:
             self._answers.put(("end", None))
         except BaseException as exc:
             self._answers.put(("error", exc))
+        finally:
+            typer_call.taken.give_back()
 
     def _emit(self, item: object) -> None:
         self._answers.put(("item", item))

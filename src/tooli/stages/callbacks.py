@@ -5,8 +5,9 @@ from __future__ import annotations
 import sys
 
 from tooli.core.call import Ok
-from tooli.pipeline.stdout_capture import StdoutCapture
-from tooli.pipeline.typer_calls import EXIT_KEY, RoutedCall
+from tooli.core.command_route import EXIT_KEY
+from tooli.pipeline.stdout_capture import CallbackOutput
+from tooli.pipeline.typer_calls import RoutedCall
 
 TYPE_CHECKING = False
 
@@ -20,11 +21,15 @@ def run_callbacks(call: Call) -> StageRun:
     They run only if the function runs, immediately before it. If a callback ends the call with
     exit code 0, the text that it printed is the result.
     """
-    with StdoutCapture() as printed:
-        outcome = yield call.replace(tool=call.tool.replace(fn=RoutedCall(call)))
+    routed = RoutedCall(call, call.arguments)
+    try:
+        with CallbackOutput() as printed:
+            outcome = yield call.replace(tool=call.tool.replace(fn=routed))
+    finally:
+        routed.close()
     is_ended = call.meta is not None and call.meta.pop(EXIT_KEY, False)
     if is_ended and printed.text() and isinstance(outcome, Ok):
         return Ok(printed.text())
-    if printed.raw_text():
+    if printed.raw_text() and not printed.is_passed_on:
         sys.stdout.write(printed.raw_text())
     return outcome

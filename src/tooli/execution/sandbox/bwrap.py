@@ -33,8 +33,9 @@ from tooli.execution.sandbox.sandbox_runner import (
 )
 from tooli.execution.sandbox.syscalls import SandboxUnavailable
 from tooli.execution.worker import ForwardedStream, Worker, select_codec
-from tooli.pipeline.context import Context
+from tooli.pipeline.context import Context, make_injected
 from tooli.pipeline.drivers import invoke
+from tooli.pipeline.typer_calls import RoutedCall
 
 TYPE_CHECKING = False
 
@@ -56,7 +57,8 @@ if TYPE_CHECKING:
         app: AppEntryPoint
         tool: str
         call: bytes  # arguments, caller, options, policy and approval
-        context_parameters: list[str]
+        injected: list[str]  # parameters whose values are made again
+        given: frozenset[str] | None  # arguments of the caller, if Typer runs the callbacks
         meta: JsonObject | None
         peer: Peer | None
         forwarded_streams: list[str]  # "stdout" and "stderr", if the caller has replaced them
@@ -112,8 +114,7 @@ def locate_app(state: AppState, tool: Tool) -> AppEntryPoint:
     """Return where to import the app of a tool from, or raise SandboxUnavailable."""
     if tool.has_handles:
         raise SandboxUnavailable("files that are passed as inputs or outputs need Landlock")
-    if hasattr(tool.fn, "tooli_is_wrapper"):  # bwrap imports the app again, without the wrapper
-        raise SandboxUnavailable("plans need Landlock")
+    _check_function(state, tool)
     module_globals = state.root.module_globals
     names = [n for n, v in module_globals.items() if getattr(v, "_state", None) is state.root]
     if not names:
@@ -127,6 +128,20 @@ def locate_app(state: AppState, tool: Tool) -> AppEntryPoint:
     if not file or not os.path.isfile(file):
         raise SandboxUnavailable("bubblewrap imports the app again, but the app is not in a file")
     return AppEntryPoint(os.path.abspath(file), None, names[0])
+
+
+def _check_function(state: AppState, tool: Tool) -> None:
+    """Raise SandboxUnavailable if the new interpreter would run another function than this one."""
+    assert state.root.app is not None
+    found = state.root.app.find(tool.key)
+    fn = vars(tool.fn)["__wrapped__"] if isinstance(tool.fn, RoutedCall) else tool.fn
+    if found is not None and found.fn is fn:
+        return
+    if found is not None and found.route is not None and tool.route is None:
+        raise SandboxUnavailable(
+            "the callbacks of the app have run already, and bubblewrap starts the app again"
+        )
+    raise SandboxUnavailable("plans, and functions that a stage replaces, need Landlock")
 
 
 class BubblewrapRunner(Runner):
@@ -208,10 +223,15 @@ class BubblewrapRunner(Runner):
         The arguments are encoded separately, because their classes can be found only after the app
         is imported.
         """
-        context_names = [
-            name for name, value in call.arguments.items() if isinstance(value, Context)
+        injected = [
+            param.name
+            for param in call.tool.params
+            if param.kind == "injected"
+            # on a command line, a `typer.Context` is Typer's own
+            and (isinstance(call.arguments[param.name], Context) or not call.caller.owns_process)
         ]
-        arguments = {n: v for n, v in call.arguments.items() if n not in context_names}
+        arguments = {n: v for n, v in call.arguments.items() if n not in injected}
+        fn = call.tool.fn
         try:
             call_data = dumps((arguments, call.caller, call.options, call.policy, call.approved))
         except Exception as failure:
@@ -225,7 +245,8 @@ class BubblewrapRunner(Runner):
             "app": self.location,
             "tool": call.tool.key,
             "call": call_data,
-            "context_parameters": context_names,
+            "injected": injected,
+            "given": fn.given if isinstance(fn, RoutedCall) else None,
             "meta": None if call.meta is None else dict(call.meta),
             "peer": None if call.peer is None else _PassedPeer(call.peer),
             "forwarded_streams": [
@@ -282,6 +303,8 @@ class BubblewrapRunner(Runner):
                 argv += ["--tmpfs", path]
             elif os.path.exists(path):
                 argv += ["--ro-bind", os.devnull, path]
+        if "/" not in bind_options:
+            argv += ["--remount-ro", "/"]  # folders above the bound paths, which exist only inside
         return [*argv, "--chdir", self._working_dir(bind_options)]
 
     def _working_dir(self, visible_paths: Iterable[str]) -> str:
@@ -389,8 +412,11 @@ def _build_call(payload: Payload) -> Call:
         meta=payload["meta"],
         peer=payload["peer"],
     )
-    for name in payload["context_parameters"]:
-        arguments[name] = Context(call)
+    for param in tool.params:
+        if param.name in payload["injected"]:
+            arguments[param.name] = make_injected(param, call)
+    if payload["given"] is not None:
+        call = call.replace(tool=tool.replace(fn=RoutedCall(call, payload["given"])))
     return call
 
 
