@@ -17,7 +17,7 @@ UNCHECKED = (
     "CHANGELOG.md",
 )
 """Files that are not checked: data of other programs, and names of the conformance suite."""
-PRODUCT_NAMES = ("OpenHands",)
+PRODUCT_NAMES = ("OpenHands", "CrewAI", "CREWAI")
 
 
 def banned_words() -> list[str]:

@@ -53,7 +53,7 @@ APPS = {
     "single": (make_single_command_app(), "sample_apps:app"),
     "callback": (make_callback_app(), "sample_apps:other"),
     "names": (make_app_with_reserved_names(), "names:app"),
-    "dangerous": (make_destructive_app(), "danger:app"),
+    "dangerous": (make_destructive_app(), "d:app"),
 }
 
 

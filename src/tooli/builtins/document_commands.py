@@ -58,7 +58,17 @@ FullDocument = Annotated[
 ]
 Target = Annotated[
     Literal[
-        "openai", "langchain", "adk", "claude", "copilot", "pydantic-ai", "python", "permissions"
+        "openai",
+        "langchain",
+        "adk",
+        "claude",
+        "copilot",
+        "pydantic-ai",
+        "crewai",
+        "llamaindex",
+        "agent-framework",
+        "python",
+        "permissions",
     ],
     Option(help="Framework to export for, or permissions for a coding agent."),
 ]

@@ -29,7 +29,8 @@ RESERVED_NAMES = frozenset(
     (
         *("CALLER", "COMMAND", "FIXES", "READ_ONLY", "RETRIES", "TIMEOUT", "TOOLS"),
         *("Any", "AppTool", "CommandError", "Literal", "Path", "Sequence", "TypedDict"),
-        *("annotations", "app", "asyncio", "bool", "call", "dict", "export", "failure", "float"),
+        *("annotations", "app", "arguments_model", "asyncio", "bool", "call", "classmethod"),
+        *("copy", "dict", "export", "failure", "float", "never_cache", "set"),
         *("getattr", "hasattr", "int", "isinstance", "json", "list", "make_tool", "os"),
         *("parse_envelope", "queue", "run", "server", "signal", "stop", "str", "subprocess"),
         *("super", "threading", "tool", "toolset", "tuple", "without_none"),
@@ -103,6 +104,7 @@ class ExportedTool(Record):
     schema: JsonObject
     flags: tuple[str, ...]  # the CONFIRMATION_FLAGS that the model may pass
     timeout: float | None
+    aliases: JsonObject = {}  # noqa: RUF012  names of parameters by the alias that the model sees
 
 
 def exported_tools(spec: ExportSpec, imported_names: Iterable[str] = ()) -> list[ExportedTool]:

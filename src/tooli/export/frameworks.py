@@ -2,65 +2,23 @@
 
 `module_source.render_framework` turns a record into a module. To support another framework, add
 a record to `FRAMEWORKS`. Parts that are not fixed text are functions in the record.
-
-`usage`, `body` and `definition` are templates with these placeholders: `$module`, `$stem`,
-`$package`, `$command` and `$command_type` (name and type of the parameter for the command),
-`$flags_parameter` and `$flags_argument` (both empty if no tool has flags). The function
-`template_values` of a record adds others.
 """
 
 from __future__ import annotations
 
 from json import dumps
 
-from tooli.core import Record
 from tooli.describe.mcp_tools import mcp_hints
+from tooli.export.framework_spec import Framework
+from tooli.export.model_frameworks import MODEL_FRAMEWORKS
 from tooli.export.python_source import SourceText, call_source, docstring, value_literal
 
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from tooli.core.protocols import JsonObject
     from tooli.core.tool import Tool
     from tooli.export.export_spec import ExportedTool, ExportSpec
-
-    ToolKeywords = tuple[ExportedTool, JsonObject]
-
-
-class Framework(Record):
-    """The parts of an export that differ between frameworks."""
-
-    target: str  # the value of `--target`
-    caller: str  # the caller ID that exported tools report to the app
-    subject: str  # ends the first line of the module's docstring
-    usage: str  # the example in the module's docstring
-    imports: tuple[str, ...]  # import lines of the framework's package
-    tool_type: str  # the type of an item of TOOLS
-    test_body: str  # the body of `answer(tool, arguments)` in generated tests
-    returns: str = ""  # what `make_tool` returns
-    summary: str = ""  # the docstring of `make_tool`
-    body: str = ""  # the body of `make_tool`
-    definition: str = ""  # replaces `make_tool`, for a framework that needs a class
-    constructor: str = "make_tool"
-    is_async: bool = True
-    encodes_json: bool = True
-    constants: str = ""
-    parameters: str = ""  # further parameters of `make_tool`
-    path: str = "${stem}_${suffix}.py"
-    test_imports: tuple[str, ...] = ()
-    # returns the tool, possibly changed, and more keyword arguments of the constructor
-    adapt_tool: Callable[[ExportedTool], ToolKeywords] | None = None
-    template_values: Callable[[list[ExportedTool]], dict[str, str]] | None = None
-    tail: Callable[[ExportSpec, list[ExportedTool]], str] | None = None  # lines below TOOLS
-    more_files: Callable[[ExportSpec, list[ExportedTool]], dict[str, str]] | None = None
-
-    @property
-    def imported_names(self) -> frozenset[str]:
-        """The names that the import lines bind."""
-        names = [line.partition(" import ")[2].split(", ") for line in self.imports]
-        return frozenset([name for row in names for name in row])
+    from tooli.export.framework_spec import ToolKeywords
 
 
 # ------------------------------------------------------------------ OpenAI Agents SDK
@@ -109,45 +67,6 @@ _OPENAI = Framework(
 
 # ------------------------------------------------------------------ LangChain
 
-RESERVED_PARAMETERS = ("callbacks", "config", "run_manager", "self")
-"""Parameters that a LangChain tool cannot have, because LangChain passes them itself."""
-
-
-def _adapt_langchain_tool(entry: ExportedTool) -> ToolKeywords:
-    """Rename the parameters whose names LangChain reserves."""
-    aliases = _parameter_aliases(entry)
-    if not aliases:
-        return entry, {}
-    alias_by_name = {name: alias for alias, name in aliases.items()}
-    properties = entry.schema["properties"]
-    schema = {
-        **entry.schema,
-        "properties": {alias_by_name.get(key, key): value for key, value in properties.items()},
-    }
-    required: list[str] = entry.schema.get("required", [])
-    if required:
-        schema["required"] = [alias_by_name.get(name, name) for name in required]
-    return entry.replace(schema=schema), {"aliases": aliases}
-
-
-def _parameter_aliases(entry: ExportedTool) -> dict[str, str]:
-    """Return the names of a tool's reserved parameters, by the alias that replaces each name."""
-    properties = entry.schema.get("properties", {})
-    return {f"{name}_": name for name in RESERVED_PARAMETERS if name in properties}
-
-
-def _langchain_values(tools: list[ExportedTool]) -> dict[str, str]:
-    if not any([_parameter_aliases(entry) for entry in tools]):
-        return {"aliases": "", "rename": ""}
-    return {
-        "aliases": "\n    aliases: dict[str, str] | None = None,",
-        "rename": """\
-        names = aliases or {}
-        arguments = {names.get(name, name): value for name, value in arguments.items()}
-""",
-    }
-
-
 # StructuredTool uses the schema unchanged, so LangChain does not convert the arguments. The app
 # validates them, and its error messages suggest corrections.
 _LANGCHAIN = Framework(
@@ -165,7 +84,7 @@ _LANGCHAIN = Framework(
     is_async=False,
     returns="StructuredTool",
     summary="Create a tool whose message is the envelope and whose artifact is the result.",
-    parameters="$aliases",
+    reserved_parameters=("callbacks", "config", "run_manager", "self"),
     body="""
     def invoke(**arguments: Any) -> tuple[str, Any]:
 $rename        envelope = call($command, arguments, timeout$flags_argument)
@@ -187,8 +106,6 @@ $rename        envelope = call($command, arguments, timeout$flags_argument)
     call = {"type": "tool_call", "name": tool.name, "id": "1", "args": arguments}
     return json.loads(tool.invoke(call).content)
 """,
-    adapt_tool=_adapt_langchain_tool,
-    template_values=_langchain_values,
 )
 
 # ------------------------------------------------------------------ Google ADK
@@ -494,5 +411,8 @@ _PYDANTIC_AI = Framework(
 
 FRAMEWORKS = {
     framework.target: framework
-    for framework in (_OPENAI, _LANGCHAIN, _ADK, _CLAUDE, _COPILOT, _PYDANTIC_AI)
+    for framework in (
+        *(_OPENAI, _LANGCHAIN, _ADK, _CLAUDE, _COPILOT, _PYDANTIC_AI),
+        *MODEL_FRAMEWORKS,
+    )
 }

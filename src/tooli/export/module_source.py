@@ -17,6 +17,7 @@ from string import Template
 from tooli.core import Record
 from tooli.describe.schema_text import parse_example
 from tooli.export.export_spec import DEFAULT_TIMEOUT, exported_tools, flag_prefix
+from tooli.export.framework_spec import alias_values, with_aliases
 from tooli.export.python_source import (
     SourceText,
     call_source,
@@ -34,7 +35,7 @@ if TYPE_CHECKING:
 
     from tooli.core.protocols import JsonObject
     from tooli.export.export_spec import ExportedTool, ExportSpec
-    from tooli.export.frameworks import Framework
+    from tooli.export.framework_spec import Framework
 
 _ENVELOPE_NOTE = """\
 A tool returns an envelope as JSON: {"ok": true, "result": ...}, or {"ok": false, "error": \
@@ -47,7 +48,7 @@ def make_tool(
     *,
     description: str,
     schema: dict[str, Any],$required_parameters
-    timeout: float = TIMEOUT,$flags_parameter{parameters}
+    timeout: float = TIMEOUT,$flags_parameter$aliases_parameter{parameters}
 ) -> {returns}:
     """{summary}"""
 
@@ -57,7 +58,7 @@ def make_tool(
 
 def render_framework(spec: ExportSpec, framework: Framework) -> dict[str, str]:
     """Return the files of an export to an agent framework, by their paths."""
-    tools = exported_tools(spec, framework.imported_names)
+    tools = _adapted_tools(spec, framework)
     path = module_path(spec, framework)
     values = {
         "stem": spec.module_stem,
@@ -65,6 +66,7 @@ def render_framework(spec: ExportSpec, framework: Framework) -> dict[str, str]:
         "package": path.partition("/")[0],
         "required_parameters": "",
         **command_values(spec, tools),
+        **alias_values(tools),
         **(framework.template_values(tools) if framework.template_values else {}),
     }
     runner = build_runner(
@@ -72,7 +74,7 @@ def render_framework(spec: ExportSpec, framework: Framework) -> dict[str, str]:
         tools,
         framework.caller,
         is_async=framework.is_async,
-        other_code=framework.body or framework.definition,
+        other_code=framework.functions + framework.body + framework.definition,
     )
     definition = framework.definition or _MAKE_TOOL_TEMPLATE.format(
         parameters=framework.parameters,
@@ -85,11 +87,17 @@ def render_framework(spec: ExportSpec, framework: Framework) -> dict[str, str]:
         module_docstring(
             spec, framework.subject, fill_template(framework.usage, values), _ENVELOPE_NOTE
         ),
-        standard_imports(runner, *(("json",) if framework.encodes_json else ())),
+        standard_imports(
+            runner, *(("json",) if framework.encodes_json else ()), *framework.standard_imports
+        ),
         framework.imports,
         runner.app,
         "\n".join([*filter(None, (runner.constants, framework.constants))]),
-        [*runner.functions, fill_template(definition, values)],
+        [
+            *runner.functions,
+            *filter(None, [fill_template(framework.functions, values)]),
+            fill_template(definition, values),
+        ],
         [
             *[_tool_assignment(spec, framework, entry) for entry in tools],
             "\n".join([*filter(None, (_tools_list(tools, framework.tool_type), tail))]),
@@ -97,6 +105,12 @@ def render_framework(spec: ExportSpec, framework: Framework) -> dict[str, str]:
     )
     more = framework.more_files(spec, tools) if framework.more_files else {}
     return {path: text, **more}
+
+
+def _adapted_tools(spec: ExportSpec, framework: Framework) -> list[ExportedTool]:
+    """Return the tools of the app with the names that the framework allows."""
+    tools = exported_tools(spec, framework.imported_names)
+    return [with_aliases(entry, framework.reserved_parameters) for entry in tools]
 
 
 def module_path(spec: ExportSpec, framework: Framework) -> str:
@@ -178,6 +192,8 @@ def _tool_assignment(spec: ExportSpec, framework: Framework, entry: ExportedTool
         keywords["timeout"] = entry.timeout
     if entry.flags:
         keywords["flags"] = entry.flags
+    if entry.aliases:
+        keywords["aliases"] = entry.aliases
     value = call_source(
         framework.constructor,
         entry.name,
@@ -237,7 +253,8 @@ def _file_header(
 
 
 def _tool_tests(spec: ExportSpec, framework: Framework, tools: list[ExportedTool]) -> list[str]:
-    tests = [_ANSWER_HEAD + framework.test_body.rstrip(), _INVALID_ARGUMENT_TEST]
+    invalid_argument_test = _INVALID_ARGUMENT_TEST.replace("$test_id", framework.test_id)
+    tests = [_ANSWER_HEAD + framework.test_body.rstrip(), invalid_argument_test]
     cases = _example_cases(tools)
     if cases:
         decorator = call_source("@pytest.mark.parametrize", ("tool", "arguments"), cases)
@@ -263,7 +280,7 @@ def answer(tool: Any, arguments: dict[str, Any]) -> dict[str, Any]:
     """Return the envelope that the model gets."""'''
 
 _INVALID_ARGUMENT_TEST = """
-@pytest.mark.parametrize("tool", export.TOOLS, ids=lambda tool: tool.name)
+@pytest.mark.parametrize("tool", export.TOOLS, ids=lambda tool: $test_id)
 def test_rejects_unknown_argument(tool: Any) -> None:
     envelope = answer(tool, {"no_such_argument": 1})
     assert envelope["ok"] is False
@@ -428,8 +445,8 @@ def _call_signature(spec: ExportSpec, has_flags: bool, is_async: bool) -> str:
 
 
 _SPLIT_FLAGS_CODE = """\
-    options = {flag: arguments[flag] for flag in flags if flag in arguments}
-    arguments = {key: value for key, value in arguments.items() if key not in options}
+    options = {flag: arguments[flag] for flag in flags if arguments.get(flag) is not None}
+    arguments = {key: value for key, value in arguments.items() if key not in flags}
     if not all(isinstance(value, bool) for value in options.values()):
         return failure("E1003", f"{', '.join(options)}: expected true or false.")
 """

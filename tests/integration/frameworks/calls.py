@@ -182,6 +182,9 @@ CASES = [
     # ---------------------------------------------------------------- policy
     Case("delete", {"path": "--x"}, code="E1010"),
     Case("delete", {"path": "--x", "yes": True}, "deleted --x"),
+    Case(
+        "delete", {"path": "--x", "yes": None, "dry_run": None}, code="E1010", violates_schema=True
+    ),
     Case("delete", {"path": "--x", "yes": "true"}, code="E1003", violates_schema=True),
     Case("delete", {"path": "-", "yes": True, "dry_run": "x"}, code="E1003", violates_schema=True),
     Case("launch", {"target": "moon"}, code="E2101"),

@@ -1,7 +1,7 @@
-"""A virtual environment with the agent frameworks at their pinned versions.
+"""Virtual environments with the agent frameworks at their pinned versions.
 
-`python -m tests.integration.frameworks.environment` creates it. It is stored in `.cache`, one per
-list of requirements and Python version.
+`python -m tests.integration.frameworks.environment` creates them. They are stored in `.cache`, one
+per list of requirements and Python version.
 """
 
 from __future__ import annotations
@@ -15,30 +15,43 @@ import sys
 
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parents[2]
-REQUIREMENTS = HERE / "requirements.txt"
+REQUIREMENTS = {
+    "frameworks": HERE / "requirements.txt",
+    "crewai": HERE / "requirements-crewai.txt",
+}
+"""The list of requirements of each environment."""
+EXPORT_ENVIRONMENTS = ("frameworks", "crewai")
+"""The environments that exports run in."""
+
 SUPPORTS_ALL = sys.version_info >= (3, 11)
 """True if this Python version runs all frameworks."""
 
 
-def python() -> pathlib.Path:
-    """Return the interpreter of the environment; create the environment if it is missing."""
-    parts = (REQUIREMENTS.read_bytes(), sys.version.encode(), sys.base_prefix.encode())
-    folder = ROOT / ".cache" / f"frameworks-{hashlib.sha256(b'|'.join(parts)).hexdigest()[:12]}"
+def environment_of(target: str) -> str:
+    """Return the name of the environment that has the framework of an export target."""
+    return target if target in EXPORT_ENVIRONMENTS else "frameworks"
+
+
+def python(name: str = "frameworks") -> pathlib.Path:
+    """Return the interpreter of an environment; create the environment if it is missing."""
+    requirements = REQUIREMENTS[name]
+    parts = (requirements.read_bytes(), sys.version.encode(), sys.base_prefix.encode())
+    folder = ROOT / ".cache" / f"{name}-{hashlib.sha256(b'|'.join(parts)).hexdigest()[:12]}"
     folder.parent.mkdir(exist_ok=True)
     with (folder.parent / f"{folder.name}.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)  # other test processes wait here
         if not (folder / ".ready").exists():
-            _install(folder)
+            _install(folder, requirements)
             (folder / ".ready").touch()
     return folder / "bin" / "python"
 
 
-def _install(folder: pathlib.Path) -> None:
+def _install(folder: pathlib.Path, requirements: pathlib.Path) -> None:
     interpreter = folder / "bin" / "python"
     uv = [sys.executable, "-m", "uv", "pip", "install", "--quiet", "--python", interpreter]
     for argv in (
         [sys.executable, "-m", "venv", "--clear", "--without-pip", folder],
-        [*uv, "--requirement", REQUIREMENTS],
+        [*uv, "--requirement", requirements],
     ):
         done = subprocess.run(argv, capture_output=True, text=True, timeout=600)
         if done.returncode != 0:
@@ -57,9 +70,13 @@ def variables(**more: str) -> dict[str, str]:
         "OPENAI_API_KEY": "none",
         "LANGSMITH_TRACING": "false",
         "OTEL_SDK_DISABLED": "true",
+        "CREWAI_DISABLE_TELEMETRY": "true",
+        "CREWAI_DISABLE_VERSION_CHECK": "true",
+        "CREWAI_TRACING_ENABLED": "false",
         **more,
     }
 
 
 if __name__ == "__main__":
-    print(python())
+    for each in REQUIREMENTS:
+        print(python(each))

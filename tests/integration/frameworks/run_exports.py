@@ -185,6 +185,132 @@ async def pydantic_ai(folder: Path, calls: Calls) -> Received:
     return schemas, descriptions, [outputs[str(i)] for i in range(len(calls))]
 
 
+async def crewai(folder: Path, calls: Calls) -> Received:
+    from crewai import Agent, BaseLLM
+    from crewai.events import crewai_event_bus
+    from crewai.tools import ToolFailure
+
+    requests: list[Any] = []
+
+    class ScriptedModel(BaseLLM):
+        def call(self, messages: Any, tools: Any = None, *args: Any, **more: Any) -> Any:
+            requests.append((messages, tools))
+            if len(requests) > 1:
+                return "done"
+            return [
+                {
+                    "id": str(i),
+                    "type": "function",
+                    "function": {"name": name, "arguments": json.dumps(message)},
+                }
+                for i, (name, message) in enumerate(calls)
+            ]
+
+        async def acall(self, messages: Any, tools: Any = None, *args: Any, **more: Any) -> Any:
+            return self.call(messages, tools)
+
+        def supports_function_calling(self) -> bool:
+            return True
+
+    tools = importlib.import_module("every_thing_crewai").TOOLS
+    agent = Agent(
+        role="r", goal="g", backstory="b", llm=ScriptedModel(model="scripted"), tools=tools
+    )
+    if folder.name == "import":
+        await agent.kickoff_async("go")
+    else:
+        await asyncio.to_thread(agent.kickoff, "go")
+    crewai_event_bus.shutdown()
+    outputs = {m["tool_call_id"]: m["content"] for m in requests[1][0] if m["role"] == "tool"}
+    by_name = {tool.name: tool for tool in tools}
+    name, text = calls[-1]
+    direct = await by_name[name].arun(**text)  # the framework itself calls run
+    assert json.loads(direct.message if isinstance(direct, ToolFailure) else direct)["ok"] is True
+    functions = [tool["function"] for tool in requests[0][1]]
+    schemas = {function["name"]: function["parameters"] for function in functions}
+    descriptions = {function["name"]: function["description"] for function in functions}
+    return schemas, descriptions, [(outputs[str(i)], None) for i in range(len(calls))]
+
+
+async def llamaindex(folder: Path, calls: Calls) -> Received:
+    from llama_index.core.agent.workflow import FunctionAgent, ToolCallResult
+    from llama_index.core.base.llms.types import ChatMessage, ToolCallBlock
+    from llama_index.core.llms import MockFunctionCallingLLM
+
+    turns: list[Any] = []
+
+    def script(messages: Any, **more: Any) -> ChatMessage:
+        turns.append((messages, more))
+        if len(turns) > 1:
+            return ChatMessage(role="assistant", content="done")
+        blocks = [
+            ToolCallBlock(tool_call_id=str(i), tool_name=name, tool_kwargs=text)
+            for i, (name, text) in enumerate(calls)
+        ]
+        return ChatMessage(role="assistant", blocks=blocks)
+
+    tools = importlib.import_module("every_thing_llamaindex").TOOLS
+    model = MockFunctionCallingLLM(response_generator=script)
+    run = FunctionAgent(tools=tools, llm=model, streaming=False).run("go")
+    is_error = {
+        event.tool_id: event.tool_output.is_error
+        async for event in run.stream_events()
+        if isinstance(event, ToolCallResult)
+    }
+    await run
+    outputs = {
+        m.additional_kwargs["tool_call_id"]: m.content for m in turns[1][0] if m.role == "tool"
+    }
+    direct = {tool.metadata.name: tool for tool in tools}[calls[-1][0]]
+    output = await asyncio.to_thread(direct.call, **calls[-1][1])  # an agent uses acall only
+    assert json.loads(output.content) == output.raw_output
+    functions = [tool.metadata.to_openai_tool()["function"] for tool in tools]
+    schemas = {function["name"]: function["parameters"] for function in functions}
+    descriptions = {function["name"]: function["description"] for function in functions}
+    return schemas, descriptions, [(outputs[str(i)], is_error[str(i)]) for i in range(len(calls))]
+
+
+async def agent_framework(folder: Path, calls: Calls) -> Received:
+    from agent_framework import (
+        Agent,
+        BaseChatClient,
+        ChatResponse,
+        Content,
+        FunctionInvocationLayer,
+        Message,
+    )
+
+    requests: list[Any] = []
+
+    class ScriptedClient(FunctionInvocationLayer, BaseChatClient):  # type: ignore[misc]
+        def _inner_get_response(self, *, messages: Any, options: Any, **more: Any) -> Any:
+            requests.append((list(messages), options))
+            contents = [Content.from_text("done")]
+            if len(requests) == 1:
+                contents = [
+                    Content.from_function_call(call_id=str(i), name=name, arguments=text)
+                    for i, (name, text) in enumerate(calls)
+                ]
+
+            async def respond() -> ChatResponse:
+                return ChatResponse(messages=[Message(role="assistant", contents=contents)])
+
+            return respond()
+
+    tools = importlib.import_module("every_thing_agent_framework").TOOLS
+    await Agent(ScriptedClient(), tools=tools).run("go")
+    outputs = {
+        content.call_id: content.result
+        for message in requests[1][0]
+        for content in message.contents
+        if content.type == "function_result"
+    }
+    sent = [tool.to_json_schema_spec()["function"] for tool in requests[0][1]["tools"]]
+    schemas = {function["name"]: function["parameters"] for function in sent}
+    descriptions = {function["name"]: function["description"] for function in sent}
+    return schemas, descriptions, [(outputs[str(i)], None) for i in range(len(calls))]
+
+
 DRIVERS = {
     "openai": openai,
     "langchain": langchain,
@@ -192,6 +318,9 @@ DRIVERS = {
     "claude": claude,
     "copilot": copilot,
     "pydantic-ai": pydantic_ai,
+    "crewai": crewai,
+    "llamaindex": llamaindex,
+    "agent-framework": agent_framework,
 }
 
 

@@ -12,38 +12,42 @@ from typing import Any
 import pytest
 from examples.file_tools.app import app as file_tools
 from tests.integration.frameworks import environment
-from tests.integration.frameworks.calls import CASES, Case
+from tests.integration.frameworks.calls import CASES, DEFAULTS, Case
 from tests.integration.frameworks.everything import app
 
 from tooli.describe.mcp_tools import arguments_schema, tools_by_safe_name
 from tooli.describe.sections import AppInfo, collect_app_info
 from tooli.export import CALLERS, export
 from tooli.export.export_spec import ExportSpec, tool_description
-from tooli.export.frameworks import RESERVED_PARAMETERS
+from tooli.export.frameworks import FRAMEWORKS
 
-PYTHON_310_TARGETS = ("openai", "langchain", "claude")
+PYTHON_310_TARGETS = ("openai", "langchain", "claude", "crewai", "llamaindex", "agent-framework")
 TARGETS = [target for target in CALLERS if target != "python"]
 MODES = ("subprocess", "import")
 TIMEOUT = 240
-EXTRA_CASES = [Case("say", {"text": "--help"}), Case("list", {})]
+NULLS = dict.fromkeys(("text", *DEFAULTS, "user"))
+EXTRA_CASES = [Case("optional", NULLS), Case("say", {"text": "--help"}), Case("list", {})]
 TOOLS = tools_by_safe_name(collect_app_info(app).tools)
 
-FAILURE_OUTCOMES = {"langchain": "error", "claude": True, "copilot": "failure"}
+FAILURE_OUTCOMES = {
+    "langchain": "error",
+    "claude": True,
+    "copilot": "failure",
+    "llamaindex": True,
+}
 """The outcome of a failure, for the frameworks that report one."""
 
 
 def rename_arguments(target: str, arguments: dict[str, Any]) -> dict[str, Any]:
     """Return the arguments with the names that the export uses for a target."""
-    if target != "langchain":
-        return arguments
-    return {
-        f"{name}_" if name in RESERVED_PARAMETERS else name: arguments[name] for name in arguments
-    }
+    reserved = FRAMEWORKS[target].reserved_parameters
+    return {f"{name}_" if name in reserved else name: arguments[name] for name in arguments}
 
 
 def write_export(app_info: AppInfo, program: Path, target: str, mode: str, folder: Path) -> None:
     """Write an export and its tests into a folder."""
-    options = {"command": f"{environment.python()} {program}"} if mode == "subprocess" else {}
+    python = environment.python(environment.environment_of(target))
+    options = {"command": f"{python} {program}"} if mode == "subprocess" else {}
     spec = ExportSpec(app_info, target, mode, with_tests=True, **options)
     for name, text in export(spec).items():
         path = folder / name
@@ -51,10 +55,10 @@ def write_export(app_info: AppInfo, program: Path, target: str, mode: str, folde
         path.write_text(text, encoding="utf-8")
 
 
-def run(*argv: str | Path, cwd: Path) -> None:
-    """Run Python in the environment of the frameworks."""
+def run(target: str, *argv: str | Path, cwd: Path) -> None:
+    """Run Python in the environment of the framework of a target."""
     done = subprocess.run(
-        [environment.python(), *argv],
+        [environment.python(environment.environment_of(target)), *argv],
         capture_output=True,
         text=True,
         timeout=TIMEOUT,
@@ -74,7 +78,7 @@ def run_exports(target: str, folder: Path) -> None:
         program = environment.HERE / "everything.py"
         write_export(collect_app_info(app), program, target, mode, mode_folder)
         (mode_folder / "calls.json").write_text(json.dumps(calls), encoding="utf-8")
-    run(environment.HERE / "run_exports.py", target, *folders, cwd=folders[0])
+    run(target, environment.HERE / "run_exports.py", target, *folders, cwd=folders[0])
 
 
 def run_exports_once(target: str, base: Path, *, wait: bool) -> None:
@@ -115,13 +119,27 @@ def test_model_receives_the_schema_of_every_tool(received: Any, mode: str) -> No
     assert list(schemas) == list(TOOLS)
     for name, tool in TOOLS.items():
         expected = arguments_schema(tool)
-        if target == "langchain":
-            expected = {**expected, "properties": rename_arguments(target, expected["properties"])}
-        if target == "langchain" and "$defs" in expected:  # it inlines references
+        expected = {**expected, "properties": rename_arguments(target, expected["properties"])}
+        if target == "llamaindex":  # it sends a few keywords only
+            del expected["additionalProperties"]
+        if target == "crewai":  # it makes the schema strict
+            check_strict_schema(schemas[name], expected)
+        elif target == "langchain" and "$defs" in expected:  # it inlines references
             assert schemas[name]["properties"].keys() == expected["properties"].keys()
         else:
             assert schemas[name] == expected, name
         assert found[mode]["descriptions"][name] == tool_description(tool), name
+
+
+def check_strict_schema(schema: dict[str, Any], expected: dict[str, Any]) -> None:
+    """Check a schema in which all parameters are required and optional ones can be null."""
+    assert schema["required"] == list(schema["properties"]) == list(expected["properties"])
+    for name, part in schema["properties"].items():
+        given = expected["properties"][name]
+        can_be_null = {"type": "null"} in part.get("anyOf", ())
+        assert can_be_null or name in expected.get("required", ()), name
+        for keyword in ("description", "default"):
+            assert part.get(keyword) == given.get(keyword)
 
 
 @pytest.mark.parametrize("mode", MODES)
@@ -158,10 +176,22 @@ def expected_outcome(envelope: dict[str, Any]) -> str:
     return "retried" if error["is_retryable"] and not needs_human else "failed"
 
 
+def test_null_is_a_parameter_that_is_not_given(received: Any) -> None:
+    target, found = received
+    if target != "crewai":
+        pytest.skip("only CrewAI makes a model send null for an optional parameter")
+    for mode in MODES:
+        given, absent = (
+            json.loads(found[mode]["answers"][number][0])["result"]
+            for number in (len(CASES), [case.tool for case in CASES].index("optional"))
+        )
+        assert given == absent
+
+
 def test_tool_receives_the_caller(received: Any) -> None:
     target, found = received
     for mode, surface in zip(MODES, ("cli", "python"), strict=True):
-        text, _ = found[mode]["answers"][len(CASES) + 1]
+        text, _ = found[mode]["answers"][-1]
         envelope = json.loads(text)
         assert envelope["result"] == {"surface": surface, "name": CALLERS[target]}
         assert envelope["meta"]["warnings"] == ["a warning"]
@@ -169,7 +199,7 @@ def test_tool_receives_the_caller(received: Any) -> None:
 
 def test_model_receives_printed_text(received: Any) -> None:
     _, found = received
-    text, _ = found["subprocess"]["answers"][len(CASES)]
+    text, _ = found["subprocess"]["answers"][-2]
     assert json.loads(text)["result"] == "--help"
 
 
@@ -183,4 +213,4 @@ def test_exported_tests_pass(target: str, mode: str, tmp_path: Path) -> None:
         pytest.skip(f"{target} needs Python 3.11")
     program = environment.ROOT / "examples" / "file_tools" / "app.py"
     write_export(collect_app_info(file_tools), program, target, mode, tmp_path)
-    run("-m", "pytest", "-q", "-p", "no:cacheprovider", tmp_path, cwd=tmp_path)
+    run(target, "-m", "pytest", "-q", "-p", "no:cacheprovider", tmp_path, cwd=tmp_path)
