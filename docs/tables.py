@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING
 from tooli import Context, Tooli, errors
 from tooli.config.setting_definitions import SETTINGS
 from tooli.core import protocols
+from tooli.core.agent_hosts import AGENT_HOSTS, SERVER_HOSTS, SKILL_HOSTS, server_settings
 from tooli.core.call import CALLER_PROFILES
 from tooli.core.options import OPTIONS, Option
 from tooli.core.output_modes import MODE_TABLE
@@ -209,6 +210,53 @@ def weak_markers() -> str:
     return table(("agent", "signals"), rows)
 
 
+# ------------------------------------------------------------------ installing.md
+
+_FOLDERS = {
+    "{home}": "~",
+    "{claude}": "~/.claude",
+    "{claude_state}": "~",
+    "{cline}": "~/.cline/data",
+    "{codex}": "~/.codex",
+    "{config}": "~/.config",
+    "{copilot}": "~/.copilot",
+    "{gemini}": "~/.gemini",
+    "{goose}": "~/.config/goose",
+    "{kimi}": "~/.kimi-code",
+    "{settings}": "SETTINGS",
+}
+
+
+def _path(pattern: str) -> str:
+    for name, folder in _FOLDERS.items():
+        pattern = pattern.replace(name, folder)
+    return _code(pattern) or "none"
+
+
+def skill_folders() -> str:
+    """Return the folders of skills, each with the agents that read it."""
+    agents: dict[tuple[str, str], list[str]] = {}
+    for name in SKILL_HOSTS:
+        folders = AGENT_HOSTS[name].skills
+        if folders is not None:
+            agents.setdefault(folders, []).append(name)
+    rows = [
+        (_codes(names), _path(project), _path(user)) for (project, user), names in agents.items()
+    ]
+    return table(("agent", "in a project", "for a user"), rows)
+
+
+def server_files() -> str:
+    """Return the settings files in which MCP servers are registered."""
+    rows: list[tuple[str, ...]] = []
+    for name in SERVER_HOSTS:
+        host, settings = AGENT_HOSTS[name], server_settings(name)
+        files = _path(settings.project), _path(settings.user)
+        default = "yes" if host.is_default else ""
+        rows.append((f"`{name}` ({host.title})", *files, _code(settings.container), default))
+    return table(("agent", "in a project", "for a user", "key", "default"), rows)
+
+
 # ------------------------------------------------------------------ configuration.md
 
 
@@ -352,6 +400,7 @@ TABLES: dict[str, Callable[[], str]] = {
         *(error_classes, exit_codes, error_codes, suggestion_fields),
         *(output_modes, framework_options, policy_rules),
         *(caller_profiles, agent_markers, ci_markers, weak_markers, settings),
+        *(skill_folders, server_files),
         *(setting_trust, stages),
         *(app_keywords, app_methods, command_keywords, context_members, meta_fields),
     )

@@ -13,8 +13,7 @@ from openapi_spec_validator import validate
 
 from tooli import Tooli
 from tooli.builtins.agent_commands import ServerAgents, SkillAgents
-from tooli.install.agent_install import SKILL_PATHS
-from tooli.install.server_registration import SERVER_CONFIGS
+from tooli.core.agent_hosts import SERVER_HOSTS, SKILL_HOSTS
 from tooli.testing import invoke
 
 
@@ -81,12 +80,19 @@ class TestServing:
 APP = Path(__file__).parents[2] / "examples" / "file_tools" / "app.py"
 
 
-def test_agent_names_match_the_tables() -> None:
-    def names(annotated: Any) -> list[str]:
-        return list(get_args(get_args(get_args(annotated)[0])[0]))
+def test_options_accept_every_agent_of_the_table() -> None:
+    def names(annotated: Any) -> tuple[str, ...]:
+        return get_args(get_args(get_args(annotated)[0])[0])
 
-    assert names(SkillAgents) == list(SKILL_PATHS)
-    assert names(ServerAgents) == list(SERVER_CONFIGS)
+    assert names(SkillAgents) == SKILL_HOSTS
+    assert names(ServerAgents) == SERVER_HOSTS
+
+
+def test_agent_without_settings_in_projects_needs_the_user_scope(app: Tooli) -> None:
+    args = ("mcp", "add", "--agent", "windsurf", "--agent", "codex", "--command", "shop", "--yes")
+    failed = invoke(app, *args, "--json").envelope["error"]
+    assert (failed["code"], failed["field"]) == ("E1000", "user")
+    assert "Windsurf" in failed["message"] and "--user" in failed["suggestion"]["fix"]
 
 
 def test_mcp_export_does_not_import_the_install_package() -> None:

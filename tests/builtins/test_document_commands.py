@@ -133,3 +133,21 @@ def test_skill_for_a_target(target: str, tmp_path: Path) -> None:
     done = invoke(app, "generate-skill", "--target", target, "--out", str(tmp_path))
     assert done.exit_code == 0, done.stdout
     assert invoke(app, "docs", "check", str(tmp_path)).exit_code == 0
+
+
+def test_rules_of_gemini_are_written_to_the_home_folder_only(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home, project = tmp_path / "home", tmp_path / "project"
+    for folder in (home, project):
+        folder.mkdir()
+    monkeypatch.setenv("HOME", str(home))
+    monkeypatch.setenv("USERPROFILE", str(home))
+    monkeypatch.delenv("GEMINI_CLI_HOME", raising=False)
+    monkeypatch.chdir(project)
+    args = ("export", "--target", "permissions", "--host", "gemini", "--json", "--out")
+    failed = invoke(app, *args, ".").envelope["error"]
+    assert (failed["field"], list(project.iterdir())) == ("out", [])
+    assert "home folder" in failed["message"]
+    assert invoke(app, *args, str(home)).exit_code == 0
+    assert (home / ".gemini" / "policies" / "file-tools.toml").is_file()

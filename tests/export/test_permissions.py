@@ -6,6 +6,7 @@ import json
 import os
 import re
 import shlex
+import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -15,9 +16,10 @@ from examples.file_tools.app import app as file_tools
 
 from tooli import Tooli
 from tooli.annotations import Destructive, Idempotent, OpenWorld, ReadOnly
+from tooli.core.agent_hosts import RULE_HOSTS
 from tooli.describe.sections import collect_app_info
 from tooli.errors import InputError
-from tooli.export.permissions import HOSTS, decide, render_rules
+from tooli.export.permissions import decide, render_rules
 
 SNAPSHOTS = Path(__file__).parent / "permissions"
 
@@ -42,7 +44,7 @@ def make_app() -> Tooli:
 APP = make_app()
 
 
-@pytest.mark.parametrize("host", HOSTS)
+@pytest.mark.parametrize("host", RULE_HOSTS)
 def test_rules_match_the_snapshot(host: str) -> None:
     found = render_rules(collect_app_info(file_tools), host)
     assert found == render_rules(collect_app_info(file_tools), host)
@@ -97,7 +99,7 @@ class TestDecisions:
         assert 'decision = "allow"' not in text and "\ndecision='allow'" not in text
 
     def test_unknown_host_is_rejected(self) -> None:
-        with pytest.raises(InputError, match="claude-code, codex, cursor, gemini"):
+        with pytest.raises(InputError, match=", ".join(RULE_HOSTS)):
             render_rules(collect_app_info(APP), "emacs")
 
 
@@ -150,6 +152,28 @@ class Claude:
         if pattern.endswith(" *") and pattern.count("*") == 1:
             regex = re.escape(pattern[:-2]) + "( .*)?"
         return re.fullmatch(regex, line) is not None
+
+
+class Qwen(Claude):
+    """Qwen Code: the rules of Claude Code in another file."""
+
+    def __init__(self, files: dict[str, str]) -> None:
+        self.lists = json.loads(files[".qwen/settings.json"])["permissions"]
+
+
+class OpenCode:
+    """OpenCode: `*` matches anything. The last rule that matches wins."""
+
+    def __init__(self, files: dict[str, str]) -> None:
+        self.rules = json.loads(files["opencode.json"])["permission"]["bash"]
+
+    def __call__(self, line: str) -> str:
+        found = [
+            decision
+            for pattern, decision in self.rules.items()
+            if re.fullmatch(re.escape(pattern).replace(r"\*", ".*"), line)
+        ]
+        return found[-1] if found else "ask"
 
 
 class Codex:
@@ -210,7 +234,13 @@ class Gemini:
         return re.search(f'"command":"{pattern}', arguments) is not None
 
 
-EVALUATORS = {"claude-code": Claude, "codex": Codex, "gemini": Gemini}
+EVALUATORS = {
+    "claude-code": Claude,
+    "codex": Codex,
+    "gemini": Gemini,
+    "opencode": OpenCode,
+    "qwen-code": Qwen,
+}
 
 
 @pytest.mark.parametrize("host", EVALUATORS)
@@ -236,7 +266,7 @@ class TestShell:
         app.command("find", annotations=ReadOnly)(lambda: None)
         text = "".join(render_rules(collect_app_info(app), host).values())
         assert "shop *" not in text and 'commandPrefix = "shop"' not in text
-        assert '["shop"]' not in text
+        assert '["shop"]' not in text and '"bash"' not in text
 
 
 class TestTools:
@@ -253,6 +283,20 @@ class TestTools:
             "ask": ["mcp__shop__find_and_delete", "mcp__shop__plain", "mcp__shop__fetch"],
             "deny": ["mcp__shop__wipe", "mcp__shop__users_purge"],
         }
+
+    def test_copilot_script_passes_the_rules_as_flags(self) -> None:
+        ((path, text),) = render_rules(collect_app_info(APP), "copilot").items()
+        assert path == ".github/copilot/shop.sh"
+        assert "--allow-tool='shop(find)'" in text and "--deny-tool='shop(wipe)'" in text
+        assert "--deny-tool='shell(shop users purge:*)'" in text
+        assert "--allow-tool='shell" not in text and "shop(plain)" not in text
+        assert subprocess.run(["sh", "-n"], input=text, text=True).returncode == 0
+
+    def test_opencode_settings_list_each_tool(self) -> None:
+        rules = json.loads(render_rules(collect_app_info(APP), "opencode")["opencode.json"])
+        tools = {name: rule for name, rule in rules["permission"].items() if name != "bash"}
+        assert tools["shop_find"] == "allow" and tools["shop_plain"] == "ask"
+        assert tools["shop_users_purge"] == "deny"
 
     def test_cursor_settings_list_each_tool(self) -> None:
         lists = json.loads(render_rules(collect_app_info(APP), "cursor")[".cursor/cli.json"])[
@@ -274,7 +318,7 @@ class TestTools:
         assert modes["find"] == "approve" and modes["plain"] == "prompt" and "wipe" not in modes
 
     @pytest.mark.parametrize("name", ["my shop", "läden", "a*b", "x) y", 'q"q'])
-    @pytest.mark.parametrize("host", HOSTS)
+    @pytest.mark.parametrize("host", RULE_HOSTS)
     def test_unmatchable_app_name_gets_no_shell_rules(self, host: str, name: str) -> None:
         app = Tooli(name)
         app.command("find", annotations=ReadOnly)(lambda: None)
@@ -282,7 +326,7 @@ class TestTools:
         found = render_rules(collect_app_info(app), host)
         text = "".join(found.values())
         assert "Bash(" not in text and "Shell(" not in text and "prefix_rule" not in text
-        assert "commandPrefix" not in text
+        assert "commandPrefix" not in text and "shell(" not in text and '"bash"' not in text
         for path, text in found.items():
             if path.endswith(".json"):
                 json.loads(text)

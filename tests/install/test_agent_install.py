@@ -108,7 +108,9 @@ def test_server_that_the_program_tooli_adds_is_started_by_it(shell: Shell, proje
     shell.rows("mcp", "add", str(APP), "--agent", "cursor", app=program)
     entry = json.loads((project / ".cursor" / "mcp.json").read_text())["mcpServers"]["file-tools"]
     assert entry["args"] == [str(program), "serve", str(APP), "--transport", "stdio"]
-    assert shell.rows("mcp", "list", str(APP), app=program)[2]["state"] == "current"
+    rows = shell.rows("mcp", "list", str(APP), app=program)
+    states = [row["state"] for row in rows if (row["agent"], row["scope"]) == ("cursor", "project")]
+    assert states == ["current"]
 
 
 def test_server_of_an_app_with_its_own_command_mcp(shell: Shell, project: Path) -> None:

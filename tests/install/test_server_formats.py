@@ -8,10 +8,17 @@ from random import Random
 from typing import Any
 
 import pytest
+import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tooli.install.server_formats import JsonServers, MalformedFileError, TomlServers, parse_jsonc
+from tooli.install.server_formats import (
+    JsonServers,
+    MalformedFileError,
+    TomlServers,
+    YamlServers,
+    parse_jsonc,
+)
 
 ENTRY: dict[str, Any] = {"command": "shop", "args": ["mcp", "serve"]}
 JSON, TOML = JsonServers("mcpServers"), TomlServers("mcp_servers")
@@ -293,3 +300,50 @@ class TestToml:
         entry = {"command": command, "args": args}
         after, _ = TOML.insert_entry("", "a b", entry)
         assert tomllib.loads(after) == {"mcp_servers": {"a b": entry}}
+
+
+class TestYaml:
+    ENTRY = {"cmd": "shop", "args": ["mcp", "serve"]}
+
+    @pytest.mark.parametrize(
+        "text",
+        [
+            "",
+            "# only a comment\n",
+            "model: x",
+            "model: x\n",
+            "model: x\r\nextensions:\r\n    a: 1\r\n",
+            "extensions:\n\n  # mine\n  a:\n    b: 1\nlast: 2\n",
+            "extensions: # mine\n  a: {b: 1}",
+            "extensions:\nmodel: x\n",
+            "extensions:",
+            "---\nextensions:\n  shopping: {}\n",
+        ],
+    )
+    def test_inserted_text_is_the_only_change(self, text: str) -> None:
+        servers = YamlServers("extensions")
+        after, inserted = servers.insert_entry(text, "shop", self.ENTRY)
+        assert after.replace(inserted, "", 1) == text
+        assert servers.get_entry(after, "shop") == self.ENTRY
+        assert servers.other_entries(after, "shop") == servers.other_entries(text, "shop")
+        changed, _ = servers.replace_entry(after, "shop", {"cmd": "x"}, inserted)
+        assert servers.get_entry(changed, "shop") == {"cmd": "x"}
+        removed = servers.remove_entry(changed, "shop", container="extensions" not in text)
+        assert yaml.safe_load(removed) == yaml.safe_load(text)
+
+    @pytest.mark.parametrize(
+        "text",
+        ["extensions: {}\n", "extensions: {a: 1}\n", "extensions: [1]\n", "- 1\n", "a: [\n"],
+    )
+    def test_file_that_cannot_be_extended_by_a_line_is_refused(self, text: str) -> None:
+        with pytest.raises(MalformedFileError):
+            YamlServers("extensions").insert_entry(text, "shop", self.ENTRY)
+
+    def test_entry_of_several_lines_is_refused(self) -> None:
+        text = "extensions:\n  shop:\n    cmd: mine\n"
+        for operation in (
+            lambda servers: servers.replace_entry(text, "shop", self.ENTRY, ""),
+            lambda servers: servers.remove_entry(text, "shop", container=False),
+        ):
+            with pytest.raises(MalformedFileError, match="not on one line"):
+                operation(YamlServers("extensions"))

@@ -6,21 +6,35 @@ import json
 import sys
 from importlib.machinery import ModuleSpec
 from pathlib import Path
+from typing import Any
 
 import pytest
+import yaml
 
 from tooli import Tooli
+from tooli.core.agent_hosts import SERVER_HOSTS, server_settings
 from tooli.errors import ConflictError, FormatError, InputError
 from tooli.execution.interpreter import module_argv
-from tooli.install.agent_install import add_server, list_servers, remove_server
-from tooli.install.server_registration import SERVER_CONFIGS, program_argv, server_argv
+from tooli.install.agent_install import (
+    DEFAULT_SERVER_AGENTS,
+    add_server,
+    list_servers,
+    remove_server,
+    server_config_paths,
+)
+from tooli.install.server_registration import program_argv, server_argv
 
-PROJECT = {agent: config.project for agent, config in SERVER_CONFIGS.items()}
+PROJECT = {agent: server_settings(agent).project for agent in SERVER_HOSTS}
+IN_PROJECTS = [agent for agent, path in PROJECT.items() if path]
 SETTINGS = {
     "claude-code": b'{\n  "mcpServers": {\n    "other": {"command": "x"}\n  }\n}\n',
     "codex": b'# mine\nmodel = "x"\r\n\r\n[tools]\r\nweb = true',
     "cursor": b'\xef\xbb\xbf{"mcpServers": {}}',
     "gemini": b'{\r\n\t// my theme\r\n\t"theme": "dark"\r\n}\r\n',
+    "copilot": b'{"mcpServers":{}}',
+    "kimi-code": b'{\n  "mcpServers": {"a": {"url": "https://a.example"}}\n}',
+    "opencode": b'{\n  // mine\n  "permission": {"bash": "ask"},\n}\n',
+    "qwen-code": b'{"ui": {"theme": "dark"}}\n',
     "vscode": b'{\n  "inputs": [],\n  "servers": {\n    // mine\n    "a": {},\n  },\n}\n',
 }
 
@@ -32,7 +46,10 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (project / ".git").mkdir(parents=True)
     monkeypatch.setenv("HOME", str(home))
     monkeypatch.setenv("USERPROFILE", str(home))
-    for name in ("CLAUDE_CONFIG_DIR", "CODEX_HOME", "GEMINI_CLI_HOME", "XDG_CONFIG_HOME"):
+    for name in (
+        *("CLAUDE_CONFIG_DIR", "CODEX_HOME", "GEMINI_CLI_HOME", "XDG_CONFIG_HOME"),
+        *("COPILOT_HOME", "KIMI_CODE_HOME", "CLINE_DATA_DIR"),
+    ):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("TOOLI_STATE_DIR", str(home / "state"))
     monkeypatch.chdir(project)
@@ -73,21 +90,23 @@ class TestAddAndRemove:
         written = files(Path())
         assert [row["action"] for row in add()] == ["current"] * 5
         assert files(Path()) == written
-        assert [row["action"] for row in remove()] == ["removed"] * 5
+        removed = [row["agent"] for row in remove() if row["action"] == "removed"]
+        assert tuple(removed) == DEFAULT_SERVER_AGENTS
         assert [path.name for path in Path().iterdir()] == [".git"]
-        assert [row["action"] for row in remove()] == ["absent"] * 5
+        assert {row["action"] for row in remove()} == {"absent"}
 
     def test_existing_content_stays_byte_for_byte(self) -> None:
         for agent, text in SETTINGS.items():
             Path(PROJECT[agent]).parent.mkdir(exist_ok=True)
             Path(PROJECT[agent]).write_bytes(text)
+        assert set(SETTINGS) == set(IN_PROJECTS)
         before = files(Path())
-        assert [row["action"] for row in add()] == ["updated"] * 5
+        assert {row["action"] for row in add("shop", *IN_PROJECTS)} == {"updated"}
         after = files(Path())
         assert all(b"shop" in text for text in after.values())
         assert b"// my theme" in after[".gemini/settings.json"]
         assert b"// mine" in after[".vscode/mcp.json"]
-        add()
+        add("shop", *IN_PROJECTS)
         assert files(Path()) == after
         remove()
         assert files(Path()) == before
@@ -171,8 +190,76 @@ class TestAddAndRemove:
         assert [path.name for path in Path().iterdir()] == [".git"]
 
 
+USER_SETTINGS = {
+    "yaml": b"# mine\nGOOSE_MODEL: x\nextensions:\n  developer:\n    enabled: true\nother: 1\n",
+    "toml": b'model = "x"\n',
+    "json": b'{"mcpServers": {"other": {"command": "x"}}, "mcp": {}, "servers": {}}',
+}
+
+
+class TestEveryAgent:
+    """Add and remove for the user, in files that exist and in files that do not."""
+
+    @pytest.mark.parametrize("exists", [True, False], ids=["existing", "new"])
+    @pytest.mark.parametrize("agent", SERVER_HOSTS)
+    def test_remove_restores_the_settings_of_the_user(
+        self, agent: str, exists: bool, home: Path
+    ) -> None:
+        ((path, _, _),) = [
+            (Path(at.path), at.agent, at.root) for at in server_config_paths((agent,), user=True)
+        ]
+        if exists:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(USER_SETTINGS[server_settings(agent).file_format])
+        before = files(home)
+        (row,) = add("shop", agent, user=True)
+        assert row["action"] == ("updated" if exists else "created")
+        assert b"shop" in path.read_bytes()
+        assert [row["state"] for row in add("shop", agent, user=True)] == ["current"]
+        states = {
+            row["agent"]: row["state"] for row in list_servers(app()) if row["scope"] == "user"
+        }
+        assert [name for name, state in states.items() if state != "absent"] == [agent]
+        add("shop", agent, user=True, command="other")
+        remove("shop", agent, user=True)
+        assert files(home) == before
+        assert path.parent.exists() == (exists or path.parent == home)
+
+    @pytest.mark.parametrize(
+        ("agent", "entry"),
+        [
+            ("opencode", {"type": "local", "command": ["uvx", "shop"], "enabled": True}),
+            ("copilot", {"type": "local", "command": "uvx", "args": ["shop"], "tools": ["*"]}),
+            ("kimi-code", {"command": "uvx", "args": ["shop"]}),
+        ],
+    )
+    def test_entry_has_the_form_that_the_agent_reads(self, agent: str, entry: Any) -> None:
+        add("shop", agent, command="uvx shop")
+        serve = ["mcp", "serve", "--transport", "stdio"]
+        key = "command" if agent == "opencode" else "args"
+        document = json.loads(Path(PROJECT[agent]).read_text())
+        assert document == {
+            server_settings(agent).container: {"shop": {**entry, key: [*entry[key], *serve]}}
+        }
+
+    def test_goose_gets_an_extension(self, home: Path) -> None:
+        (row,) = add("shop", "goose", user=True, command="uvx shop")
+        assert yaml.safe_load(Path(row["path"]).read_text()) == {
+            "extensions": {
+                "shop": {
+                    "type": "stdio",
+                    "name": "shop",
+                    "enabled": True,
+                    "cmd": "uvx",
+                    "args": ["shop", "mcp", "serve", "--transport", "stdio"],
+                    "timeout": 300,
+                }
+            }
+        }
+
+
 class TestStates:
-    @pytest.mark.parametrize("agent", SERVER_CONFIGS)
+    @pytest.mark.parametrize("agent", IN_PROJECTS)
     def test_stale_entry_is_updated(self, agent: str) -> None:
         add("shop", agent, command="older")
         (row,) = add("shop", agent)
@@ -181,7 +268,7 @@ class TestStates:
         remove("shop", agent)
         assert [path.name for path in Path().iterdir()] == [".git"]
 
-    @pytest.mark.parametrize("agent", SERVER_CONFIGS)
+    @pytest.mark.parametrize("agent", IN_PROJECTS)
     def test_edited_entry_is_a_conflict(self, agent: str) -> None:
         add("shop", agent)
         path = Path(PROJECT[agent])

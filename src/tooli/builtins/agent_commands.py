@@ -10,6 +10,7 @@ import sys
 from typing import Annotated, Literal
 
 from tooli.builtins import long_running, owns_stdout, returns_document, with_plan
+from tooli.core.agent_hosts import SERVER_HOSTS, SKILL_HOSTS
 from tooli.errors import InputError, Suggestion
 from tooli.pipeline.context import Context  # noqa: TC001  the annotation is evaluated
 from tooli.schema.param_info import Option
@@ -195,35 +196,25 @@ def _load_serve_http():
 # ------------------------------------------------------------------ install
 
 
-# `mcp serve` loads this module, so it imports tooli.install in functions. The names of agents are
-# written out here; a test compares them with the tables of tooli.install.
+# `mcp serve` loads this module, so it imports tooli.install in functions.
+if TYPE_CHECKING:
+    SkillAgent = ServerAgent = str
+else:
+    SkillAgent, ServerAgent = Literal[SKILL_HOSTS], Literal[SERVER_HOSTS]
 SkillAgents = Annotated[
-    list[
-        Literal[
-            "agents",
-            "claude-code",
-            "codex",
-            "copilot",
-            "cursor",
-            "gemini",
-            "kimi-code",
-            "opencode",
-            "pi",
-            "qwen-code",
-        ]
-    ],
+    list[SkillAgent],
     Option(
         metavar="AGENT",
-        help="Agent to install for (repeatable): claude-code, codex, copilot, cursor, gemini, "
-        "kimi-code, opencode, pi, qwen-code, or agents for all that read .agents. Default: all.",
+        help=f"Agent to install for (repeatable): {', '.join(SKILL_HOSTS[1:])}, or "
+        f"{SKILL_HOSTS[0]} for all that read .agents. Default: .agents and .claude.",
     ),
 ]
 ServerAgents = Annotated[
-    list[Literal["claude-code", "codex", "cursor", "gemini", "vscode"]],
+    list[ServerAgent],
     Option(
         metavar="AGENT",
-        help="Agent whose settings to change (repeatable): claude-code, codex, cursor, gemini, "
-        "vscode. Default: all.",
+        help=f"Agent whose settings to change (repeatable): {', '.join(SERVER_HOSTS)}. "
+        "Default: add to those of Claude Code, Codex, Cursor, Gemini CLI and VS Code.",
     ),
 ]
 ForUser = Annotated[

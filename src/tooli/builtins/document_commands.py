@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import os
 from functools import partial
 from typing import Annotated, Literal
 
 from tooli.builtins import returns_text, with_plan
+from tooli.core.agent_hosts import AGENT_HOSTS, RULE_HOSTS
 from tooli.describe.agent_documents import build_llms_files, render_llms_full, render_llms_txt
 from tooli.describe.man import build_man_page, build_man_pages
 from tooli.describe.sections import collect_app_info
-from tooli.errors import InputError
+from tooli.errors import InputError, Suggestion
 from tooli.export import export as render_export
 from tooli.export.export_spec import ExportSpec
 from tooli.export.permissions import render_rules
@@ -89,10 +91,11 @@ Model = Annotated[
     str | None,
     Option(help="Model of the ADK agent."),
 ]
-Host = Annotated[
-    Literal["claude-code", "codex", "cursor", "gemini"] | None,
-    Option(help="Coding agent to generate permissions for."),
-]
+if TYPE_CHECKING:
+    RuleHost = str
+else:
+    RuleHost = Literal[RULE_HOSTS]
+Host = Annotated[RuleHost | None, Option(help="Coding agent to generate permissions for.")]
 ForceExport = Annotated[
     bool, Option("--force", help="Overwrite changed files; a copy is kept as .bak.")
 ]
@@ -247,6 +250,7 @@ def add_export(builtin_app: App, app: App) -> None:
         app_info = collect_app_info(app)
         if host is not None:
             files = render_rules(app_info, host)
+            _check_rules_folder(host, out)
         else:
             spec = ExportSpec(app_info, target, mode, command, app_location, model, with_tests)
             files = render_export(spec)
@@ -294,6 +298,18 @@ def _check_option_scope(target: str, mode: str, options: dict[str, object]) -> N
     if is_permissions and not options["host"]:
         message = "--target permissions requires --host, the coding agent."
         raise InputError(message, field="host")
+
+
+def _check_rules_folder(host: str, out: str | None) -> None:
+    """Raise an error if the agent would not read rules below this folder."""
+    agent = AGENT_HOSTS[host]
+    if out is None or agent.rules_for != "user":
+        return
+    homes = {os.path.expanduser("~"), os.environ.get("GEMINI_CLI_HOME") or ""} - {""}
+    if os.path.realpath(out) not in map(os.path.realpath, homes):
+        message = f"{agent.title} reads rules from the home folder only, not from a project."
+        suggestion = Suggestion("retry_with_modified_input", "Pass your home folder: --out ~.")
+        raise InputError(message, field="out", suggestion=suggestion)
 
 
 def join_files(files: dict[str, str]) -> str:

@@ -12,6 +12,7 @@ from __future__ import annotations
 from json import dumps
 
 from tooli.core import Record
+from tooli.core.agent_hosts import AGENT_HOSTS, RULE_HOSTS
 from tooli.describe.agent_documents import skill_slug
 from tooli.describe.mcp_tools import tools_by_safe_name
 from tooli.errors import InputError
@@ -44,11 +45,12 @@ class PermissionRule(Record):
 
 
 def render_rules(app_info: AppInfo, host: str) -> dict[str, str]:
-    """Return the rule files of a host, by their paths in a project."""
-    if host not in HOSTS:
-        known = ", ".join(HOSTS)
+    """Return the rule files of a host, by their paths in a project or in the home folder."""
+    if host not in RULE_HOSTS:
+        known = ", ".join(RULE_HOSTS)
         raise InputError(f"There are no rules for {host!r}. Use one of {known}.", field="host")
-    files = HOSTS[host](app_info, skill_slug(app_info.name), build_permission_rules(app_info))
+    render = RULE_FORMATS[AGENT_HOSTS[host].rules]
+    files = render(app_info, skill_slug(app_info.name), build_permission_rules(app_info))
     return {path: text for path, text in files.items() if text}
 
 
@@ -107,6 +109,10 @@ def _is_unambiguous_prefix(tool: Tool, app_info: AppInfo) -> bool:
 
 def _claude_code(app_info: AppInfo, server: str, rules: list[PermissionRule]) -> dict[str, str]:
     """Return the rules for Claude Code. It checks deny rules first, then ask rules, then allow."""
+    return {".claude/settings.json": _json({"permissions": _rule_lists(server, rules)})}
+
+
+def _rule_lists(server: str, rules: list[PermissionRule]) -> dict[str, list[str]]:
     lists: dict[str, list[str]] = {ALLOW: [], ASK: [], DENY: []}
     for rule in rules:
         if rule.argv:
@@ -114,7 +120,7 @@ def _claude_code(app_info: AppInfo, server: str, rules: list[PermissionRule]) ->
             for line in _with_flags_between(rule, "-*"):
                 lists[rule.decision] += [f"Bash({line})", f"Bash({line} *)"]
         lists[rule.decision].append(f"mcp__{server}__{rule.name}")
-    return {".claude/settings.json": _json({"permissions": lists})}
+    return lists
 
 
 def _with_flags_between(rule: PermissionRule, flags: str) -> list[str]:
@@ -214,11 +220,53 @@ def _gemini(app_info: AppInfo, server: str, rules: list[PermissionRule]) -> dict
     return {f".gemini/policies/{server}.toml": "\n\n".join(parts) + "\n"}
 
 
-HOSTS: dict[str, Callable[[AppInfo, str, list[PermissionRule]], dict[str, str]]] = {
+def _qwen_code(app_info: AppInfo, server: str, rules: list[PermissionRule]) -> dict[str, str]:
+    """Return the rules for Qwen Code, which has the rules of Claude Code in its own settings."""
+    return {".qwen/settings.json": _json({"permissions": _rule_lists(server, rules)})}
+
+
+def _opencode(app_info: AppInfo, server: str, rules: list[PermissionRule]) -> dict[str, str]:
+    """Return the rules for OpenCode, where the last matching rule wins. It checks each command."""
+    tools: dict[str, object] = {}
+    lines: dict[str, str] = {}
+    for decision in (ALLOW, ASK, DENY):
+        for rule in rules:
+            if rule.decision != decision:
+                continue
+            tools[f"{server}_{rule.name}"] = decision
+            for line in (
+                [" ".join(rule.argv), *_with_flags_between(rule, "-*")] if rule.argv else ()
+            ):
+                lines[line] = lines[f"{line} *"] = decision
+    permission = {"bash": lines, **tools} if lines else tools
+    return {"opencode.json": _json({"permission": permission})}
+
+
+def _copilot(app_info: AppInfo, server: str, rules: list[PermissionRule]) -> dict[str, str]:
+    """Return a script that starts Copilot CLI, which has rules on its command line only.
+
+    Copilot allows a whole program only, never one of its commands. Therefore commands in the shell
+    are denied or left to Copilot, never allowed.
+    """
+    flags = [f"--allow-tool='{server}({rule.name})'" for rule in rules if rule.decision == ALLOW]
+    for rule in rules:
+        if rule.decision == DENY:
+            flags.append(f"--deny-tool='{server}({rule.name})'")
+            if rule.argv:
+                flags.append(f"--deny-tool='shell({' '.join(rule.argv)}:*)'")
+    script = f"#!/bin/sh\n# Start Copilot CLI with the permission rules of {server}.\n"
+    lines = " \\\n  ".join(["exec copilot", *flags, '"$@"'])
+    return {f".github/copilot/{server}.sh": f"{script}{lines}\n" if flags else ""}
+
+
+RULE_FORMATS: dict[str, Callable[[AppInfo, str, list[PermissionRule]], dict[str, str]]] = {
     "claude-code": _claude_code,
     "codex": _codex,
+    "copilot": _copilot,
     "cursor": _cursor,
     "gemini": _gemini,
+    "opencode": _opencode,
+    "qwen-code": _qwen_code,
 }
 
 

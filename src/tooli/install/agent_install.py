@@ -1,8 +1,8 @@
 """Implement the commands `skills` and `mcp add/remove/list`.
 
 Each function plans the steps, applies them and returns result rows. The variables HOME,
-CLAUDE_CONFIG_DIR, CODEX_HOME, GEMINI_CLI_HOME and XDG_CONFIG_HOME change the paths of agents, as
-they do in the agents themselves.
+CLAUDE_CONFIG_DIR, CODEX_HOME, GEMINI_CLI_HOME, COPILOT_HOME, KIMI_CODE_HOME, CLINE_DATA_DIR and
+XDG_CONFIG_HOME change the paths of agents, as they do in the agents themselves.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import sys
 from functools import partial
 
 from tooli.config.file_trust import is_own_project
+from tooli.core.agent_hosts import AGENT_HOSTS, SERVER_HOSTS, SKILL_HOSTS, server_settings
 from tooli.core.declared_capabilities import is_under_any
 from tooli.describe.agent_documents import (
     render_agents_md_block,
@@ -34,7 +35,6 @@ from tooli.install.managed_files import (
 )
 from tooli.install.server_registration import (
     SERVE_ARGV,
-    SERVER_CONFIGS,
     AgentPath,
     ServerPlan,
     ServerRecords,
@@ -53,23 +53,11 @@ if TYPE_CHECKING:
 
     Rows = list[dict[str, str]]
 
-_SHARED_PATHS = (".agents/skills", "{home}/.agents/skills")
-
-SKILL_PATHS: dict[str, tuple[str, str]] = {
-    # agent: (in a project, for a user)
-    "agents": _SHARED_PATHS,  # any agent that reads the shared folder
-    "claude-code": (".claude/skills", "{claude}/skills"),
-    "codex": _SHARED_PATHS,
-    "copilot": _SHARED_PATHS,
-    "cursor": _SHARED_PATHS,
-    "gemini": _SHARED_PATHS,
-    "kimi-code": _SHARED_PATHS,
-    "opencode": _SHARED_PATHS,
-    "pi": _SHARED_PATHS,
-    "qwen-code": _SHARED_PATHS,
-}
 DEFAULT_AGENTS = ("agents", "claude-code")
 """Agents that a skill is installed for by default. Every agent reads one of their folders."""
+
+DEFAULT_SERVER_AGENTS = tuple([name for name in SERVER_HOSTS if AGENT_HOSTS[name].is_default])
+"""Agents that a server is registered with by default."""
 
 DOCUMENT_AGENTS = {"AGENTS.md": "agents", "CLAUDE.md": "claude-code"}
 
@@ -113,7 +101,7 @@ def remove_skill(
     def plan() -> list[InstallStep]:
         steps = [
             plan_skill_removal(at.path, _display_agent(at, agent), files, at.root)
-            for at in skill_paths(name, agent or SKILL_PATHS, user=user)
+            for at in skill_paths(name, agent or SKILL_HOSTS, user=user)
         ]
         return steps if agent or user else steps + _plan_blocks(app, DOCUMENT_AGENTS, removal=True)
 
@@ -147,6 +135,7 @@ def _change_server(
     dry: bool = False,
 ) -> Rows:
     """Register the app's MCP server with agents, or remove it from their settings."""
+    _check_scope(agent, user=user)
     argv = _known_server_argv(app, command) if remove else _server_argv(app, command)
     plan = plan_server_removal if remove else plan_server
     name, server_plans, records = skill_slug(app._state.name), list[ServerPlan](), ServerRecords()
@@ -154,9 +143,10 @@ def _change_server(
     def plan_steps() -> list[InstallStep]:
         nonlocal records
         records = ServerRecords()  # read while the lock is held
+        agents = agent or (SERVER_HOSTS if remove else DEFAULT_SERVER_AGENTS)
         server_plans[:] = [
             plan(agent_path, name, argv, records)
-            for agent_path in server_config_paths(agent, user=user)
+            for agent_path in server_config_paths(agents, user=user)
         ]
         return [server_plan.step for server_plan in server_plans]
 
@@ -183,7 +173,7 @@ def list_servers(app: ToolSource) -> Rows:
             lambda agent_path=agent_path: plan_server(agent_path, name, argv, records).step,
         )
         for scope in ("project", "user")
-        for agent_path in server_config_paths((), user=scope == "user")
+        for agent_path in server_config_paths(SERVER_HOSTS, user=scope == "user")
     ]
 
 
@@ -262,7 +252,9 @@ def skill_paths(app: str, agents: Iterable[str], *, user: bool) -> list[AgentPat
     """Return the folders for the skill of an app, each with the agents that read it."""
     agents_by_folder: dict[tuple[str, str], list[str]] = {}
     for agent in dict.fromkeys(agents or DEFAULT_AGENTS):
-        folder, root = _resolve(SKILL_PATHS[agent][user], user=user)
+        folders = AGENT_HOSTS[agent].skills
+        assert folders is not None
+        folder, root = _resolve(folders[user], user=user)
         path = os.path.join(folder, skill_slug(app))
         agents_by_folder.setdefault((path, root), []).append(agent)
     return [
@@ -271,13 +263,26 @@ def skill_paths(app: str, agents: Iterable[str], *, user: bool) -> list[AgentPat
 
 
 def server_config_paths(agents: Iterable[str], *, user: bool) -> list[AgentPath]:
-    """Return the files in which servers are registered."""
+    """Return the files in which servers are registered. Agents that have none are left out."""
     found: list[AgentPath] = []
-    for agent in dict.fromkeys(agents or SERVER_CONFIGS):
-        config = SERVER_CONFIGS[agent]
-        path, root = _resolve(config.user if user else config.project, user=user)
-        found.append(AgentPath(path, agent, root))
+    for agent in dict.fromkeys(agents):
+        settings = server_settings(agent)
+        pattern = settings.user if user else settings.project
+        if pattern:
+            path, root = _resolve(pattern, user=user)
+            found.append(AgentPath(path, agent, root))
     return found
+
+
+def _check_scope(agents: Iterable[str], *, user: bool) -> None:
+    """Raise an error for an agent that has no settings file in a project."""
+    titles = [AGENT_HOSTS[agent].title for agent in agents if not server_settings(agent).project]
+    if titles and not user:
+        raise InputError(
+            f"{', '.join(titles)}: MCP servers are registered for the user, not in a project.",
+            field="user",
+            suggestion=Suggestion("retry_with_modified_input", "Add --user."),
+        )
 
 
 def project_root() -> str:
@@ -321,11 +326,18 @@ def _base_dirs() -> dict[str, str]:
         settings = os.path.join(home, "Library", "Application Support")
     else:
         settings = getenv("XDG_CONFIG_HOME") or os.path.join(home, ".config")
+    config = getenv("XDG_CONFIG_HOME") or os.path.join(home, ".config")
+    goose = (settings, "Block", "goose", "config") if sys.platform == "win32" else (config, "goose")
     return {
         "home": home,
         "claude": claude or os.path.join(home, ".claude"),
         "claude_state": claude or home,
+        "cline": getenv("CLINE_DATA_DIR") or os.path.join(home, ".cline", "data"),
         "codex": getenv("CODEX_HOME") or os.path.join(home, ".codex"),
+        "config": config,
+        "copilot": getenv("COPILOT_HOME") or os.path.join(home, ".copilot"),
         "gemini": os.path.join(getenv("GEMINI_CLI_HOME") or home, ".gemini"),
-        "code": os.path.join(settings, "Code", "User"),
+        "goose": os.path.join(*goose),
+        "kimi": getenv("KIMI_CODE_HOME") or os.path.join(home, ".kimi-code"),
+        "settings": settings,
     }

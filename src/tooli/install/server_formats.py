@@ -1,7 +1,8 @@
 """Read, insert, replace and remove an MCP server in the settings file of an agent.
 
 The rest of the file does not change, comments and line ends included. JSON is edited as text, with
-the positions that `parse_jsonc` reports. TOML is read and edited with tomlkit.
+the positions that `parse_jsonc` reports. TOML is read and edited with tomlkit. YAML is edited by
+lines: an entry is one line, in the syntax of JSON.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 
     from tooli.core.protocols import JsonObject
 
-    ServerFileFormat: TypeAlias = "JsonServers | TomlServers"
+    ServerFileFormat: TypeAlias = "JsonServers | TomlServers | YamlServers"
 
 
 _STRING = r'"(?:\\.|[^"\\])*"'
@@ -442,6 +443,109 @@ def _parse_toml(text: str) -> TOMLDocument:
 def _render_toml(document: TOMLDocument, original: str) -> str:
     """Return the text of a document, with the byte order mark of the original."""
     return "\ufeff" * original.startswith("\ufeff") + document.as_string()
+
+
+# ------------------------------------------------------------------ YAML
+
+
+class YamlServers(ServerFile):
+    """Servers by name, in one mapping of a YAML file. An entry that we write is one line."""
+
+    def insert_entry(self, text: str, name: str, entry: JsonObject) -> tuple[str, str]:
+        """Add an entry; return the new text and the part that was inserted."""
+        entries = self._entries(text)  # raises MalformedFileError
+        newline = _newline(text)
+        start, indent = self._find_block(text)
+        line = f"{indent}{json.dumps(name)}: {json.dumps(entry, ensure_ascii=False)}{newline}"
+        if start is None:
+            gap = newline if text and not text.endswith("\n") else ""
+            inserted = f"{gap}{self.container}:{newline}{line}"
+            after = text + inserted
+        else:
+            head = text[:start]
+            inserted = line if head.endswith("\n") else newline + line
+            after = head + inserted + text[start:]
+        if self._entries(after) != {**entries, name: entry}:
+            raise MalformedFileError(1, f"cannot add a line to '{self.container}'")
+        return after, inserted
+
+    def replace_entry(
+        self, text: str, name: str, entry: JsonObject, inserted: str
+    ) -> tuple[str, str]:
+        """Replace an entry; return the new text and the updated `inserted`."""
+        found = self._find_line(text, name)
+        line = text[found[0] : found[1]]
+        indent, ending = line[: len(line) - len(line.lstrip())], line[len(line.rstrip("\r\n")) :]
+        new_line = f"{indent}{json.dumps(name)}: {json.dumps(entry, ensure_ascii=False)}{ending}"
+        inserted = inserted.replace(line, new_line, 1) if inserted.count(line) == 1 else ""
+        return text[: found[0]] + new_line + text[found[1] :], inserted
+
+    def remove_entry(self, text: str, name: str, *, container: bool) -> str:
+        """Return the text without an entry."""
+        start, end = self._find_line(text, name)
+        after = text[:start] + text[end:]
+        if container and self._load(after).get(self.container) is None:
+            after = re.sub(rf"(?m)^{re.escape(self.container)}:[ \t]*\r?\n?", "", after, count=1)
+        return after
+
+    def is_empty(self, text: str) -> bool:
+        """True if the text has no content."""
+        return not text.strip("\ufeff \t\r\n")
+
+    def _load(self, text: str) -> JsonObject:
+        import yaml
+
+        try:
+            document: object = yaml.safe_load(text)
+        except yaml.YAMLError as error:
+            mark = getattr(error, "problem_mark", None)
+            problem = str(getattr(error, "problem", None) or "it is not valid YAML")
+            raise MalformedFileError(mark.line + 1 if mark else 1, problem) from None
+        if document is None:
+            return {}
+        if not is_object(document):
+            raise MalformedFileError(1, "expected a mapping")
+        return document
+
+    def _entries(self, text: str) -> JsonObject:
+        entries = self._load(text).get(self.container)
+        if entries is None:
+            return {}
+        if not is_object(entries):
+            raise MalformedFileError(1, f"'{self.container}' is not a mapping")
+        return entries
+
+    def _find_block(self, text: str) -> tuple[int | None, str]:
+        """Return where an entry can be inserted, and its indentation."""
+        found = re.search(rf"(?m)^{re.escape(self.container)}:[ \t]*(#.*)?\r?$", text)
+        if found is None:
+            if self.container in self._load(text):
+                problem = f"'{self.container}' has its value on the same line"
+                raise MalformedFileError(line_number(text, text.index(self.container)), problem)
+            return None, "  "
+        start = text.find("\n", found.end()) + 1 or len(text)
+        below = re.compile(r"(?:[ \t]*(?:#[^\n]*)?\r?\n)*([ ]+)\S").match(text, start)
+        return start, below.group(1) if below else "  "
+
+    def _find_line(self, text: str, name: str) -> tuple[int, int]:
+        """Return the span of an entry that is one line."""
+        quoted = rf"(?:{re.escape(json.dumps(name))}|{re.escape(name)})"
+        for found in re.finditer(rf"(?m)^[ ]+{quoted}:[ \t]*\{{.*\r?\n?", text):
+            rest = text[: found.start()] + text[found.end() :]
+            try:
+                if self.other_entries(rest, name) == self.other_entries(text, name):
+                    return found.span()
+            except MalformedFileError:
+                continue
+        problem = f"the entry '{name}' is not on one line. Remove it by hand"
+        raise MalformedFileError(max(1, line_number(text, text.find(f"{name}:"))), problem)
+
+
+SERVER_FORMATS: dict[str, type[ServerFileFormat]] = {
+    "json": JsonServers,
+    "toml": TomlServers,
+    "yaml": YamlServers,
+}
 
 
 def _newline(text: str) -> str:

@@ -15,6 +15,7 @@ from contextlib import contextmanager
 from shutil import which
 
 from tooli.core import Record
+from tooli.core.agent_hosts import ARGUMENTS, ARGV, NAME, PROGRAM, server_settings
 from tooli.errors import FormatError, InputError, Suggestion
 from tooli.execution.interpreter import module_argv
 from tooli.install.file_changes import (
@@ -28,7 +29,7 @@ from tooli.install.file_changes import (
     single_change,
     write_atomically,
 )
-from tooli.install.server_formats import JsonServers, MalformedFileError, TomlServers
+from tooli.install.server_formats import SERVER_FORMATS, MalformedFileError
 from tooli.storage.state_files import get_state_dir, make_private_folder
 from tooli.text.jsonable import is_object
 
@@ -40,29 +41,6 @@ if TYPE_CHECKING:
 
     from tooli.core.protocols import JsonObject
     from tooli.install.server_formats import ServerFileFormat
-
-
-class ServerConfigFile(Record):
-    """The settings file of an agent that lists MCP servers."""
-
-    project: str
-    user: str
-    file_format: str = "json"  # or toml
-    container: str = "mcpServers"  # the object or table that holds the servers by name
-    has_type_key: bool = True  # entries have "type": "stdio"
-
-
-SERVER_CONFIGS: dict[str, ServerConfigFile] = {
-    "claude-code": ServerConfigFile(".mcp.json", "{claude_state}/.claude.json"),
-    "codex": ServerConfigFile(
-        ".codex/config.toml", "{codex}/config.toml", "toml", "mcp_servers", False
-    ),
-    "cursor": ServerConfigFile(".cursor/mcp.json", "{home}/.cursor/mcp.json"),
-    "gemini": ServerConfigFile(
-        ".gemini/settings.json", "{gemini}/settings.json", has_type_key=False
-    ),
-    "vscode": ServerConfigFile(".vscode/mcp.json", "{code}/mcp.json", container="servers"),
-}
 
 
 class AgentPath(Record):
@@ -172,7 +150,7 @@ def plan_server(
 ) -> ServerPlan:
     """Plan the registration of a server that `command` starts."""
     file, before, text, file_format = _open_config(agent_path)
-    entry = _server_entry(agent_path.agent, command)
+    entry = _server_entry(agent_path.agent, name, command)
     recorded = records.get(file, name)
     with _errors_name_file(agent_path.path):
         found = file_format.get_entry(text, name)
@@ -217,7 +195,7 @@ def plan_server_removal(
     data = None if removes_file else after.encode("utf-8", "surrogateescape")
     change = FileChange(file, before, data)
     prune = parent_folders(file, recorded.folders if recorded and removes_file else 0)
-    if found == _server_entry(agent_path.agent, command):
+    if found == _server_entry(agent_path.agent, name, command):
         state = "current"
     else:
         state = "stale" if is_recorded else "edited"
@@ -260,27 +238,30 @@ def _creation_record(
         while not os.path.isdir(folder) and missing < 3:
             folder, missing = os.path.dirname(folder), missing + 1
         return record.replace(file=True, folders=missing, container=True)
-    adds_container = inserted.lstrip(", \t\r\n{").startswith(
-        f'"{SERVER_CONFIGS[agent_path.agent].container}"'
-    )
+    container = server_settings(agent_path.agent).container
+    adds_container = inserted.lstrip(", \t\r\n{").startswith((f'"{container}"', f"{container}:"))
     return record.replace(container=True) if adds_container else record
 
 
 def _open_config(agent_path: AgentPath) -> tuple[str, bytes | None, str, ServerFileFormat]:
-    config = SERVER_CONFIGS[agent_path.agent]
+    settings = server_settings(agent_path.agent)
     file = resolve_path(agent_path.path, agent_path.root)
     before = read_file(file)
     try:
         text = (before or b"").decode("utf-8")
     except UnicodeDecodeError:
         raise _unreadable_config(agent_path.path, "it is not UTF-8") from None
-    make_format = TomlServers if config.file_format == "toml" else JsonServers
-    return file, before, text, make_format(config.container)
+    return file, before, text, SERVER_FORMATS[settings.file_format](settings.container)
 
 
-def _server_entry(agent: str, command: Sequence[str]) -> JsonObject:
-    server = {"command": command[0], "args": [*command[1:]]}
-    return {"type": "stdio", **server} if SERVER_CONFIGS[agent].has_type_key else server
+def _server_entry(agent: str, name: str, command: Sequence[str]) -> JsonObject:
+    values = {PROGRAM: command[0], ARGUMENTS: [*command[1:]], ARGV: [*command], NAME: name}
+    entry: JsonObject = {}
+    for key, value in server_settings(agent).entry:
+        if isinstance(value, str):
+            value = values.get(value, value)
+        entry[key] = [*value] if isinstance(value, tuple) else value
+    return entry
 
 
 def _digest(value: object) -> str:
