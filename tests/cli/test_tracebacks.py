@@ -1,4 +1,4 @@
-"""Tracebacks without frames of tooli."""
+"""Tracebacks are those of Typer: they have no frames of tooli, and lose none of Typer's."""
 
 from __future__ import annotations
 
@@ -8,14 +8,13 @@ from pathlib import Path
 
 import pytest
 
-import tooli
-from tooli.cli.tracebacks import skip_internal_frames, without_own_frames
+from tooli.cli.tracebacks import skip_own_frames, without_own_frames
 
 APP = """
 import typer
-from tooli import Tooli
+from {module} import {name}
 
-app = Tooli(pretty_exceptions_enable={enable}, pretty_exceptions_short={short})
+app = {name}(pretty_exceptions_enable={enable}, pretty_exceptions_short={short})
 
 
 def check(value: bool):
@@ -24,13 +23,23 @@ def check(value: bool):
     return value
 
 
-@app.callback()
-def main(check: bool = typer.Option(False, callback=check)): ...
+@app.command()
+def fail(times: int = 1):
+    raise KeyError("in a command")
 
 
 @app.command()
-def fail():
-    raise KeyError("in a command")
+def chain():
+    try:
+        fail()
+    except KeyError as error:
+        raise ValueError("in a command") from error
+
+
+if {has_callback}:
+
+    @app.callback()
+    def main(check: bool = typer.Option(False, callback=check)): ...
 
 
 if __name__ == "__main__":
@@ -38,56 +47,91 @@ if __name__ == "__main__":
 """
 
 
-@pytest.mark.parametrize("arguments", [["fail"], ["--check", "fail"]])
+@pytest.mark.parametrize(
+    ("line", "has_callback"),
+    [("fail --times 2", False), ("chain", False), ("fail", True), ("--check fail", True)],
+)
 @pytest.mark.parametrize(
     ("enable", "short", "variables"),
     [
         (True, True, {}),
         (True, False, {}),
-        (False, True, {}),
+        (True, True, {"TYPER_USE_RICH": "0"}),
+        (True, False, {"TYPER_USE_RICH": "0"}),
         (True, True, {"TYPER_STANDARD_TRACEBACK": "1"}),
+        (False, True, {}),
     ],
 )
-def test_traceback_of_a_program_has_no_frames_of_tooli(
-    tmp_path: Path, arguments: list[str], enable: bool, short: bool, variables: dict[str, str]
+def test_traceback_of_a_program_is_that_of_typer(
+    tmp_path: Path,
+    line: str,
+    has_callback: bool,
+    enable: bool,
+    short: bool,
+    variables: dict[str, str],
 ) -> None:
-    """Every way in which Typer shows an exception leaves our files out."""
+    """Every way in which Typer shows an exception shows the same frames with tooli."""
     program = tmp_path / "app.py"
-    program.write_text(APP.format(enable=enable, short=short), encoding="utf-8")
+    shown: list[str] = []
+    for module, name in (("typer", "Typer"), ("tooli", "Tooli")):
+        text = APP.format(
+            module=module, name=name, enable=enable, short=short, has_callback=has_callback
+        )
+        program.write_text(text, encoding="utf-8")
+        done = subprocess.run(
+            [sys.executable, str(program), *line.split()],
+            capture_output=True,
+            text=True,
+            env={"PATH": "/usr/bin:/bin", "COLUMNS": "300", "TOOLI_OUTPUT": "text", **variables},
+        )
+        assert done.returncode == 1
+        shown.append(done.stderr.replace(name, "Typer"))
+    assert "in a c" in shown[0]
+    assert shown[0] == shown[1]
+
+
+def test_traceback_of_a_line_that_typer_cannot_parse(tmp_path: Path) -> None:
+    """Typer's parser cannot read the arguments that `--input` passes."""
+    program = tmp_path / "app.py"
+    text = APP.format(module="tooli", name="Tooli", enable=False, short=False, has_callback=False)
+    program.write_text(text.replace("times: int = 1", "times: int"), encoding="utf-8")
     done = subprocess.run(
-        [sys.executable, str(program), *arguments],
+        [sys.executable, str(program), "fail", "--input", '{"times": 2}'],
         capture_output=True,
         text=True,
-        env={"PATH": "/usr/bin:/bin", "COLUMNS": "300", "TOOLI_OUTPUT": "text", **variables},
+        env={"PATH": "/usr/bin:/bin", "TOOLI_OUTPUT": "text"},
     )
     assert done.returncode == 1
-    assert "KeyError: 'in a c" in done.stderr
-    assert "app.py" in done.stderr
-    assert str(Path(tooli.__file__).parent) not in done.stderr
+    assert done.stderr.startswith("Traceback")
+    assert done.stderr.endswith("KeyError: 'in a command'\n")
 
 
-def test_frames_before_the_guard_are_left_out_of_a_short_traceback() -> None:
+@pytest.mark.parametrize("has_guards", [True, False])
+def test_guards_of_rich_remain_if_rich_shows_the_traceback(has_guards: bool) -> None:
+    own_code = compile(
+        "def guarded(author):\n    _rich_traceback_guard = True\n    author()\n",
+        sys.modules[without_own_frames.__module__].__file__ or "",
+        "exec",
+    )
+    names: dict[str, object] = {}
+    exec(own_code, names)
+    guarded = names["guarded"]
+    assert callable(guarded)
+
     def author() -> None:
         raise KeyError("x")
 
-    def guarded() -> None:
-        _rich_traceback_guard = True
-        author()
-
     with pytest.raises(KeyError) as caught:
-        guarded()
-    trace = caught.value.__traceback__
-    for is_short, names in ((True, ["author"]), (False, ["guarded", "author"])):
-        found = without_own_frames(trace, is_short=is_short)
-        shown: list[str] = []
-        while found is not None:
-            shown.append(found.tb_frame.f_code.co_name)
-            found = found.tb_next
-        assert shown[-len(names) :] == names
-        assert (shown == names) is is_short
+        guarded(author)
+    found = without_own_frames(caught.value.__traceback__, has_guards=has_guards)
+    shown: list[str] = []
+    while found is not None:
+        shown.append(found.tb_frame.f_code.co_name)
+        found = found.tb_next
+    assert shown[1:] == (["guarded", "author"] if has_guards else ["author"])
 
 
 def test_exception_without_frames_of_an_author_is_unchanged() -> None:
     error = KeyError("x")
-    assert skip_internal_frames(error) is error
+    assert skip_own_frames(error) is error
     assert error.__traceback__ is None

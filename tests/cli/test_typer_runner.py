@@ -10,7 +10,7 @@ import pytest
 import typer
 
 from tooli import Tooli
-from tooli.cli import read_invocation
+from tooli.cli import CommandOutput, read_invocation
 from tooli.cli.typer_runner import problem_from_typer, raise_through_typer
 
 Answer = Callable[..., tuple[int, str, str]]
@@ -109,8 +109,9 @@ def test_custom_completion_variable_runs_typer_without_tooli(
 
 def test_exception_is_raised_through_typer(app: Tooli) -> None:
     app._initialize_typer()
+    output = CommandOutput(read_invocation(app, [], "typed"))
     with pytest.raises(RuntimeError, match="outside of a call"):
-        raise_through_typer(app, RuntimeError("outside of a call"))
+        raise_through_typer(output, RuntimeError("outside of a call"))
 
 
 def test_exception_of_a_command_is_raised_in_text_mode(app: Tooli) -> None:

@@ -531,7 +531,7 @@ def _run_to_exit_code(output: CommandOutput) -> Any:
         if output.invocation.command is None and isinstance(exc, Exception):
             from tooli.cli.typer_runner import raise_through_typer
 
-            raise_through_typer(output.invocation.app, exc)
+            raise_through_typer(output, exc)
         raise
 
 

@@ -21,7 +21,7 @@ from tooli.cli.builtin_names import builtin_completions, closest_builtin, comple
 from tooli.cli.outcome_writer import run_streaming, show_stream
 from tooli.cli.process import capture_outcome, is_completing, is_terminal
 from tooli.cli.prompt_guard import can_answer
-from tooli.cli.tracebacks import skip_internal_frames
+from tooli.cli.tracebacks import RaisedException, uses_rich
 from tooli.cli.typer_params import (
     convert_with_typer,
     documents_parameters,
@@ -363,7 +363,7 @@ class TooliCommandMixin(CommandBase):
 
     def main(
         self,
-        args: Sequence[str] | BaseException | None = None,
+        args: Sequence[str] | RaisedException | None = None,
         prog_name: str | None = None,
         complete_var: str | None = None,
         standalone_mode: bool = True,
@@ -372,12 +372,10 @@ class TooliCommandMixin(CommandBase):
     ) -> Any:
         """Let tooli run a command line, or Typer if tooli is already running it.
 
-        Typer also answers completions. If `args` is an exception, raise it.
+        Typer also answers completions. If `args` is an exception of a command, raise it.
         """
-        if isinstance(args, BaseException):
-            # rich omits all frames up to the last one in which this variable is true
-            _rich_traceback_guard = getattr(self.tooli_app, "pretty_exceptions_short", True)
-            raise skip_internal_frames(args)
+        if isinstance(args, RaisedException):
+            args.raise_for(self)
         app = self.tooli_app
         use_typer = (
             current_run.get() is not None or extra or complete_var or app._state.parent is not None
@@ -483,7 +481,7 @@ def _print_panel(
     """Print rows of two columns, unless the help shows nothing of the framework."""
     if not state.shows_framework_help:
         return
-    if getattr(command, "rich_markup_mode", None) is None:
+    if getattr(command, "rich_markup_mode", None) is None or not uses_rich():
         with formatter.section(title):
             formatter.write_dl(list(rows))
         return

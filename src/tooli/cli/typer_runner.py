@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 
 from tooli.cli.process import capture_outcome
-from tooli.cli.tracebacks import hide_own_frames
+from tooli.cli.tracebacks import RaisedException, hide_own_frames, shows_typer_frames
 from tooli.cli.typer_register import TyperRun, as_typer, build_command
 from tooli.cli.usage_errors import make_output_call, no_command_error
 from tooli.core.call import Failed, Ok, Problem
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from tooli.cli.argv import CommandLine
     from tooli.core.call import Outcome
     from tooli.core.protocols import App
-    from tooli.core.tool import Param
+    from tooli.core.tool import Param, Tool
     from tooli.errors import ToolError
 
 
@@ -199,9 +199,57 @@ def _conversion_error(param: Param, line: CommandLine) -> ConversionError | None
     return None
 
 
-def raise_through_typer(app: App, exc: Exception) -> None:
-    """Raise an exception through Typer, which shows it without frames of tooli."""
+# ------------------------------------------------------------------ exceptions
+
+
+def raise_through_typer(output: CommandOutput, exc: Exception) -> None:
+    """Raise an exception through Typer, which shows it without frames of tooli.
+
+    If Typer has not run the line and its frames are shown, Typer parses the line again and calls
+    the command, which raises the exception. The traceback then has the frames that Typer adds.
+    """
+    app = output.invocation.app
+    replay = None
+    has_frames = _has_run_with_typer(exc)
+    if not has_frames and shows_typer_frames(app) and output.invocation.line.tool is not None:
+        replay = Replay(output, exc).run
+    raised = RaisedException(exc, replay, is_short=not has_frames and not shows_typer_frames(app))
     try:
-        as_typer(app).__call__(exc)  # a `super` object cannot be called directly
+        as_typer(app).__call__(raised)  # a `super` object cannot be called directly
     finally:  # after Typer has set the hook that shows the exception
         sys.excepthook = hide_own_frames(app, sys.excepthook)
+
+
+def _has_run_with_typer(exc: BaseException) -> bool:
+    trace = exc.__traceback__
+    while trace is not None and trace.tb_frame.f_code is not run_on_typer_path.__code__:
+        trace = trace.tb_next
+    return trace is not None
+
+
+class Replay(TyperRun):
+    """A command line that Typer runs to raise an exception that the command has raised before."""
+
+    def __init__(self, output: CommandOutput, exc: Exception) -> None:
+        super().__init__(output)
+        self._exc = exc
+        self._is_raised = False
+
+    def run(self, command: Command) -> None:
+        """Let Typer run the line. Nothing is raised if Typer does not call the command."""
+        invocation = self.output.invocation
+        token = current_run.set(self)
+        try:
+            command.main(
+                invocation.line.typer_argv, prog_name=invocation.prog_name, standalone_mode=False
+            )
+        except BaseException:
+            if self._is_raised:
+                raise
+        finally:
+            current_run.reset(token)
+
+    def run_tool(self, tool: Tool, values: dict[str, object]) -> object:
+        """Raise the exception."""
+        self._is_raised = True
+        raise self._exc

@@ -7,13 +7,7 @@ MAX_KNOWN_DIFFERENCES = 4
 ALL_VERSIONS: dict[str, str] = {}
 """Tests that fail with every version of Typer: test id and reason."""
 
-BY_VERSION: dict[str, dict[str, str]] = {
-    "0.29.0": {
-        "tests/test_tracebacks.py::test_traceback_no_rich": (
-            "the plain traceback starts at the command, without the line that starts the app"
-        )
-    }
-}
+BY_VERSION: dict[str, dict[str, str]] = {}
 """Tests that fail with one version of Typer: version, test id and reason."""
 
 
