@@ -36,6 +36,13 @@ def chain():
         raise ValueError("in a command") from error
 
 
+@app.command()
+def foreign():
+    import click  # not part of Typer: Typer does not handle its exceptions
+
+    raise click.Abort("in a command")
+
+
 if {has_callback}:
 
     @app.callback()
@@ -49,7 +56,13 @@ if __name__ == "__main__":
 
 @pytest.mark.parametrize(
     ("line", "has_callback"),
-    [("fail --times 2", False), ("chain", False), ("fail", True), ("--check fail", True)],
+    [
+        ("fail --times 2", False),
+        ("chain", False),
+        ("foreign", False),
+        ("fail", True),
+        ("--check fail", True),
+    ],
 )
 @pytest.mark.parametrize(
     ("enable", "short", "variables"),

@@ -14,7 +14,7 @@ from tooli.cli.stdout_errors import StdoutErrorScope, abandon_stdout, is_stdout_
 from tooli.core.call import Failed, Ok
 from tooli.core.output_modes import find_mode
 from tooli.pipeline.drivers import stream
-from tooli.pipeline.failure import is_translated_error, requested_exit_code
+from tooli.pipeline.failure import is_translated_error
 from tooli.pipeline.present import ItemPresenter, Presented, outgoing_warnings, present_text
 from tooli.text.json_encoder import encode
 from tooli.text.jsonable import is_list, is_set, map_strings, sort_set
@@ -210,10 +210,15 @@ def _is_unexpected(error: ToolError) -> bool:
 
 
 def _is_typer_exception(exc: BaseException) -> bool:
-    """True if Typer handles the exception itself, such as an exit or the end of stdin."""
-    names = {cls.__name__ for cls in type(exc).__mro__}
-    typer_names = ("ClickException", "TyperException", "Abort", "EOFError")
-    return requested_exit_code(exc) is not None or not names.isdisjoint(typer_names)
+    """True if Typer handles the exception itself, such as an exit or the end of stdin.
+
+    Since 0.26, Typer contains Click. It does not handle the exceptions of the package `click`.
+    """
+    typer = sys.modules.get("typer")
+    if typer is None or isinstance(exc, (SystemExit, EOFError)):
+        return isinstance(exc, (SystemExit, EOFError))
+    click_exceptions = sys.modules[typer.BadParameter.__module__]
+    return isinstance(exc, (typer.Exit, typer.Abort, click_exceptions.ClickException))
 
 
 def _clear_traceback_locals(exc: BaseException | None) -> None:
@@ -311,8 +316,8 @@ def _show_error(output: CommandOutput, error: ToolError, tool: Tool | None) -> i
         abandon_stdout(output, cause)
         return 0
     if isinstance(cause, KeyboardInterrupt) and _prints_as_typer(invocation):
-        write_stderr("")  # Typer ends the line of ^C, and says nothing
-    elif not invocation.is_interactive_mode or isinstance(cause, KeyboardInterrupt):
+        return error.exit_code  # Typer says nothing
+    if not invocation.is_interactive_mode or isinstance(cause, KeyboardInterrupt):
         _write_plain_error(error)
     elif tool is None or not _show_with_typer(invocation, tool, error):
         from tooli.cli.render import print_error

@@ -155,6 +155,7 @@ PROGRAMS = (
             "greet.py utils docs --name greet --output docs.md",
             "greet.py utils --help",
             "greet.py utils docs --help",
+            "nosuch.py",
         ),
         {"work/greet.py": GREETER},
     ),
@@ -278,6 +279,7 @@ PROGRAMS = (
             Line(
                 "create template", "x\ny\n", [("(demo)\x1b[0m: ", "x\n"), ("(MIT)\x1b[0m: ", "y\n")]
             ),
+            Line("create template", "", [("(demo)\x1b[0m: ", CTRL_C)], at=("terminal",)),
             "create template --extra-context '{'",
             "create nosuch --no-input",
             "create",
