@@ -17,6 +17,7 @@ from tooli.core import (
     AppState,
     default_app_name,
     read_choice,
+    typer_lock,
     warn_about_name,
 )
 from tooli.providers import (
@@ -301,11 +302,17 @@ class Tooli(_TyperPlaceholder):
     def _initialize_typer(self) -> None:
         """Initialize the Typer base class and pass every registration on to it, in order."""
         state = self._state
-        if not state.is_typer_initialized:
-            state.is_typer_initialized = True
+        with typer_lock.current:  # a thread that sees half of the registrations misses callbacks
+            if state.is_typer_initialized or state.is_typer_starting:
+                return
             from tooli.cli.typer_register import initialize_typer
 
-            initialize_typer(self)
+            state.is_typer_starting = True
+            try:
+                initialize_typer(self)
+                state.is_typer_initialized = True
+            finally:
+                state.is_typer_starting = False
 
     def __getattr__(self, name: str) -> Any:
         state = self.__dict__.get("_state")
@@ -315,16 +322,17 @@ class Tooli(_TyperPlaceholder):
             tree = build_command_tree(self)
             if name in tree.names or name.replace("_", "-") in tree.names:
                 return getattr(self.commands, name)
-        if state.is_typer_initialized:
-            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+        was_initialized = state.is_typer_initialized
         self._initialize_typer()
+        if name not in vars(self) and (was_initialized or state.is_typer_starting):
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
         return getattr(self, name)
 
     def __setattr__(self, name: str, value: object) -> None:
         state = self.__dict__.get("_state")
         if state is not None and not state.is_typer_initialized and name in _TYPER_ATTRIBUTES:
             self._initialize_typer()
-        if state is not None:
+        if state is not None and not state.is_typer_starting:
             state.invalidate()
         object.__setattr__(self, name, value)
 

@@ -25,6 +25,7 @@ from typer.core import TyperCommand, TyperGroup
 
 from tooli import Tooli
 from tooli.annotations import ReadOnly
+from tooli.cli import typer_register
 from tooli.launcher import wrap_typer
 from tooli.testing import Case
 from tooli.testing.app_interfaces import interfaces
@@ -341,6 +342,31 @@ def test_concurrent_calls_do_not_share_their_options() -> None:
     for thread in threads:
         thread.join()
     assert results == {n: [f"user{n}", n, n] for n in range(8)}
+
+
+def test_first_calls_at_once_have_the_guard(monkeypatch: pytest.MonkeyPatch) -> None:
+    """While one thread passes the registrations to Typer, callbacks last, another one calls."""
+    app = app_callback()
+    found: list[Any] = []
+    register = typer_register.register_callback
+
+    def look_up_meanwhile(*arguments: Any) -> None:
+        other = threading.Thread(target=lambda: found.append(app.find("delete")))
+        other.start()
+        other.join()
+        register(*arguments)
+
+    monkeypatch.setattr(typer_register, "register_callback", look_up_meanwhile)
+    assert app.call("delete", name="x").error is not None
+    assert [tool.route is not None for tool in found] == [True]
+
+
+def test_a_first_call_does_not_report_a_change_of_the_tools() -> None:
+    app, changes = app_callback(), list[str]()
+    app._state.change_listeners.append(lambda kind, uri: changes.append(kind))
+    assert app.call("delete", name="x").error is not None
+    assert app._state.is_typer_initialized
+    assert changes == []
 
 
 # ------------------------------------------------------------------ resources

@@ -12,9 +12,9 @@ For speed, `load_security_settings` imports `config.applied_settings` only if th
 from __future__ import annotations
 
 import os
-from _thread import RLock  # `threading` takes a millisecond to load
 
 from tooli.config.config_files import find_config_files, ignored_home_variables
+from tooli.core import ProcessLock
 
 TYPE_CHECKING = False
 
@@ -22,17 +22,7 @@ if TYPE_CHECKING:
     from tooli.core import AppState
 
 
-_loading_lock = RLock()
-
-
-def _replace_lock() -> None:
-    """Replace the lock in a forked process, where no thread is left that could release it."""
-    global _loading_lock
-    _loading_lock = RLock()
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_replace_lock)
+_loading_lock = ProcessLock()
 
 
 def load_security_settings(state: AppState) -> None:
@@ -43,7 +33,7 @@ def load_security_settings(state: AppState) -> None:
     """
     if state.security_settings_loaded:
         return
-    with _loading_lock:
+    with _loading_lock.current:
         if state.security_settings_loaded:
             return
         if _may_have_settings():

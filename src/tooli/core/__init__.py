@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import sys
+from _thread import RLock  # `threading` takes a millisecond to load
 from _warnings import warn  # built into the interpreter, unlike `warnings`
 
 TYPE_CHECKING = False
@@ -108,6 +109,26 @@ The first number changes if a program that relies on the contract has to change.
 """
 
 
+class ProcessLock:
+    """A re-entrant lock for the threads of a process.
+
+    A forked process gets a new lock, because no thread is left there that could release the old
+    one. Use `with lock.current:`.
+    """
+
+    def __init__(self) -> None:
+        self.current = RLock()
+        if hasattr(os, "register_at_fork"):
+            os.register_at_fork(after_in_child=self._replace)
+
+    def _replace(self) -> None:
+        self.current = RLock()
+
+
+typer_lock = ProcessLock()
+"""Held while Typer gets the registrations of an app, and while it builds its commands."""
+
+
 class AppState:
     """The state of one app: its settings, registrations, policy and caches.
 
@@ -136,7 +157,8 @@ class AppState:
         self.resources: list[Resource] = []
         self.prompts: list[Prompt] = []
         self.own_stages: list[CustomStage] = []  # added with `app.use`
-        self.is_typer_initialized = False
+        self.is_typer_initialized = False  # True once Typer has all registrations
+        self.is_typer_starting = False  # True while `typer_lock` is held to pass them on
         self.app: App | None = None  # the app that this is the state of
         self.served_typer: TyperApp | None = None  # a plain Typer whose commands this app serves
 

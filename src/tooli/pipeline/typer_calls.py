@@ -11,13 +11,12 @@ process of the function, which may be monitored or sandboxed, Typer could not be
 from __future__ import annotations
 
 import functools
-import os
-from _thread import allocate_lock
 from contextvars import copy_context
 from queue import SimpleQueue
 from threading import Thread
 from weakref import WeakKeyDictionary
 
+from tooli.core import typer_lock
 from tooli.core.command_route import (
     CONVERTING_KEYWORDS,
     EXIT_KEY,
@@ -68,7 +67,7 @@ class CommandTrees:
         try:
             return self._unused.pop()
         except IndexError:
-            with _build_lock:
+            with typer_lock.current:  # Typer changes os.environ here
                 return _build_command_tree(state)
 
     def give_back(self, tree: Any, revision: int) -> None:
@@ -78,17 +77,6 @@ class CommandTrees:
 
 
 _trees_of_apps: WeakKeyDictionary[AppState, CommandTrees] = WeakKeyDictionary()
-_build_lock = allocate_lock()  # Typer changes os.environ while it builds a tree and its parameters
-
-
-def _replace_lock() -> None:
-    """Replace the lock in a forked process, where no thread is left that could release it."""
-    global _build_lock
-    _build_lock = allocate_lock()
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_replace_lock)
 
 
 class TakenTree:
@@ -117,6 +105,8 @@ class TakenTree:
 def _build_command_tree(state: AppState) -> Any:
     """Return a new command tree. Its parameters do not prompt, because nobody can answer."""
     app: Any = state.served_typer or state.app
+    if state.served_typer is None:
+        app._initialize_typer()  # or wait for the thread that does it
     tree = load_location("typer.main:get_command")(app)
     pending = [tree]
     for command in pending:
@@ -169,7 +159,7 @@ def _prepare_params(commands: Sequence[Any]) -> None:
         context = command.context_class(command, context, command.name, **settings)
         for param in (*command.params, command.get_help_option(context)):
             if getattr(param, "_runtime_param", 0) is None:
-                with _build_lock:
+                with typer_lock.current:
                     param.get_runtime_param()
 
 
