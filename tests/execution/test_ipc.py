@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import os
 import sys
-from typing import Any, cast
+from collections.abc import Mapping
+from typing import Any, NoReturn, cast
 
 import pytest
 from tests.execution.calls import make_call
 
 from tooli.core.call import PYTHON_CALLER, Call
-from tooli.core.peer import Elicit, Peer
-from tooli.errors import InputError, InternalError, ToolError
+from tooli.core.peer import Elicit, Peer, Question
+from tooli.errors import InputError, InternalError, TimeoutExceeded, ToolError
 from tooli.execution import ipc
 from tooli.execution.ipc import ChildMessages, Codec
 
@@ -176,6 +177,17 @@ def test_messages_without_a_client_or_metadata_are_dropped() -> None:
 def test_question_without_a_client_is_not_answered() -> None:
     answers: list[bytes] = []
     messages = ChildMessages(make_call(), Codec(), answers.append)
+    messages.ask({"who": Elicit("Who?", {"type": "object"})})
+    assert answers == []
+
+
+def test_question_that_is_open_at_the_deadline_is_not_answered() -> None:
+    class Client(Peer):
+        def ask(self, questions: Mapping[str, Question]) -> NoReturn:
+            raise TimeoutExceeded("The client did not answer.")
+
+    answers: list[bytes] = []
+    messages = ChildMessages(make_call(peer=Client()), Codec(), answers.append)
     messages.ask({"who": Elicit("Who?", {"type": "object"})})
     assert answers == []
 

@@ -10,7 +10,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, NoReturn
@@ -22,7 +22,8 @@ from tests.pipeline.test_context import Client
 
 from tooli import Context, Tooli
 from tooli.core.call import PYTHON_CALLER, Call
-from tooli.errors import Interrupted, ToolRuntimeError
+from tooli.core.peer import Question
+from tooli.errors import Interrupted, TimeoutExceeded, ToolRuntimeError
 from tooli.execution import process_runner, processes, worker
 from tooli.execution.ipc import Codec
 from tooli.execution.process_runner import MAX_PENDING_FRAMES, ChildCall, ProcessRunner
@@ -391,3 +392,19 @@ def test_large_answer_is_written_completely() -> None:
     call = call.replace(arguments={"ctx": Context(call)})
     assert ProcessRunner(timeout=60).run(call) == 500_000
     assert client.deadline is not None
+
+
+def test_call_whose_question_is_open_at_the_deadline_ends_with_its_timeout() -> None:
+    """The question ends first here, and the process of the call is still stopped."""
+
+    class SilentClient(Client):
+        def ask(self, questions: Mapping[str, Question]) -> NoReturn:
+            raise TimeoutExceeded("The client did not answer.")
+
+    def ask(ctx: Context) -> str:
+        return ctx.elicit("?", {"type": "object"}).action
+
+    call = make_call(ask, peer=SilentClient({}))
+    call = call.replace(arguments={"ctx": Context(call)})
+    with pytest.raises(TimeoutExceeded, match=r"did not finish within 0\.3 s and was stopped"):
+        ProcessRunner(timeout=0.3).run(call)

@@ -7,12 +7,13 @@ import math
 import os
 import threading
 from collections.abc import Iterator
+from time import monotonic
 from typing import Any
 
 import pytest
 
 from tooli import Context, Tooli
-from tooli.errors import Interrupted
+from tooli.errors import Interrupted, TimeoutExceeded
 from tooli.execution.sandbox.sandbox_runner import detect_sandbox_support
 from tooli.mcp import stdio_transport
 from tooli.mcp.stdio_server import StdioServer
@@ -211,6 +212,14 @@ def test_timeout_ends_an_open_question(isolation: Any) -> None:
     assert "E4050" in json.dumps(answer["result"])
     assert server.pending._pending_questions == {}
     server.shut_down()
+
+
+@pytest.mark.parametrize("seconds", [0.0, 0.01])
+def test_question_that_is_open_at_the_deadline_is_a_timeout(seconds: float) -> None:
+    request = StdioPeer(make_server().pending, 7, {}, {"elicitation": {}})
+    request.deadline = monotonic() + seconds
+    with pytest.raises(TimeoutExceeded, match="before the timeout of the call"):
+        request.ask(QUESTIONS)
 
 
 def test_disconnection_ends_open_questions() -> None:

@@ -24,6 +24,10 @@ if TYPE_CHECKING:
     from tooli.core.protocols import JsonObject
 
 
+UNANSWERED_TEXT = "The client did not answer before the timeout of the call."
+"""Message of the TimeoutExceeded for a question that is open at the deadline of its call."""
+
+
 class Question(Record):
     """A question to the client."""
 
@@ -95,7 +99,10 @@ class Peer:
         return False
 
     def ask(self, questions: Mapping[str, Question]) -> Mapping[str, object]:
-        """Ask the client and return its answers as MCP results, by key. Blocks the thread."""
+        """Ask the client and return its answers as MCP results, by key. Blocks the thread.
+
+        Raises TimeoutExceeded at the deadline.
+        """
         raise NotImplementedError
 
     async def ask_async(self, questions: Mapping[str, Question]) -> Mapping[str, object]:

@@ -24,6 +24,7 @@ from _thread import allocate_lock
 from tooli.core.peer import Peer
 from tooli.errors import (
     Suggestion,
+    TimeoutExceeded,
     ToolError,
     ToolRuntimeError,
     error_class_for,
@@ -316,11 +317,15 @@ class ChildMessages:
         """Ask the client and send its answers, or the exception, to the worker.
 
         InputRequired is a BaseException and is not caught here. It ends the call and its process.
+        A question that is open at the deadline gets no answer: the supervisor stops the worker at
+        the same deadline, so that the call always ends with the error of its timeout.
         """
         if self.call.peer is None:
             return
         try:
             answer: object = self.peer.ask(questions)
+        except TimeoutExceeded:
+            return
         except Exception as exc:
             answer = exc
         data = dumps(answer)

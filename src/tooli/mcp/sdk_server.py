@@ -33,9 +33,9 @@ from mcp.shared.exceptions import MCPError
 from mcp.shared.message import ServerMessageMetadata
 
 from tooli.core.caller_key import caller_key
-from tooli.core.peer import Peer
+from tooli.core.peer import UNANSWERED_TEXT, Peer
 from tooli.describe.mcp_tools import arguments_schema
-from tooli.errors import DependencyError, Interrupted
+from tooli.errors import DependencyError, Interrupted, TimeoutExceeded
 from tooli.mcp.change_notifier import (
     TOO_MANY_SUBSCRIPTIONS,
     ChangeNotifier,
@@ -408,8 +408,10 @@ class SdkPeer(Peer):
         self._open_questions.add(future)
         try:
             answers = future.result(self.remaining_time())
-        except (CancelledError, FutureTimeout):
+        except FutureTimeout:
             future.cancel()
+            raise TimeoutExceeded(UNANSWERED_TEXT) from None
+        except CancelledError:
             raise Interrupted("The client cancelled the call or did not answer it.") from None
         finally:
             self._open_questions.discard(future)

@@ -18,8 +18,8 @@ from threading import Condition, Event, Lock
 from time import monotonic
 
 from tooli.core import Record
-from tooli.core.peer import Peer
-from tooli.errors import Interrupted, StateError
+from tooli.core.peer import UNANSWERED_TEXT, Peer
+from tooli.errors import Interrupted, StateError, TimeoutExceeded
 from tooli.mcp.protocol import (
     DEFAULT_LOG_LEVEL,
     INTERNAL_ERROR,
@@ -355,18 +355,21 @@ class PendingCalls(RequestTracker):
         pending_question = PendingQuestion(request)
         # `cancel` runs in another thread. If it is not noticed here, it finds the question.
         with self.condition:
-            is_open = not (request.cancelled or self._is_closed) and request.remaining_time() != 0
-            if is_open:
+            is_open = not (request.cancelled or request.has_replied or self._is_closed)
+            is_due = is_open and request.remaining_time() == 0
+            if is_open and not is_due:
                 self._pending_questions[key] = pending_question
-        if is_open:
+        if is_open and not is_due:
             params = question.params()
             self.transport.write(
                 {"jsonrpc": "2.0", "id": key, "method": question.method, "params": params}
             )
-            pending_question.answered_event.wait(request.remaining_time())
+            is_due = not pending_question.answered_event.wait(request.remaining_time())
         self._pending_questions.pop(key, None)
         if request.cancelled:
             raise Interrupted("The client cancelled the call.")
+        if is_due:
+            raise TimeoutExceeded(UNANSWERED_TEXT)
         if not pending_question.is_answered:
             raise Interrupted("The client did not answer before the call or the connection ended.")
         return pending_question.response
@@ -418,7 +421,7 @@ class StdioPeer(Peer):
         capabilities: object,
     ) -> None:
         self.id = request_id
-        self.cancelled = False
+        self.cancelled = self.has_replied = False
         self.on_cancel: Callable[[], object] | None = None
         self._pending = pending
         self._meta: JsonObject = params.get("_meta") or {}
@@ -451,7 +454,7 @@ class StdioPeer(Peer):
 
     def _reply(self, fields: JsonObject) -> None:
         """Send the answer, unless the client has cancelled the call."""
-        self.deadline = 0.0  # a thread that the call left behind asks no questions
+        self.has_replied = True  # a thread that the call left behind asks no questions
         self._pending.release_questions(self)
         message = None if self.cancelled else {"jsonrpc": "2.0", "id": self.id, **fields}
         self._pending.reply(self.id, message)
