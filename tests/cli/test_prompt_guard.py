@@ -115,13 +115,13 @@ def test_error_suggests_a_flag_and_a_pipe(app: Tooli) -> None:
     assert error.message == "The command asks 'Sure?', and nobody can answer."
     assert error.suggestion is not None
     assert "--force" in error.suggestion.fix
-    assert error.suggestion.example == "echo '<answer>' | asking ask --text"
+    assert error.suggestion.example == "echo <answer> | asking ask --text"
 
 
 def test_error_of_a_command_that_passes_arguments_on(app: Tooli) -> None:
     error = guard.unanswered_error(read_invocation(app, ["run", "x"], "asking"), "")
     assert error.suggestion is not None
-    assert error.suggestion.example == "echo '<answer>' | asking run x --tooli-text"
+    assert error.suggestion.example == "echo <answer> | asking run x --tooli-text"
     assert "--force" not in error.suggestion.fix
 
 

@@ -5,14 +5,17 @@ from __future__ import annotations
 import datetime as dt
 import enum
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import pytest
+import typer
 
-from tooli import InputError, NotFoundError, SecretInput, Suggestion
+from tooli import InputError, NotFoundError, Option, SecretInput, Suggestion, Tooli
+from tooli.annotations import Destructive
 from tooli.core.call import Call, Caller, Options, SuggestedCall
 from tooli.pipeline.suggestions import localize_error, localize_suggestion, suggest_call
 from tooli.schema.tool_reader import read_tool
+from tooli.testing import invoke
 
 
 class Colour(enum.Enum):
@@ -78,7 +81,9 @@ class TestSuggestedCall:
 
     def test_another_command_is_named(self) -> None:
         suggestion = Suggestion(fix="x")
-        suggestion.target = SuggestedCall(("users", "list"), None, rest=("--json",))
+        suggestion.target = SuggestedCall(
+            ("users", "list"), None, words=("users", "list", "--json")
+        )
         assert localized(suggestion, "http") == {
             "command": "users.list",
             "example": "POST /tools/users/list",
@@ -173,3 +178,106 @@ class TestError:
         localize_error(error, call)
         localize_error(error, call)
         assert call.warnings == ["details: must be a dict"]
+
+
+def make_passing_app() -> Tooli:
+    app = Tooli("app")
+    settings = {"allow_extra_args": True, "ignore_unknown_options": True}
+
+    @app.callback()
+    def main(ctx: typer.Context, env: str = "dev", limit: int = 0) -> None:
+        ctx.obj = env
+
+    @app.command(annotations=Destructive, context_settings=settings)
+    def run(
+        ctx: typer.Context, target: str, count: Annotated[int, Option(max=5)] = 1
+    ) -> list[object]:
+        """Pass arguments on."""
+        return [ctx.obj, target, count, *ctx.args]
+
+    @app.command(annotations=Destructive)
+    def drop(ctx: typer.Context, name: str, count: int = 1) -> list[object]:
+        """Drop."""
+        return [ctx.obj, name, count]
+
+    @app.command(paginated=True)
+    def rows(ctx: typer.Context) -> list[str]:
+        """List rows."""
+        return [ctx.obj] * 9
+
+    return app
+
+
+class TestSuggestedLine:
+    @pytest.mark.parametrize(
+        ("words", "expected"),
+        [
+            (["--env", "prod", "drop", "x"], ["prod", "x", 1]),
+            (["--env=prod", "drop", "x", "--count", "3"], ["prod", "x", 3]),
+            (["run", "x", "-f", "--yes", "--json"], ["dev", "x", 1, "-f", "--yes", "--json"]),
+            (["--env", "prod", "run", "x", "y"], ["prod", "x", 1, "y"]),
+            (["run", "--count=2", "x", "--", "--count", "y"], ["dev", "x", 2, "--count", "y"]),
+        ],
+    )
+    def test_confirmed_call_has_the_same_arguments(self, words, expected) -> None:
+        app = make_passing_app()
+        found = invoke(app, *words, mode="json").envelope["error"]
+        assert found["code"] == "E1010"
+        done = invoke(app, *found["suggestion"]["argv"][1:], mode="json")
+        assert done.result == expected
+
+    def test_text_names_the_flags_that_work(self) -> None:
+        error = invoke(make_passing_app(), "run", "x", mode="json").envelope["error"]
+        fix = "Check the effects with --tooli-dry-run, then repeat the call with --tooli-yes."
+        assert error["suggestion"]["fix"] == fix
+
+    @pytest.mark.parametrize(
+        ("words", "expected"),
+        [
+            (
+                ["run", "x", "--count", "9", "y", "--tooli-yes"],
+                ["run", "--tooli-yes", "x", "--count", "<count>", "y"],
+            ),
+            (
+                ["run", "x", "--count=9", "y", "--tooli-yes"],
+                ["run", "--tooli-yes", "x", "--count=<count>", "y"],
+            ),
+            (
+                ["--env", "p", "run", "--tooli-yes"],
+                ["--env", "p", "run", "--tooli-yes", "<target>"],
+            ),
+            (
+                ["run", "x", "y", "--tooli-limit", "z", "--tooli-yes"],
+                ["run", "--tooli-yes", "x", "y"],
+            ),
+            (
+                ["run", "x", "--tooli-dryrun", "y", "--tooli-yes"],
+                ["run", "--tooli-yes", "--tooli-dry-run", "x", "y"],
+            ),
+            (
+                ["run", "x", "--tooli-tmeout", "5", "y"],
+                ["run", "--tooli-timeout", "5", "x", "y"],
+            ),
+            (
+                ["--env", "p", "drop", "--count", "2"],
+                ["--env", "p", "drop", "<name>", "--count", "2"],
+            ),
+            (["--env", "drp", "drp", "x"], ["--env", "drp", "drop", "x"]),
+            (["--limit", "3", "--yes", "drp", "x"], ["--limit", "3", "--yes", "drop", "x"]),
+        ],
+    )
+    def test_corrected_line_keeps_the_rest(self, words, expected) -> None:
+        error = invoke(make_passing_app(), *words, mode="json").envelope["error"]
+        assert error["suggestion"]["argv"][1:] == expected
+
+    def test_flag_of_a_callback_is_not_suggested_for_the_framework(self) -> None:
+        app = make_passing_app()
+        words = ["rows", "--tooli-limit", "2", "--filter", "nonsense ="]
+        suggestion = invoke(app, *words, mode="json").envelope["error"]["suggestion"]
+        assert "--tooli-limit" in suggestion["argv"]
+
+    @pytest.mark.parametrize("flag", ["--tooli-dryrun", "--tooli-xyz=1"])
+    def test_unknown_framework_flag_is_never_an_argument(self, flag: str) -> None:
+        done = invoke(make_passing_app(), "run", "x", flag, "--tooli-yes", mode="json")
+        assert done.envelope["error"]["code"] == "E1007"
+        assert flag.partition("=")[0] in done.envelope["error"]["message"]

@@ -10,7 +10,6 @@ from tests.stages.stage_calls import make_call
 
 from tooli.core.call import Call, Ok
 from tooli.pipeline.truncate import (
-    build_retry_argv,
     larger_budget_step,
     next_page_step,
     shorten_value,
@@ -20,7 +19,12 @@ from tooli.records.call_options import ResultOptions, read_result_options
 
 
 def limited(argv: tuple[str, ...] | None = None, fn: Any = None, **options: Any) -> Call:
-    return make_call(fn, options={"result_options": read_result_options(options, argv)})
+    result_options = read_result_options(options, argv)
+    return make_call(fn, options={"result_options": result_options, "given": options})
+
+
+def next_page(call: Call) -> list[str]:
+    return next_page_step(call, "c")["argv"]
 
 
 class TestShortenValue:
@@ -68,44 +72,69 @@ class TestPrintedText:
 
 class TestRetryCommand:
     def test_new_option_is_added(self) -> None:
-        assert build_retry_argv(make_call(), cursor="c") == ["a", "go", "--cursor", "c"]
+        assert next_page(make_call()) == ["a", "go", "--cursor", "c"]
 
     def test_value_that_begins_with_a_dash_is_joined_to_its_option(self) -> None:
-        assert build_retry_argv(make_call(), cursor="-c") == ["a", "go", "--cursor=-c"]
+        assert next_page_step(make_call(), "-c")["argv"] == ["a", "go", "--cursor=-c"]
 
     def test_requested_options_are_repeated(self) -> None:
         call = limited(limit=5, filter="a > 1", max_bytes=700)
-        assert build_retry_argv(call, cursor="c") == [
+        assert next_page(call) == [
             *("a", "go", "--limit", "5", "--filter", "a > 1", "--max-bytes", "700"),
             *("--cursor", "c"),
         ]
 
     def test_flags_of_the_call_are_repeated(self) -> None:
-        call = make_call(options={"yes": True, "detailed": True})
-        assert build_retry_argv(call, limit=1) == [
-            *("a", "go", "--limit", "1", "--yes", "--response-format", "detailed"),
+        given = {"yes": True, "response_format": "detailed", "timeout": 5.0}
+        assert next_page(make_call(options={"given": given})) == [
+            *("a", "go", "--yes", "--response-format", "detailed", "--timeout", "5"),
+            *("--cursor", "c"),
         ]
 
     def test_option_with_a_name_conflict_gets_the_prefix(self) -> None:
-        def go(limit: int = 3) -> None: ...
+        def go(cursor: int = 3) -> None: ...
 
-        assert build_retry_argv(make_call(go), limit=1) == ["a", "go", "--tooli-limit", "1"]
+        assert next_page(make_call(go)) == ["a", "go", "--tooli-cursor", "c"]
+        assert next_page(limited(("go", "--cursor", "4"), go)) == [
+            *("a", "go", "--cursor", "4", "--tooli-cursor", "c")
+        ]
+
+    def test_options_of_a_tool_that_passes_arguments_on_get_the_prefix(self) -> None:
+        settings = {"allow_extra_args": True, "ignore_unknown_options": True}
+        options = {"result_options": read_result_options({}, ("go", "--cursor", "x"))}
+        call = make_call(lambda: None, options=options, context_settings=settings)
+        assert next_page(call) == ["a", "go", "--cursor", "x", "--tooli-cursor", "c"]
+
+    @pytest.mark.parametrize(
+        ("surface", "expected"),
+        [
+            ("http", {"arguments": {}, "query": {"limit": 5, "max_bytes": 900}}),
+            ("mcp", {"arguments": {"limit": 5, "max_bytes": 900}}),
+            ("python", {"arguments": {"limit": 5, "max_bytes": 900}}),
+        ],
+    )
+    def test_step_is_in_the_form_of_the_interface(self, surface: str, expected: Any) -> None:
+        call = make_call(surface=surface, options={"given": {"limit": 5}})
+        step = larger_budget_step(call, "max-bytes", 900)
+        assert {name: step[name] for name in step if name != "why"} == expected
+        assert "--" not in step["why"]
 
     @pytest.mark.parametrize(
         ("typed", "expected"),
         [
-            (("go", "x"), ["go", "x", "--limit", "9"]),
-            (("go", "--limit", "5", "x"), ["go", "--limit", "9", "x"]),
-            (("go", "--limit=5"), ["go", "--limit=9"]),
-            (("go", "--tooli-limit", "5"), ["go", "--tooli-limit", "9"]),
-            (("go", "--", "-x"), ["go", "--limit", "9", "--", "-x"]),
-            (("--json", "--", "go"), ["--limit", "9", "--json", "--", "go"]),
+            (("go", "x"), ["go", "x", "--max-bytes", "9"]),
+            (("go", "--max-bytes", "5", "x"), ["go", "--max-bytes", "9", "x"]),
+            (("go", "--max-bytes=5"), ["go", "--max-bytes=9"]),
+            (("go", "--tooli-max-bytes", "5"), ["go", "--tooli-max-bytes", "9"]),
+            (("go", "--", "-x"), ["go", "--max-bytes", "9", "--", "-x"]),
+            (("--json", "--", "go"), ["--max-bytes", "9", "--json", "--", "go"]),
         ],
     )
     def test_retry_command_contains_the_new_limit(
         self, typed: tuple[str, ...], expected: list[str]
     ) -> None:
-        assert build_retry_argv(limited(typed), limit=9) == ["a", *expected]
+        step = larger_budget_step(limited(typed), "max-bytes", 9)
+        assert step["argv"] == ["a", *expected]
 
     def test_larger_budget_for_the_whole_result(self) -> None:
         step = larger_budget_step(make_call(), "max-bytes", 900)
@@ -126,9 +155,7 @@ class TestRetryCommand:
 
         words = [f"word{i}" for i in range(400)]
         call = make_call(go, {"items": words, "name": "n"})
-        assert build_retry_argv(call, cursor="c") == [
-            *("a", "go", "<items>", "--name", "n", "--cursor", "c")
-        ]
+        assert next_page(call) == ["a", "go", "<items>", "--name", "n", "--cursor", "c"]
         step = next_page_step(call, "c")
         assert step["why"] == (
             "The rest of the result. Replace <items> with the values of this call."
@@ -138,8 +165,9 @@ class TestRetryCommand:
         def go(items: list[str]) -> None: ...
 
         words = [f"word{i}" for i in range(400)]
-        options = ResultOptions(limit=2, argv=("go", "--json", *words))
-        call = make_call(go, {"items": words}, options={"result_options": options})
-        assert build_retry_argv(call, cursor="c") == [
-            *("a", "go", "<items>", "--limit", "2", "--cursor", "c", "--json")
+        options = ResultOptions(limit=2, argv=("go", "--json", "--limit", "2", *words))
+        given = {"output": "json", "limit": "2"}
+        call = make_call(go, {"items": words}, options={"result_options": options, "given": given})
+        assert next_page(call) == [
+            *("a", "go", "<items>", "--json", "--limit", "2", "--cursor", "c")
         ]

@@ -118,11 +118,12 @@ class TestUnknownCommand:
         assert error.suggestion.fix == "Name one of the commands."
 
     def test_rest_of_the_line_is_kept_if_it_is_short(self, tree) -> None:
-        def rest_of(words):
-            return unknown_command_error(tree, "find-file", (), rest=words).suggestion.target.rest
+        def line_of(before, after):
+            words = (before, after)
+            return unknown_command_error(tree, "find-file", (), words=words).suggestion.target.words
 
-        assert rest_of(["x", "--json"]) == ("x", "--json")
-        assert rest_of(["x" * 3000]) == ()
+        assert line_of(["--env", "x"], ["y"]) == ("--env", "x", "find-files", "y")
+        assert line_of([], ["x" * 3000]) == ("find-files",)
 
     @pytest.mark.parametrize("name", ["find-files", "users"])
     def test_a_name_is_never_suggested_for_itself(self, tree, name) -> None:

@@ -201,7 +201,7 @@ def test_next_page_is_the_first_next_step() -> None:
     steps = make_app().call("next-steps", limit=1).meta["next"]
     assert [step["why"] for step in steps] == ["The rest of the result.", "Look."]
     assert make_app().call("next-steps", limit=9).meta["next"] == [
-        {"argv": ["app", "get"], "why": "Look."}
+        {"command": "get", "arguments": {}, "why": "Look."}
     ]
 
 
@@ -211,12 +211,13 @@ def test_next_page_is_the_first_next_step() -> None:
 def test_next_page_command_repeats_options() -> None:
     app = make_app()
     options: dict[str, Any] = {"yes": True, "limit": 1, "filter": ". > 0", "detailed": True}
-    argv = app.call("drop", **options).meta["next"][0]["argv"]
-    assert argv[:5] == ["app", "drop", "--limit", "1", "--filter"]
-    assert "--yes" in argv
-    assert argv[-2:] == ["--response-format", "detailed"]
-    done = invoke(app, *argv[1:], mode="json")
-    assert done.result == [2]
+    arguments = app.call("drop", **options).meta["next"][0]["arguments"]
+    assert arguments == {**options, "cursor": arguments["cursor"]}
+    assert app.call("drop", **arguments).result == [2]
+    words = ["drop", "--yes", "--limit", "1", "--filter", ". > 0", "--response-format", "detailed"]
+    argv = invoke(app, *words, mode="json").envelope["meta"]["next"][0]["argv"]
+    assert argv[1:-1] == [*words, "--cursor"]
+    assert invoke(app, *argv[1:], mode="json").result == [2]
 
 
 @pytest.mark.parametrize(

@@ -65,7 +65,10 @@ def test_command_line_result_has_next_steps_in_meta(app: Tooli) -> None:
 def test_python_result_has_next_steps_in_meta(app: Tooli) -> None:
     done = app.call("one", x=3)
     assert done.unwrap() == {"x": 3}
-    assert done.meta["next"] == STEPS
+    assert done.meta["next"] == [
+        {"command": "two", "arguments": {"y": 3, "n": "-a"}, "why": "there is more"},
+        {"command": "users.list", "arguments": {}},
+    ]
 
 
 def test_result_without_next_steps_has_no_next_field(app: Tooli) -> None:

@@ -206,6 +206,7 @@ class Invocation(Record):
             result_options=self._result_options(tool),
             has_default_timeout="timeout" in self.line.from_config,
             given={n: v for n, v in options.items() if n not in self.line.from_config},
+            typed=self.line,
         )
 
     def _result_options(self, tool: Tool | None) -> ResultOptions | None:

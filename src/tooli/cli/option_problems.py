@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from tooli.core._hot_tables import FLAGS
 from tooli.core.call import Problem
 from tooli.core.option_words import INTERFACE_WORDS
 from tooli.core.tool import MAX_PROBLEMS, MAX_QUOTED_CHARS, cut_text, quote
@@ -134,6 +135,18 @@ def unknown_option_problem(name: str, known: Sequence[str]) -> Problem:
     suggestion, hint = _closest_match(name, known)
     message = f"There is no option {cut_text(name, MAX_QUOTED_CHARS)}{hint}"
     return Problem("E1004", None, message, suggestion)
+
+
+def unknown_framework_flag_problem(name: str, explicit: str | None, rargs: list[str]) -> Problem:
+    """Return the problem for an unknown flag `--tooli-NAME`, which is never an argument."""
+    known = {f"--tooli-{flag[2:]}": flag for flag in FLAGS if flag[:2] == "--"}
+    problem = unknown_option_problem(name, [*known]).replace(code="E1007")
+    if problem.suggested_value is None:
+        return problem
+    option, _, implied = FLAGS[known[problem.suggested_value]]
+    suggested = (option, True if implied in (None, "+") else implied)
+    problem = problem.replace(suggested_value=None, suggested_option=suggested)
+    return with_option_value(problem, explicit, rargs)
 
 
 def _closest_match(text: str, known: Sequence[str]) -> tuple[str | None, str]:

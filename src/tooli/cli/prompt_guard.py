@@ -15,6 +15,7 @@ import sys
 from importlib.machinery import PathFinder
 from select import select
 
+from tooli.core.option_words import option_flag
 from tooli.errors import InputError, Suggestion, shell_quote
 
 if sys.platform != "win32":
@@ -159,7 +160,8 @@ def unanswered_error(invocation: Invocation, question: str) -> InputError:
         suggestion=Suggestion(
             "retry_with_modified_input",
             fix,
-            example=f"echo '<answer>' | {command} {text_flag(tool)}",
+            # A shell rejects this line: nobody gives the placeholder as the answer.
+            example=f"echo <answer> | {command} {option_flag('output', tool, 'text')}",
             applicability="has_placeholders",
         ),
     )
@@ -175,9 +177,3 @@ def _confirming_flag(tool: Tool) -> str | None:
 def _argv_without_mode(invocation: Invocation) -> list[str]:
     prog = invocation.caller.prog or (invocation.state.name,)
     return [*prog, *[word for word in invocation.argv if word not in ("--no-input", "--json")]]
-
-
-def text_flag(tool: Tool | None) -> str:
-    """Return the flag that selects mode `text` for a tool."""
-    flags = () if tool is None else [flag for param in tool.params for flag in param.flags]
-    return "--tooli-text" if "--text" in flags or (tool and tool.passes_arguments) else "--text"

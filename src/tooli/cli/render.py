@@ -22,7 +22,7 @@ import os
 from tooli.cli.plain_output import MULTILINE_ESCAPES, SINGLE_LINE_ESCAPES, humanize, summarize
 from tooli.errors import shell_quote
 from tooli.pipeline.planning import is_plan
-from tooli.pipeline.truncate import build_retry_argv
+from tooli.pipeline.suggestions import show_call, suggest_call
 from tooli.text.jsonable import is_list, is_object
 
 TYPE_CHECKING = False
@@ -458,8 +458,8 @@ def _format_plan(plan: JsonObject, call: Call) -> list[str]:
     token = plan.get("token")
     if token is None:
         return [*lines, "", "Nothing was done."]
-    argv = build_retry_argv(call.replace(options=call.options.replace(dry_run=False)), apply=token)
-    command = " ".join(map(shell_quote, argv)).translate(SINGLE_LINE_ESCAPES)
+    shown, _ = show_call(suggest_call(call, without=("dry_run",), apply=token), call)
+    command = " ".join(map(shell_quote, shown["argv"])).translate(SINGLE_LINE_ESCAPES)
     return [
         *lines,
         "",

@@ -16,6 +16,7 @@ from tooli.cli.argv import (
     take_framework_flag,
     take_group_flag,
 )
+from tooli.cli.option_problems import unknown_framework_flag_problem
 from tooli.cli.typer_register import build_command, subcommands
 from tooli.core._hot_tables import FLAGS
 from tooli.schema.tool_reader import passes_arguments
@@ -205,6 +206,7 @@ def _take_foreign_arguments(line: CommandLine, flags: Mapping[str, int], rargs: 
 def take_undeclared_arguments(line: CommandLine, rargs: list[str]) -> None:
     """Leave all arguments to the command; only `--tooli-NAME` is a framework flag."""
     line.is_ambiguous = True
+    line.parent_flags.update(FLAGS)
     while rargs:
         arg = rargs.pop()
         if arg == "--":
@@ -212,9 +214,13 @@ def take_undeclared_arguments(line: CommandLine, rargs: list[str]) -> None:
             break
         name, equals, explicit = arg.partition("=")
         flag = framework_flag(name, ()) if arg.startswith("--tooli-") else None
-        if flag is None:
-            line.typer_argv.append(arg)
-        else:
+        if flag is not None:
             take_framework_flag(line, flag, name, explicit if equals else None, rargs)
+        elif arg.startswith("--tooli-"):
+            line.problems.append(
+                unknown_framework_flag_problem(name, explicit if equals else None, rargs)
+            )
+        else:
+            line.typer_argv.append(arg)
     line.typer_argv.extend(reversed(rargs))
     rargs.clear()

@@ -9,6 +9,7 @@ from tooli.cli.spellings import parse_other_spellings
 from tooli.cli.stdout_errors import abandon_stdout as abandon_stdout
 from tooli.cli.stdout_errors import report_write_error as report_write_error
 from tooli.core import BUILTIN_COMMANDS
+from tooli.core._hot_tables import FLAGS
 from tooli.core.call import Failed
 from tooli.core.output_modes import OUTPUT_MODES
 from tooli.core.placeholder_call import make_placeholder_call
@@ -97,7 +98,7 @@ def no_command_error(output: CommandOutput) -> ToolError:
                 line.unknown_command,
                 line.path,
                 builtins=builtins,
-                rest=_words_after(invocation.argv, line.unknown_command),
+                words=_split_at_command(line, invocation.argv),
             )
         return missing_command_error(line.group)
     first = line.problems[0]
@@ -124,11 +125,17 @@ def no_command_error(output: CommandOutput) -> ToolError:
     )
 
 
-def _words_after(argv: Sequence[str], name: str) -> Sequence[str]:
-    """Return the other words of a line with an unknown command, flags before it last."""
-    position = argv.index(name) if name in argv else len(argv)
-    before = [word for word in argv[:position] if word[:1] == "-"]
-    return [*argv[position + 1 :], *before]
+def _split_at_command(
+    line: CommandLine, argv: Sequence[str]
+) -> tuple[Sequence[str], Sequence[str]] | None:
+    """Return the words before and after an unknown command; None if it is not on the line."""
+    flags = line.group.callback_flags()
+    for i, word in enumerate(argv):
+        before = argv[i - 1] if i else ""
+        is_value = flags.get(before, 0) > 0 or FLAGS.get(before, ("", 0))[1] == 1
+        if word == line.unknown_command and not is_value:
+            return argv[:i], argv[i + 1 :]
+    return None
 
 
 def _describe_fix(problem: Problem) -> str:

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from typing import Any, TypeAlias
 
     from tooli.core.peer import Peer
+    from tooli.core.protocols import TypedLine
     from tooli.core.tool import Tool
     from tooli.errors import ToolError
     from tooli.pipeline.single_use_claims import SingleUseClaim
@@ -132,6 +133,7 @@ class Options(Record):
     apply: str | None = None  # a plan token: run exactly that plan
     extra: Mapping[str, Any] | None = None  # options of core/options.py without a field here
     given: Mapping[str, Any] | None = None  # the options by name, as the caller gave them
+    typed: TypedLine | None = None  # the command line, if there is one
 
 
 class Problem(Record):
@@ -163,7 +165,7 @@ class SuggestedCall(Record):
     arguments: Mapping[str, Any] | None
     options: Mapping[str, Any] = {}
     tool: Tool | None = None
-    rest: tuple[str, ...] = ()  # the words of the command line after the command, without a tool
+    words: tuple[str, ...] = ()  # the command line without the program, if `tool` is None
 
 
 class Call(Record):

@@ -27,7 +27,7 @@ class InterfaceWords:
     def __init__(self, surface: str) -> None:
         self._surface = surface
 
-    def option(self, name: str, value: Any, tool: Tool) -> str:
+    def option(self, name: str, value: Any, call: Call) -> str:
         """Return an option with its value."""
         raise NotImplementedError
 
@@ -49,8 +49,8 @@ class InterfaceWords:
 class _CommandLineWords(InterfaceWords):
     is_command_line = True
 
-    def option(self, name: str, value: Any, tool: Tool) -> str:
-        return " ".join(option_argv({name: value}, tool))
+    def option(self, name: str, value: Any, call: Call) -> str:
+        return " ".join(option_argv({name: value}, call.tool, call))
 
     def spellings(self) -> dict[str, tuple[str, Any]]:
         return {
@@ -63,7 +63,7 @@ class _CommandLineWords(InterfaceWords):
 class _HttpWords(InterfaceWords):
     sends_options_apart = True
 
-    def option(self, name: str, value: Any, tool: Tool) -> str:
+    def option(self, name: str, value: Any, call: Call) -> str:
         return f"?{name}={query_text(value)}"
 
     def call(
@@ -77,15 +77,15 @@ class _HttpWords(InterfaceWords):
 
 
 class _McpWords(InterfaceWords):
-    def option(self, name: str, value: Any, tool: Tool) -> str:
+    def option(self, name: str, value: Any, call: Call) -> str:
         text = f'"{name}": {_to_json(value)}'
-        return f'{text} in _meta["io.tooli/options"]' if name in tool.param_names else text
+        return f'{text} in _meta["io.tooli/options"]' if name in call.tool.param_names else text
 
 
 class _PythonWords(InterfaceWords):
-    def option(self, name: str, value: Any, tool: Tool) -> str:
+    def option(self, name: str, value: Any, call: Call) -> str:
         text = f"{name}={value!r}"
-        return f"app.options({text})" if name in tool.param_names else text
+        return f"app.options({text})" if name in call.tool.param_names else text
 
     def call(
         self, path: Sequence[str], arguments: Mapping[str, Any], options: Mapping[str, Any]
@@ -112,32 +112,40 @@ def words_of(call: Call) -> InterfaceWords:
 
 def spell_option(call: Call, name: str, value: Any = True) -> str:
     """Return an option with a value as the caller of a call writes it."""
-    return words_of(call).option(name, value, call.tool)
+    return words_of(call).option(name, value, call)
 
 
-def option_flag(name: str, tool: Tool | None, value: Any = None) -> str:
+def option_flag(name: str, tool: Tool | None, value: Any = None, call: Call | None = None) -> str:
     """Return the flag of an option on the command line, such as `--limit`.
 
-    It is `--tooli-limit` if the tool has a flag of that name. A value may have a flag of its own,
-    such as `--json`.
+    It is `--tooli-limit` if `--limit` would not be read as this option: the tool or a callback on
+    the line of the call has a flag of that name, or the tool takes arguments that it does not
+    declare. A value may have a flag of its own, such as `--json`.
     """
     name = OPTION_ALIASES.get(name, name)
     flags = [flag for flag, (option, _, _) in FLAGS.items() if option == name and flag[:2] == "--"]
     shortcuts = [flag for flag in flags if FLAGS[flag][1] == 0 and FLAGS[flag][2] == value]
     flag = (shortcuts or flags)[0]
-    is_taken = tool is not None and any(
-        [flag in (*param.flags, *param.negations) for param in tool.params]
+    line = None if call is None else call.options.typed
+    is_taken = (line is not None and flag in line.parent_flags) or (
+        tool is not None
+        and (
+            tool.passes_arguments
+            or any([flag in (*param.flags, *param.negations) for param in tool.params])
+        )
     )
     return f"--tooli-{flag[2:]}" if is_taken else flag
 
 
-def option_argv(options: Mapping[str, Any], tool: Tool | None) -> list[str]:
-    """Return options as words of a command line."""
+def option_argv(
+    options: Mapping[str, Any], tool: Tool | None, call: Call | None = None
+) -> list[str]:
+    """Return options as words of a command line; `call` is the call that is corrected."""
     words: list[str] = []
     for name, value in options.items():
         if value is None or value is False:
             continue
-        flag = option_flag(name, tool, value)
+        flag = option_flag(name, tool, value, call)
         _, arity, implied = FLAGS[f"--{flag.removeprefix('--').removeprefix('tooli-')}"]
         if implied == "+":
             words += [flag] * min(int(value), 9)

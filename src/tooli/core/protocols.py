@@ -233,6 +233,14 @@ if TYPE_CHECKING:
         registered_groups: list[TyperInfo]
         registered_callback: TyperInfo | None
 
+    class TypedLine(Protocol):
+        """A command line, as suggestions of another line need it."""
+
+        typer_argv: list[str]  # the words without the framework flags
+        command_prefix_length: int  # the number of these words before the arguments
+        parent_flags: set[str]  # flags that are no framework flags, such as those of callbacks
+        is_ambiguous: bool  # Typer may parse the line differently
+
     class ToolSource(Protocol):
         """The part of an app that is needed to list, describe and export its tools."""
 

@@ -49,7 +49,7 @@ class Next(_GenericBase[T]):
         def find(pattern: str) -> Next[list[File]]:
             return Next(found, "rename", {"rule": rule}, why="the names are not unique")
 
-    Callers get the result itself, and the next calls as command lines in `meta.next`.
+    Callers get the result itself, and the next calls in `meta.next`.
     """
 
     __slots__ = ("result", "steps")

@@ -321,7 +321,9 @@ META_FIELDS: dict[str, JsonObject] = {
         "How the result was cut: `shown`, `total`, `by`, `unit`, `full` and more.", "object"
     ),
     "next": _field(
-        "Calls that may come next, each with `argv` and `why`.", "array", items={"type": "object"}
+        "Calls that may come next, with `why`: `argv` on a command line, else `arguments`.",
+        "array",
+        items={"type": "object"},
     ),
     "idempotency": _field("The idempotency key: `key`, `replayed` and `first_run`.", "object"),
     "enforcement": _field("How the declared capabilities were enforced, such as `audit`."),

@@ -43,7 +43,7 @@ def build_argv(tool: Tool, arguments: Mapping[str, Any], *flags: str) -> list[st
         if param.kind == "option" and param.name in arguments:
             value = arguments[param.name]
             if not is_default(param, value):
-                optional += _option_words(param, value)
+                optional += option_words(param, value)
     optional += flags
     has_dash = any(text[:1] == "-" and len(text) > 1 for text in positional)
     if has_dash or is_read_as_command(tool, positional):
@@ -62,7 +62,7 @@ def build_path(tool: Tool, arguments: Mapping[str, Any], path: Sequence[str]) ->
             if given in arguments and not is_default(param, arguments[given]):
                 value = arguments[given]
                 is_option = param.kind == "option"
-                words += _option_words(param, value) if is_option else _value_words(value)
+                words += option_words(param, value) if is_option else value_words(value)
         words.append(name)
     return words
 
@@ -77,9 +77,7 @@ def build_suggested_argv(
     argv = build_argv(tool, arguments, *flags)
     if is_short(argv):
         return argv, []
-    sizes = {
-        name: sum([len(word) + 1 for word in _value_words(v)]) for name, v in arguments.items()
-    }
+    sizes = {name: sum([len(word) + 1 for word in value_words(v)]) for name, v in arguments.items()}
     shortened = dict(arguments)
     placeholders: list[str] = []
     for name in sorted(sizes, key=lambda name: -sizes[name]):
@@ -111,13 +109,13 @@ def _positional_words(tool: Tool, arguments: Mapping[str, Any]) -> list[str]:
     for param in tool.command_params:
         if param.kind == "argument":
             value = arguments.get(param.name, param.default)
-            words += _value_words(value) * (param.nargs if isinstance(value, Placeholder) else 1)
+            words += value_words(value) * (param.nargs if isinstance(value, Placeholder) else 1)
             if not is_default(param, value):
                 needed_count = len(words)
     return words[:needed_count]
 
 
-def _option_words(param: Param, value: object) -> list[str]:
+def option_words(param: Param, value: object) -> list[str]:
     """Return an option as command-line arguments."""
     if param.is_flag and isinstance(value, bool):
         return list((param.flags if value else param.negations)[:1])
@@ -126,7 +124,7 @@ def _option_words(param: Param, value: object) -> list[str]:
     flag = max(param.flags, key=len)
     if param.option_kwargs.get("count") and isinstance(value, int):
         return [flag] * min(value, 9)
-    texts = _value_words(value) * (param.nargs if isinstance(value, Placeholder) else 1)
+    texts = value_words(value) * (param.nargs if isinstance(value, Placeholder) else 1)
     if param.nargs > 1 and len(texts) == param.nargs:
         return [flag, *texts]
     words: list[str] = []
@@ -139,7 +137,7 @@ def _option_words(param: Param, value: object) -> list[str]:
     return words
 
 
-def _value_words(value: Any) -> list[str]:
+def value_words(value: Any) -> list[str]:
     """Return a value as command-line arguments. None results in an empty list."""
     if isinstance(value, RawText):
         return list(value.texts)
@@ -148,7 +146,7 @@ def _value_words(value: Any) -> list[str]:
     if value is None or value is MISSING:
         return []
     if type(value) in (list, tuple, set, frozenset):
-        return [text for item in value for text in _value_words(item)]
+        return [text for item in value for text in value_words(item)]
     if type(value) in (str, int, float):
         return [str(value)]
     if hasattr(value, "tooli_cli_text"):  # the location of a secret, not its value

@@ -67,10 +67,10 @@ def finish_binding(
     problems: list[Problem] = []
     for param, error in errors:
         piped = _read_piped(param, call) if error is None and tool.has_handles else None
-        if piped is None:
-            problems += conversion_problems(param, error)
-        else:
+        if piped is not None:
             bound[param.name] = piped
+        elif error is not None or _is_parsed(call):
+            problems += conversion_problems(param, error)
     has_more = any([error is not None and error.has_more for _, error in errors])
     if call.caller.maybe_agent or tool.has_handles:
         found = list(islice(check_arguments(call, bound), MAX_PROBLEMS + 1))
@@ -91,6 +91,15 @@ def _bind_model(call: Call, bound: dict[str, Any], name: str, model: type[object
     except ConversionError as error:
         problems = list(model_problems(error))
         raise build_input_error(call, problems, has_more=error.has_more) from None
+
+
+def _is_parsed(call: Call) -> bool:
+    """True if the arguments of a call are known.
+
+    Only Typer can read the line of a command that takes undeclared arguments. It has not read it if
+    it rejects the line, or if a framework flag is invalid.
+    """
+    return not (call.tool.passes_arguments and call.caller.owns_process and call.problems)
 
 
 def _read_piped(param: Param, call: Call) -> Any:
@@ -233,8 +242,9 @@ def _suggest_call(call: Call, problems: Sequence[Problem]) -> Suggestion:
     }
     options: dict[str, Any] = {}
     is_certain = all([_correct(call, problem, arguments, options) for problem in problems])
+    is_parsed = _is_parsed(call)
     for param in tool.public_params:
-        if param.required and param.name not in arguments:
+        if is_parsed and param.required and param.name not in arguments:
             arguments[param.name] = Placeholder(param.name)
         elif is_handle(param.shape) and arguments.get(param.name) is not None:
             arguments[param.name] = _handle_argument(param, arguments[param.name])

@@ -21,7 +21,9 @@ from tooli.pipeline.argv_builder import (
     build_path,
     build_suggested_argv,
     is_default,
+    option_words,
     to_json_value,
+    value_words,
 )
 from tooli.schema import (
     ConversionError,
@@ -99,46 +101,123 @@ def localize_suggestion(suggestion: Suggestion, call: Call) -> Suggestion:
     return _as_arguments(suggestion, target, call)
 
 
+def show_call(target: SuggestedCall, call: Call) -> tuple[JsonObject, list[str]]:
+    """Return a suggested call as the caller of `call` writes it, and its placeholders.
+
+    On a command line this is `argv`, elsewhere `arguments` and, where they are sent apart, options.
+    """
+    if words_of(call).is_command_line:
+        return _show_line(target, call)
+    return _show_arguments(target, call)
+
+
 def _as_command_line(suggestion: Suggestion, target: SuggestedCall, call: Call) -> Suggestion:
-    program = call.caller.prog or (call.tool.app,)
-    placeholders: list[str] = []
-    if target.tool is None:
-        words = [*target.path, *target.rest]
-    else:
-        flags = option_argv(target.options, target.tool)
-        words, placeholders = build_suggested_argv(target.tool, target.arguments or {}, *flags)
-        path = build_path(target.tool, target.arguments or {}, target.tool.cli_path)
-        words = [*path, *words]
-    argv = [*program, *words]
-    has_placeholders = placeholders or _has_placeholder(target)
+    shown, placeholders = _show_line(target, call)
     return suggestion.replace(
-        argv=argv,
+        argv=shown["argv"],
         arguments=None,
-        example=" ".join(map(shell_quote, argv)),
-        applicability="has_placeholders" if has_placeholders else suggestion.applicability,
+        example=" ".join(map(shell_quote, shown["argv"])),
+        applicability="has_placeholders" if placeholders else suggestion.applicability,
     )
+
+
+def _show_line(target: SuggestedCall, call: Call) -> tuple[JsonObject, list[str]]:
+    program = call.caller.prog or (call.tool.app,)
+    if target.tool is None:
+        return {"argv": [*program, *(target.words or target.path)]}, []
+    flags = option_argv(target.options, target.tool, call)
+    arguments = target.arguments or {}
+    words, shortened = _build_line(call, target.tool, arguments, *flags)
+    unknown = [value.text for value in arguments.values() if isinstance(value, Placeholder)]
+    return {"argv": [*program, *words]}, [*dict.fromkeys([*shortened, *unknown])]
+
+
+def _build_line(
+    call: Call, tool: Tool, arguments: Mapping[str, Any], *flags: str
+) -> tuple[list[str], list[str]]:
+    """Return a command line without the program, and its placeholders.
+
+    It is the line of `call` with other arguments: it keeps the options of callbacks, and the
+    arguments that a tool takes without declaring them.
+    """
+    line = call.options.typed if tool.path == call.tool.path else None
+    if line is None or tool.route is not None:
+        words, placeholders = build_suggested_argv(tool, arguments, *flags)
+        return [*build_path(tool, arguments, tool.cli_path), *words], placeholders
+    end = line.command_prefix_length
+    path, typed = line.typer_argv[:end], line.typer_argv[end:]
+    if not line.is_ambiguous:
+        words, placeholders = build_suggested_argv(tool, arguments, *flags)
+        return [*path, *words], placeholders
+    words = _replace_words(tool, typed, tool.arguments_by_param(call.arguments), arguments)
+    placeholders = [word for word in words if word not in typed and "<" in word]
+    return [*path, *flags, *words], placeholders
+
+
+def _replace_words(
+    tool: Tool, typed: Sequence[str], before: Mapping[str, Any], after: Mapping[str, Any]
+) -> list[str]:
+    """Return the typed words of a line that only Typer can read, with other arguments."""
+    words = list(typed)
+    for param in tool.command_params:
+        old, new = (_unwrap(values.get(param.name)) for values in (before, after))
+        if old is new or value_words(old) == value_words(new):
+            continue
+        position = _find_value(param, words, value_words(old))
+        texts = value_words(new)
+        if position is not None and len(texts) == 1:
+            flag, equals, _ = words[position].partition("=")
+            has_flag = equals and flag in param.flags
+            words[position] = f"{flag}={texts[0]}" if has_flag else texts[0]
+        elif param.kind == "option":
+            words = [*option_words(param, new), *words]
+        else:
+            words += texts
+    return words
+
+
+def _find_value(param: Param, words: Sequence[str], texts: Sequence[str]) -> int | None:
+    """Return the index of the value of a parameter among typed words; None if it is not known."""
+    end = words.index("--") if "--" in words else len(words)
+    for i in range(end - 1, -1, -1):
+        if words[i] in param.flags and i + 1 < len(words):
+            return i + 1
+        if words[i].partition("=")[0] in param.flags:
+            return i
+    return words.index(texts[0]) if len(texts) == 1 and words.count(texts[0]) == 1 else None
 
 
 def _as_arguments(suggestion: Suggestion, target: SuggestedCall, call: Call) -> Suggestion:
     """Return a suggestion with JSON arguments, for interfaces without a command line."""
-    arguments, words = _json_arguments(target), words_of(call)
-    names = call.tool.param_names if target.tool is None else target.tool.param_names
-    is_apart = words.sends_options_apart
-    options = {name: value for name, value in target.options.items() if value is not None}
-    separate = {name: value for name, value in options.items() if is_apart or name in names}
-    if arguments is not None:
-        arguments |= {name: value for name, value in options.items() if name not in separate}
-    has_placeholders = arguments is not None and any(map(is_placeholder_text, arguments.values()))
-    is_other = target.path != call.tool.path
+    shown, placeholders = _show_arguments(target, call)
+    separate: JsonObject = shown.get("query") or shown.get("options") or {}
     return suggestion.replace(
         argv=None,
-        arguments=arguments,
-        query=(separate or None) if is_apart else None,
-        options=None if is_apart else (separate or None),
-        command=".".join(target.path) if is_other else None,
-        example=words.call(target.path, arguments or {}, separate),
-        applicability="has_placeholders" if has_placeholders else suggestion.applicability,
+        arguments=shown.get("arguments"),
+        query=shown.get("query"),
+        options=shown.get("options"),
+        command=shown.get("command"),
+        example=words_of(call).call(target.path, shown.get("arguments") or {}, separate),
+        applicability="has_placeholders" if placeholders else suggestion.applicability,
     )
+
+
+def _show_arguments(target: SuggestedCall, call: Call) -> tuple[JsonObject, list[str]]:
+    arguments = _json_arguments(target)
+    names = call.tool.param_names if target.tool is None else target.tool.param_names
+    is_apart = words_of(call).sends_options_apart
+    options = {name: value for name, value in target.options.items() if value is not None}
+    separate = {name: value for name, value in options.items() if is_apart or name in names}
+    shown: JsonObject = {}
+    if target.path != call.tool.path:
+        shown["command"] = ".".join(target.path)
+    if arguments is not None:
+        together = {name: value for name, value in options.items() if name not in separate}
+        shown["arguments"] = {**arguments, **together}
+    if separate:
+        shown["query" if is_apart else "options"] = separate
+    values = (arguments or {}).values()
+    return shown, [str(value) for value in values if is_placeholder_text(value)]
 
 
 # ------------------------------------------------------------------ JSON arguments
@@ -164,9 +243,12 @@ def _json_arguments(target: SuggestedCall) -> JsonObject | None:
     return arguments
 
 
+def _unwrap(value: Any) -> Any:
+    return value.value if isinstance(value, Converted) else value
+
+
 def _json_value(param: Param, value: Any) -> Any:
-    if isinstance(value, Converted):
-        value = value.value
+    value = _unwrap(value)
     if isinstance(value, Placeholder):
         return [value.text] * param.nargs if param.nargs > 1 else value.text
     if isinstance(value, RawText):
@@ -184,10 +266,6 @@ def is_placeholder_text(value: object) -> bool:
     if isinstance(value, list):
         return any(map(is_placeholder_text, value))  # pyright: ignore[reportUnknownArgumentType]
     return isinstance(value, str) and value[:1] == "<" and value[-1:] == ">"
-
-
-def _has_placeholder(target: SuggestedCall) -> bool:
-    return any([isinstance(value, Placeholder) for value in (target.arguments or {}).values()])
 
 
 # ------------------------------------------------------------------ suggestions of an app

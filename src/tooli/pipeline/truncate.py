@@ -11,14 +11,14 @@ texts and lists are cut at the end, and every part keeps its type.
 
 from __future__ import annotations
 
-from tooli.core._hot_tables import FLAGS
 from tooli.core.call import Ok
+from tooli.core.option_words import option_flag, spell_option
 from tooli.core.tool import BYTES_PER_TOKEN
-from tooli.pipeline.argv_builder import build_suggested_argv, is_short
+from tooli.pipeline.argv_builder import is_short
 from tooli.pipeline.present import ItemPresenter, find_cut, measure_envelope
+from tooli.pipeline.suggestions import show_call, suggest_call
 from tooli.records.call_options import resolve_result_options
 from tooli.records.record_flow import RecordFlow, as_records
-from tooli.schema import Converted
 from tooli.storage.state_files import write_overflow
 from tooli.text.json_encoder import encode
 from tooli.text.jsonable import is_list, is_object, to_jsonable
@@ -26,12 +26,11 @@ from tooli.text.jsonable import is_list, is_object, to_jsonable
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Sequence
     from typing import Any
 
     from tooli.core.call import Call, Outcome
     from tooli.core.protocols import JsonObject
-    from tooli.records.call_options import ResultOptions
 
 
 BUDGET_MARGIN_BYTES = 40
@@ -290,14 +289,14 @@ def larger_budget_step(
     call: Call, limit_name: str, required_budget: int, part: str = "The whole result"
 ) -> JsonObject:
     """Return a next step that repeats the call with a budget that is large enough for `part`."""
-    argv, note = _build_retry_argv(call, **{limit_name.replace("-", "_"): required_budget})
-    return {"argv": argv, "why": f"{part} needs --{limit_name} {required_budget}.{note}"}
+    name = limit_name.replace("-", "_")
+    budget = spell_option(call, name, required_budget)
+    return _retry_step(call, f"{part} needs {budget}.", **{name: required_budget})
 
 
 def next_page_step(call: Call, cursor: str) -> JsonObject:
     """Return the next step for the rest of a result."""
-    argv, note = _build_retry_argv(call, cursor=cursor)
-    return {"argv": argv, "why": f"The rest of the result.{note}"}
+    return _retry_step(call, "The rest of the result.", cursor=cursor)
 
 
 def _encode_lines(value: object, call: Call) -> Iterable[bytes]:
@@ -351,86 +350,32 @@ def _shorten(value: object, max_chars: int, max_items: int, depth: int) -> Any:
     return value
 
 
-# ------------------------------------------------------------------ command line for the rest
+# ------------------------------------------------------------------ the call for the rest
 
 
-def build_retry_argv(call: Call, **changes: Any) -> list[str]:
-    """Return the command line of a call with some framework options changed.
+def _retry_step(call: Call, why: str, **changes: Any) -> JsonObject:
+    """Return a next step: the call with some framework options changed, as the caller writes it.
 
     Placeholders, such as `<items>`, replace long values.
     """
-    return _build_retry_argv(call, **changes)[0]
-
-
-def _build_retry_argv(call: Call, **changes: Any) -> tuple[list[str], str]:
-    """Return the command line, and a sentence about its placeholders, if it has any."""
-    tool = call.tool
-    program = list(call.caller.prog or (tool.app,))
-    tool_flags = {flag for param in tool.params for flag in (*param.flags, *param.negations)}
     result_options = call.options.result_options
     typed = None if result_options is None else result_options.argv
     if typed is not None and is_short(typed):
         words = list(typed)
         for name, value in changes.items():
-            words = _set_flag(words, tool.cli_path, _flag_names(name, tool_flags), str(value))
-        return [*program, *words], ""
-    requested = {**_requested_options(result_options), **changes}
-    flags: list[str] = []
-    for name, value in requested.items():
-        text = str(value)
-        flag = _flag_names(name, tool_flags)[0]
-        flags += [f"{flag}={text}"] if text[:1] == "-" else [flag, text]
-    if call.options.yes:
-        flags.append(_flag_names("yes", tool_flags)[0])
-    if call.options.detailed:
-        flags += [_flag_names("response_format", tool_flags)[0], "detailed"]
-    arguments = {
-        name: value.value if isinstance(value, Converted) else value
-        for name, value in (
-            call.arguments if call.flow is None else call.flow.raw_arguments
-        ).items()
-    }
-    if typed is not None:
-        flags += _output_flags(typed, tool_flags)
-    words, placeholders = build_suggested_argv(tool, arguments, *flags)
-    names = ", ".join(placeholders)
-    note = f" Replace {names} with the values of this call." if placeholders else ""
-    return [*program, *tool.cli_path, *words], note
+            words = _set_flag(words, call, name, str(value))
+        return {"argv": [*(call.caller.prog or (call.tool.app,)), *words], "why": why}
+    arguments = call.arguments if call.flow is None else call.flow.raw_arguments
+    step, placeholders = show_call(suggest_call(call, arguments, **changes), call)
+    if placeholders:
+        why += f" Replace {', '.join(placeholders)} with the values of this call."
+    return {**step, "why": why}
 
 
-def _output_flags(typed: Sequence[str], tool_flags: set[str]) -> list[str]:
-    """Return the flags in a command line that select its output mode, such as `--json`."""
-    found: list[str] = []
-    end = typed.index("--") if "--" in typed else len(typed)
-    for i, word in enumerate(typed[:end]):
-        flag, equals, _ = word.partition("=")
-        if flag in FLAGS and flag not in tool_flags and FLAGS[flag][0] == "output":
-            takes_word = FLAGS[flag][1] == 1 and not equals
-            found += typed[i : i + 2] if takes_word else (word,)
-    return found
-
-
-def _requested_options(result_options: ResultOptions | None) -> Mapping[str, Any]:
-    if result_options is None:
-        return {}
-    names = ("limit", "filter", "fields", "cursor", "max_items")
-    sizes = () if result_options.has_default_sizes else ("max_bytes", "max_tokens")
-    values = {name: getattr(result_options, name) for name in (*names, *sizes)}
-    return {name: value for name, value in values.items() if value is not None}
-
-
-def _flag_names(name: str, tool_flags: set[str]) -> tuple[str, ...]:
-    """Return the flags of a framework option, the preferred one first."""
-    plain = name.replace("_", "-")
-    if f"--{plain}" in tool_flags:
-        return (f"--tooli-{plain}",)
-    return f"--{plain}", f"--tooli-{plain}"
-
-
-def _set_flag(
-    words: list[str], path: Sequence[str], flags: tuple[str, ...], value: str
-) -> list[str]:
-    """Return the arguments with the last value of a flag changed, or with the flag added."""
+def _set_flag(words: list[str], call: Call, name: str, value: str) -> list[str]:
+    """Return the words of a line with the last value of an option changed, or with it added."""
+    flag = option_flag(name, call.tool, call=call)
+    flags = (flag, flag if flag.startswith("--tooli-") else f"--tooli-{flag[2:]}")
     end = words.index("--") if "--" in words else len(words)
     for i in range(end - 1, -1, -1):
         word, equals, _ = words[i].partition("=")
@@ -438,8 +383,9 @@ def _set_flag(
             return [*words[:i], f"{word}={value}", *words[i + 1 :]]
         if word in flags and i + 1 < len(words):
             return [*words[: i + 1], value, *words[i + 2 :]]
-    added = [flags[0], value]
+    added = [flag, value]
     if end == len(words):
         return [*words, *added]
-    insert_at = len(path) if words[: len(path)] == list(path) else 0
+    path = list(call.tool.cli_path)
+    insert_at = len(path) if words[: len(path)] == path else 0
     return [*words[:insert_at], *added, *words[insert_at:]]

@@ -119,14 +119,14 @@ def unknown_command_error(
     path: Sequence[str],
     *,
     builtins: Collection[str] = (),
-    rest: Sequence[str] = (),
+    words: tuple[Sequence[str], Sequence[str]] | None = None,
     arguments: Mapping[str, Any] | None = None,
 ) -> InputError:
     """Return the error for an unknown command, with the closest name.
 
     `path` are the groups before the unknown name. `builtins` are names of built-in commands.
-    `rest` are the words after the name on a command line, and `arguments` those of a call, if they
-    are known.
+    `words` are the words of a command line before and after the name, and `arguments` those of a
+    call, if they are known.
     """
     known = _visible_commands(group)
     name = cut_text(name, MAX_QUOTED_CHARS)
@@ -138,9 +138,10 @@ def unknown_command_error(
         f"Use {suggested!r}." if suggested else "Name one of the commands.",
     )
     if suggested:
-        target_path = (*path, *suggested.split("."))
-        kept = tuple(rest) if is_short(rest) else ()
-        suggestion.target = SuggestedCall(target_path, arguments, rest=kept)
+        names = suggested.split(".")
+        before, after = words or (path, ())
+        line = (*before, *names, *(after if is_short([*before, *after]) else ()))
+        suggestion.target = SuggestedCall((*path, *names), arguments, words=line)
     return InputError(
         f"There is no command {name!r}{hint}",
         code="E1001",

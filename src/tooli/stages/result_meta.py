@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from tooli.core import CONTRACT_VERSION
-from tooli.core.call import Ok
+from tooli.core.call import Ok, SuggestedCall
 from tooli.core.catalog import candidate_keys
 from tooli.core.result_types import Next
-from tooli.pipeline.argv_builder import build_suggested_argv
+from tooli.pipeline.suggestions import show_call
 from tooli.schema.json_schema import output_schema
 from tooli.storage.state_files import is_first_call
 
@@ -62,18 +62,20 @@ def _build_step(
 ) -> list[JsonObject]:
     """Return a list with the step. If the command is unknown, warn and return an empty list.
 
-    The command line has `--help-agent` if required arguments are unknown.
+    If required arguments are unknown, a command line has `--help-agent`; elsewhere the step only
+    names the command.
     """
     tool = next(filter(None, map(find_tool, candidate_keys(call.tool, name))), None)
     if tool is None:
         call.warnings.append(f"The result suggests {name!r}, but there is no such command.")
         return []
-    argv = [*(call.caller.prog or (tool.app,)), *tool.cli_path]
-    if arguments is not None:
-        argv += build_suggested_argv(tool, arguments)[0]
-    elif any(param.required for param in tool.public_params):
-        argv.append("--help-agent")
-    return [{"argv": argv, "why": why} if why else {"argv": argv}]
+    is_known = arguments is not None or not any(param.required for param in tool.public_params)
+    words = () if is_known else (*tool.cli_path, "--help-agent")
+    target = SuggestedCall(tool.path, arguments, tool=tool if is_known else None, words=words)
+    step, _ = show_call(target, call)
+    if "argv" not in step:
+        step = {"command": tool.key, **step}
+    return [{**step, "why": why} if why else step]
 
 
 def add_output_schema(call: Call) -> StageRun:

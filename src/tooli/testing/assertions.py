@@ -99,9 +99,9 @@ def _drop_token(plan: object) -> object:
 def _normalize_envelope(app: Tooli, envelope: Mapping[str, Any], tool_name: str) -> JsonObject:
     """Return an envelope without the parts that may differ between interfaces.
 
-    The command lines in `meta.next` are parsed, because equivalent lines differ in their text: one
-    interface builds a line from arguments, another one repeats the typed line. A suggested call is
-    a command line, or arguments and options; its text is in the words of the interface.
+    A suggested call, also one in `meta.next`, is a command line, or arguments and options. It is
+    parsed, because equivalent lines differ in their text: one interface builds a line from
+    arguments, another one repeats the typed line. The other text is in the words of the interface.
     """
     envelope = _mask_approval(without_volatile_fields(envelope))
     meta = dict(envelope.get("meta", {}))
@@ -110,7 +110,7 @@ def _normalize_envelope(app: Tooli, envelope: Mapping[str, Any], tool_name: str)
         suggestion = _normalize_suggestion(app, error["suggestion"], tool_name)
         envelope = {**envelope, "error": {**error, "suggestion": suggestion}}
     if "next" in meta:
-        meta["next"] = [{**step, "argv": _parse_argv(app, step["argv"])} for step in meta["next"]]
+        meta["next"] = [_normalize_suggestion(app, step, tool_name) for step in meta["next"]]
     if "truncated" in meta:  # a command line writes the whole result to a new file each time
         meta["truncated"] = {k: v for k, v in meta["truncated"].items() if k != "full"}
     return {**envelope, "meta": meta} if meta else dict(envelope)
@@ -133,6 +133,8 @@ def _normalize_suggestion(app: Tooli, suggestion: Mapping[str, Any], tool_name: 
     arguments = {k: v for k, v in suggested.items() if k in params}
     options = {k: v for k, v in suggested.items() if k not in params}
     options |= {**suggestion.get("query", {}), **suggestion.get("options", {})}
+    if options.pop("detailed", False):  # the name in Python
+        options["response_format"] = "detailed"
     call: JsonObject = {
         "path": name.split("."),
         "arguments": {k: _as_texts(v) for k, v in sorted(arguments.items())},
