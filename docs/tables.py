@@ -16,6 +16,8 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from tests.integration.agents.programs import PROGRAMS
+
 from tooli import Context, Tooli, errors
 from tooli.config.setting_definitions import SETTINGS
 from tooli.core import protocols
@@ -257,6 +259,15 @@ def server_files() -> str:
     return table(("agent", "in a project", "for a user", "key", "default"), rows)
 
 
+def tested_agents() -> str:
+    """Return the agent programs that the tests run."""
+    rows = [
+        (AGENT_HOSTS[program.agent].title, _code(program.package), _code(program.caller))
+        for program in PROGRAMS
+    ]
+    return table(("agent", "npm package", "caller that `detect-context` reports"), rows)
+
+
 # ------------------------------------------------------------------ configuration.md
 
 
@@ -400,7 +411,7 @@ TABLES: dict[str, Callable[[], str]] = {
         *(error_classes, exit_codes, error_codes, suggestion_fields),
         *(output_modes, framework_options, policy_rules),
         *(caller_profiles, agent_markers, ci_markers, weak_markers, settings),
-        *(skill_folders, server_files),
+        *(skill_folders, server_files, tested_agents),
         *(setting_trust, stages),
         *(app_keywords, app_methods, command_keywords, context_members, meta_fields),
     )

@@ -1,0 +1,116 @@
+"""Real agent programs use an app: skill, MCP server, command line, permission rules.
+
+Each program runs offline against a scripted model. The assertions are about what its model
+receives.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import pytest
+from tests.integration.agents.programs import PROGRAMS, Program, Workplace
+
+if TYPE_CHECKING:
+    from tests.integration.agents.scripted_model import ScriptedModel
+
+DESCRIPTION = "Find items by a part of their name"
+
+
+class Session(NamedTuple):
+    """A finished run of a program, and the files of the project before and after it."""
+
+    program: Program
+    model: ScriptedModel
+    before: dict[str, bytes]
+    installed: dict[str, bytes]
+    removed: dict[str, bytes]
+
+
+@pytest.fixture(scope="module", params=PROGRAMS, ids=lambda program: program.agent)
+def session(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Session:
+    """Install the app, run the program with every tool allowed, and remove the app."""
+    program: Program = request.param
+    place = Workplace(program, tmp_path_factory.mktemp(program.agent))
+    before = place.project_files()
+    place.shop("skills", "add", "--agent", program.agent)
+    place.shop("mcp", "add", "--agent", program.agent)
+    installed = place.project_files()
+    model = place.run(
+        [
+            program.call("find", text="tea"),
+            program.call("find", txt="tea"),
+            program.call("sales"),
+            program.call("stock"),
+            program.run_in_shell("shop detect-context --json"),
+            program.run_in_shell("shop find --text tea --json"),
+        ],
+        *program.allow_all,
+    )
+    place.shop("mcp", "remove", "--agent", program.agent)
+    place.shop("skills", "remove", "--agent", program.agent)
+    return Session(program, model, before, installed, place.project_files())
+
+
+def text_of(session: Session, index: int) -> str:
+    """Return the result of a call, as the model received it."""
+    text = session.model.results[index]
+    assert text is not None, session.model.output
+    return text
+
+
+def envelope_in(text: str) -> dict[str, Any]:
+    """Return the JSON document in the output of a shell tool."""
+    if '\\"ok\\"' in text:  # Gemini CLI sends a JSON string in a JSON object
+        text = json.loads(text)["output"]
+    (line,) = re.findall(r'\{"ok".*\}', text)
+    return json.loads(line)
+
+
+def test_skill_is_in_the_instructions(session: Session) -> None:
+    assert "Look after a small shop. Use it to find items" in session.model.instructions
+
+
+def test_tools_of_the_server_are_listed(session: Session) -> None:
+    tools = session.model.tools
+    names = [session.program.tool.format(name) for name in ("find", "sales", "stock")]
+    assert set(names) <= tools.keys(), session.model.output
+    assert DESCRIPTION in json.dumps(tools[names[0]])
+    assert '"text"' in json.dumps(tools[names[0]])
+
+
+def test_result_of_the_server_reaches_the_model(session: Session) -> None:
+    assert re.search(r"green tea\W+black tea", text_of(session, 0))
+    assert "rice" not in text_of(session, 0)
+
+
+def test_error_reaches_the_model(session: Session) -> None:
+    text = text_of(session, 1)
+    if session.program.validates_arguments:
+        assert "additional properties" in text
+    else:
+        assert "E1004" in text and "did you mean 'text'?" in text
+
+
+def test_long_and_short_results_reach_the_model(session: Session) -> None:
+    sales, stock = text_of(session, 2), text_of(session, 3)
+    assert re.search(r"\W+sale\W+99\W+price\W+198\b", sales)
+    assert re.search(r"\W+items\W+3\b", stock)
+
+
+def test_caller_is_recognized_on_the_command_line(session: Session) -> None:
+    context = envelope_in(text_of(session, 4))["result"]
+    assert (context["caller_id"], context["is_agent"]) == (session.program.caller, True)
+
+
+def test_command_line_answers_in_json(session: Session) -> None:
+    assert envelope_in(text_of(session, 5))["result"] == ["green tea", "black tea"]
+
+
+def test_remove_restores_the_project(session: Session) -> None:
+    changed = {path for path, text in session.installed.items() if session.before.get(path) != text}
+    assert session.program.project_settings[0] in changed
+    assert any(path.endswith("skills/shop/SKILL.md") for path in changed)
+    assert session.removed == session.before
