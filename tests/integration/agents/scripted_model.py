@@ -206,14 +206,14 @@ def _responses(request: Json, answer: Any, path: str) -> Any:
                 namespaces[inner["name"]] = tool["name"]
         else:
             tools[tool.get("name") or tool["type"]] = tool
-    said = [request.get("instructions") or ""]
+    texts = [request.get("instructions") or ""]
     results: dict[str, str] = {}
     for item in request.get("input", ()):
         if str(item.get("type")).endswith("call_output"):
             results[item["call_id"]] = _text(item.get("output"))
         elif "content" in item:
-            said.append(_text(item["content"]))
-    reply: Answer = answer(Conversation(tools, "\n".join(said), results))
+            texts.append(_text(item["content"]))
+    reply: Answer = answer(Conversation(tools, "\n".join(texts), results))
     if reply.tool:
         item = {
             "type": "function_call",
@@ -245,7 +245,7 @@ def _responses(request: Json, answer: Any, path: str) -> Any:
 def _messages(request: Json, answer: Any, path: str) -> Any:
     """Anthropic's Messages."""
     tools = {tool["name"]: tool for tool in request.get("tools", ())}
-    said = [_text(request.get("system"))]
+    texts = [_text(request.get("system"))]
     results: dict[str, str] = {}
     for message in request.get("messages", ()):
         content = message["content"]
@@ -253,8 +253,8 @@ def _messages(request: Json, answer: Any, path: str) -> Any:
             if block.get("type") == "tool_result":
                 results[block["tool_use_id"]] = _text(block.get("content"))
             elif message["role"] != "assistant":
-                said.append(_text(block))
-    reply: Answer = answer(Conversation(tools, "\n".join(said), results))
+                texts.append(_text(block))
+    reply: Answer = answer(Conversation(tools, "\n".join(texts), results))
     if reply.tool:
         block = {"type": "tool_use", "id": reply.call_id, "name": reply.tool}
         whole = {**block, "input": reply.arguments}
@@ -283,14 +283,14 @@ def _messages(request: Json, answer: Any, path: str) -> Any:
 def _chat_completions(request: Json, answer: Any, path: str) -> Any:
     """OpenAI's Chat Completions."""
     tools = {tool["function"]["name"]: tool["function"] for tool in request.get("tools") or ()}
-    said: list[str] = []
+    texts: list[str] = []
     results: dict[str, str] = {}
     for message in request.get("messages", ()):
         if message["role"] == "tool":
             results[message["tool_call_id"]] = _text(message.get("content"))
         elif message["role"] != "assistant":
-            said.append(_text(message.get("content")))
-    reply: Answer = answer(Conversation(tools, "\n".join(said), results))
+            texts.append(_text(message.get("content")))
+    reply: Answer = answer(Conversation(tools, "\n".join(texts), results))
     message: Json = {"role": "assistant", "content": reply.text}
     if reply.tool:
         function = {"name": reply.tool, "arguments": json.dumps(reply.arguments)}
@@ -315,7 +315,7 @@ def _generate_content(request: Json, answer: Any, path: str) -> Any:
         for group in request.get("tools", ())
         for tool in group.get("functionDeclarations", ())
     }
-    said = [_text((request.get("systemInstruction") or {}).get("parts"))]
+    texts = [_text((request.get("systemInstruction") or {}).get("parts"))]
     results: dict[str, str] = {}
     for content in request.get("contents", ()):
         for part in content.get("parts", ()):
@@ -324,8 +324,8 @@ def _generate_content(request: Json, answer: Any, path: str) -> Any:
                 call_id = found.get("id") or f"{_STEP}{len(results)}"
                 results[call_id] = json.dumps(found["response"], ensure_ascii=False)
             elif content.get("role") == "user":
-                said.append(_text(part))
-    reply: Answer = answer(Conversation(tools, "\n".join(said), results))
+                texts.append(_text(part))
+    reply: Answer = answer(Conversation(tools, "\n".join(texts), results))
     part: Json = {"text": reply.text}
     if reply.tool:
         call = {"name": reply.tool, "args": reply.arguments, "id": reply.call_id}
