@@ -13,7 +13,7 @@ from tooli.annotations import Destructive, Idempotent, ReadOnly
 from tooli.describe.mcp_tools import (
     can_be_confirmed,
     describe_mcp_tool,
-    is_result_wrapped,
+    result_form,
     result_schema,
     tools_by_safe_name,
     with_settings,
@@ -91,10 +91,11 @@ def test_result_schema_is_a_valid_object_schema(
     jsonschema.Draft202012Validator.check_schema(schema)
     assert "$ref" not in schema
     unwrapped = stateless and kind in (int, str, list[int], list[Node])
-    assert is_result_wrapped(tool, stateless) is (is_wrapped and not unwrapped)
+    form = result_form(tool, stateless)
+    assert form.is_wrapped is (is_wrapped and not unwrapped)
     if not unwrapped:
         assert schema["type"] == "object"
-    assert ("result" in schema.get("properties", {})) is is_result_wrapped(tool, stateless)
+    assert ("result" in schema.get("properties", {})) is form.is_wrapped
     references = [part for part in str(schema).split("'") if part.startswith("#/$defs/")]
     assert all(part.rpartition("/")[2] in schema["$defs"] for part in references)
 
@@ -280,11 +281,11 @@ def test_result_schema_accepts_a_plan(kind: Any, stateless: bool) -> None:
         return
     jsonschema.Draft202012Validator.check_schema(schema)
     plan: Any = app.call("wipe", dry_run=True).to_dict()["result"]
-    sent = {"result": plan} if is_result_wrapped(tool, stateless) else plan
+    sent = {"result": plan} if result_form(tool, stateless).is_wrapped else plan
     jsonschema.Draft202012Validator(schema).validate(sent)
     assert stateless or schema["type"] == "object"
     if kind is not None:
         field = next(iter(schema.get("properties", {})), "x")
-        wrapped = is_result_wrapped(tool, stateless)
+        wrapped = result_form(tool, stateless).is_wrapped
         invalid = {"result": {"x": object}} if wrapped else {field: object}
         assert not jsonschema.Draft202012Validator(schema).is_valid(invalid)

@@ -185,7 +185,8 @@ def test_keywords_of_the_author_describe_the_command() -> None:
     assert (described["tags"], described["cost_hint"]) == (["shop", "money"], "medium")
     assert described["output_schema"]["properties"] == {"price": {"type": "number"}}
     mcp = describe_tool(app.catalog["look-up"], "mcp")
-    assert mcp["outputSchema"]["properties"] == {"price": {"type": "number"}}
+    fields = mcp["outputSchema"]["properties"]
+    assert fields == {"price": {"type": "number"}, "meta": {"type": "object"}}
     assert mcp["_meta"]["io.tooli/tool"]["tags"] == ["shop", "money"]
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
@@ -135,18 +136,18 @@ def test_cursor_of_one_interface_works_on_another() -> None:
 
 
 def test_mcp_content_says_that_the_result_is_incomplete() -> None:
-    """The model reads only the content, not `_meta`."""
+    """The model reads only the structured content or the text, not `_meta`."""
     from tooli.testing.app_interfaces import HandshakeInterface
 
     interface = HandshakeInterface(make_app())
     params = {"name": "pages", "arguments": {"count": 12}}
     result = interface._send("tools/call", params)["result"]
-    text = result["content"][-1]["text"]
-    cursor = result["_meta"]["io.tooli/meta"]["page"]["next_cursor"]
-    assert text == (
-        "The result is incomplete: there are 12 records. "
-        f"Call again with the same arguments and cursor={cursor!r}."
-    )
+    meta = result["structuredContent"]["meta"]
+    assert json.loads(result["content"][0]["text"])["meta"] == meta
+    assert meta["page"] == result["_meta"]["io.tooli/meta"]["page"]
+    assert (meta["page"]["limit"], meta["page"]["total"]) == (5, 12)
+    assert "same arguments and cursor set to next_cursor" in meta["hint"]
+    cursor = meta["page"]["next_cursor"]
     params["arguments"]["cursor"] = cursor
     result = interface._send("tools/call", params)["result"]
     assert [record["n"] for record in result["structuredContent"]["result"]] == [5, 6, 7, 8, 9]

@@ -14,13 +14,11 @@ from tooli.detect import (
     identify_caller,
     sanitize_value,
 )
-from tooli.pipeline.drivers import bind, run
 from tooli.pipeline.present import Presented, present_text
 
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
-    from collections.abc import Generator
     from typing import Any
 
     from tooli.cli import CommandOutput, Invocation
@@ -154,11 +152,7 @@ def _default_limits(configured: ResultOptions, maybe_agent: bool) -> dict[str, i
 
 
 def limit_document(invocation: Invocation, outcome: Outcome, call: Call, data: bytes) -> bytes:
-    """Return a JSON document, truncated if it is larger than the caller accepts.
-
-    The stages for size limits normally run during the call. Here they run after the document was
-    encoded, because most documents are small and need no limit.
-    """
+    """Return a JSON document, truncated if it is larger than the caller accepts."""
     from json import loads  # slow to import, and few calls need it
 
     if call.options.result_options is not None or not isinstance(outcome, Ok):
@@ -166,21 +160,9 @@ def limit_document(invocation: Invocation, outcome: Outcome, call: Call, data: b
     result_options = compute_result_options(invocation, call.tool)
     if result_options is None:
         return data
-    from tooli.stages import pages, record_selection
+    from tooli.serving.late_limits import limit_value
 
-    value = loads(data).get("result")  # outcome.value may be an exhausted iterator
-
-    def return_value(call: Call) -> Generator[Call, Outcome, Outcome]:
-        yield from ()
-        return Ok(value)
-
-    # printed text cannot be continued with a cursor
-    paging_stages = () if call.tool.returns_printed_text else (pages.paginate,)
-    limited_call = call.replace(
-        options=call.options.replace(result_options=result_options), meta={**(call.meta or {})}
-    )
-    limits = (record_selection.open_record_flow, bind, pages.limit_size, *paging_stages)
-    truncated = run(limited_call, (*limits, return_value))
+    limited_call, truncated = limit_value(call, loads(data).get("result"), result_options)
     if not isinstance(truncated, Ok):
         return data
     return Presented(truncated, limited_call, invocation.milliseconds).envelope_json()

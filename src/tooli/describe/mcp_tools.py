@@ -4,10 +4,15 @@ In protocol versions with an `initialize` handshake, structured content must be 
 result is wrapped as `{"result": …}`, in the schema and in the response. In stateless versions,
 structured content may be any JSON value except null. A result is wrapped there only if its schema
 has no `type`, because it may be null.
+
+Many hosts show nothing but the structured content to their model. Therefore warnings, and how to
+get the rest of an incomplete result, stand in it as well, in a field `meta`. A result without them
+has no such field. `ResultForm` says where the field is.
 """
 
 from __future__ import annotations
 
+from tooli.core import Record
 from tooli.core._hot_tables import TOOL_SCHEMA_OPTIONS
 from tooli.core.docstring import sanitize_doc_text
 from tooli.core.tool import DEFAULT_BEHAVIOR, Behavior
@@ -55,11 +60,13 @@ def describe_mcp_tool(
     tool: Tool,
     *,
     stateless: bool = False,
+    has_output_schema: bool = True,
     version: str | None = None,
     effects: Behavior | None = None,
 ) -> JsonObject:
     """Describe a tool for `tools/list`. A tool version that equals `version` is left out.
 
+    Protocol versions before 2025-06-18 have no output schemas (`has_output_schema=False`).
     `effects` replaces the effects of the tool itself, if it runs other tools.
     """
     described: JsonObject = {
@@ -68,7 +75,7 @@ def describe_mcp_tool(
         "description": description_text(tool) or tool_title(tool),
         "inputSchema": arguments_schema(tool),
     }
-    output = result_schema(tool, stateless)
+    output = result_schema(tool, stateless) if has_output_schema else None
     if output is not None:
         described["outputSchema"] = output
     described["annotations"] = mcp_hints(tool, effects)
@@ -198,18 +205,74 @@ def _tool_meta(tool: Tool) -> JsonObject:
 # ------------------------------------------------------------------ results
 
 
+class ResultForm(Record):
+    """Where the structured content of a tool has its result and its `meta`.
+
+    | is_wrapped | meta_key | without `meta`    | with `meta`                    |
+    |------------|----------|-------------------|--------------------------------|
+    | True       | "meta"   | `{"result": …}`   | `{"result": …, "meta": {…}}`   |
+    | False      | "meta"   | the fields        | the fields and `"meta": {…}`   |
+    | False      | None     | the result        | `{"result": …, "meta": {…}}`   |
+    """
+
+    is_wrapped: bool
+    meta_key: str | None = "meta"
+
+
+def result_form(tool: Tool, stateless: bool) -> ResultForm | None:
+    """Return the form of a tool's structured content, or None if it declares no result."""
+    schema = _served_schema(tool)
+    return None if schema is None else _form_of_schema(_inline_root_ref(schema), stateless)
+
+
+def _form_of_schema(schema: JsonObject, stateless: bool) -> ResultForm:
+    if schema.get("type") != "object":
+        is_wrapped = not stateless or "type" not in schema
+        return ResultForm(is_wrapped, "meta" if is_wrapped else None)
+    values = schema.get("additionalProperties", True)
+    is_mapping = "properties" not in schema and values is not True
+    if is_mapping or not _NOT_EXTENSIBLE.isdisjoint(schema):
+        return ResultForm(False, None)
+    return ResultForm(False, "tooli_meta" if "meta" in schema.get("properties", ()) else "meta")
+
+
+_NOT_EXTENSIBLE = frozenset(
+    (
+        *("allOf", "anyOf", "oneOf", "not", "if", "$ref", "const", "enum"),
+        *("propertyNames", "patternProperties", "maxProperties", "dependentSchemas"),
+    )
+)
+"""Keywords of an object's schema that may not allow one more property."""
+
+
 def result_schema(tool: Tool, stateless: bool) -> JsonObject | None:
     """Return the schema of `structuredContent`, or None if the tool declares no result."""
     schema = _served_schema(tool)
     if schema is None:
         return None
     schema = _inline_root_ref(schema)
+    form = _form_of_schema(schema, stateless)
     inner = {key: value for key, value in schema.items() if key != "$defs"}
+    if not form.is_wrapped and form.meta_key is not None and not _is_open(schema):
+        inner = {**inner, "properties": {**inner["properties"], form.meta_key: _ANY_OBJECT}}
     if tool.behavior.destructive:
         inner = _allow_plan(inner)
-    if is_schema_wrapped(schema, stateless):
-        inner = {"type": "object", "properties": {"result": inner}, "required": ["result"]}
+    if form.is_wrapped:
+        fields = {"result": inner, "meta": _ANY_OBJECT}
+        inner = {"type": "object", "properties": fields, "required": ["result"]}
+    elif form.meta_key is None:
+        root = {"type": "object"} if inner.get("type") == "object" else {}
+        with_meta = {"type": "object", "required": ["result", "meta"]}
+        inner = {**root, "anyOf": [inner, with_meta]}
     return {**inner, "$defs": schema["$defs"]} if "$defs" in schema else inner
+
+
+_ANY_OBJECT: JsonObject = {"type": "object"}
+
+
+def _is_open(schema: JsonObject) -> bool:
+    """True if an object may have any other field, so that a field `meta` may have any type."""
+    return "properties" not in schema or schema.get("additionalProperties") is True
 
 
 def _served_schema(tool: Tool) -> JsonObject | None:
@@ -247,16 +310,3 @@ def _inline_root_ref(schema: JsonObject) -> JsonObject:
         return schema
     root = schema["$defs"][reference.rpartition("/")[2]]
     return {**root, **{key: value for key, value in schema.items() if key != "$ref"}}
-
-
-def is_schema_wrapped(schema: JsonObject, stateless: bool) -> bool:
-    """True if a result of this schema is sent as `{"result": …}`."""
-    if schema.get("type") == "object":
-        return False
-    return not stateless or "type" not in schema
-
-
-def is_result_wrapped(tool: Tool, stateless: bool) -> bool:
-    """True if a tool's result is sent as `{"result": …}`; False if it declares no result."""
-    schema = _served_schema(tool)
-    return schema is not None and is_schema_wrapped(_inline_root_ref(schema), stateless)

@@ -35,6 +35,9 @@ if TYPE_CHECKING:
 HANDSHAKE_VERSIONS = ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25")
 """Handshake versions: a connection starts with `initialize`. Oldest first."""
 
+TEXT_ONLY_VERSIONS = HANDSHAKE_VERSIONS[:2]
+"""Versions before structured content and output schemas. Results are text only."""
+
 STATELESS_VERSIONS = ("2026-07-28",)
 """Stateless versions: every request contains its version, client and capabilities."""
 

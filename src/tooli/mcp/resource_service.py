@@ -17,7 +17,8 @@ from tooli.describe.agent_documents import render_skill_md
 from tooli.describe.sections import collect_app_info
 from tooli.errors import InputError, NotFoundError
 from tooli.mcp.protocol import INTERNAL_ERROR, INVALID_PARAMS, RESOURCE_NOT_FOUND, RpcError
-from tooli.mcp.service import McpRequest, content_blocks, unknown_name_message
+from tooli.mcp.service import McpRequest, unknown_name_message
+from tooli.mcp.tool_results import content_blocks
 from tooli.pipeline.drivers import is_async
 from tooli.providers.resources import (
     BYTES_MIME,

@@ -44,6 +44,7 @@ from tooli.mcp.change_notifier import (
 )
 from tooli.mcp.client_limits import limit_initialize
 from tooli.mcp.log_limits import limit_sdk_logs
+from tooli.mcp.message_limits import MAX_HTTP_MESSAGE_BYTES, MAX_STDIO_MESSAGE_BYTES
 from tooli.mcp.protocol import (
     DEFAULT_LOG_LEVEL,
     INTERNAL_ERROR,
@@ -51,6 +52,7 @@ from tooli.mcp.protocol import (
     LOG_LEVEL_KEY,
     LOG_LEVELS,
     STATELESS_VERSIONS,
+    TEXT_ONLY_VERSIONS,
     RpcError,
     client_supports,
 )
@@ -83,11 +85,14 @@ if TYPE_CHECKING:
     MethodHandler: TypeAlias = Callable[[Ctx, JsonObject, bool], Awaitable[JsonObject]]
     RequestFactory: TypeAlias = Callable[[JsonObject, RequestContext], McpRequest]
 
-_LIST_METHODS: dict[str, Callable[[AppServer], Callable[..., JsonObject]]] = {
-    "tools/list": lambda server: server.service.list_tools,
-    "resources/list": lambda server: server.resource_service.list_resources,
-    "resources/templates/list": lambda server: server.resource_service.list_resource_templates,
-    "prompts/list": lambda server: server.resource_service.list_prompts,
+_LIST_METHODS: dict[str, Callable[[AppServer, Ctx], Callable[..., JsonObject]]] = {
+    "tools/list": lambda server, ctx: partial(
+        server.service.list_tools,
+        has_structured_content=ctx.protocol_version not in TEXT_ONLY_VERSIONS,
+    ),
+    "resources/list": lambda server, _: server.resource_service.list_resources,
+    "resources/templates/list": lambda server, _: server.resource_service.list_resource_templates,
+    "prompts/list": lambda server, _: server.resource_service.list_prompts,
 }
 """List methods, and the functions that return a page of the list."""
 
@@ -193,12 +198,12 @@ class AppServer(Server[dict[str, Any]]):
 
     async def _list(
         self,
-        get_list: Callable[[AppServer], Callable[..., JsonObject]],
+        get_list: Callable[[AppServer, Ctx], Callable[..., JsonObject]],
         ctx: Ctx,
         params: JsonObject,
         stateless: bool,
     ) -> JsonObject:
-        return get_list(self)(params.get("cursor"), stateless=stateless)
+        return get_list(self, ctx)(params.get("cursor"), stateless=stateless)
 
     async def _discover(self, ctx: Ctx, params: JsonObject, stateless: bool) -> JsonObject:
         return self.service.discover()
@@ -244,7 +249,9 @@ class AppServer(Server[dict[str, Any]]):
             raise MCPError(SHUTDOWN_ERROR, "The server is shutting down and accepts no more calls.")
         peer = SdkPeer(ctx, self.service.dispatcher.name)
         caller = caller_from_context(ctx)
-        context = RequestContext(caller, peer, stateless)
+        has_structured_content = ctx.protocol_version not in TEXT_ONLY_VERSIONS
+        max_bytes = MAX_STDIO_MESSAGE_BYTES if ctx.request is None else MAX_HTTP_MESSAGE_BYTES
+        context = RequestContext(caller, peer, stateless, has_structured_content, max_bytes)
         request = get_factory(self)(params, context)
         if ctx.request is not None:  # over HTTP, whose access control has checked the token
             request.grant(ctx.request.scope.get("tooli.scopes", ()))

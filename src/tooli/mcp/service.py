@@ -7,22 +7,20 @@ tools/call ─▶ tool_call_request ─▶ ToolCallRequest.run │ arun ─▶ {
 from __future__ import annotations
 
 import os
-from json import loads
 
 from tooli.core import Record
 from tooli.core.call import Caller
 from tooli.core.peer import InputRequired, Peer
 from tooli.core.placeholder_call import make_placeholder_call
-from tooli.core.result_types import Content
 from tooli.core.tool import MAX_QUOTED_CHARS, cut_text
-from tooli.describe.mcp_tools import describe_mcp_tool, is_result_wrapped, with_settings
-from tooli.errors import InternalError, closest_match
+from tooli.describe.mcp_tools import describe_mcp_tool, with_settings
+from tooli.errors import closest_match
+from tooli.mcp.message_limits import MAX_STDIO_MESSAGE_BYTES, limit_message, limit_options
 from tooli.mcp.protocol import (
     CAPABILITIES_KEY,
     ENVELOPE_KEY,
     HANDSHAKE_VERSIONS,
     INVALID_PARAMS,
-    META_KEY,
     OPTIONS_KEY,
     SERVER_INFO_KEY,
     STATELESS_VERSIONS,
@@ -33,17 +31,16 @@ from tooli.mcp.protocol import (
     is_approved,
     missing_capability_error,
 )
+from tooli.mcp.tool_results import ResultFormat
 from tooli.pipeline.drivers import is_async
 from tooli.pipeline.present import present_text
-from tooli.schema.json_schema import output_schema
 from tooli.serving.dispatcher import (
     ToolDispatcher,
     present_request_error,
     split_options,
     unknown_tool_error,
 )
-from tooli.text.json_encoder import encode
-from tooli.text.jsonable import MAX_JSON_DEPTH, is_list, is_object, map_strings, to_jsonable
+from tooli.text.jsonable import is_object
 
 TYPE_CHECKING = False
 
@@ -153,7 +150,13 @@ class McpService:
         """Every tool that can be called, by its MCP name."""
         return (self._deferred_tools or self.dispatcher).tools
 
-    def list_tools(self, cursor: str | None, *, stateless: bool) -> JsonObject:
+    def tool_name(self, command: str) -> str | None:
+        """Return the MCP name of a command, or None if it is not a tool."""
+        return next((name for name, tool in self.tools.items() if tool.key == command), None)
+
+    def list_tools(
+        self, cursor: str | None, *, stateless: bool, has_structured_content: bool = True
+    ) -> JsonObject:
         """Return a page of tools."""
 
         def describe_tools() -> list[JsonObject]:
@@ -165,13 +168,16 @@ class McpService:
                     name,
                     with_settings(tool, state),
                     stateless=stateless,
+                    has_output_schema=has_structured_content,
                     version=state.version,
                     effects=None if deferred is None else deferred.effects_of(tool),
                 )
                 for name, tool in tools.items()
             ]
 
-        listed = self.dispatcher.cached(("listed tools", stateless), describe_tools)
+        listed = self.dispatcher.cached(
+            ("listed tools", stateless, has_structured_content), describe_tools
+        )
         return self.page_result("tools", listed, cursor, stateless=stateless)
 
     def page_result(
@@ -247,6 +253,8 @@ class RequestContext(Record):
     caller: Caller
     peer: Peer | None
     stateless: bool
+    has_structured_content: bool = True  # False: in its protocol version, results are text only
+    max_message_bytes: int = MAX_STDIO_MESSAGE_BYTES
 
 
 class McpRequest:
@@ -263,6 +271,7 @@ class McpRequest:
         self._tool = tool
         self._caller = context.caller
         self._peer = context.peer
+        self._context = context
         self._stateless = context.stateless
         meta: JsonObject = params.get("_meta") or {}
         self._arguments, self._options, self._problems = split_options(
@@ -376,122 +385,25 @@ class McpRequest:
 class ToolCallRequest(McpRequest):
     """One `tools/call`."""
 
+    def _prepare(self, approved_parts: Mapping[str, str] | None = None) -> PreparedCall:
+        self._options = limit_options(self._options, self._tool, self._context.max_message_bytes)
+        return super()._prepare(approved_parts)
+
     def _build_result(self, presented: Presented) -> JsonObject:
-        if not presented.ok:
-            return _error_result(presented)
-        if presented.kind == "content":
-            result: JsonObject = {
-                "content": presented.format_with(content_blocks),
-                "isError": False,
-            }
-        else:
-            result = _structured_result(self._tool, presented, self._stateless)
-            if not self._stateless and not is_object(result.get("structuredContent", {})):
-                # clients reject a result that does not match the declared schema
-                message = f"{self._tool.name} did not return the object that it declares."
-                return _error_result(presented.with_error(InternalError(message)))
-        meta = presented.meta()
-        if "page" in meta or "truncated" in meta:
-            result["content"] = [*result["content"], *_continuation_blocks(meta)]
-        return {**result, "_meta": {META_KEY: meta}}
+        return limit_message(presented, self._result_format, self._context.max_message_bytes)
+
+    @property
+    def _result_format(self) -> ResultFormat:
+        context = self._context
+        return ResultFormat(
+            self._tool,
+            context.stateless,
+            context.has_structured_content,
+            self._service.tool_name,
+        )
 
 
 def _shown_parts(presented: Presented) -> Mapping[str, str]:
     """Return the digests of what the human was shown in the question about a refused call."""
     assert presented.error is not None
     return presented.error.approval_parts or {}
-
-
-def _error_result(presented: Presented) -> JsonObject:
-    """Return the envelope of a failure as text and in `_meta`.
-
-    The envelope is not structured content, because clients reject structured content that does
-    not match the schema.
-    """
-    text, envelope = _to_portable_json(presented.envelope_json().decode(), [])
-    return {"content": [_text_block(text)], "isError": True, "_meta": {ENVELOPE_KEY: envelope}}
-
-
-# ------------------------------------------------------------------ content
-
-
-def _structured_result(tool: Tool, presented: Presented, stateless: bool) -> JsonObject:
-    """Return a result as structured content, and as the same JSON in one block of text."""
-    schema, kind = output_schema(tool), presented.kind
-    if kind == "empty" and (schema is None or "type" in schema):
-        return {"content": [], "isError": False}  # null would not match the schema
-    if schema is None and kind == "text":
-        text = _replace_lone_surrogates(presented.value())
-        return {"content": [_text_block(text)], "isError": False}
-    is_wrapped = schema is not None and is_result_wrapped(tool, stateless)
-    warnings: list[str] = []
-    text, content = _to_portable_json(presented.result_json(wrap=is_wrapped), warnings)
-    presented.add_warnings(warnings)
-    result: JsonObject = {"content": [_text_block(text)], "isError": False}
-    if schema is not None or is_object(content):
-        result["structuredContent"] = content
-    return result
-
-
-def _to_portable_json(text: str, warnings: list[str]) -> tuple[str, Any]:
-    """Return JSON text and its value in a form that every client can parse.
-
-    Some parsers reject lone surrogates or deep nesting, and the client would lose the answer.
-    """
-    value = loads(text)
-    is_deep = text.count("[") + text.count("{") > MAX_JSON_DEPTH
-    if not is_deep and "\\ud" not in text:
-        return text, value
-    if is_deep:
-        value = to_jsonable(value, warnings)
-    value = map_strings(value, _replace_lone_surrogates)
-    return encode(value, []).decode(), value
-
-
-def _replace_lone_surrogates(text: str) -> str:
-    """Return the text with lone surrogates replaced, because strict JSON parsers reject them."""
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
-    return text
-
-
-def content_blocks(value: Any, to_json: Callable[[Any], str]) -> list[JsonObject]:
-    """Return a result as content blocks. Text stays text, and other values become JSON."""
-    items = value if is_list(value) else [value]
-    return [_content_block(item, to_json) for item in items]
-
-
-def _content_block(item: Any, to_json: Callable[[Any], str]) -> JsonObject:
-    if isinstance(item, Content):
-        return item.to_content_block()
-    text = _replace_lone_surrogates(item) if isinstance(item, str) else to_json(item)
-    return _text_block(text)
-
-
-def _continuation_blocks(meta: JsonObject) -> list[JsonObject]:
-    """Return a text block that explains how to get the rest of a result.
-
-    It is needed because models do not see `_meta`.
-    """
-    page, truncated = meta.get("page", {}), meta.get("truncated")
-    cursor = page.get("next_cursor")
-    if cursor is None and truncated is None:
-        return []
-    total = (truncated or page).get("total")
-    text = "The result is incomplete"
-    if truncated is not None:
-        of_total = "" if total is None else f" of {total}"
-        text += f": {truncated['shown']}{of_total} {truncated.get('unit', 'records')} are shown"
-        if "needs" in truncated:
-            text += f"; the next one needs {truncated['by'].replace('-', '_')}={truncated['needs']}"
-    elif total is not None:
-        text += f": there are {total} records"
-    if cursor is not None:
-        text += f". Call again with the same arguments and cursor={cursor!r}"
-    return [_text_block(f"{text}.")]
-
-
-def _text_block(text: str) -> JsonObject:
-    return {"type": "text", "text": text}

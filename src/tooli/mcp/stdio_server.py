@@ -23,6 +23,7 @@ from tooli.mcp.protocol import (
     INVALID_REQUEST,
     PARSE_ERROR,
     STATELESS_VERSIONS,
+    TEXT_ONLY_VERSIONS,
     UNSUPPORTED_VERSION,
     NeedsSdk,
     RpcError,
@@ -266,7 +267,11 @@ class StdioServer:
         if self.version is None:
             raise invalid_params_error()
         if method == "tools/list":
-            return self.service.list_tools(params.get("cursor"), stateless=False)
+            return self.service.list_tools(
+                params.get("cursor"),
+                stateless=False,
+                has_structured_content=self.version not in TEXT_ONLY_VERSIONS,
+            )
         return self._start_call(message, params, self.client, self.capabilities)
 
     def _handle_stateless(
@@ -306,7 +311,12 @@ class StdioServer:
         self, message: JsonObject, params: JsonObject, client: object, capabilities: object
     ) -> JsonObject | None:
         peer = StdioPeer(self.pending, message["id"], params, capabilities)
-        context = RequestContext(caller_from_client_info(client), peer, bool(self.stateless))
+        context = RequestContext(
+            caller_from_client_info(client),
+            peer,
+            bool(self.stateless),
+            self.version not in TEXT_ONLY_VERSIONS,
+        )
         request = self.service.tool_call_request(params, context)
         if self.pending.is_full:
             return request.error_result(too_busy_error())

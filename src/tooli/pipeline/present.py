@@ -130,6 +130,11 @@ class Presented:
         """Return an answer for this call that fails with the error instead."""
         return Presented(Failed(error), self._call, self._milliseconds)
 
+    def change(self, change: Callable[[Call], tuple[Call, Outcome]]) -> Presented:
+        """Return the answer of the call and outcome that `change` returns for this call."""
+        call, outcome = change(self._call)
+        return Presented(outcome, call, self._milliseconds)
+
     def _error_fields(self) -> JsonObject:
         assert not isinstance(self._outcome, Ok)
         return ItemPresenter(self._call, None, "error").value(self._outcome.error.to_dict())

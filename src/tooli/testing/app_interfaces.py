@@ -21,7 +21,7 @@ from tooli.core import Record
 from tooli.core._hot_tables import RESULT_OPTIONS, RUN_OPTIONS
 from tooli.core.call import RedactionPolicy
 from tooli.core.event_loop import iterate_async, run_awaitable
-from tooli.describe.mcp_tools import is_result_wrapped
+from tooli.describe.mcp_tools import ResultForm, result_form
 from tooli.errors import ToolError
 from tooli.http.http_request import HTTP_OPTIONS
 from tooli.mcp.protocol import (
@@ -34,6 +34,7 @@ from tooli.mcp.protocol import (
 )
 from tooli.mcp.stdio_server import StdioServer
 from tooli.mcp.stdio_transport import StdioTransport, from_json, to_json
+from tooli.mcp.tool_results import visible_meta
 from tooli.pipeline.argv_builder import build_argv, build_path
 from tooli.pipeline.present import ItemPresenter
 from tooli.pipeline.stdout_capture import route_stdout
@@ -531,15 +532,27 @@ def envelope_from_reply(reply: JsonObject, tool: Tool | None, stateless: bool) -
 
 
 def _result_value(result: JsonObject, tool: Tool | None, stateless: bool) -> Any:
-    if "structuredContent" in result:
-        value = result["structuredContent"]
-        return value["result"] if tool is not None and is_result_wrapped(tool, stateless) else value
+    """Return the result without the `meta` that is added for models."""
+    form = None if tool is None else result_form(tool, stateless)
+    shown = {} if tool is None else visible_meta(result["_meta"][META_KEY], tool, lambda name: name)
     content = result["content"]
-    if not content:
+    if "structuredContent" in result:
+        return _without_meta(result["structuredContent"], form or ResultForm(False), bool(shown))
+    blocks = content[:-1] if shown else content
+    if not blocks:
         return None
-    if len(content) == 1 and content[0]["type"] == "text":
-        return content[0]["text"]
-    return content
+    if len(blocks) == 1 and blocks[0]["type"] == "text":
+        return blocks[0]["text"]
+    return blocks
+
+
+def _without_meta(value: Any, form: ResultForm, has_meta: bool) -> Any:
+    if form.is_wrapped or (has_meta and form.meta_key is None):
+        return value["result"]
+    if not has_meta:
+        return value
+    added = "tooli_meta" if "tooli_meta" in value else "meta"
+    return {name: part for name, part in value.items() if name != added}
 
 
 def _without_client(envelope: JsonObject) -> JsonObject:

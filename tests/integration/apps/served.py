@@ -92,6 +92,39 @@ def big(size: int) -> str:
     return "x" * size
 
 
+class Row(TypedDict):
+    """A row."""
+
+    n: int
+    text: str
+
+
+@app.command(paginated=100)
+def rows(count: int = 250) -> list[Row]:
+    """Show a page of the rows."""
+    return [{"n": i, "text": "row"} for i in range(count)]
+
+
+@app.command()
+def all_rows(count: int, size: int = 100) -> list[Row]:
+    """Show all rows."""
+    return [{"n": i, "text": '"' * size} for i in range(count)]
+
+
+@app.command()
+def careful(ctx: Context, kind: str = "pet") -> Pet:
+    """Return a pet and a warning."""
+    ctx.warn("Be careful.")
+    return {"name": kind, "age": 1}
+
+
+@app.command()
+def careful_count(ctx: Context) -> int:
+    """Return a number and a warning."""
+    ctx.warn("Be careful.")
+    return 1
+
+
 @app.command(annotations=OpenWorld, hidden=True)
 def secret() -> int:
     """A hidden command."""

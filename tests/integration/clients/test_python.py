@@ -18,6 +18,7 @@ from tests.integration.mcp.stdio_client import (
     STATELESS_VERSION,
     failure_of,
 )
+from tests.integration.mcp_http.http_process import run_server
 
 
 class Callbacks:
@@ -134,3 +135,46 @@ async def test_client_reads_resources_and_prompts(version: str) -> None:
         assert as_json(got.messages[0])["content"]["text"] == "Review x"
         added = await client.call_tool("add", {"a": 1})  # answered by the SDK
         assert added.structured_content == (2 if version == STATELESS_VERSION else {"result": 2})
+
+
+async def check_results_with_meta(client: Client, row_count: int) -> None:
+    """Check what a model sees of warnings, pages and large results. The client validates them."""
+    await client.list_tools()
+    first = (await client.call_tool("rows", {})).structured_content
+    assert len(first["result"]) == 100
+    assert first["meta"]["page"]["total"] == 250
+    cursor = first["meta"]["page"]["next_cursor"]
+    second = (await client.call_tool("rows", {"cursor": cursor})).structured_content
+    assert [row["n"] for row in second["result"]] == list(range(100, 200))
+
+    pet = await client.call_tool("careful", {})
+    warned = {"warnings": ["Be careful."]}
+    assert pet.structured_content == {"name": "pet", "age": 1, "meta": warned}
+    count = await client.call_tool("careful_count", {})
+    assert count.structured_content == {"result": 1, "meta": warned}
+
+    numbers: list[int] = []
+    arguments: dict[str, Any] = {"count": row_count}
+    while True:
+        content = (await client.call_tool("all_rows", arguments)).structured_content
+        numbers += [row["n"] for row in (content if type(content) is list else content["result"])]
+        meta = {} if type(content) is list else content.get("meta", {})
+        if "page" not in meta:
+            break
+        arguments["cursor"] = meta["page"]["next_cursor"]
+    assert "cursor" in arguments
+    assert numbers == list(range(row_count))
+
+
+@pytest.mark.parametrize("version", [HANDSHAKE_VERSION, STATELESS_VERSION])
+async def test_client_sees_pages_and_warnings_over_stdio(version: str) -> None:
+    async with client_for(version) as client:
+        await check_results_with_meta(client, 25_000)
+
+
+@pytest.mark.parametrize("mode", ["legacy", "auto"])
+async def test_client_sees_pages_and_warnings_over_http(mode: Any) -> None:
+    """The client reads at most 1 MiB in one event."""
+    with run_server(SERVED) as server:
+        async with Client(server.url, mode=mode) as client:
+            await check_results_with_meta(client, 3000)

@@ -44,7 +44,7 @@ def test_typescript_client_receives_the_expected_answers(answers: dict[str, Any]
     assert len(tools) > 20
     assert tools["add"]["title"] == "Add"
     assert tools["add"]["annotations"]["readOnlyHint"] is True
-    assert tools["add"]["outputSchema"]["type"] == ("integer" if stateless else "object")
+    assert tools["add"]["outputSchema"].get("type") == (None if stateless else "object")
     assert tools["add"]["_meta"]["io.tooli/tool"]["version"] == "3"
 
     assert answers["add"]["structuredContent"] == structured(3)
@@ -56,6 +56,15 @@ def test_typescript_client_receives_the_expected_answers(answers: dict[str, Any]
     assert failure_of(answers["crash"])["code"] == "E5000"
     assert answers["unknown"]["thrown"] == -32602
     assert answers["whoami"]["structuredContent"]["name"] == "typescript"
+
+    rows = answers["rows"]["structuredContent"]
+    assert len(rows["result"]) == 100
+    assert rows["meta"]["page"]["total"] == 250
+    assert rows["meta"]["page"]["next_cursor"]
+    warned = {"warnings": ["Be careful."]}
+    assert answers["careful"]["structuredContent"] == {"name": "pet", "age": 1, "meta": warned}
+    assert answers["carefulCount"]["structuredContent"] == {"result": 1, "meta": warned}
+    assert answers["allRows"] == {"count": 25_000, "isOrdered": True}
 
     assert answers["wipe"]["structuredContent"] == structured("wiped /x")
     assert answers["name"]["structuredContent"] == structured("accept: Ada")

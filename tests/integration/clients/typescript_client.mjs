@@ -78,6 +78,20 @@ await record("wipe", () => call("wipe", { path: "/x" }));
 await record("name", () => call("ask_name"));
 await record("think", () => call("think", { prompt: "6 x 7" }));
 await record("whoami", () => call("whoami"));
+await record("rows", () => call("rows"));
+await record("careful", () => call("careful"));
+await record("carefulCount", () => call("careful_count"));
+await record("allRows", async () => {
+  const seen = [];
+  const toolArguments = { count: 25000 };
+  do {
+    const { structuredContent } = await call("all_rows", toolArguments);
+    const rows = structuredContent.result ?? structuredContent;
+    seen.push(...rows.map((row) => row.n));
+    toolArguments.cursor = structuredContent.meta?.page?.next_cursor;
+  } while (toolArguments.cursor !== undefined);
+  return { count: seen.length, isOrdered: seen.every((n, i) => n === i) };
+});
 answers.progress = [];
 // The SDKs drop progress notifications that arrive after the answer. Therefore the tool answers
 // only when the client has received all of them.

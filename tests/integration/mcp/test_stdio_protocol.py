@@ -155,7 +155,10 @@ def test_listed_tools_are_valid(client: StdioClient) -> None:
 def test_listed_tool_has_the_expected_fields(client: StdioClient) -> None:
     tools = {tool["name"]: tool for tool in client.result("tools/list")["tools"]}
     number = {"type": "integer"}
-    wrapped = {"type": "object", "properties": {"result": number}, "required": ["result"]}
+    meta = {"type": "object"}
+    fields = {"result": number, "meta": meta}
+    wrapped = {"type": "object", "properties": fields, "required": ["result"]}
+    bare = {"anyOf": [number, {"type": "object", "required": ["result", "meta"]}]}
     assert tools["add"] == {
         "name": "add",
         "title": "Add",
@@ -169,7 +172,7 @@ def test_listed_tool_has_the_expected_fields(client: StdioClient) -> None:
             "required": ["a"],
             "additionalProperties": False,
         },
-        "outputSchema": number if client.stateless else wrapped,
+        "outputSchema": bare if client.stateless else wrapped,
         "annotations": {"readOnlyHint": True, "idempotentHint": True, "openWorldHint": False},
         "_meta": {"io.tooli/tool": {"version": "3", "when_to_use": "To add."}},
     }
@@ -304,12 +307,26 @@ def test_printed_text_is_the_result(client: StdioClient) -> None:
 def test_values_that_json_cannot_represent_are_replaced(client: StdioClient) -> None:
     result = client.call("odd")
     data = {"nan": None, "lone": "\ufffd", "snow": "\N{SNOWMAN}", "inf": None, "b": "/w=="}
-    assert result["structuredContent"] == data
-    assert meta_of(result)["warnings"]
+    warnings = meta_of(result)["warnings"]
+    assert warnings
+    assert result["structuredContent"] == {**data, "meta": {"warnings": warnings}}
 
 
 def test_large_result_is_complete(client: StdioClient) -> None:
-    assert len(client.value("big", {"size": 5_000_000})) == 5_000_000
+    assert len(client.value("big", {"size": 4_000_000})) == 4_000_000
+
+
+def test_result_that_is_too_large_for_a_message_has_a_cursor(client: StdioClient) -> None:
+    shown, cursor = 0, None
+    while shown == 0 or cursor is not None:
+        arguments = {"size": 12_000_000, **({"cursor": cursor} if cursor else {})}
+        line = client.call("big", arguments)
+        assert len(json.dumps(line)) < 10 * 1024 * 1024
+        content = line["structuredContent"]
+        is_wrapped = isinstance(content, dict)
+        shown += len(content["result"] if is_wrapped else content)
+        cursor = content.get("meta", {}).get("page", {}).get("next_cursor") if is_wrapped else None
+    assert shown == 12_000_000
 
 
 def test_results_match_their_output_schemas(client: StdioClient) -> None:

@@ -1,0 +1,202 @@
+"""Build the result of a tool call: content, structured content and `_meta`.
+
+    Presented ─▶ build_tool_result ─▶ {"content": […], "structuredContent": …, "_meta": {…}}
+
+The text block and the structured content are the same JSON. `describe/mcp_tools.py` describes where
+that JSON has the `meta` that a model must know: warnings, and how to get the rest of a result.
+"""
+
+from __future__ import annotations
+
+from json import loads
+
+from tooli.core import Record
+from tooli.core.result_types import Content
+from tooli.describe.mcp_tools import ResultForm, result_form
+from tooli.errors import InternalError
+from tooli.mcp.protocol import ENVELOPE_KEY, META_KEY
+from tooli.text.json_encoder import encode
+from tooli.text.jsonable import MAX_JSON_DEPTH, is_list, is_object, map_strings, to_jsonable
+
+TYPE_CHECKING = False
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+    from tooli.core.protocols import JsonObject
+    from tooli.core.tool import Tool
+    from tooli.pipeline.present import Presented
+
+
+class ResultFormat(Record):
+    """What decides the form of a result: the tool, and the protocol version of the client."""
+
+    tool: Tool
+    stateless: bool
+    has_structured_content: bool  # False: the protocol version has only text
+    tool_name: Callable[[str], str | None]  # returns the MCP name of a command
+
+
+def build_tool_result(presented: Presented, result_format: ResultFormat) -> JsonObject:
+    """Return the result of `tools/call`, without the fields of stateless versions."""
+    if not presented.ok:
+        return _error_result(presented)
+    if presented.kind == "content":
+        blocks = presented.format_with(content_blocks)
+        return _with_meta_block(blocks, presented, result_format)
+    form = result_form(result_format.tool, result_format.stateless)
+    if presented.kind == "empty" and (form is None or not form.is_wrapped):
+        return _with_meta_block([], presented, result_format)  # null would not match the schema
+    if form is None and presented.kind == "text":
+        text = _replace_lone_surrogates(presented.value())
+        return _with_meta_block([_text_block(text)], presented, result_format)
+    return _structured_result(form, presented, result_format)
+
+
+def _error_result(presented: Presented) -> JsonObject:
+    """Return the envelope of a failure as text and in `_meta`.
+
+    The envelope is not structured content, because clients reject structured content that does
+    not match the schema.
+    """
+    text, envelope = _to_portable_json(presented.envelope_json().decode(), [])
+    return {"content": [_text_block(text)], "isError": True, "_meta": {ENVELOPE_KEY: envelope}}
+
+
+def _structured_result(
+    form: ResultForm | None, presented: Presented, result_format: ResultFormat
+) -> JsonObject:
+    """Return a result as structured content, and as the same JSON in one block of text."""
+    is_wrapped = form is not None and form.is_wrapped
+    warnings: list[str] = []
+    text, content = _to_portable_json(presented.result_json(wrap=is_wrapped), warnings)
+    presented.add_warnings(warnings)
+    if form is None and not is_object(content):
+        return _with_meta_block([_text_block(text)], presented, result_format)
+    is_valid = result_format.stateless or is_object(content)
+    if not is_valid:  # clients reject a result that does not match the declared schema
+        message = f"{result_format.tool.name} did not return the object that it declares."
+        return _error_result(presented.with_error(InternalError(message)))
+    meta = presented.meta()
+    visible = visible_meta(meta, result_format.tool, result_format.tool_name)
+    if visible:
+        text, content = _add_meta(text, content, visible, form or ResultForm(False))
+    result: JsonObject = {"content": [_text_block(text)], "isError": False}
+    if result_format.has_structured_content:
+        result["structuredContent"] = content
+    return {**result, "_meta": {META_KEY: meta}}
+
+
+def _add_meta(text: str, content: Any, meta: JsonObject, form: ResultForm) -> tuple[str, Any]:
+    """Return JSON text and its value with `meta`, where the form of the result has it."""
+    added = encode(meta, []).decode()
+    key = form.meta_key
+    if key is None or not is_object(content):
+        return f'{{"result":{text},"meta":{added}}}', {"result": content, "meta": meta}
+    if key in content:  # the object has fields that its type does not declare
+        key = "tooli_meta"
+    comma = "," if content else ""
+    return f'{text[:-1]}{comma}"{key}":{added}}}', {**content, key: meta}
+
+
+def _with_meta_block(
+    blocks: list[JsonObject], presented: Presented, result_format: ResultFormat
+) -> JsonObject:
+    """Return a result without structured content. `meta` is in a text block of its own."""
+    meta = presented.meta()
+    visible = visible_meta(meta, result_format.tool, result_format.tool_name)
+    if visible:
+        blocks = [*blocks, _text_block(encode({"meta": visible}, []).decode())]
+    return {"content": blocks, "isError": False, "_meta": {META_KEY: meta}}
+
+
+# ------------------------------------------------------------------ meta for the model
+
+
+def visible_meta(
+    meta: JsonObject, tool: Tool, tool_name: Callable[[str], str | None]
+) -> JsonObject:
+    """Return the part of `meta` that a model must know; empty for an ordinary result.
+
+    `tool_name` returns the MCP name of a command, or None if it is not served. Next steps are tools
+    with arguments, because a model that calls tools has no command line. The step that returns the
+    rest of the result is the sentence `hint`.
+    """
+    visible: JsonObject = {}
+    if "warnings" in meta:
+        visible["warnings"] = meta["warnings"]
+    idempotency: JsonObject = meta.get("idempotency", {})
+    if idempotency.get("replayed") or "kept" in idempotency:
+        visible["idempotency"] = idempotency
+    if "next_cursor" in meta.get("page", {}):
+        visible["page"] = meta["page"]
+    if "truncated" in meta:
+        visible["truncated"] = meta["truncated"]
+    steps = [
+        {"tool": name, **{key: step[key] for key in ("arguments", "why") if key in step}}
+        for step in meta.get("next", ())
+        if "command" in step and (name := tool_name(step["command"])) is not None
+    ]
+    if steps:
+        visible["next"] = steps
+    hint = _continuation_hint(visible, tool)
+    return {**visible, "hint": hint} if hint else visible
+
+
+def _continuation_hint(meta: JsonObject, tool: Tool) -> str:
+    """Return a sentence that says how to get the rest of a result."""
+    truncated = meta.get("truncated", {})
+    ways: list[str] = []
+    if "page" in meta:
+        name = "tooli_cursor" if "cursor" in tool.param_names else "cursor"
+        ways.append(f"call again with the same arguments and {name} set to next_cursor")
+    if "needs" in truncated:
+        option = truncated["by"].replace("-", "_")
+        part = "the next record" if "page" in meta else "the whole result"
+        ways.append(f"{part} needs {option}={truncated['needs']}")
+    return f"The result is incomplete: {'; '.join(ways)}." if ways else ""
+
+
+# ------------------------------------------------------------------ content
+
+
+def _to_portable_json(text: str, warnings: list[str]) -> tuple[str, Any]:
+    """Return JSON text and its value in a form that every client can parse.
+
+    Some parsers reject lone surrogates or deep nesting, and the client would lose the answer.
+    """
+    value = loads(text)
+    is_deep = text.count("[") + text.count("{") > MAX_JSON_DEPTH
+    if not is_deep and "\\ud" not in text:
+        return text, value
+    if is_deep:
+        value = to_jsonable(value, warnings)
+    value = map_strings(value, _replace_lone_surrogates)
+    return encode(value, []).decode(), value
+
+
+def _replace_lone_surrogates(text: str) -> str:
+    """Return the text with lone surrogates replaced, because strict JSON parsers reject them."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    return text
+
+
+def content_blocks(value: Any, to_json: Callable[[Any], str]) -> list[JsonObject]:
+    """Return a result as content blocks. Text stays text, and other values become JSON."""
+    items = value if is_list(value) else [value]
+    return [_content_block(item, to_json) for item in items]
+
+
+def _content_block(item: Any, to_json: Callable[[Any], str]) -> JsonObject:
+    if isinstance(item, Content):
+        return item.to_content_block()
+    text = _replace_lone_surrogates(item) if isinstance(item, str) else to_json(item)
+    return _text_block(text)
+
+
+def _text_block(text: str) -> JsonObject:
+    return {"type": "text", "text": text}
