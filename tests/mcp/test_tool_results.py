@@ -211,7 +211,7 @@ def test_next_steps_are_tools_with_arguments() -> None:
         {"tool": "rows", "arguments": {}, "why": "It has the rows."},
         {"tool": "number", "arguments": {"warn": True}},
     ]
-    assert result["_meta"][META_KEY]["next"][0]["argv"] == ["shop", "rows"]
+    assert result["_meta"][META_KEY]["next"][0]["command"] == "rows"
 
 
 def test_unknown_next_step_is_a_warning() -> None:

@@ -19,7 +19,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from tooli.core.call import Options
+    from tooli.core.call import Call, Options, Outcome
     from tooli.core.protocols import JsonObject
     from tooli.core.tool import Tool
     from tooli.mcp.tool_results import ResultFormat
@@ -88,7 +88,21 @@ def _cut(presented: Presented, value: object, budget: int) -> Presented:
     """Return the answer with as much of the value as fits into a number of bytes."""
     limit_value = load_location("tooli.serving.late_limits:limit_value")
     options = _result_options(max_bytes=budget, has_default_sizes=True)
-    return presented.change(lambda call: limit_value(call, value, options))
+
+    def cut(call: Call) -> tuple[Call, Outcome]:
+        limited_call, outcome = limit_value(call, value, options)
+        _remove_larger_limits(limited_call.meta or {})
+        return limited_call, outcome
+
+    return presented.change(cut)
+
+
+def _remove_larger_limits(meta: JsonObject) -> None:
+    """Remove the next steps with a larger limit, because no message can be larger."""
+    steps = [step for step in meta.pop("next", ()) if "command" in step or "cursor" in str(step)]
+    if steps:
+        meta["next"] = steps
+    meta.get("truncated", {}).pop("needs", None)
 
 
 def _result_options(**fields: Any) -> ResultOptions:

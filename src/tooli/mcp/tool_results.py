@@ -133,29 +133,27 @@ def visible_meta(
         visible["page"] = meta["page"]
     if "truncated" in meta:
         visible["truncated"] = meta["truncated"]
-    steps = [
+    steps: list[JsonObject] = meta.get("next", [])
+    other_tools = [
         {"tool": name, **{key: step[key] for key in ("arguments", "why") if key in step}}
-        for step in meta.get("next", ())
+        for step in steps
         if "command" in step and (name := tool_name(step["command"])) is not None
     ]
-    if steps:
-        visible["next"] = steps
-    hint = _continuation_hint(visible, tool)
-    return {**visible, "hint": hint} if hint else visible
+    if other_tools:
+        visible["next"] = other_tools
+    hints = [_continuation_hint(step, tool) for step in steps if "command" not in step]
+    return {**visible, "hint": " ".join(hints)} if hints else visible
 
 
-def _continuation_hint(meta: JsonObject, tool: Tool) -> str:
-    """Return a sentence that says how to get the rest of a result."""
-    truncated = meta.get("truncated", {})
-    ways: list[str] = []
-    if "page" in meta:
+def _continuation_hint(step: JsonObject, tool: Tool) -> str:
+    """Return a sentence that says how to get the rest of a result, or the whole result."""
+    if "cursor" in {**step.get("arguments", {}), **step.get("options", {})}:
         name = "tooli_cursor" if "cursor" in tool.param_names else "cursor"
-        ways.append(f"call again with the same arguments and {name} set to next_cursor")
-    if "needs" in truncated:
-        option = truncated["by"].replace("-", "_")
-        part = "the next record" if "page" in meta else "the whole result"
-        ways.append(f"{part} needs {option}={truncated['needs']}")
-    return f"The result is incomplete: {'; '.join(ways)}." if ways else ""
+        return (
+            "The result is incomplete: call again with the same arguments and "
+            f"{name} set to next_cursor."
+        )
+    return step.get("why", "")
 
 
 # ------------------------------------------------------------------ content
