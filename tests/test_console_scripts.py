@@ -156,6 +156,59 @@ def test_a_served_typer_app_has_an_http_api(site: Path) -> None:
             process.wait(30)
 
 
+def start(site: Path, *argv: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-c", LAUNCHER_CODE, "run", *argv],
+        capture_output=True,
+        text=True,
+        env=environment(PYTHONPATH=str(site)),
+        cwd=site,
+        timeout=300,
+    )
+
+
+@pytest.mark.parametrize("program", ["prog-app", "prog-entry"])
+def test_run_a_program(site: Path, program: str) -> None:
+    """The program prints as before, and has the options of tooli."""
+    done = start(site, program, "--token", "good", "greet", "ada")
+    assert (done.stdout, done.returncode) == ("hi ada\n", 0)
+    done = start(site, program, "--token", "good", "greet", "ada", "--json")
+    answer = parse_json(done.stdout.encode())
+    assert (answer["result"], answer["meta"]["tool"]) == ("hi ada", f"{program}.greet")
+    assert start(site, program, "greet", "ada").returncode == 7
+    done = start(site, program, "--token", "good", "greet", "--json")
+    suggestion = parse_json(done.stdout.encode())["error"]["suggestion"]
+    assert suggestion["argv"][:3] == ["tooli", "run", program]
+
+
+def test_run_a_program_that_calls_typer_run(site: Path) -> None:
+    done = start(site, "prog-run", "ada", "--shout", "--json")
+    answer = parse_json(done.stdout.encode())
+    assert (answer["result"], answer["meta"]["tool"]) == ("ADA", "prog-run.single")
+    assert start(site, "prog-run", "--help").stdout.split()[:4] == [
+        "Usage:",
+        *"tooli run prog-run".split(),
+    ]
+
+
+def test_run_a_file_of_plain_typer(site: Path) -> None:
+    done = start(site, "prog_typer.py", "--token", "good", "greet", "ada", "--json")
+    assert parse_json(done.stdout.encode())["result"] == "hi ada"
+
+
+def test_programs_that_cannot_be_run(site: Path) -> None:
+    (site / "ran").unlink(missing_ok=True)
+    for program, text in (
+        ("prog-other", "is not made with Typer"),
+        ("prog-missing", "There is no module"),
+    ):
+        done = start(site, program, "--json")
+        assert text in parse_json(done.stdout.encode())["error"]["message"]
+    assert not (site / "ran").exists()
+    misplaced = launch(site, "--json", "run", "prog-app")["error"]["message"]
+    assert "after the app" in misplaced
+
+
 def test_built_in_commands_of_a_program(site: Path) -> None:
     tools = launch(site, "mcp", "export", "prog-app", "--json")
     found = tools.get("result", tools)

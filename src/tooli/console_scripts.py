@@ -1,7 +1,8 @@
 """Find the app of an installed program by its name, such as `typer-cli` or `mytool`.
 
 A console script names an app, or a function that starts one. The function is called to find out
-which app it starts: the app is not run. `typer.run(function)` also starts an app.
+which app it starts: the app is not run. `typer.run(function)` also starts an app. `tooli run` calls
+the function to run it, with `Tooli` in the place of `typer.Typer`.
 """
 
 from __future__ import annotations
@@ -39,10 +40,9 @@ def load_console_script(name: str) -> Typer | None:
 
     Raises InputError if the program starts no app of Typer.
     """
-    script = next(iter(entry_points(group="console_scripts", name=name)), None)
-    if script is None:
+    if not is_console_script(name):
         return None
-    target: Any = script.load()
+    target, script = _load(name)
     if _is_typer(target):
         return target
     used = _used_apps(target)
@@ -50,8 +50,36 @@ def load_console_script(name: str) -> Typer | None:
         return used[0]
     app = _find_started_app(target, name) if _may_start_app(target, script) else None
     if app is None:
-        raise InputError(f"The program {name!r} is not made with Typer.", field="app")
+        raise _not_an_app(name)
     return app
+
+
+def find_entry_function(name: str) -> Callable[[], Any]:
+    """Return the function that the program of this name calls; raise InputError if it has no app.
+
+    The function is an app itself, or it starts one.
+    """
+    target, script = _load(name)
+    if not (_is_typer(target) or _may_start_app(target, script)):
+        raise _not_an_app(name)
+    return target
+
+
+def _load(name: str) -> tuple[Any, EntryPoint]:
+    """Import what a console script calls; return it and the entry point."""
+    script = next(iter(entry_points(group="console_scripts", name=name)))
+    return script.load(), script
+
+
+def _not_an_app(name: str) -> InputError:
+    return InputError(f"The program {name!r} is not made with Typer.", field="app")
+
+
+def replace_typer() -> None:
+    """Let modules that are imported from now on get `Tooli` as `typer.Typer`."""
+    import typer.main
+
+    typer.Typer = typer.main.Typer = Tooli  # type: ignore[misc]  # pyright: ignore
 
 
 def _is_typer(value: object) -> bool:

@@ -26,7 +26,12 @@ from tooli.builtins.agent_commands import (
     serve_mcp,
 )
 from tooli.builtins.approval_commands import add_approvals
-from tooli.console_scripts import is_console_script, load_console_script
+from tooli.console_scripts import (
+    find_entry_function,
+    is_console_script,
+    load_console_script,
+    replace_typer,
+)
 from tooli.core import BUILTIN_COMMANDS, default_app_name
 from tooli.errors import InputError, NotFoundError, ToolError
 from tooli.schema.param_info import Argument, Option
@@ -35,9 +40,9 @@ from tooli.serving.dispatcher import GRACE_PERIOD
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
     from types import ModuleType
-    from typing import TypeGuard
+    from typing import Any, TypeGuard
 
     from typer import Typer
 
@@ -97,6 +102,21 @@ def tools(app: AppReference) -> list[dict[str, object]]:
     return [{"name": tool.key, "signature": format_signature(tool)} for tool in visible]
 
 
+@launcher.command(context_settings={"allow_interspersed_args": False})
+def run(
+    app: AppReference,
+    arguments: Annotated[
+        list[str], Argument(help="The command line of the app, with the options of tooli.")
+    ] = [],  # noqa: B006  never changed
+) -> None:
+    """Run a Typer app with the output modes and options of tooli. The app needs no changes.
+
+    Everything after the app belongs to its command line: `tooli run mytool list --json`.
+    """
+    load_program(app)
+    raise InputError("Write the options after the app: tooli run APP --json", field="arguments")
+
+
 capabilities = Tooli("capabilities", description="Record what the commands of an app access.")
 launcher.add_typer(capabilities, name="capabilities")
 
@@ -130,9 +150,12 @@ def main() -> None:
     """Run the program `tooli`.
 
     `tooli docs llms app.py` and `tooli app.py docs llms` run a built-in command of an app, whatever
-    names the commands of the app have.
+    names the commands of the app have. `tooli run app.py` runs the command line of an app.
     """
     argv = sys.argv[1:]
+    if argv[:1] == ["run"] and "".join(argv[1:2])[:1] not in ("", "-"):
+        _run_app(*argv[1:])
+        return
     if "--version" in argv:
         launcher._state.version = str(tooli.__version__)  # takes longer than starting a server
     position = find_reference(argv)
@@ -146,6 +169,32 @@ def main() -> None:
         launcher(["tools", reference, *[word for word in argv if word in _OUTPUT_FLAGS]])
     else:
         app._run_command_line(argv, builtin_prog=("tooli", reference))
+
+
+def _run_app(reference: str, *arguments: str) -> None:
+    """Run the command line of an app, as its own program does, with Tooli in Typer's place."""
+    try:
+        program = load_program(reference)
+    except ToolError:
+        launcher([*[word for word in arguments if word in _OUTPUT_FLAGS], "run", reference])
+    else:
+        sys.argv = [f"tooli run {reference}", *arguments]
+        sys.exit(program())
+
+
+def load_program(reference: str) -> Callable[[], Any]:
+    """Return the function that starts an app. All apps of Typer become apps of tooli."""
+    replace_typer()
+    run_command_line = Tooli._run_command_line
+
+    def run_named(self: Tooli, *args: Any, **kwargs: Any) -> object:
+        return run_command_line(_name_after_program(self, reference), *args, **kwargs)
+
+    if _is_reference(reference) or not is_console_script(reference):
+        return load_app(reference)
+    program = find_entry_function(reference)
+    Tooli._run_command_line = run_named
+    return program
 
 
 _OUTPUT_FLAGS = ("--json", "--jsonl", "--text", "--plain")

@@ -40,6 +40,36 @@ def test_an_app_without_callbacks_has_no_routes() -> None:
     assert tool.fn is run
 
 
+def refuse_default(value: str) -> str:
+    if value == "x":
+        raise typer.BadParameter("choose a name")
+    return value.upper()
+
+
+@pytest.mark.parametrize(
+    ("option", "given", "missing"),
+    [
+        (typer.Option("x", callback=refuse_default), "ADA", "'name': choose a name"),
+        (typer.Option("1", parser=parse), None, (1 + 0j)),
+        (typer.Option(..., parser=parse), None, "'name' is required: text"),
+    ],
+)
+def test_defaults_are_converted_and_checked_as_on_the_command_line(
+    option: Any, given: str | None, missing: object
+) -> None:
+    """A check in the callback of an option cannot be avoided by leaving the option out."""
+    app = Tooli("a")
+
+    @app.command("run")
+    def show(name: str = option) -> Any:
+        return [name]
+
+    if given is not None:
+        assert app.call("run", name="Ada").unwrap() == [given]
+    found = app.call("run")
+    assert missing == (found.result[0] if found.ok else found.error.message)
+
+
 def test_a_callback_that_only_has_a_docstring_needs_no_route() -> None:
     app = make_app()
 

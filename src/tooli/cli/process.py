@@ -505,6 +505,8 @@ def is_completing() -> bool:
 def program_argv() -> tuple[str, ...]:
     """Return the command that starts this program, as a user would type it."""
     program = sys.argv[0] if sys.argv else ""
+    if program[:10] == "tooli run ":  # the launcher has set it
+        return ("tooli", "run", program[10:])
     spec = getattr(sys.modules.get("__main__"), "__spec__", None)
     if spec is not None and spec.name:
         name = spec.name[: -len(".__main__")] if spec.name.endswith(".__main__") else spec.name

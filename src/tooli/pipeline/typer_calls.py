@@ -17,6 +17,7 @@ from threading import Thread
 from weakref import WeakKeyDictionary
 
 from tooli.core import typer_lock
+from tooli.core.call import Problem
 from tooli.core.command_route import (
     CONVERTING_KEYWORDS,
     EXIT_KEY,
@@ -30,6 +31,7 @@ from tooli.errors import InputError, InternalError, ToolError
 from tooli.pipeline import load_location
 from tooli.pipeline.drivers import close_stream, is_async_stream, is_awaitable, is_stream
 from tooli.pipeline.failure import requested_exit_code
+from tooli.pipeline.input_errors import build_input_error
 from tooli.schema.pydantic_bridge import normalize_message
 from tooli.text.json_encoder import encode
 from tooli.text.jsonable import to_jsonable
@@ -334,12 +336,13 @@ class TyperCall(CommandRun):
         level, context = -1, getattr(exc, "ctx", None)
         while context is not None:
             level, context = level + 1, context.parent
-        is_command = level >= len(self._route.path)
+        is_command = level >= len(self.taken.commands) - 1
         for name, routed in self._route.params.items():
             if routed.name == param.name and routed.level == (None if is_command else level):
                 code = "E1002" if type(exc).__name__ == "MissingParameter" else "E1003"
                 text = normalize_message(getattr(exc, "message", "") or "a value is required")
-                return InputError(f"{name!r}: {text}", code=code, field=name)
+                problem = Problem(code, name, f"{name!r}: {text}")
+                return build_input_error(self._call.replace(problems=(problem,)), [])
         return exc
 
 

@@ -60,7 +60,7 @@ def add_route(tool: Tool, registration: Registration, tree: CommandGroup) -> Too
     if not (
         any(map(_runs_code, groups))
         or changes_runs(registration.kwargs.get("cls"))
-        or any(map(is_open_file, tool.params))
+        or any([is_open_file(p) or _is_converted_by_author(p) for p in tool.params])
     ):
         return tool
     params = [_to_call_param(p) for p in tool.params]
@@ -131,6 +131,19 @@ _EMPTY_CODE = (_empty.__code__.co_code, _empty_with_docstring.__code__.co_code)
 def is_open_file(param: Param) -> bool:
     """True for `typer.FileText` and the other open files of Typer."""
     return isinstance(param.shape, TyperOnly) and any(_file_classes(param.shape.annotation))
+
+
+def _is_converted_by_author(param: Param) -> bool:
+    """True if a callback, a type of Click or a parser of the app needs Typer.
+
+    Typer also passes the default to them. A parser of a required value is called directly.
+    """
+    keywords = param.option_kwargs
+    return (
+        "callback" in keywords
+        or "click_type" in keywords
+        or ("parser" in keywords and isinstance(param.default, str))
+    )
 
 
 def _file_classes(annotation: Any) -> Iterator[bool]:
