@@ -120,7 +120,7 @@ def test_builtin_command_runs_whatever_the_app_does_with_its_words(folder: Path)
         "@app.command()\ndef show(words: list[str]): print(words)\n"
     )
     done = run("docs", "llms", "words.py", folder=folder)
-    assert done.stdout.startswith("# words\n")
+    assert done.stdout.startswith("# file: llms.txt\n# words\n")
 
 
 def test_suggestion_for_a_builtin_command_of_an_app_works(folder: Path) -> None:
@@ -137,7 +137,7 @@ def test_builtin_command_of_a_missing_app(folder: Path) -> None:
 
 
 def test_builtin_commands_of_the_launcher_itself(folder: Path) -> None:
-    assert run("docs", "llms", folder=folder).stdout.startswith("# tooli\n")
+    assert run("docs", "llms", folder=folder).stdout.startswith("# file: llms.txt\n# tooli\n")
     assert run("approvals", "list", "plain.py", folder=folder).returncode == 2
 
 

@@ -401,6 +401,12 @@ class Tooli(_TyperPlaceholder):
 
         return resolve_handoffs(tool, [".".join(path) for path, _ in self.tree().walk()])
 
+    def _find_line_problems(self, argv: Sequence[str]) -> list[str]:
+        """Return what is wrong with a command line, which does not include the program."""
+        from tooli.cli.line_check import find_line_problems
+
+        return find_line_problems(self, argv)
+
     # -------------------------------------------------------------- calling
 
     def call(self, tool_name: str, /, **arguments: Any) -> TooliResult[Any]:

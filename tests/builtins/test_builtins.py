@@ -61,7 +61,9 @@ class TestPrecedence:
 
     def test_tooli_alone_is_an_argument_of_a_single_command(self, finder: Tooli) -> None:
         assert invoke(finder, "tooli", "--json").result["pattern"] == "tooli"
-        assert invoke(finder, "tooli", "docs", "llms").stdout.startswith("# finder")
+        assert invoke(finder, "tooli", "docs", "llms").stdout.startswith(
+            "# file: llms.txt\n# finder"
+        )
 
     def test_printing_command_gets_the_words_that_typer_gives_it(self) -> None:
         app = Tooli("echo")
@@ -72,20 +74,24 @@ class TestPrecedence:
 
         assert invoke(app, "docs", mode="text").stdout == "docs\n"
         assert invoke(app, "docs", "--json").result == "docs"
-        assert invoke(app, "docs", "llms").stdout.startswith("# echo")  # Typer rejects two words
+        assert invoke(app, "docs", "llms").stdout.startswith(
+            "# file: llms.txt\n# echo"
+        )  # Typer rejects two words
         assert "TOOLS: list[Tool] = " in invoke(app, "export", "--target", "openai").stdout
         assert invoke(app, "tooli", "generate-skill").stdout.startswith("---\nname: echo")
 
     def test_typer_decides_with_tooli_output_text(self, finder: Tooli) -> None:
         assert "pattern" in invoke(finder, "docs", mode="text").stdout
-        assert invoke(finder, "docs", "llms", mode="text").stdout.startswith("# finder")
+        assert invoke(finder, "docs", "llms", mode="text").stdout.startswith(
+            "# file: llms.txt\n# finder"
+        )
 
     def test_word_tooli_leads_to_the_builtins_behind_the_commands_of_the_app(self) -> None:
         app = Tooli("shop")
         app.command("docs")(lambda: "mine")
         app.command("other")(lambda: None)
         assert invoke(app, "docs", "--json").result == "mine"
-        assert invoke(app, "tooli", "docs", "llms").stdout.startswith("# shop")
+        assert "# shop\n" in invoke(app, "tooli", "docs", "llms").stdout
         error = invoke(app, "tooli", "docs", "lms", "--json").error
         assert error is not None
         assert error["suggestion"]["argv"] == ["shop", "tooli", "docs", "llms", "--json"]

@@ -9,6 +9,7 @@ from typing import Any, get_args
 import pytest
 from examples.file_tools.app import app
 
+from tooli import Tooli
 from tooli.builtins.document_commands import Target
 from tooli.describe.sections import collect_app_info
 from tooli.export import CALLERS, export
@@ -116,10 +117,68 @@ def test_documentation_lists_targets_and_options() -> None:
         assert f"`{caller}`" in text
 
 
-def test_llms_full_is_printed() -> None:
-    short, full = (invoke(app, "docs", "llms", *flags).stdout for flags in ((), ("--full",)))
+def test_both_llms_files_are_printed() -> None:
+    short, full = (
+        invoke(app, "docs", "llms", "--print", name).stdout.removesuffix("\n")
+        for name in ("short", "full")
+    )
     assert "llms-full.txt" in short and "## Output" not in short
     assert "## Output" in full
+    both = invoke(app, "docs", "llms").stdout
+    assert both.startswith(f"# file: llms.txt\n{short}\n")
+    assert f"\n# file: llms-full.txt\n{full}" in both
+
+
+def make_app_with_examples() -> Tooli:
+    examples_app = Tooli("t", version="1")
+
+    @examples_app.command(
+        examples=[{"args": ["--pattern", "*.py"]}, {"args": ["x", "--nope", 3]}, {"args": []}]
+    )
+    def find(pattern: str, count: int = 3) -> list[str]:
+        """Find."""
+        return [pattern]
+
+    @examples_app.command()
+    def other() -> int:
+        """Do something else."""
+        return 1
+
+    return examples_app
+
+
+@pytest.mark.parametrize(
+    "args",
+    [["generate-skill"], ["generate-agents-md"], ["docs", "llms"], ["docs", "man", "find"]],
+)
+def test_broken_examples_are_left_out_with_a_warning(args: list[str]) -> None:
+    done = invoke(make_app_with_examples(), *args, "--json")
+    text = done.result.replace("\\-", "-")
+    assert "--pattern" in text
+    assert "--nope" not in text
+    assert done.envelope["meta"]["warnings"] == [
+        "find: the example 'find x --nope 3' does not work: There is no parameter 'nope'. "
+        "It is left out. Correct examples=.",
+        "find: the example 'find' does not work: 'pattern' is missing. "
+        "It is left out. Correct examples=.",
+    ]
+
+
+@pytest.mark.parametrize("args", [["find", "--help-agent"], ["--agent-manifest"]])
+def test_broken_examples_are_left_out_of_help_for_agents(args: list[str]) -> None:
+    done = invoke(make_app_with_examples(), *args)
+    assert "--nope" not in done.stdout
+    assert "Warning: find: the example 'find x --nope 3' does not work" in done.stderr
+
+
+def test_command_that_starts_the_program(tmp_path: Path) -> None:
+    options = ("generate-skill", "--command", "uvx 'my tool'", "--out", str(tmp_path))
+    assert invoke(app, *options).exit_code == 0
+    text = (tmp_path / "file-tools" / "SKILL.md").read_text(encoding="utf-8")
+    assert "Start the program with: uvx 'my tool'\n" in text
+    assert "\nuvx 'my tool' find-files" in text
+    assert "\nfile-tools " not in text
+    assert invoke(app, "docs", "check", str(tmp_path)).exit_code == 0
 
 
 @pytest.mark.parametrize("target", ["generic-skill", "claude-skill", "claude-code"])

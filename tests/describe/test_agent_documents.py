@@ -11,7 +11,7 @@ from markdown_it import MarkdownIt
 from tests.describe.apps import make_documented_app, make_large_app
 from tests.parity import sample_apps
 
-from tooli import Option, Tooli
+from tooli import Argument, Option, Tooli
 from tooli.annotations import Destructive
 from tooli.describe.agent_documents import (
     build_discovery,
@@ -25,7 +25,6 @@ from tooli.describe.agent_documents import (
     render_llms_txt,
     render_reference_page,
     render_skill_md,
-    skill_slug,
 )
 from tooli.describe.man import build_man_pages
 from tooli.describe.schema_formats import describe_tool
@@ -38,7 +37,8 @@ def test_skill_md() -> None:
     text = render_skill_md(collect_app_info(make_documented_app()))
     assert text.startswith('---\nname: my-tool\ndescription: >-\n  Finds "files", and more. Use it')
     assert '  version: "1.2"\n---\n\n# My tool\n' in text
-    assert "### find\n\nFind files. Use it when a file is lost. (read-only; cost: low)" in text
+    effects = "(read-only; capabilities: `fs:read`; cost: low)"
+    assert f"### find\n\nFind files. Use it when a file is lost. {effects}" in text
     assert "```bash\n'My tool' find '*' --json\n```" in text, "the shortest example"
     assert "- `pattern`: What they are called." in text
     assert "Returns `[{path: str, size: int}]`. Fails with `E3001` (no file matched)." in text
@@ -62,7 +62,7 @@ def test_skill_has_a_reference_page_per_command() -> None:
         assert target in files
     page = files["references/find.md"]
     assert page.startswith("# My tool find\n\nFind files.\n\nWhen to use it: When a file is lost.")
-    assert "- Capabilities: `fs:read`\n- Takes up to 5 s\n- Delegate: An agent with a disk." in page
+    assert "- Capabilities: `fs:read`\n- Cost: low\n- Takes up to 5 s\n- Delegate: An ag" in page
     assert "All of Python:\n\n```bash\n'My tool' find '*.py' --depth 3 --json\n```" in page
     assert "- `E3001`: no file matched; check the state that it describes" in page
     assert "- Next: `wipe`, the file is not wanted" in page
@@ -84,17 +84,11 @@ def test_app_without_description_gets_a_default_one() -> None:
     assert "The commands of !." in text
 
 
-def test_skill_slug_is_lowercase_and_short() -> None:
-    assert skill_slug("My  Tool--2") == "my-tool-2"
-    assert skill_slug("ß" * 3) == "app"
-    assert skill_slug("a" * 63 + "-b") == "a" * 63
-
-
 def test_text_with_special_characters() -> None:
     app = Tooli("t", description="a --- b\n---\n: c")
 
     @app.command(examples=[{"args": ["```", "a|b`c", "--", "-x"]}])
-    def find(a: str, b: str, c: str = "`") -> None:
+    def find(a: str, b: str, c: Annotated[str, Argument()] = "`") -> None:
         """Says `` `tick` `` and | and <!-- -->."""
 
     @app.command()

@@ -5,7 +5,13 @@ from __future__ import annotations
 import pytest
 
 from tooli import Tooli
-from tooli.describe.calls import format_command_line, sample_arguments
+from tooli.annotations import Destructive
+from tooli.describe.calls import (
+    drop_broken_examples,
+    format_command_line,
+    sample_arguments,
+    shortest_call,
+)
 
 
 @pytest.mark.parametrize(
@@ -36,3 +42,36 @@ def test_sample_arguments_contain_chosen_values() -> None:
     assert sample_arguments(tool, {"source": "-", "mode": "slow"}) == [
         *("-", sample_arguments(tool)[1], "--mode", "slow"),
     ]
+
+
+def test_framework_flags_that_a_command_has_itself_are_spelled_out() -> None:
+    app = Tooli("t")
+
+    @app.command(annotations=Destructive)
+    def wipe(name: str, yes: bool = False, json: bool = False) -> str:
+        return name
+
+    @app.command(context_settings={"allow_extra_args": True, "ignore_unknown_options": True})
+    def run(name: str) -> str:
+        return name
+
+    wipe_tool, run_tool = app.find("wipe"), app.find("run")
+    assert wipe_tool is not None and run_tool is not None
+    line = format_command_line("t", wipe_tool, ["x"], "--yes", "--dry-run", "--json")
+    assert line == "t wipe x --tooli-yes --dry-run --tooli-json"
+    assert shortest_call("uvx t", run_tool) == "uvx t run NAME --tooli-json"
+
+
+def test_broken_examples_are_dropped() -> None:
+    app = Tooli("t")
+
+    @app.command(examples=[{"args": ["a"]}, {"args": ["a", "--nope"]}])
+    def find(name: str) -> str:
+        return name
+
+    tool = app.find("find")
+    assert tool is not None
+    kept, problems = drop_broken_examples(app, tool)
+    assert kept.guidance.examples == ({"args": ["a"]},)
+    assert len(problems) == 1 and "'a --nope' does not work" in problems[0]
+    assert drop_broken_examples(app, kept) == (kept, [])

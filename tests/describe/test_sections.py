@@ -83,7 +83,7 @@ def test_most_detailed_text_within_the_budget_is_chosen() -> None:
 
 
 def test_effects_and_requirements_are_phrases() -> None:
-    app = Tooli("t")
+    app = Tooli("t", permissions={"fs": "read-write"})
 
     @app.command(
         annotations=Destructive | Idempotent,
@@ -104,10 +104,11 @@ def test_effects_and_requirements_are_phrases() -> None:
         "safe to repeat",
         "danger: high",
         "requires the scopes t:write",
+        "capabilities: `fs:write`",
         "deprecated: use other",
     ]
     assert sections.requirement_phrases(tool) == [
-        "capabilities: `fs:write`",
+        "permissions of the app: `fs:read`, `fs:write`, `fs:delete`",
         "takes up to 5 s",
         "returns at most 100 tokens",
     ]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -100,6 +101,30 @@ def test_remove_restores_the_project(shell: Shell, project: Path) -> None:
     assert files(project) == before
     assert {path.name for path in project.iterdir()} == {".git", "AGENTS.md", ".mcp.json"}
     assert set(after) > set(before)
+
+
+def test_skill_of_a_program_that_is_not_on_the_path(shell: Shell, project: Path) -> None:
+    app = project / "elsewhere.py"
+    app.write_text(OTHER.format(name="no-such-program"))
+    added = shell("skills", "add", app=app)
+    command = f"{sys.executable} {shlex.quote(str(app))}"
+    assert added["meta"]["warnings"] == [
+        "no-such-program is not on the PATH, so the command lines of the skill do not work. "
+        "Install the program, or pass --command with a command that starts it, such as "
+        f"--command {shlex.quote(command)}."
+    ]
+    refused = shell("skills", "add", "--command", command, app=app)
+    assert refused["error"]["code"] == "E1010"
+    done = shell("skills", "add", "--command", command, "--agents-md", "--yes", app=app)
+    assert "warnings" not in done["meta"]
+    text = (project / ".agents/skills/no-such-program/SKILL.md").read_text(encoding="utf-8")
+    line = next(line for line in text.splitlines() if line.endswith(" look PATH --json"))
+    ran = subprocess.run(shlex.split(line), capture_output=True, text=True, check=True)
+    assert json.loads(ran.stdout)["result"] == "PATH"
+    assert {row["state"] for row in shell.rows("skills", "list", app=app)} == {"current", "absent"}
+    assert shell.rows("docs", "check", ".", app=app)
+    shell.rows("skills", "remove", app=app)
+    assert {path.name for path in project.iterdir()} == {".git", "elsewhere.py"}
 
 
 def test_server_that_the_program_tooli_adds_is_started_by_it(shell: Shell, project: Path) -> None:

@@ -116,7 +116,9 @@ class TestPrinting:
         assert (done.exit_code, done.error["suggestion"]["fix"]) == (10, "Try 'find'.")
 
     def test_llms_document_is_printed(self, app: Tooli) -> None:
-        assert invoke(app, "docs", "llms").stdout.startswith("# My tool\n\n> Finds")
+        assert invoke(app, "docs", "llms").stdout.startswith(
+            "# file: llms.txt\n# My tool\n\n> Finds"
+        )
 
 
 class TestChecking:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import sys
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from tooli.builtins import long_running, owns_stdout, returns_document, with_plan
 from tooli.core.agent_hosts import SERVER_HOSTS, SKILL_HOSTS
@@ -225,6 +225,10 @@ Command = Annotated[
     str | None,
     Option(help="Command that starts the app, such as 'uvx mytool'. Default: the current command."),
 ]
+SkillCommand = Annotated[
+    str | None,
+    Option(help="Command that starts the app in the skill, such as 'uvx mytool'. Default: mytool."),
+]
 Force = Annotated[bool, Option("--force", help="Overwrite edited files; a copy is kept as .bak.")]
 AgentsMd = Annotated[bool, Option("--agents-md", help="Also write a marked block in AGENTS.md.")]
 ClaudeMd = Annotated[bool, Option("--claude-md", help="Also write a marked block in CLAUDE.md.")]
@@ -235,14 +239,19 @@ def add_skills(group: App, app: App) -> None:
     """Add `skills add`, `skills remove` and `skills list`."""
 
     def add(
+        ctx: Context,
         agent: SkillAgents = [],  # noqa: B006  never modified
         user: ForUser = False,
         agents_md: AgentsMd = False,
         claude_md: ClaudeMd = False,
         force: Force = False,
+        command: SkillCommand = None,
     ) -> Rows:
         """Install the skill of the app where agents look for it; --dry-run shows the diff."""
-        return _operation("add_skill")(app, agent, user, agents_md, claude_md, force)
+        _confirm_command(ctx, command)
+        for warning in _operation("skill_warnings")(app, command):
+            ctx.warn(warning)
+        return _operation("add_skill")(app, agent, user, agents_md, claude_md, force, command)
 
     def remove(
         agent: SkillAgents = [],  # noqa: B006
@@ -272,10 +281,7 @@ def _add_server_settings(group: App, app: App) -> None:
         force: Force = False,
     ) -> Rows:
         """Add the MCP server of the app to the settings of agents; --dry-run shows the diff."""
-        if command is not None and not ctx.confirm(
-            f"Agents will run this command: {command}. Add it?"
-        ):
-            raise _unconfirmed_command_error(command)
+        _confirm_command(ctx, command)
         return _operation("add_server")(app, agent, user, command, force)
 
     def remove(
@@ -296,8 +302,11 @@ def _add_server_settings(group: App, app: App) -> None:
     group.command("list")(listed)
 
 
-def _unconfirmed_command_error(command: str) -> InputError:
-    return InputError(
+def _confirm_command(ctx: Context, command: str | None) -> None:
+    """Ask whether agents may run a command; raise InputError if nobody agrees."""
+    if command is None or ctx.confirm(f"Agents will run this command: {command}. Add it?"):
+        return
+    raise InputError(
         f"Agents will run {command!r}, and nobody confirmed it.",
         code="E1010",
         field="command",
@@ -305,7 +314,7 @@ def _unconfirmed_command_error(command: str) -> InputError:
     )
 
 
-def _operation(name: str) -> Callable[..., Rows]:
+def _operation(name: str) -> Callable[..., Any]:
     from tooli.install import agent_install
 
     return getattr(agent_install, name)

@@ -8,7 +8,12 @@ from typing import Annotated, Literal
 
 from tooli.builtins import returns_text, with_plan
 from tooli.core.agent_hosts import AGENT_HOSTS, RULE_HOSTS
-from tooli.describe.agent_documents import build_llms_files, render_llms_full, render_llms_txt
+from tooli.describe.agent_documents import (
+    FULL_FILE_NAME,
+    build_llms_files,
+    render_llms_full,
+    render_llms_txt,
+)
 from tooli.describe.man import build_man_page, build_man_pages
 from tooli.describe.sections import collect_app_info
 from tooli.errors import InputError, Suggestion
@@ -24,6 +29,8 @@ from tooli.install.project_documents import (
     write_document,
     write_files,
 )
+from tooli.install.server_registration import split_command
+from tooli.pipeline.context import Context  # noqa: TC001  the annotation is evaluated
 from tooli.policy.allowed_access import resolve_bounds
 from tooli.schema.param_info import Argument, Option
 from tooli.stages.path_rules import check_path
@@ -35,6 +42,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from tooli.core.protocols import App
+    from tooli.describe.sections import AppInfo
 
 # These annotations are evaluated when the module is imported.
 DocumentFormat = Annotated[
@@ -55,8 +63,9 @@ VerifyExamples = Annotated[
     bool,
     Option("--verify", help="Run the read-only examples and show their output."),
 ]
-FullDocument = Annotated[
-    bool, Option("--full", help="Print llms-full.txt, which has everything in one file.")
+LlmsFile = Annotated[
+    Literal["both", "short", "full"],
+    Option("--print", help="Print llms.txt (short), llms-full.txt (full), or both."),
 ]
 Target = Annotated[
     Literal[
@@ -79,6 +88,10 @@ Mode = Annotated[
     Option(help="Run tools as a program (subprocess) or in the process of the agent (import)."),
 ]
 WithTests = Annotated[bool, Option("--with-tests", help="Also generate tests of the export.")]
+SkillCommand = Annotated[
+    str | None,
+    Option(help="Command that starts the program in the document, such as 'uvx mytool'."),
+]
 Command = Annotated[
     str | None,
     Option(help="Command that starts the program, such as 'python -m file_tools'."),
@@ -112,8 +125,11 @@ def add_generators(builtin_app: App, app: App) -> None:
         verify: bool,
         dry: bool,
         target: str = "generic-skill",
+        command: str | None = None,
+        ctx: Context | None = None,
     ) -> WriteResult:
-        app_info = collect_app_info(app).replace(skill_target=target)
+        words = tuple(split_command(command)) if command is not None else ()
+        app_info = _collect(ctx, app).replace(skill_target=target, command=words)
         if verify:
             app_info = with_example_outputs(app_info)
         if out is None:
@@ -121,18 +137,22 @@ def add_generators(builtin_app: App, app: App) -> None:
         return write_document(app_info, form, _check_folder(app, out), force=force, dry_run=dry)
 
     def generate_skill(
+        ctx: Context,
         form: DocumentFormat = "skill",
         out: OutputDir = None,
         force: Force = False,
         verify: VerifyExamples = False,
         target: SkillTarget = "generic-skill",
+        command: SkillCommand = None,
     ) -> WriteResult:
         """Generate SKILL.md with a page for each command, or CLAUDE.md or AGENTS.md."""
-        return generate(form, out, force, verify, dry=False, target=target)
+        return generate(form, out, force, verify, False, target, command, ctx)
 
-    def generate_agents_md(out: OutputDir = None, force: Force = False) -> WriteResult:
+    def generate_agents_md(
+        ctx: Context, out: OutputDir = None, force: Force = False
+    ) -> WriteResult:
         """Generate AGENTS.md."""
-        return generate("agents-md", out, force, verify=False, dry=False)
+        return generate("agents-md", out, force, verify=False, dry=False, ctx=ctx)
 
     _add_command(builtin_app, "generate-skill", generate_skill, partial(generate, dry=True))
     plan_agents_md = partial(generate, form="agents-md", verify=False, dry=True)
@@ -154,26 +174,36 @@ def _add_command(
 
 
 def _add_llms(group: App, app: App) -> None:
-    def generate(out: str | None, force: bool, full: bool, dry: bool) -> WriteResult:
-        app_info = collect_app_info(app)
+    def generate(
+        out: str | None, force: bool, print_file: str, dry: bool, ctx: Context | None = None
+    ) -> WriteResult:
+        app_info = _collect(ctx, app)
         if out is None:
-            return render_llms_full(app_info) if full else render_llms_txt(app_info)
+            files = {"llms.txt": render_llms_txt, FULL_FILE_NAME: render_llms_full}
+            if print_file != "both":
+                del files[FULL_FILE_NAME if print_file == "short" else "llms.txt"]
+            return join_files({name: render(app_info) for name, render in files.items()})
         return write_files(
             _check_folder(app, out), build_llms_files(app_info), force=force, dry_run=dry
         )
 
     def llms(
-        out: OutputDir = None, force: Force = False, full: FullDocument = False
+        ctx: Context,
+        out: OutputDir = None,
+        force: Force = False,
+        print_file: LlmsFile = "both",
     ) -> WriteResult:
-        """Generate llms.txt or llms-full.txt; with --out both, and a page for each command."""
-        return generate(out, force, full, dry=False)
+        """Generate llms.txt and llms-full.txt; with --out also a page for each command."""
+        return generate(out, force, print_file, dry=False, ctx=ctx)
 
     _add_command(group, "llms", llms, partial(generate, dry=True))
 
 
 def _add_man(group: App, app: App) -> None:
-    def generate(command: list[str], out: str | None, force: bool, dry: bool) -> WriteResult:
-        app_info, date = collect_app_info(app), build_date()
+    def generate(
+        command: list[str], out: str | None, force: bool, dry: bool, ctx: Context | None = None
+    ) -> WriteResult:
+        app_info, date = _collect(ctx, app), build_date()
         if out is None:
             return build_man_page(app_info, command, date)
         return write_files(
@@ -181,12 +211,13 @@ def _add_man(group: App, app: App) -> None:
         )
 
     def man(
+        ctx: Context,
         command: Annotated[list[str], Argument(help="Command to document. Default: the app.")] = [],  # noqa: B006  never modified
         out: OutputDir = None,
         force: Force = False,
     ) -> WriteResult:
         """Generate a manual page; with --out the pages of all commands."""
-        return generate(command, out, force, dry=False)
+        return generate(command, out, force, dry=False, ctx=ctx)
 
     _add_command(group, "man", man, partial(generate, dry=True))
 
@@ -208,6 +239,15 @@ def _add_check(group: App, app: App) -> None:
         return [{"path": document.path, "state": "current"} for document in found]
 
     group.command("check")(check)
+
+
+def _collect(ctx: Context | None, app: App) -> AppInfo:
+    """Return the description of the app; warn about examples that do not work."""
+    app_info = collect_app_info(app)
+    if ctx is not None:  # not a dry run
+        for problem in app_info.problems:
+            ctx.warn(problem)
+    return app_info
 
 
 def _check_folder(app: App, folder: str) -> str:

@@ -159,7 +159,14 @@ def help_for_agents(invocation: Invocation) -> str:
     from tooli.describe.agent_help import render_app_help, render_tool_help
 
     if invocation.line.tool is not None:
-        return render_tool_help(_resolve_handoffs(invocation, invocation.line.tool))
+        tool = _resolve_handoffs(invocation, invocation.line.tool)
+        if tool.guidance.examples:
+            from tooli.describe.calls import drop_broken_examples
+
+            tool, problems = drop_broken_examples(invocation.app, tool)
+            for problem in problems:
+                write_stderr(f"Warning: {problem}")
+        return render_tool_help(tool)
     return render_app_help(invocation.state, _list_tools(invocation))
 
 
@@ -247,6 +254,8 @@ def _write_document(output: CommandOutput, options: Container[str]) -> int:
     from tooli.describe.sections import collect_app_info
 
     description = collect_app_info(output.invocation.app)
+    for problem in description.problems:
+        write_stderr(f"Warning: {problem}")
     if "agent_bootstrap" in options:
         from tooli.detect import detect_from_environment
 

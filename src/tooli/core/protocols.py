@@ -259,6 +259,10 @@ if TYPE_CHECKING:
             """Return the tool of that name, or None."""
             ...
 
+        def _find_line_problems(self, argv: Sequence[str]) -> list[str]:
+            """Return what is wrong with a command line, which does not include the program."""
+            ...
+
     class App(TyperApp, ToolSource, Protocol):
         """The part of `Tooli` that registers, finds and calls tools."""
 

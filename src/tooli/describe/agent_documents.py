@@ -6,14 +6,12 @@ follows llmstxt.org: a title, a blockquote, a paragraph, and lists of links to t
 
 from __future__ import annotations
 
-from json import dumps
-from textwrap import wrap
-
 from tooli.config.setting_definitions import documented_variables
 from tooli.core import CONTRACT_VERSION
 from tooli.describe import calls, sections
 from tooli.describe.agent_help import render_usage
 from tooli.describe.compositions import infer_compositions, pipe_input, pipe_output
+from tooli.describe.front_matter import SKILL_TARGETS, command_note, render_front_matter
 from tooli.describe.markdown import bullets, code, fence, join_blocks, link, sentence, single_line
 from tooli.describe.schema_formats import describe_tool
 from tooli.describe.schema_text import object_properties
@@ -35,14 +33,11 @@ _DETAIL_BUDGETS = (
     (sections.SHORT, 2_600),
     (sections.LINES, 4_500),
     (sections.NAMES, 5_000),
+    (sections.CALLS, 5_000),
+    (sections.INDEX, 5_000),
     (sections.GROUPS, 5_000),
 )
 """Token budget of each level of detail. Token estimates are about a third too high."""
-
-SKILL_TARGETS = ("generic-skill", "claude-skill", "claude-code")
-"""Who reads SKILL.md: any agent, an agent of Claude, or Claude Code, which is detected."""
-
-_MAX_DESCRIPTION_LENGTH = 420  # agents keep the descriptions of all skills in context
 
 
 def build_skill_files(app_info: AppInfo) -> dict[str, str]:
@@ -51,13 +46,6 @@ def build_skill_files(app_info: AppInfo) -> dict[str, str]:
     for tool in app_info.tools:
         files[sections.reference_path(tool)] = render_reference_page(app_info, tool)
     return files
-
-
-def skill_slug(name: str) -> str:
-    """Return the name of the skill and its folder: lower case letters, digits, single hyphens."""
-    letters = "".join([c if c.isascii() and c.isalnum() else "-" for c in name.lower()])
-    parts = "-".join(filter(None, letters.split("-")))
-    return parts[:64].strip("-") or "app"
 
 
 def render_skill_md(app_info: AppInfo, *, linked: bool = False) -> str:
@@ -69,7 +57,7 @@ def render_skill_md(app_info: AppInfo, *, linked: bool = False) -> str:
 
 def _render_skill(app_info: AppInfo, detail: int, linked: bool) -> str:
     workflow = list(sections.workflow_section(app_info)) if detail < sections.NAMES else []
-    return f"{_front_matter(app_info)}\n\n" + join_blocks(
+    return f"{render_front_matter(app_info)}\n\n" + join_blocks(
         f"# {single_line(app_info.name)}",
         app_info.description,
         "## Commands",
@@ -104,70 +92,6 @@ def _caller_section(app_info: AppInfo) -> list[str]:
     ]
 
 
-# ------------------------------------------------------------------ front matter
-
-
-def _front_matter(app_info: AppInfo) -> str:
-    lines = ["---", f"name: {skill_slug(app_info.name)}", "description: >-"]
-    lines += _fold_yaml(_skill_description(app_info))
-    lines += [
-        "compatibility: >-",
-        *_fold_yaml(f"Requires the program {app_info.name} on the PATH."),
-    ]
-    lines += ["metadata:", '  generator: "tooli"']
-    if app_info.version:
-        lines.append(f"  version: {_quote_yaml(app_info.version)}")
-    if app_info.skill_target != SKILL_TARGETS[0]:
-        lines.append(f"{_TARGET_LINE}{app_info.skill_target}")
-    return "\n".join([*lines, "---"])
-
-
-def _skill_description(app_info: AppInfo) -> str:
-    """Return the description in the front matter, which agents see before they load the skill."""
-    about = sentence(app_info.description) or f"The commands of {app_info.name}."
-    text = f"{about[:600]} Use it to"
-    for i, tool in enumerate(app_info.tools):
-        task = single_line(tool.doc.summary or calls.command_title(tool)).rstrip(".")
-        task = task.partition(";")[0].partition(". ")[0]
-        more = f"{';' if i else ''} {task[:1].lower()}{task[1:]}"
-        if i and len(text) + len(more) > _MAX_DESCRIPTION_LENGTH:
-            return f"{text}; and more."[:1024]
-        text += more
-    return f"{text}."[:1024] if app_info.tools else about[:1024]
-
-
-def _fold_yaml(text: str) -> list[str]:
-    """Return text as lines of a YAML block.
-
-    Three hyphens are replaced, because they would end the front matter.
-    """
-    words = "".join([c if c.isprintable() else " " for c in text.replace("---", "—")]).split()
-    return wrap(
-        " ".join(words),
-        98,
-        initial_indent="  ",
-        subsequent_indent="  ",
-        break_long_words=False,
-        break_on_hyphens=False,
-    )
-
-
-def _quote_yaml(text: str) -> str:
-    return dumps(single_line(text), ensure_ascii=False)
-
-
-_TARGET_LINE = "  target: "
-
-
-def with_target_of(app_info: AppInfo, skill_text: str) -> AppInfo:
-    """Return the app's info with the target for which an existing SKILL.md was generated."""
-    head = skill_text.split("\n---\n", 1)[0].split("\n")
-    for target in SKILL_TARGETS:
-        if f"{_TARGET_LINE}{target}" in head:
-            return app_info.replace(skill_target=target)
-    return app_info
-
-
 # ------------------------------------------------------------------ one command
 
 
@@ -189,7 +113,7 @@ def reference_sections(app_info: AppInfo, tool: Tool, level: int) -> Iterator[st
     facts = [*sections.effect_phrases(tool), *sections.requirement_phrases(tool)]
     yield bullets([f"{fact[:1].upper()}{fact[1:]}" for fact in facts])
     yield f"{mark} Usage"
-    yield code(f"{app_info.name} {render_usage(tool)}")
+    yield code(f"{app_info.program} {render_usage(tool)}")
     yield "\n".join(sections.parameter_bullets(tool))
     yield from _example_blocks(app_info, tool)
     returned = sections.return_sentence(tool)
@@ -207,12 +131,12 @@ def reference_sections(app_info: AppInfo, tool: Tool, level: int) -> Iterator[st
 def _example_blocks(app_info: AppInfo, tool: Tool) -> Iterator[str]:
     """Yield the author's examples, with their outputs if the examples were run."""
     if not tool.guidance.examples:
-        yield fence([calls.shortest_call(app_info.name, tool)], "bash")
+        yield fence([calls.shortest_call(app_info.program, tool)], "bash")
     for i, example in enumerate(tool.guidance.examples):
         description = example.get("description")
         yield f"{single_line(str(description)).rstrip('.:')}:" if description else ""
         line = calls.format_command_line(
-            app_info.name, tool, example.get("args", ()), *calls.output_flags(tool)
+            app_info.program, tool, example.get("args", ()), *calls.output_flags(tool)
         )
         yield fence([line], "bash")
         if (tool.key, i) in app_info.example_outputs:
@@ -285,6 +209,7 @@ def _render_agents_md(app_info: AppInfo, detail: int) -> str:
     return join_blocks(
         f"## {single_line(app_info.name)}",
         app_info.description,
+        command_note(app_info),
         "### Commands",
         sections.command_sections(app_info, detail, level=3),
         ["### Workflows", *workflow] if workflow else [],
@@ -312,7 +237,10 @@ def render_claude_md_block(app_info: AppInfo, *, refer_to_agents_md: bool = Fals
     """
     if refer_to_agents_md:
         return join_blocks(
-            "@AGENTS.md", f"## {single_line(app_info.name)}", _invocation_section(app_info)
+            "@AGENTS.md",
+            f"## {single_line(app_info.name)}",
+            command_note(app_info),
+            _invocation_section(app_info),
         )
     return sections.render_within_budget(
         lambda detail: _render_claude_md(app_info, detail),
@@ -345,6 +273,7 @@ def _render_claude_md(app_info: AppInfo, detail: int) -> str:
     return join_blocks(
         f"## {single_line(app_info.name)}",
         app_info.description,
+        command_note(app_info),
         "### Commands",
         sections.command_sections(app_info, detail, level=3),
         _invocation_section(app_info),
@@ -481,11 +410,12 @@ def build_manifest(app_info: AppInfo) -> JsonObject:
             "contract": "--schema [json|mcp|openai|anthropic]",
             "mcp": app_info.builtin_argv("mcp", "serve"),
         },
+        **({} if app_info.permissions is None else {"permissions": list(app_info.permissions)}),
         "commands": {
             tool.key or tool.name: _describe_command(app_info, tool) for tool in app_info.tools
         },
         "compositions": [
-            found.to_dict() for found in infer_compositions(app_info.name, app_info.tools)
+            found.to_dict() for found in infer_compositions(app_info.program, app_info.tools)
         ],
         "errors": {
             code: text
@@ -524,8 +454,8 @@ def _describe_command(app_info: AppInfo, tool: Tool) -> JsonObject:
     if described.get("version") == app_info.version:
         described.pop("version", None)
     call = {
-        "argv": [app_info.name, *tool.cli_path],
-        "example": calls.shortest_call(app_info.name, tool),
+        "argv": [*app_info.start_words, *tool.cli_path],
+        "example": calls.shortest_call(app_info.program, tool),
     }
     pipe = {"input": pipe_input(tool), "output": pipe_output(tool)}
     extra: JsonObject = {

@@ -47,6 +47,8 @@ def render_app_help(state: AppState, tools: Iterable[Tool]) -> str:
     lines = [_single_line(f"{head}: {summary}" if summary else head)]
     shown = [tool for tool in tools if not tool.hidden]
     lines += [render_tool_line(tool) for tool in shown]
+    if state.permissions is not None:
+        lines.append(f"permissions: at most {', '.join(state.permissions)}")
     lines += _notation_lines([param for tool in shown for param in tool.command_params])
     command = "" if state.has_one_command else " COMMAND"
     lines.append(
@@ -81,14 +83,14 @@ def _single_line(text: str) -> str:
     return text[: len(text) - len(text.lstrip(" "))] + " ".join(sanitize_doc_text(text).split())
 
 
-def render_usage(tool: Tool) -> str:
+def render_usage(tool: Tool, *, only_required: bool = False) -> str:
     """Return a command with its parameters. Optional parameters are in brackets."""
-    return " ".join(
-        [
-            *tool.cli_path,
-            *[_format_parameter(p) for p in tool.command_params if p.required or not p.hidden],
-        ]
-    )
+    shown = [
+        param
+        for param in tool.command_params
+        if param.required or not (param.hidden or only_required)
+    ]
+    return " ".join([*tool.cli_path, *map(_format_parameter, shown)])
 
 
 def render_tool_help(tool: Tool) -> str:
@@ -164,6 +166,7 @@ def _constraint_lines(tool: Tool) -> list[str]:
         "needs": "a human's approval" if guard.needs_human else "",
         "scopes": ", ".join(guard.scopes or ()),
         "capabilities": ", ".join(guard.capabilities),
+        "permissions": "; ".join([", ".join(names) for names in guard.app_permissions]),
         "danger": guard.danger,
         "cost": limits.cost_hint,
         "timeout": f"{limits.timeout:g} s" if limits.timeout else "",

@@ -1,4 +1,4 @@
-"""Command lines for documents: short valid calls of a command."""
+"""Command lines for documents: short valid calls of a command, checked with the app's parser."""
 
 from __future__ import annotations
 
@@ -10,7 +10,9 @@ TYPE_CHECKING = False
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
+    from typing import Any
 
+    from tooli.core.protocols import ToolSource
     from tooli.core.tool import Tool
 
 
@@ -23,10 +25,53 @@ def command_title(tool: Tool) -> str:
 
 
 def format_command_line(program: str, tool: Tool, argv: Iterable[object], *flags: str) -> str:
-    """Return a command line. Flags that are not in the arguments are added."""
+    """Return a command line. Flags that are not in the arguments are added.
+
+    `program` is the start of the line, quoted for a shell.
+    """
+    return " ".join([program, *map(shell_quote, line_words(tool, argv, *flags))])
+
+
+def line_words(tool: Tool, argv: Iterable[object], *flags: str) -> list[str]:
+    """Return the words of a command line after the program. Flags that are missing are added."""
     arguments = [str(argument) for argument in argv]
-    arguments = insert_flags(arguments, [flag for flag in flags if flag not in arguments])
-    return " ".join(map(shell_quote, [program, *command_words(tool, arguments)]))
+    spelled = [spell_flag(tool, flag) for flag in flags]
+    arguments = insert_flags(arguments, [flag for flag in spelled if flag not in arguments])
+    return command_words(tool, arguments)
+
+
+def spell_flag(tool: Tool, flag: str) -> str:
+    """Return a framework flag as it is written for a command.
+
+    It is `--tooli-yes` if the command has its own `--yes`, or takes undeclared arguments.
+    """
+    is_taken = tool.passes_arguments or any(
+        [flag in (*param.flags, *param.negations) for param in tool.params]
+    )
+    return f"--tooli-{flag[2:]}" if is_taken and flag[:2] == "--" else flag
+
+
+def drop_broken_examples(app: ToolSource, tool: Tool) -> tuple[Tool, list[str]]:
+    """Return the tool without the examples that the app's parser rejects, and what is wrong.
+
+    An example in a document is copied as it is, so a broken one does more harm than none.
+    """
+    kept: list[Mapping[str, Any]] = []
+    problems: list[str] = []
+    for example in tool.guidance.examples:
+        argv = example.get("args", ())
+        found = app._find_line_problems(line_words(tool, argv, *output_flags(tool)))
+        if not found:
+            kept.append(example)
+            continue
+        line = " ".join(map(shell_quote, command_words(tool, [str(word) for word in argv])))
+        problems.append(
+            f"{tool.key or tool.name}: the example {line!r} does not work: {found[0]}. "
+            "It is left out. Correct examples=."
+        )
+    if problems:
+        tool = tool.replace(guidance=tool.guidance.replace(examples=tuple(kept)))
+    return tool, problems
 
 
 def insert_flags(argv: Sequence[str], flags: Sequence[str]) -> list[str]:
@@ -39,7 +84,7 @@ def shortest_call(program: str, tool: Tool) -> str:
     """Return a short valid call: the author's shortest example, or a call with sample values."""
     argv = shortest_argv(tool)
     if tool.behavior.destructive:  # copying the line must not destroy anything
-        argv = [argument for argument in argv if argument != "--yes"]
+        argv = [argument for argument in argv if argument != spell_flag(tool, "--yes")]
         return format_command_line(program, tool, argv, "--dry-run", "--json")
     return format_command_line(program, tool, argv, *output_flags(tool))
 

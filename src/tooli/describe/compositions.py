@@ -18,6 +18,7 @@ from tooli.describe.calls import (
     sample_arguments,
     shortest_argv,
     shortest_call,
+    spell_flag,
 )
 from tooli.describe.schema_text import object_properties, required_properties
 from tooli.inputs.formats import content_schema, iterator_item_type, wants_file
@@ -215,8 +216,8 @@ def _xargs_line(program: str, source: Tool, target: Tool) -> str | None:
         return None
     select = f".{field}" if source.is_streaming else f".result[].{field}"
     first = shortest_call(program, source)
-    flags = "--dry-run --json" if target.behavior.destructive else "--json"
-    last = f"{program} {command_title(target)} {flags}"
+    flags = ("--dry-run", "--json") if target.behavior.destructive else ("--json",)
+    last = format_command_line(program, target, (), *flags)
     return f"{first} | jq -r '{select}' | tr '\\n' '\\0' | xargs -0 {last}"
 
 
@@ -272,7 +273,7 @@ def _find_dry_runs(program: str, tools: Sequence[Tool]) -> Iterator[Composition]
         if not tool.behavior.destructive:
             continue
         name = command_title(tool)
-        argv = [argument for argument in shortest_argv(tool) if argument != "--yes"]
+        argv = [word for word in shortest_argv(tool) if word != spell_flag(tool, "--yes")]
         first = format_command_line(program, tool, argv, "--dry-run", "--json")
         confirm = () if tool.guard.needs_human else ("--yes",)
         last = format_command_line(program, tool, argv, "--apply", "TOKEN", *confirm, "--json")

@@ -5,24 +5,29 @@ Sections have several levels of detail, so that a document fits its token budget
 
 from __future__ import annotations
 
-from collections import Counter
 from hashlib import sha256
 
 from tooli.core import Record
 from tooli.core._hot_tables import FLAGS
 from tooli.core.tool import BYTES_PER_TOKEN
 from tooli.describe.agent_help import parameter_text, render_usage
-from tooli.describe.calls import best_example, command_title, shortest_call
+from tooli.describe.calls import (
+    best_example,
+    command_title,
+    drop_broken_examples,
+    shortest_call,
+    spell_flag,
+)
 from tooli.describe.compositions import Composition, infer_compositions
 from tooli.describe.markdown import bullets, code, fence, link, sentence, single_line
-from tooli.errors import EXIT_CODES
+from tooli.errors import EXIT_CODES, shell_quote
 from tooli.schema.json_schema import output_schema
 from tooli.schema.notation import format_type
 
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from tooli.core.protocols import JsonObject, ToolSource
     from tooli.core.tool import Tool
@@ -40,14 +45,27 @@ class AppInfo(Record):
     example_outputs: Mapping[tuple[str, int], str] = {}  # by tool and index of the example
 
     skill_target: str = "generic-skill"  # who reads SKILL.md
+    command: tuple[str, ...] = ()  # starts the program if its name does not
     own_names: frozenset[str] = frozenset()  # the first words of its commands, hidden ones as well
     is_custom_group: bool = False  # a class of the author's decides what the words mean
+    permissions: tuple[str, ...] | None = None  # the most that its commands may use; None: no limit
+    problems: tuple[str, ...] = ()  # what the author should correct: examples that do not work
+
+    @property
+    def start_words(self) -> tuple[str, ...]:
+        """The words that start the program."""
+        return self.command or (self.name,)
+
+    @property
+    def program(self) -> str:
+        """The start of every command line."""
+        return " ".join(map(shell_quote, self.start_words))
 
     @property
     def call_words(self) -> tuple[str, ...]:
         """The words before the arguments of a call; COMMAND stands for the command."""
         has_one_command = any([not tool.cli_path for tool in self.tools])
-        return (self.name,) if has_one_command else (self.name, "COMMAND")
+        return self.start_words if has_one_command else (*self.start_words, "COMMAND")
 
     def builtin_argv(self, *words: str) -> list[str]:
         """Return a command line that runs a built-in command of the app.
@@ -61,7 +79,7 @@ class AppInfo(Record):
         else:
             prefixes = [prefix for prefix in ((), ("tooli",)) if _rejects(only, (*prefix, *words))]
         if prefixes and not self.is_custom_group:
-            return [self.name, *prefixes[0], *words]
+            return [*self.start_words, *prefixes[0], *words]
         end = next((i for i, word in enumerate(words) if word[:1] == "-"), len(words))
         return ["tooli", *words[:end], self.import_path or "APP", *words[end:]]
 
@@ -69,15 +87,18 @@ class AppInfo(Record):
 def collect_app_info(app: ToolSource) -> AppInfo:
     """Return the description of an app."""
     state, tree = app._state, app.tree()
+    checked = [drop_broken_examples(app, tool) for tool in app.catalog if not tool.hidden]
     return AppInfo(
         state.name,
-        tuple([tool for tool in app.catalog if not tool.hidden]),
+        tuple([tool for tool, _ in checked]),
         state.version,
         (state.description or "").strip(),
         state.sections,
         _import_path(app),
         own_names=frozenset(tree.names),
         is_custom_group=tree.has_dynamic_commands and tree.only_command is None,
+        permissions=state.permissions,
+        problems=tuple([problem for _, problems in checked for problem in problems]),
     )
 
 
@@ -148,21 +169,23 @@ def return_sentence(tool: Tool) -> str:
 
 
 def effect_phrases(tool: Tool) -> list[str]:
-    """Return short phrases about a tool's effects, approval, cost and deprecation."""
+    """Return short phrases about a tool's effects, approval, capabilities and cost."""
     effects, guard, limits = tool.effects, tool.guard, tool.limits
     is_confirmed = tool.behavior.destructive  # other commands never ask
-    confirmation = "" if guard.needs_human else ", `--yes` to confirm"
+    confirmation = "" if guard.needs_human else f", `{spell_flag(tool, '--yes')}` to confirm"
+    dry_run = spell_flag(tool, "--dry-run")
     forbidden = ", never runs" if guard.danger == "forbidden" else ""
     reason = "" if tool.deprecated is True else f": {tool.deprecated}"
     phrases = {
         "read-only": effects.read_only,
-        f"destructive: `--dry-run` first{confirmation}": is_confirmed,
+        f"destructive: `{dry_run}` first{confirmation}": is_confirmed,
         "may change or destroy data": effects.destructive and not is_confirmed,
         "safe to repeat": effects.idempotent and not effects.read_only,
         "accesses other machines": effects.open_world,
         "a human must approve each call": guard.needs_human,
         f"danger: {guard.danger}{forbidden}": guard.danger,
         f"requires the scopes {', '.join(guard.scopes or ())}": guard.scopes,
+        f"capabilities: {_code_list(guard.capabilities)}": guard.capabilities,
         f"cost: {single_line(str(limits.cost_hint))}": limits.cost_hint,
         f"deprecated{reason}": tool.deprecated,
     }
@@ -170,17 +193,20 @@ def effect_phrases(tool: Tool) -> list[str]:
 
 
 def requirement_phrases(tool: Tool) -> list[str]:
-    """Return short phrases about capabilities, timeout, token limit and delegation."""
+    """Return short phrases about permissions, timeout, token limit and delegation."""
     guard, limits, hint = tool.guard, tool.limits, tool.guidance.delegation_hint
+    allowed = [_code_list(permissions) for permissions in guard.app_permissions]
     phrases = {
-        f"capabilities: {', '.join([f'`{name}`' for name in guard.capabilities])}": (
-            guard.capabilities
-        ),
+        f"permissions of the app: {'; '.join(allowed)}": allowed,
         f"takes up to {limits.timeout or 0:g} s": limits.timeout,
         f"returns at most {limits.max_tokens} tokens": limits.max_tokens,
         f"delegate: {single_line(hint or '')}": hint,
     }
     return [phrase for phrase, applies in phrases.items() if applies]
+
+
+def _code_list(names: Iterable[str]) -> str:
+    return ", ".join([f"`{name}`" for name in names])
 
 
 def declared_errors(tool: Tool) -> list[tuple[str, str]]:
@@ -226,8 +252,11 @@ def previous_commands(app_info: AppInfo, tool: Tool) -> list[str]:
 # ------------------------------------------------------------------ sections
 
 
-FULL, SHORT, LINES, NAMES, GROUPS = range(5)
-"""Levels of detail, from everything about each command to the names of the groups."""
+FULL, SHORT, LINES, NAMES, CALLS, INDEX, GROUPS = range(7)
+"""Levels of detail, from everything about each command to the number of commands in each group.
+
+The last ones are: summaries, required parameters, names, numbers.
+"""
 
 _MAX_INLINE_OUTPUT = 200  # characters of an example's output
 
@@ -263,8 +292,8 @@ def command_sections(
     groups: dict[str, list[Tool]] = {}
     for tool in app_info.tools:
         groups.setdefault(tool.guidance.task_group or "", []).append(tool)
-    if detail == GROUPS:
-        yield _group_counts(app_info)
+    if detail >= CALLS:
+        yield _group_index(app_info, detail)
         return
     for group, tools in groups.items():
         below = level + 1
@@ -278,13 +307,45 @@ def command_sections(
                 yield from _command_section(app_info, tool, detail, linked, below)
 
 
-def _group_counts(app_info: AppInfo) -> str:
-    """Return the number of commands in each group, and how to search them."""
-    names = [tool.path[0] if len(tool.path) > 1 else "(top level)" for tool in app_info.tools]
-    counts = Counter(names)
-    rows = [f"{code(group)}: {count} commands" for group, count in list(counts.items())[:100]]
-    search_hint = f"Search: {code(f'{app_info.name} search-tools TEXT --json')}"
-    return f"{bullets(rows)}\n\n{search_hint}"
+def group_tools(app_info: AppInfo) -> dict[str, list[Tool]]:
+    """Return the tools by the first word of their command; "" for those without a group."""
+    groups: dict[str, list[Tool]] = {}
+    for tool in app_info.tools:
+        groups.setdefault(tool.path[0] if len(tool.path) > 1 else "", []).append(tool)
+    return groups
+
+
+def _group_index(app_info: AppInfo, detail: int) -> str:
+    """Return the names, or only the number, of the commands of each group, and how to search."""
+    rows: list[str] = []
+    for group, tools in list(group_tools(app_info).items())[:_MAX_GROUPS]:
+        if detail == GROUPS:
+            about = f"{len(tools)} commands"
+        else:
+            about = ", ".join([_index_entry(tool, detail, bool(group)) for tool in tools])
+        rows.append(f"{code(group)}: {about}" if group else about)
+    has_marks = detail != GROUPS and any(map(_danger_mark, app_info.tools))
+    notes = ["`!` marks what may destroy data, or needs a human."] if has_marks else []
+    search = " ".join(map(shell_quote, app_info.builtin_argv("search-tools", "TEXT", "--json")))
+    help_line = " ".join((*app_info.call_words, "--help-agent"))
+    notes.append(f"Search: {code(search)}. Details: {code(help_line)}.")
+    return f"{bullets(rows)}\n\n{' '.join(notes)}"
+
+
+def _index_entry(tool: Tool, detail: int, is_in_group: bool) -> str:
+    """Return a command without its group: its name, or with its required parameters."""
+    words = render_usage(tool, only_required=True) if detail == CALLS else command_title(tool)
+    text = words.removeprefix(f"{tool.path[0]} ") if is_in_group else words
+    return f"{code(text) if detail == CALLS else text}{_danger_mark(tool)}"
+
+
+_MAX_GROUPS = 100
+
+
+def _danger_mark(tool: Tool) -> str:
+    """Return a mark for a command that may destroy data or needs a human; "" for others."""
+    is_marked = tool.behavior.destructive or tool.guard.may_need_approval or tool.guard.danger
+    return "!" if is_marked else ""
 
 
 def _command_bullet(tool: Tool, detail: int, linked: bool) -> str:
@@ -304,7 +365,7 @@ def _command_section(
     use = tool.guidance.when_to_use
     about = [sentence(tool.doc.summary), f"Use it {_when_clause(use)}" if use else ""]
     yield " ".join(filter(None, [*about, f"({effects})" if effects else ""]))
-    yield fence([shortest_call(app_info.name, tool)], "bash")
+    yield fence([shortest_call(app_info.program, tool)], "bash")
     output = app_info.example_outputs.get((tool.key, best_example(tool) or 0), "")
     if detail == FULL and 0 < len(output) < _MAX_INLINE_OUTPUT:
         yield fence([output], "json")
@@ -384,6 +445,8 @@ def exit_code_line() -> str:
 def safety_rules(app_info: AppInfo) -> list[str]:
     """Return the safety rules that apply to this app."""
     rules: list[str] = []
+    if app_info.permissions is not None:
+        rules.append(f"Permissions: the commands use at most {_code_list(app_info.permissions)}.")
     if any([tool.behavior.destructive for tool in app_info.tools]):
         rules.append(
             "Run a destructive command with `--dry-run` first, and with `--yes` only if the human "
@@ -400,7 +463,9 @@ def safety_rules(app_info: AppInfo) -> list[str]:
 def example_call(app_info: AppInfo) -> str:
     """Return an example call, of a read-only command if there is one."""
     tools = sorted(app_info.tools, key=lambda tool: not tool.behavior.read_only)
-    return shortest_call(app_info.name, tools[0]) if tools else f"{app_info.name} --help-agent"
+    return (
+        shortest_call(app_info.program, tools[0]) if tools else f"{app_info.program} --help-agent"
+    )
 
 
 def workflow_section(app_info: AppInfo) -> Iterator[str]:
@@ -413,7 +478,7 @@ def workflow_section(app_info: AppInfo) -> Iterator[str]:
             steps.append(f"{code(command_title(tool))} often follows {names}")
     if steps:
         yield bullets(steps)
-    found = infer_compositions(app_info.name, app_info.tools)
+    found = infer_compositions(app_info.program, app_info.tools)
     if found:
         yield fence(_composition_lines(found), "bash")
 

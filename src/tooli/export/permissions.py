@@ -13,7 +13,7 @@ from json import dumps
 
 from tooli.core import Record
 from tooli.core.agent_hosts import AGENT_HOSTS, RULE_HOSTS
-from tooli.describe.agent_documents import skill_slug
+from tooli.describe.front_matter import skill_slug
 from tooli.describe.mcp_tools import tools_by_safe_name
 from tooli.errors import InputError
 

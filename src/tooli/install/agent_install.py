@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import sys
 from functools import partial
+from shutil import which
 
 from tooli.config.file_trust import is_own_project
 from tooli.core.agent_hosts import AGENT_HOSTS, SERVER_HOSTS, SKILL_HOSTS, server_settings
@@ -17,17 +18,19 @@ from tooli.core.declared_capabilities import is_under_any
 from tooli.describe.agent_documents import (
     render_agents_md_block,
     render_claude_md_block,
-    skill_slug,
 )
+from tooli.describe.front_matter import skill_slug
 from tooli.describe.sections import collect_app_info
-from tooli.errors import InputError, Suggestion, ToolError
+from tooli.errors import InputError, Suggestion, ToolError, shell_quote
 from tooli.install.file_changes import (
     display_path,
     plan_and_apply,
 )
 from tooli.install.managed_files import (
     app_skill_files,
+    command_of_block,
     has_block,
+    installed_command,
     plan_block,
     plan_block_removal,
     plan_skill,
@@ -40,7 +43,9 @@ from tooli.install.server_registration import (
     ServerRecords,
     plan_server,
     plan_server_removal,
+    program_argv,
     server_argv,
+    split_command,
 )
 
 TYPE_CHECKING = False
@@ -69,17 +74,22 @@ def add_skill(
     agents_md: bool,
     claude_md: bool,
     force: bool,
+    command: str | None = None,
     *,
     dry: bool = False,
 ) -> Rows:
-    """Write the skill, and optionally blocks in AGENTS.md and CLAUDE.md."""
+    """Write the skill, and optionally blocks in AGENTS.md and CLAUDE.md.
+
+    The command lines in them start with `command` if the name does not start the program.
+    """
     if user and (agents_md or claude_md):
         raise InputError(
             "AGENTS.md and CLAUDE.md belong to a project; --user has no such files.",
             field="agents_md" if agents_md else "claude_md",
             suggestion=Suggestion("retry_with_modified_input", "Leave out --user."),
         )
-    name, files = app._state.name, app_skill_files(app)
+    words = split_command(command) if command is not None else ()
+    name, files = app._state.name, app_skill_files(app, words)
 
     def plan() -> list[InstallStep]:
         steps = [
@@ -87,7 +97,8 @@ def add_skill(
             for agent_path in skill_paths(name, agent, user=user)
         ]
         blocks = {"AGENTS.md": agents_md, "CLAUDE.md": claude_md}
-        return steps + _plan_blocks(app, [file for file, selected in blocks.items() if selected])
+        selected = [file for file, is_selected in blocks.items() if is_selected]
+        return steps + _plan_blocks(app, selected, words)
 
     return plan_and_apply(plan, force=force, dry_run=dry)
 
@@ -96,31 +107,40 @@ def remove_skill(
     app: ToolSource, agent: Sequence[str], user: bool, force: bool, *, dry: bool = False
 ) -> Rows:
     """Remove the files that `add_skill` wrote. If `agent` is empty, remove those of all agents."""
-    name, files = app._state.name, app_skill_files(app)
 
     def plan() -> list[InstallStep]:
         steps = [
-            plan_skill_removal(at.path, _display_agent(at, agent), files, at.root)
-            for at in skill_paths(name, agent or SKILL_HOSTS, user=user)
+            plan_skill_removal(
+                at.path, _display_agent(at, agent), _installed_files(app, at), at.root
+            )
+            for at in skill_paths(app._state.name, agent or SKILL_HOSTS, user=user)
         ]
-        return steps if agent or user else steps + _plan_blocks(app, DOCUMENT_AGENTS, removal=True)
+        if agent or user:
+            return steps
+        return steps + _plan_blocks(app, DOCUMENT_AGENTS, removal=True)
 
     return plan_and_apply(plan, force=force, dry_run=dry)
 
 
 def list_skills(app: ToolSource) -> Rows:
     """Return every path where the skill may be, and its state there."""
-    name, files = app._state.name, app_skill_files(app)
+    name = app._state.name
+
+    def plan(at: AgentPath) -> InstallStep:
+        return plan_skill(at.path, at.agent, name, _installed_files(app, at), at.root)
+
+    def plan_document(file: str) -> InstallStep:
+        command = command_of_block(app, os.path.join(project_root(), file))
+        return _plan_blocks(app, (file,), command)[0]
+
     found = [
-        _status_row(at, scope, lambda at=at: plan_skill(at.path, at.agent, name, files, at.root))
+        _status_row(at, scope, partial(plan, at))
         for scope in ("project", "user")
         for at in skill_paths(name, (), user=scope == "user")
     ]
     for file, agent in DOCUMENT_AGENTS.items():
         document = AgentPath(os.path.join(project_root(), file), agent, project_root())
-        found.append(
-            _status_row(document, "project", lambda file=file: _plan_blocks(app, (file,))[0])
-        )
+        found.append(_status_row(document, "project", partial(plan_document, file)))
     return found
 
 
@@ -180,11 +200,17 @@ def list_servers(app: ToolSource) -> Rows:
 # ------------------------------------------------------------------ helpers
 
 
+def _installed_files(app: ToolSource, at: AgentPath) -> dict[str, str]:
+    """Return the files of the skill as they should be in a folder, with the command there."""
+    return app_skill_files(app, installed_command(app, at.path))
+
+
 def _plan_blocks(
-    app: ToolSource, names: Collection[str], *, removal: bool = False
+    app: ToolSource, names: Collection[str], command: Sequence[str] = (), *, removal: bool = False
 ) -> list[InstallStep]:
     """Plan the managed blocks. If one document is a link to the other, plan only one block."""
-    root, app_name, app_info = project_root(), app._state.name, collect_app_info(app)
+    root, app_name = project_root(), app._state.name
+    app_info = collect_app_info(app).replace(command=tuple(command))
     shared = os.path.join(root, "AGENTS.md")
     has_agents_md = "AGENTS.md" in names or has_block(shared, app_name, root)
     bodies = {
@@ -243,6 +269,27 @@ def _known_server_argv(app: ToolSource, command: str | None) -> Sequence[str]:
         if command is not None:
             raise
         return ("",)
+
+
+def skill_warnings(app: ToolSource, command: str | None) -> list[str]:
+    """Return what is wrong with the skill of an app: broken examples, a program not on the PATH."""
+    warnings = list(collect_app_info(app).problems)
+    name = app._state.name
+    if command is None and which(name) is None:
+        known = " ".join(map(shell_quote, _running_program(name)))
+        example = f", such as --command {shell_quote(known)}" if known else ""
+        warnings.append(
+            f"{name} is not on the PATH, so the command lines of the skill do not work. "
+            f"Install the program, or pass --command with a command that starts it{example}."
+        )
+    return warnings
+
+
+def _running_program(name: str) -> Sequence[str]:
+    try:
+        return program_argv(name)
+    except ToolError:
+        return ()
 
 
 # ------------------------------------------------------------------ paths

@@ -22,7 +22,8 @@ import re
 
 from tooli.core import Record
 from tooli.describe.agent_documents import build_skill_files
-from tooli.describe.sections import collect_app_info
+from tooli.describe.front_matter import with_choices_of, with_command_of_block
+from tooli.describe.sections import AppInfo, collect_app_info
 from tooli.errors import ConflictError, Suggestion
 from tooli.install.file_changes import (
     FileChange,
@@ -40,7 +41,7 @@ from tooli.text.jsonable import is_object
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
+    from collections.abc import Collection, Mapping, Sequence
 
     from tooli.core.protocols import JsonObject, ToolSource
 
@@ -78,10 +79,29 @@ def read_packaged_skill(app: ToolSource) -> dict[str, str] | None:
     return dict(sorted(files.items(), key=lambda item: (item[0] != "SKILL.md", item[0]))) or None
 
 
-def app_skill_files(app: ToolSource) -> dict[str, str]:
-    """Return the files of an app's skill by path, from its package if that contains them."""
-    packaged = read_packaged_skill(app)
-    return build_skill_files(collect_app_info(app)) if packaged is None else packaged
+def app_skill_files(app: ToolSource, command: Sequence[str] = ()) -> dict[str, str]:
+    """Return the files of an app's skill by path, from its package if that contains them.
+
+    With `command`, they are generated: the command lines in them start with it.
+    """
+    packaged = None if command else read_packaged_skill(app)
+    if packaged is not None:
+        return packaged
+    return build_skill_files(collect_app_info(app).replace(command=tuple(command)))
+
+
+def installed_command(app: ToolSource, folder: str) -> tuple[str, ...]:
+    """Return the command that starts the program in an installed skill; () if it is its name."""
+    text = read_file(os.path.join(os.path.realpath(folder), "SKILL.md")) or b""
+    return with_choices_of(AppInfo(app._state.name, ()), text.decode("utf-8", "replace")).command
+
+
+def command_of_block(app: ToolSource, path: str) -> tuple[str, ...]:
+    """Return the command that starts the program in the app's block of a document; () if none."""
+    app_info = AppInfo(app._state.name, ())
+    text = (read_file(os.path.realpath(path)) or b"").decode("utf-8", "replace")
+    block = find_block(text.replace("\r\n", "\n"), app_info.name, path)
+    return () if block is None else with_command_of_block(app_info, block.body).command
 
 
 def plan_skill(path: str, agent: str, app: str, files: Mapping[str, str], root: str) -> InstallStep:

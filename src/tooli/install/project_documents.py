@@ -26,13 +26,13 @@ from tooli.describe.agent_documents import (
     render_document,
     render_llms_full,
     render_llms_txt,
+    render_reference_page,
     render_skill_md,
-    skill_slug,
-    with_target_of,
 )
 from tooli.describe.calls import insert_flags
+from tooli.describe.front_matter import skill_slug, with_choices_of, with_command_of_block
 from tooli.describe.man import DEFAULT_DATE, build_man_pages
-from tooli.describe.sections import collect_app_info
+from tooli.describe.sections import collect_app_info, reference_path
 from tooli.errors import NotFoundError, StateError, Suggestion
 from tooli.export import CALLERS, EXPORT_MODES, export, is_unmodified
 from tooli.export.export_spec import ExportSpec
@@ -232,7 +232,6 @@ class _DocumentFinder:
     def __init__(self, app_info: AppInfo) -> None:
         self.app_info = app_info
         self._slug = skill_slug(app_info.name)
-        self._skill_files = build_skill_files(app_info)
         self._named_pages: dict[str, str] | None = None
 
     def find_documents(self, path: str) -> Iterator[ProjectDocument]:
@@ -258,15 +257,19 @@ class _DocumentFinder:
             return
         skill_dir = os.path.dirname(path)
         has_pages = os.path.isdir(os.path.join(skill_dir, "references"))
-        app_info = with_target_of(self.app_info, before.decode("utf-8", "replace"))
-        text = render_skill_md(app_info, linked=has_pages)
+        text = render_skill_md(self._info_of_skill(skill_dir), linked=has_pages)
         yield ProjectDocument(path, before, _keep_example_outputs(before, text))
         if has_pages:
             yield from self._missing_files(skill_dir)
 
+    def _info_of_skill(self, skill_dir: str) -> AppInfo:
+        """Return the app's info with the target and the command of the skill in a folder."""
+        text = _read(os.path.join(skill_dir, "SKILL.md")).decode("utf-8", "replace")
+        return with_choices_of(self.app_info, text)
+
     def _missing_files(self, skill_dir: str) -> Iterator[ProjectDocument]:
         """Yield the files of the skill that are missing in its folder."""
-        for relative_path, text in self._skill_files.items():
+        for relative_path, text in build_skill_files(self._info_of_skill(skill_dir)).items():
             file = os.path.join(skill_dir, *relative_path.split("/"))
             if not os.path.exists(file):
                 yield ProjectDocument(file, b"", text.encode())
@@ -275,21 +278,30 @@ class _DocumentFinder:
         """Yield the page of a command, including a command that no longer exists."""
         before = _read(path)
         if before.startswith(f"# {self.app_info.name} ".encode()):
-            text = self._skill_files.get(f"references/{os.path.basename(path)}")
+            after = self._render_page(path)
             yield ProjectDocument(
-                path, before, None if text is None else _keep_example_outputs(before, text)
+                path, before, None if after is None else _keep_example_outputs(before, after)
             )
+
+    def _render_page(self, path: str) -> str | None:
+        """Return the page of a command as it should be; None if there is no such command."""
+        app_info = self._info_of_skill(os.path.dirname(os.path.dirname(os.path.abspath(path))))
+        for tool in app_info.tools:
+            if reference_path(tool) == f"references/{os.path.basename(path)}":
+                return render_reference_page(app_info, tool)
+        return None
 
     def _find_block(self, path: str, name: str) -> Iterator[ProjectDocument]:
         text = _read(path).decode("utf-8", "replace").replace("\r\n", "\n")
         block = find_block(text, self.app_info.name, path)
         if block is None:
             return
+        app_info = with_command_of_block(self.app_info, block.body)
         if name == "AGENTS.md":
-            body = render_agents_md_block(self.app_info)
+            body = render_agents_md_block(app_info)
         else:
             refers = "@AGENTS.md" in block.body
-            body = render_claude_md_block(self.app_info, refer_to_agents_md=refers)
+            body = render_claude_md_block(app_info, refer_to_agents_md=refers)
         yield ProjectDocument(path, block.body.strip("\n").encode(), body.strip("\n").encode())
 
     def _find_export(self, path: str) -> Iterator[ProjectDocument]:

@@ -304,7 +304,7 @@ def server_argv(
     name: str, command: str | None = None, serve_argv: Sequence[str] = SERVE_ARGV
 ) -> tuple[str, ...]:
     """Return the argv of an app's MCP server. `command` overrides how the app is started."""
-    return (*(_split_command(command) if command is not None else program_argv(name)), *serve_argv)
+    return (*(split_command(command) if command is not None else program_argv(name)), *serve_argv)
 
 
 def program_argv(name: str) -> tuple[str, ...]:
@@ -372,7 +372,8 @@ def _is_in_virtualenv(path: str) -> bool:
     return os.path.abspath(path).startswith(inside)
 
 
-def _split_command(command: str) -> list[str]:
+def split_command(command: str) -> list[str]:
+    """Return the words of `--command`; raise InputError if there are none."""
     try:
         argv = shlex.split(command, posix=os.name != "nt")
     except ValueError as error:

@@ -19,8 +19,8 @@ from tooli.describe.agent_documents import (
     build_skill_files,
     render_document,
     render_llms_txt,
-    skill_slug,
 )
+from tooli.describe.front_matter import skill_slug
 from tooli.describe.man import build_man_pages
 from tooli.describe.sections import AppInfo, collect_app_info
 from tooli.testing import assert_examples
