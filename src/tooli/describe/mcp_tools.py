@@ -16,6 +16,7 @@ from tooli.core import Record
 from tooli.core._hot_tables import TOOL_SCHEMA_OPTIONS
 from tooli.core.docstring import sanitize_doc_text
 from tooli.core.tool import DEFAULT_BEHAVIOR, Behavior
+from tooli.describe.portable_schemas import portable_arguments
 from tooli.schema.json_schema import input_schema, output_schema
 
 TYPE_CHECKING = False
@@ -132,9 +133,11 @@ def tool_title(tool: Tool) -> str:
     return title[:1].upper() + title[1:]
 
 
-def arguments_schema(tool: Tool) -> JsonObject:
+def arguments_schema(tool: Tool, *, is_portable: bool = True) -> JsonObject:
     """Return the JSON Schema of a tool's arguments, with the framework options that apply to it."""
     schema = input_schema(tool)
+    if is_portable:
+        schema = portable_arguments(tool, schema)
     own = schema.get("properties", {})
     options = {
         name: option_schema

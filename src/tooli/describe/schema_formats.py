@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from tooli.core import CONTRACT_VERSION
 from tooli.describe.mcp_tools import describe_mcp_tool, description_text, safe_name
+from tooli.describe.portable_schemas import portable_arguments
 from tooli.schema.json_schema import input_schema, output_schema
 
 TYPE_CHECKING = False
@@ -107,7 +108,7 @@ def _as_openai(tool: Tool) -> JsonObject:
         "function": {
             "name": safe_name(tool),
             "description": description_text(tool),
-            "parameters": input_schema(tool),
+            "parameters": portable_arguments(tool, input_schema(tool)),
         },
     }
 
@@ -116,7 +117,7 @@ def _as_anthropic(tool: Tool) -> JsonObject:
     return {
         "name": safe_name(tool),
         "description": description_text(tool),
-        "input_schema": input_schema(tool),
+        "input_schema": portable_arguments(tool, input_schema(tool)),
     }
 
 

@@ -114,7 +114,8 @@ def exported_tools(spec: ExportSpec, imported_names: Iterable[str] = ()) -> list
     for name, tool in tools_by_safe_name(spec.app_info.tools).items():
         variable = identifier(name, used)
         used.add(variable)
-        own, schema = input_schema(tool), arguments_schema(tool)
+        own = input_schema(tool)
+        schema = arguments_schema(tool, is_portable=spec.target != "python")
         added = schema.get("properties", {}).keys() - own.get("properties", {}).keys()
         flags = tuple([flag for flag in CONFIRMATION_FLAGS if flag in added])
         if "apply" in added:  # generated code has no way to pass a plan token

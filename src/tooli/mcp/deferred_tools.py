@@ -9,6 +9,7 @@ from __future__ import annotations
 from tooli.annotations import ReadOnly
 from tooli.core.tool import quote
 from tooli.describe.mcp_tools import combine_effects
+from tooli.describe.portable_schemas import portable_arguments
 from tooli.errors import InputError, Suggestion
 from tooli.providers.search import ToolIndex, format_signature
 from tooli.schema.json_schema import input_schema
@@ -112,7 +113,7 @@ class DeferredTools:
                 "signature": format_signature(hit.tool),
             }
             if with_schema:
-                entry["inputSchema"] = input_schema(hit.tool)
+                entry["inputSchema"] = portable_arguments(hit.tool, input_schema(hit.tool))
             found.append(entry)
         return found
 

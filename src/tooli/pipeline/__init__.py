@@ -110,6 +110,12 @@ STAGES: tuple[StageRow, ...] = (
     ),
     # Read the arguments. A caller that the stages above reject learns nothing about them.
     (
+        "argument_names",
+        "tooli.stages.argument_names:rename_aliases",
+        ("has_aliases",),
+        (),
+    ),
+    (
         "secret_tracking",
         "tooli.stages.handles:track_secrets",
         ("tool.may_have_secrets",),
@@ -263,6 +269,11 @@ class StageContext(Record):
     def is_policy_off(self) -> bool:
         """True under the security policy `off`."""
         return self.state.effective_policy(self.tool) == "off"
+
+    @property
+    def has_aliases(self) -> bool:
+        """True if parameters have ASCII aliases, because model providers refuse their names."""
+        return not "".join(self.tool.param_names).isascii()
 
     @property
     def omits_details(self) -> bool:

@@ -162,6 +162,11 @@ CASES = [
         ),
     ),
     Case("reserved_names", RESERVED_NAMES, RESERVED_NAMES_RESULT),
+    Case(
+        "refused",
+        {"pet": {"kind": "dog"}, "secret": "hush", "grosse": 3, "arg_4": "x"},
+        {"pet": "dog", "length": 4, "größe": 3, "名前": "x"},
+    ),
     Case("later", {"n": 1}, 2),
     Case("count", {"n": 2}, [{"i": 0}, {"i": 1}]),
     Case("acount", {"n": 2}, [0, 1]),

@@ -159,6 +159,26 @@ def reserved_names(
     return dict(locals())
 
 
+class Cat(pydantic.BaseModel):
+    kind: Literal["cat"]
+
+
+class Dog(pydantic.BaseModel):
+    kind: Literal["dog"]
+    key: bytes = b""
+
+
+@app.command(annotations=ReadOnly)
+def refused(
+    pet: Annotated[Cat | Dog, pydantic.Field(discriminator="kind")],
+    secret: Annotated[pydantic.SecretStr, Option()],
+    größe: int,
+    名前: str = "n",
+) -> dict[str, Any]:
+    """Take parameters whose schemas or names frameworks refuse."""
+    return {"pet": pet.kind, "length": len(secret.get_secret_value()), "größe": größe, "名前": 名前}
+
+
 # ------------------------------------------------------------------ results
 
 
