@@ -14,6 +14,8 @@ SDK_1 = "@modelcontextprotocol/sdk@1.32.2"
 SDK_2 = "@modelcontextprotocol/client@2.4.0"
 INSPECTOR = "@modelcontextprotocol/inspector@2.12.0"
 TOON = "@toon-format/toon@4.4.0"
+VERCEL_AI_SDK = ("ai@7.0.170", "@ai-sdk/mcp@2.0.97")
+MASTRA = ("@mastra/core@1.71.0", "@mastra/mcp@2.0.0")
 CACHE = pathlib.Path(__file__).resolve().parents[2] / ".cache" / "node"
 
 
@@ -30,25 +32,25 @@ def environment_for_node() -> dict[str, str]:
     return {**os.environ, "PATH": path}
 
 
-def install(package: str) -> pathlib.Path:
-    """Return the folder of a package (name and version); install it if it is missing."""
+def install(package: str, *others: str) -> pathlib.Path:
+    """Return the folder of packages (name and version); install them if they are missing."""
     name, _, version = package.rpartition("@")
     folder = CACHE / f"{name.rpartition('/')[2]}-{version}"
     folder.mkdir(parents=True, exist_ok=True)
     with (folder / ".lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not (folder / ".ready").exists():
-            _npm_install(folder, package)
+            _npm_install(folder, package, *others)
             (folder / ".ready").touch()
     return folder
 
 
-def _npm_install(folder: pathlib.Path, package: str) -> None:
+def _npm_install(folder: pathlib.Path, *packages: str) -> None:
     (folder / "package.json").write_text('{"private": true, "type": "module"}')
     npm = node().parent.parent / "lib" / "node_modules" / "npm" / "bin" / "npm-cli.js"
     flags = ["--no-audit", "--no-fund", "--no-package-lock", "--save-exact", "--ignore-scripts"]
     subprocess.run(
-        [node(), npm, "install", *flags, "--prefix", folder, package],
+        [node(), npm, "install", *flags, "--prefix", folder, *packages],
         cwd=folder,
         check=True,
         capture_output=True,
@@ -57,5 +59,5 @@ def _npm_install(folder: pathlib.Path, package: str) -> None:
 
 
 if __name__ == "__main__":
-    for each in (SDK_1, SDK_2, INSPECTOR, TOON):
-        print(install(each))
+    for each in ((SDK_1,), (SDK_2,), (INSPECTOR,), (TOON,), VERCEL_AI_SDK, MASTRA):
+        print(install(*each))

@@ -18,6 +18,8 @@ ROOT = HERE.parents[2]
 REQUIREMENTS = {
     "frameworks": HERE / "requirements.txt",
     "crewai": HERE / "requirements-crewai.txt",
+    "mcp": HERE / "requirements-mcp.txt",
+    "smolagents": HERE / "requirements-smolagents.txt",
 }
 """The list of requirements of each environment."""
 EXPORT_ENVIRONMENTS = ("frameworks", "crewai")
