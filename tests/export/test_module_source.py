@@ -201,7 +201,8 @@ def check_flags(run: Run, target: Any) -> None:
     assert delete(yes=False)["error"]["code"] == "E1010"
     assert delete(yes=True)["result"] == "deleted --x"
     assert delete(yes=True, dry_run=True)["meta"]["dry_run"] is True
-    for value in ("false", 1, None, [], "x"):
+    assert delete(yes=None)["error"]["code"] == "E1010"  # null means that it is not given
+    for value in ("false", 1, [], "x"):
         assert delete(yes=value)["error"]["code"] == "E1003"
         assert delete(yes=True, dry_run=value)["error"]["code"] == "E1003"
 

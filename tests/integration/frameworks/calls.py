@@ -165,7 +165,7 @@ CASES = [
     Case(
         "refused",
         {"pet": {"kind": "dog"}, "secret": "hush", "grosse": 3, "arg_4": "x"},
-        {"pet": "dog", "length": 4, "größe": 3, "名前": "x"},
+        {"pet": "dog", "length": 4, "größe": 3, "имя": "x"},
     ),
     Case("later", {"n": 1}, 2),
     Case("count", {"n": 2}, [{"i": 0}, {"i": 1}]),

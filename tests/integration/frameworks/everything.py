@@ -173,10 +173,10 @@ def refused(
     pet: Annotated[Cat | Dog, pydantic.Field(discriminator="kind")],
     secret: Annotated[pydantic.SecretStr, Option()],
     größe: int,
-    名前: str = "n",
+    имя: str = "n",
 ) -> dict[str, Any]:
     """Take parameters whose schemas or names frameworks refuse."""
-    return {"pet": pet.kind, "length": len(secret.get_secret_value()), "größe": größe, "名前": 名前}
+    return {"pet": pet.kind, "length": len(secret.get_secret_value()), "größe": größe, "имя": имя}
 
 
 # ------------------------------------------------------------------ results
