@@ -63,11 +63,13 @@ def portable_schema(schema: JsonObject) -> JsonObject:
     """Return a schema without `discriminator`, recursion, and formats of bytes and secrets."""
     definitions: JsonObject = schema.get("$defs", {})
     inner = {key: value for key, value in schema.items() if key != "$defs"}
-    for depth in range(RECURSION_DEPTH, 0, -1):
-        converter = _Converter(definitions, depth)
-        converted = converter.convert(inner)
+    converter = _Converter(definitions, RECURSION_DEPTH)
+    converted = converter.convert(inner)
+    for depth in range(RECURSION_DEPTH - 1, -1, -1):
         if converter.expansions <= _MAX_EXPANSIONS:
             break
+        converter = _Converter(definitions, depth)
+        converted = converter.convert(inner)
     return {**converted, "$defs": definitions} if converter.has_other_references else converted
 
 
