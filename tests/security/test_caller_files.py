@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import resource
 import subprocess
 import sys
 from pathlib import Path
@@ -13,6 +14,8 @@ import pytest
 from tests.integration.app_process import environment
 
 from tooli.execution.sandbox.sandbox_runner import detect_sandbox_support
+from tooli.testing import Case
+from tooli.testing.app_interfaces import interfaces
 
 SUPPORT = detect_sandbox_support()
 needs_sandbox = pytest.mark.skipif(bool(SUPPORT.missing), reason="; ".join(SUPPORT.missing))
@@ -225,3 +228,117 @@ class TestPlantedLinks:
         for more, variables in modes(form):
             answer = project.run("isolated", *fill(form, project.private), *more, **variables)
             assert answer["ok"], answer
+
+
+# ------------------------------------------------------------------ files without an end
+
+ENDLESS = {"device": "/dev/zero", "sparse file": "sparse.json"}
+READERS = {
+    "model": ["model", "@{}"],
+    "list of models": ["models", "@{}"],
+    "object": ["objects", "@{}"],
+    "payload": ["field", "--input", "@{}"],
+}
+
+
+@pytest.mark.parametrize("reader", READERS)
+@pytest.mark.parametrize("kind", ENDLESS)
+def test_a_file_without_an_end_is_not_read_to_the_end(
+    tmp_path: Path, kind: str, reader: str
+) -> None:
+    """An isolated command can put such a file into a folder that it may write to."""
+    (tmp_path / "app.py").write_text(APP)
+    with open(tmp_path / "sparse.json", "wb") as file:
+        file.truncate(1 << 40)
+    argv = [word.format(ENDLESS[kind]) for word in READERS[reader]]
+    env = environment(TOOLI_STATE_DIR=str(tmp_path / "state"))
+    done = subprocess.run(
+        [sys.executable, "app.py", *argv, "--json"],
+        cwd=tmp_path,
+        env=env,
+        capture_output=True,
+        timeout=120,
+        preexec_fn=limit_memory,
+    )
+    error = json.loads(done.stdout)["error"]
+    assert error["code"] == "E1008"
+    assert "it is larger than 64 MB" in error["message"]
+
+
+def limit_memory() -> None:
+    """Let a process that reads on and on fail early."""
+    resource.setrlimit(resource.RLIMIT_AS, (2 << 30, 2 << 30))
+
+
+def test_stdin_without_an_end_is_not_read_to_the_end(tmp_path: Path) -> None:
+    (tmp_path / "app.py").write_text(APP)
+    with open("/dev/zero", "rb") as zero:
+        done = subprocess.run(
+            [sys.executable, "app.py", "field", "--input", "-", "--json"],
+            cwd=tmp_path,
+            env=environment(TOOLI_STATE_DIR=str(tmp_path / "state")),
+            stdin=zero,
+            capture_output=True,
+            timeout=120,
+            preexec_fn=limit_memory,
+        )
+    assert "it is larger than 64 MB" in json.loads(done.stdout)["error"]["message"]
+
+
+# ------------------------------------------------------------------ whether a denied file exists
+
+EXISTENCE_APP = """
+from pathlib import Path
+from typing import Annotated
+import typer
+from tooli import SecretInput, StdinOr, Tooli
+
+app = Tooli("app")
+
+
+@app.command()
+def text(source: StdinOr[str]) -> str:
+    return "read"
+
+
+@app.command()
+def secret(source: SecretInput[str]) -> str:
+    return "read"
+
+
+@app.command()
+def path(source: Annotated[Path, typer.Argument(exists=True, dir_okay=False)]) -> str:
+    return "read"
+
+
+@app.command()
+def paths(source: list[StdinOr[str]]) -> str:
+    return "read"
+"""
+
+
+@pytest.mark.parametrize("tool", ["text", "secret", "path", "paths"])
+def test_an_error_does_not_say_whether_a_denied_file_exists(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, tool: str
+) -> None:
+    denied = tmp_path / "denied"
+    denied.mkdir()
+    (denied / "file").write_text("private")
+    (denied / "folder").mkdir()
+    (denied / "unreadable").touch(mode=0)
+    (tmp_path / "link").symlink_to(denied)
+    monkeypatch.setenv("TOOLI_DENY_PATHS", str(denied))
+    names: dict[str, Any] = {"__name__": "existence"}
+    exec(EXISTENCE_APP, names)
+    found: dict[str, set[str]] = {}
+    for name in ("file", "folder", "missing", "unreadable", "file/below", "missing/below"):
+        for folder in (denied, tmp_path / "link"):
+            value = f"@{folder}/{name}" if tool == "secret" else f"{folder}/{name}"
+            case = Case(tool, {"source": [value] if tool == "paths" else value})
+            for interface in interfaces(names["app"]):
+                # Typer checks a path itself, and other interfaces take the value of a secret
+                if tool == ("path" if interface.surface == "cli" else "secret"):
+                    continue
+                error = interface.send_case(case).envelope["error"]
+                found.setdefault(interface.name, set()).add(error["code"])
+    assert all(codes == {"E2005"} for codes in found.values()), found

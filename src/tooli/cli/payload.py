@@ -13,7 +13,7 @@ import sys
 
 from tooli.cli.argv import convert_with_typer
 from tooli.core.call import Problem
-from tooli.core.caller_files import open_caller_file
+from tooli.core.caller_files import MAX_OBJECT_BYTES, open_caller_file, too_large_error
 from tooli.core.tool import Handle
 from tooli.errors import AuthError
 from tooli.policy.allowed_access import make_file_rules
@@ -125,9 +125,11 @@ def read_payload(
         if source == "-":
             if sys.stdin is None:  # pyright: ignore[reportUnnecessaryComparison]
                 return _payload_problem("cannot be read: stdin is closed")
-            text = sys.stdin.read()
+            text = sys.stdin.read(MAX_OBJECT_BYTES + 1)
+            if len(text) > MAX_OBJECT_BYTES:
+                raise too_large_error()
         elif source[:1] == "@":
-            text = open_caller_file(source[1:], "input", rules).read().decode("utf-8")
+            text = open_caller_file(source[1:], "input", rules).read_object().decode("utf-8")
         else:
             text = source
         payload = json.loads(text)

@@ -36,6 +36,9 @@ _FLAGS = (
     | getattr(os, "O_BINARY", 0)
 )
 _REGULAR, _FOLDER = 0o100000, 0o040000
+MAX_OBJECT_BYTES = 64 << 20
+"""Maximum size of a file with a JSON object. A device has no end, and a sparse file costs nothing.
+"""
 CAN_HOLD = hasattr(os, "pread")
 """True if several readers of a file can share one descriptor."""
 
@@ -94,17 +97,36 @@ class FileRules:
             links: the links on the way to the real path.
             field: the argument that contains the path.
         """
-        if self._found is None:
-            self._found = self._find_bounds(), self._find_isolation()
-        bounds, isolation = self._found
-        if bounds is not None:
-            check_bounds(self.tool_name, name, path, bounds, field)
+        self.check_settings(name, path, field)
+        isolation = self._rules[1]
         if isolation is not None:
             isolation.check(self.tool_name, name, (path, links), field)
+
+    def check_settings(self, name: str, path: str, field: str | None) -> None:
+        """Raise an AuthError (E2005) if the settings do not allow a file."""
+        bounds = self._rules[0]
+        if bounds is not None:
+            check_bounds(self.tool_name, name, path, bounds, field)
+
+    @property
+    def _rules(self) -> tuple[AllowedAccess | None, IsolationRules | None]:
+        if self._found is None:
+            self._found = self._find_bounds(), self._find_isolation()
+        return self._found
 
 
 current_file_rules: ContextVar[FileRules | None] = ContextVar("tooli_file_rules", default=None)
 """The rules of the current call, while its arguments are converted; None: every file is allowed."""
+
+
+def check_named_file(name: str, field: str) -> None:
+    """Raise an AuthError (E2005) if the settings do not allow a file, whether it exists or not.
+
+    Call it before anything that depends on the file. Otherwise, errors would say whether it exists.
+    """
+    rules = current_file_rules.get()
+    if rules is not None:
+        rules.check_settings(name, os.path.realpath(name), field)
 
 
 def check_bounds(
@@ -165,6 +187,13 @@ class CallerFile:
         with self.open() as file:
             return file.read() if max_bytes is None else file.read(max_bytes)
 
+    def read_object(self) -> bytes:
+        """Return the content of a file with a JSON object; raise OSError if it is too large."""
+        data = self.read(MAX_OBJECT_BYTES + 1)
+        if len(data) > MAX_OBJECT_BYTES:
+            raise too_large_error()
+        return data
+
     def open(self) -> io.BufferedReader:
         """Return a reader. That of a regular file starts at the beginning."""
         raw: Any = _HeldReader(self) if CAN_HOLD and self.is_regular else self._detach()
@@ -182,6 +211,11 @@ class CallerFile:
 
     def __del__(self) -> None:
         self.close()
+
+
+def too_large_error() -> OSError:
+    """Return the error for a JSON object that is too large."""
+    return OSError(errno.EFBIG, f"it is larger than {MAX_OBJECT_BYTES >> 20} MB")
 
 
 class _HeldReader(io.RawIOBase):

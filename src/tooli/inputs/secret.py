@@ -10,7 +10,7 @@ import os
 from _operator import _compare_digest  # hmac.compare_digest without importing hmac
 
 from tooli.core.call_secrets import ReceivedSecret, record_secret
-from tooli.core.caller_files import current_file_rules, open_caller_file
+from tooli.core.caller_files import check_named_file, current_file_rules, open_caller_file
 from tooli.core.tool import MISSING, Handle, quote
 from tooli.errors import InputError
 from tooli.inputs.source import Input
@@ -216,6 +216,8 @@ def _check_source(text: str, param: Param) -> None:
             "pass @FILE, env:NAME, or - for stdin",
             code="E1032",
         )
+    if "\0" not in text:
+        check_named_file(text[1:], param.name)
     if not os.path.exists(text[1:]):
         raise ConversionError(f"{quote(text[1:])} does not exist")
     if os.path.isdir(text[1:]) or not os.access(text[1:], os.R_OK):

@@ -12,7 +12,13 @@ import io
 import os
 import sys
 
-from tooli.core.caller_files import CAN_HOLD, current_file_rules, hold_caller_file, open_caller_file
+from tooli.core.caller_files import (
+    CAN_HOLD,
+    check_named_file,
+    current_file_rules,
+    hold_caller_file,
+    open_caller_file,
+)
 from tooli.core.tool import MISSING, Handle, quote
 from tooli.errors import FormatError, InputError, StateError, Suggestion
 from tooli.inputs.constraints import DEFAULT_INPUT_LIMITS, get_input_limits
@@ -107,6 +113,7 @@ def _input_from_text(text: str, field: str, limits: InputLimits) -> Input:
 def _input_from_path(text: Any, field: str, limits: InputLimits) -> Input:
     path = os.fsdecode(text)
     try:
+        check_named_file(path, field)
         mode = os.stat(path).st_mode & 0o170000
     except (OSError, ValueError) as failure:
         is_missing = isinstance(failure, FileNotFoundError) or not path

@@ -9,6 +9,7 @@ are converted in `convert_values.py`.
 
 from __future__ import annotations
 
+from tooli.core import find_loaded
 from tooli.core.tool import (
     MAX_PROBLEMS,
     Choice,
@@ -348,7 +349,10 @@ def convert_path(path: Any, param: Param) -> Any:
         return path  # stdin
     target = os.path.realpath(path) if keyword("resolve_path") else path
     result = path.__class__(target) if target is not path else path
+    check_named_file = find_loaded("tooli.core.caller_files", "check_named_file")
     try:
+        if check_named_file is not None:  # otherwise, no call has rules
+            check_named_file(str(path), param.name)
         mode = os.stat(target).st_mode
     except (OSError, ValueError):
         if keyword("exists"):

@@ -442,7 +442,7 @@ def parse_json_text(text: str) -> object:
     source = text
     if text[:1] == "@":
         try:
-            data = open_caller_file(text[1:], rules=current_file_rules.get()).read()
+            data = open_caller_file(text[1:], rules=current_file_rules.get()).read_object()
             source = _decode(data)
         except (OSError, UnicodeDecodeError, ValueError) as failure:
             reason = getattr(failure, "strerror", None) or failure
