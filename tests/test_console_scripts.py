@@ -209,6 +209,15 @@ def test_programs_that_cannot_be_run(site: Path) -> None:
     assert "after the app" in misplaced
 
 
+def test_documents_of_a_plain_typer_program_have_lines_that_work(site: Path) -> None:
+    """The program itself has no `--json`; `tooli run` starts it with it."""
+    launch(site, "skills", "add", "prog-app", "--json")
+    skill = (site / ".agents" / "skills" / "prog-app" / "SKILL.md").read_text()
+    assert "tooli run prog-app greet NAME --json" in skill
+    assert "tooli run prog-app detect-context --json" in skill
+    assert "\nprog-app " not in skill
+
+
 def test_built_in_commands_of_a_program(site: Path) -> None:
     tools = launch(site, "mcp", "export", "prog-app", "--json")
     found = tools.get("result", tools)

@@ -129,7 +129,7 @@ def add_generators(builtin_app: App, app: App) -> None:
         ctx: Context | None = None,
     ) -> WriteResult:
         words = tuple(split_command(command)) if command is not None else ()
-        app_info = _collect(ctx, app).replace(skill_target=target, command=words)
+        app_info = _collect(ctx, app).replace(skill_target=target).with_command(words)
         if verify:
             app_info = with_example_outputs(app_info)
         if out is None:

@@ -27,7 +27,7 @@ from tooli.schema.notation import format_type
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from tooli.core.protocols import JsonObject, ToolSource
     from tooli.core.tool import Tool
@@ -50,6 +50,10 @@ class AppInfo(Record):
     is_custom_group: bool = False  # a class of the author's decides what the words mean
     permissions: tuple[str, ...] | None = None  # the most that its commands may use; None: no limit
     problems: tuple[str, ...] = ()  # what the author should correct: examples that do not work
+
+    def with_command(self, words: Sequence[str]) -> AppInfo:
+        """Return the description with other words that start the program, if there are any."""
+        return self.replace(command=tuple(words)) if words else self
 
     @property
     def start_words(self) -> tuple[str, ...]:
@@ -99,6 +103,8 @@ def collect_app_info(app: ToolSource) -> AppInfo:
         is_custom_group=tree.has_dynamic_commands and tree.only_command is None,
         permissions=state.permissions,
         problems=tuple([problem for _, problems in checked for problem in problems]),
+        # a plain Typer app has the options of tooli only if `tooli run` starts it
+        command=("tooli", "run", state.reference) if state.served_typer and state.reference else (),
     )
 
 

@@ -60,7 +60,7 @@ def build_permission_rules(app_info: AppInfo) -> list[PermissionRule]:
     for name, tool in tools_by_safe_name(app_info.tools).items():
         decision, reason = decide(tool)
         reason = " ".join(reason.split())  # a line break would end the comment
-        argv = (app_info.name, *tool.cli_path)
+        argv = (*app_info.start_words, *tool.cli_path)
         if not all(part and part[0] != "-" and _SAFE_CHARACTERS.issuperset(part) for part in argv):
             argv = ()
         if decision == ALLOW and not _is_unambiguous_prefix(tool, app_info):

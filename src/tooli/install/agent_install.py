@@ -210,7 +210,7 @@ def _plan_blocks(
 ) -> list[InstallStep]:
     """Plan the managed blocks. If one document is a link to the other, plan only one block."""
     root, app_name = project_root(), app._state.name
-    app_info = collect_app_info(app).replace(command=tuple(command))
+    app_info = collect_app_info(app).with_command(command)
     shared = os.path.join(root, "AGENTS.md")
     has_agents_md = "AGENTS.md" in names or has_block(shared, app_name, root)
     bodies = {

@@ -87,7 +87,7 @@ def app_skill_files(app: ToolSource, command: Sequence[str] = ()) -> dict[str, s
     packaged = None if command else read_packaged_skill(app)
     if packaged is not None:
         return packaged
-    return build_skill_files(collect_app_info(app).replace(command=tuple(command)))
+    return build_skill_files(collect_app_info(app).with_command(command))
 
 
 def installed_command(app: ToolSource, folder: str) -> tuple[str, ...]:
