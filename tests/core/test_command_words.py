@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tooli import Tooli
-from tooli.core.command_words import command_words
+from tooli.core.command_words import callback_options, command_words
 from tooli.core.tool import Tool
 
 
@@ -47,3 +47,19 @@ def test_commands_of_a_larger_app_have_their_path() -> None:
     app = make_app()
     app.command("other")(lambda: None)
     assert command_words(only_command(app), ["docs"]) == ["find", "docs"]
+
+
+def test_options_of_callbacks_by_the_words_that_they_follow() -> None:
+    app, group = make_app(), Tooli()
+    app.add_typer(group, name="box")
+    group.command("open")(lambda: None)
+    group.command("close")(lambda: None)
+
+    @group.callback()
+    def choose(level: int = 3) -> None:
+        print(level)
+
+    found = callback_options(app.catalog)
+    assert {path: [param.name for param in params] for path, params in found.items()} == {
+        ("box",): ["level"]
+    }

@@ -87,3 +87,33 @@ def make_large_app(count: int, groups: bool = False) -> Tooli:
 
         parents[group].command(f"do-thing-{i}")(command)
     return app
+
+
+def make_callback_app() -> Tooli:
+    """An app with a callback and a group with a callback, both with options."""
+    app, group = Tooli("safe", version="1"), Tooli()
+    app.add_typer(group, name="box")
+
+    @app.callback()
+    def main(
+        token: Annotated[str, Option(help="Opens the safe.")],
+        verbose: bool = False,
+        debug: Annotated[bool, Option(hidden=True)] = False,
+    ) -> None:
+        print(token, verbose, debug)
+
+    @group.callback()
+    def choose(level: int = 3) -> None:
+        print(level)
+
+    @app.command()
+    def count(name: str) -> int:
+        """Count."""
+        return len(name)
+
+    @group.command("open")
+    def open_box(number: int) -> int:
+        """Open a box."""
+        return number
+
+    return app

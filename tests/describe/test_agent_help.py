@@ -12,7 +12,7 @@ from typing import Annotated, Literal, TypedDict
 import pytest
 import typer
 from pydantic import BaseModel, Field
-from tests.describe.apps import make_documented_app
+from tests.describe.apps import make_callback_app, make_documented_app
 
 from tooli import Option, StdinOr, Tooli
 from tooli.annotations import ReadOnly
@@ -209,3 +209,14 @@ def test_a_flag_that_cannot_be_turned_off() -> None:
     tool = app.find("run")
     assert tool is not None
     assert "[--show] [--color/--no-color]" in render_tool_help(tool)
+
+
+def test_options_of_callbacks() -> None:
+    """They are typed before the command, and each command that they apply to names them."""
+    app = make_callback_app()
+    before = "options before the command: --token=<str> [--verbose]"
+    text = invoke(app, "--help-agent").stdout.splitlines()
+    assert text[1:3] == [before, "options after box: [--level=3:int]"]
+    text = invoke(app, "box", "open", "--help-agent").stdout.splitlines()
+    assert text[1:] == [before, "options after box: [--level=3:int]"]
+    assert invoke(app, "count", "--help-agent").stdout.splitlines()[1:] == [before]

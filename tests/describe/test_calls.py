@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from tests.describe.apps import make_callback_app
 
 from tooli import Tooli
 from tooli.annotations import Destructive
@@ -75,3 +76,9 @@ def test_broken_examples_are_dropped() -> None:
     assert kept.guidance.examples == ({"args": ["a"]},)
     assert len(problems) == 1 and "'a --nope' does not work" in problems[0]
     assert drop_broken_examples(app, kept) == (kept, [])
+
+
+def test_call_has_the_required_options_of_callbacks() -> None:
+    tools = {tool.key: tool for tool in make_callback_app().catalog}
+    line = shortest_call("safe", tools["box.open"])
+    assert line == "safe --token TOKEN box open 1 --json"

@@ -9,6 +9,7 @@ from typing import Annotated, Any, Literal, Optional
 
 import pytest
 from pydantic import BaseModel, Field
+from tests.describe.apps import make_callback_app
 from tests.parity import sample_apps
 
 from tooli import NotFoundError, Option, Tooli
@@ -331,3 +332,11 @@ def test_pages_are_reproducible() -> None:
         collect_app_info(make_app())
     )
     assert "time" not in set(sys.modules) - before
+
+
+def test_options_of_callbacks_have_sections() -> None:
+    pages = build_man_pages(collect_app_info(make_callback_app()))
+    for page in ("safe.1", "safe-box-open.1"):
+        assert '.SH "OPTIONS BEFORE THE COMMAND"\n.TP\n\\fB\\-\\-token\\fR' in pages[page]
+        assert '.SH "OPTIONS AFTER BOX"' in pages[page]
+    assert "OPTIONS AFTER BOX" not in pages["safe-count.1"]

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Annotated
 
 import pytest
-from tests.describe.apps import File, make_documented_app, make_large_app
+from tests.describe.apps import File, make_callback_app, make_documented_app, make_large_app
 
 from tooli import Option, Tooli
 from tooli.annotations import Destructive, Idempotent, ReadOnly
@@ -170,3 +170,10 @@ def test_estimate_of_tokens(text: str, tokens: int) -> None:
 
 def test_estimate_of_tokens_is_linear() -> None:
     assert estimate_tokens("x" * BYTES_PER_TOKEN * 1000) == 1000
+
+
+def test_skill_has_the_options_of_callbacks() -> None:
+    text = render_skill_md(collect_app_info(make_callback_app()))
+    assert "- Options before the command: `--token=<str> [--verbose]`\n" in text
+    assert "- `--token`: Opens the safe.\n" in text
+    assert "- Options after box: `[--level=3:int]`\n" in text

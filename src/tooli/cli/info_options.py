@@ -158,8 +158,11 @@ def help_for_agents(invocation: Invocation) -> str:
     """Return the compact help for agents."""
     from tooli.describe.agent_help import render_app_help, render_tool_help
 
-    if invocation.line.tool is not None:
-        tool = _resolve_handoffs(invocation, invocation.line.tool)
+    tool = invocation.line.tool
+    if tool is not None:
+        if invocation.line.typer_reason is not None:  # its callbacks may have options
+            tool = invocation.app.find(tool.key) or tool
+        tool = _resolve_handoffs(invocation, tool)
         if tool.guidance.examples:
             from tooli.describe.calls import drop_broken_examples
 

@@ -7,9 +7,9 @@ from tooli.core import BUILTIN_COMMANDS
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
-    from tooli.core.tool import Tool
+    from tooli.core.tool import Param, Tool
 
 
 def command_words(tool: Tool, argv: Sequence[str]) -> list[str]:
@@ -17,6 +17,23 @@ def command_words(tool: Tool, argv: Sequence[str]) -> list[str]:
     if is_read_as_command(tool, argv):
         return [tool.name, *argv]
     return [*tool.cli_path, *argv]
+
+
+def callback_options(tools: Iterable[Tool]) -> dict[tuple[str, ...], list[Param]]:
+    """Return the visible options of callbacks, by the words that they follow.
+
+    The options of the app's callback follow no words, those of a group the name of the group.
+    """
+    found: dict[tuple[str, ...], list[Param]] = {}
+    for tool in tools:
+        for param in tool.public_params if tool.route is not None else ():
+            routed = tool.route.params.get(param.name) if tool.route is not None else None
+            if routed is None or routed.level is None or (param.hidden and not param.required):
+                continue
+            options = found.setdefault(tool.path[: routed.level], [])
+            if not any([param.flags == other.flags for other in options]):
+                options.append(param)
+    return found
 
 
 def is_read_as_command(tool: Tool, argv: Sequence[str]) -> bool:

@@ -115,6 +115,7 @@ def reference_sections(app_info: AppInfo, tool: Tool, level: int) -> Iterator[st
     yield f"{mark} Usage"
     yield code(f"{app_info.program} {render_usage(tool)}")
     yield "\n".join(sections.parameter_bullets(tool))
+    yield bullets(sections.callback_bullets([tool]))
     yield from _example_blocks(app_info, tool)
     returned = sections.return_sentence(tool)
     if returned:

@@ -6,7 +6,7 @@ parameters that are objects. Its start-up time is benchmarked.
 
 from __future__ import annotations
 
-from tooli.core.command_words import command_words
+from tooli.core.command_words import callback_options, command_words
 from tooli.core.docstring import sanitize_doc_text
 from tooli.core.secret_fields import documented_default
 from tooli.core.tool import (
@@ -46,6 +46,7 @@ def render_app_help(state: AppState, tools: Iterable[Tool]) -> str:
     summary = _first_line(state.description)
     lines = [_single_line(f"{head}: {summary}" if summary else head)]
     shown = [tool for tool in tools if not tool.hidden]
+    lines += _callback_lines(shown)
     lines += [render_tool_line(tool) for tool in shown]
     if state.permissions is not None:
         lines.append(f"permissions: at most {', '.join(state.permissions)}")
@@ -93,9 +94,29 @@ def render_usage(tool: Tool, *, only_required: bool = False) -> str:
     return " ".join([*tool.cli_path, *map(_format_parameter, shown)])
 
 
+def usage_of_callbacks(tools: Iterable[Tool]) -> dict[tuple[str, ...], str]:
+    """Return the options of callbacks with their types, by the words that they follow."""
+    return {
+        path: " ".join([_format_parameter(param) for param in params])
+        for path, params in callback_options(tools).items()
+    }
+
+
+def _callback_lines(tools: Iterable[Tool]) -> list[str]:
+    return [
+        _single_line(f"options {place_of_options(path)}: {text}")
+        for path, text in usage_of_callbacks(tools).items()
+    ]
+
+
+def place_of_options(path: tuple[str, ...]) -> str:
+    """Return where the options of a callback are typed."""
+    return f"after {' '.join(path)}" if path else "before the command"
+
+
 def render_tool_help(tool: Tool) -> str:
     """Return the help of one command: parameters, examples, errors, restrictions."""
-    lines = [render_tool_line(tool)]
+    lines = [render_tool_line(tool), *_callback_lines([tool])]
     for param in tool.command_params:
         text = parameter_text(tool, param)
         if text:

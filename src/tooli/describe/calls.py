@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tooli.core.command_words import command_words
+from tooli.core.command_words import callback_options, command_words
 from tooli.describe.schema_text import sample_argv
 from tooli.errors import shell_quote
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from tooli.core.protocols import ToolSource
-    from tooli.core.tool import Tool
+    from tooli.core.tool import Param, Tool
 
 
 def command_title(tool: Tool) -> str:
@@ -37,7 +37,7 @@ def line_words(tool: Tool, argv: Iterable[object], *flags: str) -> list[str]:
     arguments = [str(argument) for argument in argv]
     spelled = [spell_flag(tool, flag) for flag in flags]
     arguments = insert_flags(arguments, [flag for flag in spelled if flag not in arguments])
-    return command_words(tool, arguments)
+    return _with_required_options(tool, command_words(tool, arguments))
 
 
 def spell_flag(tool: Tool, flag: str) -> str:
@@ -72,6 +72,26 @@ def drop_broken_examples(app: ToolSource, tool: Tool) -> tuple[Tool, list[str]]:
     if problems:
         tool = tool.replace(guidance=tool.guidance.replace(examples=tuple(kept)))
     return tool, problems
+
+
+def _with_required_options(tool: Tool, words: list[str]) -> list[str]:
+    """Return the words of a call, with sample values for the required options of callbacks."""
+    required = {
+        path: [word for param in params if param.required for word in _sample(param)]
+        for path, params in callback_options([tool]).items()
+    }
+    if not any(required.values()):
+        return words
+    found: list[str] = []
+    for i, word in enumerate(words):
+        found += required.get(tool.cli_path[:i], ()) if i < len(tool.cli_path) else ()
+        found.append(word)
+    return found
+
+
+def _sample(param: Param) -> list[str]:
+    sample = sample_argv(param)
+    return [max(param.flags, key=len), *sample] if param.flags else sample
 
 
 def insert_flags(argv: Sequence[str], flags: Sequence[str]) -> list[str]:

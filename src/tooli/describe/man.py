@@ -11,10 +11,11 @@ from unicodedata import combining, normalize
 
 from tooli import errors
 from tooli.config.setting_definitions import documented_variables
-from tooli.core.command_words import command_words
+from tooli.core.command_words import callback_options, command_words
 from tooli.core.options import OPTIONS
 from tooli.core.tool import quote
 from tooli.describe import roff, schema_text
+from tooli.describe.agent_help import place_of_options
 from tooli.describe.markdown import sentence
 from tooli.describe.roff import bold, italic, prose
 from tooli.describe.schema_formats import envvar_names
@@ -121,6 +122,7 @@ def _app_page(
         *_section("SYNOPSIS", [usage]),
         *_section("DESCRIPTION", roff.render_text(app_info.description)),
         *_section("COMMANDS", roff.tagged_list(listed)),
+        *_callback_sections(app_info.tools),
         *_author_sections(app_info),
         *_common_options_section(frozenset()),
         *_section("OUTPUT", [_envelope_sentence()]),
@@ -155,6 +157,7 @@ def _command_page(
         *_section("DESCRIPTION", [*_description(app_info, tool), *_behavior_paragraph(tool)]),
         *_section("ARGUMENTS", argument_lines),
         *_section("OPTIONS", option_lines),
+        *_callback_sections([tool]),
         *(_author_sections(app_info) if is_root else ()),
         *_common_options(tool, pages),
         *_output_section(tool),
@@ -165,6 +168,25 @@ def _command_page(
         *_environment_section({**_parameter_variables(tool), **framework_variables}),
         *_section("EXAMPLES", _example_lines(app_info.name, tool)),
         *_section("SEE ALSO", _see_also(tool, name, pages)),
+    ]
+
+
+def _callback_sections(tools: Sequence[Tool]) -> list[str]:
+    """Return the sections of the options that callbacks take."""
+    schemas: JsonObject = {}
+    for tool in tools:
+        schemas.update(input_schema(tool).get("properties", {}))
+    return [
+        line
+        for path, params in callback_options(tools).items()
+        for line in _section(
+            f"OPTIONS {place_of_options(path).upper()}",
+            [
+                text
+                for param in params
+                for text in _parameter_item(param, schemas.get(param.name, {}), {})
+            ],
+        )
     ]
 
 

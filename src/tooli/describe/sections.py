@@ -9,8 +9,14 @@ from hashlib import sha256
 
 from tooli.core import Record
 from tooli.core._hot_tables import FLAGS
+from tooli.core.command_words import callback_options
 from tooli.core.tool import BYTES_PER_TOKEN
-from tooli.describe.agent_help import parameter_text, render_usage
+from tooli.describe.agent_help import (
+    parameter_text,
+    place_of_options,
+    render_usage,
+    usage_of_callbacks,
+)
 from tooli.describe.calls import (
     best_example,
     command_title,
@@ -298,6 +304,7 @@ def command_sections(
     groups: dict[str, list[Tool]] = {}
     for tool in app_info.tools:
         groups.setdefault(tool.guidance.task_group or "", []).append(tool)
+    yield bullets(callback_bullets(app_info.tools))
     if detail >= CALLS:
         yield _group_index(app_info, detail)
         return
@@ -408,6 +415,21 @@ def parameter_bullets(tool: Tool) -> list[str]:
         for param, text in texts
         if text and not param.hidden
     ]
+
+
+def callback_bullets(tools: Sequence[Tool]) -> list[str]:
+    """Return the options of callbacks: where they are typed, and what each of them means."""
+    options = callback_options(tools)
+    found: list[str] = []
+    for path, usage in usage_of_callbacks(tools).items():
+        found.append(f"Options {place_of_options(path)}: {code(usage)}")
+        found += [
+            f"{code(max(param.flags, key=len) if param.flags else param.name)}: "
+            f"{single_line(param.help)}"
+            for param in options[path]
+            if param.help
+        ]
+    return found
 
 
 def _outcome_sentences(tool: Tool) -> Iterator[str]:
