@@ -24,6 +24,7 @@ from tooli.core import protocols
 from tooli.core.agent_hosts import AGENT_HOSTS, SERVER_HOSTS, SKILL_HOSTS, server_settings
 from tooli.core.call import CALLER_PROFILES
 from tooli.core.options import OPTIONS, Option
+from tooli.core.output_limits import MEASURED_ON, OUTPUT_LIMITS
 from tooli.core.output_modes import MODE_TABLE
 from tooli.describe.openapi_document import META_FIELDS
 from tooli.detect import display_name
@@ -199,6 +200,19 @@ def agent_markers() -> str:
     return table(
         ("agent", "observed in the agent", "documented by its vendor or in its code"), rows
     )
+
+
+def output_limits() -> str:
+    """Return how much of the output each agent passes on to its model."""
+    rows = [
+        (
+            f"{display_name(name)} {limit.version}",
+            limit.text + (f", {limit.max_lines} lines" if limit.max_lines else ""),
+            limit.beyond,
+        )
+        for name, limit in OUTPUT_LIMITS.items()
+    ]
+    return table(("agent", f"limit, measured in {MEASURED_ON}", "shown of longer output"), rows)
 
 
 def ci_markers() -> str:
@@ -410,7 +424,7 @@ TABLES: dict[str, Callable[[], str]] = {
     for function in (
         *(error_classes, exit_codes, error_codes, suggestion_fields),
         *(output_modes, framework_options, policy_rules),
-        *(caller_profiles, agent_markers, ci_markers, weak_markers, settings),
+        *(caller_profiles, agent_markers, ci_markers, weak_markers, settings, output_limits),
         *(skill_folders, server_files, tested_agents),
         *(setting_trust, stages),
         *(app_keywords, app_methods, command_keywords, context_members, meta_fields),

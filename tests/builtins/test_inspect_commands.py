@@ -8,6 +8,7 @@ import jsonschema
 import pytest
 
 from tooli import Tooli
+from tooli.core.output_limits import MEASURED_ON
 from tooli.testing import invoke
 
 
@@ -85,3 +86,27 @@ class TestConfigShow:
             shown = invoke(app, *args, "--json", env=env).stdout
             assert "hunter2" not in shown
             assert "ada" in shown
+
+
+@pytest.mark.parametrize(
+    ("env", "expected"),
+    [
+        (
+            {"CLAUDECODE": "1"},
+            {
+                "max_characters": 30_000,
+                "by": "claude-code",
+                "version": "2.1",
+                "measured": MEASURED_ON,
+            },
+        ),
+        ({"CLAUDECODE": "1", "TOOLI_MAX_TOKENS": "900"}, {"max_tokens": 900, "by": "settings"}),
+        ({"CLAUDECODE": "1", "TOOLI_MAX_BYTES": "0"}, {"max_bytes": 0, "by": "settings"}),
+        ({"TOOLI_CALLER": "another-agent"}, {"by": "none"}),
+    ],
+)
+def test_detect_context_shows_the_output_limit(
+    app: Tooli, env: dict[str, str], expected: dict[str, object]
+) -> None:
+    done = invoke(app, "detect-context", "--json", env=env)
+    assert done.result["output_limit"] == expected

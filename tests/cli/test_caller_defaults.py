@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Callable
 
@@ -11,11 +10,11 @@ import pytest
 from tooli import Tooli
 from tooli.cli import CommandOutput, Invocation, read_invocation
 from tooli.cli.caller_defaults import (
-    CALLER_OUTPUT_LIMITS,
     apply_output_settings,
     compute_result_options,
     detect_caller,
 )
+from tooli.core.output_limits import OUTPUT_LIMITS
 
 Answer = Callable[..., tuple[int, str, str]]
 
@@ -101,8 +100,8 @@ def test_limits_of_the_caller(shop: Tooli, monkeypatch: pytest.MonkeyPatch) -> N
     invocation = read(shop, "names", "a", "--jsonl")
     options = compute_result_options(invocation, invocation.line.tool)
     assert options is not None
-    assert options.max_tokens == CALLER_OUTPUT_LIMITS["claude-code"]["max_tokens"]
-    assert options.has_default_sizes
+    assert options.caller_limit is OUTPUT_LIMITS["claude-code"]
+    assert not options.has_explicit_size_limit
 
 
 def test_size_limit_on_the_line_replaces_the_callers(
@@ -112,23 +111,4 @@ def test_size_limit_on_the_line_replaces_the_callers(
     invocation = read(shop, "names", "a", "--max-bytes", "500")
     options = compute_result_options(invocation, invocation.line.tool)
     assert options is not None
-    assert (options.max_bytes, options.max_tokens) == (500, None)
-
-
-def test_large_document_is_truncated_for_an_agent(
-    answer: Answer, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    _, whole, _ = answer("count-up", "5000", "--json")
-    assert len(json.loads(whole)["result"]) == 5000
-    monkeypatch.setenv("CODEX_SANDBOX", "seatbelt")
-    _, out, _ = answer("count-up", "5000", "--json")
-    document = json.loads(out)
-    assert len(out) <= CALLER_OUTPUT_LIMITS["codex"]["max_bytes"]
-    assert document["meta"]["truncated"]["total"] == 5000
-    assert 0 < len(document["result"]) < 5000
-
-
-def test_small_document_is_not_truncated(answer: Answer, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("CODEX_SANDBOX", "seatbelt")
-    _, out, _ = answer("names", "a", "b", "--json")
-    assert json.loads(out)["result"] == ["a", "b"]
+    assert (options.max_bytes, options.max_tokens, options.caller_limit) == (500, None, None)

@@ -28,9 +28,10 @@ from tooli.describe.agent_documents import (
 )
 from tooli.describe.man import build_man_pages
 from tooli.describe.schema_formats import describe_tool
-from tooli.describe.sections import collect_app_info, estimate_tokens
+from tooli.describe.sections import collect_app_info
 from tooli.testing import invoke
 from tooli.text.sanitize import is_clean
+from tooli.text.token_estimate import estimate_tokens
 
 
 def test_skill_md() -> None:

@@ -11,10 +11,10 @@ from tests.describe.apps import File, make_callback_app, make_documented_app, ma
 
 from tooli import Option, Tooli
 from tooli.annotations import Destructive, Idempotent, ReadOnly
-from tooli.core.tool import BYTES_PER_TOKEN
 from tooli.describe import sections
 from tooli.describe.agent_documents import render_skill_md
-from tooli.describe.sections import collect_app_info, estimate_tokens
+from tooli.describe.sections import collect_app_info
+from tooli.text.token_estimate import estimate_tokens
 
 
 def test_destructive_examples_are_dry_runs() -> None:
@@ -159,17 +159,6 @@ def test_import_path_of_a_script_is_its_file_name(tmp_path: Path) -> None:
     script_globals = {"__name__": "__main__", "__file__": str(tmp_path / "tool.py")}
     exec(compile(MODULE, "tool.py", "exec"), script_globals)
     assert collect_app_info(script_globals["cli"]).import_path == "tool:cli"  # type: ignore[arg-type]
-
-
-@pytest.mark.parametrize(
-    ("text", "tokens"), [("", 0), ("a", 1), ("abc", 1), ("abcd", 2), ("äöü", 2), ("\udc80", 1)]
-)
-def test_estimate_of_tokens(text: str, tokens: int) -> None:
-    assert estimate_tokens(text) == tokens
-
-
-def test_estimate_of_tokens_is_linear() -> None:
-    assert estimate_tokens("x" * BYTES_PER_TOKEN * 1000) == 1000
 
 
 def test_skill_has_the_options_of_callbacks() -> None:

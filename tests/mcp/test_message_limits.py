@@ -126,3 +126,48 @@ def test_limit_of_the_caller_applies_if_it_is_lower(asked: dict[str, int], shown
     text = result["content"][0]["text"]
     assert len(text) < 1000 if shown else len(text) > 1000
     assert "next_cursor" in text
+
+
+# ------------------------------------------------------------------ limits of agents
+
+
+def call_as(client: str, name: str, **arguments: Any) -> dict[str, Any]:
+    context = RequestContext(Caller("mcp", client, maybe_agent=True), None, False)
+    params = {"name": name, "arguments": arguments}
+    return McpService(make_app()).tool_call_request(params, context).run()
+
+
+@pytest.mark.parametrize(
+    ("client", "limit"),
+    [("claude-code", 30_000), ("codex-mcp-client", 10_000), ("opencode", 51_200)],
+)
+@pytest.mark.parametrize("name", ["rows", "pages"])
+def test_result_fits_the_limit_of_the_agent(client: str, limit: int, name: str) -> None:
+    arguments: dict[str, Any] = {"count": 600, "text": "x" * 100}
+    if name == "pages":
+        arguments["limit"] = 600
+    found: list[Any] = []
+    while True:
+        result = call_as(client, name, **arguments)
+        (block,) = result["content"]
+        assert len(block["text"]) <= limit
+        content = result["structuredContent"]
+        found += content["result"]
+        cursor = content.get("meta", {}).get("page", {}).get("next_cursor")
+        if cursor is None:
+            break
+        assert content["meta"]["truncated"]["by"] == "caller"
+        arguments["cursor"] = cursor
+    assert [row["n"] for row in found] == list(range(600))
+
+
+def test_result_within_the_limit_of_the_agent_is_the_same_for_every_client() -> None:
+    for size in (10, 9000):
+        answers = [call_as(client, "one", size=size) for client in ("codex-mcp-client", "other")]
+        assert answers[0]["content"] == answers[1]["content"]
+        assert answers[0]["structuredContent"] == answers[1]["structuredContent"]
+
+
+def test_limit_of_the_call_replaces_that_of_the_agent() -> None:
+    result = call_as("codex-mcp-client", "rows", count=600, text="x" * 100, max_bytes=900_000)
+    assert len(result["structuredContent"]["result"]) == 600

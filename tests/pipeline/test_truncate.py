@@ -27,27 +27,31 @@ def next_page(call: Call) -> list[str]:
     return next_page_step(call, "c")["argv"]
 
 
+def shorten(value: Any, max_bytes: int) -> Any:
+    return shorten_value(value, lambda data: len(data) <= max_bytes, [])
+
+
 class TestShortenValue:
     @pytest.mark.parametrize("max_bytes", [20, 60, 200, 1000])
     def test_shortened_value_fits_the_limit(self, max_bytes: int) -> None:
         value = {"text": "x" * 5000, "list": list(range(900)), "deep": [[[["y" * 90]]]]}
-        shortened = shorten_value(value, max_bytes, [])
+        shortened = shorten(value, max_bytes)
         assert len(json.dumps(shortened, separators=(",", ":"), ensure_ascii=False)) <= max_bytes
 
     def test_types_are_kept(self) -> None:
-        shortened = shorten_value({"text": "x" * 5000, "list": list(range(900))}, 300, [])
+        shortened = shorten({"text": "x" * 5000, "list": list(range(900))}, 300)
         assert shortened["text"].endswith("…")
         assert shortened["list"] == list(range(len(shortened["list"])))
 
     def test_small_value_is_not_changed(self) -> None:
-        assert shorten_value({"a": [1, "b"]}, 100, []) == {"a": [1, "b"]}
+        assert shorten({"a": [1, "b"]}, 100) == {"a": [1, "b"]}
 
     @pytest.mark.parametrize("max_bytes", [0, 2])
     def test_none_is_returned_if_nothing_fits(self, max_bytes: int) -> None:
-        assert shorten_value({"a": 1}, max_bytes, []) is None
+        assert shorten({"a": 1}, max_bytes) is None
 
     def test_scalar_that_does_not_fit_becomes_none(self) -> None:
-        assert shorten_value(10**30, 5, []) is None
+        assert shorten(10**30, 5) is None
 
 
 class TestPrintedText:

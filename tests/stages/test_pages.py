@@ -9,17 +9,20 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from rs_bpe import openai
 from tests.stages.stage_calls import make_call, pass_through
 
 from tooli import Context, DefinitionError, Page, Tooli
+from tooli.annotations import Destructive
 from tooli.core.call import Call, Failed, Ok
-from tooli.describe.sections import estimate_tokens
 from tooli.errors import InternalError
 from tooli.records.call_options import read_result_options
 from tooli.stages.pages import limit_size, paginate, unwrap_page
 from tooli.stages.record_selection import open_record_flow
 from tooli.storage import page_window
 from tooli.testing import invoke
+
+TOKENIZER = openai.o200k_base()
 
 
 def make_app(records: list[Any]) -> Tooli:
@@ -319,7 +322,9 @@ def follow(app: Tooli, *argv: str) -> list[dict[str, Any]]:
     line = ["app", *argv]
     while True:
         done = invoke(app, *line[1:])
-        answers.append({"size": len(done.stdout.encode()), "line": line, **done.envelope})
+        tokens = TOKENIZER.count(done.stdout)
+        sizes = {"size": len(done.stdout.encode()), "tokens": tokens}
+        answers.append({**sizes, "line": line, **done.envelope})
         steps = done.envelope["meta"].get("next")
         if not steps:
             return answers
@@ -327,11 +332,9 @@ def follow(app: Tooli, *argv: str) -> list[dict[str, Any]]:
         assert len(answers) < 500
 
 
-def limit_of(answer: dict[str, Any]) -> int:
+def limit_of(answer: dict[str, Any], unit: str = "bytes") -> int:
     line = answer["line"]
-    if "--max-tokens" in line:
-        return 3 * int(line[line.index("--max-tokens") + 1])
-    return int(line[line.index("--max-bytes") + 1])
+    return int(line[line.index(f"--max-{unit}") + 1])
 
 
 def joined(answers: list[dict[str, Any]], result: Any) -> Any:
@@ -350,11 +353,11 @@ def test_pages_within_any_size_limit_give_the_whole_result(
     result: Any, limit: int, unit: str
 ) -> None:
     app = make_sized(result)
-    most = limit if unit == "bytes" else limit // 3
-    answers = follow(app, "tool", f"--max-{unit}", str(most), "--json")
+    answers = follow(app, "tool", f"--max-{unit}", str(limit), "--json")
     for answer in answers:
         assert answer["ok"]
-        assert answer["size"] <= limit_of(answer), answer["line"]
+        size = answer["size" if unit == "bytes" else "tokens"]
+        assert size <= limit_of(answer, unit), answer["line"]
     assert joined(answers, result) == json.loads(json.dumps(result))
 
 
@@ -419,7 +422,8 @@ def test_meta_describes_a_truncated_list() -> None:
 
 def test_max_tokens_limits_the_output() -> None:
     done = invoke(make_sized(ROWS), "tool", "--max-tokens", "400", "--json")
-    assert estimate_tokens(done.stdout) <= 400
+    assert TOKENIZER.count(done.stdout) <= 400
+    assert done.result
     assert done.envelope["meta"]["truncated"]["by"] == "max-tokens"
 
 
@@ -455,22 +459,65 @@ def test_shortened_object_keeps_its_fields() -> None:
     assert invoke(make_sized(value), *whole[1:]).result == value
 
 
-@pytest.mark.parametrize("result", [ROWS, {"a": "x" * 500}, "x" * 500])
-@pytest.mark.parametrize("max_bytes", [1, 50, 200])
-def test_limit_below_the_smallest_envelope_gives_an_empty_result(
-    result: Any, max_bytes: int
+@pytest.mark.parametrize("result", [ROWS, {"a": "x" * 500}, "x" * 500, []])
+@pytest.mark.parametrize("unit", ["bytes", "tokens"])
+@pytest.mark.parametrize("limit", [1, 20])
+def test_limit_below_an_envelope_without_a_result_is_refused(
+    result: Any, unit: str, limit: int
 ) -> None:
-    done = invoke(make_sized(result), "tool", "--max-bytes", str(max_bytes), "--json")
+    """The command does not run: its answer could not be sent."""
+    app = Tooli("app")
+    ran: list[bool] = []
+
+    @app.command(annotations=Destructive)
+    def tool() -> Any:
+        ran.append(True)
+        return result
+
+    done = invoke(app, "tool", "--yes", f"--max-{unit}", str(limit), "--json")
+    assert done.error is not None
+    assert (done.error["code"], done.error["field"], ran) == ("E1007", f"max_{unit}", [])
+    needed = done.error["details"]["needs"]
+    assert f"is too small: the answer needs at least {needed}." in done.error["message"]
+    line = done.error["suggestion"]["argv"]
+    assert line[line.index(f"--max-{unit}") + 1] == str(needed)
+    invoke(app, *line[1:])
+    assert ran == [True]
+
+
+@pytest.mark.parametrize("result", [ROWS, {"a": "x" * 500}, "x" * 500])
+@pytest.mark.parametrize(("unit", "limit"), [("bytes", 200), ("tokens", 80)])
+def test_limit_below_a_cut_answer_is_an_error_that_names_the_limit(
+    result: Any, unit: str, limit: int
+) -> None:
+    app = make_sized(result)
+    error = invoke(app, "tool", f"--max-{unit}", str(limit), "--json").error
+    assert error is not None
+    assert (error["code"], error["field"]) == ("E1007", f"max_{unit}")
+    assert error["message"].endswith("The command has run.")
+    assert error["suggestion"]["applicability"] == "maybe_incorrect"
+    again = invoke(app, *error["suggestion"]["argv"][1:])
+    assert again.ok
+    assert again.envelope["meta"]["truncated"]["by"] == f"max-{unit}"
+
+
+def test_limit_that_the_caller_did_not_set_is_never_an_error() -> None:
+    app = Tooli("app")
+
+    @app.command(max_tokens=1)
+    def tool() -> Any:
+        return ROWS
+
+    done = invoke(app, "tool", "--json")
     assert done.ok
-    assert len(done.stdout) < SMALLEST
-    assert not done.result
+    assert done.result == []
     assert done.envelope["meta"]["truncated"]["shown"] == 0
+    assert invoke(app, "tool", "--json", env={"TOOLI_MAX_BYTES": "5"}).ok
 
 
 @pytest.mark.parametrize("tool", ["tool", "stream"])
-def test_empty_list_above_the_limit_is_not_truncated(tool: str) -> None:
-    """Nothing can be cut from an empty list, so it is not marked as truncated."""
-    done = invoke(make_sized([]), tool, "--max-bytes", "20", "--json")
+def test_empty_list_within_the_limit_is_not_truncated(tool: str) -> None:
+    done = invoke(make_sized([]), tool, "--max-bytes", "100", "--json")
     assert done.ok
     assert done.result == []
     assert "truncated" not in done.envelope["meta"]
@@ -478,7 +525,7 @@ def test_empty_list_above_the_limit_is_not_truncated(tool: str) -> None:
 
 
 @pytest.mark.parametrize("tool", ["tool", "stream"])
-@pytest.mark.parametrize(("unit", "needed"), [("bytes", 303), ("tokens", 101)])
+@pytest.mark.parametrize(("unit", "needed"), [("bytes", 303), ("tokens", 303)])
 def test_jsonl_suggests_a_limit_that_fits_the_first_record(
     tool: str, unit: str, needed: int
 ) -> None:
@@ -546,7 +593,7 @@ def test_max_tokens_keyword_of_the_command_limits_the_output() -> None:
         return ROWS
 
     assert app.call("tool").meta["truncated"]["by"] == "max-tokens"
-    assert estimate_tokens(app.call("tool").model_dump_json()) <= 200
+    assert TOKENIZER.count(app.call("tool").model_dump_json()) <= 200
     assert len(app.call("tool", max_tokens=0).result) == 100
     assert len(app.call("tool", max_bytes=90000).result) == 100
 
@@ -557,15 +604,16 @@ def test_max_tokens_keyword_of_the_command_limits_the_output() -> None:
 @pytest.mark.parametrize(
     ("env", "max_bytes", "by"),
     [
-        ({"CODEX_SANDBOX": "seatbelt"}, 10240, "max-bytes"),
-        ({"CODEX_THREAD_ID": "x"}, 10240, "max-bytes"),
-        ({"TOOLI_CALLER": "codex"}, 10240, "max-bytes"),
-        ({"CLAUDECODE": "1"}, 75000, "max-tokens"),
-        ({"TOOLI_CALLER": "claude-code"}, 75000, "max-tokens"),
+        ({"CODEX_SANDBOX": "seatbelt"}, 10_000, "caller"),
+        ({"CODEX_THREAD_ID": "x"}, 10_000, "caller"),
+        ({"TOOLI_CALLER": "codex"}, 10_000, "caller"),
+        ({"CLAUDECODE": "1"}, 30_000, "caller"),
+        ({"TOOLI_CALLER": "claude-code"}, 30_000, "caller"),
+        ({"OPENCODE": "1"}, 51_200, "caller"),
         ({"TOOLI_MAX_BYTES": "5000"}, 5000, "max-bytes"),
         ({"TOOLI_MAX_TOKENS": "1000"}, 3000, "max-tokens"),
         ({"TOOLI_MAX_BYTES": "5000", "CLAUDECODE": "1"}, 5000, "max-bytes"),
-        ({"TOOLI_MAX_ITEMS": "9", "CODEX_CI": "1"}, 10240, "max-items"),
+        ({"TOOLI_MAX_ITEMS": "9", "CODEX_CI": "1"}, 10_000, "max-items"),
     ],
 )
 def test_agents_and_settings_have_default_limits(
@@ -594,10 +642,19 @@ def test_explicit_limits_take_precedence(argv: list[str], env: dict[str, str]) -
     assert len(done.result) == 500
 
 
-def test_codex_gets_256_lines() -> None:
-    done = invoke(make_sized(list(range(1000))), "tool", "--jsonl", env={"CODEX_CI": "1"})
-    assert done.lines == list(range(256))
-    assert "Cut by max-lines: 256" in done.stderr
+def test_agent_gets_as_many_lines_as_it_reads() -> None:
+    done = invoke(make_sized(list(range(3000))), "tool", "--jsonl", env={"OPENCODE": "1"})
+    assert done.lines == list(range(2000))
+    assert "Cut by caller: 2000" in done.stderr
+
+
+def test_file_replaces_a_larger_limit_that_the_agent_would_cut() -> None:
+    value = {"text": "z" * 50_000}
+    done = invoke(make_sized(value), "tool", "--json", env={"CLAUDECODE": "1"})
+    meta = done.envelope["meta"]
+    assert "next" not in meta
+    with open(meta["truncated"]["full"]) as file:
+        assert json.load(file) == value
 
 
 def test_limit_setting_that_is_not_a_number_is_an_error() -> None:

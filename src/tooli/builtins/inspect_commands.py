@@ -9,6 +9,7 @@ from tooli.builtins import lists_everything, runs_with_invalid_settings
 from tooli.config.layers import resolve_settings
 from tooli.config.setting_definitions import SETTINGS
 from tooli.core.call import CALLER_PROFILES
+from tooli.core.output_limits import MEASURED_ON, find_output_limit
 from tooli.detect import detect_execution_context
 from tooli.providers.search import ToolIndex, format_signature
 from tooli.schema.json_schema import input_schema
@@ -39,6 +40,7 @@ def add_detection(builtin_app: App, app: App) -> None:
         return {
             **_describe_context(context),
             "behavior": _describe_caller_profile(context),
+            "output_limit": _describe_output_limit(context, _resolved_settings(app)),
             **_configuration_summary(app),
         }
 
@@ -110,6 +112,19 @@ def _describe_caller_profile(context: ExecutionContext) -> dict[str, object]:
     caller_profile = CALLER_PROFILES[context.category]
     fields = {name: getattr(caller_profile, name) for name in type(caller_profile).__match_args__}
     return {name: value for name, value in fields.items() if value is not None}
+
+
+def _describe_output_limit(context: ExecutionContext, settings: Settings) -> dict[str, object]:
+    """Return the limit for the size of answers: of the settings, or of the caller."""
+    configured = {name: settings.get(name) for name in ("max_bytes", "max_tokens")}
+    configured = {name: value for name, value in configured.items() if value is not None}
+    limit = find_output_limit(context.caller_id)
+    if configured or limit is None:
+        return {**configured, "by": "settings" if configured else "none"}
+    details: dict[str, object] = {"version": limit.version, "measured": MEASURED_ON}
+    if limit.max_lines is not None:
+        details["max_lines"] = limit.max_lines
+    return {f"max_{limit.unit}": limit.amount, "by": limit.agent, **details}
 
 
 # ------------------------------------------------------------------ settings

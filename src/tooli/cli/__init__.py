@@ -459,7 +459,7 @@ class CommandOutput:
             return write_outcome(self, outcome, call)
         document = Presented(outcome, call, invocation.milliseconds).envelope_json()
         if len(document) > SMALL_DOCUMENT_BYTES and invocation.maybe_agent:
-            from tooli.cli.caller_defaults import limit_document
+            from tooli.cli.document_limits import limit_document
 
             document = limit_document(invocation, outcome, call, document)
         self.emit(document)

@@ -6,7 +6,8 @@ import os
 
 from tooli.cli.process import write_stderr
 from tooli.core._hot_tables import INFO_OPTIONS, RESULT_OPTIONS
-from tooli.core.call import Caller, Ok, RedactionPolicy
+from tooli.core.call import Caller, RedactionPolicy
+from tooli.core.output_limits import find_output_limit
 from tooli.detect import (
     MIN_HINT_CONFIDENCE,
     MIN_NAMED_CONFIDENCE,
@@ -14,7 +15,7 @@ from tooli.detect import (
     identify_caller,
     sanitize_value,
 )
-from tooli.pipeline.present import Presented, present_text
+from tooli.pipeline.present import present_text
 
 TYPE_CHECKING = False
 
@@ -22,7 +23,6 @@ if TYPE_CHECKING:
     from typing import Any
 
     from tooli.cli import CommandOutput, Invocation
-    from tooli.core.call import Call, Outcome
     from tooli.core.tool import Tool
     from tooli.detect import ExecutionContext
     from tooli.records.call_options import ResultOptions
@@ -103,12 +103,6 @@ def _write_redacted(text: str) -> None:
 
 # ------------------------------------------------------------------ size limits
 
-CALLER_OUTPUT_LIMITS: dict[str, dict[str, int]] = {
-    # these callers truncate a longer answer themselves, at an arbitrary position
-    "codex": {"max_bytes": 10 * 1024, "max_lines": 256},
-    "claude-code": {"max_tokens": 25_000},
-}
-
 
 def compute_result_options(invocation: Invocation, tool: Tool | None) -> ResultOptions | None:
     """Return the result options of a call.
@@ -140,29 +134,12 @@ def compute_result_options(invocation: Invocation, tool: Tool | None) -> ResultO
     return result_options.replace(**limits)
 
 
-def _default_limits(configured: ResultOptions, maybe_agent: bool) -> dict[str, int | None]:
-    """Return the limits from the settings, and those of the caller if no size limit is set."""
-    limits: dict[str, int | None] = {}
+def _default_limits(configured: ResultOptions, maybe_agent: bool) -> dict[str, Any]:
+    """Return the limits from the settings, and that of the caller if no size limit is set."""
+    limits: dict[str, Any] = {}
     if maybe_agent and configured.max_bytes is None and configured.max_tokens is None:
-        limits = dict(CALLER_OUTPUT_LIMITS.get(detect_from_environment().caller_id or "", {}))
+        limits["caller_limit"] = find_output_limit(detect_from_environment().caller_id)
     for name in ("max_items", "max_bytes", "max_tokens"):
         if getattr(configured, name) is not None:
             limits[name] = getattr(configured, name)
     return limits
-
-
-def limit_document(invocation: Invocation, outcome: Outcome, call: Call, data: bytes) -> bytes:
-    """Return a JSON document, truncated if it is larger than the caller accepts."""
-    from json import loads  # slow to import, and few calls need it
-
-    if call.options.result_options is not None or not isinstance(outcome, Ok):
-        return data
-    result_options = compute_result_options(invocation, call.tool)
-    if result_options is None:
-        return data
-    from tooli.serving.late_limits import limit_value
-
-    limited_call, truncated = limit_value(call, loads(data).get("result"), result_options)
-    if not isinstance(truncated, Ok):
-        return data
-    return Presented(truncated, limited_call, invocation.milliseconds).envelope_json()

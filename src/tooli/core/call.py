@@ -187,6 +187,7 @@ class Call(Record):
     meta: dict[str, Any] | None = None
     peer: Peer | None = None  # the client, if the tool can talk to it during the call
     flow: RecordFlow | None = None  # filters and limits for the records of the result
+    is_streamed: bool = False  # the items of the result are sent one by one, not as one document
     runner: Runner | None = None  # runs the function; None: it is called directly
     secrets: list[Any] | None = None  # values to remove from every output
     # Claims on approvals and plan tokens. They are used when the function starts.

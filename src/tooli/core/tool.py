@@ -462,8 +462,6 @@ class Limits(Record):
 
 
 MAX_TIMEOUT_SECONDS = 10_000_000.0
-BYTES_PER_TOKEN = 3
-"""Assumed bytes per token. Real tokenizers average more, so estimates tend to be too high."""
 _RATE_UNITS = ("second", "minute", "hour", "day")
 _MAX_RATE_CALLS = 10_000  # per time unit; the rate limiter stores each call in memory
 

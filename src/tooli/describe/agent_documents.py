@@ -29,8 +29,8 @@ if TYPE_CHECKING:
     from tooli.describe.sections import AppInfo
 
 _DETAIL_BUDGETS = (
-    (sections.FULL, 1_900),
-    (sections.SHORT, 2_600),
+    (sections.FULL, 2_200),
+    (sections.SHORT, 3_000),
     (sections.LINES, 4_500),
     (sections.NAMES, 5_000),
     (sections.CALLS, 5_000),

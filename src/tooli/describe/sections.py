@@ -10,7 +10,6 @@ from hashlib import sha256
 from tooli.core import Record
 from tooli.core._hot_tables import FLAGS
 from tooli.core.command_words import callback_options
-from tooli.core.tool import BYTES_PER_TOKEN
 from tooli.describe.agent_help import (
     parameter_text,
     place_of_options,
@@ -29,6 +28,7 @@ from tooli.describe.markdown import bullets, code, fence, link, sentence, single
 from tooli.errors import EXIT_CODES, shell_quote
 from tooli.schema.json_schema import output_schema
 from tooli.schema.notation import format_type
+from tooli.text.token_estimate import estimate_tokens
 
 TYPE_CHECKING = False
 
@@ -137,11 +137,6 @@ def _import_path(app: ToolSource) -> str | None:
 
 
 # ------------------------------------------------------------------ names
-
-
-def estimate_tokens(text: str) -> int:
-    """Return an estimate of the number of tokens in a text. It tends to be too high."""
-    return -(-len(text.encode("utf-8", "surrogatepass")) // BYTES_PER_TOKEN)
 
 
 def file_stem(tool: Tool) -> str:

@@ -1,6 +1,7 @@
 """Keep the result of a tool call below the size that clients accept in one message.
 
 A client that gets a larger message closes the connection, or waits for an answer that never comes.
+Some clients pass only a part of a result on to the model: `core/output_limits.py` has their limits.
 A list is cut between two records, and a text between two lines. The answer has a cursor for the
 rest.
 """
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from tooli.core.call import Call, Options, Outcome
+    from tooli.core.output_limits import OutputLimit
     from tooli.core.protocols import JsonObject
     from tooli.core.tool import Tool
     from tooli.mcp.tool_results import ResultFormat
@@ -42,8 +44,10 @@ _BYTES_PER_JSON_BYTE = 4
 _MAX_ATTEMPTS = 5
 
 
-def limit_options(options: Options, tool: Tool, max_bytes: int) -> Options:
-    """Return the options of a call with a size limit, if the records of its result are processed.
+def limit_options(
+    options: Options, tool: Tool, max_bytes: int, output_limit: OutputLimit | None = None
+) -> Options:
+    """Return the options of a call with size limits, if the records of its result are processed.
 
     The result of any other call is limited after the call, by `limit_message`. This is not possible
     if records were filtered or paged: their cursors are made during the call.
@@ -53,18 +57,28 @@ def limit_options(options: Options, tool: Tool, max_bytes: int) -> Options:
         return options
     requested = requested or _result_options()
     budget = max_bytes // _BYTES_PER_JSON_BYTE
-    if requested.max_bytes and requested.max_bytes <= budget:
-        return options
-    limited = requested.replace(
-        max_bytes=budget,
-        has_default_sizes=requested.has_default_sizes or not requested.has_explicit_size_limit,
-    )
-    return options.replace(result_options=limited)
+    has_own_limit = requested.has_explicit_size_limit
+    if not has_own_limit and output_limit is not None:
+        requested = requested.replace(caller_limit=output_limit)
+    if not requested.max_bytes or requested.max_bytes > budget:
+        requested = requested.replace(
+            max_bytes=budget, has_default_sizes=requested.has_default_sizes or not has_own_limit
+        )
+    return options.replace(result_options=requested)
 
 
-def limit_message(presented: Presented, result_format: ResultFormat, max_bytes: int) -> JsonObject:
-    """Return the result of `tools/call`, cut if it is larger than `max_bytes`."""
+def limit_message(
+    presented: Presented,
+    result_format: ResultFormat,
+    max_bytes: int,
+    output_limit: OutputLimit | None = None,
+) -> JsonObject:
+    """Return the result of `tools/call`, cut if it is larger than `max_bytes` or `output_limit`."""
     result = build_tool_result(presented, result_format)
+    if output_limit is not None and _exceeds(result, output_limit) and presented.kind != "content":
+        options = _result_options(caller_limit=output_limit)
+        presented = _cut(presented, loads(presented.result_json()), options)
+        result = build_tool_result(presented, result_format)
     size = _measure(result, max_bytes)
     if size <= max_bytes or result["isError"]:
         return result
@@ -73,7 +87,8 @@ def limit_message(presented: Presented, result_format: ResultFormat, max_bytes: 
         budget = max_bytes * len(encode(value, [])) // size
         for _ in range(_MAX_ATTEMPTS):
             budget = budget * 9 // 10
-            result = build_tool_result(_cut(presented, value, budget), result_format)
+            options = _result_options(max_bytes=budget, has_default_sizes=True)
+            result = build_tool_result(_cut(presented, value, options), result_format)
             if not result["isError"] and _measure(result, max_bytes) <= max_bytes:
                 return result
     hint = "Ask for less: a narrower request, fewer fields, or a smaller limit."
@@ -84,10 +99,19 @@ def limit_message(presented: Presented, result_format: ResultFormat, max_bytes: 
     return build_tool_result(presented.with_error(error), result_format)
 
 
-def _cut(presented: Presented, value: object, budget: int) -> Presented:
-    """Return the answer with as much of the value as fits into a number of bytes."""
+def _exceeds(result: JsonObject, limit: OutputLimit) -> bool:
+    """True if the text of a result has more bytes or characters than a model gets to see."""
+    texts = [block["text"] for block in result["content"] if block["type"] == "text"]
+    size = sum(map(len, texts))
+    if result["isError"] or size * 4 <= limit.amount:
+        return False
+    size_limit = load_location("tooli.records.size_limits:caller_size_limit")(limit)
+    return size_limit.excess("".join(texts).encode("utf-8", "surrogatepass")) > 0
+
+
+def _cut(presented: Presented, value: object, options: ResultOptions) -> Presented:
+    """Return the answer with as much of the value as the limits allow."""
     limit_value = load_location("tooli.serving.late_limits:limit_value")
-    options = _result_options(max_bytes=budget, has_default_sizes=True)
 
     def cut(call: Call) -> tuple[Call, Outcome]:
         limited_call, outcome = limit_value(call, value, options)

@@ -10,6 +10,7 @@ import os
 
 from tooli.core import Record
 from tooli.core.call import Caller
+from tooli.core.output_limits import find_output_limit
 from tooli.core.peer import InputRequired, Peer
 from tooli.core.placeholder_call import make_placeholder_call
 from tooli.core.tool import MAX_QUOTED_CHARS, cut_text
@@ -48,6 +49,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
     from typing import Any, TypeVar
 
+    from tooli.core.output_limits import OutputLimit
     from tooli.core.peer import Question
     from tooli.core.protocols import App, JsonObject
     from tooli.core.tool import Tool
@@ -386,11 +388,20 @@ class ToolCallRequest(McpRequest):
     """One `tools/call`."""
 
     def _prepare(self, approved_parts: Mapping[str, str] | None = None) -> PreparedCall:
-        self._options = limit_options(self._options, self._tool, self._context.max_message_bytes)
+        max_bytes, output_limit = self._context.max_message_bytes, self._output_limit
+        self._options = limit_options(self._options, self._tool, max_bytes, output_limit)
         return super()._prepare(approved_parts)
 
     def _build_result(self, presented: Presented) -> JsonObject:
-        return limit_message(presented, self._result_format, self._context.max_message_bytes)
+        is_limited = self._options.result_options is not None  # during the call, by the stages
+        output_limit = None if is_limited else self._output_limit
+        max_bytes = self._context.max_message_bytes
+        return limit_message(presented, self._result_format, max_bytes, output_limit)
+
+    @property
+    def _output_limit(self) -> OutputLimit | None:
+        """How much of a result the client passes on to its model."""
+        return find_output_limit(self._context.caller.name)
 
     @property
     def _result_format(self) -> ResultFormat:

@@ -54,10 +54,8 @@ async def stream(
     call: Call, stages: Sequence[Stage], outcomes: list[Outcome]
 ) -> AsyncGenerator[Any]:
     """Run a call and yield the items of its stream; append the outcome to `outcomes`."""
-    with Walk(call, stages) as walk:
+    with Walk(call.replace(is_streamed=True), stages) as walk:
         flow = walk.call.flow
-        if flow is not None:
-            flow.is_streamed = True
         if walk.outcome is None:
             value = await invoke(walk.call)
             source = _as_async_stream(value)

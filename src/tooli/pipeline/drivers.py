@@ -187,10 +187,8 @@ def stream(call: Call, stages: Sequence[Stage]) -> Generator[Any, None, Outcome]
 
     A function that does not stream yields nothing: its value is in the outcome.
     """
-    with Walk(call, stages) as walk:
+    with Walk(call.replace(is_streamed=True), stages) as walk:
         flow = walk.call.flow
-        if flow is not None:
-            flow.is_streamed = True
         if walk.outcome is None:
             value = invoke(walk.call)
             if is_stream(value):

@@ -320,9 +320,12 @@ def encode_envelope(
     return head + b',"meta":' + encode_redacted(meta(), [], redaction, "") + b"}"
 
 
-def measure_envelope(outcome: Outcome, call: Call) -> int:
-    """Return the size in bytes of the envelope of an outcome, with a newline at its end."""
-    return len(Presented(outcome, call, lambda: MAX_DURATION_MS).envelope_json()) + 1
+def draft_envelope(outcome: Outcome, call: Call) -> bytes:
+    """Return the envelope of an outcome before the call ends, to measure it.
+
+    It ends with a newline, as on the command line.
+    """
+    return Presented(outcome, call, lambda: MAX_DURATION_MS).envelope_json() + b"\n"
 
 
 def build_meta(call: Call, milliseconds: float) -> JsonObject:

@@ -11,14 +11,15 @@ texts and lists are cut at the end, and every part keeps its type.
 
 from __future__ import annotations
 
-from tooli.core.call import Ok
+from tooli.core.call import Failed, Ok
 from tooli.core.option_words import option_flag, spell_option
-from tooli.core.tool import BYTES_PER_TOKEN
+from tooli.errors import InputError, Suggestion
 from tooli.pipeline.argv_builder import is_short
-from tooli.pipeline.present import ItemPresenter, find_cut, measure_envelope
+from tooli.pipeline.present import ItemPresenter, draft_envelope, find_cut
 from tooli.pipeline.suggestions import show_call, suggest_call
 from tooli.records.call_options import resolve_result_options
 from tooli.records.record_flow import RecordFlow, as_records
+from tooli.records.size_limits import CALLER_LIMIT, SizeLimit, exceeded_limit, size_limits
 from tooli.storage.state_files import write_overflow
 from tooli.text.json_encoder import encode
 from tooli.text.jsonable import is_list, is_object, to_jsonable
@@ -26,17 +27,16 @@ from tooli.text.jsonable import is_list, is_object, to_jsonable
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
     from typing import Any
 
     from tooli.core.call import Call, Outcome
     from tooli.core.protocols import JsonObject
 
 
-BUDGET_MARGIN_BYTES = 40
-"""Bytes added to a suggested budget, for its own digits and a longer cursor."""
 NO_LIMIT = 1 << 60
 """A number of bytes or records that no result reaches."""
+_NO_SIZE_LIMIT = SizeLimit(NO_LIMIT, "bytes", "max-items")
 _ELLIPSIS = "…"
 
 
@@ -48,41 +48,39 @@ def truncate_result(call: Call, flow: RecordFlow, value: object) -> Outcome:
 def truncate_printed_text(outcome: Ok, call: Call) -> Outcome:
     """Return an outcome whose value is printed text, truncated to the size limits of the call."""
     result_options = resolve_result_options(call.options.result_options, call.tool)
-    budget = result_options.byte_budget
-    if budget is None or measure_envelope(outcome, call) <= budget[0]:
+    limits = size_limits(result_options)
+    if not limits or exceeded_limit(limits, draft_envelope(outcome, call)) is None:
         return outcome
     flow = RecordFlow(result_options, call.arguments)
     return truncate_result(call, flow, outcome.value)
 
 
-def measure_answer(outcome: Ok, call: Call, flow: RecordFlow) -> int:
-    """Return the size of an answer in bytes: of the envelope, or of the bare result.
+def draft_answer(outcome: Ok, call: Call, flow: RecordFlow) -> bytes:
+    """Return an answer, to measure it: the envelope, or the bare result.
 
     The output modes that write records as they are, such as text and CSV, have no envelope.
     """
     if not flow.is_streamed:
-        return measure_envelope(outcome, call)
+        return draft_envelope(outcome, call)
     value = ItemPresenter(call, []).value(outcome.value)
     if isinstance(value, str):
-        return len(value.encode("utf-8", "surrogatepass"))
-    return 0 if value is None else len(encode(value, []))
+        return value.encode("utf-8", "surrogatepass")
+    return b"" if value is None else encode(value, [])
 
 
 class _Truncation:
     def __init__(self, call: Call, flow: RecordFlow) -> None:
         self.call = call
         self.flow = flow
-        self.byte_budget, self.limit_name = flow.result_options.byte_budget or (
-            NO_LIMIT,
-            "max-items",
-        )
+        self.limits = size_limits(flow.result_options)
+        self.limit = min(self.limits, key=lambda limit: limit.max_bytes, default=_NO_SIZE_LIMIT)
+        """The limit that is named in `meta`: the last one that was exceeded."""
         self.overflow_path: str | None = None
 
     def truncate(self, value: object) -> Outcome:
         records = as_records(value)
         if records is not None and not records:  # only `meta` can be shortened
-            self._trim_meta(Ok(records))
-            return Ok(records)
+            return self._smallest(Ok(records))
         if self.flow.result_options.can_save_overflow and self.flow.cursor_position is None:
             self.overflow_path = write_overflow(
                 self.call.tool.id, lambda: _encode_lines(value, self.call)
@@ -93,67 +91,81 @@ class _Truncation:
             self._truncate_text(value) if isinstance(value, str) else self._truncate_object(value)
         )
 
-    def _excess_bytes(self, outcome: Ok) -> int:
-        """Return by how many bytes the answer exceeds the budget; 0 or less if it fits."""
-        return measure_answer(outcome, self.call, self.flow) - self.byte_budget
+    def _fits(self, outcome: Ok, more: bytes = b"") -> bool:
+        """True if the answer fits all limits, with `more` in it."""
+        return self._excess(outcome, more) <= 0
+
+    def _excess(self, outcome: Ok, more: bytes = b"") -> int:
+        """Return by how much an answer exceeds a limit, in the unit of the limit; 0 if it fits."""
+        found = exceeded_limit(self.limits, draft_answer(outcome, self.call, self.flow) + more)
+        if found is None:
+            return 0
+        self.limit, excess = found
+        return excess
 
     # -------------------------------------------------------------- lists
 
     def _truncate_records(self, records: list[Any]) -> Outcome:
         max_items = self.flow.result_options.max_items or len(records)
         count = self._estimate_count(records[:max_items])
-        limit_name = "max-items" if count == max_items < len(records) else self.limit_name
+        limit_name = "max-items" if count == max_items < len(records) else self.limit.name
         while count > 0:
             self._set_meta(count, len(records), limit_name)
             outcome = Ok(records[:count])
-            excess = self._excess_bytes(outcome)
+            excess = self._excess(outcome)
             if excess <= 0:
                 return outcome
-            limit_name = self.limit_name
+            limit_name = self.limit.name
             count = self._reduce_count(records, count, excess)
         return self._preview_first_record(records)
 
     def _estimate_count(self, records: list[Any]) -> int:
         """Return how many records fit if the rest of the document is not counted."""
-        encode_item, used = ItemPresenter(self.call, []).encode, 0
+        encode_item = ItemPresenter(self.call, []).encode
+        spare = [limit.amount for limit in self.limits]
         for count, record in enumerate(records):
-            used += len(encode_item(record)) + 1
-            if used > self.byte_budget:
-                return count
+            data = encode_item(record)
+            for at, limit in enumerate(self.limits):
+                spare[at] -= limit.measure(data) + 1
+                if spare[at] < 0:
+                    self.limit = limit
+                    return count
         return len(records)
 
     def _reduce_count(self, records: list[Any], count: int, excess: int) -> int:
-        """Return the number of records after removing at least `excess` bytes and one record."""
-        encode_item = ItemPresenter(self.call, []).encode
+        """Return the number of records after removing at least `excess` and one record."""
+        encode_item, measure = ItemPresenter(self.call, []).encode, self.limit.measure
         while count > 0 and excess > 0:
             count -= 1
-            excess -= len(encode_item(records[count])) + 1
+            excess -= measure(encode_item(records[count])) + 1
         return count
 
     def _preview_first_record(self, records: list[Any]) -> Outcome:
         """Return no records, but a preview of the first one and the budget that it needs."""
-        self._set_meta(1, len(records), self.limit_name)
+        self._set_meta(1, len(records), self.limit.name)
         required_budget = self._required_budget(Ok(records[:1]))
-        self._set_meta(0, len(records), self.limit_name, required_budget, "The first record")
+        self._set_meta(0, len(records), self.limit.name, required_budget, "The first record")
         meta, empty = self.call.meta, Ok([])
         assert meta is not None
-        spare_bytes = -self._excess_bytes(empty)
-        if spare_bytes > 60:
+        if self._fits(empty, b" " * 60):
             preview = shorten_value(
-                self._present(records[0]), spare_bytes - len(',"preview":'), self.call.warnings
+                self._present(records[0]),
+                lambda data: self._fits(empty, b',"preview":' + data),
+                self.call.warnings,
             )
             if preview is not None:
                 meta["truncated"]["preview"] = preview
-        self._trim_meta(empty)
-        return empty
+        return self._smallest(empty)
 
     def _required_budget(self, outcome: Ok) -> int:
-        """Return the budget that an outcome needs, in the unit of the limit."""
-        size = measure_answer(outcome, self.call, self.flow) + BUDGET_MARGIN_BYTES
-        return to_limit_unit(size, self.limit_name)
+        """Return the value of the option of the limit that an outcome needs."""
+        return self.limit.required(draft_answer(outcome, self.call, self.flow))
 
-    def _trim_meta(self, outcome: Ok) -> None:
-        """Remove entries of `meta`, the least important first, until the document fits."""
+    def _smallest(self, outcome: Ok) -> Outcome:
+        """Remove entries of `meta`, the least important first, until the document fits.
+
+        If it does not, the outcome is an error, unless the caller did not set the limit.
+        """
         meta = self.call.meta or {}
         for drop in (
             lambda: meta.pop("output_schema", None),
@@ -162,9 +174,13 @@ class _Truncation:
             lambda: meta.get("truncated", {}).pop("full", None),
             lambda: meta.pop("page" if self.call.caller.owns_process else "next", None),
         ):
-            if self._excess_bytes(outcome) <= 0:
-                return
+            if self._fits(outcome):
+                return outcome
             drop()
+        if self._fits(outcome) or not self.flow.result_options.has_explicit_size_limit:
+            return outcome
+        needed = self._required_budget(outcome)
+        return Failed(small_limit_error(self.call, self.flow, self.limit, needed, has_run=True))
 
     # -------------------------------------------------------------- text
 
@@ -173,11 +189,11 @@ class _Truncation:
         full_budget = (
             None if self.flow.cursor_after is not None else self._required_budget(Ok(text))
         )
-        low, high = 0, min(len(text), self.byte_budget)
+        low, high = 0, min([len(text), *[limit.max_bytes for limit in self.limits]])
         while low < high:
             middle = (low + high + 1) // 2
             self._set_text_meta(middle, text, full_budget)
-            if self._excess_bytes(Ok(text[:middle])) <= 0:
+            if self._fits(Ok(text[:middle])):
                 low = middle
             else:
                 high = middle - 1
@@ -191,8 +207,7 @@ class _Truncation:
         part = "The whole result" if full_budget is not None else "The first character"
         self.flow.cursor_after = None  # nothing is shown, so a cursor would skip text
         self._set_text_meta(0, text, full_budget or first_budget, part)
-        self._trim_meta(Ok(""))
-        return Ok("")
+        return self._smallest(Ok(""))
 
     def _set_text_meta(
         self,
@@ -202,7 +217,7 @@ class _Truncation:
         part: str = "The whole result",
     ) -> None:
         self._set_meta(
-            shown_count, len(text), self.limit_name, required_budget, part, unit="characters"
+            shown_count, len(text), self.limit.name, required_budget, part, unit="characters"
         )
 
     # -------------------------------------------------------------- objects
@@ -213,17 +228,16 @@ class _Truncation:
         value = self._present(whole_value)
         total = len(encode(value, call.warnings))
         required_budget = self._required_budget(Ok(whole_value))
-        truncated = {"shown": total, "total": total, "unit": "bytes", "by": self.limit_name}
+        truncated = {"shown": total, "total": total, "unit": "bytes", "by": self.limit.name}
         if self.overflow_path is not None:
             truncated["full"] = self.overflow_path
         self.flow.set_meta(call, truncated=truncated)
-        self.flow.add_next_steps(call, [larger_budget_step(call, self.limit_name, required_budget)])
-        spare_bytes = -self._excess_bytes(Ok(None)) - len(',"result":')
-        shortened = shorten_value(value, spare_bytes, call.warnings)
+        self.flow.add_next_steps(call, self._larger_budget_steps(required_budget))
+        shortened = shorten_value(
+            value, lambda data: self._fits(Ok(None), b',"result":' + data), call.warnings
+        )
         truncated["shown"] = 0 if shortened is None else len(encode(shortened, []))
-        outcome = Ok(shortened)
-        self._trim_meta(outcome)
-        return outcome
+        return self._smallest(Ok(shortened))
 
     def _present(self, value: object) -> Any:
         """Return a redacted value. Redact before cutting, because a cut may split a secret."""
@@ -243,9 +257,44 @@ class _Truncation:
         """Set `meta.truncated`. `part` is the part of the result that needs `required_budget`."""
         steps: list[JsonObject] = []
         if required_budget is not None:
-            steps.append(larger_budget_step(self.call, self.limit_name, required_budget, part))
+            steps = self._larger_budget_steps(required_budget, part)
         details = {"full": self.overflow_path, "needs": required_budget, "unit": unit}
         set_truncated_meta(self.call, self.flow, shown_count, limit_name, length, steps, **details)
+
+    def _larger_budget_steps(
+        self, required_budget: int, part: str = "The whole result"
+    ) -> list[JsonObject]:
+        """Return the next step with a larger limit; none if the agent would cut its answer.
+
+        The agent can read the file with the complete result instead.
+        """
+        if self.limit.name == CALLER_LIMIT and self.overflow_path is not None:
+            return []
+        return [larger_budget_step(self.call, self.limit.option, required_budget, part)]
+
+
+def small_limit_error(
+    call: Call, flow: RecordFlow, limit: SizeLimit, needed: int, *, has_run: bool
+) -> InputError:
+    """Return the error for a limit that is too small for the answer without its result."""
+    name = limit.option.replace("-", "_")
+    given, least = spell_option(call, name, limit.amount), spell_option(call, name, needed)
+    message = f"{given} is too small: the answer needs at least {needed}."
+    is_safe = not has_run or call.tool.behavior.read_only or call.tool.behavior.idempotent
+    suggestion = Suggestion(
+        "retry_with_modified_input",
+        f"Use {least} or more, or 0 for no limit.",
+        applicability="machine_applicable" if is_safe else "maybe_incorrect",
+    )
+    options: JsonObject = {name: needed}
+    suggestion.target = suggest_call(call, dict(flow.raw_arguments), **options)
+    return InputError(
+        f"{message} The command has run." if has_run else message,
+        code="E1007",
+        field=name,
+        suggestion=suggestion,
+        details={"needs": needed},
+    )
 
 
 def set_truncated_meta(
@@ -278,11 +327,6 @@ def set_truncated_meta(
     flow.set_meta(call, page=page)
     next_pages = [] if cursor is None else [next_page_step(call, cursor)]
     flow.add_next_steps(call, [*first_steps, *next_pages])
-
-
-def to_limit_unit(size: int, limit_name: str) -> int:
-    """Return a number of bytes as a value of `--max-bytes` or `--max-tokens`."""
-    return -(-size // BYTES_PER_TOKEN) if limit_name == "max-tokens" else size
 
 
 def larger_budget_step(
@@ -322,18 +366,18 @@ _SHORTENING_STEPS = (
 """Pairs of a maximum text length and a maximum list length, in the order they are tried."""
 
 
-def shorten_value(value: object, max_bytes: int, warnings: list[str]) -> Any:
-    """Shorten texts and lists until the JSON of a value has at most `max_bytes` bytes.
+def shorten_value(value: object, fits: Callable[[bytes], bool], warnings: list[str]) -> Any:
+    """Shorten texts and lists until the JSON of a value fits; return None if it cannot be made to.
 
-    Returns None if it cannot be made to fit.
+    `fits` returns whether JSON of a size fits.
     """
-    if max_bytes <= 2:
+    if not fits(b"    "):
         return None
     json_value = to_jsonable(value, warnings)
     for depth in (12, 4, 2, 1, 0):
         for max_chars, max_items in _SHORTENING_STEPS:
             shortened = _shorten(json_value, max_chars, max_items, depth)
-            if len(encode(shortened, [])) <= max_bytes:
+            if fits(encode(shortened, [])):
                 return shortened
     return None
 

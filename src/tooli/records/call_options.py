@@ -17,7 +17,7 @@ from tooli.core._hot_tables import (
     TOKEN_LENGTHS,
 )
 from tooli.core.call import Options, Problem
-from tooli.core.tool import BYTES_PER_TOKEN, parse_timeout
+from tooli.core.tool import parse_timeout
 from tooli.text.jsonable import is_list
 
 TYPE_CHECKING = False
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Any
 
+    from tooli.core.output_limits import OutputLimit
     from tooli.core.protocols import JsonObject
     from tooli.core.tool import Tool
 
@@ -90,14 +91,14 @@ class ResultOptions(Record):
     """Paging, filter, fields and size limits of a call; 0 means no limit.
 
     Sizes that the caller sets take precedence over the tool's own `max_tokens=`. Default sizes come
-    from settings or from the detected agent, and the lower of them and `max_tokens=` applies.
+    from settings or from `max_tokens=`, and the lower one applies. So does the `caller_limit`.
     """
 
     limit: int | None = None
     max_items: int | None = None
     max_bytes: int | None = None
     max_tokens: int | None = None
-    max_lines: int | None = None  # for results whose records are lines
+    caller_limit: OutputLimit | None = None  # the limit of the agent that reads the answer
     cursor: str | None = None
     filter: str | None = None
     fields: str | None = None
@@ -114,14 +115,6 @@ class ResultOptions(Record):
         )
 
     @property
-    def byte_budget(self) -> tuple[int, str] | None:
-        """Maximum size of the answer in bytes and the option that sets it; None if unlimited."""
-        sizes = [(self.max_bytes, "max-bytes")] if self.max_bytes else []
-        if self.max_tokens:
-            sizes.append((self.max_tokens * BYTES_PER_TOKEN, "max-tokens"))
-        return min(sizes, default=None)
-
-    @property
     def is_paged(self) -> bool:
         """True if the caller asks for a page."""
         return bool(self.limit) or self.cursor is not None
@@ -129,7 +122,8 @@ class ResultOptions(Record):
     @property
     def has_size_limit(self) -> bool:
         """True if a limit applies to the size of the answer or its number of records."""
-        return bool(self.max_items or self.max_bytes or self.max_tokens or self.max_lines)
+        has_amount = bool(self.max_items or self.max_bytes or self.max_tokens)
+        return has_amount or self.caller_limit is not None
 
 
 def read_result_options(
@@ -177,5 +171,5 @@ def resolve_result_options(result_options: ResultOptions | None, tool: Tool) -> 
         result_options = result_options.replace(limit=limits.page_size)
     if limits.max_tokens and not result_options.has_explicit_size_limit:
         max_tokens = min(result_options.max_tokens or limits.max_tokens, limits.max_tokens)
-        result_options = result_options.replace(max_tokens=max_tokens)
+        result_options = result_options.replace(max_tokens=max_tokens, has_default_sizes=True)
     return result_options

@@ -86,11 +86,17 @@ class RecordFlow:
         "total",
     )
 
-    def __init__(self, result_options: ResultOptions, raw_arguments: Mapping[str, Any]) -> None:
+    def __init__(
+        self,
+        result_options: ResultOptions,
+        raw_arguments: Mapping[str, Any],
+        *,
+        is_streamed: bool = False,
+    ) -> None:
         self.result_options = result_options
         self.raw_arguments = raw_arguments  # the arguments as the interface received them
         self.processors: list[RecordProcessor] = []  # the last one receives a record first
-        self.is_streamed = False  # records are sent one by one, not as one document
+        self.is_streamed = is_streamed  # records are sent one by one, not as one document
         self.predicate: Callable[[object], bool] | None = None
         self.projection: Callable[[Any], Any] | None = None
         self.cursor_position: Any = None  # decoded from the cursor

@@ -5,18 +5,19 @@ from __future__ import annotations
 from tooli.core import find_loaded
 from tooli.core.call import Ok
 from tooli.errors import InputError
-from tooli.pipeline.present import measure_envelope, measure_value
+from tooli.pipeline.present import ItemPresenter, draft_envelope, measure_value
 from tooli.pipeline.suggestions import suggest_call
 from tooli.pipeline.truncate import (
     NO_LIMIT,
+    draft_answer,
     larger_budget_step,
-    measure_answer,
     next_page_step,
     set_truncated_meta,
-    to_limit_unit,
+    small_limit_error,
     truncate_result,
 )
 from tooli.records.record_flow import RecordProcessor, as_records
+from tooli.records.size_limits import CALLER_LIMIT, exceeded_limit, size_limits
 from tooli.storage.page_window import PageWindow
 
 TYPE_CHECKING = False
@@ -89,6 +90,7 @@ def limit_size(call: Call) -> StageRun:
     flow = call.flow
     if flow is None or not flow.result_options.has_size_limit:
         return (yield call)
+    _check_limits(call, flow)
     processor = _StreamLimit(flow, call)
     flow.processors.append(processor)
     outcome = yield call
@@ -99,39 +101,39 @@ def limit_size(call: Call) -> StageRun:
     if flow.is_streamed and not (is_single_value and not processor.is_opened):
         if records is not None and not processor.is_opened:
             outcome = Ok(processor.process_list(records))
-        if processor.limit_name is not None:
-            shown_count, limit_name = processor.shown_count, processor.limit_name
-            steps: list[JsonObject] = []
-            if not shown_count:
-                budget = to_limit_unit(processor.bytes_used, limit_name)
-                steps.append(larger_budget_step(call, limit_name, budget, "The first record"))
-            set_truncated_meta(call, flow, shown_count, limit_name, None, steps)
+        processor.set_meta()
         return outcome
     return _limit_document(call, flow, outcome)
 
 
+def _check_limits(call: Call, flow: RecordFlow) -> None:
+    """Raise an InputError (E1007) if a limit is too small even for an answer without a result."""
+    if flow.is_streamed or not flow.result_options.has_explicit_size_limit:
+        return
+    smallest = draft_envelope(Ok(None), call)
+    found = exceeded_limit(size_limits(flow.result_options), smallest)
+    if found is not None:
+        limit = found[0]
+        raise small_limit_error(call, flow, limit, limit.required(smallest), has_run=False)
+
+
 def _limit_document(call: Call, flow: RecordFlow, outcome: Ok) -> Outcome:
-    max_items, byte_budget = flow.result_options.max_items, flow.result_options.byte_budget
+    max_items, limits = flow.result_options.max_items, size_limits(flow.result_options)
     records = as_records(outcome.value) if max_items else None
     has_too_many = records is not None and len(records) > (max_items or 0)
-    if not has_too_many and byte_budget is None:
+    if not has_too_many and not limits:
         return outcome
     size, value, is_clean = measure_value(outcome.value, call.warnings, call)
-    if not has_too_many and byte_budget is not None:
+    if not has_too_many:
         outcome = Ok(value)
-        if flow.is_streamed:
-            if measure_answer(outcome, call, flow) <= byte_budget[0]:
+        if is_clean and not flow.is_streamed:
+            # The answer has at most as many characters and tokens as bytes.
+            bytes_needed = len(draft_envelope(Ok(None), call)) + len(',"result":') + size
+            if bytes_needed <= min([limit.amount for limit in limits]):
                 return outcome
-        elif _document_size(outcome, call, size if is_clean else None) <= byte_budget[0]:
+        if exceeded_limit(limits, draft_answer(outcome, call, flow)) is None:
             return outcome
     return truncate_result(call, flow, value)
-
-
-def _document_size(outcome: Ok, call: Call, size: int | None) -> int:
-    """Return the size of the envelope, computed from the size of the result if possible."""
-    if size is None:  # redactions add warnings to `meta`
-        return measure_envelope(outcome, call)
-    return measure_envelope(Ok(None), call) + len(',"result":') + size
 
 
 class _StreamLimit(RecordProcessor):
@@ -139,33 +141,46 @@ class _StreamLimit(RecordProcessor):
 
     def __init__(self, flow: RecordFlow, call: Call) -> None:
         self.shown_count = 0
-        self.bytes_used = 0
-        self.limit_name: str | None = None  # the limit that was reached
+        self._limit_name: str | None = None  # the limit that was reached
+        self._needed: tuple[str, int] | None = None  # what the record that exceeds it needs
         self._flow = flow
         self._call = call
 
     def open(self, push: Push) -> Push:
-        if not self._flow.is_streamed:
+        flow, call = self._flow, self._call
+        if not flow.is_streamed:
             return push  # a document is truncated as a whole
-        result_options = self._flow.result_options
+        options, limits = flow.result_options, size_limits(flow.result_options)
+        max_lines = options.caller_limit.max_lines if options.caller_limit is not None else None
         max_count, by_count = min(
-            [
-                (result_options.max_items or NO_LIMIT, "max-items"),
-                (result_options.max_lines or NO_LIMIT, "max-lines"),
-            ]
+            (options.max_items or NO_LIMIT, "max-items"), (max_lines or NO_LIMIT, CALLER_LIMIT)
         )
-        byte_budget, by_size = result_options.byte_budget or (NO_LIMIT, "max-bytes")
+        encode = ItemPresenter(call, []).encode
+        used = [0 for _ in limits]
 
         def count(record: object) -> object:
             if self.shown_count >= max_count:
-                self.limit_name = by_count
+                self._limit_name = by_count
                 return True
-            size, record, _ = measure_value(record, self._call.warnings, self._call)
-            self.bytes_used += size + 1
-            if self.bytes_used > byte_budget:
-                self.limit_name = by_size
-                return True
+            _, record, _ = measure_value(record, call.warnings, call)
+            data = encode(record) + b"\n" if limits else b""
+            for at, limit in enumerate(limits):
+                used[at] += limit.measure(data)
+                if used[at] > limit.amount:
+                    self._limit_name = limit.name
+                    self._needed = (limit.option, limit.required(data, exact=True))
+                    return True
             self.shown_count += 1
             return push(record)
 
         return count
+
+    def set_meta(self) -> None:
+        """Describe the truncation in `meta`, if the limit was reached."""
+        call, name = self._call, self._limit_name
+        if name is None:
+            return
+        steps: list[JsonObject] = []
+        if not self.shown_count and self._needed is not None:
+            steps.append(larger_budget_step(call, *self._needed, "The first record"))
+        set_truncated_meta(call, self._flow, self.shown_count, name, None, steps)

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 def open_record_flow(call: Call) -> StageRun:
     """Validate `--filter`, `--fields` and `--cursor`, and prepare to process the records."""
     result_options = resolve_result_options(call.options.result_options, call.tool)
-    flow = RecordFlow(result_options, call.arguments)
+    flow = RecordFlow(result_options, call.arguments, is_streamed=call.is_streamed)
     problems = [*call.problems, *result_options.problems]
     if result_options.filter is not None or result_options.fields is not None:
         problems += _compile_options(call, flow, result_options)
