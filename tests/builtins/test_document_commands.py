@@ -83,6 +83,8 @@ def test_does_not_overwrite_edited_files(tmp_path: Path) -> None:
         (["openai", "--mode", "import", "--command", "c"], "command"),
         (["openai", "--mode", "import", "--app", "nowhere"], "app"),
         (["permissions"], "host"),
+        (["permissions", "--host", "codex", "--remove"], "out"),
+        (["openai", "--remove"], "remove"),
         (["permissions", "--host", "codex", "--with-tests"], "with_tests"),
         (["permissions", "--host", "codex", "--command", "c"], "command"),
     ],

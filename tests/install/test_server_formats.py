@@ -12,12 +12,11 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tooli.install.jsonc import MalformedFileError, parse_jsonc
 from tooli.install.server_formats import (
     JsonServers,
-    MalformedFileError,
     TomlServers,
     YamlServers,
-    parse_jsonc,
 )
 
 ENTRY: dict[str, Any] = {"command": "shop", "args": ["mcp", "serve"]}

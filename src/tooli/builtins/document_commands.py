@@ -29,6 +29,7 @@ from tooli.install.project_documents import (
     write_document,
     write_files,
 )
+from tooli.install.rule_files import write_rules
 from tooli.install.server_registration import split_command
 from tooli.pipeline.context import Context  # noqa: TC001  the annotation is evaluated
 from tooli.policy.allowed_access import resolve_bounds
@@ -109,6 +110,9 @@ if TYPE_CHECKING:
 else:
     RuleHost = Literal[RULE_HOSTS]
 Host = Annotated[RuleHost | None, Option(help="Coding agent to generate permissions for.")]
+RemoveRules = Annotated[
+    bool, Option("--remove", help="Remove the permissions that were written to --out.")
+]
 ForceExport = Annotated[
     bool, Option("--force", help="Overwrite changed files; a copy is kept as .bak.")
 ]
@@ -264,42 +268,6 @@ def _check_folder(app: App, folder: str) -> str:
 def add_export(builtin_app: App, app: App) -> None:
     """Add `export`."""
 
-    def generate(
-        target: str,
-        mode: str,
-        out: str | None,
-        with_tests: bool,
-        command: str | None,
-        app_location: str | None,
-        model: str | None,
-        host: str | None,
-        force: bool,
-        dry: bool,
-    ) -> WriteResult:
-        _check_option_scope(
-            target,
-            mode,
-            {
-                "host": host,
-                "model": model,
-                "command": command,
-                "app": app_location,
-                "with_tests": with_tests,
-            },
-        )
-        app_info = collect_app_info(app)
-        if host is not None:
-            files = render_rules(app_info, host)
-            _check_rules_folder(host, out)
-        else:
-            spec = ExportSpec(app_info, target, mode, command, app_location, model, with_tests)
-            files = render_export(spec)
-        if out is None:
-            return join_files(files)
-        return write_files(
-            _check_folder(app, out), files, force=force, dry_run=dry, is_hand_edited=True
-        )
-
     def export(
         target: Target,
         mode: Mode = "subprocess",
@@ -309,14 +277,62 @@ def add_export(builtin_app: App, app: App) -> None:
         app_location: AppLocation = None,
         model: Model = None,
         host: Host = None,
+        remove: RemoveRules = False,
         force: ForceExport = False,
     ) -> WriteResult:
         """Export the tools as code for an agent framework or as permissions."""
         return generate(
-            target, mode, out, with_tests, command, app_location, model, host, force, dry=False
+            *(target, mode, out, with_tests, command, app_location, model, host, remove, force),
+            dry=False,
         )
 
+    generate = partial(_generate_export, app)
     _add_command(builtin_app, "export", export, partial(generate, dry=True))
+
+
+def _generate_export(
+    app: App,
+    target: str,
+    mode: str,
+    out: str | None,
+    with_tests: bool,
+    command: str | None,
+    app_location: str | None,
+    model: str | None,
+    host: str | None,
+    remove: bool,
+    force: bool,
+    dry: bool,
+) -> WriteResult:
+    """Print an export, or write it to a folder."""
+    _check_option_scope(
+        target,
+        mode,
+        {
+            "host": host,
+            "model": model,
+            "command": command,
+            "app": app_location,
+            "with_tests": with_tests,
+            "remove": remove,
+        },
+    )
+    if remove and out is None:
+        raise InputError("--remove requires --out, the folder of the files.", field="out")
+    app_info = collect_app_info(app)
+    if host is not None:
+        if out is not None:
+            folder = _check_rules_folder(host, _check_folder(app, out))
+            return write_rules(app_info, host, folder, remove, force=force, dry_run=dry)
+        files = render_rules(app_info, host)
+    else:
+        spec = ExportSpec(app_info, target, mode, command, app_location, model, with_tests)
+        files = render_export(spec)
+    if out is None:
+        return join_files(files)
+    return write_files(
+        _check_folder(app, out), files, force=force, dry_run=dry, is_hand_edited=True
+    )
 
 
 def _check_option_scope(target: str, mode: str, options: dict[str, object]) -> None:
@@ -330,6 +346,7 @@ def _check_option_scope(target: str, mode: str, options: dict[str, object]) -> N
             not is_permissions and not is_import,
         ),
         "app": ("--app requires --mode import.", not is_permissions and is_import),
+        "remove": ("--remove requires --target permissions and --out.", is_permissions),
         "with_tests": ("--with-tests does not apply to --target permissions.", not is_permissions),
     }
     for field, (message, applies) in rules.items():
@@ -340,16 +357,16 @@ def _check_option_scope(target: str, mode: str, options: dict[str, object]) -> N
         raise InputError(message, field="host")
 
 
-def _check_rules_folder(host: str, out: str | None) -> None:
-    """Raise an error if the agent would not read rules below this folder."""
+def _check_rules_folder(host: str, folder: str) -> str:
+    """Return the folder; raise an error if the agent would not read rules below it."""
     agent = AGENT_HOSTS[host]
-    if out is None or agent.rules_for != "user":
-        return
     homes = {os.path.expanduser("~"), os.environ.get("GEMINI_CLI_HOME") or ""} - {""}
-    if os.path.realpath(out) not in map(os.path.realpath, homes):
+    is_home = os.path.realpath(folder) in map(os.path.realpath, homes)
+    if agent.rules_for == "user" and not is_home:
         message = f"{agent.title} reads rules from the home folder only, not from a project."
         suggestion = Suggestion("retry_with_modified_input", "Pass your home folder: --out ~.")
         raise InputError(message, field="out", suggestion=suggestion)
+    return folder
 
 
 def join_files(files: dict[str, str]) -> str:

@@ -27,6 +27,7 @@ class ServerSettings(Record):
     entry: tuple[tuple[str, object], ...] = _TYPED_COMMAND
     file_format: str = "json"  # or "toml", "yaml"
     container: str = "mcpServers"  # the object or table that holds the servers by name
+    rule_keys: tuple[str, ...] = ()  # keys of an entry that are permission rules
 
 
 class AgentHost(Record):
@@ -62,7 +63,12 @@ AGENT_HOSTS: dict[str, AgentHost] = {
         "Codex",
         _SHARED_FOLDER,
         ServerSettings(
-            ".codex/config.toml", "{codex}/config.toml", _COMMAND, "toml", "mcp_servers"
+            ".codex/config.toml",
+            "{codex}/config.toml",
+            _COMMAND,
+            "toml",
+            "mcp_servers",
+            ("disabled_tools", "tools"),
         ),
         "codex",
         is_default=True,

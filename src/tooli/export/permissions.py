@@ -54,6 +54,11 @@ def render_rules(app_info: AppInfo, host: str) -> dict[str, str]:
     return {path: text for path, text in files.items() if text}
 
 
+def is_settings_file(path: str) -> bool:
+    """True for a file of the agent's own settings, to which rules are added."""
+    return path.endswith((".json", "/config.toml"))
+
+
 def build_permission_rules(app_info: AppInfo) -> list[PermissionRule]:
     """Return a rule for each command, in the app's order."""
     rules: list[PermissionRule] = []

@@ -84,7 +84,7 @@ def write_files(
     for files that people edit, such as exports, a file is ours if its digest line is valid.
     """
 
-    root = _containing_root(folder)
+    root = containing_root(folder)
 
     def plan() -> list[InstallStep]:
         return [
@@ -99,7 +99,7 @@ def write_document(
     app_info: AppInfo, document_format: str, folder: str, *, force: bool, dry_run: bool
 ) -> list[dict[str, str]]:
     """Write a skill into its own folder, or a managed block into AGENTS.md or CLAUDE.md."""
-    name, root = app_info.name, _containing_root(folder)
+    name, root = app_info.name, containing_root(folder)
 
     def plan() -> list[InstallStep]:
         if document_format == "skill":
@@ -117,7 +117,7 @@ def render_marked_document(app_info: AppInfo, document_format: str) -> str:
     return render_document(app_info, document_format, partial(add_markers, app_info.name))
 
 
-def _containing_root(folder: str) -> str:
+def containing_root(folder: str) -> str:
     """Return the folder that no link may leave: the project, or a folder outside of it itself."""
     root, path = project_root(), os.path.abspath(folder)
     return root if is_under_any(path, (root,)) else path

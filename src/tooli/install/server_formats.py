@@ -10,7 +10,18 @@ from __future__ import annotations
 import json
 import re
 
-from tooli.core import Record
+from tooli.install.jsonc import (
+    MalformedFileError,
+    find_insertion,
+    find_member,
+    format_value,
+    indent_at,
+    indent_unit_of,
+    line_number,
+    newline_of,
+    parse_jsonc,
+    remove_member,
+)
 from tooli.text.jsonable import is_object
 
 TYPE_CHECKING = False
@@ -21,101 +32,9 @@ if TYPE_CHECKING:
     from tomlkit import TOMLDocument
 
     from tooli.core.protocols import JsonObject
+    from tooli.install.jsonc import JsonMember, JsonNode
 
     ServerFileFormat: TypeAlias = "JsonServers | TomlServers | YamlServers"
-
-
-_STRING = r'"(?:\\.|[^"\\])*"'
-_COMMENT = r"//[^\n]*|/\*.*?\*/"
-_SPACE = re.compile(rf"(?:[\s\ufeff]+|{_COMMENT})*", re.DOTALL)
-_NOT_JSON = re.compile(rf"{_STRING}|{_COMMENT}|[^\S \t\r\n]|\ufeff", re.DOTALL)
-_TRAILING_COMMA = re.compile(rf"{_STRING}|(?<=[^\s,{{\[:])\s*,(?=\s*[}}\]])", re.DOTALL)
-_DECODER = json.JSONDecoder()
-
-
-class MalformedFileError(ValueError):
-    """A settings file cannot be parsed. `line` is the line of the problem."""
-
-    def __init__(self, line: int, problem: str) -> None:
-        super().__init__(problem)
-        self.line, self.problem = line, problem
-
-
-class JsonNode(Record):
-    """A value and the position of its text."""
-
-    value: object
-    start: int
-    end: int
-    members: tuple[JsonMember, ...] = ()
-
-
-class JsonMember(Record):
-    """A member of an object: name and value."""
-
-    name: str
-    start: int
-    node: JsonNode
-
-
-def parse_jsonc(text: str) -> JsonNode | None:
-    """Parse JSON with comments and trailing commas; return None if it contains no value.
-
-    `members` is set for the root and for the objects directly inside it.
-    """
-    json_text = _TRAILING_COMMA.sub(_blank, _NOT_JSON.sub(_blank, text))
-    if not json_text.strip():
-        return None
-
-    def refuse_constant(name: str) -> None:
-        raise MalformedFileError(line_number(json_text, json_text.index(name)), f"invalid: {name}")
-
-    try:
-        json.loads(json_text, parse_constant=refuse_constant)
-    except json.JSONDecodeError as error:
-        raise MalformedFileError(error.lineno, error.msg.lower()) from None
-    except RecursionError:
-        raise MalformedFileError(1, "nested too deeply") from None
-    return _locate(json_text, skip_space(json_text, 0), depth=2)
-
-
-def _blank(match: re.Match[str]) -> str:
-    """Replace the match with spaces, so that positions stay the same. Do not replace strings."""
-    text = match.group()
-    return text if text[0] == '"' else re.sub(r"[^\r\n]", " ", text)
-
-
-def _locate(json_text: str, start: int, depth: int) -> JsonNode:
-    """Return the node of a valid JSON value, with the members of `depth` levels of objects."""
-    value, end = _DECODER.raw_decode(json_text, start)
-    members: list[JsonMember] = []
-    position = skip_space(json_text, start + 1)
-    while depth and is_object(value) and json_text[position] == '"':
-        name, colon = _DECODER.raw_decode(json_text, position)
-        value_start = skip_space(json_text, skip_space(json_text, colon) + 1)
-        node = _locate(json_text, value_start, depth - 1)
-        members.append(JsonMember(name, position, node))
-        position = skip_space(json_text, node.end)
-        if json_text[position] == ",":
-            position = skip_space(json_text, position + 1)
-    return JsonNode(value, start, end, tuple(members))
-
-
-def line_number(text: str, position: int) -> int:
-    """Return the line number of a position."""
-    return text.count("\n", 0, position) + 1
-
-
-def find_member(node: JsonNode | None, name: str) -> JsonMember | None:
-    """Return the last member of that name, as `json.loads` does, or None."""
-    members = node.members if node is not None else ()
-    return next((member for member in reversed(members) if member.name == name), None)
-
-
-def skip_space(text: str, position: int) -> int:
-    """Return the position after whitespace and comments."""
-    found = _SPACE.match(text, position)
-    return found.end() if found else position
 
 
 # ------------------------------------------------------------------ servers
@@ -149,9 +68,6 @@ class ServerFile:
 # ------------------------------------------------------------------ servers in JSON
 
 
-_INDENT = re.compile(r"[ \t]*")
-
-
 class JsonServers(ServerFile):
     """Servers by name, in one object of a JSON file."""
 
@@ -159,15 +75,15 @@ class JsonServers(ServerFile):
         """Add an entry; return the new text and the part that was inserted."""
         self._entries(text)  # raises MalformedFileError
         root, container_member, _ = self._find(text, name)
-        newline = _newline(text)
+        newline = newline_of(text)
         if root is None:
             whole = json.dumps({self.container: {name: entry}}, indent=2, ensure_ascii=False)
             inserted = whole.replace("\n", newline) + newline
             return text + inserted, inserted
         at, inserted = (
-            _insertion(text, root, root, self.container, {name: entry})
+            find_insertion(text, root, root, [(self.container, {name: entry})])
             if container_member is None
-            else _insertion(text, root, container_member.node, name, entry)
+            else find_insertion(text, root, container_member.node, [(name, entry)])
         )
         return text[:at] + inserted + text[at:], inserted
 
@@ -182,10 +98,10 @@ class JsonServers(ServerFile):
         if root is None or found is None:
             return self.insert_entry(text, name, entry)
         node = found.node
-        new_text = _format_value(entry, _indent_unit(text, root), _indent_at(text, found.start))
+        new_text = format_value(entry, indent_unit_of(text, root), indent_at(text, found.start))
         if "\n" not in text[root.start : root.end]:
             new_text = json.dumps(entry, ensure_ascii=False)
-        new_text = new_text.replace("\n", _newline(text))
+        new_text = new_text.replace("\n", newline_of(text))
         old_text = text[node.start : node.end]
         inserted = inserted.replace(old_text, new_text, 1) if inserted.count(old_text) == 1 else ""
         return text[: node.start] + new_text + text[node.end :], inserted
@@ -204,9 +120,9 @@ class JsonServers(ServerFile):
         )
         is_only_entry = "".join(surrounding.replace(",", "").split()) == f'"{self.container}":{{}}'
         return (
-            _remove_member(text, root, container_member)
+            remove_member(text, root, container_member)
             if container and is_only_entry
-            else _remove_member(text, container_member.node, found)
+            else remove_member(text, container_member.node, found)
         )
 
     def is_empty(self, text: str) -> bool:
@@ -241,86 +157,6 @@ class JsonServers(ServerFile):
         return root, container_member, member
 
 
-def _insertion(
-    text: str, root: JsonNode, container_node: JsonNode, name: str, value: JsonObject
-) -> tuple[int, str]:
-    """Return the position for a new member, and its text with the comma that it needs."""
-    if "\n" not in text[root.start : root.end] and root.members:
-        member_text = (
-            f"{json.dumps(name, ensure_ascii=False)}: {json.dumps(value, ensure_ascii=False)}"
-        )
-        return (
-            (container_node.members[-1].node.end, f", {member_text}")
-            if container_node.members
-            else (container_node.start + 1, member_text)
-        )
-    indent_unit = _indent_unit(text, root)
-    container_indent = _indent_at(text, container_node.start)
-    indent = (
-        _indent_at(text, container_node.members[0].start)
-        if container_node.members
-        else container_indent + indent_unit
-    )
-    newline = _newline(text)
-    member_text = (
-        f"{json.dumps(name, ensure_ascii=False)}: {_format_value(value, indent_unit, indent)}"
-    )
-    member_text = f"\n{indent}{member_text}".replace("\n", newline)
-    if not container_node.members:
-        inside = text[container_node.start + 1 : container_node.end - 1]
-        closing = "" if "\n" in inside[len(inside.rstrip()) :] else newline + container_indent
-        return container_node.start + 1 + len(inside.rstrip()), member_text + closing
-    end = container_node.members[-1].node.end
-    rest = text[end : container_node.end - 1]
-    if not rest.strip():
-        return end, f",{member_text}"
-    if not rest.replace(",", "", 1).strip():
-        return end + rest.index(",") + 1, f"{member_text},"
-    # A comment follows the last member, so the new member becomes the first.
-    return _after_opening(text, container_node), f"{member_text},"
-
-
-def _after_opening(text: str, container_node: JsonNode) -> int:
-    """Return the position after the opening bracket and a comment on its line."""
-    line = (
-        text[container_node.start + 1 : container_node.members[0].start].partition("\n")[0].rstrip()
-    )
-    return container_node.start + 1 + (len(line) if skip_space(line, 0) == len(line) else 0)
-
-
-def _format_value(value: JsonObject, indent_unit: str, indent: str) -> str:
-    return json.dumps(value, indent=indent_unit, ensure_ascii=False).replace("\n", f"\n{indent}")
-
-
-def _indent_unit(text: str, root: JsonNode) -> str:
-    """Return one level of the file's indentation."""
-    return (_indent_at(text, root.members[0].start) if root.members else "") or "  "
-
-
-def _indent_at(text: str, position: int) -> str:
-    """Return the indentation of the line at a position."""
-    found = _INDENT.match(text, text.rfind("\n", 0, position) + 1)
-    return found.group() if found else ""
-
-
-def _remove_member(text: str, parent: JsonNode, member: JsonMember) -> str:
-    """Return the text without a member and one comma. Comments beside it stay."""
-    start, end = member.start, member.node.end
-    index = parent.members.index(member)
-    comma = skip_space(text, end)
-    if text[comma : comma + 1] == ",":
-        head, tail = text[:start], text[end:comma] + text[comma + 1 :]
-    elif index == 0:
-        head, tail = text[:start], text[end:]
-    else:
-        comma = skip_space(text, parent.members[index - 1].node.end)
-        head, tail = text[:comma] + text[comma + 1 : start], text[end:]
-    line = head.rstrip(" \t")
-    if line.endswith("\n") and tail.lstrip(" \t").startswith(("\n", "\r\n")):
-        head = line[:-1].removesuffix("\r")  # the member had its own line, which is removed
-    return head + tail
-
-
 # ------------------------------------------------------------------ TOML
 
 
@@ -332,14 +168,14 @@ class TomlServers(ServerFile):
         self._entries(text)  # raises MalformedFileError
         content = text.removeprefix("\ufeff")
         gap = "" if not content else "\n" if content.endswith("\n") else "\n\n"
-        inserted = f"{gap}{self._render_table(name, entry)}".replace("\n", _newline(text))
+        inserted = f"{gap}{self._render_table(name, entry)}".replace("\n", newline_of(text))
         try:
             if self.get_entry(text + inserted, name) == entry:
                 return text + inserted, inserted
         except MalformedFileError:
             pass  # the container is an inline table, which has to be edited in place
         after = self._set_inline(text, name, entry)
-        return after, _inserted_text(text, after)
+        return after, find_inserted_text(text, after)
 
     def replace_entry(
         self, text: str, name: str, entry: JsonObject, inserted: str
@@ -355,7 +191,7 @@ class TomlServers(ServerFile):
             return self.insert_entry(self.remove_entry(text, name, container=False), name, entry)
         ((start, end),) = spans
         old_table = text[start:end]
-        table = self._render_table(name, entry).replace("\n", _newline(text))
+        table = self._render_table(name, entry).replace("\n", newline_of(text))
         inserted = inserted.replace(old_table, table, 1) if inserted.count(old_table) == 1 else ""
         return text[:start] + table + text[end:], inserted
 
@@ -374,7 +210,7 @@ class TomlServers(ServerFile):
         return not text.strip("\ufeff \t\r\n")
 
     def _load(self, text: str) -> JsonObject:
-        return _parse_toml(text).unwrap()
+        return parse_toml(text).unwrap()
 
     def _entries(self, text: str) -> JsonObject:
         return self._container(self._load(text))
@@ -387,35 +223,34 @@ class TomlServers(ServerFile):
         return container  # pyright: ignore[reportUnknownVariableType]
 
     def _is_inline(self, text: str, name: str) -> bool:
-        return isinstance(
-            self._container(_parse_toml(text))[name], _load_tomlkit().items.InlineTable
-        )
+        return isinstance(self._container(parse_toml(text))[name], load_tomlkit().items.InlineTable)
 
     def _set_inline(self, text: str, name: str, entry: JsonObject) -> str:
         """Return the text with the entry as an inline table."""
-        document = _parse_toml(text)
-        table = _load_tomlkit().inline_table()
+        document = parse_toml(text)
+        table = load_tomlkit().inline_table()
         for key, value in entry.items():
             table[key] = value
         self._container(document)[name] = table
-        return _render_toml(document, text)
+        return render_toml(document, text)
 
     def _render_table(self, name: str, entry: JsonObject) -> str:
-        tomlkit = _load_tomlkit()
+        tomlkit = load_tomlkit()
         container = tomlkit.table(is_super_table=True)
         container[name] = tomlkit.item(entry)
         return tomlkit.dumps({self.container: container})
 
     def _without(self, text: str, name: str) -> str:
         """Return the text without the server, and without the comments that follow its tables."""
-        document = _parse_toml(text)
+        document = parse_toml(text)
         servers = self._container(document)
         if name in servers:
             del servers[name]
-        return _render_toml(document, text)
+        return render_toml(document, text)
 
 
-def _load_tomlkit():
+def load_tomlkit():
+    """Return the module tomlkit, with its submodules."""
     import tomlkit.exceptions
     import tomlkit.items
 
@@ -425,12 +260,13 @@ def _load_tomlkit():
 _MAX_DOTTED_KEYS = 1000
 
 
-def _parse_toml(text: str) -> TOMLDocument:
+def parse_toml(text: str) -> TOMLDocument:
+    """Parse TOML; raise MalformedFileError if the text is invalid."""
     # The time that tomlkit takes is quadratic in the number of dotted keys.
     keys = [line.partition("=")[0] for line in text.splitlines() if "=" in line]
     if len([key for key in keys if "." in key]) > _MAX_DOTTED_KEYS:
         raise MalformedFileError(1, f"the file has more than {_MAX_DOTTED_KEYS} dotted keys")
-    tomlkit = _load_tomlkit()
+    tomlkit = load_tomlkit()
     try:
         return tomlkit.parse(text.removeprefix("\ufeff"))
     except tomlkit.exceptions.ParseError as error:
@@ -440,7 +276,7 @@ def _parse_toml(text: str) -> TOMLDocument:
         raise MalformedFileError(1, str(error).lower()) from None
 
 
-def _render_toml(document: TOMLDocument, original: str) -> str:
+def render_toml(document: TOMLDocument, original: str) -> str:
     """Return the text of a document, with the byte order mark of the original."""
     return "\ufeff" * original.startswith("\ufeff") + document.as_string()
 
@@ -454,7 +290,7 @@ class YamlServers(ServerFile):
     def insert_entry(self, text: str, name: str, entry: JsonObject) -> tuple[str, str]:
         """Add an entry; return the new text and the part that was inserted."""
         entries = self._entries(text)  # raises MalformedFileError
-        newline = _newline(text)
+        newline = newline_of(text)
         start, indent = self._find_block(text)
         line = f"{indent}{json.dumps(name)}: {json.dumps(entry, ensure_ascii=False)}{newline}"
         if start is None:
@@ -548,10 +384,6 @@ SERVER_FORMATS: dict[str, type[ServerFileFormat]] = {
 }
 
 
-def _newline(text: str) -> str:
-    return "\r\n" if "\r\n" in text else "\n"
-
-
 def _removed_lines(text: str, without: str) -> list[tuple[int, int]] | None:
     """Return the spans of the lines of `text` that are missing in `without`.
 
@@ -583,7 +415,7 @@ def _trim_comments(text: str, start: int, end: int) -> tuple[int, int]:
     return start, end
 
 
-def _inserted_text(before: str, after: str) -> str:
+def find_inserted_text(before: str, after: str) -> str:
     """Return the text that was inserted into `before` at one place."""
     start = 0
     while before[start : start + 1] == after[start : start + 1] and start < len(before):

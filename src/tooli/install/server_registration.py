@@ -29,7 +29,8 @@ from tooli.install.file_changes import (
     single_change,
     write_atomically,
 )
-from tooli.install.server_formats import SERVER_FORMATS, MalformedFileError
+from tooli.install.jsonc import MalformedFileError
+from tooli.install.server_formats import SERVER_FORMATS
 from tooli.storage.state_files import get_state_dir, make_private_folder
 from tooli.text.jsonable import is_object
 
@@ -61,6 +62,10 @@ class WrittenEntry(Record):
     container: bool = False  # True if we created the object that holds the servers
 
 
+_RULES = "rules"
+"""The key in installed.json for the records of permission rules. All other keys are paths."""
+
+
 class ServerRecords:
     """The records of all entries that we wrote, by file and server (installed.json)."""
 
@@ -78,21 +83,30 @@ class ServerRecords:
         """Return the record of a server's entry, or None."""
         return _parse_entry(self._entries(file).get(server))
 
+    def digests(self, file: str, server: str) -> set[str]:
+        """Return the digests of a server's entry that `mcp add` or the rules have written."""
+        recorded = self.get(file, server)
+        with_rules = str(self.get_rules(file, server).get("server") or "")
+        return {recorded.digest if recorded else "", with_rules} - {""}
+
     def creation_record(self, file: str) -> WrittenEntry:
         """Return a record that says whether we created the file, its folders and the container.
 
         We may have created them for another app. They are deleted with the last entry.
         """
         known = [_parse_entry(entry) for entry in self._entries(file).values()]
+        rules = [_parse_entry({"digest": "", **entry}) for entry in self._rules(file).values()]
+        written = [entry for entry in (*known, *rules) if entry]
         return WrittenEntry(
             "",
-            file=any([entry.file for entry in known if entry]),
-            folders=max([entry.folders for entry in known if entry], default=0),
-            container=any([entry.container for entry in known if entry]),
+            file=any([entry.file for entry in written]),
+            folders=max([entry.folders for entry in written], default=0),
+            container=any([entry.container for entry in written]),
         )
 
     def set(self, file: str, server: str, entry: WrittenEntry | None) -> None:
         """Record an entry. If it is None, delete the record of the server."""
+        created = self.creation_record(file)
         entries = dict(self._entries(file))
         entries.pop(server, None)
         if entry is not None:
@@ -101,6 +115,25 @@ class ServerRecords:
         self._data.pop(file, None)
         if entries:
             self._data[file] = entries
+        self._keep_creation(file, created)
+
+    def get_rules(self, file: str, server: str) -> JsonObject:
+        """Return the record of the permission rules that we wrote, or an empty one."""
+        rules = self._rules(file).get(server)
+        return rules if is_object(rules) else {}
+
+    def set_rules(self, file: str, server: str, record: JsonObject | None) -> None:
+        """Record the permission rules in a file. If it is None, delete the record."""
+        created = self.creation_record(file)
+        rules = {**self._rules(file)}
+        rules.pop(server, None)
+        if record is not None:
+            rules[server] = record
+        files = {**self._entries(_RULES), file: rules}
+        self._data[_RULES] = {name: entries for name, entries in files.items() if entries}
+        if not self._data[_RULES]:
+            del self._data[_RULES]
+        self._keep_creation(file, created)
 
     def save(self) -> bool:
         """Write the records; return False if that fails."""
@@ -115,6 +148,19 @@ class ServerRecords:
         except OSError:
             return False
         return True
+
+    def _keep_creation(self, file: str, created: WrittenEntry) -> None:
+        """Keep in another record of the file that we created it: the last one deletes it."""
+        others = [one for one in self._entries(file).values() if is_object(one)]
+        for record in [*others, *self._rules(file).values()][:1]:
+            record["file"] = record.get("file") is True or created.file
+            record["folders"] = max(record.get("folders") or 0, created.folders)
+            record["container"] = record.get("container") is True or created.container
+
+    def _rules(self, file: str) -> dict[str, JsonObject]:
+        rules = self._entries(_RULES).get(file)
+        found = rules.items() if is_object(rules) else ()
+        return {server: record for server, record in found if is_object(record)}
 
     def _entries(self, file: str) -> JsonObject:
         entries = self._data.get(file)
@@ -152,10 +198,12 @@ def plan_server(
     file, before, text, file_format = _open_config(agent_path)
     entry = _server_entry(agent_path.agent, name, command)
     recorded = records.get(file, name)
-    with _errors_name_file(agent_path.path):
+    with errors_name_file(agent_path.path):
         found = file_format.get_entry(text, name)
+        entry.update(_rules_in(agent_path.agent, found))
         if found == entry:
-            known_entry = (recorded or WrittenEntry("")).replace(digest=_digest(found))
+            found_digest = server_digest(agent_path.agent, found)
+            known_entry = (recorded or WrittenEntry("")).replace(digest=found_digest)
             step = InstallStep(agent_path.path, agent_path.agent, "current", "current")
             return ServerPlan(step, file, known_entry)
         if found is None:
@@ -166,12 +214,12 @@ def plan_server(
         _check_rest_unchanged(file_format, text, after, name)
     change = FileChange(file, before, after.encode("utf-8", "surrogateescape"))
     written = _creation_record(file, before, inserted, records, agent_path).replace(
-        digest=_digest(entry), text=inserted
+        digest=server_digest(agent_path.agent, entry), text=inserted
     )
     if found is None:
         state, action = "absent", "created" if before is None else "updated"
     else:
-        is_recorded = recorded is not None and _digest(found) == recorded.digest
+        is_recorded = server_digest(agent_path.agent, found) in records.digests(file, name)
         state, action = "stale" if is_recorded else "edited", "updated"
     step = single_change(agent_path.path, agent_path.agent, state, action, change)
     return ServerPlan(step, file, written)
@@ -183,19 +231,20 @@ def plan_server_removal(
     """Plan the removal of a server."""
     file, before, text, file_format = _open_config(agent_path)
     recorded = records.get(file, name)
-    with _errors_name_file(agent_path.path):
+    with errors_name_file(agent_path.path):
         found = file_format.get_entry(text, name)
         if before is None or found is None:
             step = InstallStep(agent_path.path, agent_path.agent, "absent", "absent")
             return ServerPlan(step, file, None)
         after = _remove_server_text(file_format, text, name, recorded)
         _check_rest_unchanged(file_format, text, after, name)
-    is_recorded = recorded is not None and recorded.digest == _digest(found)
+    is_recorded = server_digest(agent_path.agent, found) in records.digests(file, name)
     removes_file = recorded is not None and recorded.file and file_format.is_empty(after)
     data = None if removes_file else after.encode("utf-8", "surrogateescape")
     change = FileChange(file, before, data)
     prune = parent_folders(file, recorded.folders if recorded and removes_file else 0)
-    if found == _server_entry(agent_path.agent, name, command):
+    rules = _rules_in(agent_path.agent, found)
+    if found == {**_server_entry(agent_path.agent, name, command), **rules}:
         state = "current"
     else:
         state = "stale" if is_recorded else "edited"
@@ -234,13 +283,18 @@ def _creation_record(
     """
     record = records.creation_record(file)
     if before is None:
-        folder, missing = os.path.dirname(file), 0
-        while not os.path.isdir(folder) and missing < 3:
-            folder, missing = os.path.dirname(folder), missing + 1
-        return record.replace(file=True, folders=missing, container=True)
+        return record.replace(file=True, folders=missing_folders(file), container=True)
     container = server_settings(agent_path.agent).container
     adds_container = inserted.lstrip(", \t\r\n{").startswith((f'"{container}"', f"{container}:"))
     return record.replace(container=True) if adds_container else record
+
+
+def missing_folders(file: str) -> int:
+    """Return how many parent folders of a file have to be created."""
+    folder, missing = os.path.dirname(file), 0
+    while not os.path.isdir(folder) and missing < 3:
+        folder, missing = os.path.dirname(folder), missing + 1
+    return missing
 
 
 def _open_config(agent_path: AgentPath) -> tuple[str, bytes | None, str, ServerFileFormat]:
@@ -264,8 +318,18 @@ def _server_entry(agent: str, name: str, command: Sequence[str]) -> JsonObject:
     return entry
 
 
-def _digest(value: object) -> str:
-    return digest(json.dumps(value, sort_keys=True, default=str).encode())
+def _rules_in(agent: str, entry: object) -> JsonObject:
+    """Return the permission rules in an entry, which `export --target permissions` writes."""
+    keys = server_settings(agent).rule_keys
+    return {key: entry[key] for key in keys if key in entry} if is_object(entry) else {}
+
+
+def server_digest(agent: str, entry: object) -> str:
+    """Return the digest of an entry without its permission rules."""
+    if is_object(entry):
+        rules = _rules_in(agent, entry)
+        entry = {key: value for key, value in entry.items() if key not in rules}
+    return digest(json.dumps(entry, sort_keys=True, default=str).encode())
 
 
 def _check_rest_unchanged(
@@ -277,7 +341,7 @@ def _check_rest_unchanged(
 
 
 @contextmanager
-def _errors_name_file(path: str) -> Generator[None]:
+def errors_name_file(path: str) -> Generator[None]:
     """Turn a MalformedFileError into a FormatError that names the file."""
     try:
         yield

@@ -18,6 +18,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from tests.integration.agents.scripted_model import Call, ScriptedModel
 from tests.integration.node import install, node
 
+from tooli.core.agent_hosts import AGENT_HOSTS
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -59,12 +61,12 @@ CODEX = Program(
     agent="codex",
     package="@openai/codex@0.169.0",
     executable="node_modules/@openai/codex/bin/codex.js",
-    argv=("exec", "--sandbox", "danger-full-access", "{prompt}"),
-    allow_all=(),
+    argv=("exec", "{prompt}"),
+    allow_all=("--sandbox", "danger-full-access"),
     variables={"SCRIPTED_MODEL_KEY": "none"},
     settings={
         ".codex/config.toml": (
-            'model = "scripted"\nmodel_provider = "scripted"\n'
+            'model = "scripted"\nmodel_provider = "scripted"\nsandbox_mode = "workspace-write"\n'
             '[model_providers.scripted]\nname = "scripted"\nbase_url = "{url}/v1"\n'
             'wire_api = "responses"\nenv_key = "SCRIPTED_MODEL_KEY"\n'
             '[projects."{project}"]\ntrust_level = "trusted"\n'
@@ -232,7 +234,20 @@ class Workplace:
         assert done.returncode == 0, done.stdout + done.stderr
         return json.loads(done.stdout)["result"]
 
-    def run(self, script: list[Call], *arguments: str) -> ScriptedModel:
+    def change_rules(self, *options: str) -> list[str]:
+        """Write or remove the permission rules; return how the program is started with them."""
+        agent = self.program.agent
+        folder = self.home if AGENT_HOSTS[agent].rules_for == "user" else self.project
+        files = self.shop(
+            *("export", "--target", "permissions", "--host", agent, "--out", str(folder)), *options
+        )
+        if agent == "copilot":  # its rules are flags in a script that starts `copilot`
+            (self.bin / "copilot").unlink(missing_ok=True)
+            (self.bin / "copilot").symlink_to(self._start()[-1])
+            return ["sh", str(self.project / files[0]["path"])]
+        return self._start()
+
+    def run(self, script: list[Call], *arguments: str, start: Sequence[str] = ()) -> ScriptedModel:
         """Run the agent program with a script; return what its model received."""
         program = self.program
         with ScriptedModel(script) as model:
@@ -249,7 +264,7 @@ class Workplace:
                 name: value.replace("{url}", model.url) for name, value in program.variables.items()
             }
             argv = [argument.replace("{prompt}", PROMPT) for argument in program.argv]
-            output = self._run_process([*self._start(), *argv, *arguments], variables)
+            output = self._run_process([*(start or self._start()), *argv, *arguments], variables)
         assert model.conversations, output
         model.output = output
         return model

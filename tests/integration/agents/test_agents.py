@@ -11,7 +11,7 @@ import re
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pytest
-from tests.integration.agents.programs import PROGRAMS, Program, Workplace
+from tests.integration.agents.programs import CODEX, PROGRAMS, Program, Workplace
 
 if TYPE_CHECKING:
     from tests.integration.agents.scripted_model import ScriptedModel
@@ -114,3 +114,76 @@ def test_remove_restores_the_project(session: Session) -> None:
     assert session.program.project_settings[0] in changed
     assert any(path.endswith("skills/shop/SKILL.md") for path in changed)
     assert session.removed == session.before
+
+
+# ------------------------------------------------------------------ permission rules
+
+
+@pytest.fixture(scope="module", params=PROGRAMS, ids=lambda program: program.agent)
+def ruled(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Session:
+    """Run the program with the permission rules of the app, and with nobody to ask."""
+    program: Program = request.param
+    place = Workplace(program, tmp_path_factory.mktemp(f"{program.agent}-rules"))
+    before = place.project_files()
+    place.shop("mcp", "add", "--agent", program.agent)
+    start = place.change_rules()
+    installed = place.project_files()
+    model = place.run(
+        [
+            program.call("find", text="tea"),
+            program.call("wipe"),
+            program.run_in_shell("shop find --text tea --json"),
+            program.run_in_shell("shop wipe"),
+            program.run_in_shell("shop --json wipe"),
+            program.call("add", name="salt"),  # OpenCode ends after a question that nobody answers
+        ],
+        start=start,
+    )
+    place.change_rules("--remove")
+    place.shop("mcp", "remove", "--agent", program.agent)
+    return Session(program, model, before, installed, place.project_files())
+
+
+def test_rules_allow_a_tool(ruled: Session) -> None:
+    assert "green tea" in text_of(ruled, 0)
+
+
+def test_rules_deny_a_tool(ruled: Session) -> None:
+    """A denied tool is refused, or the model does not see it."""
+    text = ruled.model.results[1]
+    assert text is None or re.search("denied|permission", text.lower()), text
+    assert "deleted" not in (text or "")
+    assert "all items were deleted" not in ruled.model.output
+
+
+def test_rules_allow_a_command_line(ruled: Session) -> None:
+    text = text_of(ruled, 2)
+    if ruled.program.rules_in_shell:
+        assert envelope_in(text)["result"] == ["green tea", "black tea"]
+    else:
+        assert "green tea" not in text  # Copilot CLI asks about every command
+
+
+def test_rules_deny_a_command_line(ruled: Session) -> None:
+    text = text_of(ruled, 3)
+    assert "deleted" not in text, text
+    assert re.search("denied|polic|permission|prevents|rejected", text.lower()), text
+
+
+def test_flags_before_the_command_do_not_bypass_rules(ruled: Session) -> None:
+    text = text_of(ruled, 4)
+    if ruled.program is CODEX:
+        pytest.skip("Codex matches the words of a rule from the start of the line only")
+    assert "deleted" not in text, text
+
+
+def test_rules_ask_about_a_tool(ruled: Session) -> None:
+    """Nobody answers the question, so the tool does not run."""
+    text = ruled.model.results[5]
+    assert "added salt" not in (text or "")
+    assert text is not None or "salt" in ruled.model.output
+
+
+def test_removing_the_rules_restores_the_project(ruled: Session) -> None:
+    assert ruled.installed != ruled.before
+    assert ruled.removed == ruled.before
