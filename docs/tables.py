@@ -12,11 +12,13 @@ from __future__ import annotations
 import ast
 import inspect
 import itertools
+import json
 import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tests.integration.agents.programs import PROGRAMS
+from tests.integration.frameworks.constructs import CONSTRUCTS, MEASURED_CONSTRUCTS
 
 from tooli import Context, Tooli, errors
 from tooli.config.setting_definitions import SETTINGS
@@ -419,6 +421,49 @@ def meta_fields() -> str:
     return table(("field", "meaning"), rows)
 
 
+# ------------------------------------------------------------------ exports.md
+
+_CLIENT_TITLES = {
+    "adk": "Google ADK",
+    "agent-framework": "Agent Framework",
+    "agno": "Agno",
+    "claude": "Claude Agent SDK",
+    "claude-code": "Claude Code",
+    "codex": "Codex",
+    "copilot": "GitHub Copilot SDK",
+    "copilot-cli": "Copilot CLI",
+    "crewai": "CrewAI",
+    "dspy": "DSPy",
+    "gemini-cli": "Gemini CLI",
+    "langchain": "LangChain",
+    "llamaindex": "LlamaIndex",
+    "mastra": "Mastra",
+    "openai": "OpenAI Agents",
+    "opencode": "OpenCode",
+    "pydantic-ai": "Pydantic AI",
+    "smolagents": "smolagents",
+    "strands": "Strands",
+    "vercel": "Vercel AI SDK",
+}
+
+
+def schema_constructs() -> str:
+    """Return what each host and framework does with constructs of JSON Schema."""
+    rows: list[tuple[str, ...]] = []
+    unchanged: list[str] = []
+    for client, ratings in json.loads(MEASURED_CONSTRUCTS.read_text(encoding="utf-8")).items():
+        if not ratings:
+            unchanged.append(_CLIENT_TITLES[client])
+            continue
+        found = [
+            ", ".join([CONSTRUCTS[name][0] for name, rating in ratings.items() if rating == kind])
+            for kind in ("refused", "changed")
+        ]
+        rows.append((_CLIENT_TITLES[client], *[text or "none" for text in found]))
+    rows.append((", ".join(unchanged), "none", "none"))
+    return table(("host or framework", "refuses", "changes or leaves out"), rows)
+
+
 TABLES: dict[str, Callable[[], str]] = {
     function.__name__.replace("_", " "): function
     for function in (
@@ -426,7 +471,7 @@ TABLES: dict[str, Callable[[], str]] = {
         *(output_modes, framework_options, policy_rules),
         *(caller_profiles, agent_markers, ci_markers, weak_markers, settings, output_limits),
         *(skill_folders, server_files, tested_agents),
-        *(setting_trust, stages),
+        *(setting_trust, stages, schema_constructs),
         *(app_keywords, app_methods, command_keywords, context_members, meta_fields),
     )
 }
