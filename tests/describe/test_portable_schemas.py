@@ -139,6 +139,19 @@ def test_model_with_many_recursive_fields_stays_small() -> None:
     jsonschema.validate({"x": {"m1": {"m2": {"m3": {}}}}}, converted)
 
 
+def test_tuples_have_items_for_hosts_that_do_not_know_prefix_items() -> None:
+    parts = [{"type": "integer"}, {"type": "string"}, {"type": "integer"}]
+    mixed = {"type": "array", "prefixItems": parts, "minItems": 3, "maxItems": 3}
+    schema = portable_schema({"type": "object", "properties": {"x": mixed}})
+    assert schema["properties"]["x"] == {**mixed, "items": {"anyOf": parts[:2]}}
+    jsonschema.validate({"x": [1, "a", 2]}, schema)
+    for wrong in ([1, 2, 3], [1, "a"], [1, "a", 2, 3]):
+        with pytest.raises(jsonschema.ValidationError):
+            jsonschema.validate({"x": wrong}, schema)
+    same = {"type": "array", "prefixItems": parts[:1], "maxItems": 1}
+    assert portable_schema(same) == {**same, "items": {"type": "integer"}}
+
+
 def test_other_references_stay() -> None:
     schema = {
         "type": "object",

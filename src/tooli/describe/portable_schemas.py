@@ -60,7 +60,10 @@ def portable_arguments(tool: Tool, schema: JsonObject) -> JsonObject:
 
 
 def portable_schema(schema: JsonObject) -> JsonObject:
-    """Return a schema without `discriminator`, recursion, and formats of bytes and secrets."""
+    """Return a schema without `discriminator`, recursion, and formats of bytes and secrets.
+
+    Tuples have `items` in addition to `prefixItems`, which some hosts do not know.
+    """
     definitions: JsonObject = schema.get("$defs", {})
     inner = {key: value for key, value in schema.items() if key != "$defs"}
     converter = _Converter(definitions, RECURSION_DEPTH)
@@ -95,13 +98,12 @@ class _Converter:
                 rest = {key: value for key, value in node.items() if key != "$ref"}
                 return {**self._expand(name, inside), **rest}
             self.has_other_references = True
-        return _without_format(
-            {
-                key: self._convert_keyword(key, value, inside)
-                for key, value in node.items()
-                if key != "discriminator"
-            }
-        )
+        converted = {
+            key: self._convert_keyword(key, value, inside)
+            for key, value in node.items()
+            if key != "discriminator"
+        }
+        return _with_items(_without_format(converted))
 
     def _expand(self, name: str, inside: tuple[str, ...]) -> JsonObject:
         definition = self._definitions[name]
@@ -118,6 +120,18 @@ class _Converter:
         if key in _SCHEMAS_BY_NAME and is_object(value):
             return {name: self.convert(part, inside) for name, part in value.items()}
         return self.convert(value, inside)
+
+
+def _with_items(schema: JsonObject) -> JsonObject:
+    """Return the schema of a tuple with `items`; Codex would write that the items are strings.
+
+    `items` applies only to items after those of `prefixItems`, and a tuple has no such items.
+    """
+    parts = schema.get("prefixItems")
+    if not is_list(parts) or not parts or "items" in schema:
+        return schema
+    kinds = [part for i, part in enumerate(parts) if part not in parts[:i]]
+    return {**schema, "items": {"anyOf": kinds} if len(kinds) > 1 else kinds[0]}
 
 
 def _without_format(schema: JsonObject) -> JsonObject:
