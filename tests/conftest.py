@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
-from tests import child_coverage, file_scheduling
+from tests import child_coverage, file_scheduling, session_home
 
 # Hypothesis measures wall time. On a busy machine an example takes many times longer, so a
 # deadline, or a limit for generating data, fails tests whose code is correct.
@@ -19,6 +19,12 @@ settings.register_profile(
 settings.load_profile("busy-machine")
 
 _passed_tests = count(1)
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Use a temporary home directory. Modules may read the variables when they are imported."""
+    home = session_home.replace_home()
+    config.add_cleanup(lambda: session_home.remove_home(home))
 
 
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> file_scheduling.FileScheduling:
@@ -42,14 +48,6 @@ def pytest_report_teststatus(report: pytest.TestReport) -> tuple[str, str, str] 
     if report.when == "call" and report.passed:
         return "passed", "" if next(_passed_tests) % 100 else ".", "PASSED"
     return None
-
-
-@pytest.fixture(scope="session", autouse=True)
-def state_dir(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """Use a temporary state directory, so that tests do not write to the home directory."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("XDG_STATE_HOME", str(tmp_path_factory.mktemp("state")))
-        yield
 
 
 @pytest.fixture(autouse=True)

@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from tests.integration.app_process import environment
 
 from tooli.cli.tracebacks import skip_own_frames, without_own_frames
 
@@ -112,7 +113,7 @@ def test_traceback_of_a_line_that_typer_cannot_parse(tmp_path: Path) -> None:
         [sys.executable, str(program), "fail", "--input", '{"times": 2}'],
         capture_output=True,
         text=True,
-        env={"PATH": "/usr/bin:/bin", "TOOLI_OUTPUT": "text"},
+        env=environment(PATH="/usr/bin:/bin", TOOLI_OUTPUT="text"),
     )
     assert done.returncode == 1
     assert done.stderr.startswith("Traceback")

@@ -17,6 +17,7 @@ from uuid import UUID
 
 import pytest
 from pydantic import BaseModel, Field
+from tests.integration.app_process import environment
 
 from tooli import Context, Option, Tooli
 from tooli.annotations import Destructive, ReadOnly
@@ -284,7 +285,7 @@ def test_order_does_not_depend_on_the_hash_seed() -> None:
     output = {
         subprocess.run(
             [sys.executable, "-c", code],
-            env={"PYTHONHASHSEED": seed, "PYTHONIOENCODING": "utf-8", "PATH": ""},
+            env=environment(PYTHONHASHSEED=seed, PYTHONIOENCODING="utf-8", PATH=""),
             cwd=root,
             capture_output=True,
             check=True,
@@ -395,7 +396,7 @@ def test_search_loads_no_heavy_module() -> None:
     )
     done = subprocess.run(
         [sys.executable, "-S", "-c", code],
-        env={"PYTHONPATH": str(Path(__file__).parents[2] / "src"), "PATH": ""},
+        env=environment(PYTHONPATH=str(Path(__file__).parents[2] / "src"), PATH=""),
         capture_output=True,
         text=True,
         check=True,

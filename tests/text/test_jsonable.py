@@ -20,6 +20,7 @@ from typing import Any, ClassVar, NamedTuple
 import pydantic
 import pytest
 from pydantic import BaseModel
+from tests.integration.app_process import environment
 
 from tooli.core import Record
 from tooli.text.jsonable import (
@@ -249,7 +250,7 @@ def test_set_order_is_deterministic() -> None:
     outputs = {
         subprocess.run(
             [sys.executable, "-c", code],
-            env={"PYTHONHASHSEED": seed},
+            env=environment(PYTHONHASHSEED=seed),
             capture_output=True,
             check=True,
         ).stdout
