@@ -4,20 +4,29 @@ says.
 
 from __future__ import annotations
 
+import ast
+import importlib
 import re
 import sys
 from functools import cache
+from pathlib import Path
 
 import pytest
 from docs.evasion_table import PAGE, levels, word_for
 from docs.evasion_table import measure as run_attempts
 from tests.execution import evasions
+from tests.security.caller_attempts import SUCCEEDS, CallerAttempt, caller_attempts
+
+sys.path[:0] = [str(Path(__file__).parent), str(Path(__file__).parent / "sandbox")]
+sandbox_evasions = importlib.import_module("sandbox_evasions")
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the attempts need Linux")
 
 measure = cache(run_attempts)
 """Results of all attempts at a level; test_isolation_evasions.py uses them in the same process."""
 
+FREE_WORDS = ("succeeded", "failed")
+CALLER_WORDS = ("stopped", "**succeeded**")
 UNDETECTED = ("**succeeded**", "not reported")
 
 
@@ -27,6 +36,8 @@ def read_page() -> dict[str, dict[str, str]]:
     names: list[str] = []
     for line in PAGE.read_text(encoding="utf-8").splitlines():
         cells = [cell.strip() for cell in line.strip("|").split(" | ")]
+        if line.startswith("## "):
+            names = []
         if cells[:2] == ["attempt", "how"]:
             names = cells[2:]
         elif names and re.match(r"\| `\w+` \|", line):
@@ -40,6 +51,28 @@ def test_documentation_lists_every_attempt_and_level() -> None:
     assert set(page) == {one.name for one in evasions.ATTEMPTS}
     assert all(list(row) == levels() for row in page.values())
     assert len(page) >= 100
+
+
+def test_documentation_lists_the_other_attempts() -> None:
+    lines = PAGE.read_text(encoding="utf-8").splitlines()
+    rows = [[cell.strip() for cell in line.strip("|").split(" | ")] for line in lines]
+    in_sandbox = [row[0].strip("`") for row in rows if len(row) == 5 and row[3] in FREE_WORDS]
+    assert in_sandbox == [one.name for one in sandbox_evasions.ATTEMPTS]
+    on_caller = {row[0]: row[2] for row in rows if len(row) == 3 and row[2] in CALLER_WORDS}
+    assert on_caller == {
+        one.about: "**succeeded**" if one.test in SUCCEEDS else "stopped"
+        for one in caller_attempts()
+    }
+
+
+@pytest.mark.parametrize("attempt", caller_attempts(), ids=lambda one: one.test.partition("::")[2])
+def test_attempt_on_the_caller_is_a_test(attempt: CallerAttempt) -> None:
+    file, *names = attempt.test.split("::")
+    body = ast.parse((Path(__file__).parents[1] / file).read_text(encoding="utf-8")).body
+    for name in names:
+        found = [node for node in body if getattr(node, "name", None) == name]
+        assert len(found) == 1, name
+        body = getattr(found[0], "body", [])
 
 
 def test_every_attempt_succeeds_without_enforcement() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import functools
+import mmap
 import os
 from pathlib import Path
 
@@ -62,3 +63,17 @@ def test_changed_file_loses_the_bits(tree: Path) -> None:
     found = sandboxed([f"fs:write:{tree / 'in'}"], lambda: file.write_text("hostile"))
     assert found.error is None, found
     assert file.stat().st_mode & 0o6000 == 0
+
+
+def test_file_that_is_changed_through_a_mapping_keeps_the_bits(tree: Path) -> None:
+    """A limitation of the kernel, which docs/isolation.md describes."""
+    file = tree / "in" / "file"
+    file.chmod(0o6755)
+
+    def change() -> None:
+        with open(file, "r+b") as opened, mmap.mmap(opened.fileno(), 0) as mapping:
+            mapping[:4] = b"evil"
+
+    found = sandboxed([f"fs:{act}:{tree / 'in'}" for act in ("read", "write")], change)
+    assert found.error is None, found
+    assert (file.read_text(), file.stat().st_mode & 0o6000) == ("evil", 0o6000)
