@@ -8,7 +8,7 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from tooli import Option, Tooli
+from tooli import NotFoundError, Option, Tooli
 from tooli.cli.typer_register import (
     TooliCommandMixin,
     as_typer,
@@ -16,6 +16,7 @@ from tooli.cli.typer_register import (
     subcommands,
     wrap_plain_commands,
 )
+from tooli.testing import invoke
 
 Answer = Callable[..., tuple[int, str, str]]
 
@@ -212,3 +213,23 @@ def test_prompt_is_answered_by_stdin_of_a_test(shop: Tooli) -> None:
 
     result = CliRunner().invoke(shop, ["ask", "--text"], input="ada\n")
     assert "hello ada" in result.output
+
+
+@pytest.mark.parametrize("mode", ["--text", "--json", "--jsonl", "--plain"])
+def test_result_callback_gets_the_value_in_every_mode(mode: str) -> None:
+    """It does not run after a failure, as with Typer."""
+    seen: list[object] = []
+    app = Tooli("a", result_callback=seen.append)
+
+    @app.command()
+    def double(number: int) -> int:
+        return 2 * number
+
+    @app.command()
+    def fail() -> int:
+        raise NotFoundError("nothing")
+
+    invoke(app, "double", "4", mode)
+    assert seen == [8]
+    assert invoke(app, "fail", mode).exit_code == 10
+    assert seen == [8]

@@ -259,7 +259,11 @@ class TyperRun(CommandRun):
         return self.call, stages
 
     def run_tool(self, tool: Tool, values: dict[str, object]) -> object:
-        """Run a tool. Depending on the mode, write its outcome, return it or store it."""
+        """Run a tool; return its value, which Typer passes to the result callback.
+
+        Depending on the mode, its outcome is written or stored. After a failure Typer ends the
+        line without the result callback.
+        """
         output = self.output
         invocation = output.invocation
         arguments = _collect_arguments(tool, values, invocation.line.dotted)
@@ -275,7 +279,9 @@ class TyperRun(CommandRun):
             if code:
                 raise typer.Exit(code)
             return output.exit.value
-        return None
+        if isinstance(self.outcome, Failed):
+            raise typer.Exit(self.outcome.error.exit_code)
+        return self.outcome.value
 
 
 def call_tool(app: App, registration: Registration, values: dict[str, object]) -> object:
