@@ -40,9 +40,7 @@ from tooli.core.output_modes import OUTPUT_MODES
 from tooli.errors import DefinitionError
 from tooli.pipeline.drivers import run, stream
 from tooli.pipeline.terminal_prompts import ask_hidden, ask_line, has_terminal
-from tooli.pipeline.typer_calls import TyperCall
 from tooli.schema import Converted, RawText
-from tooli.schema.convert_values import convert_argument
 from tooli.schema.tool_reader import read_tool
 from tooli.text.jsonable import is_list
 
@@ -287,7 +285,7 @@ class TyperRun(CommandRun):
 def call_tool(app: App, registration: Registration, values: dict[str, object]) -> object:
     """Run the tool of a command with the values that Typer parsed."""
     run_of_typer = current_run.get()
-    if isinstance(run_of_typer, TyperCall) and run_of_typer.is_for(registration):
+    if run_of_typer is not None and run_of_typer.is_for(registration):
         return run_of_typer.call_function(_parsed_values(registration, values))
     typer_run = _command_line()
     if typer_run is None:  # inside an app that is not a Tooli app: exceptions are raised unchanged
@@ -318,7 +316,7 @@ def _parsed_values(registration: Registration, values: dict[str, object]) -> dic
         if param.name in values and param.kind == "injected":
             parsed[param.name] = values[param.name]
         elif param.name in values and is_native(param):
-            parsed[param.name] = convert_argument(param, Converted(values[param.name]))
+            parsed[param.name] = Converted(values[param.name])
     return parsed
 
 

@@ -89,6 +89,14 @@ class CommandRoute(Record):
 class CommandRun:
     """A command line or a call while Typer runs it."""
 
+    def is_for(self, registration: object) -> bool:
+        """True if this is a call of a command that did not come from a command line."""
+        return False
+
+    def call_function(self, parsed: Mapping[str, Any]) -> object:
+        """Call the function of the command with the values that Typer has parsed."""
+        raise NotImplementedError
+
 
 current_run: ContextVar[CommandRun | None] = ContextVar("tooli_command_run", default=None)
 """What Typer runs in this context."""

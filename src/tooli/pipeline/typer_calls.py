@@ -32,6 +32,8 @@ from tooli.pipeline import load_location
 from tooli.pipeline.drivers import close_stream, is_async_stream, is_awaitable, is_stream
 from tooli.pipeline.failure import requested_exit_code
 from tooli.pipeline.input_errors import build_input_error
+from tooli.schema import Converted
+from tooli.schema.convert_values import convert_argument
 from tooli.schema.pydantic_bridge import normalize_message
 from tooli.text.json_encoder import encode
 from tooli.text.jsonable import to_jsonable
@@ -46,7 +48,6 @@ if TYPE_CHECKING:
     from tooli.core.call import Call
     from tooli.core.command_route import CommandRoute
     from tooli.core.tool import Param
-    from tooli.providers import Registration
 
 MAX_COUNT = 1000
 """Maximum value of an option that is counted, such as `-vvv`."""
@@ -252,7 +253,7 @@ class TyperCall(CommandRun):
 
     # -------------------------------------------------------------- the function
 
-    def is_for(self, registration: Registration) -> bool:
+    def is_for(self, registration: object) -> bool:
         """True if this is a call of a command, and not of another one that a callback invokes."""
         return registration is self._route.registration
 
@@ -268,7 +269,14 @@ class TyperCall(CommandRun):
         parsed = {k: v for k, v in parsed.items() if k not in exact or self._is_converted(k)}
         if tool.input_model is not None or self._is_plan:
             parsed = {name: value for name, value in parsed.items() if name in bound}
-        return self.record(self._fn, {**bound, **parsed})
+        signature = route.registration.read_signature()
+        converted = {
+            name: convert_argument(signature.param(name), value)
+            if isinstance(value, Converted)
+            else value
+            for name, value in parsed.items()
+        }
+        return self.record(self._fn, {**bound, **converted})
 
     @property
     def _has_custom_class(self) -> bool:
