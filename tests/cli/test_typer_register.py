@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 import typer
+from pydantic import BaseModel, Field
 from typer.testing import CliRunner
 
 from tooli import NotFoundError, Option, Tooli
@@ -233,3 +235,21 @@ def test_result_callback_gets_the_value_in_every_mode(mode: str) -> None:
     assert seen == [8]
     assert invoke(app, "fail", mode).exit_code == 10
     assert seen == [8]
+
+
+class Filter(BaseModel):
+    pattern: str = Field(description="A glob.")
+    depth: int = Field(3, description="How deep.")
+
+
+@pytest.mark.parametrize("markup", [None, "rich"])
+def test_help_at_a_terminal_has_the_fields_of_models(markup: Any) -> None:
+    app = Tooli("a", rich_markup_mode=markup)
+
+    @app.command()
+    def find(where: Filter) -> None:
+        """Find."""
+
+    shown = " ".join(invoke(app, "--help", "--text").stdout.split())
+    assert "--where.pattern str A glob. [required]" in shown
+    assert "--where.depth int How deep. [default: 3]" in shown

@@ -89,7 +89,7 @@ def _format_parameters(params: Sequence[Param], docstring: str | None, width: in
         name = (_metavar(param) or param.name.upper()) if is_argument else _format_flags(param)
         section = rows["Arguments" if is_argument else "Options"]
         section.append((name, _format_description(param, docs)))
-        rows["Options"] += _field_rows(param)
+        rows["Options"] += field_rows(param)
     lines: list[str] = []
     for title, found in rows.items():
         if found:
@@ -97,7 +97,7 @@ def _format_parameters(params: Sequence[Param], docstring: str | None, width: in
     return lines
 
 
-def _field_rows(param: Param) -> list[tuple[str, str]]:
+def field_rows(param: Param) -> list[tuple[str, str]]:
     """Return the flags of the fields of a model, such as `--user.name str`."""
     if not is_structured(unwrap_optional(param.shape)):
         return []

@@ -37,6 +37,7 @@ from tooli.core.command_route import CommandRun, current_run
 from tooli.core.docstring import docstring_of, remove_parameters
 from tooli.core.options import builtin_rows, help_rows
 from tooli.core.output_modes import OUTPUT_MODES
+from tooli.core.tool import is_structured
 from tooli.errors import DefinitionError
 from tooli.pipeline.drivers import run, stream
 from tooli.pipeline.terminal_prompts import ask_hidden, ask_line, has_terminal
@@ -405,6 +406,7 @@ class TooliCommandMixin(CommandBase):
     def format_help(self, ctx: Context, formatter: HelpFormatter) -> None:
         """Write Typer's help, then the framework options in one small panel."""
         super().format_help(ctx, formatter)
+        print_model_fields(self, formatter)
         if ctx.parent is None or hasattr(ctx.parent.command, "tooli_app"):
             if ctx.parent is None:
                 print_builtin_commands(self.tooli_app, self, formatter, ctx.command_path)
@@ -464,6 +466,16 @@ def print_builtin_commands(
         _print_panel(app._state, command, formatter, "Built-in commands", rows)
 
 
+def print_model_fields(command: Command, formatter: HelpFormatter) -> None:
+    """Print the flags of the fields of models, such as `--user.name`, in a panel."""
+    registration: Registration | None = getattr(command.callback, "tooli_registration", None)
+    params = () if registration is None else registration.read_signature().params
+    if any([is_structured(param.shape) for param in params]):
+        field_rows = import_module("tooli.cli.help").field_rows  # loads schemas
+        rows = [row for param in params for row in field_rows(param)]
+        _print_rows(command, formatter, "Fields", rows)
+
+
 def _completion_item_class() -> type[CompletionItem]:
     """Return the class of completions. Typer has contained Click since 0.26."""
     click = "typer._click" if "typer._click" in sys.modules else "click"
@@ -483,21 +495,27 @@ def _print_panel(
     rows: Iterable[tuple[str, str]],
 ) -> None:
     """Print rows of two columns, unless the help shows nothing of the framework."""
-    if not state.shows_framework_help:
-        return
+    if state.shows_framework_help:
+        _print_rows(command, formatter, title, rows)
+
+
+def _print_rows(
+    command: Command, formatter: HelpFormatter, title: str, rows: Iterable[tuple[str, str]]
+) -> None:
     if getattr(command, "rich_markup_mode", None) is None or not uses_rich():
         with formatter.section(title):
             formatter.write_dl(list(rows))
         return
     from rich.panel import Panel
     from rich.table import Table
+    from rich.text import Text
     from typer import rich_utils
 
     table = Table.grid(padding=(0, 2))
     table.add_column(style="dim")
     table.add_column(style="cyan", no_wrap=False)
     for row in rows:
-        table.add_row(*row)
+        table.add_row(*map(Text, row))  # no markup: "[required]" is text
     console = rich_utils._get_rich_console()  # pyright: ignore[reportPrivateUsage]
     console.print(Panel(table, title=title, title_align="left", border_style="dim"))
 
