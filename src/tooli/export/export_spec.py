@@ -23,12 +23,16 @@ DEFAULT_TIMEOUT = 120.0
 """The timeout in seconds of a tool that does not declare one."""
 
 CONFIRMATION_FLAGS = ("yes", "dry_run")
-"""Options that a model may pass with the arguments of a destructive tool."""
+"""Options of a destructive tool that a model may pass with its arguments: true or false."""
+
+PAGE_OPTIONS = ("limit", "cursor")
+"""Options of a paginated tool that a model may pass with its arguments."""
 
 RESERVED_NAMES = frozenset(
     (
         *("CALLER", "COMMAND", "FIXES", "READ_ONLY", "RETRIES", "TIMEOUT", "TOOLS"),
-        *("Any", "AppTool", "CommandError", "Literal", "Path", "Sequence", "TypedDict"),
+        *("Any", "AppTool", "CommandError", "Item", "Literal", "Page", "Path", "Sequence"),
+        *("TypeVar", "TypedDict", "make_page", "run_page"),
         *("annotations", "app", "arguments_model", "asyncio", "bool", "call", "classmethod"),
         *("copy", "dict", "export", "failure", "float", "never_cache", "set"),
         *("getattr", "hasattr", "int", "isinstance", "json", "list", "make_tool", "os"),
@@ -102,7 +106,7 @@ class ExportedTool(Record):
     variable: str  # its variable in the generated module
     description: str
     schema: JsonObject
-    flags: tuple[str, ...]  # the CONFIRMATION_FLAGS that the model may pass
+    flags: tuple[str, ...]  # the CONFIRMATION_FLAGS and PAGE_OPTIONS that the model may pass
     timeout: float | None
     aliases: JsonObject = {}  # noqa: RUF012  names of parameters by the alias that the model sees
 
@@ -117,7 +121,7 @@ def exported_tools(spec: ExportSpec, imported_names: Iterable[str] = ()) -> list
         own = input_schema(tool)
         schema = arguments_schema(tool, is_portable=spec.target != "python")
         added = schema.get("properties", {}).keys() - own.get("properties", {}).keys()
-        flags = tuple([flag for flag in CONFIRMATION_FLAGS if flag in added])
+        flags = tuple([flag for flag in (*CONFIRMATION_FLAGS, *PAGE_OPTIONS) if flag in added])
         if "apply" in added:  # generated code has no way to pass a plan token
             fields = {k: v for k, v in schema["properties"].items() if k != "apply"}
             schema = {**schema, "properties": fields}
@@ -141,7 +145,8 @@ def tool_description(tool: Tool) -> str:
 
 def flag_prefix(tools: Iterable[Tool]) -> str:
     """Return the prefix of tooli's own flags: `--tooli-` if a tool has a flag of the same name."""
-    framework_flags = {f"--{name}" for name in ("json", "input", "yes", "dry-run")}
+    names = ("json", "input", "yes", "dry-run", "limit", "cursor", "max-tokens")
+    framework_flags = {f"--{name}" for name in names}
     for tool in tools:
         for param in tool.params:
             if not framework_flags.isdisjoint((*param.flags, *param.negations)):

@@ -447,8 +447,10 @@ def _call_signature(spec: ExportSpec, has_flags: bool, is_async: bool) -> str:
 _SPLIT_FLAGS_CODE = """\
     options = {flag: arguments[flag] for flag in flags if arguments.get(flag) is not None}
     arguments = {key: value for key, value in arguments.items() if key not in flags}
-    if not all(isinstance(value, bool) for value in options.values()):
-        return failure("E1003", f"{', '.join(options)}: expected true or false.")
+    for flag in [flag for flag in ("yes", "dry_run") if flag in options]:
+        if str(options[flag]).lower() not in ("true", "false"):
+            return failure("E1003", f"{flag}: expected true or false.")
+        options[flag] = str(options[flag]).lower() == "true"
 """
 _FLAGS_DOC = """
     The arguments named in `flags` become options of the program."""
@@ -457,7 +459,11 @@ _OPTIONS_DOC = """
     The arguments named in `flags` become call options.
     """
 _OPTION_FLAGS_CODE = """\
-    option_flags = [f"$prefix{flag.replace('_', '-')}" for flag, value in options.items() if value]
+    option_flags = [
+        f"$prefix{flag.replace('_', '-')}" + ("" if value is True else f"={value}")
+        for flag, value in options.items()
+        if value is not False
+    ]
 """
 
 # ------------------------------------------------------------------ subprocess mode

@@ -10,7 +10,7 @@ import typing
 from keyword import iskeyword
 
 from tooli.core.tool import MISSING
-from tooli.export.export_spec import RESERVED_NAMES, exported_tools
+from tooli.export.export_spec import PAGE_OPTIONS, RESERVED_NAMES, exported_tools
 from tooli.export.module_source import (
     build_runner,
     call_target,
@@ -57,9 +57,14 @@ def render_functions(spec: ExportSpec) -> dict[str, str]:
     functions = [_function(spec, entry, types) for entry in tools]
     uses_without_none = any(["**without_none(" in function for function in functions])
     own = [_WITHOUT_NONE_CODE.strip()] if uses_without_none else []
+    has_pages = any([_is_paged(entry) for entry in tools])
+    if has_pages:
+        types.imported_names.add("TypeVar")
+        own.append(_PAGE_CODE.strip())
     use = f"    from {spec.module_stem}_api import {tools[0].variable}" if tools else ""
     runner = build_runner(spec, tools, "python", is_async=False)
     if spec.is_in_process:
+        own += [_MAKE_PAGE_CODE.strip()] if has_pages else []
         standard: list[str] = []
         constants = ""
         note = "An error is raised as tooli.ToolError or a subclass of it."
@@ -71,6 +76,8 @@ def render_functions(spec: ExportSpec) -> dict[str, str]:
             _ERROR_CODE.strip(),
             fill_template(_RUN_TEMPLATE, command_values(spec, tools)),
         ]
+        if has_pages:
+            own.append(fill_template(_RUN_PAGE_TEMPLATE, command_values(spec, tools)))
         note = "An error is raised as CommandError, which has its code."
     source = render_module(
         module_docstring(spec, "as Python functions", use, note),
@@ -92,7 +99,7 @@ def _typing_imports(types: PythonTypes, sources: list[str]) -> list[str]:
     lines = [
         f"from {modules[name]} import {name}" for name in types.imported_names & modules.keys()
     ]
-    names = sorted(types.imported_names - modules.keys())
+    names = sorted(types.imported_names - modules.keys(), key=str.lower)
     return [*lines, f"from typing import {', '.join(names)}"] if names else lines
 
 
@@ -147,8 +154,25 @@ def _function(spec: ExportSpec, entry: ExportedTool, types: PythonTypes) -> str:
 
 
 def _omitted_flags(entry: ExportedTool) -> set[str]:
-    """Return the flags that the function lacks: `dry_run`, whose result has another type."""
-    return {"dry_run"}.intersection(entry.flags)
+    """Return the flags that the function lacks.
+
+    The result of `dry_run` has another type. Only lists have pages.
+    """
+    omitted = ("dry_run",) if _is_paged(entry) else ("dry_run", *PAGE_OPTIONS)
+    return set(omitted).intersection(entry.flags)
+
+
+def _is_paged(entry: ExportedTool) -> bool:
+    """True if the function returns a page."""
+    if "cursor" not in entry.flags:
+        return False
+    schema = output_schema(entry.tool)
+    return schema is None or schema.get("type", "array") == "array"
+
+
+def _needs_no_limit(entry: ExportedTool) -> bool:
+    """True if the result is cut by `max_tokens=` and has no pages. A program gets all of it."""
+    return bool(entry.tool.limits.max_tokens) and "cursor" in _omitted_flags(entry)
 
 
 def _function_docstring(entry: ExportedTool, parameters: list[_Parameter]) -> str:
@@ -171,12 +195,15 @@ def _subprocess_call(spec: ExportSpec, entry: ExportedTool, parameters: list[_Pa
     optional_source = _optional_arguments(parameters)
     rest: JsonObject = {"timeout": entry.timeout} if entry.timeout is not None else {}
     flags = tuple([flag for flag in entry.flags if flag not in _omitted_flags(entry)])
+    if _needs_no_limit(entry):
+        arguments["max_tokens"], flags = 0, (*flags, "max_tokens")
     if flags:
         rest["flags"] = flags
     if optional_source:
         arguments[SourceText(optional_source)] = None
+    function = "run_page" if _is_paged(entry) else "run"
     return call_source(
-        "run", call_target(spec, entry), arguments, depth=1, columns_before=7, **rest
+        function, call_target(spec, entry), arguments, depth=1, columns_before=7, **rest
     )
 
 
@@ -186,8 +213,15 @@ def _in_process_call(entry: ExportedTool, parameters: list[_Parameter]) -> str:
     more = [f"**{value_literal(renamed, depth=-1000)}"] if renamed else []
     more += [optional_source] if (optional_source := _optional_arguments(parameters)) else []
     named = [SourceText(f"{name}={value}") for name, value in plain.items()]
+    if _needs_no_limit(entry):
+        named.append(SourceText("max_tokens=0"))
     call_arguments = [entry.tool.key, *named, *map(SourceText, more)]
-    return call_source("app.call", *call_arguments, depth=1, columns_before=16) + ".unwrap()"
+    if not _is_paged(entry):
+        return call_source("app.call", *call_arguments, depth=1, columns_before=16) + ".unwrap()"
+    line = f"make_page({call_source('app.call', *call_arguments, depth=-1000)})"
+    if len(f"    return {line}") <= MAX_LINE_LENGTH:
+        return line
+    return f"make_page(\n        {call_source('app.call', *call_arguments, depth=2)}\n    )"
 
 
 def _optional_arguments(parameters: list[_Parameter]) -> str:
@@ -217,9 +251,12 @@ def _return_annotation(spec: ExportSpec, entry: ExportedTool, types: PythonTypes
         # The result of a program is the text that it prints.
         return "None" if spec.is_in_process else "Any"
     if annotation is MISSING or (spec.is_in_process and not _is_native(annotation)):
-        return "Any"
+        is_page = _is_paged(entry) and output_schema(entry.tool) is not None
+        return "Page[Any]" if is_page else "Any"
     name = _class_name(annotation) or class_name(entry.variable, "result")
-    return types.return_type(output_schema(entry.tool), name)
+    source = types.return_type(output_schema(entry.tool), name)
+    is_page = _is_paged(entry) and source.startswith("list[")
+    return f"Page[{source[5:-1]}]" if is_page else source
 
 
 def _class_name(annotation: object) -> str | None:
@@ -257,6 +294,45 @@ _WITHOUT_NONE_CODE = '''
 def without_none(**arguments: Any) -> dict[str, Any]:
     """Drop arguments that are None: the command uses its defaults."""
     return {name: value for name, value in arguments.items() if value is not None}
+'''
+
+_PAGE_CODE = '''
+Item = TypeVar("Item")
+
+
+class Page(list[Item]):
+    """One page of a result.
+
+    `next_cursor` is the cursor of the next page, or None if this is the last page. `total` is the
+    number of all records, or None if it is not known.
+    """
+
+    def __init__(self, items: list[Item], meta: Any) -> None:
+        super().__init__(items)
+        page = meta.get("page", {})
+        self.next_cursor: str | None = page.get("next_cursor")
+        self.total: int | None = page.get("total")
+'''
+
+_MAKE_PAGE_CODE = '''
+def make_page(outcome: Any) -> Any:
+    """Return the result of a call as a page. Raises its error if it failed."""
+    result = outcome.unwrap()
+    return Page(result, outcome.meta) if isinstance(result, list) else result
+'''
+
+_RUN_PAGE_TEMPLATE = '''
+def run_page(
+    command_path: list[str],
+    arguments: dict[str, Any],
+    timeout: float = TIMEOUT,$flags_parameter
+) -> Any:
+    """Run a command and return a page of its result."""
+    envelope = call(command_path, arguments, timeout$flags_argument)
+    if not envelope["ok"]:
+        raise CommandError(envelope["error"])
+    result = envelope.get("result")
+    return Page(result, envelope["meta"]) if isinstance(result, list) else result
 '''
 
 _ERROR_CODE = '''

@@ -48,6 +48,10 @@ STRUCTURED = {
 }
 
 
+CURSOR = "<cursor>"
+"""Stands for the cursor of the second page of `pages`."""
+
+
 class Case(NamedTuple):
     """A call and its expected result or error code."""
 
@@ -171,6 +175,12 @@ CASES = [
     Case("count", {"n": 2}, [{"i": 0}, {"i": 1}]),
     Case("acount", {"n": 2}, [0, 1]),
     Case("nothing", {}),
+    Case("pages", {}, [0, 1, 2]),
+    Case("pages", {"limit": 2}, [0, 1]),
+    Case("pages", {"limit": 0}, [0, 1, 2, 3, 4, 5, 6]),
+    Case("pages", {"limit": None, "cursor": None}, [0, 1, 2], violates_schema=True),
+    Case("pages", {"cursor": CURSOR}, [3, 4, 5]),
+    Case("pages", {"cursor": "nonsense"}, code="E1042"),
     Case("users_create", {"user": USER}, USER),
     Case("class", {}, DIFFICULT_TEXT),
     # ---------------------------------------------------------------- errors
@@ -190,7 +200,8 @@ CASES = [
     Case(
         "delete", {"path": "--x", "yes": None, "dry_run": None}, code="E1010", violates_schema=True
     ),
-    Case("delete", {"path": "--x", "yes": "true"}, code="E1003", violates_schema=True),
+    Case("delete", {"path": "--x", "yes": "true"}, "deleted --x", violates_schema=True),
+    Case("delete", {"path": "--x", "yes": "maybe"}, code="E1003", violates_schema=True),
     Case("delete", {"path": "-", "yes": True, "dry_run": "x"}, code="E1003", violates_schema=True),
     Case("launch", {"target": "moon"}, code="E2101"),
 ]

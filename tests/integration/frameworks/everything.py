@@ -256,6 +256,12 @@ async def await_it(seconds: float) -> str:
     return "done"
 
 
+@app.command(annotations=ReadOnly, paginated=3)
+def pages(total: int = 7) -> list[int]:
+    """Return pages of numbers."""
+    return list(range(total))
+
+
 # ------------------------------------------------------------------ policy and names
 
 
