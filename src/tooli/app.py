@@ -104,6 +104,9 @@ class Tooli(_TyperPlaceholder):
     - `security_policy`: "off", "standard" or "strict", or a `SecurityPolicy`.
     - `framework_help`: show the framework options in `--help`.
     - `defer_loading`: MCP clients find tools by search instead of in one list.
+    - `title`: the name of the server that MCP clients show to people.
+    - `icons`: icons of the server, as URLs or as dicts with `src`, `mimeType`, `sizes`, `theme`.
+    - `meta`: entries for the `_meta` of every MCP tool of the app.
     - `sections`: more sections for the generated documents, by title.
     """
 
@@ -123,6 +126,9 @@ class Tooli(_TyperPlaceholder):
         security_policy: SecurityPolicyName | SecurityPolicy = "standard",
         framework_help: bool = True,
         defer_loading: bool = False,
+        title: str | None = None,
+        icons: Sequence[str | Mapping[str, object]] | None = None,
+        meta: Mapping[str, object] | None = None,
         sections: Mapping[str, str] | None = None,
         **kwargs: Unpack[AppOptions],
     ) -> None:
@@ -157,6 +163,10 @@ class Tooli(_TyperPlaceholder):
         state.policy = state.declared_policy = policy
         state.framework_help = framework_help
         state.defer_loading = defer_loading
+        if title is not None or icons is not None or meta is not None:
+            from tooli.core.definitions import check_mcp_keywords
+
+            state.mcp = check_mcp_keywords(title=title, icons=icons, meta=meta)
         self.__dict__["_state"] = state
 
     # -------------------------------------------------------------- registering

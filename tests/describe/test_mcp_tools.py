@@ -289,3 +289,101 @@ def test_result_schema_accepts_a_plan(kind: Any, stateless: bool) -> None:
         wrapped = result_form(tool, stateless).is_wrapped
         invalid = {"result": {"x": object}} if wrapped else {field: object}
         assert not jsonschema.Draft202012Validator(schema).is_valid(invalid)
+
+
+# ------------------------------------------------------------------ what the author adds
+
+
+def make_described_app() -> Tooli:
+    app = Tooli("shop")
+    icon = {"src": "data:image/png;base64,AA==", "sizes": ["48x48"]}
+
+    @app.command(
+        title="Find it",
+        icons=["https://shop.example/icon.png", icon],
+        meta={"com.example/team": "search"},
+        tags=["price", "cheap"],
+        when_to_use="To look for prices.",
+        always_visible=True,
+        max_tokens=40_000,
+        deprecated="use look",
+    )
+    def find() -> list[str]:
+        """Find things."""
+        return []
+
+    @app.command(max_tokens=1000)
+    def plain() -> list[str]:
+        """Show things."""
+        return []
+
+    @app.command(max_tokens=10**6, meta={"anthropic/maxResultSizeChars": 60_000})
+    def large() -> list[str]:
+        """Show many things."""
+        return []
+
+    return app
+
+
+def test_author_adds_title_icons_and_meta() -> None:
+    tool = make_described_app().find("find")
+    assert tool is not None
+    app_meta = {"com.example/team": "shop", "com.example/app": 1, "anthropic/alwaysLoad": False}
+    described = describe_mcp_tool("find", tool, app_meta=app_meta)
+    assert described["title"] == "Find it"
+    assert described["description"] == "Find things.\n\nDeprecated: use look."
+    assert described["icons"] == [
+        {"src": "https://shop.example/icon.png"},
+        {"src": "data:image/png;base64,AA==", "sizes": ["48x48"]},
+    ]
+    meta = described["_meta"]
+    assert meta.pop("io.tooli/tool")["tags"] == ["price", "cheap"]
+    assert meta == {
+        "com.example/team": "search",
+        "com.example/app": 1,
+        "anthropic/alwaysLoad": True,
+        "anthropic/searchHint": "Find things. To look for prices. price cheap",
+        "anthropic/maxResultSizeChars": 120_000,
+    }
+
+
+def test_meta_has_only_what_the_author_declares() -> None:
+    app = make_described_app()
+    plain, large = app.find("plain"), app.find("large")
+    assert plain is not None
+    assert large is not None
+    described = describe_mcp_tool("plain", plain)
+    assert not {"_meta", "icons"} & described.keys()
+    meta = describe_mcp_tool("large", large)["_meta"]
+    assert meta == {"anthropic/maxResultSizeChars": 60_000}
+    limited = large.replace(guidance=plain.guidance)
+    assert describe_mcp_tool("large", limited)["_meta"] == {"anthropic/maxResultSizeChars": 500_000}
+
+
+@pytest.mark.parametrize(
+    ("annotations", "hints"),
+    [
+        (Idempotent, {"idempotentHint": True, "destructiveHint": False, "openWorldHint": False}),
+        (
+            Destructive | Idempotent,
+            {"idempotentHint": True, "destructiveHint": True, "openWorldHint": False},
+        ),
+        (
+            ReadOnly | Idempotent,
+            {"idempotentHint": True, "readOnlyHint": True, "openWorldHint": False},
+        ),
+        (Destructive, {"destructiveHint": True, "openWorldHint": False}),
+        (None, {}),
+    ],
+)
+def test_hints_say_whether_a_tool_is_idempotent(annotations: Any, hints: dict[str, bool]) -> None:
+    app = Tooli("shop")
+
+    @app.command(annotations=annotations) if annotations else app.command()
+    def put() -> str:
+        """Put something."""
+        return ""
+
+    tool = app.find("put")
+    assert tool is not None
+    assert describe_mcp_tool("put", tool)["annotations"] == hints

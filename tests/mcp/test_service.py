@@ -57,6 +57,22 @@ def test_server_information_depends_on_the_protocol_version() -> None:
     assert discovered["_meta"] == {SERVER_INFO_KEY: info}
 
 
+def test_server_information_has_the_title_and_icons_of_the_app() -> None:
+    icon = "https://shop.example/icon.png"
+    app = Tooli("shop", title="The Shop", icons=[icon], meta={"com.example/team": "a"})
+
+    @app.command()
+    def show() -> str:
+        """Show something."""
+        return ""
+
+    app_service = McpService(app)
+    info = app_service.info()
+    assert (info["title"], info["icons"]) == ("The Shop", [{"src": icon}])
+    (listed,) = app_service.list_tools(None, stateless=True)["tools"]
+    assert listed["_meta"] == {"com.example/team": "a"}
+
+
 def test_instructions_explain_deferred_discovery() -> None:
     assert McpService(make_app()).instructions() == "A shop."
     deferred = McpService(make_app(), deferred=True).instructions()

@@ -90,12 +90,16 @@ def test_request_error_has_the_app_as_its_tool() -> None:
     ("arguments", "requested", "remaining", "field", "value"),
     [
         ({"dry_run": True}, None, {}, "dry_run", True),
-        ({"dry_run": "yes"}, None, {"dry_run": "yes"}, "dry_run", False),  # not a boolean
+        ({"dry_run": "true"}, None, {}, "dry_run", True),
+        ({"dry_run": " False"}, {"dry_run": "True"}, {}, "dry_run", True),
+        ({"dry_run": None, "limit": None, "verbose": None}, None, {}, "dry_run", False),
+        ({"dry_run": True}, {"dry_run": None}, {}, "dry_run", True),
         ({}, {"dry_run": True}, {}, "dry_run", True),
         ({"dry_run": True}, {"dry_run": False}, {}, "dry_run", False),
-        ({}, {"dry_run": 1}, {}, "dry_run", False),
+        ({}, {"dry_run": 1}, {}, "dry_run", True),
         ({"timeout": 5}, None, {"timeout": 5}, "timeout", None),  # a parameter of the tool
         ({}, {"timeout": 5}, {}, "timeout", 5),
+        ({"tooli_timeout": 5, "timeout": 1}, None, {"timeout": 1}, "timeout", 5),
         ({}, "text", {}, "timeout", None),
     ],
 )
@@ -114,6 +118,9 @@ def test_invalid_option_is_reported_as_a_problem() -> None:
     assert tool is not None
     (problem,) = split_options(tool, {}, {"timeout": "soon"})[2]
     assert problem.field == "timeout"
+    for value in ("maybe", 2, [], {}, 0.5):
+        _, options, (problem,) = split_options(tool, {"yes": value}, None)
+        assert (problem.code, problem.field, options.yes) == ("E1007", "yes", False)
 
 
 @pytest.mark.parametrize(

@@ -146,6 +146,7 @@ class AppState:
         self.is_builtin = False  # it consists of the built-in commands of another app
         self.mcp_transport = "stdio"
         self.defer_loading = False
+        self.mcp: Mapping[str, Any] = {}  # `title`, `icons` and `meta` for MCP clients
         self.skill_auto_generate = False
         self.module_globals: dict[str, Any] = {}  # of the module that creates the app
         self.reference: str | None = None  # the file or module from which `tooli` loaded the app

@@ -26,7 +26,7 @@ TYPE_CHECKING = False
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
-    from typing import TypeAlias
+    from typing import Any, TypeAlias
 
     from typing_extensions import TypeIs
 
@@ -204,6 +204,62 @@ def _is_mapping(value: object) -> TypeIs[Mapping[object, object]]:
     return hasattr(value, "keys") and hasattr(value, "__getitem__")
 
 
+_ICON_FIELDS = ("src", "mimeType", "sizes", "theme")
+
+
+def _icons_problem(value: object) -> str | None:
+    """Return what is wrong with the icons of a command or an app, or None."""
+    if not is_list(value):
+        return "must be a list of URLs, or of dicts such as {'src': 'https://…/icon.png'}"
+    for icon in value:
+        fields: Mapping[object, object] = icon if _is_mapping(icon) else {"src": icon}
+        for key in fields:
+            if key not in _ICON_FIELDS:
+                return f"an icon has no {key!r}" + did_you_mean(str(key), _ICON_FIELDS)
+        source = fields.get("src")
+        if not isinstance(source, str) or not source.startswith(("https:", "http:", "data:")):
+            return "the 'src' of an icon must be a URL that starts with https:, http: or data:"
+    return None
+
+
+def _meta_problem(value: object) -> str | None:
+    """Return what is wrong with the `_meta` of a command or an app, or None."""
+    if not _is_mapping(value) or not all([isinstance(key, str) for key in value]):
+        return "must be a dict with strings as keys, such as {'com.example/team': 'shop'}"
+    if any([str(key).startswith("io.tooli/") for key in value]):
+        return "must not have keys that start with 'io.tooli/'"
+    return None if _is_json(value) else "must consist of JSON values"
+
+
+def _is_json(value: object) -> bool:
+    if is_list(value):
+        return all([_is_json(item) for item in value])
+    if _is_mapping(value):
+        return all([isinstance(key, str) and _is_json(value[key]) for key in value])
+    return value is None or isinstance(value, (str, int, float))
+
+
+def read_mcp_keywords(title: object, icons: object, meta: object) -> Mapping[str, Any]:
+    """Return `title=`, `icons=` and `meta=` as MCP clients get them, without empty ones."""
+    found: dict[str, Any] = {}
+    if title:
+        found["title"] = title
+    if icons and is_list(icons):
+        found["icons"] = [dict(icon) if _is_mapping(icon) else {"src": icon} for icon in icons]
+    if meta and _is_mapping(meta):
+        found["meta"] = dict(meta)
+    return found
+
+
+def check_mcp_keywords(**keywords: object) -> Mapping[str, Any]:
+    """Return `title=`, `icons=` and `meta=` of an app. Raises a DefinitionError if one is wrong."""
+    for name, value in keywords.items():
+        problem = None if value is None else _VALIDATORS[name](value)
+        if problem is not None:
+            raise DefinitionError(f"Tooli({name}=…): {problem}")
+    return read_mcp_keywords(**keywords)
+
+
 _GUARD_VALIDATORS: dict[str, Validator] = {
     "capabilities": _capabilities_problem,
     "auth": auth_problem,
@@ -242,6 +298,9 @@ _VALIDATORS: dict[str, Validator] = {
         lambda value: is_list(value) and all([isinstance(tag, str) for tag in value]),
         "a list of strings",
     ),
+    "title": text_problem,
+    "icons": _icons_problem,
+    "meta": _meta_problem,
     "output_schema": require(_is_mapping, "a JSON Schema in a dict"),
     "examples": _examples_problem,
     "when_to_use": text_problem,
@@ -318,6 +377,7 @@ def read_guidance(options: CommandOptions, may_return_next: bool) -> Guidance:
         summary=options.get("summary"),
         tags=tuple(options.get("tags") or ()),
         output_schema=options.get("output_schema"),
+        mcp=read_mcp_keywords(options.get("title"), options.get("icons"), options.get("meta")),
         always_visible=bool(options.get("always_visible")),
         may_return_next=may_return_next,
         pipe_input=options.get("pipe_input"),

@@ -136,6 +136,12 @@ if TYPE_CHECKING:
         """One line about the command, in place of the first line of the docstring."""
         tags: Sequence[str]
         """Words by which documents and searches group the command."""
+        title: str | None
+        """The name that hosts show to people, over MCP."""
+        icons: Sequence[str | Mapping[str, object]]
+        """Icons for MCP clients: URLs, or dicts with `src`, `mimeType`, `sizes` and `theme`."""
+        meta: Mapping[str, object]
+        """Entries for the `_meta` of the MCP tool, such as `{"anthropic/alwaysLoad": True}`."""
         examples: Sequence[ExampleOptions]
         """Example calls, each with `args` and a `description`."""
         when_to_use: str | None

@@ -444,6 +444,7 @@ class Guidance(Record):
     summary: str | None = None  # replaces the first line of the docstring
     tags: tuple[str, ...] = ()
     output_schema: Mapping[str, object] | None = None  # replaces the generated schema
+    mcp: Mapping[str, Any] = {}  # what MCP clients get as well: `title`, `icons` and `meta`
     pipe_input: str | Mapping[str, Any] | None = None  # replaces what the types say
     pipe_output: str | Mapping[str, Any] | None = None
 
@@ -567,8 +568,7 @@ class Tool(Record):
     def effects(self) -> Behavior:
         """The effects that hosts and documents are told: never more harmless than the rules.
 
-        They are the declared behavior, corrected by the capabilities, the approval rules and the
-        danger level. Whether `--yes` is required depends on `behavior` alone.
+        Capabilities, approvals and danger correct `behavior`, which alone decides about `--yes`.
         """
         declared, guard = self.behavior, self.guard
         may_change = not can_only_read(guard.capabilities)

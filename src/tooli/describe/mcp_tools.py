@@ -15,14 +15,15 @@ from __future__ import annotations
 from tooli.core import Record
 from tooli.core._hot_tables import TOOL_SCHEMA_OPTIONS
 from tooli.core.docstring import sanitize_doc_text
-from tooli.core.tool import DEFAULT_BEHAVIOR, Behavior
+from tooli.core.tool import BYTES_PER_TOKEN, DEFAULT_BEHAVIOR, Behavior
 from tooli.describe.portable_schemas import portable_arguments
 from tooli.schema.json_schema import input_schema, output_schema
 
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
+    from typing import Any
 
     from tooli.core import AppState
     from tooli.core.protocols import JsonObject
@@ -64,28 +65,66 @@ def describe_mcp_tool(
     has_output_schema: bool = True,
     version: str | None = None,
     effects: Behavior | None = None,
+    app_meta: Mapping[str, Any] | None = None,
 ) -> JsonObject:
     """Describe a tool for `tools/list`. A tool version that equals `version` is left out.
 
     Protocol versions before 2025-06-18 have no output schemas (`has_output_schema=False`).
-    `effects` replaces the effects of the tool itself, if it runs other tools.
+    `app_meta` is the `meta=` of the app. `effects` replaces the effects of the tool itself, if it
+    runs other tools.
     """
     described: JsonObject = {
         "name": name,
         "title": tool_title(tool),
-        "description": description_text(tool) or tool_title(tool),
+        "description": _described(tool),
         "inputSchema": arguments_schema(tool),
     }
     output = result_schema(tool, stateless) if has_output_schema else None
     if output is not None:
         described["outputSchema"] = output
     described["annotations"] = mcp_hints(tool, effects)
+    if "icons" in tool.guidance.mcp:
+        described["icons"] = tool.guidance.mcp["icons"]
     meta = _tool_meta(tool)
     if tool.version and tool.version != version:
         meta = {"version": tool.version, **meta}
+    author_meta: JsonObject = tool.guidance.mcp.get("meta", {})
+    all_meta = {**(app_meta or {}), **_host_meta(tool), **author_meta}
     if meta:
-        described["_meta"] = {TOOLI_KEY: meta}
-    return described
+        all_meta[TOOLI_KEY] = meta
+    return {**described, "_meta": all_meta} if all_meta else described
+
+
+def _described(tool: Tool) -> str:
+    """Return the description for a model, which says if the tool is deprecated."""
+    text = description_text(tool) or tool_title(tool)
+    more = f": {tool.deprecated}" if isinstance(tool.deprecated, str) else ""
+    return f"{text}\n\nDeprecated{more}." if tool.deprecated else text
+
+
+MAX_SEARCH_HINT_CHARS = 300
+DEFAULT_RESULT_CHARS, MAX_RESULT_CHARS = 50_000, 500_000
+"""Characters of a result that Claude Code shows, and that a tool can ask for (Claude Code 2.1)."""
+
+
+def _host_meta(tool: Tool) -> JsonObject:
+    """Return entries of `_meta` that a host reads. All of them follow from the tool's keywords.
+
+    Claude Code loads a tool with `alwaysLoad` at its start. It finds other tools by `searchHint`,
+    and cuts results that are longer than `maxResultSizeChars`.
+    """
+    guidance, max_tokens = tool.guidance, tool.limits.max_tokens or 0
+    meta: JsonObject = {}
+    if guidance.always_visible:
+        meta["anthropic/alwaysLoad"] = True
+    if guidance.when_to_use or guidance.tags:
+        parts = (tool.doc.summary, guidance.when_to_use, " ".join(guidance.tags))
+        hint = " ".join(filter(None, parts))
+        meta["anthropic/searchHint"] = sanitize_doc_text(hint)[:MAX_SEARCH_HINT_CHARS]
+    max_chars = min(max_tokens * BYTES_PER_TOKEN, MAX_RESULT_CHARS)
+    if max_chars > DEFAULT_RESULT_CHARS:
+        meta["anthropic/maxResultSizeChars"] = max_chars
+    return meta
 
 
 def mcp_hints(tool: Tool, effects: Behavior | None = None) -> dict[str, bool]:
@@ -128,7 +167,9 @@ def combine_effects(tools: Iterable[Tool]) -> Behavior:
 
 
 def tool_title(tool: Tool) -> str:
-    """Return the tool's display name: "Users create"."""
+    """Return the tool's display name: "Users create", or the one that its author chose."""
+    if "title" in tool.guidance.mcp:
+        return tool.guidance.mcp["title"]
     title = " ".join(tool.path or (tool.app,)).replace("-", " ").replace("_", " ")
     return title[:1].upper() + title[1:]
 

@@ -141,7 +141,9 @@ class AppServer(Server[dict[str, Any]]):
         super().__init__(
             info["name"],
             version=info["version"],
+            title=info.get("title"),
             description=info.get("description"),
+            icons=[types.Icon.model_validate(icon) for icon in info.get("icons", ())] or None,
             instructions=service.instructions(),
             lifespan=_lifespan,
             get_tool_input_schema=self._input_schema,

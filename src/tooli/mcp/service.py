@@ -88,7 +88,7 @@ class McpService:
         info = {"name": self.dispatcher.name, "version": self.dispatcher.version}
         if state.description:
             info["description"] = state.description
-        return info
+        return {**info, **{key: state.mcp[key] for key in ("title", "icons") if key in state.mcp}}
 
     def instructions(self) -> str | None:
         """Return the instructions for the client's model."""
@@ -172,6 +172,7 @@ class McpService:
                     stateless=stateless,
                     has_output_schema=has_structured_content,
                     version=state.version,
+                    app_meta=state.mcp.get("meta"),
                     effects=None if deferred is None else deferred.effects_of(tool),
                 )
                 for name, tool in tools.items()

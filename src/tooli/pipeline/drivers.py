@@ -127,9 +127,13 @@ def bind_arguments(call: Call) -> dict[str, Any]:
                     from tooli.schema.convert_values import convert_argument
 
                     bound[name] = convert_argument(param, value)
+                continue
             except ConversionError as error:
-                errors.append((param, error))
-        elif param.has_valid_default:
+                if value is not None or param.required:
+                    errors.append((param, error))
+                    continue
+                # null is not a valid value: it means that the argument is not given
+        if param.has_valid_default:
             bound[name] = param.default
         elif param.kind == "injected":
             from tooli.pipeline.context import make_injected

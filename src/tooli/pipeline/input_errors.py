@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from itertools import islice
 
+from tooli.core._hot_tables import CALL_OPTIONS
 from tooli.core.call import Problem
 from tooli.core.option_words import spell_option, words_of
 from tooli.core.secret_fields import may_contain_secret
@@ -76,9 +77,20 @@ def finish_binding(
         found = list(islice(check_arguments(call, bound), MAX_PROBLEMS + 1))
         problems += found
         has_more = has_more or len(found) > MAX_PROBLEMS
-    if problems or call.problems or has_unknown:
+    if problems or call.problems or (has_unknown and _unknown_names(call)):
         raise build_input_error(call, problems, has_more=has_more)
     return bound if tool.input_model is None else _bind_model(call, bound, *tool.input_model)
+
+
+def _unknown_names(call: Call) -> list[str]:
+    """Return the arguments that the tool does not have. An option that is null is not given."""
+    return [
+        name
+        for name, value in call.arguments.items()
+        if name not in call.tool.param_names
+        and type(value) is not Converted
+        and (value is not None or name not in CALL_OPTIONS)
+    ]
 
 
 def _bind_model(call: Call, bound: dict[str, Any], name: str, model: type[object]) -> JsonObject:
@@ -141,12 +153,7 @@ def build_input_error(
     It lists at most `MAX_PROBLEMS`, and has the number of all problems. `has_more` is True if there
     may be more problems than those that were found, because the checks stopped early.
     """
-    tool = call.tool
-    unknown_names = [
-        name
-        for name, value in call.arguments.items()
-        if name not in tool.param_names and type(value) is not Converted
-    ]
+    tool, unknown_names = call.tool, _unknown_names(call)
     unknown_problems = [
         unknown_parameter_problem(name, tool, words_of(call), value=call.arguments[name])
         for name in unknown_names[:MAX_PROBLEMS]

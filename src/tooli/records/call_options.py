@@ -43,7 +43,9 @@ def build_options(values: Mapping[str, Any]) -> tuple[Options, tuple[Problem, ..
     result_values: dict[str, Any] = {}
     extra: dict[str, Any] = {}
     run_values, problems = read_run_options(values)
-    for name, value in {**values, **run_values}.items():
+    flag_values, flag_problems = _read_flags(values)
+    problems = (*problems, *flag_problems)
+    for name, value in {**values, **run_values, **flag_values}.items():
         if OPTION_ALIASES.get(name, name) in RESULT_OPTIONS:
             result_values[name] = value
         elif name == "response_format":
@@ -58,6 +60,31 @@ def build_options(values: Mapping[str, Any]) -> tuple[Options, tuple[Problem, ..
     if result_values:
         fields["result_options"] = read_result_options(result_values)
     return Options(**fields, extra=extra or None, given=values or None), problems
+
+
+_FLAG_VALUES = {True: True, False: False, "true": True, "false": False, None: False}
+"""The values of a flag. Some clients send them as text, or null for a flag that is not given."""
+
+
+def _read_flags(values: Mapping[str, Any]) -> tuple[dict[str, Any], list[Problem]]:
+    """Return the values of the flags among `values`, and the problems with them.
+
+    A flag with an invalid value is not set.
+    """
+    flags: dict[str, Any] = {}
+    problems: list[Problem] = []
+    for name, value in values.items():
+        kind = CALL_OPTIONS[OPTION_ALIASES.get(name, name)][0]
+        if kind == "count":
+            flags[name] = _parse_number(value or 0) or 0
+        elif kind == "flag" and value is not True and value is not False:
+            text = value.strip().lower() if isinstance(value, str) else value
+            is_known = isinstance(text, (str, int, type(None))) and text in _FLAG_VALUES
+            flags[name] = _FLAG_VALUES[text] if is_known else False
+            if not is_known:
+                message = f"{name!r} must be true or false, not {str(value)!r:.60}"
+                problems.append(Problem("E1007", name, message))
+    return flags, problems
 
 
 def read_run_options(values: Mapping[str, Any]) -> tuple[dict[str, Any], tuple[Problem, ...]]:

@@ -84,6 +84,9 @@ def convert_value(param: Param, value: Any) -> Any:
     Constraints are not checked. Raises ConversionError.
     """
     parser = param.option_kwargs.get("parser")
+    is_unchecked = parser is not None or isinstance(param.shape, TyperOnly)
+    if is_unchecked and value is None and not _accepts_none(param):
+        raise ConversionError("null is not a valid value")
     if parser is not None:
         converted = _call_author_function(parser, value) if isinstance(value, str) else value
     elif isinstance(param.shape, TyperOnly):
@@ -94,6 +97,11 @@ def convert_value(param: Param, value: Any) -> Any:
     if callback is not None:
         return _call_author_function(wrap_typer_callback(callback), converted)
     return converted
+
+
+def _accepts_none(param: Param) -> bool:
+    """True if None is a value of the parameter's type, or its default."""
+    return param.default is None or unwrap_optional(param.shape) is not param.shape
 
 
 def _call_author_function(function: Callable[[Any], Any], value: object) -> object:

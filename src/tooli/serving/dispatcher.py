@@ -40,20 +40,9 @@ if TYPE_CHECKING:
     T = TypeVar("T")
 
 _CONCISE_OPTIONS = Options(detailed=False)
-_MCP_OPTIONS = {
-    name: kind for name, (kind, interfaces) in CALL_OPTIONS.items() if "mcp" in interfaces
-}
-_ARGUMENT_TYPES: dict[str, tuple[type, ...]] = {
-    "flag": (bool,),
-    "count": (int,),
-    "number": (int,),
-    "text": (str,),
-    "list": (str, list),
-}
-"""Types that an option in the arguments may have, by the kind of the option.
-
-An option of another kind may have any type.
-"""
+_MCP_OPTIONS = tuple(
+    [name for name, (_, interfaces) in CALL_OPTIONS.items() if "mcp" in interfaces]
+)
 
 
 def check_server_settings(state: AppState) -> None:
@@ -283,22 +272,20 @@ def split_options(
     """Return the arguments, the framework options, and the problems with the options.
 
     Options come from `requested` and from the arguments, and `requested` wins. An argument that
-    is a parameter of the tool is never an option.
+    is a parameter of the tool is never an option: that option has the prefix `tooli_`. Null means
+    that an option is not given.
     """
     arguments = dict(raw_arguments)
-    values: JsonObject = {"detailed": False}
-    requested_options: JsonObject = requested if is_object(requested) else {}
-    for name, kind in _MCP_OPTIONS.items():
-        types = _ARGUMENT_TYPES.get(kind)
-        is_option = name in arguments and name not in tool.param_names
-        if is_option and (types is None or type(arguments[name]) in types):
-            values[name] = arguments.pop(name)
-        if name in requested_options:
-            value = requested_options[name]
-            if kind not in ("flag", "count") or type(value) in _ARGUMENT_TYPES[kind]:
-                values[name] = value
-    if len(values) == 1 and not values["detailed"]:
+    values: JsonObject = {}
+    for name in _MCP_OPTIONS:
+        argument = f"tooli_{name}" if name in tool.param_names else name
+        if argument in arguments and argument not in tool.param_names:
+            values[name] = arguments.pop(argument)
+        if is_object(requested) and requested.get(name) is not None:
+            values[name] = requested[name]
+    values = {name: value for name, value in values.items() if value is not None}
+    if not values:
         return arguments, _CONCISE_OPTIONS, ()
     from tooli.records.call_options import build_options
 
-    return arguments, *build_options(values)
+    return arguments, *build_options({"detailed": False, **values})
