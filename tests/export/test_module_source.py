@@ -202,9 +202,32 @@ def check_flags(run: Run, target: Any) -> None:
     assert delete(yes=True)["result"] == "deleted --x"
     assert delete(yes=True, dry_run=True)["meta"]["dry_run"] is True
     assert delete(yes=None)["error"]["code"] == "E1010"  # null means that it is not given
-    for value in ("false", 1, [], "x"):
+    assert delete(yes="false")["error"]["code"] == "E1010"
+    assert delete(yes="True")["result"] == "deleted --x"
+    for value in (1, [], "x"):
         assert delete(yes=value)["error"]["code"] == "E1003"
         assert delete(yes=True, dry_run=value)["error"]["code"] == "E1003"
+
+
+def check_pages(run: Run, target: Any) -> None:
+    def pages(**arguments: Any) -> dict[str, Any]:
+        return run(target, arguments, 60, ("limit", "cursor"))
+
+    first = pages(limit=None, cursor=None)
+    assert first["result"] == [0, 1, 2]
+    cursor = first["meta"]["page"]["next_cursor"]
+    assert pages(cursor=cursor)["result"] == [3, 4, 5]
+    assert pages(limit=2, cursor=cursor)["result"] == [3, 4]
+    assert pages(limit=0)["result"] == [*range(7)]
+    assert pages(limit="x")["error"]["code"] == "E1007"
+
+
+def test_pages_are_reachable_in_subprocess_mode(subprocess_mode: dict[str, Any]) -> None:
+    check_pages(subprocess_mode["run"], ["pages"])
+
+
+def test_pages_are_reachable_in_import_mode(import_mode: dict[str, Any]) -> None:
+    check_pages(import_mode["run"], "pages")
 
 
 def test_framework_flags_apply_in_subprocess_mode(subprocess_mode: dict[str, Any]) -> None:

@@ -58,6 +58,19 @@ def test_functions_return_the_result_of_the_command(module: ModuleType) -> None:
     assert module.class_("word") == "word"
 
 
+def test_pages_have_the_cursor_of_the_next_page(module: ModuleType) -> None:
+    first = module.pages()
+    assert (first, first.total) == ([0, 1, 2], 7)
+    second = module.pages(cursor=first.next_cursor)
+    last = module.pages(limit=1, cursor=module.pages(limit=6).next_cursor)
+    assert (second, last, last.next_cursor) == ([3, 4, 5], [6], None)
+    assert module.pages(limit=0) == [*range(7)]
+
+
+def test_text_with_a_token_limit_is_complete(module: ModuleType) -> None:
+    assert module.long_text() == "x" * 5000
+
+
 def test_arguments_of_every_kind_reach_the_command(module: ModuleType) -> None:
     seen = module.optional()
     assert seen["words"] == ["list", ["a", "b"]]

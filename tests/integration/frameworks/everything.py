@@ -262,6 +262,12 @@ def pages(total: int = 7) -> list[int]:
     return list(range(total))
 
 
+@app.command(annotations=ReadOnly, max_tokens=200)
+def long_text() -> str:
+    """Return a text that is larger than its token limit."""
+    return "x" * 5000
+
+
 # ------------------------------------------------------------------ policy and names
 
 
