@@ -15,7 +15,7 @@ from __future__ import annotations
 from tooli.core import Record
 from tooli.core._hot_tables import TOOL_SCHEMA_OPTIONS
 from tooli.core.docstring import sanitize_doc_text
-from tooli.core.tool import BYTES_PER_TOKEN, DEFAULT_BEHAVIOR, Behavior
+from tooli.core.tool import DEFAULT_BEHAVIOR, Behavior
 from tooli.describe.portable_schemas import portable_arguments
 from tooli.schema.json_schema import input_schema, output_schema
 
@@ -105,6 +105,7 @@ def _described(tool: Tool) -> str:
 MAX_SEARCH_HINT_CHARS = 300
 DEFAULT_RESULT_CHARS, MAX_RESULT_CHARS = 50_000, 500_000
 """Characters of a result that Claude Code shows, and that a tool can ask for (Claude Code 2.1)."""
+_CHARS_PER_TOKEN = 3  # JSON has fewer characters per token than prose
 
 
 def _host_meta(tool: Tool) -> JsonObject:
@@ -121,7 +122,7 @@ def _host_meta(tool: Tool) -> JsonObject:
         parts = (tool.doc.summary, guidance.when_to_use, " ".join(guidance.tags))
         hint = " ".join(filter(None, parts))
         meta["anthropic/searchHint"] = sanitize_doc_text(hint)[:MAX_SEARCH_HINT_CHARS]
-    max_chars = min(max_tokens * BYTES_PER_TOKEN, MAX_RESULT_CHARS)
+    max_chars = min(max_tokens * _CHARS_PER_TOKEN, MAX_RESULT_CHARS)
     if max_chars > DEFAULT_RESULT_CHARS:
         meta["anthropic/maxResultSizeChars"] = max_chars
     return meta

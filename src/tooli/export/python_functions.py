@@ -159,7 +159,7 @@ def _omitted_flags(entry: ExportedTool) -> set[str]:
     The result of `dry_run` has another type. Only lists have pages.
     """
     omitted = ("dry_run",) if _is_paged(entry) else ("dry_run", *PAGE_OPTIONS)
-    return set(omitted).intersection(entry.flags)
+    return {flag for flag in entry.flags if flag in omitted}
 
 
 def _is_paged(entry: ExportedTool) -> bool:

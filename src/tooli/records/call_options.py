@@ -62,7 +62,13 @@ def build_options(values: Mapping[str, Any]) -> tuple[Options, tuple[Problem, ..
     return Options(**fields, extra=extra or None, given=values or None), problems
 
 
-_FLAG_VALUES = {True: True, False: False, "true": True, "false": False, None: False}
+_FLAG_VALUES: dict[object, bool] = {
+    True: True,
+    False: False,
+    "true": True,
+    "false": False,
+    None: False,
+}
 """The values of a flag. Some clients send them as text, or null for a flag that is not given."""
 
 
