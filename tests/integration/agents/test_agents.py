@@ -94,10 +94,16 @@ def test_error_reaches_the_model(session: Session) -> None:
         assert "E1004" in text and "did you mean 'text'?" in text
 
 
-def test_long_and_short_results_reach_the_model(session: Session) -> None:
-    sales, stock = text_of(session, 2), text_of(session, 3)
+def test_page_and_its_cursor_reach_the_model(session: Session) -> None:
+    sales = text_of(session, 2)
     assert re.search(r"\W+sale\W+99\W+price\W+198\b", sales)
+    assert re.search(r"next_cursor\W+\w+", sales) and re.search(r"total\W+250\b", sales)
+
+
+def test_warning_reaches_the_model(session: Session) -> None:
+    stock = text_of(session, 3)
     assert re.search(r"\W+items\W+3\b", stock)
+    assert "the count is from yesterday" in stock
 
 
 def test_caller_is_recognized_on_the_command_line(session: Session) -> None:
