@@ -13,7 +13,7 @@ from tests.execution.forged_messages import packed
 from tests.pipeline.test_context import Client
 
 from tooli import SecretInput
-from tooli.core.call import Call
+from tooli.core.call import Call, Options
 from tooli.errors import ToolError, ToolRuntimeError
 from tooli.execution import safe_codec, untrusted_messages
 from tooli.execution.safe_codec import SafeCodec
@@ -124,6 +124,25 @@ def test_number_of_violations_is_limited(monkeypatch: pytest.MonkeyPatch) -> Non
     assert call.meta is not None
     stored: Any = call.meta["violations"]
     assert len(stored) == 100 and len(stored[0][1]) == safe_codec.MAX_TEXT_CHARS
+
+
+def test_report_about_a_plan_is_limited_and_sanitized() -> None:
+    row = {"action": TEXT, "target": "t", "after": "0", "forged": "x"}
+    report = {"count": 200, "actions": [row] * 200, "state": "1", "forged": "x"}
+    call = make_call(meta={}, secrets=(SecretInput(SECRET),), policy="standard")
+    call = call.replace(options=Options(apply="p"))
+    messages = UntrustedMessages(call, SafeCodec(), lambda _: None)
+    assert messages.handle("meta", data({"applied": report}))
+    assert call.meta is not None
+    applied: Any = call.meta["applied"]
+    assert (applied["count"], len(applied["actions"]), applied["state"]) == (200, 100, "1")
+    assert applied["actions"][0].keys() == {"action", "target", "after"}
+    assert SECRET not in applied["actions"][0]["action"]
+    for forged in ([], {"count": 1, "actions": [[]]}, {"count": "x", "actions": []}):
+        with pytest.raises(ToolRuntimeError, match="invalid meta"):
+            messages.handle("meta", data({"applied": forged}))
+    _, other = receive("meta", data({"applied": report}))
+    assert other.meta == {}, "the call does not apply a plan"
 
 
 # ------------------------------------------------------------------ errors

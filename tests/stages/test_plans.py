@@ -12,7 +12,9 @@ from tooli import Context, Tooli, dry_run_support, record_dry_action
 from tooli.annotations import Destructive, Idempotent, ReadOnly
 from tooli.core.call import Call, Caller, Failed, Ok, Options
 from tooli.core.peer import InputRequired, Peer
+from tooli.errors import StateError
 from tooli.pipeline.drivers import run
+from tooli.pipeline.dry_run_recorder import digest_state
 from tooli.stages import plans
 from tooli.testing import Case, assert_parity
 from tooli.testing.app_interfaces import interfaces
@@ -172,6 +174,68 @@ def test_a_plan_is_applied_once(tool: str, interface: str, files: list[str]) -> 
     assert second["error"]["code"] == "E1051"
     assert "used before" in second["error"]["message"]
     assert are_deleted(files) == [False, False]
+
+
+@pytest.mark.parametrize(
+    "interface", [one.name for one in interfaces(Tooli("none")) if not one.streams]
+)
+@pytest.mark.parametrize("tool", KINDS)
+def test_the_answer_has_the_states_before_and_after(
+    tool: str, interface: str, files: list[str]
+) -> None:
+    app = make_app()
+    plan = plan_in(send(app, interface, tool, files, dry_run=True))
+    answer = send(app, interface, tool, files, apply=plan["token"], yes=True)
+    applied = answer["meta"]["applied"]
+    nothing = digest_state(Path(files[0]))
+    assert applied["actions"] == [
+        {
+            "action": "delete",
+            "target": file,
+            "before": planned["state"],
+            "after": nothing,
+        }
+        for file, planned in zip(files, plan["actions"], strict=True)
+    ]
+    assert applied["count"] == 2
+    assert len(applied["state"]) == 32 and applied["state"] != plan["state"]
+
+
+def test_only_a_path_has_a_state_after_the_run(tmp_path: Path) -> None:
+    app = Tooli("t")
+    target = tmp_path / "a.txt"
+
+    @app.command()
+    @dry_run_support
+    def write(text: str) -> None:
+        if not record_dry_action("write", target, state=target):
+            target.write_text(text)
+        if not record_dry_action("send", "a mail", state=["from", "to"]):
+            raise StateError("no network")
+
+    plan = app.call("write", text="x", dry_run=True).result
+    done = app.call("write", text="x", apply=plan["token"])
+    assert done.error is not None and done.meta is not None
+    [written, sent] = done.meta["applied"]["actions"]
+    assert written["before"] == plan["actions"][0]["state"]
+    assert written["after"] == digest_state(target)
+    assert sent == {"action": "send", "target": "a mail", "before": plan["actions"][1]["state"]}
+
+
+def test_a_long_report_is_cut(tmp_path: Path) -> None:
+    app = Tooli("t")
+
+    @app.command()
+    @dry_run_support
+    def touch(count: int) -> None:
+        for i in range(count):
+            record_dry_action("touch", tmp_path / str(i))
+
+    plan = app.call("touch", count=250, dry_run=True).result
+    done = app.call("touch", count=250, apply=plan["token"])
+    assert done.meta["applied"]["count"] == 250
+    assert len(done.meta["applied"]["actions"]) == 100
+    assert "state" not in done.meta["applied"]
 
 
 @pytest.mark.parametrize("interface", INTERFACES)

@@ -303,6 +303,7 @@ META_FIELDS: dict[str, JsonObject] = {
     "duration_ms": _field("The duration of the call in milliseconds.", "integer", minimum=0),
     "warnings": _field("Messages about the call that are not errors.", "array", items=_TEXT),
     "dry_run": {"const": True, "description": "The call was a dry run; the result is a plan."},
+    "applied": _field("What a call with `--apply` did, with digests before and after.", "object"),
     "deprecated": {
         "type": ["boolean", "string"],
         "description": "The command is deprecated; may contain a message.",

@@ -35,6 +35,7 @@ from tooli.execution.safe_codec import (
     MAX_TEXT_CHARS,
     cut_text,
 )
+from tooli.pipeline.dry_run_recorder import APPLIED_FIELDS, MAX_REPORTED_ACTIONS
 from tooli.pipeline.present import find_cut, present_message, present_questions, present_text
 from tooli.text.json_encoder import make_json_encoder
 
@@ -97,8 +98,8 @@ class UntrustedMessages(ChildMessages):
     def validate_meta(self, packed: bytes) -> JsonObject:
         """Return the metadata that an untrusted process may set.
 
-        This is the enforcement level, whether a callback of Typer ended the call, and violations
-        and recorded actions of monitored calls.
+        This is the enforcement level, whether a callback of Typer ended the call, the actions of
+        an applied plan, and violations and recorded actions of monitored calls.
         """
         meta, accepted = self.codec.unpack(packed), dict[str, object]()
         if "enforcement" in meta and not self._has_enforcement:
@@ -106,12 +107,25 @@ class UntrustedMessages(ChildMessages):
             accepted["enforcement"] = self._present(meta["enforcement"])
         if self.call.tool.route is not None and meta.get(EXIT_KEY) is True:
             accepted[EXIT_KEY] = True
+        if self.call.options.apply and "applied" in meta:
+            accepted["applied"] = self._validate_applied(meta["applied"])
         limits = _ROW_LIMITS if _is_monitored(self.call.runner) else {}
         for key, limit in limits.items():
             if key in meta:
                 known = (self.call.meta or {}).get(key, ())
                 accepted[key] = _merge_rows(known, meta[key][:limit])[:limit]
         return accepted
+
+    def _validate_applied(self, report: JsonObject) -> JsonObject:
+        """Return the report about an applied plan with its known fields; raise if it is invalid."""
+        rows = [
+            {name: self._present(row[name]) for name in APPLIED_FIELDS if row.get(name) is not None}
+            for row in report["actions"][:MAX_REPORTED_ACTIONS]
+        ]
+        applied: JsonObject = {"count": int(report["count"]), "actions": rows}
+        if "state" in report:
+            applied["state"] = self._present(report["state"])
+        return applied
 
     def validate_text(self, message: tuple[str, str]) -> tuple[str, str]:
         """Return the stream name and the text; two empty strings once the limit is exceeded."""

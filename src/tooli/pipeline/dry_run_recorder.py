@@ -13,6 +13,7 @@ from __future__ import annotations
 import os
 import sys
 from contextvars import ContextVar
+from itertools import islice
 
 from tooli.core.call_fingerprint import digest
 from tooli.errors import DefinitionError, InternalError, StateError, Suggestion, ToolRuntimeError
@@ -33,6 +34,10 @@ if TYPE_CHECKING:
 
 MAX_ACTIONS, MAX_STREAM_ITEMS = 10_000, 1_000_000
 """Maximum number of actions in a plan, and of stream items that a dry run consumes."""
+MAX_REPORTED_ACTIONS = 100
+"""Maximum number of actions in the report about an applied plan."""
+APPLIED_FIELDS = ("action", "target", "before", "after")
+"""The fields of an action in the report about an applied plan."""
 _MAX_HASHED_BYTES = 16 << 20  # bytes: a larger file is identified by its metadata
 _DRIVER_MODULES = frozenset(("tooli.pipeline.drivers", "tooli.pipeline.async_drivers"))
 
@@ -193,13 +198,15 @@ class PlanEnforcer(ActionRecorder):
     """Allows only the actions of a plan, while the function runs.
 
     An action is identified by its name and target. Its state is not compared again, because the
-    actions before it may have changed it.
+    actions before it may have changed it. At the end, `report` is called with what was done.
     """
 
-    def __init__(self, actions: list[JsonObject]) -> None:
+    def __init__(self, actions: list[JsonObject], report: Callable[[JsonObject], None]) -> None:
         super().__init__()
-        self._planned_actions = {(entry["action"], entry["target"]) for entry in actions}
+        self._planned_actions = {(entry["action"], entry["target"]): entry for entry in actions}
         self._completed_actions: list[JsonObject] = []
+        self._states: list[object] = []  # of the completed actions
+        self._report = report
 
     def record_action(self, action: str, target: object, details: object, state: object) -> bool:
         """Return False for a planned action; raise for any other."""
@@ -208,7 +215,41 @@ class PlanEnforcer(ActionRecorder):
             self.error = _unplanned_action_error(entry, self._completed_actions)
             raise self.error
         self._completed_actions.append(entry)
+        self._states.append(state)
         return False
+
+    def __exit__(self, error_type: object = None, *_: object) -> None:
+        super().__exit__()
+        if error_type is not None:  # the function has failed, or its stream has ended
+            self._report(self._describe_applied())
+
+    def finish(self) -> None:
+        """Report what was done; raise the error of a rejected action, if any."""
+        self._report(self._describe_applied())
+        self.raise_if_failed()
+
+    def _describe_applied(self) -> JsonObject:
+        """Return the actions that were done, with the digests of their states before and after.
+
+        Only a path has a state after the run. A value is known only before it.
+        """
+        rows: list[JsonObject] = []
+        done = zip(self._completed_actions, self._states, strict=True)
+        for entry, state in islice(done, MAX_REPORTED_ACTIONS):
+            planned = self._planned_actions[entry["action"], entry["target"]]
+            row = {**entry, "before": planned.get("state"), "after": _digest_path(state)}
+            rows.append({name: value for name, value in row.items() if value is not None})
+        applied: JsonObject = {"count": len(self._completed_actions), "actions": rows}
+        digests = [row["after"] for row in rows if "after" in row]
+        return {**applied, "state": digest(encode(digests, []), 16).hex()} if digests else applied
+
+
+def _digest_path(state: Any) -> str | None:
+    """Return the digest of what is at a path now; None for other values and unreadable paths."""
+    try:
+        return digest_state(state) if hasattr(state, "__fspath__") else None
+    except StateError:
+        return None
 
 
 def _unplanned_action_error(entry: JsonObject, completed: list[JsonObject]) -> ToolError:

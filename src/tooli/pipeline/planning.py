@@ -284,7 +284,11 @@ def make_planned_function(
 
     def make_enforcer(report: JsonObject) -> PlanEnforcer:
         check_plan(report)
-        return PlanEnforcer(report["actions"])
+        return PlanEnforcer(report["actions"], report_applied)
+
+    def report_applied(applied: JsonObject) -> None:
+        if call.meta is not None:
+            call.meta["applied"] = applied
 
     def run_function(enforcer: PlanEnforcer, arguments: Mapping[str, object]) -> Any:
         return fn(**replace_context(arguments, enforcer))
@@ -437,7 +441,7 @@ def _finish_run(enforcer: PlanEnforcer, value: object) -> object:
         return _aiterate_items(enforcer, value)
     if is_stream(value):
         return _iterate_items(enforcer, value)
-    enforcer.raise_if_failed()
+    enforcer.finish()
     return value
 
 
@@ -459,7 +463,7 @@ def _iterate_items(
             if item is end:
                 break
             yield item
-        enforcer.raise_if_failed()
+        enforcer.finish()
     finally:
         close_stream(items)
 
@@ -475,6 +479,6 @@ async def _aiterate_items(
             except StopAsyncIteration:
                 break
             yield item
-        enforcer.raise_if_failed()
+        enforcer.finish()
     finally:
         await aclose_stream(items)

@@ -4,6 +4,7 @@ invoke, run            run a command line, in this process or in a new one ─�
 Case, assert_parity    send one request through every interface ─▶ equal envelopes
 assert_…_snapshot      compare schema, help and answers with reviewed files
 assert_examples        check that the command accepts every example that it shows
+assert_same_input      check that a command reads files and stdin alike
 check_line             return the problems of a command line, without running it
 """
 
@@ -28,6 +29,7 @@ from tooli.testing.assertions import (
     check_line,
 )
 from tooli.testing.command_runner import CommandResult, invoke, run
+from tooli.testing.input_round_trip import assert_same_input
 
 __all__ = [
     "Case",
@@ -41,6 +43,7 @@ __all__ = [
     "assert_examples",
     "assert_help_snapshot",
     "assert_parity",
+    "assert_same_input",
     "assert_schema_snapshot",
     "check_line",
     "interfaces",
