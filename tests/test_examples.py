@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import json
+import os
+import runpy
+import shutil
 import subprocess
 import sys
+import types
 from hashlib import md5
 from pathlib import Path
 
 import pytest
+import yaml
 from examples.file_tools.app import app
 
 from tooli.testing import Case, CommandResult, assert_examples, assert_parity, run
@@ -229,3 +234,82 @@ def test_demo_prints_the_expected_results() -> None:
     assert "undeclared" not in done.stdout
     assert done.stdout.count("Warning:") == 1, "only the warning that the demo shows"
     assert "\x1b" not in done.stdout
+
+
+# ------------------------------------------------------------------ callers
+
+CALLERS = ROOT / "examples" / "callers"
+AS_PROGRAM = {"FILE_TOOLS": f"{sys.executable} {PROGRAM}"}
+
+
+def run_caller(*argv: str, folder: Path) -> list[str]:
+    """Run an example of a caller; return the lines of its output."""
+    done = subprocess.run(
+        argv,
+        cwd=folder,
+        env={**os.environ, **AS_PROGRAM},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=True,
+    )
+    return done.stdout.splitlines()
+
+
+def test_shell_example(folder: Path) -> None:
+    one_call, in_session, context = map(
+        json.loads, run_caller("sh", str(CALLERS / "agent.sh"), folder=folder)
+    )
+    assert one_call["meta"]["caller_id"] == "my-agent"
+    assert "session_id" not in one_call["meta"]
+    assert in_session["meta"]["session_id"].startswith("session-")
+    assert in_session["meta"]["session_id"] == context["meta"]["session_id"]
+    assert context["result"]["identified_via_convention"] is True
+
+
+@pytest.mark.parametrize("program", [sys.executable, "node"])
+def test_subprocess_examples(program: str, folder: Path) -> None:
+    if shutil.which(program) is None:
+        pytest.skip(f"{program} is not installed")
+    file = CALLERS / ("agent.mjs" if program == "node" else "agent.py")
+    lines = run_caller(program, str(file), "*.txt", folder=folder)
+    assert sorted(lines) == ["docs/notes.txt", "docs/plan.txt"]
+    with pytest.raises(subprocess.CalledProcessError) as failure:
+        run_caller(program, str(file), "*.txt", "--rot", ".", folder=folder)
+    assert "E1004" in failure.value.stderr and "root" in failure.value.stderr
+
+
+def test_langchain_example(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The tool calls the program, whatever package provides the decorator."""
+    calls: list[object] = []
+    tools = types.ModuleType("langchain_core.tools")
+    vars(tools).update(tool=lambda fn: calls.append(fn) or fn, ToolException=RuntimeError)
+    for name, module in {"langchain_core": types.ModuleType("x"), tools.__name__: tools}.items():
+        monkeypatch.setitem(sys.modules, name, module)
+    monkeypatch.setenv("FILE_TOOLS", AS_PROGRAM["FILE_TOOLS"])
+    example = runpy.run_path(str(CALLERS / "langchain_agent.py"))
+    assert calls == [example["find_files"]]
+    assert len(example["find_files"]("*.txt")) == 2
+    with pytest.raises(RuntimeError, match="E1"):
+        example["find_files"]("--nope")
+
+
+def test_workflow_and_container_examples(folder: Path) -> None:
+    """The commands of the files run here, with the variables that the files set."""
+    workflow = yaml.safe_load((CALLERS / "workflow.yml").read_text(encoding="utf-8"))
+    steps = [step["run"] for step in workflow["jobs"]["list"]["steps"] if "run" in step]
+    assert steps.pop(0) == "pip install ."
+    dockerfile = (CALLERS / "Dockerfile").read_text(encoding="utf-8").splitlines()
+    words = {line.split(" ", 1)[0]: line.split(" ", 1)[1] for line in dockerfile if line}
+    entry = [*json.loads(words["ENTRYPOINT"]), *json.loads(words["CMD"])]
+    steps.append(f"{' '.join(entry)} --json")
+    assert words["ENV"] == f"TOOLI_CALLER={workflow['env']['TOOLI_CALLER']}"
+    env = {**os.environ, "TOOLI_CALLER": "my-agent", "TOOLI_SESSION_ID": "run-1"}
+    for step in steps:
+        line = step.replace("python examples/file_tools/app.py", AS_PROGRAM["FILE_TOOLS"])
+        done = subprocess.run(
+            ["sh", "-c", line], cwd=folder, env=env, capture_output=True, check=True, timeout=60
+        )
+        text = done.stdout.decode() or (folder / "files.json").read_text()
+        assert json.loads(text)["meta"]["session_id"] == "run-1"
+        assert json.loads(text)["meta"]["caller_id"] == "my-agent"
