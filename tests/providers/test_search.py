@@ -214,6 +214,36 @@ def test_term_ranks_above_its_synonyms() -> None:
     assert keys(index.search("remove it")) == ["remove", "delete", "erase"]
 
 
+@pytest.mark.parametrize(
+    ("query", "expected"),
+    [
+        ("who is on call", "oncall.show"),
+        ("on-call schedule", "oncall.show"),
+        ("login", "sessions.open"),
+        ("log in", "sessions.open"),
+        ("sign up", "accounts.signup"),
+        ("back up the database", "databases.backup"),
+        ("checkout a branch", "branches.switch"),
+    ],
+)
+def test_word_is_found_if_it_is_written_as_two(query: str, expected: str) -> None:
+    tools = {
+        "calls.list(number)": "List the phone calls of a number.",
+        "calls.start(number)": "Call a number.",
+        "oncall.show(team)": "Show the person on duty.",
+        "sessions.open(user)": "Log in as a user.",
+        "logs.read(service)": "Read the log lines in a file.",
+        "accounts.signup(email)": "Register with an email address.",
+        "signs.list()": "List road signs.",
+        "databases.backup(name)": "Save a copy of all tables.",
+        "databases.list()": "List the databases.",
+        "branches.switch(name)": "Check out another branch.",
+        "branches.list()": "List the branches.",
+    }
+    index = ToolIndex(build(tools, {}).catalog)
+    assert keys(index.search(query))[:1] == [expected]
+
+
 def test_every_term_adds_to_the_score(index: ToolIndex) -> None:
     both = {hit.tool.key: hit.score for hit in index.search("suspend role", 100)}
     assert both["users.suspend"] and both["users.roles.grant"]

@@ -9,6 +9,7 @@ in a description. Synonyms, prefixes and misspellings have a lower weight.
 
 from __future__ import annotations
 
+from itertools import pairwise
 from math import log
 
 from tooli.core import Record
@@ -30,12 +31,15 @@ _WEIGHTS = (6.0, 4.0, 3.0, 2.0, 1.5, 1.0, 0.7)  # in the order of _searchable_fi
 _SATURATION, _LENGTH_NORMALIZATION = 2.0, 0.6  # BM25's k and b
 _SYNONYM_DISCOUNT, _PREFIX_DISCOUNT, _TYPO_DISCOUNT = 0.6, 0.5, 0.5
 _MAX_TEXT_CHARS, _MAX_QUERY_TERMS = 4_000, 48
+_COMPOUND_DISCOUNT, _MIN_COMPOUND_WEIGHT, _MAX_COMPOUND_CHARS = 0.6, 3.0, 12
 
 _STOP_WORDS = (
     " a about all an and any are as at be by can could do does for from give has have how i if in"
     " into is it its let like me my need of on or our please should so some that the their them"
     " there these this those to us want was we what when where which who will with would you your "
 )
+_PARTICLES = frozenset(("in", "on", "up", "out", "off", "down", "over"))
+"""Words that are part of a verb, such as "log in"."""
 _SYNONYM_GROUPS = """
 delete remove rm erase drop destroy purge wipe unlink trash discard / join merge combine concatenate
 list ls show find search query display view see browse enumerate locate look grep / compare diff
@@ -99,7 +103,8 @@ class ToolIndex:
         return [SearchHit(self._tools[at], scores[at]) for at in found[: max(limit, 0)]]
 
     def _score(self, text: str) -> dict[int, float]:
-        words = list(dict.fromkeys(_split_words(text)))
+        typed = _split_words(text)
+        words = list(dict.fromkeys(typed))
         words = [word for word in words if f" {word} " not in _STOP_WORDS][
             :_MAX_QUERY_TERMS
         ] or words[:_MAX_QUERY_TERMS]
@@ -109,6 +114,9 @@ class ToolIndex:
             for at, score in self._match_word(word).items():
                 total[at] = total.get(at, 0.0) + score
                 matched[at] = matched.get(at, 0) + 1
+        for at, score in self._match_compounds(typed[:_MAX_QUERY_TERMS]).items():
+            total[at] = total.get(at, 0.0) + score
+            matched[at] = min(matched.get(at, 0) + 1, len(words))
         for at, count in matched.items():  # prefer tools that match more terms of the query
             total[at] *= 0.4 + 0.6 * count / len(words)
         name_bonus = 1 + max(total.values(), default=0.0)
@@ -129,6 +137,19 @@ class ToolIndex:
         rarity, own_rarity = [log(1 + (len(self._tools) + 0.5) / size) for size in sizes]
         scores = {at: strength * rarity for at, strength in related.items()}
         return scores | {at: max(scores.get(at, 0.0), exact[at] * own_rarity) for at in exact}
+
+    def _match_compounds(self, words: list[str]) -> dict[int, float]:
+        """Return the tools with a word that the query writes as two: "on call" and `oncall`.
+
+        The other direction is in the index: a tool with the text "log in" has the term `login`.
+        """
+        found: dict[int, float] = {}
+        for joined in map("".join, pairwise(words)):
+            exact = self._postings.get(_stem(joined), {})
+            rarity = log(1 + (len(self._tools) + 0.5) / (len(exact) + 0.5))
+            for at, strength in exact.items():
+                found[at] = max(found.get(at, 0.0), strength * rarity)
+        return found
 
     def _expand_word(self, word: str) -> Iterator[tuple[str, float]]:
         """Iterate over variants of a term in the index, with their discounts."""
@@ -182,15 +203,31 @@ def _build_postings(tools: list[Tool]) -> dict[str, dict[int, float]]:
     postings: dict[str, dict[int, float]] = {}
     for at, row in enumerate(rows):
         strengths: dict[str, float] = {}
+        compounds: dict[str, float] = {}  # two adjacent words as one, such as `login`
         for terms, weight, length in zip(row, _WEIGHTS, average_lengths, strict=True):
             share = weight / (
                 1 - _LENGTH_NORMALIZATION + _LENGTH_NORMALIZATION * len(terms) / length
             )
             for term in terms:
                 strengths[term] = strengths.get(term, 0.0) + share
+            if weight >= _MIN_COMPOUND_WEIGHT:
+                for compound in _compounds(terms):
+                    compounds[compound] = compounds.get(compound, 0.0) + share * _COMPOUND_DISCOUNT
+        for compound, strength in compounds.items():
+            strengths.setdefault(compound, strength)
         for term, strength in strengths.items():
             postings.setdefault(term, {})[at] = strength / (strength + _SATURATION)
     return postings
+
+
+def _compounds(terms: list[str]) -> Iterator[str]:
+    """Yield pairs of adjacent terms as one word: `login` for "log in"."""
+    for first, second in pairwise(terms):
+        is_stop_word = f" {second} " in _STOP_WORDS and second not in _PARTICLES
+        if f" {first} " in _STOP_WORDS or is_stop_word:
+            continue
+        if len(first) + len(second) <= _MAX_COMPOUND_CHARS:
+            yield first + second
 
 
 def _searchable_fields(tool: Tool) -> tuple[str, ...]:
