@@ -131,6 +131,34 @@ def test_command_in_a_nested_group_is_found(capsys: pytest.CaptureFixture[str]) 
     assert found["meta"]["version"] == "1"
 
 
+@pytest.mark.parametrize(
+    "line", ["group.inner.leaf x", "group inner.leaf x", "--json group.inner leaf x"]
+)
+def test_key_of_a_command_is_its_path(line: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """Search and documents name a command by its key."""
+    code, out = run_app(capsys, *line.split(), "--json", "--count", "2")
+    assert (code, json.loads(out)["result"]) == (0, "xx")
+
+
+@pytest.mark.parametrize("line", ["group.inner.laef x", "group.", ".leaf", "group..leaf", "leaf.x"])
+def test_key_of_no_command_is_an_error(line: str, capsys: pytest.CaptureFixture[str]) -> None:
+    code, out = run_app(capsys, *line.split(), "--json")
+    assert (code, json.loads(out)["error"]["code"]) == (2, "E1001")
+
+
+def test_command_with_a_dot_in_its_name_wins(capsys: pytest.CaptureFixture[str]) -> None:
+    own, nested = Tooli("own"), Tooli("a")
+    own.command("a.b")(lambda: 1)
+    own.command("other")(lambda: 2)
+    nested.command("b")(lambda: 3)
+    nested.command("c")(lambda: 4)
+    own.add_typer(nested, name="a")
+    for argv, expected in ((["a.b"], 1), (["a", "b"], 3), (["a.c"], 4)):
+        with pytest.raises(SystemExit):
+            own([*argv, "--json"])
+        assert json.loads(capsys.readouterr().out)["result"] == expected
+
+
 def test_double_dash_ends_the_flags(capsys: pytest.CaptureFixture[str]) -> None:
     code, out = run_app(capsys, "group", "inner", "leaf", "--json", "--", "--json")
     assert (code, json.loads(out)["result"]) == (0, "--json")

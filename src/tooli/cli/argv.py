@@ -4,9 +4,8 @@
                ╰flag╯ ╰command─╯ ╰arguments──────╯ ╰flag
 
 The line is read in one pass. A flag of the command wins over a framework flag of the same name,
-which is then available as `--tooli-NAME`. This parser never guesses: it leaves a line that it does
-not fully understand to Typer (`CommandLine.typer_reason` says why). Typer then parses
-`CommandLine.typer_argv`, the line without the framework flags.
+which is then `--tooli-NAME`. This parser never guesses: Typer parses `CommandLine.typer_argv`, the
+line without the framework flags, if it is not fully understood (`typer_reason` says why).
 """
 
 from __future__ import annotations
@@ -201,6 +200,9 @@ def _find_command(line: CommandLine, rargs: list[str]) -> Registration | None:
         found = group.commands.get(arg)
         if found is None:
             inner = group.groups.get(arg)
+            if inner is None and (names := group.split_key(arg)):
+                rargs[-1:] = reversed(names)  # a key, as `search-tools` shows it
+                continue
             if inner is None:
                 line.unknown_command = arg
                 if arg in BUILTIN_COMMANDS and group is root and not group.has_dynamic_commands:
@@ -274,10 +276,7 @@ def _take_short_flags(
 
 
 def framework_flag(name: str, reserved: Container[str]) -> str | None:
-    """Return the framework flag with this name, or None if there is none or it is reserved.
-
-    `--tooli-NAME` always means the framework flag.
-    """
+    """Return the framework flag of this name, `--tooli-NAME` even if the name is reserved."""
     if name.startswith("--tooli-"):
         flag = f"--{name[8:]}"
         return flag if flag in FLAGS else None

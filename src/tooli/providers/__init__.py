@@ -203,6 +203,14 @@ class CommandGroup:
         """The names of the commands and groups at this level."""
         return (*self.commands, *self.groups)
 
+    def split_key(self, word: str) -> list[str]:
+        """Return the names in a key such as `payments.refund`; none if no command has this key."""
+        *path, name = word.split(".")
+        group: CommandGroup | None = self
+        for step in path:
+            group = None if group is None else group.groups.get(step)
+        return [*path, name] if path and group is not None and name in group.names else []
+
     @property
     def has_builtins(self) -> bool:
         """True if the built-in commands can be reached after the program's name.
