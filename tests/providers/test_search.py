@@ -201,6 +201,30 @@ def test_exact_name_is_first(index: ToolIndex, key: str) -> None:
         assert keys(index.search(written))[0] == key
 
 
+QUERIES = Path(__file__).parent / "search_queries"
+
+
+def read_rows(name: str) -> list[tuple[str, str]]:
+    """Return the rows of a file: a command and its summary, or a query and the expected command."""
+    lines = (QUERIES / f"{name}.txt").read_text("utf-8").splitlines()
+    return [(left, right) for left, _, right in [line.partition("|") for line in lines]]
+
+
+@pytest.mark.parametrize(
+    ("name", "first", "first_five"), [("training", 20, 27), ("held_out", 14, 23)]
+)
+def test_quality_over_280_tools(name: str, first: int, first_five: int) -> None:
+    """Weights and synonyms were chosen with the training queries only."""
+    tools = {f"{path.replace(' ', '.')}()": summary for path, summary in read_rows("tools")}
+    assert len(tools) == 280
+    index = ToolIndex(build(tools, {}).catalog)
+    queries = [(query, path.replace(" ", ".")) for query, path in read_rows(name)]
+    assert len(queries) == 30
+    found = [(keys(index.search(query, 5)), expected) for query, expected in queries]
+    assert sum([hits[:1] == [expected] for hits, expected in found]) >= first
+    assert sum([expected in hits for hits, expected in found]) >= first_five
+
+
 def test_name_ranks_above_text() -> None:
     prose = "Purge, purge, purge everything: purge caches, purge logs, purge again."
     index = ToolIndex(

@@ -27,16 +27,17 @@ if TYPE_CHECKING:
 
     from tooli.core.tool import Param, Shape, Tool
 
-_WEIGHTS = (6.0, 4.0, 3.0, 2.0, 1.5, 1.0, 0.7)  # in the order of _searchable_fields
-_SATURATION, _LENGTH_NORMALIZATION = 2.0, 0.6  # BM25's k and b
-_SYNONYM_DISCOUNT, _PREFIX_DISCOUNT, _TYPO_DISCOUNT = 0.6, 0.5, 0.5
+_WEIGHTS = (4.0, 4.0, 3.0, 2.0, 1.5, 1.0, 0.7)  # in the order of _searchable_fields
+_SATURATION, _LENGTH_NORMALIZATION = 2.0, 0.4  # BM25's k and b
+_SYNONYM_DISCOUNT, _PREFIX_DISCOUNT, _TYPO_DISCOUNT = 0.75, 0.5, 0.5
 _MAX_TEXT_CHARS, _MAX_QUERY_TERMS = 4_000, 48
 _COMPOUND_DISCOUNT, _MIN_COMPOUND_WEIGHT, _MAX_COMPOUND_CHARS = 0.6, 3.0, 12
 
 _STOP_WORDS = (
-    " a about all an and any are as at be by can could do does for from give has have how i if in"
-    " into is it its let like me my need of on or our please should so some that the their them"
-    " there these this those to us want was we what when where which who will with would you your "
+    " a about all an and any are as at be by can could do does for from give has have how i if"
+    " in into is it its let like me my need now of on or our please right should so some that"
+    " the their them there these this those to us want was we what when where which who will"
+    " with would you your "
 )
 _PARTICLES = frozenset(("in", "on", "up", "out", "off", "down", "over"))
 """Words that are part of a verb, such as "log in"."""
@@ -54,6 +55,9 @@ enable activate unlock allow / disable deactivate suspend block lock ban / conne
 refund reimburse repay / charge bill invoice pay payment / log history journal / repository repo
 folder directory dir / user usr account member person people customer / picture image photo
 configuration config setting preference / disconnect detach / issue ticket bug
+package parcel shipment / follow tail monitor / statement query sql / failed broken failure
+vacation holiday absence leave / forecast predict prediction estimate / reserve book
+meeting event appointment / previous earlier last back rollback / newsletter mailing / count many
 """
 """Groups of synonyms, separated by line ends and slashes. A term may be in several."""
 
@@ -108,15 +112,19 @@ class ToolIndex:
         words = [word for word in words if f" {word} " not in _STOP_WORDS][
             :_MAX_QUERY_TERMS
         ] or words[:_MAX_QUERY_TERMS]
+        compounds = [
+            first + second
+            for first, second in pairwise(typed[:_MAX_QUERY_TERMS])
+            if _stem(first + second) in self._postings
+        ]
+        words = [word for word in words if not any([word in each for each in compounds])]
+        words += compounds
         total: dict[int, float] = {}
         matched: dict[int, int] = {}
         for word in words:
             for at, score in self._match_word(word).items():
                 total[at] = total.get(at, 0.0) + score
                 matched[at] = matched.get(at, 0) + 1
-        for at, score in self._match_compounds(typed[:_MAX_QUERY_TERMS]).items():
-            total[at] = total.get(at, 0.0) + score
-            matched[at] = min(matched.get(at, 0) + 1, len(words))
         for at, count in matched.items():  # prefer tools that match more terms of the query
             total[at] *= 0.4 + 0.6 * count / len(words)
         name_bonus = 1 + max(total.values(), default=0.0)
@@ -138,19 +146,6 @@ class ToolIndex:
         scores = {at: strength * rarity for at, strength in related.items()}
         return scores | {at: max(scores.get(at, 0.0), exact[at] * own_rarity) for at in exact}
 
-    def _match_compounds(self, words: list[str]) -> dict[int, float]:
-        """Return the tools with a word that the query writes as two: "on call" and `oncall`.
-
-        The other direction is in the index: a tool with the text "log in" has the term `login`.
-        """
-        found: dict[int, float] = {}
-        for joined in map("".join, pairwise(words)):
-            exact = self._postings.get(_stem(joined), {})
-            rarity = log(1 + (len(self._tools) + 0.5) / (len(exact) + 0.5))
-            for at, strength in exact.items():
-                found[at] = max(found.get(at, 0.0), strength * rarity)
-        return found
-
     def _expand_word(self, word: str) -> Iterator[tuple[str, float]]:
         """Iterate over variants of a term in the index, with their discounts."""
         stem, synonyms, postings = _stem(word), self._synonyms, self._postings
@@ -162,6 +157,10 @@ class ToolIndex:
             if stem[:size] in postings:
                 related.setdefault(stem[:size], _PREFIX_DISCOUNT * size / len(stem))
                 break
+        for prefix in ("re", "un"):  # "retrain" is found by "train"
+            rest = _stem(word.removeprefix(prefix))
+            if rest != stem and len(rest) > 2 and rest in postings:
+                related.setdefault(rest, _PREFIX_DISCOUNT)
         yield from related.items()
         if not related and len(word) > 3 and stem not in postings and stem not in synonyms:
             yield from self._correct_spelling(word)
