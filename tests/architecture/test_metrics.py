@@ -40,7 +40,7 @@ LAZY = {
     "help, schemas and usage errors": (
         *("cli.info_options", "describe.agent_help", "describe.schema_formats"),
         *("pipeline.input_errors", "schema.json_schema", "core.docstring", "core.definitions"),
-        "cli.typer_params",
+        "pipeline.value_descriptions",
     ),
     "the start of a server": (
         *("builtins.agent_commands", "launcher", "http.asgi", "http.http_server", "mcp"),

@@ -113,7 +113,14 @@ CASES = {
     "E3010 argv": Case("search", {"pattern": "*.rs", "root": "src"}),
     "E3010 arguments": Case("pick", {"number": 10, "dry": True}),
 }
-PLACEHOLDERS = {"<path>": "x", "<depth>": 2, "<data>": "text", "<top>": 3, "<count>": 1}
+PLACEHOLDERS = {
+    "<path>": "x",
+    "<filter>": "size > 1",
+    "<depth>": 2,
+    "<data>": "text",
+    "<top>": 3,
+    "<count>": 1,
+}
 
 
 def find_interface(app: Tooli, name: str) -> Interface:
@@ -138,6 +145,7 @@ def follow(interface: Interface, case: Case, suggestion: Mapping[str, Any]) -> J
     if "arguments" not in suggestion:  # only the name of the command was wrong
         arguments = dict(case.arguments)
     options = suggestion.get("query") or suggestion.get("options") or {}
+    options = {name: fill(value) for name, value in options.items()}
     command = suggestion.get("command", case.tool)
     return interface.send_case(Case(command, arguments, options)).envelope
 

@@ -41,7 +41,7 @@ class TestRawText:
     def test_pydantic_metadata_is_checked(self) -> None:
         positive = param(Annotated[int, pydantic.Field(gt=3)])
         assert convert_argument(positive, RawText(["4"])) == 4
-        with pytest.raises(ConversionError, match="greater than 3"):
+        with pytest.raises(ConversionError, match="not more than 3"):
             convert_argument(positive, RawText(["3"]))
 
 

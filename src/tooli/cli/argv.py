@@ -17,12 +17,10 @@ from tooli.core._hot_tables import CHOICES, FLAGS, RESULT_OPTIONS, RUN_OPTIONS
 from tooli.core.call import Problem
 from tooli.core.tool import (
     MAX_PROBLEMS,
-    MAX_QUOTED_CHARS,
     ListOf,
     PathShape,
     Scalar,
     TyperOnly,
-    cut_text,
     is_bool,
     is_structured,
     unwrap_optional,
@@ -549,11 +547,11 @@ class ArgumentParser:
             if begin < end and not param.is_multiple and end - begin < param.nargs:
                 self._add_problem("E1006", param, f"{param.name!r} takes {param.nargs} values")
             elif begin < end:
-                texts = positionals[begin:end]
-                self.line.arguments[param.name] = RawText(texts, convert_with_typer)
+                raw = positionals[begin:end], convert_with_typer, self.line.dotted.get(param.name)
+                self.line.arguments[param.name] = RawText(*raw)
         if list_index == len(params) and start < len(positionals) and not self.has_unknown_option:
-            extra = cut_text(" ".join(positionals[start : start + MAX_PROBLEMS]), MAX_QUOTED_CHARS)
-            self.line.problems.append(Problem("E1005", None, f"Too many arguments: {extra}"))
+            rest = tuple(positionals[start : start + MAX_PROBLEMS])
+            self.line.problems.append(load_option_problems().extra_arguments_problem(rest))
 
     def _check_defaults(self) -> None:
         """Leave the line to Typer if a default does not have the type of its parameter.

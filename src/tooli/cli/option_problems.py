@@ -137,6 +137,12 @@ def unknown_option_problem(name: str, known: Sequence[str]) -> Problem:
     return Problem("E1004", None, message, suggestion)
 
 
+def extra_arguments_problem(words: tuple[str, ...]) -> Problem:
+    """Return the problem for arguments that belong to no parameter."""
+    message = f"Too many arguments: {cut_text(' '.join(words), MAX_QUOTED_CHARS)}"
+    return Problem("E1005", None, message, words)
+
+
 def unknown_framework_flag_problem(name: str, explicit: str | None, rargs: list[str]) -> Problem:
     """Return the problem for an unknown flag `--tooli-NAME`, which is never an argument."""
     known = {f"--tooli-{flag[2:]}": flag for flag in FLAGS if flag[:2] == "--"}

@@ -18,12 +18,12 @@ from tooli.core.tool import Handle
 from tooli.errors import AuthError
 from tooli.policy.allowed_access import make_file_rules
 from tooli.schema import RawText
-from tooli.text.jsonable import is_list
+from tooli.text.jsonable import is_list, is_object
 
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
     from typing import Any, TextIO
 
     from tooli.cli.argv import CommandLine
@@ -53,7 +53,8 @@ def add_external_arguments(
         all_problems.append(Problem("E1007", "input", f"--input: {fix}"))
     if "input" in line.options:
         payload, new_problems = read_payload(line.options["input"], make_file_rules(tool, state))
-        arguments = {**_secrets_as_raw_text(tool, line.options["input"], payload), **arguments}
+        payload = _secrets_as_raw_text(tool, line.options["input"], payload)
+        arguments = {**payload, **_merge_dotted(payload, arguments)}
         all_problems += new_problems
     if "null" in line.options:
         argument_params = [p for p in tool.public_params if p.kind == "argument"]
@@ -69,6 +70,19 @@ def add_external_arguments(
         elif not tool.has_handles:  # an input handle reads NUL-separated items itself
             all_problems.append(_null_problem("the command takes no list of values"))
     return arguments, all_problems, has_read_stdin
+
+
+def _merge_dotted(payload: Mapping[str, Any], arguments: dict[str, Any]) -> dict[str, Any]:
+    """Return the arguments of the line. Dotted flags change fields of an object in the payload."""
+    return {
+        name: RawText([json.dumps(payload[name])], value.fallback, value.dotted)
+        if isinstance(value, RawText)
+        and value.dotted
+        and not value.texts
+        and is_object(payload.get(name))
+        else value
+        for name, value in arguments.items()
+    }
 
 
 def _secrets_as_raw_text(tool: Tool, source: str, payload: dict[str, Any]) -> dict[str, Any]:

@@ -29,6 +29,7 @@ from tooli.core.tool import (
     unwrap_optional,
 )
 from tooli.schema import ConversionError
+from tooli.schema.pydantic_messages import normalize_message
 
 TYPE_CHECKING = False
 
@@ -199,8 +200,6 @@ def _append_to_help(settings: dict[str, Any], note: str) -> None:
 
 def _translate_message(param: Param, raw: RawText, exc: Exception) -> str:
     """Return the message of an error of Typer, in the wording that all interfaces share."""
-    from tooli.schema.pydantic_bridge import normalize_message
-
     shape = unwrap_optional(param.shape)
     type_names = {int: "a valid integer", float: "a valid number", bool: "true or false"}
     text: str = getattr(exc, "message", str(exc))

@@ -166,6 +166,7 @@ class SuggestedCall(Record):
     options: Mapping[str, Any] = {}
     tool: Tool | None = None
     words: tuple[str, ...] = ()  # the command line without the program, if `tool` is None
+    has_placeholders: bool = False  # a part of an argument is a placeholder
 
 
 class Call(Record):

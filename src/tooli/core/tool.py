@@ -126,7 +126,7 @@ class Handle(Record):
 
     annotation: Any = None
     is_secret = False  # True: the value must not appear in any output
-    expected_text = ""  # description of valid values, for messages: "a path, a URL or -"
+    expected_text, expected_json = "", "a value"  # valid values on a command line, and elsewhere
     metavar = ""  # placeholder in help: FILE, SECRET
 
     def parse(self, value: object, param: Param, is_cli_text: bool) -> object:

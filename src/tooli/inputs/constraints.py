@@ -79,6 +79,8 @@ Identifier = IdentifierConstraint()
 class VerbatimConstraint(Record):
     """`Annotated[str, Verbatim]`: any text; control characters are allowed."""
 
+    accepts_any_text = True  # pyright: ignore[reportUnannotatedClassAttribute]
+
     def tooli_check(self, value: object) -> None:
         """Accept any value."""
 

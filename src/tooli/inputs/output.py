@@ -266,6 +266,7 @@ class OutputShape(Handle):
     """The shape of an output parameter."""
 
     expected_text = "the path of a file to write, or - for stdout"
+    expected_json = "the path of a file to write"
     metavar = "FILE|-"
 
     def parse(self, value: object, param: Param, is_cli_text: bool) -> Any:

@@ -177,7 +177,8 @@ class SecretInput(_SecretBase[T]):
 class SecretShape(Handle):
     """The shape of a secret parameter; `annotation` is the type of its value."""
 
-    expected_text = "a secret: @FILE, env:NAME or - on a command line"
+    expected_text = "a secret: @FILE, env:NAME, or - for stdin"
+    expected_json = "a secret: the value itself, as text"
     metavar = "@FILE|env:NAME|-"
 
     is_secret = True

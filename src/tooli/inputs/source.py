@@ -69,6 +69,7 @@ class SourceShape(Handle):
     """The shape of an input parameter; `annotation` is the type of its content."""
 
     expected_text = "a path, a URL, - for stdin, or data through a pipe"
+    expected_json = "a path, a URL, or the content"
     metavar = "PATH|URL|-"
 
     def parse(self, value: object, param: Param, is_cli_text: bool) -> Any:

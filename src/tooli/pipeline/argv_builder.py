@@ -44,6 +44,8 @@ def build_argv(tool: Tool, arguments: Mapping[str, Any], *flags: str) -> list[st
             value = arguments[param.name]
             if not is_default(param, value):
                 optional += option_words(param, value)
+        elif param.kind == "argument" and isinstance(arguments.get(param.name), RawText):
+            optional += _dotted_words(f"--{param.name}", arguments[param.name])
     optional += flags
     has_dash = any(text[:1] == "-" and len(text) > 1 for text in positional)
     if has_dash or is_read_as_command(tool, positional):
@@ -130,11 +132,17 @@ def option_words(param: Param, value: object) -> list[str]:
     words: list[str] = []
     for text in texts:
         words += [f"{flag}={text}"] if text[:1] == "-" else [flag, text]
-    if isinstance(value, RawText):
-        for path, parts in (value.dotted or {}).items():
-            for text in parts:
-                words += [f"{flag}.{path}", text]
-    return words
+    return words + _dotted_words(flag, value)
+
+
+def _dotted_words(flag: str, value: object) -> list[str]:
+    """Return the dotted flags of an object, such as `--user.name Ada`."""
+    if not isinstance(value, RawText):
+        return []
+    dotted = (value.dotted or {}).items()
+    pairs = [(f"{flag}.{path}", text) for path, texts in dotted for text in texts]
+    words = [[f"{name}={text}"] if text[:1] == "-" else [name, text] for name, text in pairs]
+    return [word for pair in words for word in pair]
 
 
 def value_words(value: Any) -> list[str]:

@@ -114,7 +114,7 @@ def bind_arguments(call: Call) -> dict[str, Any]:
         if name in arguments:
             used_count += 1
             value = arguments[name]
-            if type(value) is param.exact_type:
+            if type(value) is param.exact_type and (type(value) is not str or value[:1] != "<"):
                 bound[name] = value
                 continue
             if param.kind == "injected" and type(value) is not Converted:

@@ -13,16 +13,17 @@ from tooli.core.tool import (
     MAX_MESSAGE_CHARS,
     MAX_PATH_CHARS,
     MAX_PROBLEMS,
+    SCALAR_SHAPES,
     Choice,
     Handle,
-    ListOf,
-    PathShape,
+    ParsedText,
     Scalar,
-    Structured,
     count_text,
     cut_message,
     cut_text,
     is_handle,
+    is_structured,
+    item_shape,
     join_path,
     unwrap_optional,
 )
@@ -30,6 +31,7 @@ from tooli.errors import InputError, Suggestion, is_near
 from tooli.pipeline.argv_builder import MAX_SUGGESTED_CHARS, Placeholder
 from tooli.pipeline.suggestions import suggest_call
 from tooli.pipeline.unknown_names import unknown_parameter_problem
+from tooli.pipeline.value_descriptions import describe_param, load_corrections
 from tooli.schema import ConversionError, Converted, RawText
 
 TYPE_CHECKING = False
@@ -40,7 +42,7 @@ if TYPE_CHECKING:
 
     from tooli.core.call import Call
     from tooli.core.protocols import JsonObject
-    from tooli.core.tool import Param, Shape, Tool
+    from tooli.core.tool import Param, Tool
 
 
 def finish_binding(
@@ -128,7 +130,9 @@ def _read_piped(param: Param, call: Call) -> Any:
 def conversion_problems(param: Param, error: ConversionError | None) -> Iterator[Problem]:
     """Yield the problems of one parameter: a missing value, or values that cannot be converted."""
     if error is None:
-        yield Problem("E1002", param.name, f"{param.name!r} is required: {describe_param(param)}")
+        # The message is the same on all interfaces, and only command lines read objects from files.
+        expected = describe_param(param, is_command_line=not is_structured(param.shape))
+        yield Problem("E1002", param.name, f"{param.name!r} is required: {expected}")
         return
     for reason in (error, *error.other_errors):
         field = join_path(param.name, *reason.location)
@@ -270,7 +274,9 @@ def _suggest_call(call: Call, problems: Sequence[Problem]) -> Suggestion:
         applicability="machine_applicable" if is_certain else "maybe_incorrect",
     )
     invalid = [(p.field or "").removeprefix("tooli_") for p in problems]
-    suggestion.target = suggest_call(call, arguments, without=invalid, **options)
+    target = suggest_call(call, arguments, without=invalid, **options)
+    parts = [p for p in problems if "." in (p.field or "") and p.suggested_value is None]
+    suggestion.target = target.replace(has_placeholders=bool(parts))
     return suggestion
 
 
@@ -296,7 +302,15 @@ def _correct(
     if problem.code == "E1007" and isinstance(suggested, str) and head not in tool.param_names:
         options[head] = suggested
         return False
-    if problem.code == "E1005" or not head or problem.code in _FRAMEWORK_OPTION_CODES:
+    if problem.code in ("E1040", "E1041"):
+        name = head.removeprefix("tooli_")
+        if suggested or (suggested is None and problem.code == "E1040"):
+            options[name] = suggested or Placeholder(name).text
+        return False
+    if problem.code == "E1005":
+        _place_extra_words(tool, suggested or (), arguments)
+        return False
+    if not head or problem.code in _FRAMEWORK_OPTION_CODES:
         return False  # something is left out
     if suggested is not None and not rest and _takes_single_value(tool, head):
         is_same = _is_same_value(arguments.get(head), suggested)
@@ -307,10 +321,55 @@ def _correct(
         is_same = _is_same_value(_item(arguments.get(head), rest), suggested)
         arguments[head] = repaired
         return is_same
-    if head in tool.param_names:
-        param = tool.param(head)
-        arguments[head] = True if param is not None and param.is_flag else Placeholder(head)
-    return True
+    param = tool.param(head)
+    if param is None:
+        return True
+    if problem.code == "E1006" and param.is_flag:
+        return _correct_flag(call, param, arguments)
+    value = arguments.get(head)
+    corrected: Any = _replace_item(value, rest, Placeholder(head))
+    if rest and corrected is None:
+        is_missing = problem.message.endswith("a value is required")
+        correct_part = load_corrections().correct_part
+        corrected = correct_part(head, value, rest.split("."), suggested, is_missing)
+    arguments[head] = Placeholder(head) if corrected is None else corrected
+    return suggested is None  # otherwise it has another value
+
+
+def _place_extra_words(tool: Tool, words: Sequence[str], arguments: dict[str, Any]) -> None:
+    """Assign each surplus word to the option that it fits, if there is exactly one."""
+    for word in words:
+        fitting = [
+            param
+            for param in tool.public_params
+            if param.kind == "option"
+            and not param.is_flag
+            and param.nargs == 1
+            and param.name not in arguments
+            and isinstance(item_shape(param.shape), (Choice, Scalar, ParsedText))
+            and item_shape(param.shape) != SCALAR_SHAPES[str]
+            and _convert(param, RawText([word])) is not None
+        ]
+        if len(fitting) == 1:
+            arguments[fitting[0].name] = RawText([word])
+
+
+def _correct_flag(call: Call, param: Param, arguments: dict[str, Any]) -> bool:
+    """Correct a flag with a value, such as `--force=false`. Return True if the value is clear."""
+    line = call.options.typed
+    for word in () if line is None else line.typer_argv:
+        name, equals, text = word.partition("=")
+        value = _BOOL_TEXTS.get(text.lower())
+        if equals and value is not None and name in (*param.flags, *param.negations):
+            arguments[param.name] = value is (name in param.flags)
+            return True
+    return False  # it is left out
+
+
+_BOOL_TEXTS = {
+    **dict.fromkeys(("true", "yes", "on", "1"), True),
+    **dict.fromkeys(("false", "no", "off", "0"), False),
+}
 
 
 def _is_same_value(value: object, suggested: object) -> bool:
@@ -350,7 +409,7 @@ def _replace_item(value: object, index: str, suggested_value: object) -> list[An
     items: Any = value.texts if isinstance(value, RawText) else value
     if suggested_value is None or type(items) not in (list, tuple) or not index.isdigit():
         return None
-    if len(items) > MAX_SUGGESTED_CHARS:
+    if len(items) > MAX_SUGGESTED_CHARS or int(index) >= len(items):
         return None
     return [*items[: int(index)], suggested_value, *items[int(index) + 1 :]]
 
@@ -382,18 +441,29 @@ def _build_fix(call: Call, problems: Sequence[Problem]) -> str:
                 else f"Leave {problem.field!r} out; the parameters are: {known}."
             )
         elif problem.code == "E1005":
-            parts.append("Remove the extra arguments.")
+            parts.append("Remove the extra arguments, or give them to an option.")
         elif problem.code == "E1007":
             parts.append(describe_option_fix(problem))
         elif problem.code in _FRAMEWORK_OPTION_CODES:
-            parts.append(problem.message if problem.message[-1] == "?" else f"{problem.message}.")
+            parts.append(_describe_expression_fix(problem))
         elif param is not None:
-            parts.append(f"Give {param.name!r} {describe_param(param)}.")
+            expected = describe_param(param, is_command_line=words_of(call).is_command_line)
+            parts.append(f"Give {param.name!r} {expected}.")
         elif problem.code == "E1003":
             parts.append("Change the arguments so that they fit together.")
         else:
             parts.append("Give the option its value.")
     return cut_text(" ".join(dict.fromkeys(parts)), MAX_MESSAGE_CHARS)
+
+
+def _describe_expression_fix(problem: Problem) -> str:
+    """Return how to correct a filter, a selection of fields or a cursor."""
+    message = problem.message if problem.message[-1] == "?" else f"{problem.message}."
+    if problem.suggested_value:
+        return f"{message} Write {problem.suggested_value}"
+    if problem.code == "E1040" and problem.suggested_value is None and "quotes" not in message:
+        return f"{message} Put text in quotes: name == 'Ada' and size > 10."
+    return message
 
 
 def describe_option_fix(problem: Problem) -> str:
@@ -405,52 +475,6 @@ def describe_option_fix(problem: Problem) -> str:
     if problem.field is None:  # the message says where the option belongs
         return f"{problem.message}."
     return f"Leave {problem.field!r} out, or correct it: {problem.message}."
-
-
-def describe_param(param: Param) -> str:
-    """Return a description of the values that a parameter accepts, with its constraints."""
-    low, high = param.option_kwargs.get("min"), param.option_kwargs.get("max")
-    text = describe_shape(param.shape)
-    if isinstance(unwrap_optional(param.shape), PathShape):
-        return _describe_path(param.option_kwargs)
-    if low is not None and high is not None:
-        return f"{text} from {low} to {high}"
-    if low is not None:
-        return f"{text}, {low} or more"
-    return text if high is None else f"{text}, {high} at most"
-
-
-def _describe_path(kwargs: Mapping[str, Any]) -> str:
-    """Return a description of the paths that `Option(exists=…, file_okay=…, …)` allows."""
-    kinds = [
-        name
-        for name, keyword in (("file", "file_okay"), ("directory", "dir_okay"))
-        if kwargs.get(keyword, True)
-    ]
-    if kwargs.get("exists"):
-        return f"the path of an existing {' or '.join(kinds)}"
-    return "a path" if len(kinds) != 1 else f"the path of a {kinds[0]}"
-
-
-def describe_shape(shape: Shape) -> str:
-    """Return a description of the values that a shape accepts."""
-    shape = unwrap_optional(shape)
-    if isinstance(shape, Scalar):
-        return {str: "text", int: "an integer", float: "a number", bool: "true or false"}[
-            shape.type
-        ]
-    if isinstance(shape, PathShape):
-        return "a path"
-    if isinstance(shape, Choice):
-        return "one of " + ", ".join(shape.labels)
-    if isinstance(shape, ListOf):
-        return f"one or more values, each {describe_shape(shape.item)}"
-    if isinstance(shape, Structured):
-        return "a JSON object (or @file)"
-    if isinstance(shape, Handle):
-        return shape.expected_text
-    name = getattr(getattr(shape, "annotation", None), "__name__", None)
-    return f"a {name}" if name else "a value"
 
 
 # ------------------------------------------------------------------ checks of bound arguments

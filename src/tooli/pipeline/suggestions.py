@@ -31,6 +31,7 @@ from tooli.schema import (
     NeedsFallback,
     RawText,
     convert_unambiguous_text,
+    find_placeholder,
 )
 
 TYPE_CHECKING = False
@@ -117,8 +118,15 @@ def _as_command_line(suggestion: Suggestion, target: SuggestedCall, call: Call) 
         argv=shown["argv"],
         arguments=None,
         example=" ".join(map(shell_quote, shown["argv"])),
-        applicability="has_placeholders" if placeholders else suggestion.applicability,
+        applicability=_applicability(suggestion, target, placeholders),
     )
+
+
+def _applicability(
+    suggestion: Suggestion, target: SuggestedCall, placeholders: Sequence[str]
+) -> str:
+    has_placeholders = placeholders or target.has_placeholders
+    return "has_placeholders" if has_placeholders else suggestion.applicability
 
 
 def _show_line(target: SuggestedCall, call: Call) -> tuple[JsonObject, list[str]]:
@@ -128,7 +136,8 @@ def _show_line(target: SuggestedCall, call: Call) -> tuple[JsonObject, list[str]
     flags = option_argv(target.options, target.tool, call)
     arguments = target.arguments or {}
     words, shortened = _build_line(call, target.tool, arguments, *flags)
-    unknown = [value.text for value in arguments.values() if isinstance(value, Placeholder)]
+    unknown = [text for name, value in arguments.items() for text in _placeholders(name, value)]
+    unknown += [value for value in target.options.values() if _is_placeholder_text(value)]
     return {"argv": [*program, *words]}, [*dict.fromkeys([*shortened, *unknown])]
 
 
@@ -198,7 +207,7 @@ def _as_arguments(suggestion: Suggestion, target: SuggestedCall, call: Call) -> 
         options=shown.get("options"),
         command=shown.get("command"),
         example=words_of(call).call(target.path, shown.get("arguments") or {}, separate),
-        applicability="has_placeholders" if placeholders else suggestion.applicability,
+        applicability=_applicability(suggestion, target, placeholders),
     )
 
 
@@ -216,8 +225,11 @@ def _show_arguments(target: SuggestedCall, call: Call) -> tuple[JsonObject, list
         shown["arguments"] = {**arguments, **together}
     if separate:
         shown["query" if is_apart else "options"] = separate
-    values = (arguments or {}).values()
-    return shown, [str(value) for value in values if is_placeholder_text(value)]
+    placeholders = [
+        text for name, value in (arguments or {}).items() for text in _placeholders(name, value)
+    ]
+    placeholders += [value for value in options.values() if _is_placeholder_text(value)]
+    return shown, placeholders
 
 
 # ------------------------------------------------------------------ JSON arguments
@@ -255,16 +267,28 @@ def _json_value(param: Param, value: Any) -> Any:
         texts = list(value.texts)
         return texts if param.is_multiple or param.nargs > 1 else "".join(texts[-1:])
     if isinstance(value, (list, tuple)):
-        return [_json_value(param, item) for item in value]  # pyright: ignore[reportUnknownVariableType]
+        items: Any = value  # pyright: ignore[reportUnknownVariableType]
+        return [
+            item.text if isinstance(item, Placeholder) else _json_value(param, item)
+            for item in items
+        ]
     if hasattr(value, "tooli_cli_text"):  # the location of an input or a secret, not its content
         return value.tooli_cli_text or Placeholder(param.name).text
     return to_json_value(value)
 
 
-def is_placeholder_text(value: object) -> bool:
-    """True for the text of a placeholder, such as `<items>`, or a list that contains one."""
-    if isinstance(value, list):
-        return any(map(is_placeholder_text, value))  # pyright: ignore[reportUnknownArgumentType]
+def _placeholders(name: str, value: Any) -> list[str]:
+    """Return the placeholders in an argument: the value itself, or a part of it."""
+    value = _unwrap(value)
+    items: list[Any] = value if isinstance(value, list) else [value]  # pyright: ignore[reportUnknownVariableType]
+    texts = [item.text for item in items if isinstance(item, Placeholder)]
+    if texts:
+        return texts
+    found = find_placeholder(value, name)
+    return [] if found is None else [found]
+
+
+def _is_placeholder_text(value: object) -> bool:
     return isinstance(value, str) and value[:1] == "<" and value[-1:] == ">"
 
 

@@ -34,7 +34,7 @@ from tooli.pipeline.failure import requested_exit_code
 from tooli.pipeline.input_errors import build_input_error
 from tooli.schema import Converted
 from tooli.schema.convert_values import convert_argument
-from tooli.schema.pydantic_bridge import normalize_message
+from tooli.schema.pydantic_messages import normalize_message
 from tooli.text.json_encoder import encode
 from tooli.text.jsonable import to_jsonable
 

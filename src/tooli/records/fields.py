@@ -9,7 +9,7 @@ top-level fields of the record.
 from __future__ import annotations
 
 from tooli.core.tool import MAX_MESSAGE_CHARS, cut_text, quote
-from tooli.errors import did_you_mean
+from tooli.errors import closest_match
 from tooli.text.jsonable import is_list, is_object, to_jsonable
 
 TYPE_CHECKING = False
@@ -33,10 +33,14 @@ _MAX_INDEX_DIGITS = 18
 
 
 class ExpressionError(ValueError):
-    """An invalid filter or selection. The message says what was probably meant."""
+    """An invalid filter or selection. The message says what was probably meant.
 
-    def __init__(self, message: str) -> None:
+    `suggested_path` is the field that is probably meant by an unknown one.
+    """
+
+    def __init__(self, message: str, suggested_path: str | None = None) -> None:
         super().__init__(cut_text(message, MAX_MESSAGE_CHARS))
+        self.suggested_path = suggested_path
 
 
 def check_length(text: str, option: str) -> None:
@@ -244,12 +248,14 @@ class RecordFields:
 
     @staticmethod
     def _unknown_field_error(path_text: str, field_names: Sequence[str]) -> ExpressionError:
-        last = path_text.rpartition(".")[2]
+        parent, dot, last = path_text.rpartition(".")
+        closest = closest_match(last, field_names)
         available = (
             f": the fields are {', '.join(field_names)}" if field_names else ": it has no fields"
         )
-        hint = did_you_mean(last, field_names) or available
-        return ExpressionError(f"Unknown field {quote(path_text)}{hint}")
+        hint = f"; did you mean {closest!r}?" if closest else available
+        suggested_path = f"{parent}{dot}{closest}" if closest else None
+        return ExpressionError(f"Unknown field {quote(path_text)}{hint}", suggested_path)
 
 
 def json_types(nodes: SchemaNodes) -> set[str] | None:

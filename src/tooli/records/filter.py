@@ -81,17 +81,23 @@ def _tokenize(text: str) -> list[FilterToken]:
             found.append(FilterToken("symbol", symbol, position))
             position += len(symbol)
             continue
-        end = position
-        while end < len(text) and not (text[end].isspace() or text[end] in "\"'()=!<>,[]"):
-            end += 1
-            while text[end : end + 1] == "[":  # an index belongs to its field
-                end = text.find("]", end) + 1 or len(text)
+        end = find_word_end(text, position)
         if end == position:
             raise ExpressionError(f"Unexpected {char!r} in the filter, at position {position + 1}")
         found.append(_unquoted_token(text[position:end], position))
         position = end
     found.append(FilterToken("end", "the end", len(text)))
     return found
+
+
+def find_word_end(text: str, start: int) -> int:
+    """Return the end of a word: a field, a number or a keyword."""
+    end = start
+    while end < len(text) and not (text[end].isspace() or text[end] in "\"'()=!<>,[]"):
+        end += 1
+        while text[end : end + 1] == "[":  # an index belongs to its field
+            end = text.find("]", end) + 1 or len(text)
+    return end
 
 
 def _read_quoted(text: str, start: int) -> tuple[str, int]:

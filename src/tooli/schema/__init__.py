@@ -77,6 +77,7 @@ class Converted:
 
 def convert_text(param: Param, raw: RawText) -> object:
     """Convert the text of a parameter, with Typer if needed. Raises ConversionError."""
+    reject_placeholder(param, raw.texts)
     try:
         if param.option_kwargs and not param.option_kwargs.keys().isdisjoint(
             ("parser", "callback")
@@ -92,6 +93,35 @@ def convert_text(param: Param, raw: RawText) -> object:
 
         converted = validate(param.annotation, converted)
     return apply_constraints(param, converted)
+
+
+def reject_placeholder(param: Param, value: object) -> None:
+    """Raise ConversionError for the placeholder in a suggestion, such as `<name>` for `name`.
+
+    A caller that runs a suggestion as it is must not get an effect.
+    """
+    found = find_placeholder(value, param.name)
+    if found is not None and not any(
+        [getattr(constraint, "accepts_any_text", False) for constraint in param.constraints]
+    ):
+        raise ConversionError(f"{found!r} is a placeholder: replace it with a value")
+
+
+def find_placeholder(value: Any, name: str, depth: int = 0) -> str | None:
+    """Return the first text in a value that is the name of its parameter or field in brackets."""
+    if value.__class__ is str:
+        return value if value[:1] == "<" and value == f"<{name}>" else None
+    if depth < _MAX_PLACEHOLDER_DEPTH and value.__class__ in (list, tuple, dict):
+        items = value.items() if value.__class__ is dict else [(name, item) for item in value]
+        for key, item in items:
+            if item.__class__ in (str, list, tuple, dict):
+                found = find_placeholder(item, key, depth + 1)
+                if found is not None:
+                    return found
+    return None
+
+
+_MAX_PLACEHOLDER_DEPTH = 20
 
 
 def apply_constraints(param: Param, value: Any) -> Any:
@@ -114,7 +144,9 @@ def convert_unambiguous_text(param: Param, raw: RawText) -> object:
     if raw.dotted is not None or is_structured(shape):
         from tooli.schema.pydantic_bridge import parse_structured
 
-        return parse_structured(param, texts, raw.dotted or {})
+        return parse_structured(
+            param, texts, raw.dotted or {}, lambda value: reject_placeholder(param, value)
+        )
     if isinstance(shape, Handle):
         return shape.parse(texts[-1], param, raw.is_cli_text)
     convert_item = _convert_one if raw.is_cli_text else _convert_variable

@@ -32,6 +32,7 @@ from tooli.schema import (
     invalid_choice,
     match_choice,
     parse_path,
+    reject_placeholder,
 )
 from tooli.schema.pydantic_bridge import validate, wrap_typer_callback
 
@@ -54,6 +55,7 @@ def convert_argument(param: Param, value: object) -> object:
             return convert_text(param, value)
         except NeedsFallback:
             value = list(value.texts) if param.is_multiple else value.texts[-1]
+    reject_placeholder(param, value.value if isinstance(value, Converted) else value)
     if isinstance(value, Converted):
         value = value.value
         converted = (

@@ -115,7 +115,7 @@ def drop_details(value: JsonValue, schema: object, root: JsonObject) -> JsonValu
     """
     if not isinstance(value, (dict, list)):
         return value
-    from tooli.schema.pydantic_bridge import iter_variants  # only pydantic's schemas have details
+    from tooli.schema.pydantic_messages import iter_variants  # only pydantic's schemas have details
 
     variants = list(iter_variants(schema, root))
     if len(variants) > 1:

@@ -25,6 +25,7 @@ from tooli.core.tool import (
 from tooli.errors import AuthError, DefinitionError
 from tooli.schema.hash_collisions import HashChecker
 from tooli.schema.param_info import ParamInfo
+from tooli.schema.pydantic_messages import describe_error, iter_variants, suggest_value
 from tooli.text.jsonable import is_list, is_object
 
 TYPE_CHECKING = False
@@ -195,7 +196,7 @@ def _validate_whole(annotation: object, value: object, first_index: int = 0) -> 
     try:
         return get_type_adapter(annotation).validate_python(value)
     except pydantic.ValidationError as failure:
-        raise _to_conversion_error(failure, value, first_index) from None
+        raise _to_conversion_error(annotation, failure, value, first_index) from None
     except RecursionError:
         raise ConversionError("the value is nested too deeply") from None
     except TypeError as failure:
@@ -264,13 +265,24 @@ def _comes_from_enum(failure: TypeError) -> bool:
     return trace is not None and trace.tb_frame.f_globals.get("__name__") == "enum"
 
 
-def _to_conversion_error(failure: Any, value: object, first_index: int = 0) -> ConversionError:
+def _to_conversion_error(
+    annotation: object, failure: Any, value: object, first_index: int = 0
+) -> ConversionError:
     reasons: list[ConversionError] = []
+
+    def find_schema() -> JsonObject:
+        try:
+            return get_type_adapter(annotation).json_schema()
+        except Exception:  # pydantic raises errors of many classes here
+            return {}
+
     for error in _first_errors(failure, value):
         location = tuple(error["loc"])
         if first_index and location and isinstance(location[0], int):
             location = (location[0] + first_index, *location[1:])
-        reasons.append(ConversionError(_error_message(error), location))
+        message = describe_error(error, find_schema)
+        suggested = suggest_value(error, find_schema)
+        reasons.append(ConversionError(message, location, suggested_value=suggested))
     return merge_errors(reasons, has_more=len(reasons) < failure.error_count())
 
 
@@ -285,9 +297,9 @@ def _first_errors(failure: Any, value: object) -> list[JsonObject]:
     """
     if failure.error_count() > _MAX_CONVERTED_ERRORS:
         try:
-            text = failure.json(include_url=False, include_context=False, include_input=False)
+            text = failure.json(include_url=False, include_input=False)
         except ValueError:  # text that is not valid Unicode
-            return failure.errors(include_url=False, include_context=False)
+            return failure.errors(include_url=False)
         decode, position = _load_json().JSONDecoder().raw_decode, 1
         errors: list[JsonObject] = []
         while len(errors) <= MAX_PROBLEMS:
@@ -295,7 +307,7 @@ def _first_errors(failure: Any, value: object) -> list[JsonObject]:
             errors.append({**error, "input": _part_at(value, error["loc"])})
             position += 1  # the comma
         return errors
-    return failure.errors(include_url=False, include_context=False)
+    return failure.errors(include_url=False)
 
 
 def _part_at(value: Any, location: Sequence[str | int]) -> object:
@@ -306,37 +318,6 @@ def _part_at(value: Any, location: Sequence[str | int]) -> object:
         except (LookupError, TypeError):
             return None
     return value
-
-
-_EXPECTED_BY_ERROR_TYPE = {
-    "int_parsing": "a valid integer",
-    "int_type": "a valid integer",
-    "int_from_float": "a valid integer",
-    "float_parsing": "a valid number",
-    "float_type": "a valid number",
-    "bool_parsing": "true or false",
-    "bool_type": "true or false",
-    "date_…": "a date (YYYY-MM-DD)",
-    "datetime_…": "a date and time (YYYY-MM-DDTHH:MM:SS)",
-    "time_…": "a time (HH:MM:SS)",
-}
-
-
-def _error_message(error: Any) -> str:
-    """Return pydantic's message, in the wording of our own converters."""
-    kind = error["type"]
-    expected = _EXPECTED_BY_ERROR_TYPE.get(kind) or _EXPECTED_BY_ERROR_TYPE.get(
-        kind.removesuffix("_parsing").removesuffix("_type").removesuffix("_from_datetime") + "_…"
-    )
-    if expected is not None and isinstance(error["input"], (str, int, float)):
-        return f"{quote(error['input'])} is not {expected}"
-    return normalize_message(error["msg"])
-
-
-def normalize_message(message: str) -> str:
-    """Return a message of pydantic without its prefix and without a capital letter."""
-    message = message.removeprefix("Value error, ").removeprefix("Assertion failed, ")
-    return message[:1].lower() + message[1:]
 
 
 def wrap_typer_callback(callback: Any) -> Callable[[Any], Any]:
@@ -399,18 +380,27 @@ def _is_union(annotation: object) -> bool:
 
 
 def parse_structured(
-    param: Param, texts: Sequence[str], dotted: Mapping[str, Sequence[str]]
+    param: Param,
+    texts: Sequence[str],
+    dotted: Mapping[str, Sequence[str]],
+    check: Callable[[object], None] = lambda value: None,
 ) -> object:
-    """Parse an object from JSON, `@file`, `key=value` and dotted flags. The last value wins."""
+    """Parse an object from JSON, `@file`, `key=value` and dotted flags. The last value wins.
+
+    `check` is called with the JSON value before pydantic validates it.
+    """
     try:
-        return _parse_structured(param, texts, dotted)
+        return _parse_structured(param, texts, dotted, check)
     except AuthError as denial:  # of a file
         denial.field = param.name
         raise
 
 
 def _parse_structured(
-    param: Param, texts: Sequence[str], dotted: Mapping[str, Sequence[str]]
+    param: Param,
+    texts: Sequence[str],
+    dotted: Mapping[str, Sequence[str]],
+    check: Callable[[object], None],
 ) -> object:
     shape = unwrap_optional(param.shape)
     is_multiple = isinstance(shape, ListOf)
@@ -418,6 +408,7 @@ def _parse_structured(
     if is_multiple:
         parsed = [parse_json_text(text) for text in texts]
         single = parsed[0] if len(parsed) == 1 else None
+        check(parsed)
         return validate(param.annotation, single if is_list(single) else parsed)
     base: Any = {}
     for text in texts:
@@ -428,6 +419,7 @@ def _parse_structured(
             raise ConversionError("dotted flags need an object")
         for path, values in dotted.items():
             _set_at_path(base, path.split("."), values, schema)
+    check(base)
     return validate(param.annotation, base)
 
 
@@ -510,27 +502,3 @@ def _child_schema(schema: object, name: str, root: JsonObject) -> object:
         if isinstance(variant.get("additionalProperties"), dict):
             return variant["additionalProperties"]
     return {}
-
-
-def iter_variants(
-    schema: object, root: JsonObject, parent_references: tuple[str, ...] = ()
-) -> Iterator[JsonObject]:
-    """Iterate over the schema, or over the members of its union, with references resolved.
-
-    `root` is the schema that contains the definitions.
-    """
-    if not is_object(schema):
-        return
-    reference = schema.get("$ref")
-    if isinstance(reference, str):
-        if reference not in parent_references:
-            target = root.get("$defs", {}).get(reference.rpartition("/")[2])
-            yield from iter_variants(target, root, (*parent_references, reference))
-        return
-    members = [*schema.get("anyOf", ()), *schema.get("oneOf", ())]
-    if len(schema.get("allOf", ())) == 1:  # older versions of pydantic wrap a reference in it
-        members += schema["allOf"]
-    for member in members:
-        yield from iter_variants(member, root, parent_references)
-    if not members:
-        yield schema

@@ -18,6 +18,7 @@ TYPE_CHECKING = False
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from types import ModuleType
     from typing import Any
 
     from tooli.core.call import Call, StageRun
@@ -48,18 +49,27 @@ def _compile_options(call: Call, flow: RecordFlow, result_options: ResultOptions
     problems: list[Problem] = []
     try:
         if result_options.filter is not None:
-            from tooli.records.filter import compile_filter
-
             _require_list(fields)
-            flow.predicate = compile_filter(result_options.filter, fields)
+            flow.predicate = _load_filters().compile_filter(result_options.filter, fields)
     except ExpressionError as error:
-        problems.append(Problem("E1040", _option_field(call, "filter"), str(error)))
+        repaired = ""  # leave the filter out
+        if fields.may_be_list:
+            repaired = _load_filters().repair_filter(result_options.filter, fields)
+        problems.append(Problem("E1040", _option_field(call, "filter"), str(error), repaired))
     try:
         if result_options.fields is not None:
             flow.projection = compile_selection(result_options.fields, fields)
     except ExpressionError as error:
-        problems.append(Problem("E1041", _option_field(call, "fields"), str(error)))
+        repaired = _load_filters().repair_selection(result_options.fields, fields)
+        problems.append(Problem("E1041", _option_field(call, "fields"), str(error), repaired))
     return problems
+
+
+def _load_filters() -> ModuleType:
+    """Import the module that compiles filters and corrects expressions; few calls need it."""
+    from tooli.records import expression_repair
+
+    return expression_repair
 
 
 def _require_list(fields: RecordFields) -> None:

@@ -147,9 +147,10 @@ def _as_texts(value: object) -> object:
     """Return an argument as the words of a command line."""
     if isinstance(value, bool):
         return value
-    if is_list(value):
-        return [text if isinstance(text, str) else json.dumps(text) for text in value]
-    return [value if isinstance(value, str) else json.dumps(value, separators=(",", ":"))]
+    return [
+        item if isinstance(item, str) else json.dumps(item, separators=(",", ":"))
+        for item in (value if is_list(value) else [value])
+    ]
 
 
 def _mask_approval(envelope: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -1,0 +1,113 @@
+"""Correct one part of an argument, so that a suggestion keeps the other parts.
+
+--order '{"sku":"a","count":100}'     ──▶  --order '{"sku":"a","count":99}'
+--order @order.json                   ──▶  --order @order.json --order.count '<count>'
+{"tags": ["a", 5]}                    ──▶  {"tags": ["a", "<tags>"]}
+"""
+
+from __future__ import annotations
+
+from json import dumps, loads
+
+from tooli.pipeline.argv_builder import Placeholder
+from tooli.pipeline.schema_descriptions import describe_json as describe_json
+from tooli.pipeline.schema_descriptions import read_bounds as read_bounds
+from tooli.schema import RawText
+from tooli.schema.pydantic_messages import UnknownField
+from tooli.text.jsonable import is_list, is_object
+
+TYPE_CHECKING = False
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Any
+
+    from tooli.core.protocols import JsonObject
+
+
+def correct_part(
+    param_name: str, value: object, path: Sequence[str], suggested: object, is_missing: bool
+) -> Any:
+    """Return an argument with one part corrected; None if the part is not found.
+
+    The part becomes the suggested value, or a placeholder. A field that does not exist gets its
+    correct name or is left out. `is_missing` is True if the part is missing.
+    """
+    name = next((step for step in reversed(path) if not step.isdigit()), param_name)
+    new = suggested if isinstance(suggested, (int, float, str)) else Placeholder(name).text
+    if isinstance(value, RawText):
+        return _correct_text(value, path, new, suggested, is_missing)
+    copy: Any = _copy(value)
+    return copy if _set_part(copy, path, new, suggested, is_missing) else None
+
+
+def _correct_text(
+    raw: RawText, path: Sequence[str], new: object, suggested: object, is_missing: bool
+) -> RawText | None:
+    """Return the text of an object on a command line with one part corrected."""
+    name, dotted = ".".join(path), dict(raw.dotted or {})
+    if name in dotted:
+        texts = dotted.pop(name)
+        if not isinstance(suggested, UnknownField):
+            dotted[name] = [str(new)]
+        elif suggested.closest is not None:
+            dotted[".".join([*path[:-1], suggested.closest])] = texts
+        return RawText(raw.texts, raw.fallback, dotted)
+    position = 0
+    if path[0].isdigit() and not (len(raw.texts) == 1 and raw.texts[0][:1] == "["):
+        position, path = int(path[0]), path[1:]  # one text for each object of a list
+    text = raw.texts[position] if position < len(raw.texts) else ""
+    if path and text[:1] in ("{", "["):
+        try:
+            document: Any = loads(text)
+        except ValueError:
+            return None
+        if not _set_part(document, path, new, suggested, is_missing):
+            return None
+        text = dumps(document, ensure_ascii=False, separators=(",", ":"))
+        texts = [*raw.texts[:position], text, *raw.texts[position + 1 :]]
+        return RawText(texts, raw.fallback, raw.dotted)
+    if isinstance(suggested, UnknownField) or any([step.isdigit() for step in name.split(".")]):
+        return None
+    return RawText(raw.texts, raw.fallback, {**dotted, name: [str(new)]})
+
+
+def _set_part(
+    holder: Any, path: Sequence[str], new: object, suggested: object, is_missing: bool
+) -> bool:
+    """Correct the part at a path of a JSON value; return False if it is not found."""
+    for step in path[:-1]:
+        holder = _get(holder, step)
+    last = path[-1]
+    if is_object(holder):
+        if not (last in holder or is_missing):
+            return False
+    elif is_list(holder) and last.isdigit() and int(last) < len(holder):
+        items: Any = holder
+        items[int(last)] = new
+        return True
+    else:
+        return False
+    if isinstance(suggested, UnknownField):
+        value = holder.pop(last)
+        if suggested.closest is not None:
+            holder.setdefault(suggested.closest, value)
+    else:
+        holder[last] = new
+    return True
+
+
+def _get(holder: object, step: str) -> object:
+    if is_object(holder):
+        return holder.get(step)
+    if is_list(holder) and step.isdigit() and int(step) < len(holder):
+        return holder[int(step)]
+    return None
+
+
+def _copy(value: object) -> object:
+    """Return a copy of a JSON value that can be changed."""
+    if is_object(value):
+        copy: JsonObject = {str(name): _copy(item) for name, item in value.items()}
+        return copy
+    return [_copy(item) for item in value] if is_list(value) else value
