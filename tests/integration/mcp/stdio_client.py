@@ -208,13 +208,12 @@ class StdioClient:
         return answer["result"]
 
     def value(self, name: str, arguments: dict[str, Any] | None = None) -> Any:
-        """Call a tool and return its value, without the `result` wrapper."""
+        """Call a tool and return its value, without the `result` wrapper and its `meta`."""
         result = self.call(name, arguments)
         assert not result["isError"], result
         structured = result["structuredContent"]
-        wrapped = (
-            not self.stateless and type(structured) is dict and structured.keys() == {"result"}
-        )
+        keys = structured.keys() if type(structured) is dict else ()
+        wrapped = keys == {"result", "meta"} or (keys == {"result"} and not self.stateless)
         return structured["result"] if wrapped else structured
 
     def failure(self, name: str, arguments: dict[str, Any] | None = None) -> dict[str, Any]:

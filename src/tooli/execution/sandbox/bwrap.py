@@ -232,8 +232,9 @@ class BubblewrapRunner(Runner):
         ]
         arguments = {n: v for n, v in call.arguments.items() if n not in injected}
         fn = call.tool.fn
+        options = call.options.replace(typed=None)  # the calling process presents the outcome
         try:
-            call_data = dumps((arguments, call.caller, call.options, call.policy, call.approved))
+            call_data = dumps((arguments, call.caller, options, call.policy, call.approved))
         except Exception as failure:
             raise SandboxUnavailable(
                 f"the arguments cannot be passed to bubblewrap: {failure}"
