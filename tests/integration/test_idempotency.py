@@ -346,7 +346,10 @@ def _mcp(env: dict[str, str], version: str) -> Iterator[Any]:
             if result.get("isError"):
                 return {"ok": False, "error": result_meta["io.tooli/envelope"]["error"]}
             meta = result_meta["io.tooli/meta"]
-            return {"ok": True, "result": result["structuredContent"], "meta": meta}
+            value = result["structuredContent"]
+            assert ("meta" in value) is meta["idempotency"]["replayed"]
+            value = value["result"] if "meta" in value else value
+            return {"ok": True, "result": value, "meta": meta}
 
         yield pay
 

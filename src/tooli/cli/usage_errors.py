@@ -134,7 +134,10 @@ def _split_at_command(
         before = argv[i - 1] if i else ""
         is_value = flags.get(before, 0) > 0 or FLAGS.get(before, ("", 0))[1] == 1
         if word == line.unknown_command and not is_value:
-            return argv[:i], argv[i + 1 :]
+            words = list(argv[:i])
+            if line.builtin == "tooli":
+                words.remove("tooli")  # part of the program
+            return words, argv[i + 1 :]
     return None
 
 
