@@ -96,10 +96,10 @@ _CHARACTER_RANGES: tuple[tuple[int, int, float], ...] = (
     (0x386, 0x3CF, 1),  # Greek
     (0x400, 0x460, 1.1),  # Cyrillic
     (0x5D0, 0x5EB, 1),  # Hebrew
-    (0x620, 0x64B, 1),  # Arabic
+    (0x620, 0x64B, 1.05),  # Arabic
     (0x904, 0x94E, 1.25),  # Devanagari
     (0xE01, 0xE3B, 1.25),  # Thai
-    (0x3041, 0x3100, 1.25),  # kana
+    (0x3041, 0x3100, 1.3),  # kana
     (0x80, 0xF00, 2),
     (0x1E00, 0x1F00, 2),
     (0x2000, 0x2190, 2),
@@ -119,6 +119,9 @@ _REPEATED = re.compile(r"(.)\1*", re.DOTALL)
 _REPETITIONS_PER_TOKEN = 16
 _LONG_WORD, _LONG_CAPITALS = 20, 8
 """Words above these lengths are not English: they have more tokens for each letter."""
+
+_WORD_MARGIN = 1.05
+"""Words that are not in the list differ most from the tokenizer."""
 
 _costs: dict[str, float] = {}
 _MAX_COSTS = 50_000
@@ -154,13 +157,14 @@ def _word_cost(word: str) -> float:
         return 1
     rare = sum([lower[i : i + 2] not in _PAIRS for i in range(size - 1)])
     if size > 1 and word.isupper():
-        return max(size * 0.58 if size > _LONG_CAPITALS else -(-size // 2), 1 + rare)
+        return max(size * 0.62 if size > _LONG_CAPITALS else -(-size // 2), 1 + rare)
     if size > _LONG_WORD:
-        return max(size / 2.2, 1 + rare)
+        return max(size / 1.85, 1 + rare)
     if size > 5 and not rare:
         suffix = next((len(end) for end in _SUFFIXES if lower.endswith(end)), 0)
         size -= max(suffix - 1, 0)
-    return max(-(-size // 3), 1 + rare)
+    tokens = max(-(-size // 3), 1 + rare)
+    return tokens if tokens == 1 else tokens * _WORD_MARGIN
 
 
 def _character_cost(character: str) -> float:
