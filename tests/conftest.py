@@ -59,6 +59,13 @@ def forget_keys() -> Iterator[None]:
     held_keys.clear()
 
 
+@pytest.fixture(autouse=True)
+def remove_approvals() -> Iterator[None]:
+    """Remove the approval requests of a test from the home directory of the session."""
+    yield
+    session_home.remove_approvals()
+
+
 @pytest.fixture(scope="session")
 def measured_children() -> child_coverage.ChildCoverage | None:
     """Coverage of forked processes, if coverage is measured."""

@@ -29,3 +29,9 @@ def replace_home() -> str:
 def remove_home(home: str) -> None:
     """Remove a home that `replace_home` has made."""
     shutil.rmtree(home, ignore_errors=True)
+
+
+def remove_approvals() -> None:
+    """Remove the approval requests of a test. One caller may have 100 of them at a time."""
+    state = os.path.join(os.environ["XDG_STATE_HOME"], "tooli", "approvals")
+    shutil.rmtree(state, ignore_errors=True)

@@ -118,7 +118,7 @@ def test_destructive_commands_are_refused_for_a_detected_agent(
     for key in DESTRUCTIVE_COMMANDS:
         done = invoke(apps[key[0]], *_argv(key, file), mode="json")
         code = "E2101" if key == ("served", "launch") else "E1010"
-        assert done.envelope["error"]["code"] == code, key
+        assert done.envelope["error"]["code"] == code, (key, done.envelope)
         done = invoke(apps[key[0]], *_argv(key, file), "--yes", "--dry-run", mode="json")
         assert done.envelope["meta"]["dry_run"] is True
     assert file.read_text() == "precious"

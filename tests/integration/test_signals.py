@@ -150,7 +150,7 @@ def other() -> str:
     return ""
 
 class BlockingInput:
-    def read(self):
+    def read(self, size=-1):
         os.write(2, b"ready\\n")
         return os.read(0, 10).decode()
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 # `tooli capabilities record` runs tests with this variable, which must reach the commands.
-_RECORD_VARIABLE = "TOOLI_RECORD_CAPABILITIES"
+_KEPT_VARIABLES = ("TOOLI_RECORD_CAPABILITIES", "TOOLI_STATE_DIR")
 
 
 class CommandResult(Record):
@@ -182,15 +182,15 @@ def _exit_code(end: SystemExit) -> int:
 def build_environment(added: Mapping[str, str | None] | None, mode: str | None) -> dict[str, str]:
     """Return the environment for a command in a test: that of this process with changes.
 
-    Variables of agents, CI systems and settings are removed, the width is 80 columns, and the
-    variables in `added` are set. Settings files of users and projects are ignored, unless `added`
+    Variables of agents, CI systems and settings are removed, except TOOLI_STATE_DIR. The width is
+    80 columns, and the variables in `added` are set. Settings files of users and projects are ignored, unless `added`
     has `{"TOOLI_CONFIG": "on"}`.
     """
     caller_variables = all_variables()
     environment = {
         name: value
         for name, value in os.environ.items()
-        if name == _RECORD_VARIABLE
+        if name in _KEPT_VARIABLES
         or (name not in caller_variables and not name.startswith("TOOLI_"))
     }
     environment.update(COLUMNS="80", TOOLI_CONFIG="off")

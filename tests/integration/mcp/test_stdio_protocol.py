@@ -174,7 +174,10 @@ def test_listed_tool_has_the_expected_fields(client: StdioClient) -> None:
         },
         "outputSchema": bare if client.stateless else wrapped,
         "annotations": {"readOnlyHint": True, "idempotentHint": True, "openWorldHint": False},
-        "_meta": {"io.tooli/tool": {"version": "3", "when_to_use": "To add."}},
+        "_meta": {
+            "anthropic/searchHint": "Add two numbers. To add.",
+            "io.tooli/tool": {"version": "3", "when_to_use": "To add."},
+        },
     }
     assert tools["users_create_one"]["title"] == "Users create one"
     assert {"yes", "dry_run"} <= tools["wipe"]["inputSchema"]["properties"].keys()
