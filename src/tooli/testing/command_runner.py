@@ -183,8 +183,8 @@ def build_environment(added: Mapping[str, str | None] | None, mode: str | None) 
     """Return the environment for a command in a test: that of this process with changes.
 
     Variables of agents, CI systems and settings are removed, except TOOLI_STATE_DIR. The width is
-    80 columns, and the variables in `added` are set. Settings files of users and projects are ignored, unless `added`
-    has `{"TOOLI_CONFIG": "on"}`.
+    80 columns, and the variables in `added` are set. Settings files of users and projects are
+    ignored, unless `added` has `{"TOOLI_CONFIG": "on"}`.
     """
     caller_variables = all_variables()
     environment = {
