@@ -139,6 +139,21 @@ def test_pipe_waits_for_its_writer(folder: Path, has_rules: bool) -> None:
     writer.join(10)
 
 
+def test_writer_of_a_pipe_may_end_early(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The writer ends before the reader begins to wait for it."""
+    path = folder / "work" / "pipe"
+    os.mkfifo(path)
+    open_resolved = caller_files._open_resolved
+
+    def open_and_write(name: str, links: tuple[str, ...]) -> int:
+        fd = open_resolved(name, links)
+        path.write_text("data")
+        return fd
+
+    monkeypatch.setattr(caller_files, "_open_resolved", open_and_write)
+    assert open_caller_file(str(path), None, deny(folder / "private")).read() == b"data"
+
+
 @pytest.mark.skipif(not os.path.isdir("/proc/self/fd"), reason="needs /proc")
 def test_descriptor_of_the_process(folder: Path) -> None:
     """The shell passes such a path for `<(command)`."""

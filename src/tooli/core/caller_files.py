@@ -14,6 +14,7 @@ from __future__ import annotations
 import errno
 import io
 import os
+import select
 from contextvars import ContextVar
 
 from tooli.core.declared_capabilities import has_link_below, is_under_any
@@ -35,7 +36,7 @@ _FLAGS = (
     | getattr(os, "O_NOCTTY", 0)
     | getattr(os, "O_BINARY", 0)
 )
-_REGULAR, _FOLDER = 0o100000, 0o040000
+_REGULAR, _FOLDER, _PIPE = 0o100000, 0o040000, 0o010000
 MAX_OBJECT_BYTES = 64 << 20
 """Maximum size of a file with a JSON object. A device has no end, and a sparse file costs nothing.
 """
@@ -278,7 +279,7 @@ def open_caller_file(
         path, links = _resolve(name, field, rules)
         file = CallerFile(_open_resolved(path, links), path)
         if not file.is_regular:
-            file = CallerFile(_open_waiting(file.fd), path)
+            _wait_for_data(file, is_named=path not in links)
     if file.info.st_mode & 0o170000 == _FOLDER:
         raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), name)
     return file
@@ -328,10 +329,15 @@ def _is_descriptor(link: str) -> bool:
     return os.path.dirname(link) == f"/proc/{os.getpid()}/fd"
 
 
-def _open_waiting(fd: int) -> int:
-    """Open the file of a descriptor again, for reads that wait for data."""
-    try:
-        return os.open(f"/proc/self/fd/{fd}", _FLAGS)
-    except FileNotFoundError:  # not on Linux
-        os.set_blocking(fd, True)
-        return os.dup(fd)
+def _wait_for_data(file: CallerFile, *, is_named: bool) -> None:
+    """Make the reads of a pipe or a device wait for data.
+
+    A named pipe without a writer looks as if it had ended. Its writer may have ended already, so
+    the pipe is not opened again, which would wait for another writer.
+    """
+    if is_named and file.info.st_mode & 0o170000 == _PIPE and hasattr(select, "poll"):
+        waiting = select.poll()
+        waiting.register(file.fd, select.POLLIN)
+        waiting.poll()
+    if O_NONBLOCK:
+        os.set_blocking(file.fd, True)
