@@ -335,3 +335,26 @@ def test_fix_describes_the_allowed_paths(kwargs: dict[str, bool], expected: str)
     app.command("other")(show)
     answer = invoke(app, "show", "--json")
     assert answer.error["suggestion"]["fix"] == f"Give 'path' {expected}."
+
+
+@pytest.mark.parametrize(
+    ("flag", "corrected", "applicability"),
+    [
+        ("--force=false", [], "machine_applicable"),
+        ("--force=yes", ["--force"], "machine_applicable"),
+        ("--no-force=true", [], "machine_applicable"),
+        ("--force=maybe", [], "maybe_incorrect"),
+    ],
+)
+def test_value_of_a_flag_is_corrected(flag: str, corrected: list[str], applicability: str) -> None:
+    app = Tooli("shop")
+
+    @app.command()
+    def rm(name: str, force: bool = False) -> str:
+        return name
+
+    app.command("other")(lambda: None)
+    error = invoke(app, "rm", "x", flag, "--json").error
+    assert error is not None
+    assert error["suggestion"]["argv"] == ["shop", "rm", "x", *corrected, "--json"]
+    assert error["suggestion"]["applicability"] == applicability

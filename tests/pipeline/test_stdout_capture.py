@@ -173,3 +173,23 @@ def test_nested_captures_keep_stderr_in_the_outer_one() -> None:
     finally:
         restore()
     assert (list(inner.stderr_texts), "".join(outer.stderr_texts)) == ([], "x\n")
+
+
+def test_copied_text_is_printed_as_well(capsys: pytest.CaptureFixture[str]) -> None:
+    stop = stdout_capture.tee_stdout()
+    sys.stdout.write("a")
+    sys.stdout.writelines(["b", "c"])
+    assert stop() == "abc"
+    print("d")
+    assert capsys.readouterr().out == "abcd\n"
+
+
+def test_text_that_a_call_does_not_keep_is_passed_on(capsys: pytest.CaptureFixture[str]) -> None:
+    """Callbacks print within the capture of a call whose result is not its printed text."""
+    outer = stdout_capture.StdoutCapture(keeps_stdout=False)
+    with outer, stdout_capture.CallbackOutput() as output:
+        output.write("a")
+        output.write_of_child("b")
+        assert output.is_passed_on
+    assert output.raw_text() == "ab"
+    assert capsys.readouterr().err == "ab"
