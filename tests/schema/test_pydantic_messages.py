@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
+from decimal import Decimal
 from typing import Annotated, Any, Literal
 
 import pytest
@@ -58,6 +60,8 @@ def error_of(annotation: Any, value: object) -> ConversionError:
         (dict[str, int], "x", "an object is required: {str:int}"),
         (tuple[int, int], "x", "a list is required"),
         (int, "x", "'x' is not a valid integer"),
+        (timedelta, "1h", "'1h' is not a duration (PT1H30M)"),
+        (Decimal, "x", "'x' is not a valid number"),
         (Annotated[int, Field(gt=3)], 3, "3 is not more than 3"),
         (Annotated[int, Field(lt=3)], 3, "3 is not less than 3"),
         (Annotated[int, Field(multiple_of=2)], 3, "3 is not a multiple of 2"),

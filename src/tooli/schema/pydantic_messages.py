@@ -34,6 +34,8 @@ _EXPECTED = {
     "date_…": "a date (YYYY-MM-DD)",
     "datetime_…": "a date and time (YYYY-MM-DDTHH:MM:SS)",
     "time_…": "a time (HH:MM:SS)",
+    "time_delta_…": "a duration (PT1H30M)",
+    "decimal_…": "a valid number",
 }
 """What a value is not, by type of the error. The message repeats a value of these types."""
 
