@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from tooli.core.call import Call as Call
     from tooli.core.call import Failed as Failed
     from tooli.core.call import Ok as Ok
+    from tooli.core.depends import Depends as Depends
     from tooli.core.enums import ErrorCategory as ErrorCategory
     from tooli.core.enums import SecurityPolicy as SecurityPolicy
     from tooli.core.peer import Elicit as Elicit
@@ -75,6 +76,7 @@ _LAZY_IMPORTS = {
     "tooli.detect": ("ExecutionContext", "detect_execution_context"),
     "tooli.detect.categories": ("CallerCategory",),
     "tooli.core.call": ("Call", "Failed", "Ok"),
+    "tooli.core.depends": ("Depends",),
     "tooli.core.enums": ("ErrorCategory", "SecurityPolicy"),
     "tooli.core.peer": ("Elicit", "Roots", "Sample"),
     "tooli.errors": (

@@ -47,10 +47,7 @@ class DefinitionError(TypeError):
         return type(self)(self.message, location)
 
     def to_tool_error(self) -> ToolError:
-        """Return the error for a call of the command.
-
-        It leaves out the file and line: a remote client must not see where the app is installed.
-        """
+        """Return the error for a call, without the file and line, which clients must not see."""
         error = InternalError(
             f"The command cannot run because its definition is invalid: {self.message}",
             suggestion=Suggestion("abort", "Report it to the developer of the app."),
@@ -253,6 +250,7 @@ ERROR_CODES: dict[str, tuple[str, int, int]] = {
     "E3000": ("the current state does not allow the call", 20, 409),
     "E3010": ("not found", 10, 404),
     "E3020": ("conflict", 20, 409),
+    "E3041": ("the command was removed, or its last day is over", 10, 410),
     "E3050": ("the idempotency key was used with different arguments", 20, 422),
     "E3051": ("a call with this idempotency key is still running", 75, 409),
     "E3052": ("a call with this idempotency key was interrupted; its effect is unknown", 101, 409),

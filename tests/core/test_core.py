@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import copy
 import pickle
+from typing import Any
 
 import pytest
 
 from tooli import SecurityPolicy, Tooli
 from tooli.core import AppState, Record, default_app_name, read_choice
+from tooli.core.tool import Behavior, Guard, Tool
 from tooli.errors import DefinitionError
 
 
@@ -253,3 +255,29 @@ class TestRecordCopies:
 
     def test_repr(self) -> None:
         assert repr(Dot(1)) == "Dot(x=1, y=0, colour='red')"
+
+
+@pytest.mark.parametrize(
+    ("section", "isolation", "expected"),
+    [
+        ({"security_policy": "strict"}, None, ("strict", None, False)),
+        ({"security_policy": "off"}, "required", ("standard", "required", False)),
+        ({"isolation": "wanted"}, None, ("standard", "wanted", False)),
+        ({"isolation": "wanted"}, "required", ("standard", "required", False)),
+        ({"human_in_the_loop": True}, None, ("standard", None, True)),
+        ({"human_in_the_loop": False}, None, ("standard", None, False)),
+    ],
+)
+def test_settings_of_an_app_below(section: Any, isolation: Any, expected: object) -> None:
+    state = AppState("shop", {})
+    state.security_settings = {"apps": {"vault": section}}
+    if isolation:
+        state.security_settings["isolation"] = isolation
+    guard = Guard(policy="standard", apps=("shop", "vault"))
+    behavior = Behavior(destructive=True)
+    tool = Tool("shop", ("drop",), "", (), print, (), frozenset(), behavior=behavior, guard=guard)
+    found = state.restrict(tool).guard
+    assert (found.policy, found.isolation, found.human_in_the_loop) == expected
+    assert state.effective_policy(tool) == expected[0]  # type: ignore[index]
+    other = tool.replace(guard=guard.replace(apps=()))
+    assert state.restrict(other) is other

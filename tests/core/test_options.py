@@ -146,7 +146,7 @@ assert shared_parameters()["night_mode"]["schema"] == {"type": "boolean"}
 assert shared_parameters()["region"]["description"] == "Run in this region."
 assert shared_parameters()["Tooli-Zone"]["in"] == "header"
 
-from tooli.http.http_request import read_options
+from tooli.http.request_options import read_options
 
 assert read_options(b"zone=b", {})[0].extra == {"zone": "b"}
 assert read_options(b"", {b"tooli-zone": b"a"})[0].extra == {"zone": "a"}

@@ -300,7 +300,7 @@ class TestOpenFolder:
     ) -> None:
         (folder / "file").touch()
         (tmp_path / "link").symlink_to(folder)
-        monkeypatch.setattr(safe_files, "_O_PATH", 0)
+        monkeypatch.setattr(safe_files, "O_PATH", 0)
         assert OpenFolder(str(folder)).list_names() == ["file"]
         with pytest.raises(OSError):
             OpenFolder(str(tmp_path / "link"))
@@ -333,7 +333,7 @@ def test_rights_are_not_changed_through_links(
     folder: Path, outside: Path, has_path_descriptors: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if not has_path_descriptors:
-        monkeypatch.setattr(safe_files, "_O_PATH", 0)
+        monkeypatch.setattr(safe_files, "O_PATH", 0)
     outside.chmod(0o500)
     (folder / "link").symlink_to(outside)
     fd = os.open(folder, os.O_RDONLY)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tooli.core.call_secrets import ReceivedSecret, call_secrets
+from tooli.core.definitions import is_rate_limit
 from tooli.core.tool import (
     MAX_TIMEOUT_SECONDS,
     Behavior,
@@ -19,7 +20,6 @@ from tooli.core.tool import (
     cut_message,
     is_bool,
     is_path,
-    is_rate_limit,
     is_structured,
     parse_timeout,
     quote,

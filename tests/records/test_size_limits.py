@@ -31,8 +31,20 @@ def test_limits_of_the_options() -> None:
     assert size_limits(options) == (
         SizeLimit(9, "bytes", "max-bytes"),
         SizeLimit(8, "tokens", "max-tokens"),
-        SizeLimit(30_000, "characters", CALLER_LIMIT),
+        SizeLimit(30_000, "bytes", CALLER_LIMIT),
     )
+
+
+def test_limit_of_an_agent_leaves_room_for_stderr() -> None:
+    codex = OUTPUT_LIMITS["codex"]
+    for argv, amount in (
+        (None, 9_000),
+        (("list", "--name", "ü" * 10), 9_000 - 7 - 9 - 23),
+        (("x" * 9_000,), 6_500),
+    ):
+        options = ResultOptions(max_bytes=50, caller_limit=codex, argv=argv)
+        own, of_caller = size_limits(options, has_notes_on_stderr=True)
+        assert (own.amount, of_caller.amount) == (50, amount)
 
 
 def test_first_limit_that_is_exceeded() -> None:

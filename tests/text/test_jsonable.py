@@ -5,6 +5,7 @@ import dataclasses
 import datetime as dt
 import decimal
 import enum
+import ipaddress
 import itertools
 import json
 import math
@@ -121,6 +122,10 @@ class Thing:
         (dt.time(3, 4), "03:04:00"),
         (dt.timedelta(days=1, seconds=2), "P1DT2S"),
         (decimal.Decimal("1.10"), "1.10"),
+        (ipaddress.ip_network("192.0.2.0/24"), "192.0.2.0/24"),
+        (ipaddress.ip_network("2001:db8::/120"), "2001:db8::/120"),
+        (ipaddress.ip_interface("2001:db8::1/64"), "2001:db8::1/64"),
+        (ipaddress.ip_address("192.0.2.1"), "192.0.2.1"),
         (uuid.UUID(int=5), "00000000-0000-0000-0000-000000000005"),
         (pathlib.PurePosixPath("a/b"), "a/b"),
         (Pathlike("a"), "a"),

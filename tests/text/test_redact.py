@@ -444,6 +444,44 @@ class TestInOneProcess:
         assert ItemPresenter(call.replace(policy="off")).value(dirty) == dirty
         assert ItemPresenter(call).value(dirty) == {"***": ["***", 7, None]}
 
+    @pytest.mark.parametrize(
+        ("secrets", "text", "redacted"),
+        [
+            (["xxxxxxxxZ", "Zx9QpLmT"], "xxxxxxxxZx9QpLmT.", "***."),
+            (["xxxxxxxxxxxxZ", "Zx9QpLmT"], "xxxxxxxxxxxxZx9Qp…", "***…"),
+            (["xxxxxxxxZ", "Zx9QpLmT", "LmTyy"], "a xxxxxxxxZx9QpLmTyy b", "a *** b"),
+            (["Zx9QpLmT", "x9Qp"], "Zx9QpLmT x9Qp", "*** ***"),
+            (["Zx9QpLmT"], "Zx9QpLmTZx9QpLmT", "******"),
+            (["abab"], "-ababab-abab-", "-***-***-"),
+            (["abaab"], "abaabaababaab!", "******!"),
+            (["aaaa"], "a" * 100_000, "***"),
+        ],
+    )
+    def test_overlapping_secrets_are_masked_together(
+        self, secrets: list[str], text: str, redacted: str
+    ) -> None:
+        """A secret of the caller cannot hide a part of another secret from the search."""
+        policy = RedactionPolicy(secrets=[SecretInput(secret) for secret in secrets])
+        assert present_text(text, policy) == redacted
+        assert redact_value({"a": [text]}, policy, []) == {"a": [redacted]}
+
+    @settings(max_examples=300, deadline=None)
+    @given(
+        st.lists(st.text("ab", min_size=4, max_size=7), min_size=1, max_size=3),
+        st.text("ab ", min_size=10, max_size=40),
+    )
+    def test_every_character_of_every_secret_is_masked(self, secrets: list[str], text: str) -> None:
+        hidden = {
+            index
+            for secret in secrets
+            for at in range(len(text))
+            if text.startswith(secret, at)
+            for index in range(at, at + len(secret))
+        }
+        policy = RedactionPolicy(secrets=[SecretInput(secret) for secret in secrets])
+        shown = "".join([char for i, char in enumerate(text) if i not in hidden])
+        assert present_text(text, policy).replace("***", "") == shown
+
     def test_cut_does_not_split_secret(self) -> None:
         policy = RedactionPolicy("standard", secrets=[SecretInput("hunter22")])
         assert find_safe_cut("say hunter22 twice", 8, policy) == 4

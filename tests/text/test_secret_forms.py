@@ -175,6 +175,41 @@ def test_case_and_shortened_values_are_hidden(written: str) -> None:
     assert not any([part in redacted.lower() for part in ("0a1b", "4e5f")])
 
 
+@pytest.mark.parametrize(
+    ("secret", "written", "redacted"),
+    [
+        ("Zx9QpLZx9Qab", "key Zx9QpLZx9Q…", "key ***…"),  # its first characters occur twice
+        ("baLmT7cLmT7", "…LmT7cLmT7 end", "…*** end"),
+        ("aaaabaaaaab", "aaaabaaaa...aaaab!", "***...***!"),
+        ("0a1B2c3D4e5F", "0a1B2c.....D4e5F", "***.....***"),
+        ("0a1B2c3D4e5F", "0a1B2c………D4e5F", "***………***"),
+        ("0a1B2c3D4e5F", '{"text":"0a1B2c\\u2026D4e5F"}', '{"text":"***\\u2026***"}'),
+        ("0a1B…c3D4e5F", "0a1B…c3…3D4e5F", "***…***"),
+    ],
+)
+def test_all_remains_of_a_secret_are_hidden(secret: str, written: str, redacted: str) -> None:
+    assert redact(written, secret) == redacted
+
+
+@pytest.mark.parametrize("mark", ["… ", "... "])
+def test_remains_are_hidden_after_many_ellipses(mark: str) -> None:
+    assert redact(mark * 2000 + "0a1B2c…", "0a1B2c3D4e5F") == f"{mark * 2000}***…"
+
+
+def test_text_near_ellipses_is_hidden_if_there_are_too_many(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(secret_forms, "_MAX_CUT_CHECKS", 2)
+    text = f"a…{' ' * 20}0a1B2c…{' ' * 20}b…{' ' * 9}c"
+    assert redact(text, "0a1B2c3D4e5F") == f"a…{' ' * 20}***…{' ' * 9}***"
+
+
+def test_text_before_ellipsis_is_hidden_if_a_value_may_begin_at_too_many_places() -> None:
+    assert redact("aaaa-" * 150 + "… end", "a" * 1000 + "b") == "***… end"
+    assert redact("aaaa-" * 9 + "… end", "a" * 1000 + "b") == "aaaa-" * 9 + "… end"
+    assert redact("start …" + "-aaaa" * 150, "b" + "a" * 1000) == "start …***"
+
+
 def test_text_around_ellipsis_is_kept() -> None:
     text = "see 0a1... and c3D4… and x0a1B2x…, …, ...\n…"
     assert redact(text, "0a1B2c3D4e5F") == text

@@ -24,9 +24,12 @@ if TYPE_CHECKING:
     from tooli.core.protocols import App, CallbackOptions, GroupOptions, TyperApp, TyperKwargs
     from tooli.core.tool import Tool
     from tooli.pipeline.custom_stages import CustomStage
+    from tooli.pipeline.lifespan import Lifespan
     from tooli.providers import CommandGroup, Registration
+    from tooli.providers.provider_mounts import ProviderMount
     from tooli.providers.resources import Prompt, Resource
     from tooli.python_api import PythonSurface
+    from tooli.transforms import Transform
 
     ChangeListener: TypeAlias = Callable[[str, str | None], None]
     """Called with the kind of change ("tools", "resources", "prompts" or "resource") and a URI.
@@ -46,6 +49,12 @@ if TYPE_CHECKING:
         token_key: str
         token_issuer: str
         token_audience: str
+        token_jwks_url: str
+        token_scopes: str
+        resource_url: str
+        introspection_url: str
+        introspection_client: str
+        introspection_secret: str
         tokens: str
         rate_limit: str
         audit_log: str
@@ -54,7 +63,10 @@ if TYPE_CHECKING:
         timeout: float
         faults: list[SettingFault]  # invalid settings; while there are any, every call is rejected
         ignored: list[SettingFault]  # settings of a project that it cannot set, and unsafe files
+        apps: dict[str, dict[str, Any]]  # what `apps: NAME` says of apps that others contain
 
+
+_ISOLATION_LEVELS = (None, "off", "wanted", "required")
 
 TYPER_COMMAND_KEYWORDS = frozenset(
     (
@@ -135,6 +147,8 @@ class AppState:
     Typer's own state is not part of it.
     """
 
+    replaces_commands = False  # True: a second command of one name replaces the first one
+
     def __init__(self, name: str, typer_kwargs: TyperKwargs) -> None:
         self.name = name
         self.typer_kwargs = typer_kwargs  # the keywords of `typer.Typer(…)`
@@ -149,14 +163,24 @@ class AppState:
         self.mcp: Mapping[str, Any] = {}  # `title`, `icons` and `meta` for MCP clients
         self.skill_auto_generate = False
         self.module_globals: dict[str, Any] = {}  # of the module that creates the app
-        self.reference: str | None = None  # the file or module from which `tooli` loaded the app
+        self.reference: tuple[str, ...] = ()  # the words with which `tooli` loads the app
+        self.needs_launcher = False  # only the program `tooli` starts it
 
         self.parents: list[AppState] = []  # the apps that it was added to, in order
         self.commands: list[Registration] = []
         self.groups: list[tuple[TyperApp, GroupOptions]] = []
+        self.mounts: list[ProviderMount] = []  # added with `app.add_provider`
+        self.transforms: list[Transform] = []  # added with `app.add_transform`
+        self.registered: dict[str, Registration] = {}  # the first command of each name
+        self.has_versions = False  # a command has several versions
+        # Adds the tools of providers to a tree, and applies the transforms; None: there are none.
+        self.extend_tree: Callable[[CommandGroup], CommandGroup] | None = None
         self.callback: tuple[Callable[..., object], CallbackOptions] | None = None
         self.resources: list[Resource] = []
         self.prompts: list[Prompt] = []
+        self.lifespan: Lifespan | None = None
+        self.session_data: dict[str, Any] = {}  # `ctx.state` of calls from Python
+        self.dependency_overrides: dict[Callable[..., Any], Callable[..., Any]] = {}
         self.own_stages: list[CustomStage] = []  # added with `app.use`
         self.is_typer_initialized = False  # True once Typer has all registrations
         self.is_typer_starting = False  # True while `typer_lock` is held to pass them on
@@ -177,6 +201,11 @@ class AppState:
         self.python_surface: PythonSurface | None = None
         self.revision = 0  # counts changes, so that a server sees that its list is out of date
         self.change_listeners: list[ChangeListener] = []
+
+    @property
+    def launcher_words(self) -> tuple[str, ...]:
+        """The words that start the app, if only the program `tooli` starts it; or none."""
+        return ("tooli", "run", *self.reference) if self.needs_launcher and self.reference else ()
 
     @property
     def shows_framework_help(self) -> bool:
@@ -210,17 +239,48 @@ class AppState:
 
     def effective_policy(self, tool: Tool) -> str:
         """Return the policy of a call of a tool through this app: the strictest along its path."""
+        if "apps" in self.security_settings:
+            tool = self.restrict(tool)
         return max(self.policy, tool.guard.policy)  # the names are ordered: off, standard, strict
+
+    def restrict(self, tool: Tool) -> Tool:
+        """Return a tool with the settings of the apps along its path: `apps: NAME` in a file.
+
+        Each of these settings can only make the rules of the tool stricter.
+        """
+        sections = self.security_settings.get("apps", {})
+        found = [sections[name] for name in tool.guard.apps if name in sections]
+        if not found:
+            return tool
+        guard = tool.guard
+        isolation = [guard.isolation, self.security_settings.get("isolation")]
+        isolation += [section.get("isolation") for section in found]
+        is_human_required = any([section.get("human_in_the_loop") for section in found])
+        guard = guard.replace(
+            policy=max([guard.policy, *[s.get("security_policy", "off") for s in found]]),
+            isolation=max(isolation, key=_ISOLATION_LEVELS.index),
+            human_in_the_loop=guard.human_in_the_loop
+            or (is_human_required and tool.behavior.destructive),
+        )
+        return tool.replace(guard=guard)
+
+    @property
+    def has_lifespan(self) -> bool:
+        """True if this app, or one that was added to it, has a lifespan."""
+        if self.lifespan is not None:
+            return True
+        inner = [vars(app).get("_state") for app, _ in self.groups]
+        return any([state is not None and state.has_lifespan for state in inner])
 
     @property
     def has_one_command(self) -> bool:
         """True if the app is a single command, which is called without its name."""
         served = self.served_typer
-        if served is not None:
+        if served is not None and self.extend_tree is None:
             commands, groups = served.registered_commands, served.registered_groups
             has_callback = served.registered_callback is not None
             return len(commands) == 1 and not groups and not has_callback
-        if len(self.commands) != 1 or self.groups or self.callback is not None:
+        if len(self.commands) != 1 or self.groups or self.extend_tree or self.callback:
             return False
         return self.typer_kwargs.get("callback") is None
 

@@ -12,11 +12,13 @@ if TYPE_CHECKING:
 
     from tooli.core.peer import Peer
     from tooli.core.protocols import TypedLine
+    from tooli.core.stop_signal import StopSignal
     from tooli.core.tool import Tool
     from tooli.errors import ToolError
     from tooli.pipeline.single_use_claims import SingleUseClaim
     from tooli.records.call_options import ResultOptions
     from tooli.records.record_flow import RecordFlow
+    from tooli.serving.server_request import ServerRequest
 
 
 class Caller(Record):
@@ -33,6 +35,7 @@ class Caller(Record):
     maybe_agent: bool = False  # stricter checks, because a model may have invented the values
     principal: str | None = None  # the subject of a verified token
     address: str | None = None  # the client's IP address; None: the call is local
+    url_prefix: str = ""  # HTTP: what clients write before the paths of the server
 
     @property
     def owns_process(self) -> bool:
@@ -152,6 +155,8 @@ class Problem(Record):
     # The framework option that is probably meant, and its value.
     suggested_option: tuple[str, Any] | None = None
     denial: ToolError | None = None
+    # True for an unknown option, if the next word of the command line may be its value.
+    hides_value: bool = False
 
 
 class SuggestedCall(Record):
@@ -190,9 +195,14 @@ class Call(Record):
     flow: RecordFlow | None = None  # filters and limits for the records of the result
     is_streamed: bool = False  # the items of the result are sent one by one, not as one document
     runner: Runner | None = None  # runs the function; None: it is called directly
+    stop: StopSignal | None = None  # for a function that stops itself
     secrets: list[Any] | None = None  # values to remove from every output
     # Claims on approvals and plan tokens. They are used when the function starts.
     claims: tuple[SingleUseClaim, ...] = ()
+    lifespan: Any = None  # what the lifespan yields that was opened for this call
+    request: ServerRequest | None = None  # the request of a client to a server
+    session_data: dict[str, Any] | None = None  # the values of `ctx.state`
+    keeps_session: bool = False  # later calls see them
 
 
 class RedactionPolicy(Record):

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from typing import Any, TypeAlias
 
     from tooli.core.call import Call
+    from tooli.core.tool import Tool
 
     Parts: TypeAlias = Generator[Any, bytes, bytes]
     """Yields the parts of a value, receives the encoded parts, and returns the encoded value."""
@@ -54,7 +55,16 @@ def fingerprint(call: Call, *more: Any, digest_secret: KeyedDigest) -> str:
     by its class. `policy/call_binding.py` makes fingerprints that include contents.
     """
     canonical = canonical_bytes(call, *more, digest_secret=digest_secret)
-    return digest(call.tool.id.encode() + b"\0" + canonical, 16).hex()
+    return digest(requested_id(call.tool).encode() + b"\0" + canonical, 16).hex()
+
+
+def requested_id(tool: Tool) -> str:
+    """Return the id of a tool, with the version that the caller has named: `shop.add@1.0`.
+
+    A call without a version stays the same call when a new version becomes the default.
+    """
+    _, at, version = tool.name.partition("@")
+    return f"{tool.id}{at}{version}"
 
 
 def make_keyed_digest(key: bytes) -> KeyedDigest:
@@ -154,6 +164,8 @@ class ValueEncoder:
             return frame(kind.__name__, encode_scalar(value))
         if kind in _CONTAINERS:
             return None
+        if hasattr(kind, "tooli_digest") and value.tooli_digest is not None:
+            return frame("upload", _to_bytes(f"{value.tooli_json} {value.tooli_digest}"))
         for name in ("reveal", "get_secret_value"):
             if callable(getattr(kind, name, None)):
                 return self.encode_secret(value, getattr(value, name))

@@ -10,7 +10,7 @@ import os
 
 from tooli.core import Record
 from tooli.core.safe_files import resolve_links
-from tooli.errors import DefinitionError, did_you_mean
+from tooli.errors import DefinitionError, closest_match, did_you_mean
 from tooli.text.jsonable import is_list, is_set
 
 TYPE_CHECKING = False
@@ -63,12 +63,32 @@ def capability_problem(capability: object) -> str | None:
         return f"a capability must be a string, not {capability!r}"
     name, path = split_capability(capability)
     if name not in CAPABILITIES:
-        return f"{capability!r} is not a capability" + did_you_mean(name, CAPABILITIES)
+        return f"{capability!r} is not a capability{_suggest_capabilities(name, path)}"
     if path is not None and (name not in PATH_CAPABILITIES or not path):
         return (
             f"{capability!r}: only {', '.join(PATH_CAPABILITIES)} take a path, as in fs:read:./data"
         )
     return None
+
+
+def _suggest_capabilities(name: str, path: str | None) -> str:
+    """Return the end of the message about an unknown capability."""
+    closest = closest_match(name, CAPABILITIES)
+    if closest is not None:
+        has_path = path and closest in PATH_CAPABILITIES
+        return f"; did you mean {f'{closest}:{path}' if has_path else closest!r}?"
+    first, _, action = name.partition(":")
+    area = first if action else _area_of(first)
+    similar = [known for known in CAPABILITIES if area in known.split(":")]
+    return f"; use one of {', '.join(similar or CAPABILITIES)}"
+
+
+def _area_of(word: str) -> str:
+    """Return the area that a word names, or the word itself, which may be an action."""
+    for area, other_names in _CAPABILITY_AREAS.items():
+        if closest_match(word, (area, *other_names)):
+            return area
+    return word
 
 
 def split_capability(capability: str) -> tuple[str, str | None]:

@@ -11,12 +11,10 @@ from __future__ import annotations
 from tooli.core import TYPER_COMMAND_KEYWORDS
 from tooli.core.tool import (
     MAX_TIMEOUT_SECONDS,
-    RATE_LIMIT_FORMAT,
     Behavior,
     Guard,
     Guidance,
     Limits,
-    is_rate_limit,
     parse_timeout,
 )
 from tooli.errors import DefinitionError, calling_location, check_keywords, did_you_mean
@@ -25,7 +23,7 @@ from tooli.text.jsonable import is_list, is_set
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
     from typing import Any, TypeAlias
 
     from typing_extensions import TypeIs
@@ -46,9 +44,42 @@ DEFAULT_PAGE_SIZE = 100
 """Records on a page of a command that is `paginated=True`."""
 
 
+_RATE_UNITS = ("second", "minute", "hour", "day")
+_MAX_RATE_CALLS = 10_000  # per time unit; the rate limiter stores each call in memory
+
+RATE_LIMIT_FORMAT = (
+    f"a number of calls per {', '.join(_RATE_UNITS[:-1])} or {_RATE_UNITS[-1]}, "
+    f"such as '60/minute', at most {_MAX_RATE_CALLS}"
+)
+"""Description of a valid rate limit, for messages with "must be"."""
+
+
+def is_rate_limit(value: object) -> bool:
+    """True if the value is a rate limit such as "60/minute"."""
+    count, _, unit = value.partition("/") if isinstance(value, str) else ("", "", "")
+    is_valid_count = count.isascii() and count.isdigit() and len(count) <= 5 and count[0] != "0"
+    return is_valid_count and int(count) <= _MAX_RATE_CALLS and unit in _RATE_UNITS
+
+
+_BEHAVIORS = {
+    "read_only": "ReadOnly",
+    "idempotent": "Idempotent",
+    "destructive": "Destructive",
+    "open_world": "OpenWorld",
+}
+
+
 def check_command_options(function_name: str, options: Mapping[str, object]) -> None:
     """Raise DefinitionError for an unknown keyword, an invalid value, or values that conflict."""
-    check_keywords(function_name, options, TYPER_COMMAND_KEYWORDS | _VALIDATORS.keys())
+    known = TYPER_COMMAND_KEYWORDS | _VALIDATORS.keys()
+    if not options.keys() <= known:
+        for keyword, behavior in _BEHAVIORS.items():
+            if keyword in options:
+                raise DefinitionError(
+                    f"{function_name}() has no keyword {keyword!r}; write annotations={behavior}, "
+                    f"which is in tooli.annotations"
+                )
+        check_keywords(function_name, options, known)
     for keyword, value in options.items():
         if value is not None and keyword in _VALIDATORS:
             problem = _VALIDATORS[keyword](value)
@@ -122,6 +153,17 @@ def _check_auto_confirm(function_name: str, options: Mapping[str, object]) -> No
 def require(is_valid: Callable[[object], bool], expected: str) -> Validator:
     """Return a validator for values that must fulfil one condition."""
     return lambda value: None if is_valid(value) else f"must be {expected}"
+
+
+def require_one_of(allowed: Sequence[str]) -> Validator:
+    """Return a validator for a value from a list, which suggests the closest one."""
+
+    def find_problem(value: object) -> str | None:
+        if value in allowed:
+            return None
+        return f"must be one of {', '.join(allowed)}{did_you_mean(value, allowed)}"
+
+    return find_problem
 
 
 text_problem = require(lambda value: isinstance(value, str), "a string")
@@ -260,14 +302,36 @@ def check_mcp_keywords(**keywords: object) -> Mapping[str, Any]:
     return read_mcp_keywords(**keywords)
 
 
+def _version_problem(value: object) -> str | None:
+    if not isinstance(value, str) or not value or "@" in value:
+        return "must be a string such as '2.1' or '2026-01-31'"
+    return None
+
+
+def _sunset_problem(value: object) -> str | None:
+    from tooli.core.versions import is_date
+
+    return None if is_date(value) else "must be a date such as '2027-01-31'"
+
+
+def with_end(options: CommandOptions) -> CommandOptions:
+    """Return the keywords of a command; `deprecated` tells when the command ends."""
+    message, sunset = options.get("deprecated"), options.get("sunset")
+    last = options.get("deprecated_version")
+    ends = [f"removed in version {last}"] if last else []
+    ends += [f"refused after {sunset}"] if sunset else []
+    if not ends:
+        return options
+    end = " and ".join(ends)
+    return {**options, "deprecated": f"{message} ({end})" if isinstance(message, str) else end}
+
+
 _GUARD_VALIDATORS: dict[str, Validator] = {
     "capabilities": _capabilities_problem,
     "auth": auth_problem,
     "requires_approval": _bool_problem,
     "human_in_the_loop": _bool_problem,
-    "danger_level": require(
-        lambda value: value in DANGER_LEVELS, f"one of {', '.join(DANGER_LEVELS)}"
-    ),
+    "danger_level": require_one_of(DANGER_LEVELS),
     "agent_auto_confirm": _bool_problem,
     "isolation": require(lambda value: value == "required", "'required' or left out"),
 }
@@ -292,7 +356,7 @@ _VALIDATORS: dict[str, Validator] = {
         lambda value: isinstance(value, int) and value is not True and value >= 1,
         "a whole number of tokens, at least 1",
     ),
-    "cost_hint": require(lambda value: value in COST_HINTS, f"one of {', '.join(COST_HINTS)}"),
+    "cost_hint": require_one_of(COST_HINTS),
     "summary": text_problem,
     "tags": require(
         lambda value: is_list(value) and all([isinstance(tag, str) for tag in value]),
@@ -311,7 +375,9 @@ _VALIDATORS: dict[str, Validator] = {
     "pipe_input": _pipe_problem,
     "pipe_output": _pipe_problem,
     "always_visible": _bool_problem,
-    "version": text_problem,
+    "version": _version_problem,
+    "sunset": _sunset_problem,
+    "deprecated_version": _version_problem,
     "native": _bool_problem,
     "input_model": require(lambda value: isinstance(value, type), "a pydantic model class"),
     "input_schema": require(_is_mapping, "a JSON Schema in a dict"),
@@ -376,6 +442,8 @@ def read_guidance(options: CommandOptions, may_return_next: bool) -> Guidance:
         task_group=options.get("task_group"),
         summary=options.get("summary"),
         tags=tuple(options.get("tags") or ()),
+        sunset=options.get("sunset"),
+        deprecated_version=options.get("deprecated_version"),
         output_schema=options.get("output_schema"),
         mcp=read_mcp_keywords(options.get("title"), options.get("icons"), options.get("meta")),
         always_visible=bool(options.get("always_visible")),

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from typing import Any
 
-    from tooli.core.call import Call
+    from tooli.core.call import Call, Caller
     from tooli.core.tool import Tool
 
 
@@ -37,7 +37,11 @@ class InterfaceWords:
         return {name: (name, None) for name, (_, found) in options if self._surface in found}
 
     def call(
-        self, path: Sequence[str], arguments: Mapping[str, Any], options: Mapping[str, Any]
+        self,
+        path: Sequence[str],
+        arguments: Mapping[str, Any],
+        options: Mapping[str, Any],
+        caller: Caller,
     ) -> str | None:
         """Return a call as one line of text; None if its arguments say it all.
 
@@ -67,10 +71,14 @@ class _HttpWords(InterfaceWords):
         return f"?{name}={query_text(value)}"
 
     def call(
-        self, path: Sequence[str], arguments: Mapping[str, Any], options: Mapping[str, Any]
+        self,
+        path: Sequence[str],
+        arguments: Mapping[str, Any],
+        options: Mapping[str, Any],
+        caller: Caller,
     ) -> str:
         query = "&".join([f"{name}={_quote(query_text(v))}" for name, v in options.items()])
-        line = f"POST /tools/{'/'.join(path)}{'?' if query else ''}{query}"
+        line = f"POST {caller.url_prefix}/tools/{'/'.join(path)}{'?' if query else ''}{query}"
         if not arguments:
             return line
         return f"{line} {_to_json(arguments)}"
@@ -88,7 +96,11 @@ class _PythonWords(InterfaceWords):
         return f"app.options({text})" if name in call.tool.param_names else text
 
     def call(
-        self, path: Sequence[str], arguments: Mapping[str, Any], options: Mapping[str, Any]
+        self,
+        path: Sequence[str],
+        arguments: Mapping[str, Any],
+        options: Mapping[str, Any],
+        caller: Caller,
     ) -> str:
         keywords = ", ".join([f"{name}={value!r}" for name, value in options.items()])
         owner = f"app.options({keywords})" if options else "app"

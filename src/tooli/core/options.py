@@ -60,7 +60,7 @@ class Option(Record):
     setting: str | None = None  # the setting that has the same effect
     # "tool" or "app": the command line prints a description of it instead of a result.
     describes: str = ""
-    in_openapi: str = ""  # operations that list it: "all", "paginated" or "plannable"
+    in_openapi: str = ""  # operations that list it: "all", "paginated", "changing" or "plannable"
     in_tool_schema: str = ""  # MCP tools that list it: "paginated", "destructive", …
     tool_schema_help: str = ""  # its description in the MCP schema, as short as possible
     note: str = ""  # more sentences for man pages and OpenAPI
@@ -248,7 +248,7 @@ OPTIONS: tuple[Option, ...] = (
         "Confirm a command that may destroy data",
         interfaces=ALL_INTERFACES,
         target="options",
-        in_openapi="all",
+        in_openapi="changing",
         in_tool_schema="confirmable",
         tool_schema_help="True only if a human has agreed to this call.",
         page="safety.md",
@@ -261,7 +261,6 @@ OPTIONS: tuple[Option, ...] = (
         interfaces=ALL_INTERFACES,
         target="options",
         affects="run",
-        in_openapi="all",
         in_tool_schema="destructive",
         tool_schema_help="Only plan.",
         page="plans.md",

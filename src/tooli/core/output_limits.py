@@ -3,7 +3,8 @@
 An agent cuts longer output itself, at an arbitrary position, or shows nothing of it. The limits
 were measured in the running agents, offline, with a model that follows a script. They apply to the
 shell tool of the agent. tooli uses them on the command line for the detected caller, and over MCP
-for the name in `clientInfo`.
+for the name in `clientInfo`. Claude Code and Cline
+have other limits for MCP, and a tool can raise that of Claude Code.
 """
 
 from __future__ import annotations
@@ -34,29 +35,62 @@ class OutputLimit(Record):
 OUTPUT_LIMITS: dict[str, OutputLimit] = {
     limit.agent: limit
     for limit in (
-        OutputLimit("claude-code", 30_000, "characters", "2.1", "the first 2 KB"),
+        OutputLimit("claude-code", 30_000, "bytes", "2.1.326", "the first 2 KB"),
         # It is 40,000 bytes for the models in its catalogue, but the model is not known here.
-        OutputLimit("codex", 10_000, "bytes", "0.166", "the beginning and the end"),
-        OutputLimit("copilot-cli", 20_000, "bytes", "1.0", "a part"),
-        OutputLimit("gemini-cli", 40_000, "characters", "0.61", "a part"),
+        OutputLimit("codex", 10_000, "bytes", "0.169.0", "the beginning and the end"),
+        OutputLimit("copilot-cli", 20_000, "bytes", "1.0.102", "the first 500 characters"),
+        # It is 40,000 with what Gemini CLI adds: a header and a footer, up to 100 characters.
+        OutputLimit("gemini-cli", 39_900, "characters", "0.61.0", "the beginning and the end"),
+        # It is 50,000 with the `_meta` of a result, which Kimi Code shows as well.
+        OutputLimit("kimi-code", 49_000, "characters", "2.1.0", "the beginning"),
         OutputLimit("mistral-vibe", 16_000, "bytes", "3.0", "the beginning"),
-        OutputLimit("opencode", 51_200, "bytes", "1.18", "whole lines", 2000, True),
-        OutputLimit("pi", 51_200, "bytes", "0.74", "whole lines", 2000, True),
+        # It is 1,999 lines with a header and with the line on stderr that reports the limit.
+        OutputLimit("opencode", 51_200, "bytes", "1.18.33", "the last lines", 1_990, True),
+        OutputLimit("pi", 51_200, "bytes", "0.74", "whole lines", 1_990, True),
         OutputLimit("qwen-code", 20_000, "bytes", "0.15", "a part"),
     )
 }
 """The agents with a known limit, by their name in `tooli.detect`."""
 
+SERVER_OUTPUT_LIMITS: dict[str, OutputLimit] = {
+    "claude-code": OutputLimit("claude-code", 50_000, "characters", "2.1.326", "the first 2 KB"),
+    # It is 8,000 as JSON text, in which each quotation mark has two characters more.
+    "cline": OutputLimit("cline", 5_000, "characters", "3.0.65", "the beginning and the end"),
+}
+"""The agents with another limit for MCP servers, or with a known limit only there."""
+
+RESULT_SIZE_KEY = "anthropic/maxResultSizeChars"
+"""The entry of a tool's `_meta` that replaces the limit of Claude Code for this tool."""
+
 _CLIENT_NAMES = {
+    "@cline/core": "cline",
     "codex-mcp-client": "codex",
     "gemini-cli-mcp-client": "gemini-cli",
+    "qwen-cli-mcp-client": "qwen-code",
     "qwen-code-mcp-client": "qwen-code",
 }
-"""Names in `clientInfo` that differ from the names in `tooli.detect`."""
+"""Names in `clientInfo` that differ from the names in `tooli.detect`.
+
+Qwen Code adds the name of the server: `qwen-cli-mcp-client-shop`.
+"""
 
 
 def find_output_limit(name: str | None) -> OutputLimit | None:
-    """Return the limit of an agent, by its name or by the name of its MCP client."""
-    if name is None:
+    """Return the limit of an agent on the command line, by its name in `tooli.detect`."""
+    return OUTPUT_LIMITS.get(name) if name is not None else None
+
+
+def find_server_limit(client: str | None, max_chars: int | None = None) -> OutputLimit | None:
+    """Return the limit of an agent for MCP servers, by the name of its client.
+
+    `max_chars` is the limit that the tool asks for.
+    """
+    if client is None:
         return None
-    return OUTPUT_LIMITS.get(_CLIENT_NAMES.get(name, name))
+    names = [name for name in _CLIENT_NAMES if f"{client}-".startswith(f"{name}-")]
+    agent = _CLIENT_NAMES[names[0]] if names else client
+    limit = SERVER_OUTPUT_LIMITS.get(agent)
+    if limit is None:
+        return OUTPUT_LIMITS.get(agent)
+    is_raised = max_chars is not None and agent == "claude-code"
+    return limit.replace(amount=max_chars) if is_raised else limit

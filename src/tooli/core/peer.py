@@ -109,6 +109,10 @@ class Peer:
         """Ask the client without blocking the event loop."""
         return self.ask(questions)
 
+    def has_answer(self, key: str) -> bool:
+        """True if this call was sent again with the answer to the question of this key."""
+        return False
+
     def ask_approval(self, questions: Mapping[str, Question]) -> Mapping[str, object]:
         """Ask whether the call may run. The function of the call never asks this question."""
         return self.ask(questions)

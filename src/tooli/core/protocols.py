@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from typing_extensions import Required, Unpack
 
     from tooli.core import AppState
-    from tooli.core.call import Call, Caller, Options, Stage
+    from tooli.core.call import Call, Caller, Options, Problem, Stage
     from tooli.core.catalog import Catalog, Handoff
     from tooli.core.tool import Behavior, Tool
     from tooli.pipeline.prepared_call import TooliResult
@@ -106,6 +106,10 @@ if TYPE_CHECKING:
         deprecated: bool | str
         """Mark the command as deprecated, with an optional message for its callers."""
 
+        deprecated_version: str | None
+        """The version of the app that refuses the command; until then it is deprecated."""
+        sunset: str | None
+        """The last day of the command, such as `2027-01-31`; until then it is deprecated."""
         annotations: Behavior | None
         """`ReadOnly`, `Idempotent`, `Destructive`, `OpenWorld`, or several joined by `|`."""
         capabilities: Sequence[str] | frozenset[str] | set[str] | None
@@ -247,6 +251,15 @@ if TYPE_CHECKING:
         parent_flags: set[str]  # flags that are no framework flags, such as those of callbacks
         is_ambiguous: bool  # Typer may parse the line differently
 
+    class ReadLine(Protocol):
+        """A command line whose command is not known."""
+
+        options: dict[str, Any]  # the framework options
+        path: tuple[str, ...]  # the groups that it names
+        problems: list[Problem]
+        unknown_command: str | None
+        builtin: str | None
+
     class ToolSource(Protocol):
         """The part of an app that is needed to list, describe and export its tools."""
 
@@ -263,6 +276,10 @@ if TYPE_CHECKING:
 
         def find(self, name: str) -> Tool | None:
             """Return the tool of that name, or None."""
+            ...
+
+        def _resolve_handoffs(self, tool: Tool) -> Tool:
+            """Return a tool whose handoffs name commands of the app."""
             ...
 
         def _find_line_problems(self, argv: Sequence[str]) -> list[str]:

@@ -118,6 +118,9 @@ class PageRequest(Record):
 
     limit: int | None = None  # None: the tool decides
     cursor: str | None = None  # the `next_cursor` of the previous page; None: the first page
+    position: int = 0  # records after the cursor that the caller has already, and tooli skips
+    is_filtered: bool = False  # the caller filters the records of the page
+    is_streamed: bool = False  # the caller gets the records one by one
 
 
 def unwrap_page(annotation: object) -> object:

@@ -25,7 +25,7 @@ HAS_DIR_FD = os.open in os.supports_dir_fd and os.rename in os.supports_dir_fd
 O_NOFOLLOW = getattr(os, "O_NOFOLLOW", 0)
 O_NONBLOCK = getattr(os, "O_NONBLOCK", 0)
 _O_DIRECTORY = getattr(os, "O_DIRECTORY", 0)
-_O_PATH = getattr(os, "O_PATH", 0)
+O_PATH = getattr(os, "O_PATH", 0)
 
 FileIdentity = tuple[int, int, int]
 """Device, number and type of a file."""
@@ -105,7 +105,7 @@ def open_folder(path: str) -> int | None:
     """
     if not HAS_DIR_FD:
         return None
-    if not _O_PATH:
+    if not O_PATH:
         return os.open(path, _O_DIRECTORY | O_NOFOLLOW)
     return _walk(path, create=False)
 
@@ -115,7 +115,7 @@ def make_folders(path: str) -> None:
 
     `path` is a real path. On Linux, raises OSError if a part of it is a symbolic link.
     """
-    if _O_PATH and HAS_DIR_FD:
+    if O_PATH and HAS_DIR_FD:
         os.close(_walk(path, create=True))
         return
     missing: list[str] = []
@@ -128,7 +128,7 @@ def make_folders(path: str) -> None:
 
 def _walk(path: str, *, create: bool) -> int:
     """Open the parts of a path one after another; return the descriptor of the last one."""
-    flags = _O_DIRECTORY | O_NOFOLLOW | _O_PATH
+    flags = _O_DIRECTORY | O_NOFOLLOW | O_PATH
     fd = os.open("/", flags)
     for part in path.split("/"):
         if part:
@@ -345,10 +345,10 @@ def _allow_access(fd: int) -> None:
 def _restore_access(fd: int, name: str) -> bool:
     """Give the owner all rights on a folder; return False if that fails. Never follows a link."""
     try:
-        if not _O_PATH:
+        if not O_PATH:
             os.chmod(name, 0o700, dir_fd=fd, follow_symlinks=False)
             return True
-        child = os.open(name, _O_PATH | _O_DIRECTORY | O_NOFOLLOW, dir_fd=fd)
+        child = os.open(name, O_PATH | _O_DIRECTORY | O_NOFOLLOW, dir_fd=fd)
         try:
             os.chmod(f"/proc/self/fd/{child}", 0o700)
         finally:

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from tooli.core.docstring import Doc
     from tooli.core.protocols import JsonObject
     from tooli.pipeline.custom_stages import CustomStage
+    from tooli.pipeline.lifespan import Lifespan
+    from tooli.schema.described import SchemaCheck
 
 
 class Missing:
@@ -104,10 +106,7 @@ class Structured(Record):
 
 
 class Injected(Record):
-    """A parameter that tooli fills in; callers do not see it.
-
-    `kind` is "context" for `tooli.Context` and "typer" for `typer.Context`.
-    """
+    """A parameter that tooli fills in: a "context", a "typer" context or a "dependency"."""
 
     kind: str
 
@@ -126,6 +125,7 @@ class Handle(Record):
 
     annotation: Any = None
     is_secret = False  # True: the value must not appear in any output
+    expected_value = "a value"  # what it refers to
     expected_text, expected_json = "", "a value"  # valid values on a command line, and elsewhere
     metavar = ""  # placeholder in help: FILE, SECRET
 
@@ -137,8 +137,8 @@ class Handle(Record):
         """Return the value of a required parameter that is not given; MISSING if there is none."""
         return MISSING
 
-    def schema(self) -> JsonObject:
-        """Return the JSON Schema of the value."""
+    def schema(self, describe: Callable[[Any], JsonObject] | None = None) -> JsonObject:
+        """Return the JSON Schema of the value. `describe` describes types that are not plain."""
         raise NotImplementedError
 
 
@@ -182,11 +182,14 @@ class Param(Record):
     exact_type: type | None = None  # a value of exactly this type needs no conversion
     has_valid_default: bool = False  # the default needs no conversion
     constraints: tuple[Any, ...] = ()  # from Annotated: Within, Identifier, …
+    schema: Mapping[str, object] | None = None  # the declared schema; None: it follows from `shape`
+    is_omittable: bool = False  # has no default: the function gets it only if the caller gives it
 
     @property
     def help(self) -> str | None:
         """The help text of Option(help=…) or Argument(help=…), without rich markup."""
-        return plain_text(self.option_kwargs.get("help"))
+        text = self.option_kwargs.get("help")
+        return plain_text(text) if self.schema is None else text
 
     @property
     def hidden(self) -> bool:
@@ -235,8 +238,9 @@ def is_bool(shape: Shape) -> bool:
 
 
 def is_handle(shape: Shape) -> bool:
-    """True if the shape is a handle or a list of handles."""
-    return isinstance(item_shape(shape), Handle)
+    """True if the shape is a handle, a list of handles, or a tuple with a handle."""
+    shape = item_shape(shape)
+    return any([isinstance(item, Handle) for item in getattr(shape, "items", (shape,))])
 
 
 def is_path(shape: Shape) -> bool:
@@ -407,6 +411,8 @@ class Guard(Record):
     isolation: str | None = None  # "required": run in a sandbox or not at all
     app_permissions: tuple[tuple[str, ...], ...] = ()  # `permissions=` of its app and those above
     policy: str = "off"  # the strictest `security_policy=` along its path
+    apps: tuple[str, ...] = ()  # the names of the apps along its path, if there are several
+    audience: tuple[str, ...] = ()  # only callers with one of these scopes see it; empty: all
 
     @property
     def needs_human(self) -> bool:
@@ -439,9 +445,13 @@ class Guidance(Record):
     delegation_hint: str | None = None
     error_codes: Mapping[str, str] = {}
     task_group: str | None = None
+    versions: tuple[str, ...] = ()  # all versions of the command, if there are several
+    sunset: str | None = None  # the date after which it is refused
+    deprecated_version: str | None = None  # the version of the app that refuses it
     always_visible: bool = False  # listed even if the other tools are found by search
     may_return_next: bool = False  # it may return a `Next`
     summary: str | None = None  # replaces the first line of the docstring
+    doc: Doc | None = None  # replaces the docstring: it is external text, without sections
     tags: tuple[str, ...] = ()
     output_schema: Mapping[str, object] | None = None  # replaces the generated schema
     mcp: Mapping[str, Any] = {}  # what MCP clients get as well: `title`, `icons` and `meta`
@@ -460,17 +470,10 @@ class Limits(Record):
     returns_page: bool = False  # it may return a `Page`
     rate_limit: str | None = None  # calls of one caller on a server: "10/minute"
     rate_counters: tuple[tuple[str, str], ...] = ()  # each rate, and the key of its counter
+    stops_itself: bool = False  # the function stops at the deadline: it is not run in a process
 
 
 MAX_TIMEOUT_SECONDS = 10_000_000.0
-_RATE_UNITS = ("second", "minute", "hour", "day")
-_MAX_RATE_CALLS = 10_000  # per time unit; the rate limiter stores each call in memory
-
-RATE_LIMIT_FORMAT = (
-    f"a number of calls per {', '.join(_RATE_UNITS[:-1])} or {_RATE_UNITS[-1]}, "
-    f"such as '60/minute', at most {_MAX_RATE_CALLS}"
-)
-"""Description of a valid rate limit, for messages with "must be"."""
 
 
 def parse_timeout(value: object) -> float | None:
@@ -485,13 +488,6 @@ def parse_timeout(value: object) -> float | None:
     else:
         return None
     return float(seconds) if 0 < seconds <= MAX_TIMEOUT_SECONDS else None
-
-
-def is_rate_limit(value: object) -> bool:
-    """True if the value is a rate limit such as "60/minute"."""
-    count, _, unit = value.partition("/") if isinstance(value, str) else ("", "", "")
-    is_valid_count = count.isascii() and count.isdigit() and len(count) <= 5 and count[0] != "0"
-    return is_valid_count and int(count) <= _MAX_RATE_CALLS and unit in _RATE_UNITS
 
 
 DEFAULT_BEHAVIOR, DEFAULT_GUARD, DEFAULT_GUIDANCE, DEFAULT_LIMITS = (
@@ -528,8 +524,12 @@ class Tool(Record):
     passes_arguments: bool = False  # takes arguments that it does not declare: `--json` is one
     input_model: tuple[str, type] | None = None  # `input_model=`: parameter name and model
     schema: Mapping[str, object] | None = None  # `input_schema=`: replaces the generated schema
+    argument_check: SchemaCheck | None = None  # checks all arguments, by a JSON Schema
     has_handles: bool = False  # takes inputs, secrets or output files
     may_have_secrets: bool = False  # an argument may be a secret or contain one
+    has_dependencies: bool = False  # has parameters with `Depends`
+    needs_loop: bool = False  # a dependency is async
+    lifespans: tuple[Lifespan, ...] = ()
     custom_stages: tuple[CustomStage, ...] = ()  # added with `app.use`
     route: CommandRoute | None = None  # Typer runs it, because of callbacks or custom classes
 
@@ -548,6 +548,8 @@ class Tool(Record):
         """The parsed docstring, or the parsed `help=` that replaces it, without rich markup."""
         from tooli.core.docstring import docstring_of, read_docstring
 
+        if self.guidance.doc is not None:
+            return self.guidance.doc
         doc = read_docstring(docstring_of(self.fn) if self.help is None else self.help)
         if self.help is not None and not doc.params:
             doc = doc.replace(params=read_docstring(docstring_of(self.fn)).params)
@@ -584,7 +586,7 @@ class Tool(Record):
 
     def param(self, name: str) -> Param | None:
         """Return the parameter of that name, or None."""
-        return next((param for param in self.params if param.name == name), None)
+        return next((p for p in self.params if p.name == name), None)
 
     def arguments_by_param(self, bound: Mapping[str, Any]) -> Mapping[str, Any]:
         """Return bound arguments by parameter name.
@@ -593,6 +595,5 @@ class Tool(Record):
         """
         if self.input_model is None:
             return bound
-        model = bound[self.input_model[0]]
-        names = [param.name for param in self.public_params]
+        model, names = bound[self.input_model[0]], [p.name for p in self.public_params]
         return {name: bound[name] if name in bound else getattr(model, name) for name in names}

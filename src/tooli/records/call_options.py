@@ -112,6 +112,8 @@ def read_run_option(name: str, value: Any) -> tuple[Any, str | None]:
         return seconds, None if seconds else "a number of seconds above 0"
     max_chars = TOKEN_LENGTHS[name]
     is_valid_length = isinstance(value, str) and 0 < len(value) <= max_chars
+    if value == f"<{name}>":
+        return None, f"a value in place of {value}"
     if is_valid_length and value.isascii() and value.isprintable() and " " not in value:
         return value, None
     return None, f"at most {max_chars} printable ASCII characters without spaces"

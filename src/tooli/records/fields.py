@@ -142,9 +142,15 @@ def format_path(path: FieldPath) -> str:
 
 
 class RecordFields:
-    """The fields of a result's records, according to its output schema."""
+    """The fields of a result's records, according to its output schema.
 
-    def __init__(self, schema: Mapping[str, Any] | None) -> None:
+    `is_complete` is True if the schema describes all fields that were looked up. `has_null_fields`
+    is True if a field that the schema lacks may be compared with null.
+    """
+
+    def __init__(self, schema: Mapping[str, Any] | None, *, has_null_fields: bool = False) -> None:
+        self.is_complete = True
+        self.has_null_fields = has_null_fields
         self._definitions: Mapping[str, Any] = (schema or {}).get("$defs", {})
         variants = None if schema is None else self._variants(schema)
         self.may_be_list = variants is None or any(
@@ -204,8 +210,9 @@ class RecordFields:
         nodes = self.records
         for i in range(len(path)):
             if nodes is None:
-                return None
+                break
             nodes = self._child_schemas(nodes, path[: i + 1])
+        self.is_complete = self.is_complete and nodes is not None
         return nodes
 
     def _child_schemas(self, nodes: list[JsonObject], path: FieldPath) -> SchemaNodes:

@@ -283,14 +283,15 @@ class _FilterParser:
         return _at_path(right.value, _build_predicate(operator, left.value))
 
     def _compare_fields(self, left: FieldPath, operator: str, right: FieldPath) -> Predicate:
-        self._fields.schemas_at(left)
+        possible = json_types(self._fields.schemas_at(left))
         try:
             self._fields.schemas_at(right)
         except ExpressionError as error:
-            text = format_path(right)
-            raise ExpressionError(
-                f"{error}; text needs quotes: {format_path(left)} {operator} '{text}'"
-            ) from None
+            name, text = format_path(left), format_path(right)
+            advice = f"text needs quotes: {name} {operator} '{text}'"
+            if possible is not None and possible.isdisjoint(("string", "array")):
+                advice = f"{quote(name)} is {_format_types(possible)}: compare it with a value"
+            raise ExpressionError(f"{error}; {advice}") from None
         get_left, get_right = build_getter(left), build_getter(right)
         if operator == "in":
             get_left, get_right, operator = get_right, get_left, "contains"
@@ -304,6 +305,8 @@ class _FilterParser:
 
     def _check_comparison(self, field: FilterToken, operator: str, value: Any) -> None:
         """Raise an error if the operator or the output schema excludes a compared value."""
+        if self._fields.has_null_fields and operator in ("==", "!=") and _is_null(value):
+            return  # a missing field is null
         nodes = self._fields.schemas_at(field.value)
         possible = json_types(nodes)
         field_text = _format_token(field)
@@ -323,6 +326,10 @@ class _FilterParser:
             raise ExpressionError(
                 f"{field_text} is {_format_types(possible)}: {operator} can never be true"
             )
+
+
+def _is_null(value: object) -> bool:
+    return value is None
 
 
 def _check_order(field_text: str, operator: str, value: object, possible: set[str] | None) -> None:

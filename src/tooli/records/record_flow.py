@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from tooli.core.protocols import JsonObject
     from tooli.core.result_types import Page
     from tooli.records.call_options import ResultOptions
+    from tooli.records.observed_fields import ExpressionObserver
 
     Push: TypeAlias = Callable[[Any], object]
     """Passes a record on. Returns True if no more records are needed."""
@@ -77,6 +78,7 @@ class RecordFlow:
         "cursor_position",
         "is_streamed",
         "next_steps",
+        "observers",
         "predicate",
         "processors",
         "projection",
@@ -99,6 +101,7 @@ class RecordFlow:
         self.is_streamed = is_streamed  # records are sent one by one, not as one document
         self.predicate: Callable[[object], bool] | None = None
         self.projection: Callable[[Any], Any] | None = None
+        self.observers: dict[str, ExpressionObserver] = {}  # by option: "filter" or "fields"
         self.cursor_position: Any = None  # decoded from the cursor
         self.tool_page: Page[Any] | None = None  # set if the tool returned a `Page`
         self.total: int | None = None  # the number of all records, if it is known
@@ -106,11 +109,15 @@ class RecordFlow:
         """Returns the cursor after a number of records, or None if no record follows."""
         self.next_steps: list[JsonObject] = []  # commands in `meta.next` that return the rest
 
-    def requested_page(self) -> tuple[int | None, str | None]:
-        """Return the limit and cursor for a tool that pages its result itself."""
+    def requested_page(self) -> tuple[int | None, str | None, int, bool, bool]:
+        """Return the fields of the `PageRequest` of a tool that pages its result itself."""
+        start = self.cursor_position
         return (
             self.result_options.limit or None,
-            None if self.cursor_position is None else self.cursor_position.source_cursor,
+            None if start is None else start.source_cursor,
+            0 if start is None else start.position,
+            self.predicate is not None,
+            self.is_streamed,
         )
 
     # -------------------------------------------------------------- streams

@@ -22,6 +22,8 @@ CALLER_LIMIT = "caller"
 
 _MARGINS = {"bytes": 40, "tokens": 48}
 """Added to a limit that is suggested: its own digits and another cursor may need more."""
+_NOTES_SIZE, _MAX_LINE_SIZE = 1_000, 2_500
+"""Room for what stderr says of an incomplete result, and for the command line in it."""
 _MAX_BYTES_PER_UNIT = {"bytes": 1, "characters": 3, "tokens": 16}
 """One character of UTF-16 has up to 3 bytes of UTF-8. An estimated token has at most 16."""
 
@@ -67,15 +69,25 @@ class SizeLimit(Record):
         return self.measure(data) + (0 if exact else _MARGINS["tokens"])
 
 
-def size_limits(options: ResultOptions) -> tuple[SizeLimit, ...]:
-    """Return the limits that the result options of a call set."""
+def size_limits(
+    options: ResultOptions, *, has_notes_on_stderr: bool = False
+) -> tuple[SizeLimit, ...]:
+    """Return the limits that the result options of a call set.
+
+    In the output modes without an envelope, the agent shows stdout together with stderr, which has
+    the warnings and the command line for the rest of the result.
+    """
     limits: list[SizeLimit] = []
     if options.max_bytes:
         limits.append(SizeLimit(options.max_bytes, "bytes", "max-bytes"))
     if options.max_tokens:
         limits.append(SizeLimit(options.max_tokens, "tokens", "max-tokens"))
     if options.caller_limit is not None:
-        limits.append(caller_size_limit(options.caller_limit))
+        limit = caller_size_limit(options.caller_limit)
+        if has_notes_on_stderr:
+            words = sum([len(word.encode("utf-8", "replace")) + 3 for word in options.argv or ()])
+            limit = limit.replace(amount=limit.amount - _NOTES_SIZE - min(words, _MAX_LINE_SIZE))
+        limits.append(limit)
     return tuple(limits)
 
 

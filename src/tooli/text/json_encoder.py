@@ -75,6 +75,25 @@ def _make_replacing_writer(warnings: list[str]) -> Callable[[object], str]:
     return _make_writer(replace)
 
 
+def encode_directly(value: Any, may_import: bool) -> bytes | None:
+    """Return the JSON of pydantic models or of a long text; None for any other value.
+
+    pydantic-core writes it, which is faster. It is imported only with `may_import`.
+    """
+    kind = value.__class__
+    if kind is str:
+        from tooli.text.long_texts import MIN_LONG_TEXT_CHARS, encode_long_text, load_core
+
+        core = load_core(may_import) if len(value) >= MIN_LONG_TEXT_CHARS else None
+        return None if core is None else encode_long_text(value, core)
+    first: object = value[0] if kind is list and value else value
+    if not hasattr(first.__class__, "__pydantic_serializer__"):
+        return None
+    from tooli.text.model_encoder import encode_models
+
+    return encode_models(value)
+
+
 def make_json_writer() -> Callable[[object], str]:
     """Return a function that writes JSON types as text; it raises TypeError for anything else."""
     return _make_writer(_raise_type_error)
@@ -113,6 +132,16 @@ def _make_writer(replace: Callable[[object], object]) -> Callable[[object], str]
     return write
 
 
+def has_escaped_surrogates(text: str) -> bool:
+    """True if a JSON text may contain the escape of a surrogate."""
+    if "\\" not in text:
+        return False
+    from tooli.text.long_texts import MIN_LONG_TEXT_CHARS, contains_any, load_core
+
+    core = load_core(may_import=False) if len(text) >= MIN_LONG_TEXT_CHARS else None
+    return "\\ud" in text if core is None else contains_any(text, ("\\ud",), core)
+
+
 def has_escaped_controls(text: str) -> bool:
     """True if a JSON text escapes control characters other than tabs and line breaks."""
     at = text.find("\\")
@@ -122,9 +151,16 @@ def has_escaped_controls(text: str) -> bool:
         if text[at + 1] in "ubf":
             return True
         at = text.find("\\", at + 2)  # an escaped backslash takes two characters
-    text = text[at:].replace("\\\\", "") if at >= 0 else ""
-    return "\\u00" in text or "\\b" in text or "\\f" in text
+    if at < 0:
+        return False
+    from tooli.text.long_texts import CONTROL_ESCAPES, contains_any, load_core
+
+    core = load_core(may_import=False)
+    if core is not None and not contains_any(text, CONTROL_ESCAPES, core):
+        return False
+    text = text[at:].replace("\\\\", "")
+    return any([escape in text for escape in CONTROL_ESCAPES])
 
 
-_MAX_SCANNED_ESCAPES = 1000
+_MAX_SCANNED_ESCAPES = 100
 """Number of escapes that are checked one by one; the rest of the text is searched as a whole."""

@@ -111,6 +111,11 @@ _TYPE_CONVERTERS: tuple[tuple[str, str, Callable[[Any], Any]], ...] = (
     ("datetime", "timedelta", _iso_duration),
     ("decimal", "Decimal", str),
     ("uuid", "UUID", str),
+    # An iterable of its addresses: a short IPv6 prefix has more than fit into memory.
+    ("ipaddress", "IPv4Network", str),
+    ("ipaddress", "IPv6Network", str),
+    ("ipaddress", "IPv4Address", str),
+    ("ipaddress", "IPv6Address", str),
 )
 
 

@@ -91,14 +91,16 @@ class Redactor:
 
     def _redact_secrets(self, text: str, forms: Sequence[str]) -> str:
         """Return a text with its secrets masked."""
-        for form in forms:
-            if form in text:
-                self.hidden_secret_count += text.count(form)
-                text = text.replace(form, REDACTED)
-        if self._secret_forms and has_cut_mark(text):
-            text, count = self._secret_forms.mask_cut_values(text, REDACTED)
-            self.hidden_secret_count += count
-        return text
+        spans = self._secret_forms.find_spans(text, forms)
+        if not spans:
+            return text
+        self.hidden_secret_count += len(spans)
+        parts: list[str] = []
+        position = 0
+        for start, end in spans:
+            parts += [text[position:start], REDACTED]
+            position = end
+        return "".join([*parts, text[position:]])
 
     def _redact_strict(self, text: str, shorten_paths: bool) -> str:
         from tooli.text.patterns import redact_credentials

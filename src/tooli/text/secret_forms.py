@@ -33,7 +33,6 @@ MAX_SECRET_LINES = 1000
 
 MAX_ENCODED_CHARS = 1 << 16
 """The value of a longer secret, its lines and its JSON are searched for, but no other encodings."""
-_CUT_MARKS = ("…", "...")
 
 
 class SecretForms:
@@ -83,48 +82,124 @@ class SecretForms:
         if isinstance(value, str):
             if any([form in value for form in self.texts]):
                 return True
-            return with_remains and has_cut_mark(value) and self.mask_cut_values(value, "")[1] > 0
+            return with_remains and any([True for _ in self._iter_remains(value)])
         if is_object(value):
             value = [*value, *value.values()]
         if is_list(value):
             return any([self.occur_in(item, with_remains=with_remains) for item in value])
         return type(value) in (int, float) and value in self.numbers
 
-    def mask_cut_values(self, text: str, mask: str) -> tuple[str, int]:
-        """Return a text with the remains of secrets masked, and their number.
+    def find_spans(self, text: str, forms: Iterable[str]) -> list[tuple[int, int]]:
+        """Return the ranges of a text that reveal a secret, in order. They do not overlap.
+
+        All of them are found in the same text, because a mask could hide only a part of a secret
+        that overlaps another one. `forms` are those to search for.
+        """
+        found = [span for form in forms if form in text for span in _iter_spans(text, form)]
+        if self.texts:
+            found += self._iter_remains(text)
+        spans: list[tuple[int, int]] = []
+        for start, end in sorted(found):
+            if spans and start < spans[-1][1]:
+                start, previous_end = spans.pop()
+                end = max(end, previous_end)
+            spans.append((start, end))
+        return spans
+
+    def _iter_remains(self, text: str) -> Iterator[tuple[int, int]]:
+        """Yield the ranges of a text that are the remains of a secret.
 
         The remains are the beginning of a secret before an ellipsis, or its end after one. Messages
         of pydantic contain such shortened values, for example.
         """
-        count = 0
-        for mark in _CUT_MARKS:
-            position = text.find(mark)
-            for _ in range(_MAX_CUT_MARKS):
-                if position < 0:
-                    break
-                start, end = self._find_remains(text, position, position + len(mark))
-                count += (start < position) + (end > position + len(mark))
-                before = text[:start] + mask if start < position else text[:position]
-                after = mask + text[end:] if end > position + len(mark) else text[end:]
-                text = before + mark + after
-                position = text.find(mark, len(before) + len(mark))
-        return text, count
-
-    def _find_remains(self, text: str, start: int, end: int) -> tuple[int, int]:
-        """Return the range of a mark at `start`, extended by the remains of a secret around it."""
-        first, last = start, end
+        if not has_cut_mark(text):
+            return
+        heads: list[tuple[str, bool]] = []
+        tails: list[tuple[str, bool]] = []
         for value in self.values:
-            head, tail, size = value[:MIN_SECRET_CHARS], value[-MIN_SECRET_CHARS:], len(value)
-            at = text.rfind(head, max(0, start - size), start)
-            if 0 <= at < first and text[at:start] == value[: start - at]:
-                first = at
-            at = text.find(tail, end, end + size)
-            if at >= 0 and value.endswith(text[end : at + len(tail)]):
-                last = max(last, at + len(tail))
-        return first, last
+            is_limited = not has_cut_mark(value)  # its remains contain no other mark
+            if value[:MIN_SECRET_CHARS] in text:
+                heads.append((value, is_limited))
+            if value[-MIN_SECRET_CHARS:] in text:
+                tails.append((value, is_limited))
+        if not heads and not tails:
+            return
+        marks = _find_cut_marks(text)
+        checked_count = _MAX_CUT_CHECKS // (len(heads) + len(tails))
+        limits = [0, *[end for _, end in marks]], [*[start for start, _ in marks[1:]], len(text)]
+        for (start, end), after, before in zip(marks[:checked_count], *limits, strict=False):
+            for value, is_limited in heads:
+                yield from _find_head(text, value, after if is_limited else 0, start)
+            for value, is_limited in tails:
+                yield from _find_tail(text, value, end, before if is_limited else len(text))
+        reach = max([len(value) for value in self.values])
+        for start, end in marks[checked_count:]:  # too many to check: all text near them is hidden
+            yield max(0, start - reach), end + reach
 
 
-_MAX_CUT_MARKS = 1000
+_MAX_CUT_CHECKS = 100_000
+"""Number of ellipses in a text that are checked, multiplied by the number of values."""
+_MAX_CUT_STARTS = 100
+"""Number of places near an ellipsis where the remains of one value may begin or end."""
+
+
+def _find_cut_marks(text: str) -> list[tuple[int, int]]:
+    """Return the ranges of the ellipses in a text. Several in a row are one range."""
+    import re
+
+    return [match.span() for match in re.finditer(r"(?:…|\.{3,}|\\u2026)+", text)]
+
+
+def _find_head(text: str, value: str, first: int, mark: int) -> Iterator[tuple[int, int]]:
+    """Yield the range before a mark that is the beginning of a value.
+
+    If the value may begin at too many places, all text from the first of them counts.
+    """
+    head = value[:MIN_SECRET_CHARS]
+    first_start = start = text.find(head, max(first, mark - len(value)), mark)
+    for _ in range(_MAX_CUT_STARTS):
+        if start < 0:
+            return
+        if value.startswith(text[start:mark]):
+            yield start, mark
+            return
+        start = text.find(head, start + 1, mark)
+    if start >= 0:
+        yield first_start, mark
+
+
+def _find_tail(text: str, value: str, mark_end: int, last: int) -> Iterator[tuple[int, int]]:
+    """Yield the range after a mark that is the end of a value, as `_find_head` does."""
+    tail = value[-MIN_SECRET_CHARS:]
+    last = min(last, mark_end + len(value))
+    last_start = start = text.rfind(tail, mark_end, last)
+    for _ in range(_MAX_CUT_STARTS):
+        if start < 0:
+            return
+        if value.endswith(text[mark_end : start + len(tail)]):
+            yield mark_end, start + len(tail)
+            return
+        start = text.rfind(tail, mark_end, start + len(tail) - 1)
+    if start >= 0:
+        yield mark_end, last_start + len(tail)
+
+
+def _iter_spans(text: str, form: str) -> Iterator[tuple[int, int]]:
+    """Yield the ranges of a text that a form covers. A form may overlap itself."""
+    size = len(form)
+    at = text.find(form)
+    while at >= 0:
+        start, end = at, at + size
+        following = text.find(form, at + 1, end + size - 1)
+        while following >= 0:
+            step = form[at - following :]
+            end = following + size
+            while text.startswith(step, end):  # the form follows at the same distance
+                end += len(step)
+            at = end - size
+            following = text.find(form, at + 1, end + size - 1)
+        yield start, end
+        at = text.find(form, end)
 
 
 def has_cut_mark(text: str) -> bool:
