@@ -243,3 +243,47 @@ def test_error_about_many_items_is_short(
     assert result.error.details.get("error_count") == count
     assert ("at least" in result.error.message) is (count == 51)
     assert len(result.model_dump_json()) < 25_000
+
+
+@pytest.mark.parametrize("text", ["a: 1", "hello world", "<html>", "5"])
+def test_one_line_that_is_no_header_is_not_csv(text: str) -> None:
+    found = run_rows(text)
+    assert found["error"]["code"] == "E1065"
+    assert "--jsonl" in found["error"]["suggestion"]["fix"]
+
+
+@pytest.mark.parametrize("mode", ["--text", "-o md"])
+@pytest.mark.parametrize("fields", ["--fields name", ""])
+def test_the_table_of_a_command_is_not_csv(mode: str, fields: str) -> None:
+    app = Tooli("rows")
+
+    @app.command("list")
+    def list_names() -> list[dict[str, str]]:
+        return [{"name": "a;b", "text": "x, y"}, {"name": "c", "text": "z"}]
+
+    @app.command("other")
+    def other() -> None: ...
+
+    found = run_rows(invoke(app, "list", *mode.split(), *fields.split()).stdout)
+    assert found["error"]["code"] == "E1065"
+    assert "--jsonl" in found["error"]["suggestion"]["fix"]
+
+
+@pytest.mark.parametrize("text", ["name\n---", "|name\nx", "a\n|"])
+def test_unusual_rows_are_csv(text: str) -> None:
+    assert run_rows(text)["result"] == 1
+
+
+@pytest.mark.parametrize("text", ["", "name", "first-name", '"name"', "a,b", "a b,c", "a\tb"])
+def test_header_without_rows_is_an_empty_csv_file(text: str) -> None:
+    assert run_rows(text)["result"] == 0
+
+
+def run_rows(text: str) -> dict[str, Any]:
+    app = Tooli("rows")
+
+    @app.command()
+    def count(data: StdinOr[list[dict]]) -> int:
+        return len(data)
+
+    return json.loads(invoke(app, "-", "--json", input=text).stdout)

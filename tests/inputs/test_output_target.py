@@ -81,6 +81,34 @@ class TestReplacedPaths:
         assert not [file for file in (tmp_path / "sub").iterdir() if file.read_text()]
         output.discard()
 
+    @pytest.mark.skipif(os.name == "nt", reason="Windows has no descriptors for folders")
+    def test_target_that_is_removed_and_created_again(self, tmp_path: Path) -> None:
+        target = tmp_path / "a"
+        target.write_text("old")
+        output = self.prepared(target)
+        target.unlink()
+        target.write_text("of somebody else")  # many file systems use the number of "a" again
+        output.write_text("new")
+        with pytest.raises(ConflictError, match="another file was put there"):
+            output.verify()
+        output.discard()
+        assert target.read_text() == "of somebody else"
+        assert files_in(tmp_path) == ["a"]
+
+    @pytest.mark.skipif(not os.path.isdir("/proc/self/fd"), reason="needs /proc")
+    def test_held_files_are_closed(self, tmp_path: Path) -> None:
+        (tmp_path / "a").write_text("old")
+        before = len(os.listdir("/proc/self/fd"))
+        for is_written in (True, False):
+            output = self.prepared(tmp_path / "a")
+            if is_written:
+                output.write_text("new")
+                output.verify()
+                output.commit()
+            output.discard()
+        del output
+        assert len(os.listdir("/proc/self/fd")) == before
+
     def test_temporary_file_that_is_replaced_by_a_link(self, tmp_path: Path) -> None:
         victim = tmp_path / "victim"
         victim.write_text("kept")

@@ -342,3 +342,50 @@ def test_large_secret_is_rejected(tmp_path: Path) -> None:
         done = invoke(make_app(), "login", argument, mode="json", input=data)
         assert (done.error["code"], done.error["field"]) == ("E1003", "token")
         assert "1,048,576 bytes" in done.error["message"]
+
+
+class TestTuples:
+    def make_app(self) -> Tooli:
+        app = Tooli("pairs")
+
+        @app.command(auth=[])
+        def pair(
+            pair: Annotated[tuple[SecretInput[str], SecretInput[str]], Option(envvar="PAIR")],
+        ) -> list[int]:
+            return [len(secret.reveal()) for secret in pair]
+
+        @app.command(auth=[])
+        def mixed(pair: tuple[str, SecretInput[str]]) -> list[object]:
+            return [pair[0], len(pair[1].reveal())]
+
+        return app
+
+    def run(self, *words: str, **env: str) -> dict[str, Any]:
+        return json.loads(invoke(self.make_app(), *words, "--json", env=env).stdout)
+
+    def test_each_word_is_the_location_of_a_secret(self, tmp_path: Path) -> None:
+        file = tmp_path / "secret.txt"
+        file.write_text("from-file")
+        found = self.run("pair", "--pair", "env:A", f"@{file}", A="alpha")
+        assert found["result"] == [5, 9]
+        assert "warnings" not in found["meta"]
+        assert self.run("mixed", "x", "env:A", A="alpha")["result"] == ["x", 5]
+
+    def test_words_of_a_variable_are_the_secrets(self) -> None:
+        assert self.run("pair", PAIR="one three")["result"] == [3, 5]
+        error = self.run("pair", PAIR="one")["error"]
+        assert error["message"] == "'pair': 2 values are required, but 1 given"
+
+    def test_secrets_on_the_command_line_are_rejected(self) -> None:
+        found = self.run("pair", "--pair", "plain1", "env:A", A="alpha")
+        assert (found["error"]["code"], found["error"]["field"]) == ("E1032", "pair.0")
+        assert "plain1" not in str(found)
+        assert "alpha" not in str(found)
+
+    def test_missing_secrets_are_described(self) -> None:
+        message = self.run("pair")["error"]["message"]
+        assert message.startswith("'pair' is required: 2 values, each a secret: @FILE")
+
+    def test_json_contains_the_values(self) -> None:
+        result = self.make_app().call("pair", pair=["aa", "bbb"])
+        assert result.result == [2, 3]

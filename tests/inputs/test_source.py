@@ -84,7 +84,7 @@ def test_missing_input_is_an_error(app: Tooli, monkeypatch) -> None:
         result = app.call("text")
     assert result.error is not None
     assert result.error.code == "E1002"
-    assert "a path, a URL, - for stdin, or data through a pipe" in result.error.message
+    assert "a path, a URL, or data" in result.error.message
 
 
 @pytest.mark.parametrize(

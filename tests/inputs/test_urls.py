@@ -268,8 +268,8 @@ def test_redirect_from_https_to_http_is_rejected(monkeypatch) -> None:
         def close(self) -> None:
             pass
 
-    monkeypatch.setattr(urls, "_connect", lambda *_: Connection())
-    monkeypatch.setattr(urls, "_send_request", lambda *_: Response())
+    monkeypatch.setattr(urls, "connect", lambda *_: Connection())
+    monkeypatch.setattr(urls, "send_request", lambda *_: Response())
     error = call_error("text", "https://example.com/")
     assert "from https to http" in error.message
 

@@ -2,7 +2,6 @@
 # ruff: noqa: UP045  both ways to spell an optional are read
 
 import datetime as dt
-import json
 import typing
 from typing import Optional
 
@@ -10,14 +9,13 @@ import pydantic
 import pytest
 
 from tooli.core.tool import MISSING
-from tooli.schema import ConversionError, RawText
-from tooli.schema.convert_values import convert_argument
+from tooli.schema import ConversionError
 from tooli.schema.pydantic_bridge import (
     get_type_adapter,
-    parse_json_text,
-    parse_structured,
     parse_text,
+    pydantic_json_schema,
     validate,
+    validate_input,
 )
 from tooli.schema.tool_reader import read_param
 
@@ -33,11 +31,6 @@ class User(pydantic.BaseModel):
     address: Optional[Address] = None
     scores: dict[str, int] = {}
     friends: list["User"] = []
-
-
-def parse(annotation, *texts, **dotted):
-    param = read_param("user", annotation, MISSING)
-    return parse_structured(param, texts, {k.replace("__", "."): v for k, v in dotted.items()})
 
 
 class TestAdapter:
@@ -92,137 +85,6 @@ class TestText:
     def test_text_that_matches_no_format_is_rejected(self) -> None:
         with pytest.raises(ConversionError, match="'x' does not match '%Y' or '%Y-%m'"):
             parse_text(dt.datetime, "x", {"formats": ["%Y", "%Y-%m"]})
-
-
-class TestJson:
-    @pytest.mark.parametrize(
-        ("text", "value"),
-        [('{"a": 1}', {"a": 1}), ("[1]", [1]), ("3", 3), ('"x"', "x"), ("just text", "just text")],
-    )
-    def test_text_that_is_not_json_is_unchanged(self, text, value) -> None:
-        assert parse_json_text(text) == value
-
-    @pytest.mark.parametrize("text", ["{", "[1", "[" * 100_000], ids=["object", "list", "deep"])
-    def test_text_that_starts_like_json_must_be_json(self, text) -> None:
-        with pytest.raises(ConversionError, match="not valid JSON") as caught:
-            parse_json_text(text)
-        assert caught.value.code == "E1008"
-
-    def test_json_is_read_from_a_file(self, tmp_path) -> None:
-        file = tmp_path / "user.json"
-        file.write_text('{"name": "ü"}', encoding="utf-8")
-        assert parse_json_text(f"@{file}") == {"name": "ü"}
-
-    @pytest.mark.parametrize(
-        ("content", "reason"),
-        [
-            (None, "No such file"),
-            (b"\xff\xfe\xfa", "cannot be read"),
-            (b"nonsense", "not valid JSON"),
-        ],
-    )
-    def test_missing_or_invalid_json_file_is_rejected(self, tmp_path, content, reason) -> None:
-        file = tmp_path / "user.json"
-        if content is not None:
-            file.write_bytes(content)
-        with pytest.raises(ConversionError, match=reason) as caught:
-            parse_json_text(f"@{file}")
-        assert caught.value.code == "E1008"
-
-    def test_file_name_with_nul_is_rejected(self) -> None:
-        with pytest.raises(ConversionError, match="cannot be read"):
-            parse_json_text("@a\0b")
-
-
-class TestStructured:
-    def test_json_text_becomes_a_model(self) -> None:
-        assert parse(User, '{"name": "Ada"}') == User(name="Ada")
-
-    def test_last_assignment_wins(self) -> None:
-        found = parse(User, '{"name": "Ada", "age": 1}', "age=2", "name=Bob=3")
-        assert found == User(name="Bob=3", age=2)
-
-    def test_dotted_flags_set_nested_fields(self) -> None:
-        found = parse(User, name=["Ada"], address__street=["High"], address__tags=["a", "b"])
-        assert found == User(name="Ada", address=Address(street="High", tags=["a", "b"]))
-
-    def test_dotted_flag_overrides_json(self) -> None:
-        assert parse(User, '{"name": "Ada", "age": 1}', age=["7"]) == User(name="Ada", age=7)
-
-    def test_dotted_flag_sets_a_dict_key(self) -> None:
-        assert parse(User, name=["Ada"], scores__maths=["3"]).scores == {"maths": 3}
-
-    def test_dotted_flag_accepts_json(self) -> None:
-        found = parse(
-            User, name=["Ada"], address=['{"street": "x"}'], friends=['[{"name": "Bob"}]']
-        )
-        assert found.address == Address(street="x")
-        assert found.friends == [User(name="Bob")]
-
-    def test_text_field_is_not_parsed_as_json(self) -> None:
-        assert parse(User, name=["{not json"]).name == "{not json"
-
-    def test_dotted_flag_accepts_a_json_file(self, tmp_path) -> None:
-        file = tmp_path / "a.json"
-        file.write_text('{"street": "x"}')
-        assert parse(User, name=["Ada"], address=[f"@{file}"]).address == Address(street="x")
-
-    def test_last_value_of_a_dotted_flag_wins(self) -> None:
-        assert parse(User, name=["Ada", "Bob"]).name == "Bob"
-
-    def test_field_given_as_a_value_and_by_its_fields_is_rejected(self) -> None:
-        with pytest.raises(ConversionError, match="both as a value and by its fields"):
-            parse(User, '{"name": "a", "address": "x"}', address__street=["y"])
-
-    def test_dotted_flags_need_an_object(self) -> None:
-        with pytest.raises(ConversionError, match="need an object"):
-            parse(User, "[1]", name=["x"])
-
-    def test_pydantic_rejects_a_value_that_is_not_an_object(self) -> None:
-        with pytest.raises(ConversionError):
-            parse(User, "3")
-
-    def test_pydantic_rejects_an_unknown_field(self) -> None:
-        class Strict(pydantic.BaseModel, extra="forbid"):
-            a: int
-
-        with pytest.raises(ConversionError, match="no such field"):
-            parse(Strict, a=["1"], b=["2"])
-
-    def test_list_of_objects_is_read_from_one_or_many_texts(self) -> None:
-        ada, bob = {"name": "Ada"}, {"name": "Bob"}
-        expected = [User(**ada), User(**bob)]
-        assert parse(list[User], json.dumps(ada), json.dumps(bob)) == expected
-        assert parse(list[User], json.dumps([ada, bob])) == expected
-
-    def test_dotted_flags_set_fields_of_a_recursive_model(self) -> None:
-        class Node(pydantic.BaseModel):
-            value: int = 0
-            below: Optional["Node"] = None
-
-        found = parse(Node, below__below__value=["3"])
-        assert found.below.below.value == 3
-
-    def test_dotted_flags_set_fields_of_a_discriminated_union(self) -> None:
-        class Cat(pydantic.BaseModel):
-            kind: typing.Literal["cat"]
-            names: list[str]
-
-        class Dog(pydantic.BaseModel):
-            kind: typing.Literal["dog"]
-            owner: Address
-
-        pet = typing.Annotated[Cat | Dog, pydantic.Field(discriminator="kind")]
-        assert parse(pet, kind=["cat"], names=["Tom", "Tim"]).names == ["Tom", "Tim"]
-        dog = parse(pet, kind=["dog"], owner__street=["x"], owner__tags=["a", "b"])
-        assert dog.owner == Address(street="x", tags=["a", "b"])
-
-    def test_convert_argument_parses_structured_text(self) -> None:
-        param = read_param("user", User, MISSING)
-        raw = RawText(['{"name": "Ada"}'], dotted={"age": ["3"]})
-        assert convert_argument(param, raw) == User(name="Ada", age=3)
-        assert convert_argument(param, {"name": "Ada"}) == User(name="Ada")
-        assert repr(raw) == 'RawText([\'{"name": "Ada"}\'])'
 
 
 class TestTypedDict:
@@ -304,3 +166,81 @@ def test_many_errors_with_invalid_unicode():
     with pytest.raises(ConversionError) as caught:
         validate(User, {"name": "n", "scores": {f"\ud800{i}": "x" for i in range(300)}})
     assert caught.value.location[0] == "scores"
+
+
+class Parcel(pydantic.BaseModel):
+    weight: int
+    fragile: bool = False
+
+
+class TestUnknownFields:
+    def param(self):
+        return read_param("parcel", Parcel, MISSING)
+
+    def test_an_ignored_field_is_a_warning(self) -> None:
+        warnings: list[str] = []
+        value = {"weight": 1, "fragil": True, "colour": "red"}
+        assert validate_input(self.param(), value, warnings) == Parcel(weight=1)
+        assert warnings == [
+            "'parcel.fragil' was ignored: there is no such field; did you mean 'fragile'?",
+            "'parcel.colour' was ignored: there is no such field: the fields are weight, fragile",
+        ]
+
+    def test_warnings_are_optional(self) -> None:
+        assert validate_input(self.param(), {"weight": 1, "x": 2}) == Parcel(weight=1)
+
+    def test_the_number_of_warnings_is_limited(self) -> None:
+        warnings: list[str] = []
+        value = {"weight": 1, **{f"extra{number}": 0 for number in range(20)}}
+        validate_input(self.param(), value, warnings)
+        assert len(warnings) == 6
+        assert warnings[-1] == "Other fields of 'parcel' were ignored as well."
+
+    def test_an_unknown_field_given_as_a_flag_is_an_error(self) -> None:
+        with pytest.raises(ConversionError, match="did you mean 'fragile'") as caught:
+            validate_input(self.param(), {"weight": 1, "fragil": True}, [], [("fragil",)])
+        assert caught.value.code == "E1004"
+        assert caught.value.location == ("fragil",)
+
+    def test_a_misspelled_required_field_is_one_error(self) -> None:
+        with pytest.raises(ConversionError) as caught:
+            validate_input(self.param(), {"wieght": 1, "fragile": "maybe"})
+        errors = [caught.value, *caught.value.other_errors]
+        assert [error.location for error in errors] == [("wieght",), ("fragile",)]
+        assert "did you mean 'weight'" in errors[0].message
+
+
+def test_values_of_secrets_are_not_in_schemas() -> None:
+    class Login(pydantic.BaseModel):
+        user: str = "ada"
+        password: pydantic.SecretStr = pydantic.Field(
+            pydantic.SecretStr("hunter2"), examples=["hunter3"]
+        )
+
+    class Nested(pydantic.BaseModel):
+        first: Login = Login()
+        second: Login | None = None
+
+    text = str(pydantic_json_schema(Nested, "validation"))
+    assert "hunter" not in text
+    assert "'default': 'ada'" in text
+
+
+def test_references_of_recursive_types_end() -> None:
+    schema = pydantic_json_schema(User, "validation")
+    assert schema["$defs"]["User"]["properties"]["friends"]["default"] == []
+
+
+@pytest.mark.parametrize(
+    ("annotation", "value"),
+    [
+        (list[int] | dict[str, int], ["1"] * 1500),
+        (tuple[int, str], [1] * 1500),
+    ],
+)
+def test_containers_that_are_not_plain_are_validated_as_a_whole(annotation, value):
+    if annotation == tuple[int, str]:
+        with pytest.raises(ConversionError):
+            validate(annotation, value)
+    else:
+        assert validate(annotation, value) == [1] * 1500

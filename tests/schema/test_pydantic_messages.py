@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
+from datetime import date, datetime, time, timedelta
 from decimal import Decimal
+from pathlib import Path
 from typing import Annotated, Any, Literal
+from uuid import UUID
 
 import pytest
-from pydantic import BaseModel, ConfigDict, Field, SecretStr
+from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, HttpUrl, SecretStr
 
 from tooli.core.tool import ConversionError
 from tooli.schema.pydantic_bridge import validate
@@ -54,7 +56,7 @@ def error_of(annotation: Any, value: object) -> ConversionError:
         ),
         (Item, "x", "an object is required: {sku:str,count:int(1..99)}"),
         (Order, {"items": ["x"]}, "an object is required: {sku:str,count:int(1..99)}"),
-        (Order, {"items": []}, "0 items are fewer than 1, the smallest number allowed"),
+        (Order, {"items": []}, "the number of items is 0; at least 1 are required"),
         (Order, {"items": "x"}, "a list is required"),
         (Order, {"items": [{"sku": "ab", "count": 1}], "kind": "c"}, "the value is not 'a' or 'b'"),
         (dict[str, int], "x", "an object is required: {str:int}"),
@@ -62,6 +64,22 @@ def error_of(annotation: Any, value: object) -> ConversionError:
         (int, "x", "'x' is not a valid integer"),
         (timedelta, "1h", "'1h' is not a duration (PT1H30M)"),
         (Decimal, "x", "'x' is not a valid number"),
+        (Decimal, None, "a valid number is required"),
+        (int, None, "a valid integer is required"),
+        (datetime, "soon", "'soon' is not a date and time (YYYY-MM-DDTHH:MM:SS)"),
+        (datetime, "2026-13-01", "'2026-13-01' is not a date and time (YYYY-MM-DDTHH:MM:SS)"),
+        (date, "2026-02-30", "'2026-02-30' is not a date (YYYY-MM-DD)"),
+        (time, "noon", "'noon' is not a time (HH:MM:SS)"),
+        (UUID, "abc", "'abc' is not a UUID (123e4567-e89b-12d3-a456-426614174000)"),
+        (UUID, 5, "5 is not a UUID (123e4567-e89b-12d3-a456-426614174000)"),
+        (Path, 5, "5 is not a path"),
+        (HttpUrl, "x", "'x' is not a URL (https://example.com/page)"),
+        (AwareDatetime, "2026-01-01T00:00:00", "the time needs a time zone (2026-01-31T12:00:00Z)"),
+        (int | date, "x", "'x' is not a valid integer or a date (YYYY-MM-DD)"),
+        (list[int] | None, ["x", "y"], "'x' is not a valid integer"),
+        (dict[str, int] | None, {"a": "x", "b": "y"}, "'x' is not a valid integer"),
+        (int | date | None, [], "a valid integer or a date (YYYY-MM-DD) is required"),
+        (Annotated[Decimal, Field(max_digits=2)], "1.23", "the number has more than 2 digits"),
         (Annotated[int, Field(gt=3)], 3, "3 is not more than 3"),
         (Annotated[int, Field(lt=3)], 3, "3 is not less than 3"),
         (Annotated[int, Field(multiple_of=2)], 3, "3 is not a multiple of 2"),

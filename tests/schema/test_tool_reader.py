@@ -213,6 +213,14 @@ class TestCallables:
         assert return_annotation(made) is Colour
         assert made.doc.summary == "Calls."
 
+    def test_return_annotation_that_cannot_be_evaluated_is_missing(self) -> None:
+        def fn(x: int) -> "OnlyForTypeCheckers":  # noqa: F821
+            return x
+
+        made = read(fn)
+        assert return_annotation(made) is MISSING
+        assert output_schema(made) is None
+
     def test_methods_have_no_self_or_cls_parameter(self) -> None:
         class Holder:
             def bound(self, a: int = 1): ...

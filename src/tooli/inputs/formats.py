@@ -134,9 +134,21 @@ def detect_format(source: Input, head: bytes = b"") -> str:
 
 
 def _check_is_csv(source: Input, head: bytes) -> None:
-    """Raise FormatError if data of an unknown format is the YAML or TOON answer of a command."""
+    """Raise FormatError if data of an unknown format is not CSV.
+
+    It may be the YAML or TOON answer of a command, a table, or one line that is no header of a CSV
+    file.
+    """
     if head.startswith((b"ok: true\n", b"ok: false\n")):
         raise build_syntax_error(source, "the answer of a command as YAML or TOON is not supported")
+    text = head.decode("utf-8-sig", "replace").strip()
+    first, _, rest = text.partition("\n")
+    if rest.startswith("\u2500") or (first.startswith("|") and rest.startswith(("|-", "| -"))):
+        raise build_syntax_error(source, "a table of a command, as text or Markdown, has no rows")
+    has_columns = any([character in text for character in ",;\t\n"])
+    is_name = text.strip('"').replace("-", "_").isidentifier()
+    if text and not (has_columns or is_name):
+        raise build_syntax_error(source, "the input is neither JSON nor a CSV file")
 
 
 # ------------------------------------------------------------------ whole content
@@ -206,10 +218,12 @@ def _validate_with_pydantic(annotation: object, value: object) -> Any:
     return validate(annotation, value)
 
 
-def _annotation_schema(annotation: object) -> JsonObject:
+def _annotation_schema(
+    annotation: object, describe: Callable[[Any], JsonObject] | None = None
+) -> JsonObject:
     from tooli.schema.json_schema import annotation_schema
 
-    return annotation_schema(annotation)
+    return annotation_schema(annotation, describe)
 
 
 def is_plain_instance(annotation: Any, value: Any) -> bool:
@@ -255,7 +269,9 @@ def fill_with_content(annotation: Any, value: Any, source: Input) -> Input:
     return source
 
 
-def content_schema(annotation: object) -> JsonObject:
+def content_schema(
+    annotation: object, describe: Callable[[Any], JsonObject] | None = None
+) -> JsonObject:
     """Return the JSON Schema of content that is passed instead of a location."""
     bare_type = _strip_annotated(annotation)
     item = iterator_item_type(bare_type)
@@ -266,7 +282,8 @@ def content_schema(annotation: object) -> JsonObject:
             "required": ["text"],
             "additionalProperties": False,
         }
-    return _annotation_schema(annotation if item is MISSING else list.__class_getitem__(item))
+    content_type = annotation if item is MISSING else list.__class_getitem__(item)
+    return _annotation_schema(content_type, describe)
 
 
 # ------------------------------------------------------------------ rows, in constant memory

@@ -265,6 +265,7 @@ class _DryRunOutput(Output):
 class OutputShape(Handle):
     """The shape of an output parameter."""
 
+    expected_value = "the path of a file to write"
     expected_text = "the path of a file to write, or - for stdout"
     expected_json = "the path of a file to write"
     metavar = "FILE|-"
@@ -280,7 +281,7 @@ class OutputShape(Handle):
             _check_target(output)
         return output
 
-    def schema(self) -> JsonObject:
+    def schema(self, describe: object = None) -> JsonObject:
         """Return the JSON Schema of a path."""
         return {"type": "string", "format": "path"}
 

@@ -17,6 +17,7 @@ from stat import S_ISDIR, S_ISFIFO, S_ISLNK, S_ISREG
 from tooli.core.safe_files import (
     HAS_DIR_FD,
     O_NOFOLLOW,
+    O_PATH,
     FileIdentity,
     OpenFolder,
     file_identity,
@@ -31,7 +32,7 @@ except ImportError:  # Windows
 
 UNWRITTEN_MARKER = b"\0nothing was written here\0"
 _MAX_HELD_FILES = 64
-"""Maximum number of temporary files per folder that are held open."""
+"""Maximum number of targets and temporary files per folder that are held open."""
 _MAX_LISTED_FILES = 5000
 """Maximum number of files that are examined to find left-over temporary files."""
 _RANDOM_CHARS = 16
@@ -130,9 +131,26 @@ class OutputTarget:
             raise self._conflict(f"{_kind_of(found)} has this path now")
         self._before = None if found is None else file_identity(found)
         self._mode = None if found is None else found.st_mode & 0o777
+        self._target_fd = None if found is None else self._hold_target()
         self._temporary_name: str | None = None
         self._temporary_identity: FileIdentity = (0, 0, 0)
         self._held_fd: int | None = None
+
+    def _hold_target(self) -> int | None:
+        """Open the target: while it is open, no other file gets its number."""
+        try:
+            fd = self._folder.open(self._name, O_PATH or os.O_RDONLY)
+        except OSError:  # it was removed, or this user may not read it
+            return None
+        return fd if self._may_hold(fd) else None
+
+    def _may_hold(self, fd: int) -> bool:
+        """Count a file that is held open. If there are too many, close it and return False."""
+        if HAS_DIR_FD and self._folder.held_files < _MAX_HELD_FILES:
+            self._folder.held_files += 1
+            return True
+        os.close(fd)
+        return False
 
     @property
     def temporary_path(self) -> str | None:
@@ -174,12 +192,8 @@ class OutputTarget:
         self._temporary_identity = file_identity(os.fstat(fd))
         if self._mode is not None and hasattr(os, "fchmod"):
             os.fchmod(fd, self._mode)
-        # While the file is open, no other file gets its number.
-        if HAS_DIR_FD and self._folder.held_files < _MAX_HELD_FILES:
-            self._folder.held_files += 1
+        if self._may_hold(fd):
             self._held_fd = fd
-        else:
-            os.close(fd)
 
     def open_temporary_file(self, path: str, flags: int) -> int:
         """Open the temporary file and truncate it; an `opener` for `open()`."""
@@ -252,6 +266,7 @@ class OutputTarget:
         """Remove the temporary file, unless another file has its name now."""
         name = self._temporary_name
         if name is None:
+            self._release()
             return
         try:
             found = self._folder.lstat(name)
@@ -279,13 +294,15 @@ class OutputTarget:
 
     def _release(self) -> None:
         self._temporary_name = None
-        fd, self._held_fd = self._held_fd, None
-        if fd is not None:
-            self._folder.held_files -= 1
-            os.close(fd)
+        held = self._held_fd, self._target_fd
+        self._held_fd = self._target_fd = None
+        for fd in held:
+            if fd is not None:
+                self._folder.held_files -= 1
+                os.close(fd)
 
     def __del__(self) -> None:
-        if getattr(self, "_held_fd", None) is not None:
+        if hasattr(self, "_held_fd"):
             self._release()
 
     def _conflict(self, reason: str) -> ConflictError:

@@ -177,6 +177,7 @@ class SecretInput(_SecretBase[T]):
 class SecretShape(Handle):
     """The shape of a secret parameter; `annotation` is the type of its value."""
 
+    expected_value = "a secret"
     expected_text = "a secret: @FILE, env:NAME, or - for stdin"
     expected_json = "a secret: the value itself, as text"
     metavar = "@FILE|env:NAME|-"
@@ -199,7 +200,7 @@ class SecretShape(Handle):
             secret._value = convert_secret(self.annotation, value)
         return record_secret(secret)
 
-    def schema(self) -> JsonObject:
+    def schema(self, describe: object = None) -> JsonObject:
         """Return the JSON Schema of a secret."""
         return {"type": "string", "format": "password", "writeOnly": True}
 

@@ -68,6 +68,7 @@ _SIZE_UNITS = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "ki": 2**10, "mi": 2**
 class SourceShape(Handle):
     """The shape of an input parameter; `annotation` is the type of its content."""
 
+    expected_value = "a path, a URL, or data"
     expected_text = "a path, a URL, - for stdin, or data through a pipe"
     expected_json = "a path, a URL, or the content"
     metavar = "PATH|URL|-"
@@ -88,10 +89,10 @@ class SourceShape(Handle):
         """Return stdin if data is piped into a command line; MISSING otherwise."""
         return Input("-") if may_read_stdin and is_piped() else MISSING
 
-    def schema(self) -> JsonObject:
+    def schema(self, describe: Callable[[Any], JsonObject] | None = None) -> JsonObject:
         """Return the JSON Schema of a location or of the content itself."""
         name_schema = {"type": "string", "description": "A path, or an http(s) URL."}
-        inner_schema = content_schema(self.annotation)
+        inner_schema = content_schema(self.annotation, describe)
         definitions = inner_schema.pop("$defs", None)  # "$ref" paths start at the root
         schema: JsonObject = {"anyOf": [name_schema, inner_schema]}
         return {**schema, "$defs": definitions} if definitions else schema

@@ -36,6 +36,7 @@ from tooli.schema import ConversionError
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from http.client import HTTPResponse
     from typing import Any
     from urllib.parse import SplitResult
@@ -47,6 +48,7 @@ READ_TIMEOUT_SECONDS = 30.0
 """Maximum number of seconds without data."""
 TOTAL_TIMEOUT_SECONDS = 300.0
 """Default limit for a whole request, in seconds."""
+_REQUEST_HEADERS = {"User-Agent": "tooli", "Accept": "*/*"}
 _FORMATS_BY_CONTENT_TYPE = {
     "application/json": "json",
     "text/json": "json",
@@ -162,6 +164,11 @@ class RequestDeadline:
         if self.is_over:
             self._shut_down()
 
+    def stop(self) -> None:
+        """End the request now: the time is over."""
+        self._end = monotonic()
+        self._shut_down()
+
     def cancel(self) -> None:
         """Stop the timer."""
         self._timer.cancel()
@@ -203,11 +210,11 @@ class UrlBody:
             data = self._response.read1(count)
             self._deadline.timeout()  # the data may have ended because the time is over
         except TimeoutError:
-            raise _timeout_error(self.url) from None
+            raise timeout_error(self.url) from None
         except (OSError, HTTPException) as failure:
             if self._deadline.is_over:
-                raise _timeout_error(self.url) from None
-            reason = _failure_reason(failure)
+                raise timeout_error(self.url) from None
+            reason = failure_reason(failure)
             raise DependencyError(f"The connection to {self.url} failed: {reason}") from None
         missing_bytes: Any = getattr(self._response, "length", None)
         if not data and missing_bytes:
@@ -243,8 +250,8 @@ def _fetch(url: str, limits: InputLimits, deadline: RequestDeadline, field: str 
         if is_https and parts.scheme == "http":
             raise DependencyError(f"{display_url(url)}: the server redirects from https to http")
         is_https = parts.scheme == "https"
-        connection = _connect(parts, limits, deadline, field)
-        response = _send_request(connection, parts, deadline)
+        connection = connect(parts, limits, deadline, field)
+        response = send_request(connection, parts, deadline)
         location = response.headers.get("location") if 300 <= response.status < 400 else None
         if location is None:
             body = UrlBody(display_url(url), connection, response, deadline)
@@ -260,12 +267,12 @@ def _fetch(url: str, limits: InputLimits, deadline: RequestDeadline, field: str 
         except ValueError:
             raise DependencyError(f"{display_url(url)} redirects to an invalid URL") from None
         if deadline.is_over:
-            raise _timeout_error(display_url(url))
+            raise timeout_error(display_url(url))
     raise DependencyError(f"{display_url(url)}: more than {MAX_REDIRECTS} redirects")
 
 
-def _connect(
-    parts: SplitResult, limits: InputLimits, deadline: RequestDeadline, field: str | None
+def connect(
+    parts: SplitResult, limits: InputLimits, deadline: RequestDeadline, field: str | None = None
 ) -> HTTPConnection:
     """Connect to a checked address of the host."""
     host = parts.hostname or ""
@@ -281,15 +288,15 @@ def _connect(
         try:
             connection = connection_class(host, port, timeout=deadline.timeout())
         except TimeoutError:
-            raise _timeout_error(host) from None
+            raise timeout_error(host) from None
         vars(connection)["_create_connection"] = _connect_to(address, deadline)
         try:
             connection.connect()
         except TimeoutError:
-            last_error = _timeout_error(host)
+            last_error = timeout_error(host)
         except OSError as failure:
-            message = f"{host} cannot be reached: {_failure_reason(failure)}"
-            last_error = _timeout_error(host) if deadline.is_over else DependencyError(message)
+            message = f"{host} cannot be reached: {failure_reason(failure)}"
+            last_error = timeout_error(host) if deadline.is_over else DependencyError(message)
         else:
             return connection
         connection.close()
@@ -314,10 +321,10 @@ def _resolve(host: str, port: int, deadline: RequestDeadline) -> list[str]:
         if resolver.is_alive():
             raise TimeoutError
     except TimeoutError:
-        raise _timeout_error(host) from None
+        raise timeout_error(host) from None
     failure = found[0] if found else None
     if isinstance(failure, (OSError, UnicodeError)):
-        raise DependencyError(f"{host} cannot be resolved: {_failure_reason(failure)}")
+        raise DependencyError(f"{host} cannot be resolved: {failure_reason(failure)}")
     if isinstance(failure, Exception):
         raise failure
     return [str(entry[4][0]) for entry in found]
@@ -334,15 +341,22 @@ def _connect_to(address: str, deadline: RequestDeadline) -> Any:
     return connect
 
 
-def _send_request(
-    connection: HTTPConnection, parts: SplitResult, deadline: RequestDeadline
+def send_request(
+    connection: HTTPConnection,
+    parts: SplitResult,
+    deadline: RequestDeadline,
+    *,
+    method: str = "GET",
+    body: bytes | None = None,
+    headers: Mapping[str, str] = _REQUEST_HEADERS,
 ) -> HTTPResponse:
+    """Send a request over a connection and return the response, whose body is not read yet."""
     target = quote(parts.path or "/", safe="%/:=&~+!$,;'@()*[]")
     if parts.query:
         target += "?" + quote(parts.query, safe="%/:=&?~+!$,;'@()*[]")
     try:
         deadline.track_connection(connection.sock)
-        connection.request("GET", target, headers={"User-Agent": "tooli", "Accept": "*/*"})
+        connection.request(method, target, body, headers)
         response = connection.getresponse()
         if not deadline.is_over:
             return response
@@ -350,13 +364,13 @@ def _send_request(
         raise TimeoutError
     except TimeoutError:
         connection.close()
-        raise _timeout_error(parts.hostname or "") from None
+        raise timeout_error(parts.hostname or "") from None
     except (OSError, HTTPException) as failure:
         connection.close()
         if deadline.is_over:
-            raise _timeout_error(parts.hostname or "") from None
+            raise timeout_error(parts.hostname or "") from None
         raise DependencyError(
-            f"{parts.hostname} did not answer: {_failure_reason(failure)}"
+            f"{parts.hostname} did not answer: {failure_reason(failure)}"
         ) from None
 
 
@@ -370,11 +384,13 @@ def display_url(url: str) -> str:
     )
 
 
-def _failure_reason(failure: BaseException) -> str:
+def failure_reason(failure: BaseException) -> str:
+    """Return why a connection failed, for messages."""
     return str(getattr(failure, "strerror", None) or failure or type(failure).__name__)
 
 
-def _timeout_error(subject: str) -> ToolError:
+def timeout_error(subject: str) -> ToolError:
+    """Return the error for a host that takes too long."""
     return TimeoutExceeded(f"{subject} took too long to answer.")
 
 

@@ -75,15 +75,18 @@ class Converted:
         self.value = value
 
 
-def convert_text(param: Param, raw: RawText) -> object:
-    """Convert the text of a parameter, with Typer if needed. Raises ConversionError."""
+def convert_text(param: Param, raw: RawText, warnings: list[str] | None = None) -> object:
+    """Convert the text of a parameter, with Typer if needed. Raises ConversionError.
+
+    Fields of objects that are ignored are added to `warnings`.
+    """
     reject_placeholder(param, raw.texts)
     try:
         if param.option_kwargs and not param.option_kwargs.keys().isdisjoint(
             ("parser", "callback")
         ):
             raise NeedsFallback
-        converted = convert_unambiguous_text(param, raw)
+        converted = convert_unambiguous_text(param, raw, warnings)
     except NeedsFallback:
         if raw.fallback is None:
             raise
@@ -109,16 +112,25 @@ def reject_placeholder(param: Param, value: object) -> None:
 
 def find_placeholder(value: Any, name: str, depth: int = 0) -> str | None:
     """Return the first text in a value that is the name of its parameter or field in brackets."""
-    if value.__class__ is str:
+    kind = value.__class__
+    if kind is str:
         return value if value[:1] == "<" and value == f"<{name}>" else None
-    if depth < _MAX_PLACEHOLDER_DEPTH and value.__class__ in (list, tuple, dict):
-        items = value.items() if value.__class__ is dict else [(name, item) for item in value]
+    if kind in (int, float, bool) or depth >= _MAX_PLACEHOLDER_DEPTH:
+        return None
+    if kind in _CONTAINERS:
+        items = value.items() if kind is dict else [(name, item) for item in value]
         for key, item in items:
-            if item.__class__ in (str, list, tuple, dict):
-                found = find_placeholder(item, key, depth + 1)
-                if found is not None:
-                    return found
+            found = find_placeholder(item, key, depth + 1)
+            if found is not None:
+                return found
+    elif kind is bytes:
+        return find_placeholder(value.decode(errors="replace"), name, depth + 1)
+    elif hasattr(kind, "__fspath__"):  # Typer has converted the text
+        return find_placeholder(value.__fspath__(), name, depth + 1)
     return None
+
+
+_CONTAINERS = (list, tuple, dict, set, frozenset)
 
 
 _MAX_PLACEHOLDER_DEPTH = 20
@@ -134,7 +146,9 @@ def apply_constraints(param: Param, value: Any) -> Any:
 # ------------------------------------------------------------------ text
 
 
-def convert_unambiguous_text(param: Param, raw: RawText) -> object:
+def convert_unambiguous_text(
+    param: Param, raw: RawText, warnings: list[str] | None = None
+) -> object:
     """Convert text that every version of Typer converts alike.
 
     Raises NeedsFallback for other text, and ConversionError for invalid text.
@@ -142,10 +156,10 @@ def convert_unambiguous_text(param: Param, raw: RawText) -> object:
     shape = unwrap_optional(param.shape)
     texts = raw.texts
     if raw.dotted is not None or is_structured(shape):
-        from tooli.schema.pydantic_bridge import parse_structured
+        from tooli.schema.object_text import parse_structured
 
         return parse_structured(
-            param, texts, raw.dotted or {}, lambda value: reject_placeholder(param, value)
+            param, texts, raw.dotted or {}, lambda value: reject_placeholder(param, value), warnings
         )
     if isinstance(shape, Handle):
         return shape.parse(texts[-1], param, raw.is_cli_text)
@@ -225,7 +239,18 @@ def _is_portable_text(annotation: Any, text: str) -> bool:
     if annotation.__class__ is not type or annotation.__module__ not in ("uuid", "datetime"):
         return True
     patterns = _PORTABLE_FORMATS.get(annotation.__name__)
-    return patterns is None or any([_matches_format(text, pattern) for pattern in patterns])
+    if patterns is None or any([_matches_format(text, pattern) for pattern in patterns]):
+        return True
+    return annotation.__name__ == "UUID" and not _is_uuid(annotation, text)  # none accepts it
+
+
+def _is_uuid(annotation: Any, text: str) -> bool:
+    """True if a version of Typer may accept the text as a UUID."""
+    try:
+        annotation(text)
+    except ValueError:
+        return False
+    return True
 
 
 def _matches_format(text: str, pattern: str) -> bool:
@@ -265,6 +290,11 @@ def parse_path(shape: PathShape, text: str, param: Param) -> Any:
 
 
 def _convert_int(text: str, param: Param) -> int:
+    return convert_number(parse_int(text), param)
+
+
+def parse_int(text: str) -> int:
+    """Return the whole number that a text is; raises NeedsFallback if it is not canonical."""
     digits = text[1:] if text[:1] == "-" else text
     if not (digits.isascii() and digits.isdigit()):
         if text.isascii() and text.isalpha():
@@ -272,10 +302,15 @@ def _convert_int(text: str, param: Param) -> int:
         raise NeedsFallback
     if len(digits) > 18 or (digits[0] == "0" and text != "0"):
         raise NeedsFallback
-    return convert_number(int(text), param)
+    return int(text)
 
 
 def _convert_float(text: str, param: Param) -> float:
+    return convert_number(parse_float(text), param)
+
+
+def parse_float(text: str) -> float:
+    """Return the number that a text is; raises NeedsFallback if it is not canonical."""
     digits = text[1:] if text[:1] == "-" else text
     whole, dot, part = digits.partition(".")
     if not (whole.isascii() and whole.isdigit() and len(digits) <= 15) or (
@@ -284,7 +319,7 @@ def _convert_float(text: str, param: Param) -> float:
         if text.isascii() and text.isalpha() and text.lower() not in ("nan", "inf", "infinity"):
             raise ConversionError(f"{quote(text)} is not a valid number")
         raise NeedsFallback
-    return convert_number(float(text), param)
+    return float(text)
 
 
 def _convert_bool(text: str, param: Param) -> bool:
@@ -379,11 +414,12 @@ def convert_path(path: Any, param: Param) -> Any:
     keyword = param.option_kwargs.get
     if str(path) == "-" and keyword("allow_dash") and keyword("file_okay", True):
         return path  # stdin
-    target = os.path.realpath(path) if keyword("resolve_path") else path
+    is_upload = hasattr(path, "tooli_location")  # the caller did not name the path
+    target = os.path.realpath(path) if keyword("resolve_path") and not is_upload else path
     result = path.__class__(target) if target is not path else path
     check_named_file = find_loaded("tooli.core.caller_files", "check_named_file")
     try:
-        if check_named_file is not None:  # otherwise, no call has rules
+        if check_named_file is not None and not is_upload:  # otherwise, no call has rules
             check_named_file(str(path), param.name)
         mode = os.stat(target).st_mode
     except (OSError, ValueError):

@@ -13,6 +13,7 @@ from tooli.core.tool import (
     ListOf,
     PathShape,
     Scalar,
+    Structured,
     TupleOf,
     TyperOnly,
     quote,
@@ -34,37 +35,45 @@ from tooli.schema import (
     parse_path,
     reject_placeholder,
 )
-from tooli.schema.pydantic_bridge import validate, wrap_typer_callback
 
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from types import ModuleType
     from typing import Any
 
     from tooli.core.tool import Param, Shape
 
 
-def convert_argument(param: Param, value: object) -> object:
+def load_pydantic_bridge() -> ModuleType:
+    """Return the module for pydantic, which values of the exact type do not need."""
+    from tooli.schema import pydantic_bridge
+
+    return pydantic_bridge
+
+
+def convert_argument(param: Param, value: object, warnings: list[str] | None = None) -> object:
     """Convert an argument to the value that the function receives. Raises ConversionError.
 
-    The argument is a RawText, a Converted or a plain value.
+    The argument is a RawText, a Converted or a plain value. Fields of objects that are ignored are
+    added to `warnings`.
     """
     if isinstance(value, RawText):
         try:
-            return convert_text(param, value)
+            return convert_text(param, value, warnings)
         except NeedsFallback:
             value = list(value.texts) if param.is_multiple else value.texts[-1]
     reject_placeholder(param, value.value if isinstance(value, Converted) else value)
     if isinstance(value, Converted):
         value = value.value
         converted = (
-            validate(param.annotation, value)
+            load_pydantic_bridge().validate(param.annotation, value)
             if has_pydantic_metadata(param)
             else _to_container(param, value)
         )
     else:
-        converted = convert_value(param, value)
+        converted = convert_value(param, value, warnings)
     return apply_constraints(param, converted)
 
 
@@ -80,7 +89,7 @@ def _to_container(param: Param, value: object) -> object:
     return value
 
 
-def convert_value(param: Param, value: Any) -> Any:
+def convert_value(param: Param, value: Any, warnings: list[str] | None = None) -> Any:
     """Convert a value that is not text of a command line: from code, JSON or a default.
 
     Constraints are not checked. Raises ConversionError.
@@ -94,10 +103,12 @@ def convert_value(param: Param, value: Any) -> Any:
     elif isinstance(param.shape, TyperOnly):
         converted = value
     else:
-        converted = _convert_to_shape(param, value)
+        converted = _convert_to_shape(param, value, warnings)
     callback = param.option_kwargs.get("callback")
     if callback is not None:
-        return _call_author_function(wrap_typer_callback(callback), converted)
+        return _call_author_function(
+            load_pydantic_bridge().wrap_typer_callback(callback), converted
+        )
     return converted
 
 
@@ -118,7 +129,7 @@ def _call_author_function(function: Callable[[Any], Any], value: object) -> obje
         raise
 
 
-def _convert_to_shape(param: Param, value: object) -> object:
+def _convert_to_shape(param: Param, value: object, warnings: list[str] | None) -> object:
     shape = unwrap_optional(param.shape)
     if value is None and param.shape is not shape:
         return None
@@ -128,7 +139,7 @@ def _convert_to_shape(param: Param, value: object) -> object:
         return _convert_exact(shape, value, param)
     except NeedsFallback:
         try:
-            valid = validate(param.annotation, value)
+            valid = load_pydantic_bridge().validate_input(param, value, warnings)
         except ConversionError:
             if isinstance(shape, Choice) and isinstance(value, (str, int)):
                 text = value if isinstance(value, str) else quote(value)
@@ -158,6 +169,8 @@ def _convert_exact(shape: Shape, value: Any, param: Param) -> Any:
         return tuple(convert_each(_convert_exact, shape.items, value, param))
     elif isinstance(shape, Handle):
         return shape.parse(value, param, False)
+    elif isinstance(shape, Structured) and hasattr(shape.annotation, "tooli_schema"):
+        return value  # the `argument_check` of the tool validates it
     raise NeedsFallback
 
 

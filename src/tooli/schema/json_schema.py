@@ -2,7 +2,7 @@
 
 This module describes plain shapes; pydantic describes all other types. References in pydantic's
 schemas are replaced by their definitions, because many clients do not resolve references. Only
-recursive types keep them.
+recursive types keep them. With `NamedSchemas`, all models and enums stay references (OpenAPI).
 
 `record_schema` is an approximation: the fields of a result, without loading pydantic.
 """
@@ -50,15 +50,18 @@ _STRING_TYPES = (
 )
 
 
-def input_schema(tool: Tool) -> JsonObject:
-    """Return the schema of a tool's parameters. `input_schema=` replaces the generated one."""
+def input_schema(tool: Tool, describe: Describe | None = None) -> JsonObject:
+    """Return the schema of a tool's parameters. `input_schema=` replaces the generated one.
+
+    `describe` returns the schemas of types that are not plain. The default uses pydantic.
+    """
     if tool.schema is not None:
         return dict(tool.schema)
     docs = tool.doc.params
     properties: JsonObject = {}
     definitions: JsonObject = {}
     for param in tool.public_params:
-        described = param_schema(param, docs.get(param.name))
+        described = param_schema(param, docs.get(param.name), describe)
         definitions.update(described.pop("$defs", {}))
         properties[param.name] = described
     schema: JsonObject = {"type": "object", "properties": properties}
@@ -71,15 +74,19 @@ def input_schema(tool: Tool) -> JsonObject:
     return schema
 
 
-def param_schema(param: Param, doc: str | None = None) -> JsonObject:
+def param_schema(
+    param: Param, doc: str | None = None, describe: Describe | None = None
+) -> JsonObject:
     """Return the schema of one parameter, with bounds, description and default."""
     schema: JsonObject
+    if param.schema is not None:
+        return dict(param.schema)
     if hasattr(param.annotation, "__metadata__"):
-        schema = _pydantic_schema(param.annotation)
+        schema = (describe or _pydantic_schema)(param.annotation)
     elif param.option_kwargs.keys() & {"parser", "click_type"}:
         schema = {"type": "string"}
     else:
-        schema = _untyped_collection_schema(param.annotation) or shape_schema(param.shape)
+        schema = _untyped_collection_schema(param.annotation) or shape_schema(param.shape, describe)
         if isinstance(param.shape, Maybe) and "$defs" in schema["anyOf"][0]:
             schema["$defs"] = schema["anyOf"][0].pop("$defs")
     _add_bounds(schema, param)
@@ -118,6 +125,7 @@ def shape_schema(shape: Shape, describe: Describe | None = None) -> JsonObject:
             if enum is None:
                 return _literal_schema(values)
             is_json = bool(values) and all([type(value) in _JSON_TYPES for value in values])
+            is_json = is_json and not isinstance(describe, NamedSchemas)
             return _add_json_type(values, {"enum": values}) if is_json else describe(enum)
         case ListOf(item, into):
             inner = shape_schema(item, describe)
@@ -138,7 +146,7 @@ def shape_schema(shape: Shape, describe: Describe | None = None) -> JsonObject:
             name = getattr(annotation, "__name__", "")
             return {"type": "string", "format": "path"} if name.startswith("File") else {}
         case Handle():
-            return shape.schema()
+            return shape.schema(describe)
         case _:
             return {}
 
@@ -208,18 +216,23 @@ def output_schema(tool: Tool) -> JsonObject | None:
     key = tool.route or tool  # each call of a tool with a route has its own copy of the tool
     found = _output_schemas.get(id(key))
     if found is None:  # the cache keeps the key, so that its id is not reused
-        found = _output_schemas[id(key)] = (key, _describe_output(tool))
+        found = _output_schemas[id(key)] = (key, _describe_output(tool, result_schema))
     return found[1]
 
 
 _output_schemas: dict[int, tuple[object, JsonObject | None]] = {}
 
 
-def _describe_output(tool: Tool) -> JsonObject | None:
+def named_output_schema(tool: Tool, describe: NamedSchemas) -> JsonObject | None:
+    """Return the schema of a tool's result, in which models and enums are references."""
+    return _describe_output(tool, describe.describe_result)
+
+
+def _describe_output(tool: Tool, describe: Describe) -> JsonObject | None:
     if tool.guidance.output_schema is not None:
         return {**tool.guidance.output_schema}
     annotation = return_annotation(tool)
-    return None if _is_content(annotation) else _describe_result(annotation, result_schema)
+    return None if _is_content(annotation) else _describe_result(annotation, describe)
 
 
 def _describe_result(annotation: Any, describe: Describe) -> JsonObject | None:
@@ -245,17 +258,18 @@ def _is_content(annotation: object) -> bool:
     return any([_is_content(part) for part in getattr(annotation, "__args__", ())])
 
 
-def result_schema(annotation: Any) -> JsonObject:
+def result_schema(annotation: Any, describe: NamedSchemas | None = None) -> JsonObject:
     """Return the schema of serialized results with this annotation."""
     untyped_schema = _untyped_collection_schema(annotation)
     if untyped_schema is not None:
         return untyped_schema
     shape = infer_shape(annotation)
     if _is_plain(shape):
-        return shape_schema(shape)
+        return shape_schema(shape, describe)
     from tooli.schema.detail_fields import make_details_optional
 
-    return make_details_optional(_pydantic_schema(annotation, mode="serialization"))
+    is_named = describe is not None
+    return make_details_optional(_pydantic_schema(annotation, "serialization", is_named=is_named))
 
 
 def _is_plain(shape: Shape) -> bool:
@@ -275,18 +289,52 @@ def _is_plain(shape: Shape) -> bool:
 # ------------------------------------------------------------------ pydantic's schemas
 
 
-def _pydantic_schema(annotation: object, mode: str = "validation") -> JsonObject:
-    simple = _simple_dict(annotation)
+class NamedSchemas:
+    """Describes types so that models and enums stay references to `$defs`.
+
+    Each definition has the keyword `CLASS_KEYWORD`, which identifies its class. Two classes may
+    have the same name.
+    """
+
+    def __call__(self, annotation: object) -> JsonObject:
+        """Return the schema of arguments with this annotation."""
+        return _pydantic_schema(annotation, is_named=True)
+
+    def describe_result(self, annotation: object) -> JsonObject:
+        """Return the schema of results with this annotation."""
+        return result_schema(annotation, self)
+
+
+CLASS_KEYWORD = "x-tooli-class"
+"""Keyword that identifies the class of a definition: its module, name and id."""
+
+
+def _pydantic_schema(
+    annotation: object, mode: str = "validation", *, is_named: bool = False
+) -> JsonObject:
+    simple = None if is_named else _simple_dict(annotation)
     if simple is not None:
         return simple
     from tooli.schema.pydantic_bridge import pydantic_json_schema
 
     try:
-        schema = pydantic_json_schema(annotation, mode)
+        schema = pydantic_json_schema(annotation, mode, CLASS_KEYWORD if is_named else None)
     except Exception:  # pydantic can validate the type but not describe it
         return {}
     definitions = schema.pop("$defs", {})
+    if is_named:
+        return _refer_to_root(schema, definitions)
     return inline_references(schema, definitions)
+
+
+def _refer_to_root(schema: JsonObject, definitions: JsonObject) -> JsonObject:
+    """Return the schema with its definitions. A schema of a class becomes one of them."""
+    if CLASS_KEYWORD in schema:
+        name = str(schema.get("title") or "Model")
+        while name in definitions:  # a class with the same name is inside it
+            name += "_"
+        definitions, schema = {name: schema, **definitions}, {"$ref": f"#/$defs/{name}"}
+    return {**schema, "$defs": definitions} if definitions else schema
 
 
 def _simple_dict(annotation: Any) -> JsonObject | None:

@@ -115,7 +115,7 @@ _MAX_INPUT_LENGTH = 240  # characters; longer notations have fewer levels
 
 def format_type(schema: object) -> str:
     """Return the type of a result in short notation: `[{path: str, size?: int}]`."""
-    return _Notation(is_input=False).format(schema, _MAX_DEPTH)
+    return printable_line(_Notation(is_input=False).format(schema, _MAX_DEPTH))
 
 
 def format_input(schema: object) -> str:
@@ -127,7 +127,14 @@ def format_input(schema: object) -> str:
     while len(text) > _MAX_INPUT_LENGTH and depth > 1:
         depth -= 1
         text = notation.format(schema, depth)
-    return text
+    return printable_line(text)
+
+
+def printable_line(text: str) -> str:
+    """Return a text without line breaks and control characters. A name may contain any."""
+    if text.isprintable():
+        return text
+    return " ".join("".join([char if char.isprintable() else " " for char in text]).split())
 
 
 class _Notation:

@@ -11,21 +11,28 @@ from itertools import islice
 
 from tooli.core import find_loaded
 from tooli.core.call_secrets import call_secrets
-from tooli.core.caller_files import current_file_rules, open_caller_file
 from tooli.core.secret_fields import validate_with_secrets
 from tooli.core.tool import (
     MAX_PROBLEMS,
     MISSING,
     ConversionError,
-    ListOf,
+    join_path,
     merge_errors,
     quote,
-    unwrap_optional,
 )
-from tooli.errors import AuthError, DefinitionError
+from tooli.errors import DefinitionError
 from tooli.schema.hash_collisions import HashChecker
+from tooli.schema.ignored_fields import IgnoredField, IgnoredFieldFinder
 from tooli.schema.param_info import ParamInfo
-from tooli.schema.pydantic_messages import describe_error, iter_variants, suggest_value
+from tooli.schema.pydantic_messages import (
+    MISSING_FIELD,
+    UNKNOWN_FIELD_ERRORS,
+    UnknownField,
+    describe_error,
+    describe_unknown_field,
+    expected_text,
+    suggest_value,
+)
 from tooli.text.jsonable import is_list, is_object
 
 TYPE_CHECKING = False
@@ -39,7 +46,7 @@ if TYPE_CHECKING:
     from tooli.core.protocols import JsonObject
     from tooli.core.tool import Param
 
-_adapters: dict[int, tuple[Any, TypeAdapter[Any], HashChecker]] = {}
+_adapters: dict[int, tuple[Any, TypeAdapter[Any], HashChecker, IgnoredFieldFinder]] = {}
 
 
 def get_type_adapter(annotation: object) -> TypeAdapter[object]:
@@ -58,7 +65,12 @@ def get_type_adapter(annotation: object) -> TypeAdapter[object]:
             f"pydantic cannot read {annotation!r}: it names a type that is not defined"
         )
     # The cache keeps the annotation, so that its id is not reused.
-    _adapters[id(annotation)] = (annotation, type_adapter, HashChecker(type_adapter))
+    _adapters[id(annotation)] = (
+        annotation,
+        type_adapter,
+        HashChecker(type_adapter),
+        IgnoredFieldFinder(type_adapter),
+    )
     return type_adapter
 
 
@@ -66,11 +78,33 @@ DECIMAL_PATTERN = r"^[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?$"
 """The text of a decimal, as a pattern that every JSON Schema validator supports."""
 
 
-def pydantic_json_schema(annotation: Any, mode: str) -> JsonObject:
-    """Return pydantic's JSON Schema of an annotation, with a pattern for decimals as text."""
+def pydantic_json_schema(
+    annotation: Any, mode: str, class_keyword: str | None = None
+) -> JsonObject:
+    """Return pydantic's JSON Schema of an annotation, with a pattern for decimals as text.
+
+    `class_keyword` is a keyword that identifies the class of each model and enum.
+    """
     from pydantic.json_schema import GenerateJsonSchema
 
+    def mark_class(json_schema: JsonObject, schema: Any) -> JsonObject:
+        if class_keyword is None or "ref" not in schema or "$ref" in json_schema:
+            return json_schema
+        return {**json_schema, class_keyword: schema["ref"]}
+
     class SchemaGenerator(GenerateJsonSchema):
+        def model_schema(self, schema: Any) -> JsonObject:
+            return mark_class(super().model_schema(schema), schema)
+
+        def dataclass_schema(self, schema: Any) -> JsonObject:
+            return mark_class(super().dataclass_schema(schema), schema)
+
+        def typed_dict_schema(self, schema: Any) -> JsonObject:
+            return mark_class(super().typed_dict_schema(schema), schema)
+
+        def enum_schema(self, schema: Any) -> JsonObject:
+            return mark_class(super().enum_schema(schema), schema)
+
         def decimal_schema(self, schema: Any) -> JsonObject:
             json_schema = super().decimal_schema(schema)
             if self.mode == "validation" and not schema.get("allow_inf_nan"):
@@ -205,6 +239,60 @@ def _validate_whole(annotation: object, value: object, first_index: int = 0) -> 
         raise ConversionError(f"{quote(value)} is not valid") from None
 
 
+# ------------------------------------------------------------------ unknown fields
+
+_MAX_FIELD_WARNINGS = 5
+
+
+def validate_input(
+    param: Param,
+    value: object,
+    warnings: list[str] | None = None,
+    flags: Sequence[tuple[str, ...]] = (),
+) -> object:
+    """Return the argument of a parameter as pydantic converts it. Raises ConversionError.
+
+    pydantic ignores the fields that an object does not have, unless the author forbids them. Such a
+    field is an error if it was given as a flag, or if a similar field is missing. Otherwise it is
+    added to `warnings`. `flags` are the locations that were given as flags.
+    """
+    get_type_adapter(param.annotation)
+    ignored = _adapters[id(param.annotation)][3].find(value)
+    if not ignored:
+        return validate(param.annotation, value)
+    unknown = [f for f in ignored if any([p[: len(f.location)] == f.location for p in flags])]
+    try:
+        valid = validate(param.annotation, value)
+    except ConversionError as error:
+        reasons = [error, *error.other_errors]
+        missing = {reason.location for reason in reasons if reason.message == MISSING_FIELD}
+        unknown += [f for f in ignored if _correct_location(f) in missing and f not in unknown]
+        meant = {_correct_location(field) for field in unknown}
+        others = [r for r in reasons if not (r.message == MISSING_FIELD and r.location in meant)]
+        errors = [*map(_unknown_field_error, unknown), *others]
+        raise merge_errors(errors, has_more=error.has_more) from None
+    if unknown:
+        raise merge_errors([_unknown_field_error(field) for field in unknown])
+    if warnings is not None:
+        for field in ignored[:_MAX_FIELD_WARNINGS]:
+            path = join_path(param.name, *field.location)
+            reason = describe_unknown_field(field.closest, field.known)
+            warnings.append(f"{path!r} was ignored: {reason}")
+        if len(ignored) > _MAX_FIELD_WARNINGS:
+            warnings.append(f"Other fields of {param.name!r} were ignored as well.")
+    return valid
+
+
+def _correct_location(field: IgnoredField) -> tuple[str | int | None, ...]:
+    """Return the location of the field that is probably meant."""
+    return (*field.location[:-1], field.closest)
+
+
+def _unknown_field_error(field: IgnoredField) -> ConversionError:
+    message = describe_unknown_field(field.closest, field.known)
+    return ConversionError(message, field.location, UnknownField(field.closest), "E1004")
+
+
 # ------------------------------------------------------------------ long lists
 #
 # pydantic collects the errors of all items. A long list or dict is validated in parts, so that the
@@ -276,14 +364,41 @@ def _to_conversion_error(
         except Exception:  # pydantic raises errors of many classes here
             return {}
 
-    for error in _first_errors(failure, value):
+    errors = _first_errors(failure, value)
+    merged = _merge_union_errors(annotation, errors, value)
+    if merged is not None:
+        return merged
+    for error in errors:
         location = tuple(error["loc"])
         if first_index and location and isinstance(location[0], int):
             location = (location[0] + first_index, *location[1:])
         message = describe_error(error, find_schema)
         suggested = suggest_value(error, find_schema)
-        reasons.append(ConversionError(message, location, suggested_value=suggested))
+        code = "E1004" if error["type"] in UNKNOWN_FIELD_ERRORS else "E1003"
+        reasons.append(ConversionError(message, location, suggested, code))
     return merge_errors(reasons, has_more=len(reasons) < failure.error_count())
+
+
+def _merge_union_errors(
+    annotation: Any, errors: list[JsonObject], value: object
+) -> ConversionError | None:
+    """Return one error for a value that is of no member of a union; None if only parts differ.
+
+    pydantic reports an error for each member, whose name is the location. The errors of an optional
+    type have no such name.
+    """
+    members = getattr(annotation, "__args__", ()) if _is_union(annotation) else ()
+    is_optional = len([member for member in members if member is not type(None)]) < 2
+    if is_optional or any([len(error["loc"]) != 1 for error in errors]):
+        return None
+    expected = [
+        expected_text(error["type"]) for error in errors if error["type"] != "none_required"
+    ]
+    if len(expected) < 2 or None in expected:
+        return None
+    text = " or ".join(dict.fromkeys([text for text in expected if text is not None]))
+    is_shown = isinstance(value, (str, int, float))
+    return ConversionError(f"{quote(value)} is not {text}" if is_shown else f"{text} is required")
 
 
 _MAX_CONVERTED_ERRORS = 4 * MAX_PROBLEMS
@@ -376,129 +491,7 @@ def _is_union(annotation: object) -> bool:
     return is_typing_union or type(annotation).__name__ == "UnionType"
 
 
-# ------------------------------------------------------------------ objects
-
-
-def parse_structured(
-    param: Param,
-    texts: Sequence[str],
-    dotted: Mapping[str, Sequence[str]],
-    check: Callable[[object], None] = lambda value: None,
-) -> object:
-    """Parse an object from JSON, `@file`, `key=value` and dotted flags. The last value wins.
-
-    `check` is called with the JSON value before pydantic validates it.
-    """
-    try:
-        return _parse_structured(param, texts, dotted, check)
-    except AuthError as denial:  # of a file
-        denial.field = param.name
-        raise
-
-
-def _parse_structured(
-    param: Param,
-    texts: Sequence[str],
-    dotted: Mapping[str, Sequence[str]],
-    check: Callable[[object], None],
-) -> object:
-    shape = unwrap_optional(param.shape)
-    is_multiple = isinstance(shape, ListOf)
-    schema = get_type_adapter(param.annotation).json_schema()
-    if is_multiple:
-        parsed = [parse_json_text(text) for text in texts]
-        single = parsed[0] if len(parsed) == 1 else None
-        check(parsed)
-        return validate(param.annotation, single if is_list(single) else parsed)
-    base: Any = {}
-    for text in texts:
-        part = _parse_assignment(text, schema) if _is_assignment(text) else parse_json_text(text)
-        base = {**base, **part} if is_object(part) and is_object(base) else part
-    if dotted:
-        if not is_object(base):
-            raise ConversionError("dotted flags need an object")
-        for path, values in dotted.items():
-            _set_at_path(base, path.split("."), values, schema)
-    check(base)
-    return validate(param.annotation, base)
-
-
 def _load_json() -> Any:
     import json
 
     return json
-
-
-def parse_json_text(text: str) -> object:
-    """Parse JSON from text or `@file`. Return text that is not JSON as it is."""
-    source = text
-    if text[:1] == "@":
-        try:
-            data = open_caller_file(text[1:], rules=current_file_rules.get()).read_object()
-            source = _decode(data)
-        except (OSError, UnicodeDecodeError, ValueError) as failure:
-            reason = getattr(failure, "strerror", None) or failure
-            raise ConversionError(
-                f"{quote(text[1:])} cannot be read: {reason}", code="E1008"
-            ) from None
-    try:
-        return _load_json().loads(source)
-    except (ValueError, RecursionError) as failure:
-        if source is not text or text[:1] in ("{", "["):
-            raise ConversionError(f"not valid JSON: {failure}", code="E1008") from None
-        return text
-
-
-def _decode(data: bytes) -> str:
-    """Decode the content of a file like `open(…, encoding="utf-8")`."""
-    return data.decode("utf-8").replace("\r\n", "\n").replace("\r", "\n")
-
-
-def _is_assignment(text: str) -> bool:
-    name, found, _ = text.partition("=")
-    return bool(found) and text[:1] not in ("{", "[", "@", '"') and bool(name.strip())
-
-
-def _parse_assignment(text: str, schema: JsonObject) -> JsonObject:
-    name, _, value = text.partition("=")
-    holder: JsonObject = {}
-    _set_at_path(holder, [name], [value], schema)
-    return holder
-
-
-def _set_at_path(
-    holder: JsonObject, path: Sequence[str], texts: Sequence[str], schema: JsonObject
-) -> None:
-    """Set the value at a dotted path. The schema decides whether it is a list or an object."""
-    current_schema: Any = schema
-    for name in path[:-1]:
-        current_schema = _child_schema(current_schema, name, schema)
-        inner = holder.setdefault(name, {})
-        if not is_object(inner):
-            raise ConversionError(
-                f"{quote(name)} is given both as a value and by its fields", (name,)
-            )
-        holder = inner
-    last = path[-1]
-    variants = iter_variants(_child_schema(current_schema, last, schema), schema)
-    json_types = {node["type"] for node in variants if isinstance(node.get("type"), str)}
-    holder[last] = _convert_by_type(texts, json_types)
-
-
-def _convert_by_type(texts: Sequence[str], json_types: set[str]) -> object:
-    if "array" in json_types and not (len(texts) == 1 and texts[0][:1] in ("[", "@")):
-        return list(texts)
-    text = texts[-1]
-    if text[:1] in ("{", "[", "@") and json_types & {"object", "array"}:
-        return parse_json_text(text)
-    return text
-
-
-def _child_schema(schema: object, name: str, root: JsonObject) -> object:
-    """Return the schema of a field, or else of additional properties, or else {}."""
-    for variant in iter_variants(schema, root):
-        if name in variant.get("properties", {}):
-            return variant["properties"][name]
-        if isinstance(variant.get("additionalProperties"), dict):
-            return variant["additionalProperties"]
-    return {}

@@ -18,10 +18,25 @@ from tooli.text.jsonable import is_object
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping, Sequence
     from typing import Any
 
     from tooli.core.protocols import JsonObject
+
+FORMAT_TEXTS = {
+    "date": "a date (YYYY-MM-DD)",
+    "datetime": "a date and time (YYYY-MM-DDTHH:MM:SS)",
+    "time": "a time (HH:MM:SS)",
+    "timedelta": "a duration (PT1H30M)",
+    "UUID": "a UUID (123e4567-e89b-12d3-a456-426614174000)",
+    "Decimal": "a number",
+    "bytes": "text",
+    "FileText": "the path of a file",
+    "FileTextWrite": "the path of a file",
+    "FileBinaryRead": "the path of a file",
+    "FileBinaryWrite": "the path of a file",
+}
+"""What values of a type look like, by the name of the type."""
 
 _EXPECTED = {
     "int_parsing": "a valid integer",
@@ -31,16 +46,22 @@ _EXPECTED = {
     "float_type": "a valid number",
     "bool_parsing": "true or false",
     "bool_type": "true or false",
-    "date_…": "a date (YYYY-MM-DD)",
-    "datetime_…": "a date and time (YYYY-MM-DDTHH:MM:SS)",
-    "time_…": "a time (HH:MM:SS)",
-    "time_delta_…": "a duration (PT1H30M)",
-    "decimal_…": "a valid number",
+    "date_…": FORMAT_TEXTS["date"],
+    "datetime_…": FORMAT_TEXTS["datetime"],
+    "time_…": FORMAT_TEXTS["time"],
+    "time_delta_…": FORMAT_TEXTS["timedelta"],
+    "decimal_parsing": "a valid number",
+    "decimal_type": "a valid number",
+    "uuid_…": FORMAT_TEXTS["UUID"],
+    "url_…": "a URL (https://example.com/page)",
+    "path_type": "a path",
+    "ip_…": "an IP address",
 }
 """What a value is not, by type of the error. The message repeats a value of these types."""
 
+MISSING_FIELD = "a value is required"
 _TEXTS = {
-    "missing": "a value is required",
+    "missing": MISSING_FIELD,
     "string_type": "text is required",
     "greater_than": "{value} is not more than {gt}",
     "greater_than_equal": "{value} is less than {ge}, the smallest allowed",
@@ -50,8 +71,20 @@ _TEXTS = {
     "string_too_short": "the text has fewer than {min_length} characters",
     "string_too_long": "the text has more than {max_length} characters",
     "string_pattern_mismatch": "the text does not match {pattern}",
-    "too_short": "{actual_length} items are fewer than {min_length}, the smallest number allowed",
-    "too_long": "{actual_length} items are more than {max_length}, the largest number allowed",
+    "too_short": "the number of items is {actual_length}; at least {min_length} are required",
+    "too_long": "the number of items is {actual_length}; at most {max_length} are allowed",
+    "finite_number": "the number is not finite",
+    "decimal_max_digits": "the number has more than {max_digits} digits",
+    "decimal_max_places": "the number has more than {decimal_places} decimal places",
+    "decimal_whole_digits": "the number has more than {whole_digits} digits before the point",
+    "date_past": "the date is not in the past",
+    "date_future": "the date is not in the future",
+    "datetime_past": "the time is not in the past",
+    "datetime_future": "the time is not in the future",
+    "timezone_naive": "the time must have no time zone",
+    "timezone_aware": "the time needs a time zone (2026-01-31T12:00:00Z)",
+    "union_tag_not_found": "the field {discriminator} is required",
+    "union_tag_invalid": "{discriminator} is not one of {expected_tags}",
     "list_type": "a list is required",
     "tuple_type": "a list is required",
     "set_type": "a list is required",
@@ -66,7 +99,7 @@ _OBJECT_ERRORS = frozenset(
 )
 
 
-_UNKNOWN_FIELD_ERRORS = ("extra_forbidden", "unexpected_keyword_argument")
+UNKNOWN_FIELD_ERRORS = ("extra_forbidden", "unexpected_keyword_argument")
 
 
 class UnknownField(Record):
@@ -77,7 +110,7 @@ class UnknownField(Record):
 
 def suggest_value(error: Mapping[str, Any], find_schema: Callable[[], JsonObject]) -> object:
     """Return what is probably right in place of a value: a bound, or another name of a field."""
-    if error["type"] in _UNKNOWN_FIELD_ERRORS:
+    if error["type"] in UNKNOWN_FIELD_ERRORS:
         known = _known_fields(error, find_schema)
         return UnknownField(closest_match(str(error["loc"][-1]), known))
     context: JsonObject = error.get("ctx") or {}
@@ -97,20 +130,17 @@ def describe_error(error: Mapping[str, Any], find_schema: Callable[[], JsonObjec
     """
     kind, location = error["type"], error["loc"]
     value = error.get("input")
-    expected = _EXPECTED.get(kind) or _EXPECTED.get(
-        kind.removesuffix("_parsing").removesuffix("_type").removesuffix("_from_datetime") + "_…"
-    )
-    if expected is not None and isinstance(value, (str, int, float)):
-        return f"{quote(value)} is not {expected}"
+    expected = expected_text(kind)
+    if expected is not None:
+        is_shown = isinstance(value, (str, int, float))
+        return f"{quote(value)} is not {expected}" if is_shown else f"{expected} is required"
     if kind in _OBJECT_ERRORS:
         schema = _schema_at(find_schema(), location)
         notation = format_input(schema)
         return f"an object is required{f': {notation}' if notation[:1] == '{' else ''}"
-    if kind in _UNKNOWN_FIELD_ERRORS:
+    if kind in UNKNOWN_FIELD_ERRORS:
         known = _known_fields(error, find_schema)
-        closest = closest_match(str(location[-1]), known)
-        hint = f"; did you mean {closest!r}?" if closest else f": the fields are {', '.join(known)}"
-        return f"there is no such field{hint if known else ''}"
+        return describe_unknown_field(closest_match(str(location[-1]), known), known)
     try:
         is_number = isinstance(value, (int, float)) or _is_number(value)
         shown = quote(value).strip("'") if is_number else "the value"
@@ -118,6 +148,20 @@ def describe_error(error: Mapping[str, Any], find_schema: Callable[[], JsonObjec
         return _TEXTS[kind].format(value=shown, **context)
     except (KeyError, IndexError):
         return normalize_message(error["msg"])
+
+
+def expected_text(kind: str) -> str | None:
+    """Return what a value must be, by type of the error; None if the type says something else."""
+    if kind in _EXPECTED or kind in _TEXTS:
+        return _EXPECTED.get(kind)
+    prefixes = [key for key in _EXPECTED if key[-1] == "…" and kind.startswith(key[:-1])]
+    return _EXPECTED[max(prefixes, key=len)] if prefixes else None
+
+
+def describe_unknown_field(closest: str | None, known: Sequence[str]) -> str:
+    """Return the message for a field that an object does not have, with the closest field."""
+    hint = f"; did you mean {closest!r}?" if closest else f": the fields are {', '.join(known)}"
+    return f"there is no such field{hint if known else ''}"
 
 
 def _is_number(value: object) -> bool:

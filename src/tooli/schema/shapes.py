@@ -10,6 +10,7 @@ from tooli.core import find_loaded
 from tooli.core.tool import (
     SCALAR_SHAPES,
     Choice,
+    Handle,
     Injected,
     ListOf,
     Maybe,
@@ -57,7 +58,9 @@ def infer_complex_shape(annotation: Any) -> Shape:
         return infer_complex_shape(annotation.__supertype__)
     if isinstance(annotation, type):
         return _class_shape(annotation)
-    return ParsedText(annotation)
+    return (
+        annotation.tooli_shape() if hasattr(annotation, "tooli_schema") else ParsedText(annotation)
+    )
 
 
 def _is_typing(thing: object, name: str) -> bool:
@@ -85,12 +88,18 @@ def _generic_shape(annotation: Any, origin: Any, args: tuple[Any, ...]) -> Shape
         shapes = tuple([infer_complex_shape(arg) for arg in args])
         if any([isinstance(s, TyperOnly) for s in shapes]):
             return TyperOnly(annotation)
-        simple = all([isinstance(s, (Scalar, PathShape, Choice, ParsedText)) for s in shapes])
-        return TupleOf(shapes) if simple and shapes else Structured(annotation)
+        is_plain = shapes and all([_is_plain_item(shape) for shape in shapes])
+        return TupleOf(shapes) if is_plain else Structured(annotation)
     container = _container_type(origin)
     if container is not None:
         return _list_shape(args[0], container)
     return Structured(annotation)
+
+
+def _is_plain_item(shape: Shape) -> bool:
+    """True if one word of a command line is an item of this shape in a tuple."""
+    is_secret = isinstance(shape, Handle) and shape.is_secret
+    return is_secret or isinstance(shape, (Scalar, PathShape, Choice, ParsedText))
 
 
 def _container_type(cls: Any) -> type | None:

@@ -34,7 +34,7 @@ from tooli.core.tool import (
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterator, Mapping
+    from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
     from typing import Any
 
     from tooli.core.protocols import CommandOptions
@@ -72,6 +72,7 @@ def read_tool(
         or (code is not None and "get_current_context" in code.co_names)
     )
     doc = kwargs.get("help")
+    dependencies = _dependencies(params)
     behavior = kwargs.get("annotations") or DEFAULT_BEHAVIOR
     guard, guidance, limits = _read_keywords(kwargs, fn, returns)
     return Tool(
@@ -101,8 +102,16 @@ def read_tool(
         input_model=model,
         schema=kwargs.get("input_schema"),
         has_handles=has_handle(params),
+        has_dependencies=bool(dependencies),
+        needs_loop=any([param.annotation.is_async for param in dependencies]),
         may_have_secrets=may_have_secrets(params),
     )
+
+
+def _dependencies(params: Sequence[Param]) -> list[Param]:
+    if not find_loaded("tooli.core.depends", "Depends"):
+        return []
+    return [param for param in params if param.shape == Injected("dependency")]
 
 
 def passes_arguments(context_settings: Mapping[str, Any] | None) -> bool:
@@ -234,9 +243,16 @@ def missing_required_parameters(
 def return_annotation(tool: Tool) -> Any:
     """Return the evaluated annotation of a tool's result, or MISSING.
 
-    `Next[T]` and `Page[T]` are replaced by the type that callers get.
+    It is MISSING as well if the annotation cannot be evaluated, such as a name that is imported
+    for type checkers only: the command works without it. `Next[T]` and `Page[T]` are replaced by
+    the type that callers get.
     """
-    annotation = _evaluate(tool.returns, _namespace(tool.fn), tool.fn)
+    from tooli.errors import DefinitionError
+
+    try:
+        annotation = _evaluate(tool.returns, _namespace(tool.fn), tool.fn)
+    except DefinitionError:
+        return MISSING
     if tool.returns_printed_text and getattr(annotation, "__name__", "") in ("NoReturn", "Never"):
         return None  # nothing to return, and pydantic has no schema for it
     if tool.guidance.may_return_next or tool.limits.returns_page:
@@ -257,7 +273,12 @@ def _read_params(fn: Callable[..., Any]) -> Iterator[Param]:
             from tooli.schema.shapes import resolve_forward_references
 
             annotation = resolve_forward_references(_unwrap_function(fn), name, annotation)
-        yield read_param(name, annotation, default)
+        found = None
+        if find_loaded("tooli.core.depends", "Depends") or "fastapi" in sys.modules:
+            from tooli.schema.dependencies import read_dependency_param
+
+            found = read_dependency_param(name, annotation, default, read_params)
+        yield found or read_param(name, annotation, default)
 
 
 def _signature(fn: Any) -> Iterator[tuple[str, Any, Any]]:
@@ -325,6 +346,11 @@ def _evaluate(annotation: object, namespace: dict[str, object], fn: object) -> o
 
 
 # ------------------------------------------------------------------ one parameter
+
+
+def read_params(fn: Callable[..., Any]) -> tuple[Param, ...]:
+    """Return the parameters of a function."""
+    return tuple(_read_params(fn))
 
 
 def read_param(name: str, annotation: object, default: object) -> Param:
