@@ -14,7 +14,12 @@ import pytest
 from tests.stable_ids import stable_id
 
 from tooli import Argument, Option, Tooli
-from tooli.pipeline.argv_builder import Placeholder, build_argv, build_suggested_argv
+from tooli.pipeline.argv_builder import (
+    Placeholder,
+    build_argv,
+    build_suggested_argv,
+    shorten_argument,
+)
 from tooli.schema import RawText
 from tooli.schema.tool_reader import read_tool
 
@@ -104,6 +109,15 @@ def test_arguments_become_argv(arguments, argv) -> None:
     assert build_argv(TOOL, arguments) == argv
 
 
+def test_an_object_argument_of_several_texts_is_given_by_name() -> None:
+    def fn(user: User) -> None: ...
+
+    tool = read_tool(fn, app="app", path=("tool",), kwargs={})
+    arguments = {"user": RawText(["{}", "name=Ada"], dotted={"name": ["Bob"]})}
+    expected = ["--user", "{}", "--user", "name=Ada", "--user.name", "Bob"]
+    assert build_argv(tool, arguments) == expected
+
+
 def test_framework_flags_are_before_the_double_dash() -> None:
     assert build_argv(TOOL, {"path": "-a"}, "--yes") == ["--yes", "--", "-a"]
     assert build_argv(TOOL, {"path": "a"}, "--yes") == ["a", "--yes"]
@@ -166,3 +180,25 @@ class TestSuggestedArgv:
         tool = read_tool(fn, app="app", path=("tool",), kwargs={})
         argv, _ = build_suggested_argv(tool, {"first": "f" * 2100, "last": "l" * 2200})
         assert argv == ["<first>", "--last", "<last>"]
+
+
+@pytest.mark.parametrize(
+    ("value", "is_long"),
+    [
+        ("x" * 1900, False),
+        ("x" * 2001, True),
+        (b"x" * 2001, True),
+        (12, False),
+        ([1] * 400, False),
+        ([1] * 2001, True),
+        ([["x" * 700] * 2, {"k": "x" * 700}], True),
+        ({"k" * 2001: 1}, True),
+        ({"k": {"k": {"k": 1}}}, False),
+        (("x" * 700, {"x" * 700}, frozenset(["x" * 700])), True),
+        (RawText(["x" * 1500]), False),
+        (RawText(["x" * 1500, "x" * 600]), True),
+    ],
+)
+def test_shorten_argument(value: object, is_long: bool) -> None:
+    found = shorten_argument("items", value)
+    assert found.text == "<items>" if is_long else found is value

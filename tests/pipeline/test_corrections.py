@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tooli.pipeline.corrections import correct_part
+from tooli.pipeline.corrections import correct_part, describe_option_advice
 from tooli.schema import RawText
 from tooli.schema.pydantic_messages import UnknownField
 
@@ -70,7 +70,23 @@ def test_missing_field_is_added() -> None:
             ([], {"gift": ["yes"]}),
         ),
         (RawText([], None, {"zzz": ["yes"]}), "zzz", UnknownField(None), ([], {})),
+        (RawText([], None, {"a-b": ["x"]}), "a_b", None, ([], {"a_b": ["<a_b>"]})),
+        (RawText(["a=1", "gft=yes"]), "gft", UnknownField("gift"), (["a=1", "gift=yes"], None)),
+        (RawText(["a=1", "zzz=yes"]), "zzz", UnknownField(None), (["a=1"], None)),
+        (RawText(["a=1", "count=x"]), "count", None, (["a=1", "count=<count>"], None)),
     ],
 )
 def test_text_of_a_command_line_is_corrected(raw, path, suggested, expected) -> None:
     assert correct(raw, path, suggested) == expected
+
+
+@pytest.mark.parametrize(
+    ("message", "advice"),
+    [
+        ("There is no option -h; use --help", "Use --help."),
+        ("There is no option --jsn; did you mean --json?", "Use --json."),
+        ("There is no option --zzz", "There is no option --zzz."),
+    ],
+)
+def test_advice_does_not_repeat_the_problem(message: str, advice: str) -> None:
+    assert describe_option_advice(message) == advice

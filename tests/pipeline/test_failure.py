@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import errno
+from collections import UserDict
 
 import click
 import pytest
 import typer
 
+from tooli import Tooli
 from tooli.core.call import Failed, Ok
 from tooli.errors import (
     AuthError,
@@ -27,6 +29,7 @@ from tooli.pipeline.failure import (
     to_outcome,
     with_item_count,
 )
+from tooli.testing import invoke
 
 
 class EmptyMessage(Exception):
@@ -126,6 +129,31 @@ def test_exit_class_of_another_library_is_an_exception() -> None:
 
     assert requested_exit_code(Exit()) is None
     assert isinstance(as_tool_error(Exit()), InternalError)
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "warning"),
+    [
+        ("suggestion", 5, "must be a Suggestion, a text or a dict"),
+        ("details", 5, "must be a dict"),
+        ("details", UserDict(a=1), None),
+    ],
+)
+def test_wrong_fields_of_an_error_are_warnings(name: str, value: object, warning: object) -> None:
+    app = Tooli("shop")
+
+    @app.command()
+    def fail() -> int:
+        error = NotFoundError("gone")
+        setattr(error, name, value)
+        raise error
+
+    envelope = invoke(app, "fail", mode="json").envelope
+    assert envelope["error"]["message"] == "gone"
+    if warning is None:
+        assert envelope["error"]["details"] == {"a": 1}
+    else:
+        assert any(str(warning) in text for text in envelope["meta"]["warnings"])
 
 
 class TestItemCount:

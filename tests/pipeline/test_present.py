@@ -8,7 +8,7 @@ import pytest
 
 from tooli.core.call import PYTHON_CALLER, Call, Caller, Failed, Ok, Options
 from tooli.errors import NotFoundError, StateError, Suggestion
-from tooli.pipeline.present import MAX_WARNINGS, Presented, build_meta, limit_warnings
+from tooli.pipeline.present import Presented, build_meta
 from tooli.schema.tool_reader import read_tool
 from tooli.text.json_encoder import encode
 
@@ -114,17 +114,4 @@ class TestWarnings:
             "undeclared: fs:read of /x",
             "other",
             "67 more warnings that begin with 'undeclared: fs:write'",
-        ]
-
-    def test_number_of_kinds_is_limited(self) -> None:
-        found = limit_warnings([f"number{i} is odd" for i in range(1000)])
-        assert len(found) == MAX_WARNINGS + 1
-        assert found[-1] == f"{1000 - MAX_WARNINGS} more warnings of other kinds"
-        repeated = limit_warnings([f"number{i // 9} is odd" for i in range(9000)])
-        assert len(repeated) <= 2 * MAX_WARNINGS + 1
-
-    def test_an_empty_warning_is_a_kind(self) -> None:
-        assert limit_warnings(["", " ", "", "", ""]) == [
-            *["", " ", ""],
-            "2 more warnings that begin with ''",
         ]

@@ -12,6 +12,7 @@ from tooli.core.call import Call, Ok
 from tooli.pipeline.truncate import (
     larger_budget_step,
     next_page_step,
+    retry_step,
     shorten_value,
     truncate_printed_text,
 )
@@ -108,6 +109,24 @@ class TestRetryCommand:
         options = {"result_options": read_result_options({}, ("go", "--cursor", "x"))}
         call = make_call(lambda: None, options=options, context_settings=settings)
         assert next_page(call) == ["a", "go", "--cursor", "x", "--tooli-cursor", "c"]
+
+    @pytest.mark.parametrize(
+        ("typed", "expected"),
+        [
+            (("--fields", "a"), ("--fields", "b")),
+            (("--select", "a"), ("--select", "b")),
+            (("--tooli-select=a",), ("--tooli-select=b",)),
+        ],
+    )
+    def test_other_name_of_the_same_option_is_replaced(
+        self, typed: tuple[str, ...], expected: tuple[str, ...]
+    ) -> None:
+        step = retry_step(limited(("go", *typed), fields="a"), "why", fields="b")
+        assert step["argv"] == ["a", "go", *expected]
+
+    def test_flag_with_underscores_is_replaced(self) -> None:
+        step = retry_step(limited(("go", "--max_bytes", "5")), "why", max_bytes=9)
+        assert step["argv"] == ["a", "go", "--max_bytes", "9"]
 
     @pytest.mark.parametrize(
         ("surface", "expected"),

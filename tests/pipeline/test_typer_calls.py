@@ -11,6 +11,7 @@ from uuid import UUID
 
 import pytest
 import typer
+from typer.core import TyperGroup
 
 from tooli import Context, Tooli
 from tooli.pipeline.typer_calls import MAX_COUNT, CommandTrees
@@ -305,3 +306,110 @@ def test_prompts_are_not_shown() -> None:
     error = app.call("run").error
     assert error is not None
     assert (error.code, error.field) == ("E1002", "name")
+
+
+@pytest.mark.parametrize(
+    ("annotation", "value", "seen"),
+    [
+        (
+            Annotated[datetime, typer.Option(formats=["%d.%m.%Y", "%Y"])],
+            datetime(2024, 2, 29),
+            datetime(2024, 2, 29),
+        ),
+        (Annotated[tuple[bool, int], typer.Option()], (True, 2), (True, 2)),
+        (Annotated[list[str] | None, typer.Option()], [], None),
+    ],
+    ids=["formats", "tuple", "empty list"],
+)
+def test_values_are_written_as_typer_reads_them(annotation: Any, value: Any, seen: Any) -> None:
+    received: list[Any] = []
+    app = Tooli("a")
+
+    def main(given: Any = None) -> None:
+        received.append(given)
+
+    main.__annotations__["given"] = annotation
+    app.callback()(main)
+    app.command("run")(lambda: None)
+    result = app.call("run", given=value)
+    assert result.ok, result.error
+    assert received in ([seen], [[]] if seen is None else [seen])
+
+
+def test_a_callback_that_exits_ends_the_call() -> None:
+    app = Tooli("a")
+    calls: list[str] = []
+
+    @app.callback()
+    def main(code: int = 0) -> None:
+        raise typer.Exit(code)
+
+    app.command("run")(lambda: calls.append("run"))
+    assert app.call("run").ok
+    assert not app.call("run", code=3).ok
+    assert not calls
+
+
+def test_a_group_with_a_main_of_its_own_runs() -> None:
+    events: list[str] = []
+
+    class Group(TyperGroup):
+        def main(self, *args: Any, **kwargs: Any) -> Any:
+            events.append("main")
+            return 4 if events.count("main") > 1 else super().main(*args, **kwargs)
+
+    app = Tooli("a", cls=Group)
+
+    @app.callback()
+    def main(user: str = "nobody") -> None: ...
+
+    @app.command()
+    def run() -> str:
+        return "done"
+
+    assert app.call("run").result == "done"
+    error = app.call("run").error
+    assert error is not None
+    assert "4" in error.message
+
+
+def test_an_empty_argument_before_other_words_is_refused() -> None:
+    app = Tooli("a")
+    calls: list[Any] = []
+
+    @app.callback()
+    def main(folder: Annotated[str | None, typer.Argument()] = None) -> None:
+        calls.append(folder)
+
+    @app.command()
+    def run(
+        first: Annotated[str | None, typer.Argument()] = None,
+        second: Annotated[str | None, typer.Argument()] = None,
+    ) -> list[str | None]:
+        return [first, second]
+
+    error = app.call("run").error
+    assert error is not None
+    assert (error.code, error.field) == ("E1003", "folder")
+    assert not calls
+    assert app.call("run", folder="x", second=None).result == [None, None]
+    error = app.call("run", folder="x", second="b").error
+    assert error is not None
+    assert (error.code, error.field) == ("E1003", "first")
+    assert calls == ["x"]
+
+
+def test_an_object_for_a_callback_is_refused() -> None:
+    app = Tooli("a")
+    calls: list[str] = []
+
+    @app.callback()
+    def main(key: Annotated[dict[str, int] | None, typer.Option()] = None) -> None:
+        calls.append("main")
+
+    app.command("run")(lambda: calls.append("run"))
+    error = app.call("run", key={"a": 1}).error
+    assert error is not None
+    assert (error.code, error.field) == ("E1003", "key")
+    assert not calls
+    assert app.call("run").ok

@@ -45,13 +45,6 @@ class TestUnknownParameter:
         problem = unknown_parameter_problem("output", tool_of(paint), INTERFACE_WORDS["cli"])
         assert problem.message.endswith("the framework's option is --tooli-output")
 
-    def test_option_in_the_body_of_a_request_belongs_in_the_query(self) -> None:
-        problem = unknown_parameter_problem(
-            "yes", tool_of(paint), INTERFACE_WORDS["http"], value=True
-        )
-        assert problem.message == "'yes' is an option, not a parameter: send it in the query"
-        assert problem.suggested_option == ("yes", True)
-
     @pytest.mark.parametrize(
         ("name", "value", "expected", "option"),
         [

@@ -37,7 +37,7 @@ def describe(annotation: Any, **kwargs: Any) -> str:
         (list[int], "one or more values, each an integer"),
         (dt.date, "a date (YYYY-MM-DD)"),
         (dt.datetime, "a date and time (YYYY-MM-DDTHH:MM:SS)"),
-        (int | str, "a value"),
+        (int | str, "an integer or text"),
     ],
     ids=stable_id,
 )

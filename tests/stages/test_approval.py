@@ -84,7 +84,6 @@ class TestApproval:
         @app.command(annotations=Destructive)
         def delete(path: str, more: Annotated[str, Argument()] = "x", force: bool = False): ...
 
-        app.command("other")(lambda: None)
         found = app.call("delete", path="-a b", more="y", force=True).error.suggestion
         assert found["arguments"] == {"path": "-a b", "more": "y", "force": True, "yes": True}
         line = ["delete", "--force", "--", "-a b", "y"]
@@ -110,7 +109,6 @@ class TestApproval:
         found = app.call("delete", yes=True).error.suggestion
         assert (found["arguments"], found["options"]) == ({"yes": True}, {"yes": True})
         assert "app.options(yes=True)" in found["fix"]
-        app.command("other")(lambda: None)
         found = invoke(app, "delete", "--yes", mode="json").error["suggestion"]
         assert found["argv"][1:] == ["delete", "--yes", "--tooli-yes"]
         assert "--tooli-yes" in found["fix"]

@@ -196,6 +196,29 @@ def test_secret_in_another_argument_or_a_message_is_not_logged() -> None:
     assert first["arguments"]["url"] == "https://example.org/?k=***"
 
 
+@pytest.mark.parametrize("reference", ["@FILE", "env:CLERK_KEY", "-"])
+@pytest.mark.parametrize("flags", [("--yes",), ()], ids=["run", "denial"])
+def test_secret_by_reference_is_known_before_the_first_line_is_logged(
+    reference: str, flags: tuple[str, ...], tmp_path: Path
+) -> None:
+    app = Tooli("clerk")
+
+    @app.command(annotations=Destructive)
+    def push(key: SecretInput[str], url: str) -> str:
+        return url
+
+    file = tmp_path / "key"
+    file.write_text("hush-1234")
+    reference = reference.replace("FILE", str(file))
+    argv = [reference, "https://example.org/?k=hush-1234", *flags, "--json"]
+    invoke(app, *argv, input="hush-1234", env={"CLERK_KEY": "hush-1234"})
+    records = audit_reader.read_last_records(get_log_path("clerk"), 9)
+    assert [record["arguments"]["url"] for record in records] == ["https://example.org/?k=***"] * (
+        2 if flags else 1
+    )
+    assert "hush-1234" not in Path(get_log_path("clerk")).read_text()
+
+
 class Account(BaseModel):
     user: str
     password: str

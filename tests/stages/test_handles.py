@@ -1,4 +1,4 @@
-"""The stages `secret_tracking` and `handles`."""
+"""The stages `secret_tracking`, `secret_reading` and `handles`."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from pydantic import BaseModel, ConfigDict, SecretStr
 from tests.stages.stage_calls import make_call, pass_through
 
 from tooli import InputError, Output, SecretInput, StdinOr, Tooli
+from tooli.annotations import Destructive
 from tooli.core.call import Ok
 from tooli.core.call_secrets import call_secrets
 from tooli.schema import Converted, RawText
@@ -84,6 +85,31 @@ class TestSecretTracking:
     def test_call_without_a_list_of_secrets_is_unchanged(self) -> None:
         call = make_call()
         assert pass_through(track_secrets, call, Ok(1)) == (call, Ok(1))
+
+
+class TestSecretReading:
+    def test_secret_is_read_before_the_call_is_checked(self, tmp_path: Path) -> None:
+        app = Tooli("vault")
+
+        @app.command(annotations=Destructive)
+        def push(key: SecretInput[str], note: str) -> str:
+            return note
+
+        (tmp_path / "key").write_text("hush-1234")
+        for reference in (f"@{tmp_path / 'key'}", "-"):
+            argv = (reference, "with hush-1234", "--dry-run", "--json")
+            plan = invoke(app, *argv, input="hush-1234").envelope["result"]
+            assert plan["arguments"]["note"] == "with ***"
+
+    def test_unreadable_secret_is_an_input_error(self, tmp_path: Path) -> None:
+        app = Tooli("vault")
+
+        @app.command(annotations=Destructive)
+        def push(key: SecretInput[str]) -> None: ...
+
+        (tmp_path / "key").write_bytes(b"\xff\xfe")
+        answer = invoke(app, f"@{tmp_path / 'key'}", "--json")
+        assert (answer.exit_code, answer.envelope["error"]["code"]) == (2, "E1003")
 
 
 @pytest.fixture

@@ -6,14 +6,17 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.providers.provided import ToolList
 from tests.stages.stage_calls import make_call, make_context, pass_through
 
-from tooli import ToolError
+from tooli import ToolError, Tooli
+from tooli.annotations import ReadOnly
 from tooli.core.call import Ok
 from tooli.core.declared_capabilities import AllowedAccess
 from tooli.execution.sandbox.sandbox_runner import SandboxRunner, SandboxSupport
 from tooli.execution.sandbox.syscalls import SandboxUnavailable
 from tooli.policy.allowed_access import resolve_allowed_access
+from tooli.providers import described_tool
 from tooli.stages import isolation
 from tooli.stages.isolation import isolate
 
@@ -164,3 +167,23 @@ def test_folder_is_removed_after_the_process_has_ended(
     assert len(list(tmp_path.iterdir())) == 1
     runner.process_ended()
     assert list(tmp_path.iterdir()) == []
+
+
+# ------------------------------------------------------------------ tools that run elsewhere
+
+
+@pytest.mark.parametrize(("isolation", "is_refused"), [("required", True), ("wanted", False)])
+def test_tool_that_runs_elsewhere_is_not_confined(isolation: str, is_refused: bool) -> None:
+    app = Tooli("app")
+    tool = described_tool("get", dict, annotations=ReadOnly, stops_itself=True)
+    app.add_provider(ToolList(tool))
+    app._state.security_settings["isolation"] = isolation
+    app._state.security_settings_loaded = True
+    result = app.call("get")
+    if is_refused:
+        assert result.error is not None
+        assert result.error.code == "E2006"
+        assert "runs in another process or on another machine" in result.error.message
+    else:
+        assert result.unwrap() == {}
+        assert "not isolated" in result.meta["warnings"][0]

@@ -9,7 +9,7 @@ from tests.stages.stage_calls import make_call, make_context, pass_through
 
 from tooli import DefinitionError, TemporaryError, Tooli
 from tooli.core.call import Call, Caller
-from tooli.core.tool import is_rate_limit
+from tooli.core.definitions import is_rate_limit
 from tooli.serving.dispatcher import ToolDispatcher
 from tooli.stages import rate_limit
 from tooli.stages.rate_limit import RateLimiter, limit_rate

@@ -13,7 +13,7 @@ from pydantic import BaseModel, Field
 from tests.stages.stage_calls import make_call, pass_through
 from typing_extensions import TypedDict
 
-from tooli import Detail, Next, Tooli
+from tooli import Detail, Next, SecretInput, Tooli
 from tooli.core.call import Call, Failed, Ok
 from tooli.errors import InternalError
 from tooli.records.call_options import read_result_options
@@ -92,6 +92,56 @@ class TestFilter:
         call = opened(lambda: None, filter="age > 30")
         assert pass_through(filter_records, call, Ok(value))[1] == Ok(value)
         assert call.warnings == warnings
+
+    @pytest.mark.parametrize(
+        "condition",
+        [
+            'key startswith "Zx9"',
+            'key contains "pLmT"',
+            'key > "Zx8"',
+            "pin >= 70000000",
+            'parts[0].key endswith "LmT"',
+        ],
+    )
+    @pytest.mark.parametrize("is_stream", [False, True])
+    def test_filter_does_not_reveal_secrets(self, condition: str, is_stream: bool) -> None:
+        """A caller cannot guess a secret by the records that match."""
+
+        def keys(secret: SecretInput[str], pin: SecretInput[int]) -> list[dict[str, Any]]:
+            key = secret.reveal()
+            hidden = {"n": 1, "key": key, "pin": pin.reveal(), "parts": [{"key": key}]}
+            return [hidden, {"n": 2, "key": "A", "pin": 1, "parts": []}]
+
+        def stream_keys(
+            secret: SecretInput[str], pin: SecretInput[int]
+        ) -> Iterator[dict[str, Any]]:
+            yield from keys(secret, pin)
+
+        app = Tooli("a")
+        app.command("keys")(stream_keys if is_stream else keys)
+        app.command("other")(lambda: None)
+        line = ["keys", "env:KEY", "env:PIN", "--json", "--filter"]
+        env = {"KEY": "Zx9QpLmT", "PIN": "77000001"}
+        result = invoke(app, *line, condition, env=env).envelope["result"]
+        assert [record["n"] for record in result] == []
+        (shown,) = invoke(app, *line, "n == 1", env=env).envelope["result"]
+        assert shown == {"n": 1, "key": "***", "pin": "***", "parts": [{"key": "***"}]}
+
+    def test_filtered_records_with_secrets_are_passed_on_unchanged(self) -> None:
+        @dataclasses.dataclass
+        class Row:
+            name: str
+            tags: Any
+
+        def rows(secret: SecretInput[str]) -> list[Row]:
+            return [Row(f"x {secret.reveal()}", []), Row("y", iter("ab"))]
+
+        app = Tooli("a")
+        app.command("rows")(rows)
+        call = app.options(filter='name startswith "x"').call
+        assert call("rows", secret="hunter22").unwrap() == [Row("x hunter22", [])]
+        call = app.options(filter='name == "y"').call
+        assert call("rows", secret="hunter22").unwrap() == [{"name": "y", "tags": ["a", "b"]}]
 
     def test_failure_is_unchanged(self) -> None:
         failed = Failed(InternalError("no"))

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
     from tooli.core import AppState
     from tooli.core.call import Call, Caller, Options, Stage, StageRun
+    from tooli.core.protocols import App
     from tooli.core.tool import Tool
     from tooli.storage.state_files import MemoryFailureHistory
 
@@ -102,11 +103,18 @@ STAGES: tuple[StageRow, ...] = (
         ("state.security_settings", "tool.guard.scopes"),
         (),
     ),
+    ("audience", "tooli.stages.auth:check_audience", ("tool.guard.audience",), ()),
     (
         "authorization",
         "tooli.stages.auth:authorize",
         ("is_strict", "tool.guard.scopes"),
         _POLICY_OFF,
+    ),
+    (
+        "removal",
+        "tooli.stages.removal:refuse_removed",
+        ("tool.guidance.sunset", "tool.guidance.deprecated_version"),
+        (),
     ),
     # Read the arguments. A caller that the stages above reject learns nothing about them.
     (
@@ -146,6 +154,12 @@ STAGES: tuple[StageRow, ...] = (
     # Check whether the call may run.
     ("denial_audit", "tooli.stages.audit:record_denials", _AUDITED, _POLICY_OFF),
     ("path_rules", "tooli.stages.path_rules:enforce_path_rules", _PATH_RULES, ()),
+    (
+        "secret_reading",
+        "tooli.stages.handles:read_secrets",
+        ("tool.may_have_secrets",),
+        _POLICY_OFF,
+    ),
     (
         "approval",
         "tooli.stages.approval:require_approval",
@@ -201,6 +215,7 @@ STAGES: tuple[StageRow, ...] = (
     ),
     ("apply_plan", "tooli.stages.plans:apply_plan", ("options.apply",), _DRY_RUN),
     ("run_audit", "tooli.stages.audit:record_run", _AUDITED, _POLICY_OFF),
+    ("dependencies", "tooli.stages.injection:inject_dependencies", ("tool.has_dependencies",), ()),
     (
         "capabilities",
         "tooli.stages.capabilities:enforce_capabilities",
@@ -225,11 +240,13 @@ STAGES: tuple[StageRow, ...] = (
         (
             "options.timeout",
             "tool.limits.timeout",
+            "tool.limits.stops_itself",
             "tool.guard.isolation",
             "state.security_settings",
         ),
         (),
     ),
+    ("lifespan", "tooli.stages.shared_resources:open_lifespans", ("tool.lifespans",), ()),
     ("handles", "tooli.stages.handles:open_handles", ("tool.has_handles",), ()),
     (
         "claims",
@@ -324,6 +341,44 @@ def select_stages(context: StageContext) -> tuple[Stage, ...]:
         ordered += _load_stages((row,), context, conditions)
         ordered += [custom.stage for custom in anchored if custom.is_after]
     return tuple(ordered)
+
+
+def prepare_call(
+    app: App, call: Call, failure_history: MemoryFailureHistory | None
+) -> tuple[Call, tuple[Stage, ...]]:
+    """Return a call with the state that the app adds to it, and the stages that apply to it."""
+    state = app._state
+    if not (state.security_settings_loaded or state.has_cli_settings):
+        from tooli.config import load_security_settings
+
+        load_security_settings(state)
+    tool = state.restrict(app._resolve_handoffs(call.tool))
+    if tool.guidance.problem is not None:
+        call.warnings.append(tool.guidance.problem)
+    stages = select_stages(
+        StageContext(
+            tool, call.options, state, call.caller, app.find, call.approved, failure_history
+        )
+    )
+    policy = state.effective_policy(tool)
+    if len(stages) > 1:  # the stage `bind` alone fills neither `meta` nor `secrets`
+        data = _find_session_data(call)
+        call = call.replace(tool=tool, policy=policy, meta={}, secrets=[], **data)
+    elif (
+        tool is not call.tool
+        or policy != call.policy
+        or any([param.kind == "injected" for param in tool.params])
+    ):
+        call = call.replace(tool=tool, policy=policy, **_find_session_data(call))
+    return call, stages
+
+
+def _find_session_data(call: Call) -> dict[str, Any]:
+    """Return the fields for `ctx.state`: the data of the session, or data for this call only."""
+    if call.session_data is not None:
+        return {}
+    kept = None if call.request is None else call.request.session_data
+    return {"session_data": {} if kept is None else kept, "keeps_session": kept is not None}
 
 
 _conditions: tuple[object, tuple[str, ...], Any] = (None, (), None)

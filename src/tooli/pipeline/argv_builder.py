@@ -31,6 +31,34 @@ class Placeholder:
         self.text = f"<{name}>"
 
 
+def shorten_argument(name: str, value: object) -> Any:
+    """Return an argument, or a placeholder if it is certainly too long for a suggestion.
+
+    A suggestion shows it as a placeholder in any case. This way it is neither copied nor converted
+    before, which would cost more than the check that found the problem.
+    """
+    pending: list[Any] = [value]
+    size = 0
+    while pending:
+        item = pending.pop()
+        size += 1
+        if isinstance(item, RawText):
+            size += sum([len(text) for text in item.texts])
+        elif isinstance(item, (str, bytes)):
+            size += len(item)
+        elif isinstance(item, (dict, list, tuple, set, frozenset)):
+            size += len(item)  # pyright: ignore[reportUnknownArgumentType]
+            if size <= MAX_SUGGESTED_CHARS:
+                pending += _parts(item)
+        if size > MAX_SUGGESTED_CHARS:
+            return Placeholder(name)
+    return value
+
+
+def _parts(holder: Any) -> Sequence[Any]:
+    return [*holder, *holder.values()] if isinstance(holder, dict) else [*holder]
+
+
 def build_argv(tool: Tool, arguments: Mapping[str, Any], *flags: str) -> list[str]:
     """Return the command-line arguments after the command: positional ones, then options.
 
@@ -42,15 +70,29 @@ def build_argv(tool: Tool, arguments: Mapping[str, Any], *flags: str) -> list[st
     for param in tool.command_params:
         if param.kind == "option" and param.name in arguments:
             value = arguments[param.name]
-            if not is_default(param, value):
+            is_asked = param.required or param.option_kwargs.get("prompt")
+            if is_asked or not is_default(param, value):
                 optional += option_words(param, value)
         elif param.kind == "argument" and isinstance(arguments.get(param.name), RawText):
+            if _is_repeated(param, arguments[param.name]):
+                for text in arguments[param.name].texts:
+                    optional += [f"--{param.name}", text]
             optional += _dotted_words(f"--{param.name}", arguments[param.name])
     optional += flags
     has_dash = any(text[:1] == "-" and len(text) > 1 for text in positional)
     if has_dash or is_read_as_command(tool, positional):
         return [*optional, "--", *positional]
     return [*positional, *optional]
+
+
+def _is_repeated(param: Param, value: object) -> bool:
+    """True if an argument is an object of several texts, which are given by name."""
+    return (
+        isinstance(value, RawText)
+        and len(value.texts) > 1
+        and not param.is_multiple
+        and param.nargs == 1
+    )
 
 
 def build_path(tool: Tool, arguments: Mapping[str, Any], path: Sequence[str]) -> list[str]:
@@ -109,7 +151,7 @@ def _positional_words(tool: Tool, arguments: Mapping[str, Any]) -> list[str]:
     words: list[str] = []
     needed_count = 0
     for param in tool.command_params:
-        if param.kind == "argument":
+        if param.kind == "argument" and not _is_repeated(param, arguments.get(param.name)):
             value = arguments.get(param.name, param.default)
             words += value_words(value) * (param.nargs if isinstance(value, Placeholder) else 1)
             if not is_default(param, value):

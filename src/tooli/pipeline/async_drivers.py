@@ -58,7 +58,7 @@ async def stream(
         flow = walk.call.flow
         if walk.outcome is None:
             value = await invoke(walk.call)
-            source = _as_async_stream(value)
+            source = as_async_stream(value)
             if source is not None:
                 async with aclosing(_count_items(source, flow)) as items:
                     async for item in items:
@@ -90,7 +90,7 @@ def call_without_stop_iteration(
         raise as_tool_error(stop) from stop
 
 
-def _as_async_stream(value: object) -> AsyncIterator[object] | None:
+def as_async_stream(value: object) -> AsyncIterator[object] | None:
     """Return the result of a function as an async stream; None if it is not a stream."""
     if is_async_stream(value):
         return value

@@ -8,20 +8,22 @@ from __future__ import annotations
 
 import sys
 
-from tooli.core import Record
+from tooli.core import Record, find_loaded
 from tooli.core.peer import Elicit, Sample
+from tooli.errors import InternalError
 from tooli.pipeline.present import present_message, present_questions, present_text
 
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping
     from typing import Any, TypeVar
 
     from tooli.core.call import Call, Caller, Options
     from tooli.core.peer import Peer, Question
     from tooli.core.protocols import JsonObject
     from tooli.core.result_types import PageRequest
+    from tooli.core.session_state import SessionState
     from tooli.core.tool import Param
     from tooli.detect import ExecutionContext
     from tooli.pipeline.dry_run_recorder import ActionRecorder
@@ -87,6 +89,31 @@ class Context:
         return PageRequest() if flow is None else PageRequest(*flow.requested_page())
 
     @property
+    def lifespan(self) -> Any:
+        """What the function of `app.lifespan` has yielded, or None."""
+        lifespans = self._call.tool.lifespans
+        if self._call.lifespan is None and lifespans:
+            return lifespans[-1].value
+        return self._call.lifespan
+
+    @property
+    def state(self) -> SessionState:
+        """Values that the calls of one session share: a mapping, empty at first."""
+        from tooli.core.session_state import SessionState
+
+        call = self._call
+        if call.session_data is None:
+            raise InternalError("Commands that are isolated with bubblewrap have no ctx.state.")
+        is_copy = find_loaded("tooli.execution.worker", "is_worker_process")
+        return SessionState(call.session_data, is_kept=call.keeps_session, is_copy=bool(is_copy))
+
+    @property
+    def request_id(self) -> str | None:
+        """The id of the request to a server, as in its log; None on the command line."""
+        request = self._call.request
+        return None if request is None else request.id
+
+    @property
     def tool(self) -> str:
         """The name of the running tool, as in `meta.tool`."""
         return self._call.tool.id
@@ -136,6 +163,22 @@ class Context:
     def cancelled(self) -> bool:
         """True if the client has cancelled the call. A long loop should check it."""
         return self._call.peer is not None and self._call.peer.cancelled
+
+    def remaining_time(self) -> float | None:
+        """Return the seconds until the call has to end, for a function that stops itself.
+
+        None without a deadline, and in functions that tooli stops.
+        """
+        return None if self._call.stop is None else self._call.stop.remaining_time()
+
+    def on_stop(self, callback: Callable[[], object]) -> None:
+        """Call a function when the call has to end, in a function that stops itself.
+
+        It is called at the deadline, if the client cancels the call, and after Ctrl-C. It ends
+        what the function waits for: `ctx.on_stop(process.kill)`.
+        """
+        if self._call.stop is not None:
+            self._call.stop.on_stop(callback)
 
     # -------------------------------------------------------------- asking
 
@@ -220,7 +263,12 @@ def _progress_bar(items: Iterable[Any], total: int | None, label: str) -> Iterat
 
 
 def make_injected(param: Param, call: Call) -> Any:
-    """Return the value of an injected parameter: a Context or a `typer.Context`."""
+    """Return the value of an injected parameter: a Context or a `typer.Context`.
+
+    A dependency is made later, where the function runs.
+    """
+    if getattr(param.shape, "kind", None) == "dependency":
+        return None
     is_context = getattr(param.shape, "kind", None) == "context"
     return Context(call) if is_context else typer_context(call)
 
@@ -237,6 +285,15 @@ def replace_context(
         if isinstance(value, Context):
             replaced[name] = Context(value._call.replace(**changes), recorder)
     return replaced
+
+
+def update_context(arguments: Mapping[str, Any], **changes: Any) -> dict[str, Any]:
+    """Return bound arguments whose Context, if they contain one, has a changed copy of the call."""
+    updated = dict(arguments)
+    for name, value in arguments.items():
+        if isinstance(value, Context):
+            updated[name] = Context(value._call.replace(**changes), value._recorder)
+    return updated
 
 
 def typer_context(call: Call) -> Any:

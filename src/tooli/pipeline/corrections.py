@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from json import dumps, loads
 
+from tooli.core.tool import join_path
 from tooli.pipeline.argv_builder import Placeholder
 from tooli.pipeline.schema_descriptions import describe_json as describe_json
 from tooli.pipeline.schema_descriptions import read_bounds as read_bounds
@@ -19,10 +20,12 @@ from tooli.text.jsonable import is_list, is_object
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
     from typing import Any
 
+    from tooli.core.call import Call, Problem
     from tooli.core.protocols import JsonObject
+    from tooli.core.tool import Param
 
 
 def correct_part(
@@ -46,13 +49,17 @@ def _correct_text(
 ) -> RawText | None:
     """Return the text of an object on a command line with one part corrected."""
     name, dotted = ".".join(path), dict(raw.dotted or {})
-    if name in dotted:
-        texts = dotted.pop(name)
+    flag = _find_flag(name, dotted)
+    if flag is not None:
+        texts = dotted.pop(flag)
         if not isinstance(suggested, UnknownField):
             dotted[name] = [str(new)]
         elif suggested.closest is not None:
             dotted[".".join([*path[:-1], suggested.closest])] = texts
         return RawText(raw.texts, raw.fallback, dotted)
+    assigned = [i for i, text in enumerate(raw.texts) if text.startswith(f"{name}=")]
+    if assigned:
+        return _correct_assignment(raw, assigned, name, new, suggested)
     position = 0
     if path[0].isdigit() and not (len(raw.texts) == 1 and raw.texts[0][:1] == "["):
         position, path = int(path[0]), path[1:]  # one text for each object of a list
@@ -70,6 +77,61 @@ def _correct_text(
     if isinstance(suggested, UnknownField) or any([step.isdigit() for step in name.split(".")]):
         return None
     return RawText(raw.texts, raw.fallback, {**dotted, name: [str(new)]})
+
+
+def _find_flag(name: str, dotted: Mapping[str, Sequence[str]]) -> str | None:
+    """Return the dotted flag that gives a field. It may have hyphens in place of underscores."""
+    spelled = name.replace("-", "_")
+    candidates = [flag for flag in dotted if flag.replace("-", "_") == spelled]
+    return name if name in dotted else next(iter(candidates), None)
+
+
+def _correct_assignment(
+    raw: RawText, positions: Sequence[int], name: str, new: object, suggested: object
+) -> RawText:
+    """Return the text of an object with one `name=value` corrected."""
+    texts = list(raw.texts)
+    if not isinstance(suggested, UnknownField):
+        texts[positions[-1]] = f"{name}={new}"
+    elif suggested.closest is not None:
+        texts[positions[-1]] = f"{suggested.closest}{texts[positions[-1]].removeprefix(name)}"
+    else:
+        del texts[positions[-1]]
+    return RawText(texts, raw.fallback, raw.dotted)
+
+
+def correct_flag(call: Call, param: Param, arguments: dict[str, Any]) -> bool:
+    """Correct a flag with a value, such as `--force=false`. Return True if the value is clear."""
+    line = call.options.typed
+    for word in () if line is None else line.typer_argv:
+        name, equals, text = word.partition("=")
+        value = _BOOL_TEXTS.get(text.lower())
+        if equals and value is not None and name in (*param.flags, *param.negations):
+            arguments[param.name] = value is (name in param.flags)
+            return True
+    return False  # it is left out
+
+
+_BOOL_TEXTS = {
+    **dict.fromkeys(("true", "yes", "on", "1"), True),
+    **dict.fromkeys(("false", "no", "off", "0"), False),
+}
+
+
+def describe_option_advice(message: str) -> str:
+    """Return what the message about an option advises, or else the message."""
+    head, _, advice = message.partition("; ")
+    if advice[:13] == "did you mean ":
+        return f"Use {advice[13:].rstrip('?')}."
+    return f"{advice[0].upper()}{advice[1:]}." if advice else f"{head}."
+
+
+def describe_field_fix(problem: Problem) -> str:
+    """Return how to correct a field that an object does not have."""
+    field, closest = problem.field or "", problem.suggested_value.closest
+    if closest is None:
+        return f"Leave {field!r} out."
+    return f"Use {join_path(field.rpartition('.')[0], closest)!r} instead of {field!r}."
 
 
 def _set_part(

@@ -59,21 +59,21 @@ class Walk:
         except StopIteration as early:
             self.outcome = early.value or _stage_error(self._stages[len(self._entered)])
         except (Exception, SystemExit) as exc:
-            outcome = _failed_outcome(exc, self._stages[len(self._entered)])
+            outcome = _failed_outcome(exc, self.call, self._stages[len(self._entered)])
             has_failed = isinstance(outcome, Failed)
             self.outcome = outcome.replace(has_started=False) if has_failed else outcome
         return self
 
     def __exit__(self, kind: object, exc: BaseException | None, trace: object) -> bool:
         if exc is not None:
-            self.outcome = _failed_outcome(exc)
+            self.outcome = _failed_outcome(exc, self.call)
         for i in range(len(self._entered) - 1, -1, -1):
             try:
                 self._entered[i].send(self.take_outcome())
             except StopIteration as stopped:
                 self.outcome = stopped.value or _stage_error(self._stages[i])
             except Exception as stage_error:
-                self.outcome = _failed_outcome(stage_error, self._stages[i])
+                self.outcome = _failed_outcome(stage_error, self.call, self._stages[i])
             else:
                 self.outcome = _stage_error(self._stages[i], "yielded twice")
         return isinstance(exc, (Exception, SystemExit))
@@ -88,11 +88,11 @@ def _stage_error(stage: Stage | None, problem: str = "returned no outcome") -> O
     return Failed(InternalError(f"the stage {stage_name(stage)!r} {problem}"))
 
 
-def _failed_outcome(exc: BaseException, stage: Stage | None = None) -> Outcome:
+def _failed_outcome(exc: BaseException, call: Call, stage: Stage | None = None) -> Outcome:
     """Return the outcome for an exception. If it is unexpected, the error names the stage."""
     from tooli.pipeline.failure import to_outcome
 
-    return to_outcome(exc, None if stage is None or stage is bind else stage_name(stage))
+    return to_outcome(exc, None if stage is None or stage is bind else stage_name(stage), call)
 
 
 # ------------------------------------------------------------------ binding
@@ -122,11 +122,11 @@ def bind_arguments(call: Call) -> dict[str, Any]:
                 continue
             try:
                 if type(value) is RawText and value.fallback is not None:
-                    bound[name] = convert_text(param, value)
+                    bound[name] = convert_text(param, value, call.warnings)
                 else:
                     from tooli.schema.convert_values import convert_argument
 
-                    bound[name] = convert_argument(param, value)
+                    bound[name] = convert_argument(param, value, call.warnings)
                 continue
             except ConversionError as error:
                 if value is not None or param.required:
@@ -141,7 +141,7 @@ def bind_arguments(call: Call) -> dict[str, Any]:
             bound[name] = make_injected(param, call)
         elif param.required:
             errors.append((param, None))
-        else:
+        elif not param.is_omittable:
             from tooli.schema.convert_values import convert_default
 
             try:
@@ -150,6 +150,7 @@ def bind_arguments(call: Call) -> dict[str, Any]:
                 errors.append((param, error))
     has_unknown = used_count != len(arguments)
     needs_checks = tool.has_handles or call.caller.maybe_agent or tool.input_model is not None
+    needs_checks = needs_checks or tool.argument_check is not None
     if not (errors or call.problems or has_unknown or needs_checks):
         return bound
     from tooli.pipeline.input_errors import finish_binding
@@ -183,7 +184,7 @@ def _run_fast_path(call: Call) -> Outcome:
         value = _resolve_value(call.tool.fn(**bind_arguments(call)))
         return Ok(collect_items(value) if is_stream(value) else value)
     except (Exception, SystemExit) as exc:
-        return _failed_outcome(exc)
+        return _failed_outcome(exc, call)
 
 
 def stream(call: Call, stages: Sequence[Stage]) -> Generator[Any, None, Outcome]:

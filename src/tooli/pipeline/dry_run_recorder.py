@@ -23,14 +23,36 @@ from tooli.text.jsonable import to_jsonable
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
     from contextvars import Token
-    from typing import Any, TypeVar
+    from typing import Any, Protocol, TypeVar, overload
 
     from tooli.core.protocols import JsonObject
     from tooli.errors import ToolError
 
     F = TypeVar("F", bound=Callable[..., Any])
+
+    class DryRunGuard(Protocol):
+        """Refuses the actions of a function in the sections of a dry run."""
+
+        def begin(self, *, is_on_loop: bool) -> None:
+            """Start a section."""
+            ...
+
+        def end(self) -> ToolError | None:
+            """End a section; return the error if an action was refused."""
+            ...
+
+        def finish(self) -> None:
+            """End the monitoring."""
+            ...
+
+else:
+
+    def overload(function):
+        """Stand in for `typing.overload`, which would load typing at start-up."""
+        return function
+
 
 MAX_ACTIONS, MAX_STREAM_ITEMS = 10_000, 1_000_000
 """Maximum number of actions in a plan, and of stream items that a dry run consumes."""
@@ -50,14 +72,45 @@ _is_execution_disabled: ContextVar[bool] = ContextVar(
 _active_dry_runs: list[DryRunRecorder] = []  # in this process
 
 
+@overload
 def dry_run_support(fn: F) -> F:
+    """Mark a function: `@dry_run_support`."""
+
+
+@overload
+def dry_run_support(  # noqa: F811  ruff knows only typing's own overload
+    *, allow: Sequence[str] = ()
+) -> Callable[[F], F]:
+    """Mark a function: `@dry_run_support(allow=[…])`."""
+
+
+def dry_run_support(  # noqa: F811
+    fn: F | None = None, *, allow: Sequence[str] = ()
+) -> F | Callable[[F], F]:
     """Mark a function as safe to run under `--dry-run`. Returns the same function.
 
     The function must call `record_dry_action` before each of its actions. `--dry-run` does not run
-    functions without this mark.
+    functions without this mark. A dry run may read files. tooli stops it before it changes a file,
+    starts a program or uses the network, unless `allow` has the capability, such as
+    `@dry_run_support(allow=["net:read"])`.
     """
+    if fn is None:
+        return lambda fn: _mark(fn, allow)
+    return _mark(fn, ())
+
+
+def _mark(fn: F, allow: Sequence[str]) -> F:
+    if allow:
+        from tooli.core.declared_capabilities import capabilities_problem  # few functions need it
+
+        problem = capabilities_problem(allow)
+        if problem is not None:
+            raise DefinitionError(f"dry_run_support(allow=…) {problem}")
+    marked: Any = fn
     try:
-        fn.tooli_supports_dry_run = True  # pyright: ignore[reportFunctionMemberAccess]
+        marked.tooli_supports_dry_run = True
+        if allow:
+            marked.tooli_dry_run_allow = tuple(allow)
     except AttributeError:
         raise DefinitionError(
             f"dry_run_support({fn!r}): mark the function itself, where it is defined"
@@ -149,8 +202,10 @@ class DryRunRecorder(ActionRecorder):
 
     is_dry_run = True
 
-    def __init__(self) -> None:
+    def __init__(self, guard: DryRunGuard | None = None) -> None:
         super().__init__()
+        self.guard = guard  # refuses what the function does instead of recording it
+        self.is_on_loop = False  # the function runs as a task of an event loop
         self.actions: list[JsonObject] = []
         self.is_truncated = False  # a stream was too long
         self.discarded_outputs: list[Any] = []  # outputs that write nothing
@@ -159,10 +214,17 @@ class DryRunRecorder(ActionRecorder):
     def __enter__(self) -> None:
         _active_dry_runs.append(self)
         super().__enter__()
+        if self.guard is not None:
+            self.guard.begin(is_on_loop=self.is_on_loop)
 
-    def __exit__(self, *_: object) -> None:
+    def __exit__(self, error_type: object = None, *_: object) -> None:
+        error = None if self.guard is None else self.guard.end()
         super().__exit__()
         _active_dry_runs.remove(self)
+        if self.guard is not None and (error is not None or error_type is not None):
+            self.guard.finish()
+        if error is not None:
+            raise error
 
     def record_action(self, action: str, target: object, details: object, state: object) -> bool:
         """Record an action; return True."""
@@ -190,6 +252,8 @@ class DryRunRecorder(ActionRecorder):
         """
         for output in self.discarded_outputs:
             output.discard()
+        if self.guard is not None:
+            self.guard.finish()
         self.raise_if_failed()
         return {"actions": self.actions, "is_truncated": self.is_truncated}
 

@@ -25,7 +25,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, TypeVar
 
-    from tooli.core.call import Outcome
+    from tooli.core.call import Call, Outcome
 
     E = TypeVar("E", bound=Exception)
 
@@ -38,18 +38,22 @@ _BUILTIN_ERRORS: tuple[tuple[type[BaseException], type[ToolError], str | None], 
 )
 
 
-def to_outcome(exc: BaseException, stage: str | None = None) -> Outcome:
+def to_outcome(exc: BaseException, stage: str | None = None, call: Call | None = None) -> Outcome:
     """Return the outcome of an exception: a failure, except for an exit with code 0.
 
     `stage` is the name of the stage that raised the exception. It is added to the details of an
-    internal error.
+    internal error. If `call` is the call of a server, an unexpected error is logged and masked
+    here, so that no stage stores or returns the text of the exception.
     """
     if requested_exit_code(exc) == 0:
         return Ok(None)
     error = as_tool_error(exc)
     if stage is not None and error is not exc and type(error) is InternalError:
         error.details = {**(error.details or {}), "stage": stage}
-    return Failed(error, has_started=not vars(exc).pop("is_not_started", False))
+    has_started = not vars(exc).pop("is_not_started", False)
+    if call is not None and call.request is not None:
+        error = call.request.check_error(error, call)
+    return Failed(error, has_started=has_started)
 
 
 def as_tool_error(exc: BaseException) -> ToolError:
@@ -73,6 +77,20 @@ def mark_not_started(exc: E) -> E:
     """
     vars(exc)["is_not_started"] = True
     return exc
+
+
+def is_unexpected(error: ToolError) -> bool:
+    """True if the error was made from an exception that the author did not raise for the caller.
+
+    False for a ToolError that the author raised, the exceptions of Typer, exits and Ctrl-C.
+    """
+    cause = error.__cause__
+    return (
+        error.is_translated
+        and cause is not None
+        and is_translated_error(error, cause)
+        and not isinstance(error, (InputError, CommandExited, Interrupted))
+    )
 
 
 def is_translated_error(error: ToolError, cause: BaseException) -> bool:

@@ -8,30 +8,22 @@ from itertools import islice
 from tooli.core._hot_tables import CALL_OPTIONS
 from tooli.core.call import Problem
 from tooli.core.option_words import spell_option, words_of
-from tooli.core.secret_fields import may_contain_secret
 from tooli.core.tool import (
     MAX_MESSAGE_CHARS,
     MAX_PATH_CHARS,
     MAX_PROBLEMS,
-    SCALAR_SHAPES,
-    Choice,
     Handle,
-    ParsedText,
-    Scalar,
     count_text,
     cut_message,
     cut_text,
-    is_handle,
     is_structured,
-    item_shape,
     join_path,
     unwrap_optional,
 )
-from tooli.errors import InputError, Suggestion, is_near
-from tooli.pipeline.argv_builder import MAX_SUGGESTED_CHARS, Placeholder
-from tooli.pipeline.suggestions import suggest_call
+from tooli.errors import InputError
+from tooli.pipeline.schema_checks import check_by_schema
 from tooli.pipeline.unknown_names import unknown_parameter_problem
-from tooli.pipeline.value_descriptions import describe_param, load_corrections
+from tooli.pipeline.value_descriptions import describe_param
 from tooli.schema import ConversionError, Converted, RawText
 
 TYPE_CHECKING = False
@@ -42,7 +34,7 @@ if TYPE_CHECKING:
 
     from tooli.core.call import Call
     from tooli.core.protocols import JsonObject
-    from tooli.core.tool import Param, Tool
+    from tooli.core.tool import Param
 
 
 def finish_binding(
@@ -57,11 +49,9 @@ def finish_binding(
         call: The call.
         bound: The arguments that were converted.
         errors: The invalid parameters with their errors; the error of a missing value is None.
-        has_unknown: True if the call has arguments that are not parameters of the tool.
+        has_unknown: True if arguments are not parameters of the tool.
 
-    Raises:
-        InputError: One error for all problems.
-        AuthError: The caller may not use the file that contains the arguments.
+    Raises an InputError for all problems, or an AuthError for a file that the caller may not use.
     """
     for problem in call.problems:
         if problem.denial is not None:
@@ -75,6 +65,8 @@ def finish_binding(
         elif error is not None or _is_parsed(call):
             problems += conversion_problems(param, error)
     has_more = any([error is not None and error.has_more for _, error in errors])
+    if tool.argument_check is not None:
+        problems += check_by_schema(call, bound, {param.name for param, _ in errors})
     if call.caller.maybe_agent or tool.has_handles:
         found = list(islice(check_arguments(call, bound), MAX_PROBLEMS + 1))
         problems += found
@@ -86,13 +78,11 @@ def finish_binding(
 
 def _unknown_names(call: Call) -> list[str]:
     """Return the arguments that the tool does not have. An option that is null is not given."""
-    return [
-        name
-        for name, value in call.arguments.items()
-        if name not in call.tool.param_names
-        and type(value) is not Converted
-        and (value is not None or name not in CALL_OPTIONS)
-    ]
+    check, unknown = call.tool.argument_check, call.arguments.keys() - call.tool.param_names
+    if check is not None and check.takes_extra:
+        return []
+    given = [(n, v) for n, v in call.arguments.items() if n in unknown and type(v) is not Converted]
+    return [name for name, value in given if value is not None or name not in CALL_OPTIONS]
 
 
 def _bind_model(call: Call, bound: dict[str, Any], name: str, model: type[object]) -> JsonObject:
@@ -130,8 +120,12 @@ def _read_piped(param: Param, call: Call) -> Any:
 def conversion_problems(param: Param, error: ConversionError | None) -> Iterator[Problem]:
     """Yield the problems of one parameter: a missing value, or values that cannot be converted."""
     if error is None:
-        # The message is the same on all interfaces, and only command lines read objects from files.
-        expected = describe_param(param, is_command_line=not is_structured(param.shape))
+        # The message is the same on all interfaces. How to give the value is in the suggestion.
+        shape = unwrap_optional(param.shape)
+        if isinstance(shape, Handle):
+            expected = shape.expected_value
+        else:
+            expected = describe_param(param, is_command_line=not is_structured(shape))
         yield Problem("E1002", param.name, f"{param.name!r} is required: {expected}")
         return
     for reason in (error, *error.other_errors):
@@ -165,8 +159,9 @@ def build_input_error(
     unlisted_count = len(unknown_names) - len(unknown_problems)
     has_more = has_more or len(call.problems) > MAX_PROBLEMS  # the interface may have stopped early
     surface_problems = _exclude_known(call.problems, [*unknown_problems, *value_problems])
-    suggested_names = {problem.suggested_value for problem in unknown_problems}
-    misspelled = [p for p in value_problems if p.code == "E1002" and p.field in suggested_names]
+    known = {problem.suggested_value for problem in unknown_problems}
+    known |= {problem.field for problem in call.problems if problem.code == "E1006"}
+    misspelled = [p for p in value_problems if p.code == "E1002" and p.field in known]
     problems = [
         *[p for p in surface_problems if p.code != "E1005"],
         *unknown_problems,
@@ -176,11 +171,14 @@ def build_input_error(
     count = len(problems) + unlisted_count
     problems = [_bound_problem(problem) for problem in problems[:MAX_PROBLEMS]]
     first = problems[0]
+    # The arguments of agents are checked in this module, and most of them are right.
+    from tooli.pipeline.corrected_calls import suggest_corrected_call
+
     return InputError(
         first.message + count_text(count, is_minimum=has_more),
         code=first.code,
         field=first.field,
-        suggestion=_suggest_call(call, problems),
+        suggestion=suggest_corrected_call(call, problems, is_parsed=_is_parsed(call)),
         details=problem_details(problems, count, is_minimum=has_more),
     )
 
@@ -241,240 +239,6 @@ def _typer_order(call: Call) -> Callable[[Problem], tuple[int, int]]:
         return (0, typed[name]) if name in typed else (2, position)
 
     return key
-
-
-def _suggest_call(call: Call, problems: Sequence[Problem]) -> Suggestion:
-    """Return a corrected call, with placeholders `<name>` for unknown values."""
-    tool = call.tool
-    arguments: dict[str, Any] = {
-        k: v.value if type(v) is Converted else v
-        for k, v in call.arguments.items()
-        if k in tool.param_names
-    }
-    options: dict[str, Any] = {}
-    is_certain = all([_correct(call, problem, arguments, options) for problem in problems])
-    is_parsed = _is_parsed(call)
-    for param in tool.public_params:
-        if is_parsed and param.required and param.name not in arguments:
-            arguments[param.name] = Placeholder(param.name)
-        elif is_handle(param.shape) and arguments.get(param.name) is not None:
-            arguments[param.name] = _handle_argument(param, arguments[param.name])
-        elif arguments.get(param.name) is not None and may_contain_secret(param):
-            arguments[param.name] = Placeholder(param.name)
-    replacement = next((p.replacement for p in problems if p.replacement), ())
-    if replacement:  # another command
-        return Suggestion(
-            "retry_with_modified_input",
-            _build_fix(call, problems),
-            argv=[*(call.caller.prog or (tool.app,)), *replacement],
-        )
-    suggestion = Suggestion(
-        "retry_with_modified_input",
-        _build_fix(call, problems),
-        applicability="machine_applicable" if is_certain else "maybe_incorrect",
-    )
-    invalid = [(p.field or "").removeprefix("tooli_") for p in problems]
-    target = suggest_call(call, arguments, without=invalid, **options)
-    parts = [p for p in problems if "." in (p.field or "") and p.suggested_value is None]
-    suggestion.target = target.replace(has_placeholders=bool(parts))
-    return suggestion
-
-
-def _correct(
-    call: Call, problem: Problem, arguments: dict[str, Any], options: dict[str, Any]
-) -> bool:
-    """Correct one problem in the arguments and options of a suggested call.
-
-    Return True if the corrected call certainly means what the caller meant.
-    """
-    tool, suggested = call.tool, problem.suggested_value
-    head, _, rest = (problem.field or "").partition(".")
-    if problem.suggested_option is not None:
-        name, value = problem.suggested_option
-        options[name] = value
-        return is_near(head, name) and name not in ("yes", "apply")
-    if problem.code == "E1004":
-        value = call.arguments.get(head)
-        if suggested and value is not None:
-            is_valid = _convert(tool.param(suggested), value) is not None
-            arguments.setdefault(suggested, value if is_valid else Placeholder(suggested))
-        return isinstance(suggested, str) and is_near(head, suggested)
-    if problem.code == "E1007" and isinstance(suggested, str) and head not in tool.param_names:
-        options[head] = suggested
-        return False
-    if problem.code in ("E1040", "E1041"):
-        name = head.removeprefix("tooli_")
-        if suggested or (suggested is None and problem.code == "E1040"):
-            options[name] = suggested or Placeholder(name).text
-        return False
-    if problem.code == "E1005":
-        _place_extra_words(tool, suggested or (), arguments)
-        return False
-    if not head or problem.code in _FRAMEWORK_OPTION_CODES:
-        return False  # something is left out
-    if suggested is not None and not rest and _takes_single_value(tool, head):
-        is_same = _is_same_value(arguments.get(head), suggested)
-        arguments[head] = suggested
-        return is_same
-    repaired = _replace_item(arguments.get(head), rest, suggested)
-    if repaired is not None:
-        is_same = _is_same_value(_item(arguments.get(head), rest), suggested)
-        arguments[head] = repaired
-        return is_same
-    param = tool.param(head)
-    if param is None:
-        return True
-    if problem.code == "E1006" and param.is_flag:
-        return _correct_flag(call, param, arguments)
-    value = arguments.get(head)
-    corrected: Any = _replace_item(value, rest, Placeholder(head))
-    if rest and corrected is None:
-        is_missing = problem.message.endswith("a value is required")
-        correct_part = load_corrections().correct_part
-        corrected = correct_part(head, value, rest.split("."), suggested, is_missing)
-    arguments[head] = Placeholder(head) if corrected is None else corrected
-    return suggested is None  # otherwise it has another value
-
-
-def _place_extra_words(tool: Tool, words: Sequence[str], arguments: dict[str, Any]) -> None:
-    """Assign each surplus word to the option that it fits, if there is exactly one."""
-    for word in words:
-        fitting = [
-            param
-            for param in tool.public_params
-            if param.kind == "option"
-            and not param.is_flag
-            and param.nargs == 1
-            and param.name not in arguments
-            and isinstance(item_shape(param.shape), (Choice, Scalar, ParsedText))
-            and item_shape(param.shape) != SCALAR_SHAPES[str]
-            and _convert(param, RawText([word])) is not None
-        ]
-        if len(fitting) == 1:
-            arguments[fitting[0].name] = RawText([word])
-
-
-def _correct_flag(call: Call, param: Param, arguments: dict[str, Any]) -> bool:
-    """Correct a flag with a value, such as `--force=false`. Return True if the value is clear."""
-    line = call.options.typed
-    for word in () if line is None else line.typer_argv:
-        name, equals, text = word.partition("=")
-        value = _BOOL_TEXTS.get(text.lower())
-        if equals and value is not None and name in (*param.flags, *param.negations):
-            arguments[param.name] = value is (name in param.flags)
-            return True
-    return False  # it is left out
-
-
-_BOOL_TEXTS = {
-    **dict.fromkeys(("true", "yes", "on", "1"), True),
-    **dict.fromkeys(("false", "no", "off", "0"), False),
-}
-
-
-def _is_same_value(value: object, suggested: object) -> bool:
-    """True if a suggested value is certainly what an invalid one means."""
-    text = value.texts[-1] if isinstance(value, RawText) and value.texts else value
-    return isinstance(suggested, str) and isinstance(text, str) and is_near(text, suggested)
-
-
-def _item(value: Any, index: str) -> object:
-    items = value.texts if isinstance(value, RawText) else value
-    return items[int(index)] if int(index) < len(items) else None
-
-
-_FRAMEWORK_OPTION_CODES = ("E1007", "E1040", "E1041", "E1042")
-"""Codes of problems with framework options. The suggested command line omits these options."""
-
-
-def _handle_argument(param: Param, value: object) -> Any:
-    """Return the location of an input or a secret; a placeholder if it was given by value."""
-    if isinstance(value, Placeholder):
-        return value
-    converted = _convert(param, value)
-    if converted is None:
-        return Placeholder(param.name)
-    locations = [item.tooli_cli_text for item in (converted if param.is_multiple else [converted])]
-    return Placeholder(param.name) if None in locations else locations
-
-
-def _takes_single_value(tool: Tool, name: str) -> bool:
-    """True if a suggestion for this parameter replaces its whole value."""
-    param = tool.param(name)
-    return param is not None and not param.is_multiple and param.nargs == 1
-
-
-def _replace_item(value: object, index: str, suggested_value: object) -> list[Any] | None:
-    """Return a list with one item replaced; None if there is no such item, or if it is long."""
-    items: Any = value.texts if isinstance(value, RawText) else value
-    if suggested_value is None or type(items) not in (list, tuple) or not index.isdigit():
-        return None
-    if len(items) > MAX_SUGGESTED_CHARS or int(index) >= len(items):
-        return None
-    return [*items[: int(index)], suggested_value, *items[int(index) + 1 :]]
-
-
-def _convert(param: Param | None, value: object) -> Any:
-    """Return an argument as the function receives it, or None if it is not valid."""
-    from tooli.schema.convert_values import convert_argument  # most usage errors do not need it
-
-    try:
-        return None if param is None else convert_argument(param, value)
-    except ConversionError:
-        return None
-
-
-def _build_fix(call: Call, problems: Sequence[Problem]) -> str:
-    tool = call.tool
-    parts: list[str] = []
-    for problem in problems:
-        param = tool.param((problem.field or "").partition(".")[0])
-        if problem.code == "E1004" and (problem.field is None or problem.field in tool.param_names):
-            parts.append(f"{problem.message}.")
-        elif problem.code == "E1004" and problem.suggested_option is not None:
-            parts.append(f"Use {spell_option(call, *problem.suggested_option)}.")
-        elif problem.code == "E1004":
-            known = ", ".join(p.name for p in tool.public_params) or "none"
-            parts.append(
-                f"Use {problem.suggested_value!r} instead of {problem.field!r}."
-                if problem.suggested_value
-                else f"Leave {problem.field!r} out; the parameters are: {known}."
-            )
-        elif problem.code == "E1005":
-            parts.append("Remove the extra arguments, or give them to an option.")
-        elif problem.code == "E1007":
-            parts.append(describe_option_fix(problem))
-        elif problem.code in _FRAMEWORK_OPTION_CODES:
-            parts.append(_describe_expression_fix(problem))
-        elif param is not None:
-            expected = describe_param(param, is_command_line=words_of(call).is_command_line)
-            parts.append(f"Give {param.name!r} {expected}.")
-        elif problem.code == "E1003":
-            parts.append("Change the arguments so that they fit together.")
-        else:
-            parts.append("Give the option its value.")
-    return cut_text(" ".join(dict.fromkeys(parts)), MAX_MESSAGE_CHARS)
-
-
-def _describe_expression_fix(problem: Problem) -> str:
-    """Return how to correct a filter, a selection of fields or a cursor."""
-    message = problem.message if problem.message[-1] == "?" else f"{problem.message}."
-    if problem.suggested_value:
-        return f"{message} Write {problem.suggested_value}"
-    if problem.code == "E1040" and problem.suggested_value is None and "quotes" not in message:
-        return f"{message} Put text in quotes: name == 'Ada' and size > 10."
-    return message
-
-
-def describe_option_fix(problem: Problem) -> str:
-    """Return how to correct an invalid framework option."""
-    suggested = problem.suggested_value
-    if suggested is not None:
-        values = suggested if isinstance(suggested, str) else f"one of {', '.join(suggested)}"
-        return f"Use {values} as {problem.field!r}."
-    if problem.field is None:  # the message says where the option belongs
-        return f"{problem.message}."
-    return f"Leave {problem.field!r} out, or correct it: {problem.message}."
 
 
 # ------------------------------------------------------------------ checks of bound arguments

@@ -10,6 +10,7 @@ where the function itself would run: in a thread, on an event loop or in a proce
 from __future__ import annotations
 
 from collections.abc import Iterator
+from importlib import import_module
 from itertools import tee
 
 from tooli.core.call import Failed
@@ -69,7 +70,7 @@ def build_plan(call: Call, actions: list[JsonObject] | None = None) -> Any:
     tool = call.tool
     plan = getattr(tool.fn, "tooli_plan", None)
     if plan is not None:
-        return plan(**{param.name: call.arguments[param.name] for param in tool.public_params})
+        return plan(**{name: call.arguments[name] for name in _given_names(call)})
     document: JsonObject = {
         "tool": tool.id,
         "arguments": _plan_arguments(call),
@@ -84,6 +85,11 @@ def build_plan(call: Call, actions: list[JsonObject] | None = None) -> Any:
     return document
 
 
+def _given_names(call: Call) -> list[str]:
+    """Return the parameters that have a value; a described tool may leave some out."""
+    return [param.name for param in call.tool.public_params if param.name in call.arguments]
+
+
 def _plan_arguments(call: Call) -> dict[str, Any]:
     """Return the arguments by the names that callers use."""
     tool = call.tool
@@ -91,7 +97,8 @@ def _plan_arguments(call: Call) -> dict[str, Any]:
         return {
             param.name: call.arguments[param.name]
             for param in tool.public_params
-            if not _is_default_of_callback(tool, param, call.arguments[param.name])
+            if param.name in call.arguments
+            and not _is_default_of_callback(tool, param, call.arguments[param.name])
         }
     return to_jsonable(call.arguments[tool.input_model[0]], [])
 
@@ -322,11 +329,17 @@ def make_planned_function(
     return run_sync
 
 
+_GUARD_MODULE = "tooli.execution.monitor.dry_run_guard"
+"""Named as text, as the stages are, because the package is above this one."""
+
+
 def _dry_run(
-    call: Call, fn: Callable[..., object], arguments: Mapping[str, object]
+    call: Call,
+    fn: Callable[..., object],
+    arguments: Mapping[str, object],
 ) -> JsonObject | Awaitable[JsonObject]:
     """Dry-run a function; return the report, or a coroutine that returns it."""
-    recorder = DryRunRecorder()
+    recorder = DryRunRecorder(import_module(_GUARD_MODULE).DryRunGuard(call))
     safe_arguments = _dry_run_arguments(call, recorder, arguments)
     with recorder:
         value = fn(**safe_arguments)
@@ -337,13 +350,16 @@ def _dry_run(
 
 
 async def _adry_run(
-    call: Call, fn: Callable[..., object], arguments: Mapping[str, object]
+    call: Call,
+    fn: Callable[..., object],
+    arguments: Mapping[str, object],
 ) -> JsonObject:
     report = _dry_run(call, fn, arguments)
     return report if isinstance(report, dict) else await report
 
 
 async def _finish_dry_run(recorder: DryRunRecorder, value: object) -> JsonObject:
+    recorder.is_on_loop = True
     with recorder:
         if is_awaitable(value):
             value = await value

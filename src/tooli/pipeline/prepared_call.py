@@ -64,8 +64,8 @@ class PreparedCall:
 
     @property
     def is_async(self) -> bool:
-        """True if the tool's function runs on an event loop."""
-        return is_async(self._call.tool.fn)
+        """True if the tool's function, or a dependency of it, runs on an event loop."""
+        return self._call.tool.needs_loop or is_async(self._call.tool.fn)
 
     def milliseconds(self) -> int:
         """Return how long the call has taken so far."""
@@ -94,7 +94,7 @@ class PreparedCall:
 
     def fail(self, failure: BaseException) -> Presented:
         """Return the answer for a call that ended with an exception and has no outcome."""
-        return self._present(_failed_outcome(failure))
+        return self._present(_failed_outcome(failure, self._call))
 
     def stream(self) -> Generator[bytes, None, Presented]:
         """Run the call in this thread; yield its items as JSON and return the end of the answer.
@@ -138,6 +138,9 @@ class PreparedCall:
         return aiterate_as(self._call.caller, items)
 
     def _present(self, outcome: Outcome) -> Presented:
+        request = self._call.request
+        if request is not None:
+            request.end_call(outcome, self._call)
         return Presented(outcome, self._call, self.milliseconds)
 
     def _present_end(self, outcome: Outcome) -> Presented:
@@ -148,7 +151,7 @@ class PreparedCall:
         try:
             return run(self._call, self._stages)
         except KeyboardInterrupt as stop:  # from the tool: Ctrl-C interrupts only the main thread
-            return _failed_outcome(stop)
+            return _failed_outcome(stop, self._call)
         finally:
             current_caller.reset(token)
 
@@ -159,7 +162,7 @@ class PreparedCall:
         try:
             return await async_drivers.run(self._call, self._stages)
         except KeyboardInterrupt as stop:  # it would end the event loop
-            return _failed_outcome(stop)
+            return _failed_outcome(stop, self._call)
         finally:
             current_caller.reset(token)
 
@@ -231,10 +234,10 @@ class PreparedCall:
         return result
 
 
-def _failed_outcome(exc: BaseException) -> Outcome:
+def _failed_outcome(exc: BaseException, call: Call) -> Outcome:
     from tooli.pipeline.failure import to_outcome
 
-    return to_outcome(exc)
+    return to_outcome(exc, call=call)
 
 
 def _remaining_items(outcome: Outcome) -> Iterator[Any]:

@@ -12,8 +12,8 @@ invisible characters and, with the strict policy, credentials and the home direc
 applies with the policy `off`.
 
 Every call loads this module, so it imports nothing more for a plain answer. `_encode_small` writes
-small values of plain types without the JSON encoder. `may_need_redaction` uses a few fast string
-methods to find that nothing has to be redacted.
+small values without the JSON encoder. `may_need_redaction` uses fast string methods to find that
+nothing has to be redacted.
 """
 
 from __future__ import annotations
@@ -174,9 +174,10 @@ class Presented:
         """Return the result in JSON types; with `secrets_only`, redact secrets and nothing else."""
         return ItemPresenter(self._call, secrets_only=secrets_only).value(self._result)
 
-    def result_json(self, wrap: bool = False) -> str:
-        """Return the result as JSON text; with `wrap`, as `{"result": …}`."""
-        return self._to_json({"result": self._result} if wrap else self._result)
+    def result_json(self, wrap: bool = False) -> bytes:
+        """Return the result as JSON; with `wrap`, as `{"result": …}`."""
+        data = encode_redacted(self._result, self._call.warnings, self._call)
+        return b"".join([b'{"result":', data, b"}"]) if wrap else data
 
     def format_with(self, make: Callable[[Any, Callable[[object], str]], T]) -> T:
         """Return `make(value, to_json)`, redacted, in JSON types.
@@ -240,13 +241,18 @@ class ItemPresenter:
         text = _encode_small(item) if self._encode is None else None
         if text is not None and not may_need_redaction(text, self._redaction, self._part):
             return text.encode()
-        from tooli.text.json_encoder import encode_text, make_json_encoder
+        from tooli.text.json_encoder import encode_directly, encode_text, make_json_encoder
 
         if self._encode is None:
             self._encode = make_json_encoder(self._warnings)
-        text = self._encode(item)
+        data = encode_directly(item, may_import=not self._redaction.caller.owns_process)
+        if data is not None and _is_clean(data, self._redaction, self._part):
+            return data
+        text = self._encode(item) if data is None else data.decode()
         redacted = self.redact_if_needed(text)
-        return encode_text(text if redacted is None else self._encode(redacted[0]))
+        if redacted is not None:
+            return encode_text(self._encode(redacted[0]))
+        return encode_text(text) if data is None else data
 
     def value(self, item: object) -> Any:
         """Return an item in JSON types."""
@@ -312,12 +318,12 @@ def encode_envelope(
     `meta` is called last, so that it includes the warnings of the rest.
     """
     if error is not None:
-        head = b'{"ok":false,"error":' + encode_redacted(error, warnings, redaction, "error")
+        parts = [b'{"ok":false,"error":', encode_redacted(error, warnings, redaction, "error")]
     elif result is None:
-        head = b'{"ok":true'
+        parts = [b'{"ok":true']
     else:
-        head = b'{"ok":true,"result":' + encode_redacted(result, warnings, redaction)
-    return head + b',"meta":' + encode_redacted(meta(), [], redaction, "") + b"}"
+        parts = [b'{"ok":true,"result":', encode_redacted(result, warnings, redaction)]
+    return b"".join([*parts, b',"meta":', encode_redacted(meta(), [], redaction, ""), b"}"])
 
 
 def draft_envelope(outcome: Outcome, call: Call) -> bytes:
@@ -346,15 +352,14 @@ def build_meta(call: Call, milliseconds: float) -> JsonObject:
         _add_caller(meta, call.caller, call.options.detailed)
     if tool.deprecated:
         meta["deprecated"] = tool.deprecated
+    if call.request is not None and call.request.is_id_shown:
+        meta["request_id"] = call.request.id
     if call.meta:
         meta.update(call.meta)
     return meta if not call.secrets else ItemPresenter(call, [], "").value(meta)
 
 
-MAX_WARNINGS_PER_KIND = 3
-"""Maximum number of warnings of one kind in an answer. A summary line counts the others."""
-MAX_WARNINGS = 20
-"""Maximum number of warnings in an answer, of all kinds, without the summary lines."""
+_MAX_UNLIMITED_WARNINGS = 3  # as many of one kind are shown
 
 
 def outgoing_warnings(call: Call) -> list[str]:
@@ -363,32 +368,11 @@ def outgoing_warnings(call: Call) -> list[str]:
     must_redact = call.policy == "strict" or call.secrets
     if must_redact or not all([line.isascii() and line.isprintable() for line in warnings]):
         warnings = [present_text(line, call) for line in warnings]
-    if len(warnings) > MAX_WARNINGS_PER_KIND:
+    if len(warnings) > _MAX_UNLIMITED_WARNINGS:
+        from tooli.pipeline.warning_limits import limit_warnings
+
         warnings = limit_warnings(warnings)
     return [cut_text(line, MAX_MESSAGE_CHARS) for line in warnings]
-
-
-def limit_warnings(warnings: list[str]) -> list[str]:
-    """Return the first warnings of each kind, and a line that counts the others.
-
-    Warnings that begin with the same two words are of one kind, such as those about each
-    undeclared file that a command accesses.
-    """
-    shown: list[str] = []
-    counts: dict[str, int] = {}
-    omitted = 0
-    for line in warnings:
-        kind = " ".join(line.split(None, 2)[:2])[:60]
-        counts[kind] = counts.get(kind, 0) + 1
-        if counts[kind] <= MAX_WARNINGS_PER_KIND:
-            if len(shown) < MAX_WARNINGS:
-                shown.append(line)
-            else:
-                omitted += 1
-    for kind, count in counts.items():
-        if count > MAX_WARNINGS_PER_KIND and len(shown) < 2 * MAX_WARNINGS:
-            shown.append(f"{count - MAX_WARNINGS_PER_KIND} more warnings that begin with {kind!r}")
-    return [*shown, f"{omitted} more warnings of other kinds"] if omitted else shown
 
 
 def _add_caller(meta: JsonObject, caller: Caller, detailed: bool | None) -> None:
@@ -504,10 +488,28 @@ def _reader_may_be_agent(redaction: Redaction) -> bool:
 def may_contain_injection(text: str) -> bool:
     """True if the first MAX_SCANNED_CHARS characters may contain a prompt injection."""
     text = text[:MAX_SCANNED_CHARS].lower()
+    if len(text) > MAX_SHORT_CHARS:
+        from tooli.text.long_texts import contains_any, load_core
+
+        core = load_core(may_import=False)
+        if core is not None:
+            return contains_any(text, INJECTION_MARKERS, core)
     return any([marker in text for marker in INJECTION_MARKERS])
 
 
-MAX_SCANNED_CHARS = 1 << 18
+def _is_clean(data: bytes, redaction: Redaction, part: str) -> bool:
+    """True if JSON in ASCII certainly needs no redaction. It is checked without a copy."""
+    policy = redaction.policy
+    if policy == "off" or policy == "strict" or redaction.secrets:
+        return policy == "off"
+    from tooli.text.long_texts import is_plain_json
+
+    has_reader = part != "" and _reader_may_be_agent(redaction)
+    return is_plain_json(data, INJECTION_MARKERS if has_reader else (), MAX_SCANNED_CHARS)
+
+
+MAX_SHORT_CHARS = 1 << 14  # a longer text is searched with pydantic-core, if it is loaded
+MAX_SCANNED_CHARS = 1 << 17
 """Number of characters of an answer that are searched for prompt injections."""
 
 

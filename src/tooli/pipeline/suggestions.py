@@ -60,12 +60,12 @@ def suggest_call(
     kept = {
         name: value
         for name, value in (call.options.given or {}).items()
-        if name not in without and name not in _READ_OPTIONS and value is not False
+        if name not in without and name not in READ_OPTIONS and value is not False
     }
     return SuggestedCall(tool.path, arguments, {**kept, **options}, tool)
 
 
-_READ_OPTIONS = ("input", "null")
+READ_OPTIONS = ("input", "null")
 """Options that were read: their values are arguments of the call."""
 
 
@@ -206,7 +206,9 @@ def _as_arguments(suggestion: Suggestion, target: SuggestedCall, call: Call) -> 
         query=shown.get("query"),
         options=shown.get("options"),
         command=shown.get("command"),
-        example=words_of(call).call(target.path, shown.get("arguments") or {}, separate),
+        example=words_of(call).call(
+            target.path, shown.get("arguments") or {}, separate, call.caller
+        ),
         applicability=_applicability(suggestion, target, placeholders),
     )
 
@@ -262,7 +264,8 @@ def _unwrap(value: Any) -> Any:
 def _json_value(param: Param, value: Any) -> Any:
     value = _unwrap(value)
     if isinstance(value, Placeholder):
-        return [value.text] * param.nargs if param.nargs > 1 else value.text
+        is_list = param.is_multiple or param.nargs > 1
+        return [value.text] * max(param.nargs, 1) if is_list else value.text
     if isinstance(value, RawText):
         texts = list(value.texts)
         return texts if param.is_multiple or param.nargs > 1 else "".join(texts[-1:])

@@ -11,6 +11,7 @@ texts and lists are cut at the end, and every part keeps its type.
 
 from __future__ import annotations
 
+from tooli.core._hot_tables import FLAGS
 from tooli.core.call import Failed, Ok
 from tooli.core.option_words import option_flag, spell_option
 from tooli.errors import InputError, Suggestion
@@ -32,12 +33,15 @@ if TYPE_CHECKING:
 
     from tooli.core.call import Call, Outcome
     from tooli.core.protocols import JsonObject
+    from tooli.core.tool import Tool
 
 
 NO_LIMIT = 1 << 60
 """A number of bytes or records that no result reaches."""
 _NO_SIZE_LIMIT = SizeLimit(NO_LIMIT, "bytes", "max-items")
 _ELLIPSIS = "…"
+_SAMPLE_CURSOR = "cQ7ZkT0pXw3rB9uLm2Vd8_aHs5YfJ6NgEi1KoRtC4yPqWbUxM-hG"
+_SHORT_RECORD_BYTES = 60
 
 
 def truncate_result(call: Call, flow: RecordFlow, value: object) -> Outcome:
@@ -68,11 +72,23 @@ def draft_answer(outcome: Ok, call: Call, flow: RecordFlow) -> bytes:
     return b"" if value is None else encode(value, [])
 
 
+def draft_cut(call: Call, limit: SizeLimit) -> bytes:
+    """Return what a cut answer contains beside a short record: how to get the rest."""
+    steps = [
+        larger_budget_step(call, limit.option, 1000, "The first record"),
+        next_page_step(call, _SAMPLE_CURSOR),
+    ]
+    page = {"next_cursor": _SAMPLE_CURSOR, "total": 10_000}
+    truncated = {"shown": 0, "total": 10_000, "by": limit.option, "needs": 1000, "unit": "records"}
+    meta: JsonObject = {"page": page, "truncated": truncated, "next": steps}
+    return encode(meta, []) + b" 0" * (_SHORT_RECORD_BYTES // 2)
+
+
 class _Truncation:
     def __init__(self, call: Call, flow: RecordFlow) -> None:
         self.call = call
         self.flow = flow
-        self.limits = size_limits(flow.result_options)
+        self.limits = size_limits(flow.result_options, has_notes_on_stderr=flow.is_streamed)
         self.limit = min(self.limits, key=lambda limit: limit.max_bytes, default=_NO_SIZE_LIMIT)
         """The limit that is named in `meta`: the last one that was exceeded."""
         self.overflow_path: str | None = None
@@ -179,7 +195,8 @@ class _Truncation:
             drop()
         if self._fits(outcome) or not self.flow.result_options.has_explicit_size_limit:
             return outcome
-        needed = self._required_budget(outcome)
+        # A retry with the limit that only this answer needs would return nothing as well.
+        needed = max(self._required_budget(outcome), meta.get("truncated", {}).get("needs") or 0)
         return Failed(small_limit_error(self.call, self.flow, self.limit, needed, has_run=True))
 
     # -------------------------------------------------------------- text
@@ -237,6 +254,8 @@ class _Truncation:
             value, lambda data: self._fits(Ok(None), b',"result":' + data), call.warnings
         )
         truncated["shown"] = 0 if shortened is None else len(encode(shortened, []))
+        if shortened is None:
+            truncated["needs"] = required_budget
         return self._smallest(Ok(shortened))
 
     def _present(self, value: object) -> Any:
@@ -276,10 +295,15 @@ class _Truncation:
 def small_limit_error(
     call: Call, flow: RecordFlow, limit: SizeLimit, needed: int, *, has_run: bool
 ) -> InputError:
-    """Return the error for a limit that is too small for the answer without its result."""
+    """Return the error for a limit that is too small for the answer without its result.
+
+    Before the command has run, `needed` has room for what a cut answer contains.
+    """
     name = limit.option.replace("-", "_")
     given, least = spell_option(call, name, limit.amount), spell_option(call, name, needed)
-    message = f"{given} is too small: the answer needs at least {needed}."
+    message = f"{given} is too small for any answer. One that is cut needs about {needed}."
+    if has_run:
+        message = f"{given} is too small: the answer needs at least {needed}. The command has run."
     is_safe = not has_run or call.tool.behavior.read_only or call.tool.behavior.idempotent
     suggestion = Suggestion(
         "retry_with_modified_input",
@@ -289,7 +313,7 @@ def small_limit_error(
     options: JsonObject = {name: needed}
     suggestion.target = suggest_call(call, dict(flow.raw_arguments), **options)
     return InputError(
-        f"{message} The command has run." if has_run else message,
+        message,
         code="E1007",
         field=name,
         suggestion=suggestion,
@@ -335,12 +359,12 @@ def larger_budget_step(
     """Return a next step that repeats the call with a budget that is large enough for `part`."""
     name = limit_name.replace("-", "_")
     budget = spell_option(call, name, required_budget)
-    return _retry_step(call, f"{part} needs {budget}.", **{name: required_budget})
+    return retry_step(call, f"{part} needs {budget}.", **{name: required_budget})
 
 
 def next_page_step(call: Call, cursor: str) -> JsonObject:
     """Return the next step for the rest of a result."""
-    return _retry_step(call, "The rest of the result.", cursor=cursor)
+    return retry_step(call, "The rest of the result.", cursor=cursor)
 
 
 def _encode_lines(value: object, call: Call) -> Iterable[bytes]:
@@ -397,7 +421,7 @@ def _shorten(value: object, max_chars: int, max_items: int, depth: int) -> Any:
 # ------------------------------------------------------------------ the call for the rest
 
 
-def _retry_step(call: Call, why: str, **changes: Any) -> JsonObject:
+def retry_step(call: Call, why: str, **changes: Any) -> JsonObject:
     """Return a next step: the call with some framework options changed, as the caller writes it.
 
     Placeholders, such as `<items>`, replace long values.
@@ -416,16 +440,25 @@ def _retry_step(call: Call, why: str, **changes: Any) -> JsonObject:
     return {**step, "why": why}
 
 
+def _spellings(tool: Tool, name: str) -> set[str]:
+    """Return the flags that set a framework option of a tool, such as --fields and --select."""
+    own = {flag for param in tool.params for flag in param.flags}
+    known = [flag for flag, (option, _, _) in FLAGS.items() if option == name and flag[:2] == "--"]
+    unprefixed = [] if tool.passes_arguments else [flag for flag in known if flag not in own]
+    return {*unprefixed, *[f"--tooli-{f[2:]}" for f in known]}
+
+
 def _set_flag(words: list[str], call: Call, name: str, value: str) -> list[str]:
     """Return the words of a line with the last value of an option changed, or with it added."""
     flag = option_flag(name, call.tool, call=call)
-    flags = (flag, flag if flag.startswith("--tooli-") else f"--tooli-{flag[2:]}")
+    flags = _spellings(call.tool, name)
     end = words.index("--") if "--" in words else len(words)
     for i in range(end - 1, -1, -1):
         word, equals, _ = words[i].partition("=")
-        if word in flags and equals:
+        is_flag = word[:2] + word[2:].replace("_", "-") in flags
+        if is_flag and equals:
             return [*words[:i], f"{word}={value}", *words[i + 1 :]]
-        if word in flags and i + 1 < len(words):
+        if is_flag and i + 1 < len(words):
             return [*words[: i + 1], value, *words[i + 2 :]]
     added = [flag, value]
     if end == len(words):

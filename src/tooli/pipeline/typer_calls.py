@@ -70,12 +70,15 @@ class CommandTrees:
         try:
             return self._unused.pop()
         except IndexError:
+            app: Any = state.app
+            if state.served_typer is None:
+                app._initialize_typer()  # or wait for the thread that does it
             with typer_lock.current:  # Typer changes os.environ here
                 return _build_command_tree(state)
 
     def give_back(self, tree: Any, revision: int) -> None:
         """Keep a command tree for the next call, unless the app has changed."""
-        if revision == self._revision:
+        if revision == self._revision and not hasattr(tree, "tooli_failed"):
             self._unused.append(tree)
 
 
@@ -108,8 +111,6 @@ class TakenTree:
 def _build_command_tree(state: AppState) -> Any:
     """Return a new command tree. Its parameters do not prompt, because nobody can answer."""
     app: Any = state.served_typer or state.app
-    if state.served_typer is None:
-        app._initialize_typer()  # or wait for the thread that does it
     tree = load_location("typer.main:get_command")(app)
     pending = [tree]
     for command in pending:
@@ -117,6 +118,8 @@ def _build_command_tree(state: AppState) -> Any:
             if getattr(param, "prompt", None):
                 param.prompt = None
         inner = getattr(command, "commands", None)
+        if hasattr(command.callback, "tooli_failed"):
+            vars(tree)["tooli_failed"] = True  # a module is not imported yet: do not keep the tree
         if inner is not None:
             pending += inner.values()
         elif command.callback is not None and not hasattr(command, "tooli_app"):
@@ -325,7 +328,7 @@ class TyperCall(CommandRun):
                 for name, routed in self._route.params.items()
                 if routed.level == (None if is_last else level)
             }
-            argv += build_words(command, taken)
+            argv += build_words(command, taken, is_last=is_last)
             if not is_last:
                 argv.append(self._route.path[level])
         return argv
@@ -366,7 +369,9 @@ _LIBRARIES = ("typer", "click", "tooli")
 # ------------------------------------------------------------------ words of a command line
 
 
-def build_words(command: Any, taken: Mapping[str, tuple[str, Param, Any, bool]]) -> list[str]:
+def build_words(
+    command: Any, taken: Mapping[str, tuple[str, Param, Any, bool]], *, is_last: bool = True
+) -> list[str]:
     """Return the words after the name of a command, up to the name of the next one.
 
     `taken` has the tool's name, the declaration and the value of each parameter, and whether the
@@ -374,19 +379,27 @@ def build_words(command: Any, taken: Mapping[str, tuple[str, Param, Any, bool]])
     """
     options: list[str] = []
     arguments: list[tuple[list[str], bool]] = []
+    names: list[str] = []
     for typer_param in command.params:
         if typer_param.name not in taken:
             continue
         name, param, value, is_given = taken[typer_param.name]
         item = item_shape(param.shape)
         if isinstance(item, Handle) or is_structured(param.shape):
+            if is_given and not is_last:
+                raise _inexpressible(name, "callbacks take objects on the command line only")
             continue  # optional for Typer: the function gets the value of the call
         if typer_param.param_type_name == "argument":
             arguments.append((_argument_words(typer_param, name, param, value), is_given))
+            names.append(name)
         elif is_given:
             options += _option_words(typer_param, name, param, value)
     last_given = max([i for i, (_, is_given) in enumerate(arguments) if is_given], default=-1)
-    words = [word for found, _ in arguments[: last_given + 1] for word in found]
+    count = last_given + 1 if is_last else len(arguments)
+    for i in range(last_given if is_last else count):
+        if not arguments[i][0]:  # Typer would read the next word as its value
+            raise _inexpressible(names[i], "it needs a value, because other words follow it")
+    words = [word for found, _ in arguments[:count] for word in found]
     prefixes = {"-", *(flag[0] for p in command.params for flag in p.opts if not flag[0].isalnum())}
     if any(word[:1] in prefixes for word in words):
         return [*options, "--", *words]

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from tooli.core.option_words import InterfaceWords
-    from tooli.core.tool import Tool
+    from tooli.core.tool import Param, Tool
     from tooli.providers import CommandGroup
 
 
@@ -38,13 +38,15 @@ def unknown_parameter_problem(
         return Problem("E1004", name, message)
     param_by_spelling = {name: name for name in tool.param_names}
     for param in tool.public_params:
-        for flag in param.flags:
-            param_by_spelling.setdefault(flag.lstrip("-").replace("-", "_"), param.name)
+        for flag in (*param.flags, *param.negations) if words.is_command_line else param.flags:
+            param_by_spelling.setdefault(_spelling(flag), param.name)
     options = words.spellings()
     closest = closest_match(name, [*param_by_spelling, *options]) or ""
     if closest in param_by_spelling:
         suggested = param_by_spelling[closest]
-        return Problem("E1004", name, f"{message}; did you mean {suggested!r}?", suggested)
+        param = tool.param(suggested)
+        shown = closest if param is not None and is_negation(closest, param) else suggested
+        return Problem("E1004", name, f"{message}; did you mean {shown!r}?", suggested)
     if not closest:
         return Problem("E1004", name, message)
     if name == closest:
@@ -56,19 +58,28 @@ def unknown_parameter_problem(
     )
 
 
+def is_negation(name: str, param: Param) -> bool:
+    """True if a name is closer to an option that unsets a flag, such as `--no-color`."""
+    spellings = {_spelling(flag): False for flag in param.flags}
+    spellings |= {_spelling(flag): True for flag in param.negations}
+    closest = closest_match(name, spellings)
+    return closest is not None and spellings[closest]
+
+
+def _spelling(flag: str) -> str:
+    return flag.lstrip("-").replace("-", "_")
+
+
 def _misplaced_option_problem(name: str, words: InterfaceWords, value: object) -> Problem:
     """Return the problem of a framework option among the arguments.
 
-    HTTP expects it in the query. Over MCP and in Python, its value has the wrong type.
+    Its value has the wrong type.
     """
     if words.is_command_line:  # a callback has a flag of that name
         flag = f"--tooli-{name.replace('_', '-')}"
         return Problem(
             "E1004", name, f"There is no parameter {name!r}; the framework's option is {flag}"
         )
-    if words.sends_options_apart:
-        message = f"{name!r} is an option, not a parameter: send it in the query"
-        return Problem("E1004", name, message, suggested_option=(name, value))
     kind = CALL_OPTIONS[name][0]
     corrected: object = None
     if kind == "flag":
@@ -128,10 +139,13 @@ def unknown_command_error(
     `words` are the words of a command line before and after the name, and `arguments` those of a
     call, if they are known.
     """
+    base, at, version = name.rpartition("@")
+    if at and base in group.commands:
+        return unknown_version_error(base, version, _versions_of(group, base))
     known = _visible_commands(group)
     name = cut_text(name, MAX_QUOTED_CHARS)
-    suggested = _closest_command(name, [*group.commands, *group.groups, *known])
-    suggested = suggested or _closest_command(name, sorted(builtins))
+    suggested = closest_command(name, [*group.commands, *group.groups, *known])
+    suggested = suggested or closest_command(name, sorted(builtins))
     hint = f"; did you mean {suggested!r}?" if suggested else ""
     suggestion = Suggestion(
         "retry_with_modified_input",
@@ -142,15 +156,38 @@ def unknown_command_error(
         before, after = words or (path, ())
         line = (*before, *names, *(after if is_short([*before, *after]) else ()))
         suggestion.target = SuggestedCall((*path, *names), arguments, words=line)
+    failures = [mount.failure for mount in group.mounts if mount.failure is not None]
+    causes = "".join([f"; {failure.message}" for failure in failures])
     return InputError(
-        f"There is no command {name!r}{hint}",
+        f"There is no command {name!r}{hint}{causes}",
         code="E1001",
         suggestion=suggestion,
         details={"commands": known},
     )
 
 
-def _closest_command(name: str, candidates: Sequence[str]) -> str | None:
+def unknown_version_error(name: str, version: str, known: Sequence[str]) -> InputError:
+    """Return the error for a version that a command does not have. It lists those there are."""
+    there_are = f"it has {', '.join(known)}" if known else "it has no versions"
+    return InputError(
+        f"{name!r} has no version {cut_text(version, 64)!r}: {there_are}",
+        code="E1001",
+        suggestion=Suggestion(
+            "retry_with_modified_input",
+            f"Use {known[0]!r}, or leave out the version." if known else "Leave out the version.",
+        ),
+        details={"versions": list(known)},
+    )
+
+
+def _versions_of(group: CommandGroup, name: str) -> list[str]:
+    registration = group.commands[name]
+    own = registration.kwargs.get("version")
+    return list(getattr(registration, "versions", [own] if own else []))
+
+
+def closest_command(name: str, candidates: Sequence[str]) -> str | None:
+    """Return the command whose name is closest to an unknown one, or None if none is close."""
     spelled = name.replace("_", "-").lower()
     if spelled != name and spelled in candidates:
         return spelled

@@ -8,6 +8,7 @@ from tooli.core.tool import (
     ListOf,
     PathShape,
     Scalar,
+    TupleOf,
     is_structured,
     unwrap_optional,
 )
@@ -24,12 +25,6 @@ if TYPE_CHECKING:
     from tooli.core.tool import Param, Shape
 
 _TYPE_TEXTS = {str: "text", int: "an integer", float: "a number", bool: "true or false"}
-_FORMATS = {
-    "date": "a date (YYYY-MM-DD)",
-    "datetime": "a date and time (YYYY-MM-DDTHH:MM:SS)",
-    "time": "a time (HH:MM:SS)",
-    "timedelta": "a duration (PT1H30M)",
-}
 
 
 def describe_param(param: Param, *, is_command_line: bool = True) -> str:
@@ -102,7 +97,22 @@ def describe_shape(shape: Shape, *, is_command_line: bool = True) -> str:
     if isinstance(shape, ListOf):
         item = describe_shape(shape.item, is_command_line=is_command_line)
         return f"one or more values, each {item}"
+    if isinstance(shape, TupleOf):
+        items = [describe_shape(item, is_command_line=is_command_line) for item in shape.items]
+        each = f", each {items[0]}" if len(set(items)) == 1 else f": {', '.join(items)}"
+        return f"{len(items)} values{each}"
     if isinstance(shape, Handle):
         return shape.expected_text if is_command_line else shape.expected_json
-    name = getattr(getattr(shape, "annotation", None), "__name__", None)
-    return _FORMATS.get(name or "") or (f"a {name}" if name else "a value")
+    return _describe_type(getattr(shape, "annotation", None))
+
+
+def _describe_type(annotation: Any) -> str:
+    """Return a description of the values of a type that has no shape of its own."""
+    from tooli.schema.pydantic_messages import FORMAT_TEXTS  # plain types do not need it
+
+    members = [part for part in getattr(annotation, "__args__", ()) if part is not type(None)]
+    if len(members) > 1 and not hasattr(annotation, "__metadata__"):  # a union
+        return " or ".join(dict.fromkeys(map(_describe_type, members)))
+    name = getattr(annotation, "__name__", "")
+    text = _TYPE_TEXTS.get(annotation) if isinstance(annotation, type) else None
+    return text or FORMAT_TEXTS.get(name) or (f"a {name}" if name else "a value")

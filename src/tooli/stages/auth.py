@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import os
 
-from tooli.errors import AuthError, Suggestion
+from tooli.errors import AuthError, InputError, Suggestion, ToolError
 
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
+    from tooli.core import SecuritySettings
     from tooli.core.call import Call, Stage, StageRun
     from tooli.pipeline import StageContext
 
@@ -62,13 +63,13 @@ def authenticate_caller(context: StageContext) -> Stage | None:
         path = os.environ.get("TOOLI_TOKEN_FILE")
         if not caller.uses_environment_token or not path or caller.principal is not None:
             return (yield call)
-        from tooli.policy.token_verifier import make_verifier, read_token_file
+        from tooli.policy.token_verifier import read_token_file, shared_verifier
 
-        verifier = make_verifier(settings)
+        verifier = shared_verifier(settings)
         if verifier is None:
             if call.tool.guard.scopes:
                 call.warnings.append(
-                    "the token in TOOLI_TOKEN_FILE is ignored: neither token_key nor tokens is set"
+                    "the token in TOOLI_TOKEN_FILE is ignored: no setting defines valid tokens"
                 )
             return (yield call)
         token, warning = read_token_file(path)
@@ -79,6 +80,36 @@ def authenticate_caller(context: StageContext) -> Stage | None:
         return (yield call.replace(caller=identified))
 
     return authenticate
+
+
+def check_audience(call: Call) -> StageRun:
+    """Hide a command from callers without one of the roles that see it.
+
+    Python code is trusted and sees every command.
+    """
+    audience = call.tool.guard.audience
+    if not call.caller.is_in_process and call.caller.scopes.isdisjoint(audience):
+        raise InputError(
+            f"There is no command {call.tool.name!r}",
+            code="E1001",
+            suggestion=Suggestion("retry_with_modified_input", "Name one of the commands."),
+        )
+    return (yield call)
+
+
+def environment_scopes(settings: SecuritySettings) -> frozenset[str]:
+    """Return the scopes of the token in TOOLI_TOKEN_FILE; none if it is missing or not valid."""
+    path = os.environ.get("TOOLI_TOKEN_FILE")
+    if not path:
+        return frozenset()
+    from tooli.policy.token_verifier import read_token_file, shared_verifier
+
+    try:
+        verifier = shared_verifier(settings)
+        token, _ = read_token_file(path)
+        return frozenset() if verifier is None else verifier.identify(token).scopes
+    except ToolError:  # a call reports it
+        return frozenset()
 
 
 def authorize(call: Call) -> StageRun:

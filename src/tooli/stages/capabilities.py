@@ -16,6 +16,7 @@ from tooli.policy.allowed_access import (
     redirected_path_error,
     resolve_bounds,
     resolve_declared,
+    with_uploads,
 )
 from tooli.storage.audit_log import log_event
 
@@ -43,6 +44,7 @@ def enforce_capabilities(context: StageContext) -> Stage:
     def enforce(call: Call) -> StageRun:
         declared, bounds = resolve_declared(call.tool, state), resolve_bounds(state)
         has_declaration = declared is not None
+        declared, bounds = with_uploads(call, declared), with_uploads(call, bounds)
         if call.policy == "off":
             declared = None
         if declared is not None and declared.redirected:

@@ -92,6 +92,17 @@ def _warn_about_command_line(call: Call) -> None:
                 )
 
 
+def read_secrets(call: Call) -> StageRun:
+    """Read the secrets that the caller passes by reference: `@FILE`, `env:NAME`, stdin.
+
+    The stages after it write to the audit log, to stores and to plans. They can hide only secrets
+    whose values are known.
+    """
+    for secret in call.secrets or ():
+        secret.load()
+    return (yield call)
+
+
 def open_handles(call: Call) -> StageRun:
     """Open inputs and secrets; put output files in place, or discard them.
 

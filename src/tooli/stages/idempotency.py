@@ -12,6 +12,7 @@ from tooli.core.event_loop import is_in_event_loop
 from tooli.errors import StateError, Suggestion, TemporaryError
 from tooli.pipeline.single_use_claims import is_awaiting_input, is_held
 from tooli.pipeline.stdout_capture import tee_stdout
+from tooli.pipeline.suggestions import suggest_call
 from tooli.records.record_flow import RecordProcessor
 from tooli.storage.idempotency_sqlite import (
     close_at_exit,
@@ -159,7 +160,7 @@ def _claim_id(call: Call) -> str:
 def _requested_page(call: Call) -> tuple[Any, ...]:
     """Return the requested page if the function pages itself: it then counts as an argument."""
     return (
-        call.flow.requested_page()
+        call.flow.requested_page()[:2]
         if call.tool.limits.returns_page and call.flow is not None
         else ()
     )
@@ -354,10 +355,13 @@ _NEW_KEY_FIX = "Use a new key, once you know whether the first call took effect.
 
 def _refusal_error(call: Call, found: BeginResult) -> StateError:
     if isinstance(found, KeyMismatch):
+        suggestion = Suggestion("retry_with_modified_input", "Use a new key for a new call.")
+        target = suggest_call(call, idempotency_key="<idempotency_key>")
+        suggestion.target = target.replace(has_placeholders=True)
         return StateError(
             "This idempotency key was used for the same command with other arguments.",
             code="E3050",
-            suggestion=Suggestion("retry_with_modified_input", "Use a new key for a new call."),
+            suggestion=suggestion,
             details=_details(call, found.started_at),
         )
     if isinstance(found, AlreadyRunning):

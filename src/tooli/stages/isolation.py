@@ -15,6 +15,7 @@ from tooli.inputs.output import find_outputs
 from tooli.policy.allowed_access import (
     make_isolation_rules,
     redirected_path_error,
+    with_uploads,
 )
 
 TYPE_CHECKING = False
@@ -39,6 +40,8 @@ def isolate(context: StageContext) -> Stage | None:
     if isolation not in ("wanted", "required"):
         return None
     required = isolation == "required"
+    if context.tool.limits.stops_itself:
+        return _refuse_remote if required else _warn_about_remote
 
     def run_isolated(call: Call) -> StageRun:
         mechanisms = detect_sandbox_support()
@@ -54,7 +57,7 @@ def isolate(context: StageContext) -> Stage | None:
         if not state.security_settings_loaded:  # the settings cannot be read inside of the sandbox
             load_security_settings(state)
         rules = make_isolation_rules(call.tool, state)
-        access = rules.access
+        access = with_uploads(call, rules.access) or rules.access
         if access.redirected:
             raise redirected_path_error(call.tool, access)
         for output in find_outputs(call.tool.arguments_by_param(call.arguments)):
@@ -81,6 +84,20 @@ def isolate(context: StageContext) -> Stage | None:
                 dirs.remove()
 
     return run_isolated
+
+
+_REMOTE_REASON = "the command runs in another process or on another machine"
+
+
+def _refuse_remote(call: Call) -> StageRun:
+    """Refuse a command that a sandbox of this process would not confine."""
+    yield from ()
+    raise isolation_error(call.tool.name, [_REMOTE_REASON])
+
+
+def _warn_about_remote(call: Call) -> StageRun:
+    call.warnings.append(f"not isolated: {_REMOTE_REASON}")
+    return (yield call)
 
 
 def _make_bubblewrap(

@@ -10,6 +10,7 @@ from tooli.pipeline.suggestions import suggest_call
 from tooli.pipeline.truncate import (
     NO_LIMIT,
     draft_answer,
+    draft_cut,
     larger_budget_step,
     next_page_step,
     set_truncated_meta,
@@ -114,11 +115,13 @@ def _check_limits(call: Call, flow: RecordFlow) -> None:
     found = exceeded_limit(size_limits(flow.result_options), smallest)
     if found is not None:
         limit = found[0]
-        raise small_limit_error(call, flow, limit, limit.required(smallest), has_run=False)
+        needed = limit.required(smallest + draft_cut(call, limit))
+        raise small_limit_error(call, flow, limit, needed, has_run=False)
 
 
 def _limit_document(call: Call, flow: RecordFlow, outcome: Ok) -> Outcome:
-    max_items, limits = flow.result_options.max_items, size_limits(flow.result_options)
+    max_items = flow.result_options.max_items
+    limits = size_limits(flow.result_options, has_notes_on_stderr=flow.is_streamed)
     records = as_records(outcome.value) if max_items else None
     has_too_many = records is not None and len(records) > (max_items or 0)
     if not has_too_many and not limits:
@@ -150,7 +153,8 @@ class _StreamLimit(RecordProcessor):
         flow, call = self._flow, self._call
         if not flow.is_streamed:
             return push  # a document is truncated as a whole
-        options, limits = flow.result_options, size_limits(flow.result_options)
+        options = flow.result_options
+        limits = size_limits(options, has_notes_on_stderr=True)
         max_lines = options.caller_limit.max_lines if options.caller_limit is not None else None
         max_count, by_count = min(
             (options.max_items or NO_LIMIT, "max-items"), (max_lines or NO_LIMIT, CALLER_LIMIT)

@@ -47,7 +47,7 @@ def answer_with_plan(call: Call) -> StageRun:
     """Return a plan instead of running the call.
 
     A function marked with `dry_run_support` runs and records its actions. Other functions do not
-    run. If a marked function acts before it calls `record_dry_action`, that is a bug in it.
+    run. A marked function that acts in a dry run is stopped.
     """
     tool = call.tool
     if getattr(tool.fn, "tooli_plan", None) is not None or not supports_dry_run(tool.fn):
@@ -170,7 +170,8 @@ def _apply_token(call: Call) -> StageRun:
             if is_content_changed:
                 raise plan_changed_error(None, b"", call_key, _CONTENT_CHANGED)
 
-        next_call = call.replace(tool=tool.replace(fn=make_planned_function(call, check_plan)))
+        planned = make_planned_function(call, check_plan)
+        next_call = call.replace(tool=tool.replace(fn=planned))
     else:
         if digest_plan_basis(call, None, call_key) != token.plan_digest:
             raise plan_changed_error(None, b"", call_key, "the command has changed")

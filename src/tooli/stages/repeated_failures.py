@@ -164,7 +164,7 @@ def digest_call(call: Call, work_dir: str = "") -> str:
     corrected input file is not a repetition. It is made with a key, because the arguments as given
     contain secrets, and the digest is stored.
     """
-    from tooli.core.call_fingerprint import ValueEncoder, make_keyed_digest
+    from tooli.core.call_fingerprint import ValueEncoder, make_keyed_digest, requested_id
 
     arguments = {name: _raw_value(value) for name, value in call.arguments.items()}
     options = call.options
@@ -176,7 +176,8 @@ def digest_call(call: Call, work_dir: str = "") -> str:
     files = list(_file_states(_file_candidates(call, arguments), work_dir))
     parts = [arguments, requested, problems, files]
     keyed_digest = make_keyed_digest(_load_key(call))
-    return keyed_digest(call.tool.id.encode() + b"\0" + ValueEncoder(keyed_digest).encode(parts))
+    tool_id = requested_id(call.tool).encode()
+    return keyed_digest(tool_id + b"\0" + ValueEncoder(keyed_digest).encode(parts))
 
 
 def _load_key(call: Call) -> bytes:

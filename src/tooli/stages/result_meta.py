@@ -60,7 +60,7 @@ def add_next_steps(context: StageContext) -> Stage | None:
 def _build_step(
     call: Call, find_tool: FindTool, name: str, arguments: Mapping[str, Any] | None, why: str
 ) -> list[JsonObject]:
-    """Return a list with the step. If the command is unknown, warn and return an empty list.
+    """Return a list with the step; an empty list, with a warning, if the command is unknown.
 
     If required arguments are unknown, a command line has `--help-agent`; elsewhere the step only
     names the command.
@@ -69,6 +69,9 @@ def _build_step(
     if tool is None:
         call.warnings.append(f"The result suggests {name!r}, but there is no such command.")
         return []
+    audience = tool.guard.audience
+    if audience and not call.caller.is_in_process and call.caller.scopes.isdisjoint(audience):
+        return []  # for this caller, the command does not exist
     is_known = arguments is not None or not any(param.required for param in tool.public_params)
     words = () if is_known else (*tool.cli_path, "--help-agent")
     target = SuggestedCall(tool.path, arguments, tool=tool if is_known else None, words=words)

@@ -23,6 +23,10 @@ def enforce_timeout(context: StageContext) -> Stage:
     def run_with_timeout(call: Call) -> StageRun:
         needs_own_process = call.runner is not None and call.runner.needs_own_process
         seconds = effective_timeout(call, settings)
+        if call.tool.limits.stops_itself:
+            from tooli.execution.cooperative_timeouts import SelfStoppingRunner
+
+            return (yield call.replace(runner=SelfStoppingRunner(call.runner, seconds)))
         if seconds is None and not needs_own_process:
             return (yield call)
         if can_fork():
