@@ -199,7 +199,7 @@ FALSE_MESSAGES: dict[str, Callable[[str], list[bytes]]] = {
 
 def write_all(frames: list[bytes], endless: bool) -> None:
     """Write frames to every descriptor but the standard streams."""
-    for number in range(3, 64):
+    for number in range(3, 1024):
         try:
             for frame in frames:
                 os.write(number, len(frame).to_bytes(8, "big") + frame)

@@ -4,15 +4,22 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
+from typing import Any
 
 import pytest
 from tests.execution.calls import make_call
 
+from tooli import Context
 from tooli.core.call import Call
+from tooli.core.peer import Peer
 from tooli.errors import TimeoutExceeded
 from tooli.execution import cooperative_timeouts
-from tooli.execution.cooperative_timeouts import ThreadRunner, run_with_timeout
+from tooli.execution.cooperative_timeouts import (
+    SelfStoppingRunner,
+    ThreadRunner,
+    run_with_timeout,
+)
 
 LIMIT = 60.0
 
@@ -262,7 +269,7 @@ def test_hanging_thread_is_abandoned_with_a_warning() -> None:
         assert caught.value.details is not None
         assert caught.value.details["stopped"] == "nothing"
         assert call.warnings == [
-            "the function cannot be stopped on this system and may still be running"
+            "the function did not stop at the deadline and may still be running"
         ]
     release.set()
 
@@ -273,3 +280,164 @@ def test_arun_returns_values_of_sync_and_async_functions() -> None:
 
     assert asyncio.run(ThreadRunner(None, LIMIT).arun(make_call(lambda: 3))) == 3
     assert asyncio.run(ThreadRunner(None, LIMIT).arun(make_call(work))) == 4
+
+
+# ------------------------------------------------------------------ functions that stop themselves
+
+
+def stopping_call(fn: Callable[..., object], **fields: Any) -> Call:
+    """Return a call of a function that takes the Context."""
+    call = make_call(fn, **fields)
+    return call.replace(arguments={"ctx": Context(call)})
+
+
+def wait_until_stopped(ctx: Context) -> str:
+    stopped = threading.Event()
+    ctx.on_stop(stopped.set)
+    stopped.wait()
+    raise ConnectionError("the connection was closed")
+
+
+async def test_function_is_told_to_stop_at_the_deadline() -> None:
+    runner = SelfStoppingRunner(None, 0.05)
+    for run in (lambda c: asyncio.to_thread(runner.run, c), runner.arun):
+        call = stopping_call(wait_until_stopped)
+        with pytest.raises(TimeoutExceeded) as caught:
+            await run(call)
+        assert caught.value.details is not None
+        assert caught.value.details["stopped"] == "call"
+        assert not call.warnings
+
+
+def test_value_of_a_function_that_was_stopped_is_no_result() -> None:
+    def work(ctx: Context) -> str:
+        stopped = threading.Event()
+        ctx.on_stop(stopped.set)
+        stopped.wait()
+        return "killed"
+
+    with pytest.raises(TimeoutExceeded):
+        SelfStoppingRunner(None, 0.05).run(stopping_call(work))
+
+
+def test_function_knows_its_deadline() -> None:
+    def work(ctx: Context) -> float | None:
+        return ctx.remaining_time()
+
+    assert 0 < SelfStoppingRunner(None, LIMIT).run(stopping_call(work)) <= LIMIT
+    assert SelfStoppingRunner(None, None).run(stopping_call(work)) is None
+
+
+def test_function_that_ignores_the_deadline_is_abandoned(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cooperative_timeouts, "STOP_GRACE_SECONDS", 0.05)
+    release = threading.Event()
+
+    def work(ctx: Context) -> None:
+        release.wait()
+
+    call = stopping_call(work)
+    with pytest.raises(TimeoutExceeded) as caught:
+        SelfStoppingRunner(None, 0.05).run(call)
+    release.set()
+    assert caught.value.details is not None
+    assert caught.value.details["stopped"] == "nothing"
+    assert call.warnings
+
+
+async def test_function_is_told_when_the_client_cancels() -> None:
+    peer = Peer()
+
+    def work(ctx: Context) -> str:
+        stopped = threading.Event()
+        ctx.on_stop(stopped.set)
+        peer.cancelled = True
+        stopped.wait()
+        return "stopped"
+
+    assert await SelfStoppingRunner(None, None).arun(stopping_call(work, peer=peer)) == "stopped"
+
+
+async def test_function_is_told_when_its_task_is_cancelled() -> None:
+    started, stopped = asyncio.Event(), threading.Event()
+    loop = asyncio.get_running_loop()
+
+    def work(ctx: Context) -> None:
+        ctx.on_stop(stopped.set)
+        loop.call_soon_threadsafe(started.set)
+        stopped.wait()
+
+    task = asyncio.ensure_future(SelfStoppingRunner(None, None).arun(stopping_call(work)))
+    await started.wait()
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert stopped.is_set()
+
+
+def test_coroutine_is_cancelled_without_an_event_loop() -> None:
+    async def work(ctx: Context) -> None:
+        await asyncio.Event().wait()
+
+    with pytest.raises(TimeoutExceeded) as caught:
+        SelfStoppingRunner(None, 0.05).run(stopping_call(work))
+    assert caught.value.details is not None
+    assert caught.value.details["stopped"] == "task"
+
+
+async def test_streams_of_functions_that_stop_themselves() -> None:
+    def work(ctx: Context) -> Iterator[int]:
+        yield from (1, 2)
+
+    async def awork(ctx: Context) -> AsyncIterator[int]:
+        yield 1
+        yield 2
+
+    def wait(ctx: Context) -> Iterator[str]:
+        yield "one"
+        yield wait_until_stopped(ctx)
+
+    for seconds in (None, LIMIT):
+        runner = SelfStoppingRunner(None, seconds)
+        assert list(runner.run(stopping_call(work))) == [1, 2]
+        assert list(await asyncio.to_thread(lambda r=runner: [*r.run(stopping_call(awork))])) == [
+            *(1, 2)
+        ]
+        assert [item async for item in await runner.arun(stopping_call(awork))] == [1, 2]
+    items = SelfStoppingRunner(None, 0.05).run(stopping_call(wait))
+    assert next(items) == "one"
+    with pytest.raises(TimeoutExceeded):
+        next(items)
+
+
+def test_error_before_the_deadline_is_unchanged() -> None:
+    def work(ctx: Context) -> None:
+        raise TimeoutExceeded("my own")
+
+    for seconds in (None, LIMIT):
+        with pytest.raises(TimeoutExceeded, match="my own"):
+            SelfStoppingRunner(None, seconds).run(stopping_call(work))
+
+
+async def test_exit_of_a_function_does_not_end_the_event_loop() -> None:
+    async def work() -> None:
+        await asyncio.sleep(0)
+        raise SystemExit(3)
+
+    with pytest.raises(SystemExit) as caught:
+        await run_with_timeout(make_call(work), LIMIT)
+    assert caught.value.code == 3
+    await asyncio.sleep(0)  # the loop still runs
+
+
+async def test_exit_of_a_stream_does_not_end_the_event_loop() -> None:
+    async def work() -> AsyncIterator[int]:
+        yield 1
+        raise SystemExit(3)
+
+    received: list[int] = []
+    items = await run_with_timeout(make_call(work), LIMIT)
+    with pytest.raises(SystemExit) as caught:
+        async for item in items:
+            received.append(item)
+    assert (received, caught.value.code) == ([1], 3)
+    await asyncio.sleep(0)

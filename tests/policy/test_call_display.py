@@ -64,6 +64,22 @@ class TestFormatLines:
             '        target: "b"',
         ]
 
+    def test_brief_plan_has_a_line_for_each_action_and_no_digests(self) -> None:
+        actions = [
+            {"action": "remove", "target": "b\x1b", "details": {"size": 3}},
+            {"action": "x y", "target": 3},
+            {"kind": "move", "target": "c"},
+        ]
+        assert format_lines({}, {"actions": actions}, is_brief=True) == [
+            "  plan:",
+            '    - remove "b\\u001b", details: {"size":3}',
+            '    - "x y" 3',
+            '    - kind: "move", target: "c"',
+        ]
+        many = [{"action": "remove", "target": f"f{i}"} for i in range(100)]
+        lines = format_lines({}, {"actions": many}, is_brief=True)
+        assert lines[-1].endswith("more lines; --dry-run shows the whole plan")
+
     def test_plan_of_the_function_is_shown_whole(self) -> None:
         assert "    tool: 1" in format_lines({}, {"tool": 1})
 

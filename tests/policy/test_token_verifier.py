@@ -22,7 +22,7 @@ from joserfc.jwk import ECKey, KeySet, OctKey, OKPKey, RSAKey
 from tooli import Tooli
 from tooli.config.applied_settings import extract_security_rules
 from tooli.config.layers import Settings, SettingValue
-from tooli.errors import AuthError, InputError
+from tooli.errors import AuthError, DependencyError, InputError, TemporaryError
 from tooli.policy.token_verifier import MAX_TOKEN_BYTES, TokenVerifier, make_verifier
 
 RSA = RSAKey.generate_key(2048)
@@ -479,3 +479,65 @@ def test_token_settings_of_higher_layers_are_ignored() -> None:
     assert extract_security_rules(settings) == {"tokens": "/system"}
     settings.add("token_key", SettingValue("/system", "system", "system"))
     assert extract_security_rules(settings) == {"tokens": "/system", "token_key": "/system"}
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        (
+            {"token_key": "/k", "token_jwks_url": "http://127.0.0.1:9/keys"},
+            "token_key and token_jwks_url are both set",
+        ),
+        (
+            {"token_issuer": "http://127.0.0.1:9", "token_jwks_url": "http://127.0.0.1:9/keys"},
+            "need an audience",
+        ),
+        (
+            {"token_jwks_url": "http://127.0.0.1:9/keys", "token_audience": "shop"},
+            "token_jwks_url needs token_issuer",
+        ),
+    ],
+)
+def test_contradictory_issuer_settings_are_rejected(settings: dict[str, str], message: str) -> None:
+    with pytest.raises(InputError, match=message) as caught:
+        make_verifier(settings)
+    assert caught.value.suggestion is not None
+    assert caught.value.suggestion.fix
+
+
+def test_keys_of_an_issuer_need_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "joserfc.jwk", None)
+    settings = {
+        "token_issuer": "http://127.0.0.1:9",
+        "token_jwks_url": "http://127.0.0.1:9/keys",
+        "resource_url": "http://127.0.0.1:8/mcp",
+    }
+    with pytest.raises(DependencyError, match=r"tooli\[auth\]"):
+        make_verifier(settings)
+
+
+def test_a_token_of_an_issuer_that_is_down_is_a_temporary_error() -> None:
+    settings = {
+        "token_issuer": "http://127.0.0.1:9",
+        "token_jwks_url": "http://127.0.0.1:9/keys",
+        "resource_url": "http://127.0.0.1:8/mcp",
+    }
+    verifier = make_verifier(settings)
+    assert verifier is not None
+    token = make_token(RSA, "RS256", aud="http://127.0.0.1:8/mcp")
+    assert verifier.identify_now(token) is None  # the keys must be fetched
+    with pytest.raises(TemporaryError):
+        verifier.identify(token)
+    assert rejection_of(verifier, b"opaque token") == "The token is malformed."
+    assert rejection_of(verifier, b"opaque") == "The token is unknown."
+
+
+def test_a_secret_of_the_introspection_that_cannot_be_read_is_rejected(tmp_path: Path) -> None:
+    settings = {
+        "introspection_url": "http://127.0.0.1:9/introspect",
+        "introspection_client": "shop",
+        "introspection_secret": f"@{tmp_path / 'absent'}",
+        "resource_url": "http://127.0.0.1:8/mcp",
+    }
+    with pytest.raises(InputError, match="introspection_secret"):
+        TokenVerifier(settings).check()

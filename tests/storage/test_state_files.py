@@ -242,6 +242,7 @@ NOW = time() - 1.0
 @pytest.fixture
 def failures_dir(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("TOOLI_STATE_DIR", str(tmp_path))
+    monkeypatch.setattr(state_files, "time", lambda: NOW + 1.0)
     return tmp_path / "loops"
 
 

@@ -14,6 +14,7 @@ from tooli.config.layers import (
     resolve_settings,
 )
 from tooli.config.setting_definitions import SETTINGS
+from tooli.config.token_settings import TOKEN_SETTINGS, is_url
 from tooli.core.call import CALLER_PROFILES
 
 TYPE_CHECKING = False
@@ -25,9 +26,6 @@ if TYPE_CHECKING:
     from tooli.config.layers import Settings
     from tooli.core import AppState, SecuritySettings
 
-_TOKEN_SETTINGS = ("token_key", "tokens")
-"""Settings that define which tokens are accepted. Only those of the lowest layer apply."""
-
 
 def extract_security_rules(settings: Settings) -> SecuritySettings:
     """Return the security settings that are not defaults, except `security_policy`."""
@@ -37,15 +35,14 @@ def extract_security_rules(settings: Settings) -> SecuritySettings:
         for name, value in values.items()
         if SETTINGS[name].is_security and name not in ("security_policy", "trusted_dirs")
     }
-    layers = {name: LAYERS.index(values[name].layer) for name in _TOKEN_SETTINGS if name in values}
-    for name, layer in layers.items():
-        if layer < max(layers.values()):
-            del rules[name]  # otherwise a caller could add tokens that the system does not accept
+    _remove_added_tokens(rules, values)
     if "work_dir" in rules:
         rules["work_dir"] = os.path.join(original_work_dir(), os.path.expanduser(rules["work_dir"]))
     record_path = os.environ.get("TOOLI_RECORD_CAPABILITIES")
     if record_path:
         rules["record_capabilities"] = record_path
+    if settings.of_other_apps:
+        rules["apps"] = settings.of_other_apps
     if settings.ignored:
         rules["ignored"] = settings.ignored
     faults = [
@@ -58,6 +55,21 @@ def extract_security_rules(settings: Settings) -> SecuritySettings:
     if faults:
         rules["faults"] = faults
     return rules
+
+
+def _remove_added_tokens(rules: SecuritySettings, values: Mapping[str, SettingValue]) -> None:
+    """Remove the settings that accept more tokens than a lower layer does.
+
+    Otherwise a caller could add tokens that the system does not accept. An issuer that is a URL
+    defines which tokens are accepted, but in a higher layer it only restricts them.
+    """
+    layers = {name: LAYERS.index(values[name].layer) for name in TOKEN_SETTINGS if name in values}
+    lowest = max(layers.values(), default=0)
+    if is_url(rules.get("token_issuer")):
+        lowest = max(lowest, LAYERS.index(values["token_issuer"].layer))
+    for name, layer in layers.items():
+        if layer < lowest:
+            del rules[name]
 
 
 def resolve_security_settings(state: AppState) -> None:

@@ -138,6 +138,7 @@ class Settings:
         self.faults: list[SettingFault] = []
         self.ignored: list[SettingFault] = []  # files and settings that are not used, and why
         self.files: list[ConfigFile] = []
+        self.of_other_apps: dict[str, dict[str, Any]] = {}  # by app: its strictest settings
 
     def get(self, name: str) -> Any:
         """Return the effective value of a setting, or None."""
@@ -400,10 +401,29 @@ class _FileSettings:
             settings_here = self._caller_settings(section)
             if name in names:
                 found.insert(0 if name == names[0] else len(found), settings_here)
-        if self.app in inner["apps"]:
-            found.append(self._known_settings(inner["apps"][self.app]))
+        for name, section in inner["apps"].items():
+            if name == self.app:
+                found.append(self._known_settings(section))
+            else:
+                self._add_settings_of_other_app(name, section)
         found.append(self._known_settings(content, SECTION_NAMES))
         return found
+
+    def _add_settings_of_other_app(self, app: str, section: ConfigSection) -> None:
+        """Add the settings that also apply where another app contains this one.
+
+        An invalid value may have been a restriction, so it counts as the strictest one.
+        """
+        for name in ("security_policy", "human_in_the_loop", "isolation"):
+            definition, raw = SETTINGS[name], section.entries.get(name)
+            if not isinstance(raw, RawSetting):
+                continue
+            known = self.settings.of_other_apps.setdefault(app, {})
+            try:
+                value = definition.convert(raw)
+            except InvalidSetting:
+                value = definition.choices[-1] if definition.choices else True
+            known[name] = merge_security_values(definition, [value, known.get(name, value)])
 
     def _caller_settings(self, section: ConfigSection) -> KnownSettings:
         """Return the valid settings of a caller's section, and report the invalid ones.
@@ -456,8 +476,9 @@ class _FileSettings:
             elif name not in other_names:
                 hint = ""
                 if len(self.settings.faults) < _MAX_HINTS:
-                    known = f"; the settings are {', '.join(SETTINGS)}"
-                    hint = did_you_mean(name[:60], (*SETTINGS, *other_names)) or known
+                    hint = did_you_mean(name[:60], (*SETTINGS, *other_names))
+                if not hint and not self.settings.faults:  # once: the list is long
+                    hint = f"; the settings are {', '.join(SETTINGS)}"
                 self._add_fault(value.line, f"unknown setting {name[:60]!r}{hint}")
         return found
 

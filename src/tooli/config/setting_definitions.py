@@ -90,8 +90,12 @@ class SettingDefinition(Record):
             value = text if self.kind == "text" else tuple(filter(None, text.split(os.pathsep)))
             if value and text.isprintable():
                 return value
-        elif self.kind == "postgres_url":
-            if text.startswith(("postgresql://", "postgres://")) and text.isprintable():
+        elif self.kind in _URL_CHECKS:
+            if text.isprintable() and _URL_CHECKS[self.kind](text):
+                return text
+        elif self.kind == "secret":
+            is_file = text[:1] == "@" and is_fixed_path(text[1:])
+            if text.isprintable() and (is_file or (text[:4] == "env:" and text[4:])):
                 return text
         elif self.kind in ("file", "folders"):
             paths = (text,) if self.kind == "file" else tuple(filter(None, text.split(os.pathsep)))
@@ -121,7 +125,40 @@ _KIND_DESCRIPTIONS = {
     "paths": f"paths, separated by {os.pathsep}",
     "file": "the absolute path of a file",
     "postgres_url": "a postgresql:// URL",
+    "url": "an http:// or https:// URL",
+    "secure_url": "an https:// URL, or an http:// URL of this machine",
+    "secret": "env:NAME, or @ and the absolute path of a file",
     "folders": f"absolute paths of folders, separated by {os.pathsep}",
+}
+
+
+def _is_postgres_url(text: str) -> bool:
+    return text.startswith(("postgresql://", "postgres://"))
+
+
+def _is_url(text: str) -> bool:
+    scheme, _, rest = text.partition("://")
+    has_other_parts = any([char in rest for char in "?#@ "])
+    return scheme in ("http", "https") and rest[:1] not in ("", "/") and not has_other_parts
+
+
+def _is_secure_url(text: str) -> bool:
+    scheme, _, rest = text.partition("://")
+    host = rest.partition("/")[0].partition("?")[0]
+    name, bracket, port = host.rpartition(":")
+    if not bracket or "]" in port:
+        name, port = host, ""
+    is_local = name in ("localhost", "[::1]") or (
+        name[:4] == "127." and name[4:].replace(".", "").isdigit()
+    )
+    is_allowed = (scheme == "https" and name != "") or (scheme == "http" and is_local)
+    return is_allowed and (not port or port.isdigit()) and "#" not in rest and "@" not in host
+
+
+_URL_CHECKS = {
+    "postgres_url": _is_postgres_url,
+    "url": _is_url,
+    "secure_url": _is_secure_url,
 }
 
 
@@ -248,8 +285,41 @@ SETTINGS: dict[str, SettingDefinition] = {
         _trusted_setting(
             "token_key", "file with the key that verifies tokens", "file", sandbox="env:read"
         ),
-        _trusted_setting("token_issuer", "required issuer of a token", sandbox="env:read"),
+        _trusted_setting(
+            "token_issuer",
+            "required issuer of a token; the keys of a URL are found in its metadata",
+            sandbox="env:read",
+        ),
         _trusted_setting("token_audience", "required audience of a token", sandbox="env:read"),
+        _trusted_setting(
+            "token_jwks_url", "URL of the keys that verify tokens", "secure_url", sandbox="env:read"
+        ),
+        _trusted_setting(
+            "token_scopes",
+            "scopes that a client without a token should request; default: all",
+            sandbox="env:read",
+        ),
+        _trusted_setting(
+            "resource_url",
+            "URL of the server for clients; its tokens are issued for it",
+            "url",
+            sandbox="env:read",
+        ),
+        _trusted_setting(
+            "introspection_url",
+            "URL at which an authorization server verifies tokens",
+            "secure_url",
+            sandbox="env:read",
+        ),
+        _trusted_setting(
+            "introspection_client", "client id for introspection_url", sandbox="env:read"
+        ),
+        _trusted_setting(
+            "introspection_secret",
+            "client secret for introspection_url",
+            "secret",
+            sandbox="removed",
+        ),
         _trusted_setting(
             "tokens", "file with known tokens and their scopes", "file", sandbox="env:read"
         ),

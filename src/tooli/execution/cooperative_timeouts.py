@@ -14,8 +14,12 @@ from threading import Thread
 from time import monotonic
 
 from tooli.core.call import Runner
+from tooli.core.event_loop import iterate_async, run_awaitable
+from tooli.core.stop_signal import StopSignal
+from tooli.errors import TimeoutExceeded
 from tooli.execution.timeouts import timeout_error
 from tooli.pipeline import async_drivers
+from tooli.pipeline.context import replace_context
 from tooli.pipeline.drivers import aclose_stream, invoke, is_async, is_async_stream, is_stream
 
 TYPE_CHECKING = False
@@ -41,17 +45,40 @@ async def run_with_timeout(call: Call, timeout: float) -> Any:
     return value
 
 
+class _Exited(Exception):  # noqa: N818
+    """Carries a SystemExit out of a task. asyncio would end the event loop, and so the server."""
+
+    def __init__(self, exit_request: SystemExit) -> None:
+        super().__init__()
+        self.exit_request = exit_request
+
+
+async def _carry_exit(coroutine: Coroutine[object, object, Any]) -> Any:
+    try:
+        return await coroutine
+    except SystemExit as exit_request:
+        raise _Exited(exit_request) from None
+
+
+def _take_result(task: asyncio.Task[Any]) -> Any:
+    """Return the result of a task that has ended, or raise its exception."""
+    try:
+        return task.result()
+    except _Exited as exited:
+        raise exited.exit_request from None
+
+
 async def _await_until(
     coroutine: Coroutine[object, object, object], call: Call, timeout: float, deadline: float
 ) -> Any:
-    task = asyncio.ensure_future(coroutine)
+    task = asyncio.ensure_future(_carry_exit(coroutine))
     try:
         await asyncio.wait({task}, timeout=max(0.0, deadline - asyncio.get_running_loop().time()))
     except asyncio.CancelledError:  # the caller was cancelled
         await _cancel_task(task, call)
         raise
     if task.done():
-        return task.result()
+        return _take_result(task)
     raise timeout_error(timeout, "task" if await _cancel_task(task, call) else "no task")
 
 
@@ -84,7 +111,7 @@ async def _stream_until(
     """
     item_requested = asyncio.Event()
     produced: asyncio.Queue[object] = asyncio.Queue()
-    task = asyncio.ensure_future(_pull_items(items, item_requested, produced))
+    task = asyncio.ensure_future(_carry_exit(_pull_items(items, item_requested, produced)))
     get_item: asyncio.Task[object] | None = None
     try:
         while True:
@@ -98,7 +125,7 @@ async def _stream_until(
                 await asyncio.sleep(0)  # let get_item take an item that arrived at the end
             if not get_item.done():
                 if task.done():
-                    task.result()
+                    _take_result(task)
                     return
                 raise timeout_error(
                     timeout, "task" if await _cancel_task(task, call) else "no task"
@@ -135,13 +162,14 @@ _END_OF_STREAM = object()
 class ThreadRunner(Runner):
     """Runs a function in a thread, which is abandoned at the deadline."""
 
-    def __init__(self, inner: Runner | None, timeout: float) -> None:
+    def __init__(self, inner: Runner | None, timeout: float, grace: float = 0.0) -> None:
         super().__init__(inner)
         self.timeout = timeout
+        self._grace = grace  # seconds after the deadline in which the function may stop itself
 
     def run(self, call: Call) -> Any:
         """Run the call and return its value, or an iterator of its items."""
-        worker = _WorkerThread(call.replace(runner=self.inner), self.timeout)
+        worker = _WorkerThread(call.replace(runner=self.inner), self.timeout, self._grace)
         value = worker.run_step()
         if not is_stream(value):
             return value
@@ -159,10 +187,10 @@ class ThreadRunner(Runner):
 class _WorkerThread:
     """A thread that runs a call step by step: the function, then each item of a stream."""
 
-    def __init__(self, call: Call, timeout: float) -> None:
+    def __init__(self, call: Call, timeout: float, grace: float) -> None:
         self.call = call
         self.timeout = timeout
-        self.deadline = monotonic() + timeout
+        self.deadline = monotonic() + timeout + grace
         self._steps: SimpleQueue[Callable[[], object] | None] = SimpleQueue()
         self._results: SimpleQueue[tuple[object, BaseException | None]] = SimpleQueue()
         Thread(target=copy_context().run, args=(self._run_steps,), daemon=True).start()
@@ -186,7 +214,7 @@ class _WorkerThread:
             if step is None:  # for a stream, _iterate_stream() ends the thread
                 self._steps.put(None)
             self.call.warnings.append(
-                "the function cannot be stopped on this system and may still be running"
+                "the function did not stop at the deadline and may still be running"
             )
             raise timeout_error(self.timeout, "nothing") from None
         if (exc is not None or step is None) and not is_stream(value):
@@ -209,3 +237,79 @@ def _iterate_stream(items: Iterator[object], worker: _WorkerThread) -> Iterator[
             yield item
     finally:
         worker.close_stream(items)
+
+
+# ------------------------------------------------------------------ functions that stop themselves
+
+STOP_GRACE_SECONDS = 2.0
+"""Seconds after the deadline in which a function that stops itself has to end."""
+
+
+class SelfStoppingRunner(Runner):
+    """Runs a function that stops itself: it is told the deadline, and when to stop.
+
+    A coroutine is cancelled at the deadline. Any other function runs in a thread if there is a
+    deadline. The caller waits a little longer than the deadline, and then abandons the thread.
+    """
+
+    def __init__(self, inner: Runner | None, timeout: float | None) -> None:
+        super().__init__(inner)
+        self.timeout = timeout
+
+    def run(self, call: Call) -> Any:
+        """Run the call and return its value, or an iterator of its items."""
+        stop, call = self._with_stop(call)
+        try:
+            if self.timeout is None:
+                value: Any = invoke(call)
+            elif is_async(call.tool.fn):
+                value = run_awaitable(run_with_timeout(call, self.timeout))
+                value = iterate_async(value) if is_async_stream(value) else value
+            else:
+                value = ThreadRunner(None, self.timeout, STOP_GRACE_SECONDS).run(call)
+        except BaseException as exc:
+            raise self._ended_with(stop, exc) from exc
+        return self._stop_stream(value, stop) if is_stream(value) else self._end(value, stop)
+
+    async def arun(self, call: Call) -> Any:
+        """Run the call on an event loop; a function that is not async runs in a thread."""
+        stop, call = self._with_stop(call)
+        try:
+            if self.timeout is not None and is_async(call.tool.fn):
+                value = await run_with_timeout(call, self.timeout)
+            elif self.timeout is not None:
+                runner = ThreadRunner(None, self.timeout, STOP_GRACE_SECONDS)
+                value = await asyncio.to_thread(runner.run, call)
+            else:
+                value = await async_drivers.invoke(call)
+        except BaseException as exc:
+            raise self._ended_with(stop, exc) from exc
+        return self._stop_stream(value, stop) if is_stream(value) else self._end(value, stop)
+
+    def _with_stop(self, call: Call) -> tuple[StopSignal, Call]:
+        """Return the signal, and the call whose Context knows it."""
+        stop = StopSignal(self.timeout, call.peer)
+        arguments = replace_context(call.arguments, stop=stop)
+        return stop, call.replace(runner=self.inner, stop=stop, arguments=arguments)
+
+    def _end(self, value: object, stop: StopSignal) -> Any:
+        stop.end()
+        if stop.is_stopped and self.timeout is not None and stop.remaining_time() == 0:
+            raise timeout_error(self.timeout, "call")  # what it waited for was ended
+        return value
+
+    def _stop_stream(self, items: Iterator[object], stop: StopSignal) -> Iterator[object]:
+        try:
+            yield from items
+        except BaseException as exc:
+            raise self._ended_with(stop, exc) from exc
+        finally:
+            stop.end()
+
+    def _ended_with(self, stop: StopSignal, exc: BaseException) -> BaseException:
+        """Return the error of the call: after the deadline, any failure is a timeout."""
+        has_expired = stop.remaining_time() == 0
+        stop.stop()
+        if has_expired and self.timeout is not None and isinstance(exc, Exception):
+            return exc if isinstance(exc, TimeoutExceeded) else timeout_error(self.timeout, "call")
+        return exc

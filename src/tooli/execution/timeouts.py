@@ -9,6 +9,8 @@
     command line, default limit     an alarm in the main thread         C code that never returns
       of an agent (120 s)
     no fork (Windows)               the caller stops waiting            the function itself
+    function that stops itself      it is told to, or its task is       a function that ignores it
+                                    cancelled
 
 Explicit limits are `timeout=` of the command, `--timeout`, `?timeout=`, `app.call(timeout=…)` and
 the setting `timeout`. The shortest one applies.
@@ -90,6 +92,7 @@ _STOP_DESCRIPTIONS = {
     "process": "its process was asked to stop, then killed with all processes that it had started",
     "main thread": "the function was interrupted, and its child processes were killed",
     "task": "its task was cancelled",
+    "call": "the function was told to stop, and ended",
     "nothing": "its thread was abandoned and is still running",
     "no task": "its task ignored the cancellation and was abandoned",
 }

@@ -59,6 +59,10 @@ def select_codec(runner: Runner | None) -> Codec:
     return SafeCodec()
 
 
+is_worker_process = False
+"""True in a worker process: what its function changes in memory is lost with the process."""
+
+
 class Worker:
     """Runs one call in the worker process and sends frames to the caller.
 
@@ -99,6 +103,8 @@ class Worker:
             os._exit(0)
         if self.has_own_session:
             os.setsid()
+        global is_worker_process
+        is_worker_process = True
         signals.set_wakeup_fd(-1)  # signals must not wake the event loop of the parent
         signals.signal(SIGTERM, _raise_stop)
         if self.interrupt_handler is not None:
@@ -127,7 +133,10 @@ class Worker:
         """Make a stream flush each line, or send its text to the caller if it is not fd 1 or 2."""
         stream = getattr(sys, name)
         try:
-            is_copied = self.call.caller.is_remote and "write" in vars(stream)  # into the error
+            # A message would change the order of the output that is copied from a sandbox.
+            is_shown = self.is_sandboxed or stream.isatty()
+            is_written = self.call.caller.owns_process and is_shown
+            is_copied = "write" in vars(stream) and not is_written  # into the error
             if stream is not None and stream.fileno() in (1, 2) and not is_copied:
                 stream.reconfigure(line_buffering=True)
                 return

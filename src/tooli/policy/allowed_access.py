@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 
+from tooli.core import find_loaded
 from tooli.core.caller_files import FileRules, IsolationRules
 from tooli.core.declared_capabilities import (
     AllowedAccess,
@@ -22,6 +23,7 @@ TYPE_CHECKING = False
 
 if TYPE_CHECKING:
     from tooli.core import AppState
+    from tooli.core.call import Call
     from tooli.core.tool import Tool
 
 UNRESTRICTED = AllowedAccess(
@@ -72,7 +74,8 @@ def find_link_folders(state: AppState) -> tuple[str, ...]:
     A command that may write everywhere can change what the user runs, so it adds no folder. Lazy
     commands are not imported.
     """
-    is_all_isolated = state.security_settings.get("isolation") in ("wanted", "required")
+    sections = [state.security_settings, *state.security_settings.get("apps", {}).values()]
+    is_all_isolated = any([rule.get("isolation") in ("wanted", "required") for rule in sections])
     folders: dict[str, None] = {}
     states = [state.root, *state.self_and_ancestors()]
     for current in states:  # grows while it is read
@@ -106,6 +109,15 @@ def make_isolation_rules(tool: Tool, state: AppState) -> IsolationRules:
     # `deny_paths` also applies to the files that Python itself needs
     access = resolve_allowed_access(tool, state, undeclared=AllowedAccess())
     return IsolationRules(access, find_link_folders(state))
+
+
+def with_uploads(call: Call, access: AllowedAccess | None) -> AllowedAccess | None:
+    """Return the access with the uploaded files of a call, which its function may read."""
+    find_upload_paths = find_loaded("tooli.inputs.uploads", "find_upload_paths")
+    paths = () if find_upload_paths is None else find_upload_paths(call.arguments)
+    if not paths or access is None or access.reads is None:
+        return access
+    return access.replace(reads=(*access.reads, *paths))
 
 
 def redirected_path_error(tool: Tool, access: AllowedAccess) -> AuthError:

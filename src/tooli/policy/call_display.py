@@ -41,7 +41,7 @@ from tooli.text.jsonable import (
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
     from typing import Any
 
     from tooli.core.call import Call
@@ -317,7 +317,8 @@ def format_lines(
     for entry in entries:
         lines += entry[:limit]
         if len(entry) > limit:
-            lines.append(f"    … and {len(entry) - limit} more lines; SHA-256 {_digest(entry)}")
+            note = "--dry-run shows the whole plan" if is_brief else f"SHA-256 {_digest(entry)}"
+            lines.append(f"    … and {len(entry) - limit} more lines; {note}")
     return lines
 
 
@@ -327,14 +328,20 @@ def _format_actions(plan: object, width: int) -> list[list[str]] | None:
     if not is_list(actions) or not all([is_object(action) for action in actions]):
         return None
     return [
-        _wrap(
-            "    - " + ", ".join([f"{_format_key(k)} {_format_scalar(v)}" for k, v in a.items()]),
-            "      ",
-            width,
-        )
-        for a in actions
-        if is_object(a)
+        _wrap(f"    - {_format_action(action)}", "      ", width)
+        for action in actions
+        if is_object(action)
     ]
+
+
+def _format_action(action: Mapping[str, object]) -> str:
+    """Return an action as text, such as `delete "a.txt"`."""
+    verb, target = action.get("action"), action.get("target")
+    texts: list[str] = []
+    if isinstance(verb, str) and target is not None:
+        texts.append(f"{_format_key(verb)[:-1]} {_format_scalar(target)}")
+    rest = [(k, v) for k, v in action.items() if not texts or k not in ("action", "target")]
+    return ", ".join([*texts, *[f"{_format_key(k)} {_format_scalar(v)}" for k, v in rest]])
 
 
 def _remove_repeated_parts(plan: object) -> object:

@@ -202,6 +202,8 @@ def _describe_call(call: Call, redactor: RecordRedactor) -> JsonObject:
             if redactor.masked_count > count:
                 masked[name] = "" if key is None else _digest_value(value, key)
     record: JsonObject = {"app": tool.app, "tool": tool.id}
+    if call.request is not None:
+        record["request_id"] = call.request.id
     if tool.version is not None:
         record["version"] = tool.version
     identity = {

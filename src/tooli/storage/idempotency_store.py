@@ -472,6 +472,10 @@ class IdempotencyStore:
 
         return self._execute(forget_key, STORE_TIMEOUT_SECONDS)
 
+    def check(self, timeout: float) -> None:
+        """Raise StoreUnavailable if the store does not answer within `timeout` seconds."""
+        self._execute(lambda connection: connection.execute("SELECT 1"), timeout)
+
     def close(self) -> None:
         """Close the connection. The next call opens it again."""
         if self._lock.acquire(timeout=STORE_TIMEOUT_SECONDS):

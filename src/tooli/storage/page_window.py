@@ -14,7 +14,7 @@ the same tool and arguments.
 from __future__ import annotations
 
 from tooli.core import Record
-from tooli.core.call_fingerprint import canonical_bytes, digest, make_keyed_digest
+from tooli.core.call_fingerprint import canonical_bytes, digest, make_keyed_digest, requested_id
 from tooli.errors import InputError, Suggestion
 from tooli.records.record_flow import RecordProcessor, as_records
 from tooli.storage.signing import decode_token, encode_token, get_cursor_key, is_public_key
@@ -140,7 +140,7 @@ class PageWindow(RecordProcessor):
                 self.flow.result_options.filter,
                 digest_secret=None if is_public_key(key) else make_keyed_digest(key),
             )
-            binding = compute_cursor_binding(call.tool.id, canonical, key)
+            binding = compute_cursor_binding(requested_id(call.tool), canonical, key)
             self._cached_binding_and_key = binding, key
         return self._cached_binding_and_key
 
@@ -154,7 +154,8 @@ class PageWindow(RecordProcessor):
 
     @property
     def _is_paged(self) -> bool:
-        return self.is_requested or self.flow.is_streamed
+        flow = self.flow
+        return self.is_requested or flow.is_streamed or flow.tool_page is not None
 
     def finish(self) -> object:
         """Pass on the records that were held back."""

@@ -128,6 +128,54 @@ def test_similar_data_is_not_changed() -> None:
 
 
 @needs_proc
+@pytest.mark.parametrize("share", [0.08, 0.3])
+def test_parts_of_a_long_key_are_overwritten(share: float) -> None:
+    """A large copy in freed memory is often overwritten by many small objects."""
+    key = os.urandom(3600).hex().encode()
+    size = int(len(key) * share)
+    starts = [0, 1111, len(key) // 2, len(key) - size]
+    parts = [bytearray(b"<<<" + key[start : start + size] + b">>>") for start in starts]
+    holder = bytearray(b"-" * len(key))
+    holder[2000 : 2000 + size] = key[2000 : 2000 + size]
+    hold_key(key)
+
+    def wipe() -> Any:
+        wipe_keys()
+        return [
+            [bytes(part) == b"<<<" + bytes(size) + b">>>" for part in parts],
+            holder.count(b"-") == len(key) - size and holder.count(b"\0") == size,
+        ]
+
+    assert in_child(wipe) == [[True] * len(parts), True]
+
+
+@needs_proc
+def test_pieces_that_may_be_in_other_data_are_not_searched() -> None:
+    key = b"=" * 300 + os.urandom(300) + b"=" * 300
+    other = bytearray(b"=" * 100)
+    hold_key(key)
+
+    def wipe() -> Any:
+        wipe_keys()
+        return other.count(b"=")
+
+    assert in_child(wipe) == 100
+
+
+@needs_proc
+def test_equal_bytes_of_a_new_object_are_not_changed() -> None:
+    key = b"0123456789abcdefghijklmnopqrstuv"
+    damaged = bytearray(b"-1--4-67" + key[8:])
+    hold_key(key)
+
+    def wipe() -> Any:
+        wipe_keys()
+        return bytes(damaged[:8]).decode()
+
+    assert in_child(wipe)[:6] == "-1--4-"
+
+
+@needs_proc
 def test_memory_is_searched_without_pagemap(monkeypatch: pytest.MonkeyPatch) -> None:
     real_open = os.open
 
@@ -151,7 +199,7 @@ def test_memory_that_cannot_be_searched_is_an_error(monkeypatch: pytest.MonkeyPa
     def fail() -> Any:
         raise OSError("no /proc")
 
-    monkeypatch.setattr(key_wiping, "find_used_memory", fail)
+    monkeypatch.setattr(key_wiping, "_read_mappings", fail)
     wipe_keys()  # there are no keys
     hold_key(os.urandom(32))
     with pytest.raises(SandboxUnavailable, match="keys in memory"):

@@ -284,8 +284,11 @@ def test_environment_is_reduced(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_secret_and_token_variables_are_not_kept() -> None:
     removed = {"TOOLI_TOKEN", "TOOLI_TOKEN_FILE", "TOOLI_SEAL_KEY", "TOOLI_STORE"}
-    restricted = {"TOOLI_TOKEN_KEY", "TOOLI_TOKEN_ISSUER", "TOOLI_TOKEN_AUDIENCE", "TOOLI_TOKENS"}
-    restricted.add("TOOLI_UPDATE_SNAPSHOTS")
+    removed.add("TOOLI_INTROSPECTION_SECRET")
+    token_settings = ("KEY", "ISSUER", "AUDIENCE", "JWKS_URL", "SCOPES")
+    restricted = {"TOOLI_TOKENS", "TOOLI_RESOURCE_URL", "TOOLI_UPDATE_SNAPSHOTS"}
+    restricted |= {f"TOOLI_TOKEN_{name}" for name in token_settings}
+    restricted |= {"TOOLI_INTROSPECTION_CLIENT", "TOOLI_INTROSPECTION_URL"}
     assert removed == sandbox_runner.FRAMEWORK_SECRET_VARS
     assert {*VARIABLES} - sandbox_runner.KEPT_ENV_VARS == removed | restricted
 

@@ -207,12 +207,12 @@ class _AccessMatcher:
         allowed_prefixes = self._prefixes[action]
         if allowed_prefixes is None or target_prefix.startswith(allowed_prefixes):
             return True
-        if action == "delete" and created and _is_created(target, created):
+        if action == "delete" and created and is_within(target, created):
             return self.allows("write", target, created)
         return False
 
 
-def _is_created(path: str, created: set[str]) -> bool:
+def is_within(path: str, created: set[str]) -> bool:
     """True if a path, or a parent of it, is in the set."""
     while path not in created:
         parent: str = os.path.dirname(path)
@@ -263,14 +263,18 @@ class MonitorScope:
         self._previous = _thread_monitors.get(self._ident)
         self._token: Token[tuple[Monitor, ...] | None] | None = None
 
-    def begin(self) -> None:
-        """Start the section."""
+    def begin(self, *, is_for_thread: bool = True) -> None:
+        """Start the section.
+
+        It belongs to the current task only, if `is_for_thread` is False.
+        """
         monitor, outer = self._monitor, _current_monitors.get()
         if outer is None:  # such as in a thread that a monitored function started
             outer = _owning_monitors()
         monitors = outer if monitor in outer else (*outer, monitor)
         self._token = _current_monitors.set(monitors)
-        _thread_monitors[self._ident] = monitors
+        if is_for_thread:
+            _thread_monitors[self._ident] = monitors
 
     def end(self) -> None:
         """End the section."""

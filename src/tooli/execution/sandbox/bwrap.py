@@ -223,6 +223,9 @@ class BubblewrapRunner(Runner):
         The arguments are encoded separately, because their classes can be found only after the app
         is imported.
         """
+        if call.tool.has_dependencies or call.tool.lifespans:
+            reason = "dependencies and lifespans cannot be passed to bubblewrap"
+            raise SandboxUnavailable(reason)
         injected = [
             param.name
             for param in call.tool.params

@@ -23,6 +23,12 @@ if TYPE_CHECKING:
 
 MIN_KEY_BYTES = 16
 """Shorter keys are not overwritten: the same bytes could be a part of something else."""
+LONG_KEY_BYTES = 256
+"""Of longer keys, several pieces are searched: copies in freed memory are often in parts."""
+MIN_RUN_BYTES, MIN_RUN_BYTES_OF_LONG_KEYS = 4, 8
+"""Smallest part of a damaged copy that is overwritten."""
+_PIECES, _PIECE_BYTES, _MIN_DISTINCT_BYTES = 16, 64, 8
+_M_TRIM_THRESHOLD = -1  # of malloc.h
 _ENTRY_BYTES = 8  # of a page, in /proc/self/pagemap
 # The highest byte of an entry: bit 7 is set for a page in memory, bit 6 for a page in swap.
 _IS_IN_USE = bytes([flags >= 0x40 for flags in range(256)])
@@ -44,8 +50,11 @@ def wipe_keys() -> None:
         # The searched keys are in memory of their own, which is not searched.
         needles = KeyNeedles(keys)
         del keys
-        for start, end in find_used_memory():
+        _keep_freed_memory()
+        mappings = _read_mappings()
+        for start, end in _find_used_parts(mappings):
             needles.overwrite_copies(start, end)
+        del mappings  # until now: freeing it could unmap memory that is searched
         needles.close()
     except (OSError, ValueError, AttributeError) as failure:
         raise SandboxUnavailable(f"keys in memory cannot be overwritten: {failure}") from None
@@ -55,13 +64,13 @@ def wipe_keys() -> None:
 class KeyNeedles:
     """The keys that are searched for.
 
-    The middle of each key is searched for, and the bytes around it that belong to the key are
-    overwritten as well. So a copy in freed memory is found even if a new object has overwritten its
-    beginning or its end. Bytes that do not belong to the key are never changed.
+    The middle of each key is searched for, or pieces of it if it is long. The bytes around it that
+    belong to the key are overwritten as well. So a copy in freed memory is found even if a new
+    object has overwritten its beginning or its end. The bytes of that object are not changed.
     """
 
     def __init__(self, keys: Iterable[bytes]) -> None:
-        self._keys: list[tuple[int, int, int, int]] = []  # address, size, start and size of middle
+        self._keys: list[tuple[int, int, list[tuple[int, int]]]] = []  # address, size, pieces
         libc = ctypes.CDLL(None)
         self._memmem = libc.memmem
         self._memmem.restype = ctypes.c_void_p
@@ -72,8 +81,7 @@ class KeyNeedles:
         address = self._address
         for key in keys:
             ctypes.memmove(address, key, len(key))
-            middle = max(MIN_KEY_BYTES, len(key) // 2)
-            self._keys.append((address, len(key), (len(key) - middle) // 2, middle))
+            self._keys.append((address, len(key), _select_pieces(key)))
             address += len(key)
         self._end = address
 
@@ -85,36 +93,83 @@ class KeyNeedles:
             self.overwrite_copies(start, self._address)
             self.overwrite_copies(own_end, end)
             return
-        for address, size, middle_start, middle_size in self._keys:
-            position = start
-            while position < end:
-                found = self._memmem(position, end - position, address + middle_start, middle_size)
-                if found is None:
-                    break
-                first = found - middle_start
-                self._overwrite_copy(max(first, start), min(first + size, end), first, address)
-                position = found + middle_size
+        for address, size, pieces in self._keys:
+            for offset, length in pieces:
+                position = start
+                while position < end:
+                    found = self._memmem(position, end - position, address + offset, length)
+                    if found is None:
+                        break
+                    first = found - offset
+                    self._overwrite_copy(max(first, start), min(first + size, end), first, address)
+                    position = found + length
 
     def _overwrite_copy(self, start: int, end: int, first: int, key: int) -> None:
-        """Overwrite the bytes from `start` to `end` that are equal to those of the key."""
-        for position in range(start, end):
-            expected = ctypes.c_char.from_address(key + position - first).value
-            if ctypes.c_char.from_address(position).value == expected:
-                ctypes.memset(position, 0, 1)
+        """Overwrite the parts between `start` and `end` that are equal to those of the key.
+
+        A few equal bytes are no part of a key: they may belong to a new object.
+        """
+        is_long = end - start > LONG_KEY_BYTES
+        min_run = MIN_RUN_BYTES_OF_LONG_KEYS if is_long else MIN_RUN_BYTES
+        run = 0
+        for position in range(start, end + 1):
+            if position < end and _byte_at(position) == _byte_at(key + position - first):
+                run += 1
+                continue
+            if run >= min_run:
+                ctypes.memset(position - run, 0, run)
+            run = 0
 
     def close(self) -> None:
         """Overwrite the keys themselves."""
         ctypes.memset(self._address, 0, self._end - self._address)
 
 
+def _byte_at(address: int) -> int:
+    return ctypes.c_ubyte.from_address(address).value
+
+
+def _select_pieces(key: bytes) -> list[tuple[int, int]]:
+    """Return start and size of the pieces of a key that are searched.
+
+    A piece of a long key is omitted if it has few different bytes: it could be in other data too.
+    """
+    size = len(key)
+    middle = max(MIN_KEY_BYTES, size // 2)
+    pieces = [((size - middle) // 2, middle)]
+    if size > LONG_KEY_BYTES:
+        starts = [i * (size - _PIECE_BYTES) // (_PIECES - 1) for i in range(_PIECES)]
+        pieces += [
+            (start, _PIECE_BYTES)
+            for start in starts
+            if len({*key[start : start + _PIECE_BYTES]}) >= _MIN_DISTINCT_BYTES
+        ]
+    return pieces
+
+
 def find_used_memory() -> list[tuple[int, int]]:
-    """Return the parts of the writable memory of this process that have content.
+    """Return the parts of the writable memory of this process that have content."""
+    return _find_used_parts(_read_mappings())
+
+
+def _keep_freed_memory() -> None:
+    """Make the C library keep the memory that is freed, so that it stays mapped."""
+    mallopt = getattr(ctypes.CDLL(None), "mallopt", None)  # musl does not have it
+    if mallopt is not None:
+        mallopt(_M_TRIM_THRESHOLD, -1)
+
+
+def _read_mappings() -> list[tuple[int, int, bool]]:
+    with open("/proc/self/maps", "rb") as file:
+        return list(_parse_writable(file))
+
+
+def _find_used_parts(mappings: list[tuple[int, int, bool]]) -> list[tuple[int, int]]:
+    """Return the parts of some mappings that have content.
 
     A page that is not in use is empty, or equal to its file. Reading it could fail, and would make
     it a used page.
     """
-    with open("/proc/self/maps", "rb") as file:
-        mappings = list(_parse_writable(file))
     try:
         pagemap = os.open("/proc/self/pagemap", os.O_RDONLY | os.O_CLOEXEC)
     except OSError:  # the kernel does not have it
