@@ -8,8 +8,10 @@ import pytest
 import typer
 from typer.core import TyperGroup
 
-from tooli import Tooli
+from tooli import Context, Depends, Output, SecretInput, StdinOr, Tooli
 from tooli.core.tool import Tool
+from tooli.errors import DefinitionError
+from tooli.providers.command_routes import read_callback
 from tooli.schema.json_schema import input_schema
 
 
@@ -174,3 +176,30 @@ def test_a_command_with_an_open_file_has_a_route(tmp_path: Path) -> None:
     assert error is not None
     assert (error.code, error.field) == ("E1003", "file")
     assert app.call("count", file=io.StringIO("abc")).error is not None
+
+
+@pytest.mark.parametrize(
+    ("annotation", "message"),
+    [
+        (SecretInput, "do not support SecretInput; declare it in the commands, or take the text"),
+        (SecretInput[str] | None, "take the text as str"),
+        (list[SecretInput[str]], "take the text as str"),
+        (StdinOr[Path], "take the text as str"),
+        (Output, "do not support Output"),
+        (Context, "do not support Context; use typer.Context, or declare it in the commands"),
+        (Annotated[str, Depends(lambda: "x")], "use typer.Context"),
+    ],
+)
+def test_callbacks_do_not_take_what_only_a_call_can_provide(annotation: Any, message: str) -> None:
+    def main(value: Any) -> None: ...
+
+    main.__annotations__["value"] = annotation
+    with pytest.raises(DefinitionError, match=r"main\(value\): callbacks") as caught:
+        read_callback(main)
+    assert message in str(caught.value)
+    assert f"{__file__}:{main.__code__.co_firstlineno}" in str(caught.value)
+    app = make_app()
+    app.callback()(main)
+    with pytest.raises(DefinitionError, match="callbacks do not support"):
+        find(app)
+    assert "callbacks do not support" in str(app.call("run").error)

@@ -211,18 +211,67 @@ def read_rows(name: str) -> list[tuple[str, str]]:
 
 
 @pytest.mark.parametrize(
-    ("name", "first", "first_five"), [("training", 20, 27), ("held_out", 14, 23)]
+    ("name", "count", "first", "first_five"),
+    [
+        ("training", 30, 27, 29),
+        ("development", 89, 62, 82),
+        ("validation", 94, 60, 82),
+        ("held_out", 30, 25, 28),
+        ("paraphrases", 30, 12, 18),
+    ],
 )
-def test_quality_over_280_tools(name: str, first: int, first_five: int) -> None:
-    """Weights and synonyms were chosen with the training queries only."""
+def test_quality_over_280_tools(name: str, count: int, first: int, first_five: int) -> None:
+    """The expected tool is the first hit, or one of the first five, for most queries.
+
+    Weights were chosen with the training and development queries. The validation queries were only
+    counted, but their author wrote the thesaurus as well. Nobody may tune anything with the
+    held-out queries, nor with the paraphrases, which avoid the words of the tools: a plain BM25 has
+    14 first places for the held-out queries, and 2 for the paraphrases.
+    """
     tools = {f"{path.replace(' ', '.')}()": summary for path, summary in read_rows("tools")}
     assert len(tools) == 280
     index = ToolIndex(build(tools, {}).catalog)
     queries = [(query, path.replace(" ", ".")) for query, path in read_rows(name)]
-    assert len(queries) == 30
+    assert len(queries) == count
     found = [(keys(index.search(query, 5)), expected) for query, expected in queries]
     assert sum([hits[:1] == [expected] for hits, expected in found]) >= first
     assert sum([expected in hits for hits, expected in found]) >= first_five
+
+
+def test_object_may_stand_inside_a_phrase() -> None:
+    tools = {"flags.off(name)": "Disable a flag.", "turns.list()": "List the turns of a game."}
+    index = ToolIndex(build(tools, {}).catalog)
+    for query in ("turn off the flag", "turn the new flag off", "switch it off"):
+        assert keys(index.search(query))[:1] == ["flags.off"]
+
+
+def test_term_counts_for_the_other_tools_of_a_group() -> None:
+    tools = {
+        "db.stop(id)": "End a statement.",
+        "ads.stop(id)": "End a campaign.",
+        "db.size()": "Show the usage of tables.",
+        "ads.report()": "Show clicks.",
+    }
+    index = ToolIndex(build(tools, {}).catalog)
+    assert keys(index.search("tables stop")).index("db.stop") < keys(
+        index.search("tables stop")
+    ).index("ads.stop")
+    assert keys(index.search("clicks stop")).index("ads.stop") < keys(
+        index.search("clicks stop")
+    ).index("db.stop")
+
+
+def test_question_prefers_a_tool_that_reads() -> None:
+    tools = {"budget.set(amount)": "Set the budget.", "budget.get()": "Return the budget."}
+    index = ToolIndex(build(tools, {"budget.get": {"annotations": ReadOnly}}).catalog)
+    assert keys(index.search("what is our budget"))[0] == "budget.get"
+    assert keys(index.search("change the budget"))[0] == "budget.set"
+
+
+def test_unknown_compound_is_split() -> None:
+    tools = {"hosts.rename(host)": "Change the name of a host.", "users.add()": "Add a user."}
+    index = ToolIndex(build(tools, {}).catalog)
+    assert keys(index.search("hostname")) == ["hosts.rename"]
 
 
 def test_name_ranks_above_text() -> None:

@@ -14,15 +14,23 @@ from tooli.core import TYPER_COMMAND_KEYWORDS, AppState
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
-    from typing import Any, TypeAlias
+    from collections.abc import Callable, Container, Iterator, Mapping, Sequence
+    from typing import Any, TypeAlias, TypeVar
 
     from typer.models import CommandInfo
 
-    from tooli.core.protocols import App, CommandOptions, TyperApp
+    from tooli.core.protocols import App, CommandOptions, ReadLine, TyperApp
     from tooli.core.tool import Param, Tool
     from tooli.errors import DefinitionError
     from tooli.pipeline.custom_stages import CustomStage
+    from tooli.providers.provider_mounts import ProviderMount
+
+    T = TypeVar("T")
+    Problem: TypeAlias = tuple[str, DefinitionError]
+
+    NameOnlyTool: TypeAlias = Callable[
+        ["CommandGroup", Sequence[str], ReadLine], "list[str] | None"
+    ]
 
     Levels: TypeAlias = tuple[AppState, ...]
     """The apps along the path of a command, outermost first."""
@@ -44,12 +52,14 @@ class Registration:
     ) -> None:
         self._state = state
         self._fn = fn
-        self._tools: dict[tuple[AppState, bool, bool, tuple[str, ...], Levels], Tool] = {}
+        self._tools: dict[tuple[object, ...], Tool] = {}
         self.name = name
         self.kwargs = kwargs
         self.target = target  # "package.module:function" of a lazy command
         self.location = location  # "file:line" of the registration; None: use the function's
         self.info: CommandInfo | None = None  # Typer's record, if a plain Typer registered it
+
+    is_derived = False  # True: the function does not have the parameters of the tool
 
     @property
     def is_from_plain_typer(self) -> bool:
@@ -68,7 +78,9 @@ class Registration:
     def fn(self) -> Callable[..., object]:
         """The function. The module of a lazy command is imported on first access."""
         if self._fn is None:
-            self._fn = _load_function(self.target or "")
+            from tooli.providers.lazy_functions import load_function
+
+            self._fn = load_function(self.target or "")
         return self._fn
 
     def tool(
@@ -93,7 +105,7 @@ class Registration:
             levels = tuple(dict.fromkeys([*self._state.self_and_ancestors(), *called]))[::-1]
         root = self._state.root if tree is None else tree.state
         is_only_command = root.has_one_command
-        key = (root, is_only_command, after_callbacks, path, levels)
+        key = (root, is_only_command, after_callbacks, path, *[(s, s.lifespan) for s in levels])
         found = self._tools.get(key)
         if found is None:
             try:
@@ -197,6 +209,16 @@ class CommandGroup:
         self.typer_settings: dict[str, Any] = {}  # those of ROUTE_SETTINGS that are set
         self._callback_flags: dict[str, int] | None = None
         self.only_command: Registration | None = None
+        self.mounts: tuple[ProviderMount, ...] = ()  # providers whose tools are at this level
+        # Returns the problems of the providers here and below; None if there are no providers.
+        self.find_problems: Callable[[CommandGroup], Iterator[Problem]] | None = None
+        # Adds the name of the only tool to a line without it; None if no provider can have it.
+        self.name_only_tool: NameOnlyTool | None = None
+
+    @property
+    def has_mounts(self) -> bool:
+        """True if a level here or below has tools of providers, or tools that are transformed."""
+        return self.find_problems is not None
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -204,7 +226,14 @@ class CommandGroup:
         return (*self.commands, *self.groups)
 
     def split_key(self, word: str) -> list[str]:
-        """Return the names in a key such as `payments.refund`; none if no command has this key."""
+        """Return the names in a key such as `payments.refund`; none if no command has this key.
+
+        The key of a command may contain its only version: `add@1.0`.
+        """
+        name, at, version = word.rpartition("@")
+        if at and name in self.commands:
+            is_same = self.commands[name].kwargs.get("version") == version
+            return [name] if is_same else []
         *path, name = word.split(".")
         group: CommandGroup | None = self
         for step in path:
@@ -290,12 +319,49 @@ class CommandGroup:
             return None
         return (*found, *group.merged_commands.get(path[-1], ()))
 
-    def walk(self, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Registration]]:
-        """Iterate over every command below, with its path, in order of registration."""
-        for name, registration in self.commands.items():
+    def walk(
+        self, path: tuple[str, ...] = (), *, is_lazy: bool = False
+    ) -> Iterator[tuple[tuple[str, ...], Registration]]:
+        """Iterate over every command below, with its path, in order of registration.
+
+        `is_lazy=True` leaves out the tools of providers that have not been asked for them.
+        """
+        commands, groups = self.commands, self.groups
+        if is_lazy:
+            commands, groups = known_names(commands), known_names(groups)
+        for name, registration in commands.items():
             yield (*path, name), registration
-        for name, inner in self.groups.items():
-            yield from inner.walk((*path, name))
+        for name, inner in groups.items():
+            yield from inner.walk((*path, name), is_lazy=is_lazy)
+
+    def find(self, name: str) -> tuple[tuple[str, ...], Registration] | None:
+        """Return the path and the command of a name such as `users.create` or `add@1.0`."""
+        name, at, version = name.rpartition("@") if "@" in name else (name, "", "")
+        *path, last = name.replace(".", " ").replace("/", " ").split() or [name]
+        group: CommandGroup | None = self
+        for i, word in enumerate(path):
+            path[i] = _find_spelling(word, group.groups)
+            group = group.groups.get(path[i])
+            if group is None:
+                return None
+        word = _find_spelling(f"{last}{at}{version}", group.commands)
+        if at and word not in group.commands:
+            word = "".join(group.split_key(_find_spelling(last, group.commands) + at + version))
+        return ((*path, word), group.commands[word]) if word in group.commands else None
+
+
+def _find_spelling(word: str, known: Container[str]) -> str:
+    """Return a name with `_` or `-` as it is in `known`; the word itself if it is not there."""
+    spellings = (word, word.replace("_", "-"), word.replace("-", "_"))
+    return next((spelling for spelling in spellings if spelling in known), word)
+
+
+def known_names(names: dict[str, T]) -> dict[str, T]:
+    """Return commands or groups by name, without asking a provider for its tools."""
+    if type(names) is dict:
+        return names
+    items: Any = getattr(dict, "items")  # noqa: B009  of the base class
+    return {**dict(items(names))}
 
 
 ROUTE_SETTINGS = ("cls", "context_settings", "result_callback")
@@ -309,33 +375,21 @@ def _unwrap_function(fn: Callable[..., object]) -> Callable[..., object]:
     return fn
 
 
-def _load_function(target: str) -> Callable[..., object]:
-    """Import the function that `package.module:function` names."""
-    from importlib import import_module
-
-    module, _, name = target.partition(":")
-    try:
-        return getattr(import_module(module), name)
-    except (ImportError, AttributeError, ValueError) as failure:
-        from tooli.errors import DefinitionError
-
-        raise DefinitionError(f"lazy_command({target!r}) cannot be loaded: {failure}") from failure
-
-
 # ------------------------------------------------------------------ rules of the apps
 
 
 def apply_rules_of_apps(tool: Tool, levels: Levels) -> Tool:
     """Return a tool with the rules of the apps along its path.
 
-    This is the only place where they are combined: the strictest `security_policy=` applies, and
-    every `permissions=`. The stages and descriptions read the result from `tool.guard`. Raises
-    DefinitionError if the tool declares a capability that one of the apps does not allow.
+    Raises DefinitionError if the tool declares a capability that one of the apps does not allow.
     """
     if len(levels) > 1:  # the policy of the app that is called always applies
         policy = max([state.declared_policy for state in levels])
-        if policy != tool.guard.policy:
-            tool = tool.replace(guard=tool.guard.replace(policy=policy))
+        names = tuple(dict.fromkeys([state.name for state in levels]))
+        tool = tool.replace(guard=tool.guard.replace(policy=policy, apps=names))
+    lifespans = tuple(filter(None, [state.lifespan for state in levels]))
+    if lifespans and any([param.kind == "injected" for param in tool.params]):
+        tool = tool.replace(lifespans=lifespans)
     permissions = [state.permissions for state in levels[::-1] if state.permissions is not None]
     if permissions:
         from tooli.core.declared_capabilities import apply_app_permissions
@@ -379,6 +433,8 @@ def read_all_tools(tree: CommandGroup) -> tuple[list[Tool], dict[str, Definition
             if not isinstance(error, DefinitionError):
                 raise
             problems[".".join(path)] = error
+    if tree.find_problems is not None:
+        problems.update(tree.find_problems(tree))
     return tools, problems
 
 
@@ -386,12 +442,18 @@ def build_command_tree(app: App) -> CommandGroup:
     """Return an app's tree: from its registrations, or from Typer once Typer is initialized."""
     state = app._state
     if state.served_typer is not None:
-        return _tree_from_typer(state.served_typer, state)
+        return _extended(_tree_from_typer(state.served_typer, state))
     if state.is_typer_initialized:
-        return _tree_from_typer(app, state)
+        return _extended(_tree_from_typer(app, state))
     if state.command_tree is None:
-        state.command_tree = _tree_from_registrations(state)
+        state.command_tree = _extended(_tree_from_registrations(state))
     return state.command_tree
+
+
+def _extended(tree: CommandGroup) -> CommandGroup:
+    """Return the tree of an app with the tools of its providers, and with its transforms."""
+    extend = tree.state.extend_tree
+    return tree if extend is None else extend(tree)
 
 
 def _tree_from_registrations(state: AppState) -> CommandGroup:
@@ -438,6 +500,7 @@ def _attach_group(
         inner._callback_flags = None
     _apply_typer_settings(inner, kwargs)
     _apply_help_keywords(inner, kwargs)
+    group.find_problems = group.find_problems or inner.find_problems
     if name:
         group.groups[name] = inner
         group.merged_groups.pop(name, None)
@@ -498,6 +561,8 @@ def _tree_from_typer(app: TyperApp, state: AppState) -> CommandGroup:
         assert group_info.typer_instance is not None
         _attach_group(group, group_info.typer_instance, kwargs.get("name"), kwargs)
     callback_info = app.registered_callback
+    if "tooli_makes_group" in vars(callback_info or app):  # it is no callback of the author
+        callback_info = None
     group.callback = (
         callback_info.callback if callback_info is not None else _unwrap_default(app.info.callback)
     )
@@ -525,3 +590,10 @@ def _tree_from_typer(app: TyperApp, state: AppState) -> CommandGroup:
 def _unwrap_default(setting: Any) -> Any:
     """Return the value of a Typer setting, which may be wrapped in a `DefaultPlaceholder`."""
     return setting.value if type(setting).__name__ == "DefaultPlaceholder" else setting
+
+
+def __getattr__(name: str) -> Any:
+    """Return a public name of the package, which a start without providers does not load."""
+    from tooli.providers.public_names import load
+
+    return load(name)

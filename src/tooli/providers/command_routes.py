@@ -19,14 +19,16 @@ from tooli.core.command_route import (
 from tooli.core.docstring import read_docstring
 from tooli.core.tool import (
     SCALAR_SHAPES,
+    Injected,
     ListOf,
     Maybe,
     PathShape,
     TyperOnly,
     has_handle,
+    is_handle,
     unwrap_optional,
 )
-from tooli.errors import InternalError
+from tooli.errors import DefinitionError, InternalError, function_location
 from tooli.schema.tool_reader import may_have_secrets, read_tool
 
 TYPE_CHECKING = False
@@ -155,12 +157,36 @@ def _file_classes(annotation: Any) -> Iterator[bool]:
             yield base.__module__ == "typer.models" and base.__name__.startswith("File")
 
 
+def read_callback(fn: Callable[..., object]) -> Tool:
+    """Return a Tool that describes the parameters of a callback.
+
+    Raises a DefinitionError for a parameter that only commands support. Callbacks run before the
+    call, so nothing would read its input, hide its secret or put its output file in place.
+    """
+    tool = read_tool(fn, app="", path=("",), kwargs={})
+    for param in tool.params:
+        is_injected = isinstance(param.shape, Injected) and param.shape.kind != "typer"
+        if is_injected or is_handle(param.shape):
+            name = getattr(fn, "__name__", "callback")
+            declared = getattr(param.annotation, "__name__", None) or str(param.annotation)
+            advice = (
+                "use typer.Context, or declare it in the commands"
+                if is_injected
+                else "declare it in the commands, or take the text as str"
+            )
+            raise DefinitionError(
+                f"{name}({param.name}): callbacks do not support {declared}; {advice}",
+                function_location(fn),
+            )
+    return tool
+
+
 def _callback_params(group: CommandGroup) -> Iterator[Param]:
     """Yield the parameters of a level's callback, with the help from its docstring."""
     if group.callback is None:
         return
     docs = read_docstring(group.callback.__doc__).params
-    for param in read_tool(group.callback, app="", path=("",), kwargs={}).params:
+    for param in read_callback(group.callback).params:
         if param.kind == "injected":
             continue
         if param.help is None and param.name in docs:

@@ -4,7 +4,8 @@
     format_signature(tool)                    ──▶ "delete-file(path: path)  # Delete a file."
 
 The ranking is BM25F. Rare terms weigh more than frequent ones, and terms in a name more than terms
-in a description. Synonyms, prefixes and misspellings have a lower weight.
+in a description. Similar words, prefixes and misspellings have a lower weight. A term also counts a
+little for the other tools of a group, because it describes the subject of the group.
 """
 
 from __future__ import annotations
@@ -15,7 +16,19 @@ from math import log
 from tooli.core import Record
 from tooli.core import tool as shapes
 from tooli.core.secret_fields import documented_default
-from tooli.errors import closest_match
+from tooli.errors import closest_match, is_near
+from tooli.providers.search_terms import (
+    MAX_TEXT_CHARS,
+    STOP_WORDS,
+    asks_to_read,
+    compounds_in,
+    extract_terms,
+    find_phrases,
+    load_similar_terms,
+    normalize_name,
+    split_words,
+    stem,
+)
 from tooli.schema.tool_reader import infer_shape, return_annotation
 from tooli.text.jsonable import is_list, is_object, to_jsonable
 
@@ -27,39 +40,14 @@ if TYPE_CHECKING:
 
     from tooli.core.tool import Param, Shape, Tool
 
-_WEIGHTS = (4.0, 4.0, 3.0, 2.0, 1.5, 1.0, 0.7)  # in the order of _searchable_fields
-_SATURATION, _LENGTH_NORMALIZATION = 2.0, 0.4  # BM25's k and b
-_SYNONYM_DISCOUNT, _PREFIX_DISCOUNT, _TYPO_DISCOUNT = 0.75, 0.5, 0.5
-_MAX_TEXT_CHARS, _MAX_QUERY_TERMS = 4_000, 48
-_COMPOUND_DISCOUNT, _MIN_COMPOUND_WEIGHT, _MAX_COMPOUND_CHARS = 0.6, 3.0, 12
-
-_STOP_WORDS = (
-    " a about all an and any are as at be by can could do does for from give has have how i if"
-    " in into is it its let like me my need now of on or our please right should so some that"
-    " the their them there these this those to us want was we what when where which who will"
-    " with would you your "
-)
-_PARTICLES = frozenset(("in", "on", "up", "out", "off", "down", "over"))
-"""Words that are part of a verb, such as "log in"."""
-_SYNONYM_GROUPS = """
-delete remove rm erase drop destroy purge wipe unlink trash discard / join merge combine concatenate
-list ls show find search query display view see browse enumerate locate look grep / compare diff
-create new add make generate init insert register / copy clone duplicate cp replicate
-update edit modify change rename alter set adjust patch / move mv rename relocate transfer
-get fetch read download retrieve show view see print load cat open / check verify validate test
-send post publish upload push submit deliver / email mail message notify / comment reply answer
-run execute exec start launch invoke trigger / stop kill cancel abort terminate halt end quit
-undo revert restore rollback reset recover / save store write record commit / build compile
-compress zip archive pack / extract unzip decompress unpack / deploy ship release rollout
-enable activate unlock allow / disable deactivate suspend block lock ban / connect attach link
-refund reimburse repay / charge bill invoice pay payment / log history journal / repository repo
-folder directory dir / user usr account member person people customer / picture image photo
-configuration config setting preference / disconnect detach / issue ticket bug
-package parcel shipment / follow tail monitor / statement query sql / failed broken failure
-vacation holiday absence leave / forecast predict prediction estimate / reserve book
-meeting event appointment / previous earlier last back rollback / newsletter mailing / count many
-"""
-"""Groups of synonyms, separated by line ends and slashes. A term may be in several."""
+_WEIGHTS = (4.0, 3.0, 3.0, 2.0, 1.5, 1.0, 0.7)  # in the order of _searchable_fields
+_SATURATION, _LENGTH_NORMALIZATION = 2.5, 0.3  # BM25's k and b
+_SIMILAR_DISCOUNT, _PREFIX_DISCOUNT, _TYPO_DISCOUNT = 0.7, 0.4, 0.5
+_COMPOUND_DISCOUNT, _MIN_COMPOUND_WEIGHT = 0.8, 3.0
+_GROUP_DISCOUNT = 0.35  # for a term of another tool of the same group
+_PHRASE_WORD_WEIGHT = 0.2  # for "log" in the phrase "log in"
+_INTENT_BONUS = 0.5
+_MAX_QUERY_WORDS, _MAX_QUERY_TERMS, _MAX_GROUP_SIZE = 200, 48, 12
 
 
 class SearchHit(Record):
@@ -72,19 +60,33 @@ class SearchHit(Record):
 class ToolIndex:
     """A search index over tools. Hidden tools are not in it."""
 
-    __slots__ = ("_groups", "_names", "_postings", "_synonyms", "_terms_by_letter", "_tools")
+    __slots__ = (
+        "_groups",
+        "_is_reader",
+        "_members",
+        "_names",
+        "_postings",
+        "_similar",
+        "_terms_by_letter",
+        "_tools",
+    )
 
     def __init__(self, tools: Iterable[Tool]) -> None:
         self._tools = [tool for tool in tools if not tool.hidden]
-        self._groups = [tuple(map(_normalize_name, tool.path[:-1])) for tool in self._tools]
-        self._postings, self._synonyms = _build_postings(self._tools), _build_synonyms()
+        self._groups = [tuple(map(normalize_name, tool.path[:-1])) for tool in self._tools]
+        self._members = _members_of_groups(self._groups)
+        self._postings, self._similar = _build_postings(self._tools), load_similar_terms().similar
+        self._is_reader = [
+            tool.effects.read_only or asks_to_read(split_words(tool.doc.summary[:200])) is True
+            for tool in self._tools
+        ]
         self._terms_by_letter: dict[str, list[str]] = {}
         for term in self._postings:
             self._terms_by_letter.setdefault(term[0], []).append(term)
         self._names: dict[str, dict[int, int]] = {}
         for at, tool in enumerate(self._tools):
-            self._names.setdefault(_normalize_name(tool.name), {})[at] = 1
-            self._names.setdefault(_normalize_name("".join(tool.path) or tool.name), {})[at] = 2
+            self._names.setdefault(normalize_name(tool.name), {})[at] = 1
+            self._names.setdefault(normalize_name("".join(tool.path) or tool.name), {})[at] = 2
 
     def search(self, query: str, limit: int = 10) -> list[SearchHit]:
         """Return the tools that match a query, best first.
@@ -92,7 +94,7 @@ class ToolIndex:
         Tools with equal scores are in the app's order. An empty query matches all tools. A term
         such as `users:` or `billing.invoices:` restricts the search to that group.
         """
-        words = query[:_MAX_TEXT_CHARS].split()
+        words = query[:MAX_TEXT_CHARS].split()
         groups = {word: _parse_group(word) for word in words if word[-1] == ":"}
         words = [word for word in words if not groups.get(word)]
         candidates = [
@@ -107,96 +109,136 @@ class ToolIndex:
         return [SearchHit(self._tools[at], scores[at]) for at in found[: max(limit, 0)]]
 
     def _score(self, text: str) -> dict[int, float]:
-        typed = _split_words(text)
-        words = list(dict.fromkeys(typed))
-        words = [word for word in words if f" {word} " not in _STOP_WORDS][
-            :_MAX_QUERY_TERMS
-        ] or words[:_MAX_QUERY_TERMS]
-        compounds = [
-            first + second
-            for first, second in pairwise(typed[:_MAX_QUERY_TERMS])
-            if _stem(first + second) in self._postings
-        ]
-        words = [word for word in words if not any([word in each for each in compounds])]
-        words += compounds
+        words = split_words(text)
         total: dict[int, float] = {}
-        matched: dict[int, int] = {}
-        for word in words:
-            for at, score in self._match_word(word).items():
-                total[at] = total.get(at, 0.0) + score
-                matched[at] = matched.get(at, 0) + 1
-        for at, count in matched.items():  # prefer tools that match more terms of the query
-            total[at] *= 0.4 + 0.6 * count / len(words)
+        covered: dict[int, float] = {}
+        possible = 0.0
+        for variants, importance in self._parse_query(words):
+            strengths, nearness = self._match_variants(variants)
+            # All variants share one document frequency; otherwise the rarest would be preferred.
+            frequency = sum(nearness.values()) + 0.5
+            rarity = importance * log(1 + (len(self._tools) + 0.5) / frequency)
+            possible += rarity
+            for at, strength in strengths.items():
+                total[at] = total.get(at, 0.0) + strength * rarity
+            for at, weight in nearness.items():
+                covered[at] = covered.get(at, 0.0) + rarity * weight**0.5
+        wants_reader = asks_to_read(words)
+        for at in total:  # prefer tools that match more terms of the query
+            total[at] *= (0.1 + covered.get(at, 0.0) / possible) * (
+                1 + _INTENT_BONUS * (self._is_reader[at] is wants_reader)
+            )
         name_bonus = 1 + max(total.values(), default=0.0)
-        for at, rank in self._names.get(_normalize_name(text), {}).items():
+        for at, rank in self._names.get(normalize_name(text), {}).items():
             total[at] = total.get(at, 0.0) + name_bonus * rank
         return total
 
-    def _match_word(self, word: str) -> dict[int, float]:
-        """Return the tools that match a term or a variant of it, with their scores."""
-        related: dict[int, float] = {}
-        for term, weight in self._expand_word(word):
+    def _match_variants(self, variants: dict[str, float]) -> tuple[dict[int, float], ...]:
+        """Return the tools that match a term of a query: their scores, and the best weights."""
+        strengths: dict[int, float] = {}
+        nearness: dict[int, float] = {}
+        for term, weight in variants.items():
             for at, strength in self._postings[term].items():
-                if weight * strength > related.get(at, 0.0):
-                    related[at] = weight * strength
-        exact = self._postings.get(_stem(word), {})
-        # All variants share one document frequency; otherwise the rarest would be preferred.
-        sizes = len(related | exact) + 0.5, len(exact) + 0.5
-        rarity, own_rarity = [log(1 + (len(self._tools) + 0.5) / size) for size in sizes]
-        scores = {at: strength * rarity for at, strength in related.items()}
-        return scores | {at: max(scores.get(at, 0.0), exact[at] * own_rarity) for at in exact}
+                strengths[at] = max(weight * strength, strengths.get(at, 0.0))
+                nearness[at] = max(weight, nearness.get(at, 0.0))
+        by_group: dict[tuple[str, ...], float] = {}
+        for at, strength in strengths.items():
+            by_group[self._groups[at]] = by_group.get(self._groups[at], 0.0) + strength
+        for group, strength in by_group.items():
+            for at in self._members.get(group, ()):
+                strengths[at] = max(_GROUP_DISCOUNT * min(strength, 1.0), strengths.get(at, 0.0))
+        return strengths, nearness
 
-    def _expand_word(self, word: str) -> Iterator[tuple[str, float]]:
-        """Iterate over variants of a term in the index, with their discounts."""
-        stem, synonyms, postings = _stem(word), self._synonyms, self._postings
-        related = {term: _SYNONYM_DISCOUNT for term in synonyms.get(stem, ()) if term in postings}
+    def _parse_query(self, words: list[str]) -> Iterator[tuple[dict[str, float], float]]:
+        """Iterate over the terms of a query that the index knows: their variants and weights."""
+        words = words[:_MAX_QUERY_WORDS]
+        in_phrases: set[str] = set()
+        for places, phrase in find_phrases(list(map(stem, words))):
+            variants = self._similar_variants(phrase)
+            if variants:
+                in_phrases.update([words[at] for at in places])
+                yield variants, 1.0
+        compounds = [a + b for a, b in pairwise(words) if stem(a + b) in self._postings]
+        unique = list(dict.fromkeys(words))
+        terms = [word for word in unique if word not in STOP_WORDS] or unique
+        terms = [word for word in terms if not any([word in each for each in compounds])]
+        for word in dict.fromkeys([*compounds, *terms][:_MAX_QUERY_TERMS]):
+            variants = self._expand_word(word)
+            if variants:
+                yield variants, _PHRASE_WORD_WEIGHT if word in in_phrases else 1.0
+
+    def _similar_variants(self, term: str, discount: float = 1.0) -> dict[str, float]:
+        """Return a term and the terms of similar meaning that the index has, with weights."""
+        similar = self._similar.get(term, ())
+        weights = dict.fromkeys(similar, discount * _SIMILAR_DISCOUNT) | {term: discount}
+        return {found: weight for found, weight in weights.items() if found in self._postings}
+
+    def _expand_word(self, word: str) -> dict[str, float]:
+        """Return the terms of the index that a word of a query stands for, with weights."""
+        own, postings = stem(word), self._postings
+        found = self._similar_variants(own)
         for term in self._terms_by_letter.get(word[0], ()) if len(word) > 1 else ():
-            if len(term) > len(stem) and term.startswith(word):
-                related.setdefault(term, _PREFIX_DISCOUNT * len(word) / len(term))
-        for size in range(len(stem) - 1, 3, -1):  # "removal" starts with the stem of "remove"
-            if stem[:size] in postings:
-                related.setdefault(stem[:size], _PREFIX_DISCOUNT * size / len(stem))
+            if len(term) > len(own) and term.startswith(word):
+                found.setdefault(term, _PREFIX_DISCOUNT * len(word) / len(term))
+        for size in range(len(own) - 1, 3, -1):  # "removal" starts with the stem of "remove"
+            part, share = own[:size], size / len(own)
+            if part in postings:
+                found.setdefault(part, _PREFIX_DISCOUNT * share)
                 break
+            if not found and part in self._similar:
+                found = self._similar_variants(part, share)
         for prefix in ("re", "un"):  # "retrain" is found by "train"
-            rest = _stem(word.removeprefix(prefix))
-            if rest != stem and len(rest) > 2 and rest in postings:
-                related.setdefault(rest, _PREFIX_DISCOUNT)
-        yield from related.items()
-        if not related and len(word) > 3 and stem not in postings and stem not in synonyms:
-            yield from self._correct_spelling(word)
+            rest = stem(word.removeprefix(prefix))
+            if rest != own and len(rest) > 2 and rest in postings:
+                found.setdefault(rest, _PREFIX_DISCOUNT)
+        if found or own in self._similar:
+            return found
+        return self._split_compound(word) or (self._correct_spelling(word) if word[3:] else {})
 
-    def _correct_spelling(self, word: str) -> Iterator[tuple[str, float]]:
-        """Yield the known term closest to a misspelled word, and its synonyms, with discounts.
+    def _split_compound(self, word: str) -> dict[str, float]:
+        """Return the two known terms that a word consists of: `host` and `name` of `hostname`."""
+        for at in range(3, len(word) - 2):
+            parts = stem(word[:at]), stem(word[at:])
+            if all([part in self._postings for part in parts]):
+                return dict.fromkeys(parts, _PREFIX_DISCOUNT)
+        return {}
+
+    def _correct_spelling(self, word: str) -> dict[str, float]:
+        """Return the known term closest to a misspelled word and its variants, with weights.
 
         A term of the index is considered only if it starts with one of the first two letters of
         the misspelled word.
         """
-        synonyms, postings = self._synonyms, self._postings
         nearby = [
             term
             for start in dict.fromkeys(word[:2])
             for term in self._terms_by_letter.get(start, ())
         ]
         letters = {*word}  # a cheap filter: one edit adds or removes at most two letters
-        nearby = [
-            t
-            for t in (*nearby, *synonyms)
-            if len(t) > 2 and len(letters.symmetric_difference(t)) < 3
+        nearby, similar = [
+            [t for t in terms if len(t) > 2 and len(letters.symmetric_difference(t)) < 3]
+            for terms in (nearby, self._similar)
         ]
-        closest = closest_match(_stem(word), nearby) or closest_match(word, nearby) or ""
-        if closest in postings:
-            yield closest, _TYPO_DISCOUNT
-        yield from [
-            (term, _TYPO_DISCOUNT * _SYNONYM_DISCOUNT)
-            for term in synonyms.get(closest, ())
-            if term in postings
-        ]
+        own = stem(word)
+        # Many ordinary words are two edits away from a word of the thesaurus.
+        closest = next((term for term in (*nearby, *similar) if is_near(own, term)), None)
+        closest = closest or closest_match(own, nearby) or closest_match(word, nearby) or ""
+        return self._similar_variants(closest, _TYPO_DISCOUNT)
+
+
+def _members_of_groups(groups: list[tuple[str, ...]]) -> dict[tuple[str, ...], list[int]]:
+    """Return the tools of each group. A group of most tools has no subject of its own."""
+    members: dict[tuple[str, ...], list[int]] = {}
+    for at, group in enumerate(groups):
+        members.setdefault(group, []).append(at)
+    largest = max(_MAX_GROUP_SIZE, len(groups) // 4)
+    return {group: found for group, found in members.items() if group and len(found) <= largest}
 
 
 def _build_postings(tools: list[Tool]) -> dict[str, dict[int, float]]:
     """Return the tools that contain each term, with weights."""
     seen: dict[str, list[str]] = {}
-    rows = [[_extract_terms(text, seen) for text in _searchable_fields(tool)] for tool in tools]
+    rows = [[extract_terms(text, seen) for text in _searchable_fields(tool)] for tool in tools]
     sizes = [[len(terms) for terms in field if terms] or [1] for field in zip(*rows, strict=True)]
     average_lengths = [sum(lengths) / len(lengths) for lengths in sizes]
     postings: dict[str, dict[int, float]] = {}
@@ -209,8 +251,10 @@ def _build_postings(tools: list[Tool]) -> dict[str, dict[int, float]]:
             )
             for term in terms:
                 strengths[term] = strengths.get(term, 0.0) + share
+            for _, phrase in find_phrases(terms):
+                strengths[phrase] = strengths.get(phrase, 0.0) + share
             if weight >= _MIN_COMPOUND_WEIGHT:
-                for compound in _compounds(terms):
+                for compound in compounds_in(terms):
                     compounds[compound] = compounds.get(compound, 0.0) + share * _COMPOUND_DISCOUNT
         for compound, strength in compounds.items():
             strengths.setdefault(compound, strength)
@@ -219,14 +263,9 @@ def _build_postings(tools: list[Tool]) -> dict[str, dict[int, float]]:
     return postings
 
 
-def _compounds(terms: list[str]) -> Iterator[str]:
-    """Yield pairs of adjacent terms as one word: `login` for "log in"."""
-    for first, second in pairwise(terms):
-        is_stop_word = f" {second} " in _STOP_WORDS and second not in _PARTICLES
-        if f" {first} " in _STOP_WORDS or is_stop_word:
-            continue
-        if len(first) + len(second) <= _MAX_COMPOUND_CHARS:
-            yield first + second
+def _parse_group(word: str) -> tuple[str, ...]:
+    steps = map(normalize_name, word.replace("/", ".").replace(":", ".").split("."))
+    return tuple([step for step in steps if step])
 
 
 def _searchable_fields(tool: Tool) -> tuple[str, ...]:
@@ -249,104 +288,6 @@ def _searchable_fields(tool: Tool) -> tuple[str, ...]:
         f"{doc.description} {doc.returns}",
         " ".join(details),
     )
-
-
-# ------------------------------------------------------------------ terms
-
-_SEPARATORS = {code: None if code == 39 else " " for code in range(128) if not chr(code).isalnum()}
-_ACCENT_REPLACEMENTS = str.maketrans("øØłŁđĐ’", "oOlLdD'")  # NFKD does not decompose these
-_VOWELS = frozenset("aeiouy")
-_FIRST_UNSPACED = "\u2e80"  # scripts from here on have no spaces between words
-
-
-def _extract_terms(text: str, cache: dict[str, list[str]]) -> list[str]:
-    """Return the stems of a text. `cache` maps chunks of text to their stems."""
-    terms: list[str] = []
-    for chunk in text[:_MAX_TEXT_CHARS].split():
-        found = cache.get(chunk)
-        if found is None:
-            found = cache[chunk] = list(map(_stem, _split_words(chunk)))
-        terms += found
-    return terms
-
-
-def _split_words(text: str) -> list[str]:
-    return [part for chunk in _normalize_text(text).split() for part in _split_identifier(chunk)]
-
-
-def _normalize_name(text: str) -> str:
-    """Return a normalized name: equal for `find-files`, `findFiles` and `Find files`."""
-    return _normalize_text(text).replace(" ", "").casefold()
-
-
-def _parse_group(word: str) -> tuple[str, ...]:
-    steps = map(_normalize_name, word.replace("/", ".").replace(":", ".").split("."))
-    return tuple([step for step in steps if step])
-
-
-def _normalize_text(text: str) -> str:
-    """Return a text reduced to letters without accents, digits and spaces."""
-    if not text.isascii():
-        from unicodedata import category, normalize
-
-        # Combining marks are removed, not replaced by spaces, which would split the word.
-        decomposed = normalize("NFKD", text.translate(_ACCENT_REPLACEMENTS))
-        kept = [c for c in decomposed if c.isascii() or c.isalnum() or category(c)[0] != "M"]
-        text = "".join([c if c.isascii() or c.isalnum() else " " for c in kept])
-    return text.translate(_SEPARATORS)
-
-
-def _split_identifier(chunk: str) -> list[str]:
-    """Return the parts of `camelCase` or `sha256`, and the whole identifier."""
-    whole = chunk.casefold()
-    if chunk.isascii() and chunk.isalpha() and (chunk[1:].islower() or chunk.isupper()):
-        return [whole]
-    cuts = [0, *[at for at in range(1, len(chunk)) if _is_word_boundary(chunk, at)]]
-    parts = [chunk[a:b].casefold() for a, b in zip(cuts, [*cuts[1:], len(chunk)], strict=True)]
-    for part in [part for part in parts if part[0] >= _FIRST_UNSPACED]:
-        parts += [part[i : i + 2] for i in range(len(part) - 1)]  # bigrams
-    return parts if whole in parts else [*parts, whole]
-
-
-def _is_word_boundary(chunk: str, at: int) -> bool:
-    """True if a part starts here: `find|Files`, `HTTP|Server`, `sha|256`, but not in `URLs`."""
-    before, here, after = chunk[at - 1], chunk[at], chunk[at + 1 :]
-    if before.isdigit() != here.isdigit() or (before >= _FIRST_UNSPACED) != (
-        here >= _FIRST_UNSPACED
-    ):
-        return True
-    return here.isupper() and (not before.isupper() or (after[:1].islower() and after != "s"))
-
-
-def _stem(word: str) -> str:
-    """Return the stem of a term: the same for `deletes`, `deleted` and `deletion`."""
-    word = _singular(word)
-    for ending in ("ing", "ed", "ion"):
-        rest = word.removesuffix(ending)
-        if 2 < len(rest) < len(word) and rest[-1] != "e" and not _VOWELS.isdisjoint(rest):
-            word = rest
-            break
-    if len(word) > 3 and word[-1] == "e":
-        word = _singular(word[:-1])
-    if len(word) > 3 and word[-1] == word[-2]:
-        word = word[:-1]
-    if len(word) > 3 and word[-1] == "y" and word[-2] not in "aeiou":
-        word = word[:-1] + "i"
-    return word
-
-
-def _singular(word: str) -> str:
-    return word[:-1] if len(word) > 2 and word[-1] == "s" and word[-2] not in "sui" else word
-
-
-def _build_synonyms() -> dict[str, list[str]]:
-    """Return the synonyms of each stem."""
-    synonyms: dict[str, list[str]] = {}
-    for family in _SYNONYM_GROUPS.replace("/", "\n").split("\n"):
-        stems = list(map(_stem, family.split()))
-        for stem in stems:
-            synonyms.setdefault(stem, []).extend([other for other in stems if other != stem])
-    return synonyms
 
 
 # ------------------------------------------------------------------ signatures

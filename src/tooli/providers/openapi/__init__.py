@@ -1,0 +1,1 @@
+"""OpenAPIProvider: the operations of an OpenAPI document as tools."""

@@ -1,0 +1,1 @@
+"""Command-line programs as tools: Click, Typer, argparse, optparse and cyclopts."""
