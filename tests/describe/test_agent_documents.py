@@ -389,5 +389,12 @@ def test_llms_txt_of_a_minimal_app() -> None:
 
 def test_help_agent_has_one_line_per_command() -> None:
     lines = invoke(make_unsafe_app(), "--help-agent").stdout.splitlines()
-    assert [line.split()[0] for line in lines] == ["odd", "show", "burn", "call:", "any"]
+    assert [line.split()[0] for line in lines] == [
+        "odd",
+        "show",
+        "burn",
+        "call:",
+        "any",
+        "records:",
+    ]
     assert "Show:" in lines[1]

@@ -86,3 +86,21 @@ def test_the_command_is_read_from_a_block() -> None:
     assert with_command_of_block(AppInfo("t", ()), block) == app_info
     assert command_note(AppInfo("t", ())) == ""
     assert with_command_of_block(AppInfo("t", ()), "## t\n") == AppInfo("t", ())
+
+
+@pytest.mark.parametrize(
+    ("help", "expected"),
+    [
+        ("Close one of the {}.", "Use it to close one of the tickets; close one of the users."),
+        ("Close one.", "Commands: tickets (close), users (close)."),
+        ("Close {}, or not.", "Use it to close tickets, or not; close users, or not."),
+        ("Close this: {:.2}.", "Commands: tickets (close), users (close)."),
+    ],
+)
+def test_description_of_a_small_app_names_its_groups(help: str, expected: str) -> None:
+    app = Tooli("desk", description="A desk.")
+    for name in ("tickets", "users"):
+        group = Tooli(name)
+        group.command("close", help=help.format(name))(lambda: None)
+        app.add_typer(group, name=name)
+    assert description_of(app) == f"A desk. {expected}"

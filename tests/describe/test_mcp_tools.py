@@ -9,15 +9,17 @@ import pydantic
 import pytest
 
 from tooli import Context, Image, Tooli
-from tooli.annotations import Destructive, Idempotent, ReadOnly
+from tooli.annotations import Destructive, Idempotent, OpenWorld, ReadOnly
 from tooli.describe.mcp_tools import (
     can_be_confirmed,
     describe_mcp_tool,
+    max_result_chars,
     result_form,
     result_schema,
     tools_by_safe_name,
     with_settings,
 )
+from tooli.providers import described_tool
 
 
 class Node(pydantic.BaseModel):
@@ -73,6 +75,14 @@ RESULTS = [
     (Node, False),
     (list[Node], True),
 ]
+
+
+@pytest.mark.parametrize("kind", [["object", "null"], "null", ["string", "null"]], ids=str)
+@pytest.mark.parametrize("stateless", [False, True])
+def test_a_result_that_may_be_null_is_wrapped(kind: object, stateless: bool) -> None:
+    tool = described_tool("get", lambda _: None, output_schema={"type": kind})
+    form = result_form(tool, stateless)
+    assert form is not None and form.is_wrapped
 
 
 @pytest.mark.parametrize(("kind", "is_wrapped"), RESULTS, ids=[str(r[0]) for r in RESULTS])
@@ -189,7 +199,14 @@ HINTS: list[tuple[dict[str, Any], dict[str, bool]]] = [
     ({"annotations": ReadOnly, "danger_level": "high"}, DESTRUCTIVE),
     ({"annotations": ReadOnly, "requires_approval": True}, DESTRUCTIVE),
     ({"annotations": ReadOnly, "capabilities": ["proc:spawn"]}, DESTRUCTIVE),
-    ({"annotations": Idempotent}, {"destructiveHint": False, "idempotentHint": True}),
+    ({"annotations": ReadOnly}, {"readOnlyHint": True}),
+    ({"annotations": Idempotent}, {"idempotentHint": True}),
+    ({"annotations": OpenWorld}, {"openWorldHint": True}),
+    ({"annotations": Idempotent | OpenWorld}, {"idempotentHint": True, "openWorldHint": True}),
+    (
+        {"annotations": Idempotent, "danger_level": "none"},
+        {"destructiveHint": False, "idempotentHint": True},
+    ),
     (
         {"annotations": Idempotent, "capabilities": ["fs:write"]},
         {**DESTRUCTIVE, "idempotentHint": True},
@@ -203,9 +220,11 @@ HINTS: list[tuple[dict[str, Any], dict[str, bool]]] = [
 def test_hints_follow_from_behavior_capabilities_and_guards(
     options: dict[str, Any], expected: dict[str, bool]
 ) -> None:
-    if "annotations" in options:
+    if "capabilities" in options:
         expected = {"openWorldHint": False, **expected}
-    assert describe(lambda: None, **options)["annotations"] == expected
+    described = describe(lambda: None, **options)
+    assert described.get("annotations", {}) == expected
+    assert ("annotations" in described) == bool(expected)
 
 
 def test_custom_input_schema_is_not_changed() -> None:
@@ -356,6 +375,10 @@ def test_meta_has_only_what_the_author_declares() -> None:
     assert not {"_meta", "icons"} & described.keys()
     meta = describe_mcp_tool("large", large)["_meta"]
     assert meta == {"anthropic/maxResultSizeChars": 60_000}
+    assert max_result_chars(large) == 60_000
+    assert max_result_chars(plain) is None
+    for size, chars in ((70_000, 70_000), (10**7, 500_000), ("large", None), (-1, None)):
+        assert max_result_chars(plain, {"anthropic/maxResultSizeChars": size}) == chars
     limited = large.replace(guidance=plain.guidance)
     assert describe_mcp_tool("large", limited)["_meta"] == {"anthropic/maxResultSizeChars": 500_000}
 
@@ -363,16 +386,16 @@ def test_meta_has_only_what_the_author_declares() -> None:
 @pytest.mark.parametrize(
     ("annotations", "hints"),
     [
-        (Idempotent, {"idempotentHint": True, "destructiveHint": False, "openWorldHint": False}),
+        (Idempotent, {"idempotentHint": True}),
         (
             Destructive | Idempotent,
-            {"idempotentHint": True, "destructiveHint": True, "openWorldHint": False},
+            {"idempotentHint": True, "destructiveHint": True},
         ),
         (
             ReadOnly | Idempotent,
-            {"idempotentHint": True, "readOnlyHint": True, "openWorldHint": False},
+            {"idempotentHint": True, "readOnlyHint": True},
         ),
-        (Destructive, {"destructiveHint": True, "openWorldHint": False}),
+        (Destructive, {"destructiveHint": True}),
         (None, {}),
     ],
 )
@@ -386,4 +409,4 @@ def test_hints_say_whether_a_tool_is_idempotent(annotations: Any, hints: dict[st
 
     tool = app.find("put")
     assert tool is not None
-    assert describe_mcp_tool("put", tool)["annotations"] == hints
+    assert describe_mcp_tool("put", tool).get("annotations", {}) == hints

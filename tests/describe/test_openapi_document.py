@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator
+from datetime import date
 from pathlib import Path
+from typing import Any, Literal
 
 import jsonschema
 import pydantic
@@ -12,11 +15,10 @@ import pytest
 from openapi_spec_validator import validate
 from tests.parity.sample_apps import make_app, make_callback_app, make_single_command_app
 
-from tooli import Context, Tooli
+from tooli import Context, SecretInput, Tooli
 from tooli.annotations import Destructive, ReadOnly
 from tooli.describe.openapi_document import build_openapi
-from tooli.errors import ERROR_CODES
-from tooli.http.http_request import read_options
+from tooli.http.request_options import read_options
 from tooli.records.call_options import read_run_option
 
 
@@ -99,7 +101,11 @@ def test_document_with_recursive_types_and_special_names(app: Tooli) -> None:
     assert document["openapi"] == "3.1.1"
     assert "/tools/odd%20%7Bname%7D%2Fx" in document["paths"]
     assert "/tools/secret" not in document["paths"]
-    names = [item["post"]["operationId"] for item in document["paths"].values()]
+    names = [
+        operation["operationId"]
+        for item in document["paths"].values()
+        for operation in item.values()
+    ]
     assert len(names) == len(set(names))
     assert "group_say_2" in names
 
@@ -114,9 +120,10 @@ def test_document_of_file_tools() -> None:
     (example,) = content["examples"].values()
     assert example["value"] == {"pattern": "*.py", "root": "src"}
     for item in document["paths"].values():
-        content = item["post"]["requestBody"]["content"]["application/json"]
+        (content,) = item["post"]["requestBody"]["content"].values()
+        schema = {**content["schema"], "components": document["components"]}
         for example in content.get("examples", {}).values():
-            jsonschema.validate(example["value"], content["schema"])
+            jsonschema.validate(example["value"], schema)
 
 
 def test_operation_has_the_metadata_of_its_command(app: Tooli) -> None:
@@ -130,50 +137,129 @@ def test_operation_has_the_metadata_of_its_command(app: Tooli) -> None:
     assert read["x-tooli-annotations"] == ["read-only"]
     assert read["x-tooli-error-codes"] == {"E3001": "nothing"}
     assert read["x-tooli-command"] == "docs read"
-    assert {"200", "400", "404", "422", "429", "500", "503"} <= set(read["responses"])
-    assert "428" not in read["responses"]
-    assert "401" not in read["responses"]
+    assert read["responses"].keys() == {"200", "default"}
+    assert read["responses"]["default"] == {"$ref": "#/components/responses/Failure"}
     wipe = document["paths"]["/tools/wipe"]["post"]
-    assert {"428"} <= set(wipe["responses"])
     assert (wipe["x-tooli-scopes"], wipe["x-tooli-danger-level"]) == (["w"], "high")
-    assert "428" in document["paths"]["/tools/ask"]["post"]["responses"]
     assert document["paths"]["/tools/say"]["post"]["deprecated"] is True
     assert document["paths"]["/tools/group/say"]["post"]["tags"] == ["group"]
     rows = document["paths"]["/tools/rows"]["post"]["responses"]["200"]["content"]
     assert {"application/json", "application/x-ndjson", "text/event-stream"} == set(rows)
 
 
-def test_status_of_a_declared_error_code() -> None:
-    app = Tooli("app")
-    app.command("go", error_codes={"E2101": "ask first", "E3999": "mine"})(lambda: 1)
-    assert "428" in build_document(app)["paths"]["/tools/go"]["post"]["responses"]
-
-
 def test_definitions_are_in_the_components(app: Tooli) -> None:
     document = build_document(app)
-    text = str(document["paths"])
+    text = str(document)
     assert "#/$defs/" not in text
     assert "$defs" not in text
-    assert "wipe_Node" in document["components"]["schemas"]
-    assert "wipe_result_Node" in document["components"]["schemas"]
+    assert "#/tooli/" not in text
+    assert "x-tooli-class" not in text
+    assert {"Node", "NodeInput", "WipeArguments", "WipeAnswer"} <= set(
+        document["components"]["schemas"]
+    )
 
 
-def test_every_error_code_has_a_valid_example(app: Tooli) -> None:
-    components = build_document(app, secured=True)["components"]
-    documented: set[str] = set()
-    schema = {"$ref": "#/components/schemas/Failure", "components": components}
-    for response in components["responses"].values():
-        for code, example in response["content"]["application/json"]["examples"].items():
-            jsonschema.validate(example["value"], schema)
-            documented.add(code)
-    assert documented == {code for code, row in ERROR_CODES.items() if row[2] != 405}
+def test_commands_that_only_read_have_get_and_no_plan(app: Tooli) -> None:
+    paths = build_document(app)["paths"]
+    assert paths["/tools/read"].keys() == {"post", "get"}
+    assert "/plans/read" not in paths
+    assert paths["/tools/wipe"].keys() == {"post"}
+    plan = paths["/plans/wipe"]["post"]
+    assert plan["operationId"] == "plan_wipe"
+    answer = plan["responses"]["200"]["content"]["application/json"]["schema"]
+    assert answer == {"$ref": "#/components/schemas/PlanAnswer"}
+    assert plan["requestBody"] == paths["/tools/wipe"]["post"]["requestBody"]
+
+
+def test_commands_with_files_have_an_operation_for_a_form() -> None:
+    app = Tooli("app")
+
+    @app.command()
+    def load(data: bytes, more: list[bytes], tree: Node | None = None) -> int:
+        """Load it.
+
+        Args:
+            data: What to load.
+        """
+        return 1
+
+    document = build_document(app)
+    validate(document)
+    operation = document["paths"]["/uploads/load"]["post"]
+    assert operation["operationId"] == "upload_load"
+    schema = document["components"]["schemas"]["LoadUpload"]
+    binary = {"type": "string", "format": "binary"}
+    assert operation["requestBody"]["content"].keys() == {"multipart/form-data"}
+    assert schema["properties"]["data"] == {**binary, "description": "What to load."}
+    assert schema["properties"]["more"] == {"type": "array", "items": binary}
+    assert "NodeInput" in str(schema["properties"]["tree"])
+    assert schema["required"] == ["data", "more"]
+    body = document["components"]["schemas"]["LoadArguments"]
+    assert "format" not in body["properties"]["data"]
+
+
+def test_query_parameters_of_get() -> None:
+    app = Tooli("app")
+
+    @app.command(annotations=ReadOnly, paginated=True)
+    def find(
+        names: list[str],
+        limit: int = 5,
+        since: date | None = None,
+        token: SecretInput[str] | None = None,
+        tree: Node | None = None,
+    ) -> list[int]:
+        return []
+
+    app.command("get-find", annotations=ReadOnly)(lambda: 1)
+    document = build_document(app)
+    validate(document)
+    get = document["paths"]["/tools/find"]["get"]
+    assert get["operationId"] == "get_find_2"
+    named = {part["name"]: part for part in get["parameters"] if "name" in part}
+    assert list(named) == ["names", "limit", "since", "tooli_limit", "cursor", "If-None-Match"]
+    assert named["names"]["required"] is True
+    assert named["names"]["schema"]["type"] == "array"
+    assert named["limit"]["schema"] == {"type": "integer"}
+    assert named["since"]["schema"]["format"] == "date"
+    assert get["responses"]["200"]["headers"].keys() == {"Preference-Applied", "ETag", "Link"}
+    assert "304" in get["responses"]
+
+
+def test_answers_require_the_result_unless_it_may_be_null() -> None:
+    app = Tooli("app")
+    annotations = {
+        "number": int,
+        "text": str | None,
+        "rows": list[int | None],
+        "anything": Any,
+        "nothing": None,
+        "choice": Literal["a", None],
+        "one": Literal[None],
+        "node": Node,
+        "either": Node | int,
+    }
+    for name, annotation in annotations.items():
+
+        def fn() -> Any: ...
+
+        fn.__annotations__ = {"return": annotation}
+        app.command(name)(fn)
+    schemas = build_document(app)["components"]["schemas"]
+    required = {
+        name for name in annotations if "result" in schemas[f"{name.title()}Answer"]["required"]
+    }
+    assert required == {"number", "rows", "nothing", "node", "either"}  # `nothing` prints text
+    assert schemas["NumberAnswer"]["properties"]["ok"] == {"type": "boolean", "enum": [True]}
+    assert not any(['"const"' in json.dumps(schema) for schema in schemas.values()])
 
 
 def test_document_of_a_secured_server(app: Tooli) -> None:
     document = build_document(app, secured=True, server_url="https://x.example")
     assert document["security"] == [{"token": []}]
     assert document["servers"] == [{"url": "https://x.example"}]
-    assert "401" in document["paths"]["/tools/read"]["post"]["responses"]
+    assert document["paths"]["/tools/wipe"]["post"]["security"] == [{"token": ["w"]}]
+    assert "security" not in document["paths"]["/tools/read"]["post"]
 
 
 def test_paging_parameters_of_a_paginated_command() -> None:
@@ -192,7 +278,12 @@ def test_paging_parameters_of_a_paginated_command() -> None:
         path: [one["name"] for one in item["post"]["parameters"] if "name" in one]
         for path, item in paths.items()
     }
-    assert names == {"/tools/many": ["limit", "cursor"], "/tools/few": []}
+    assert names == {
+        "/tools/many": ["limit", "cursor", "yes"],
+        "/tools/few": ["yes"],
+        "/plans/many": [],
+        "/plans/few": [],
+    }
 
 
 def test_timeout_and_idempotency_key_of_every_operation() -> None:
@@ -202,7 +293,8 @@ def test_timeout_and_idempotency_key_of_every_operation() -> None:
     document = build_openapi("app", "1", None, app.catalog)
     shared = document["components"]["parameters"]
     for item in document["paths"].values():
-        names = {one["$ref"].rpartition("/")[2] for one in item["post"]["parameters"][:9]}
+        parameters = item["post"]["parameters"]
+        names = {one["$ref"].rpartition("/")[2] for one in parameters if "$ref" in one}
         assert {"timeout", "Idempotency-Key"} <= names <= shared.keys()
     assert (shared["timeout"]["in"], shared["Idempotency-Key"]["in"]) == ("query", "header")
     assert [read_run_option("timeout", text)[1] for text in ("0.5", "10000000")] == [None, None]

@@ -234,7 +234,7 @@ def test_framework_flags_apply_in_subprocess_mode(subprocess_mode: dict[str, Any
     check_flags(subprocess_mode["run"], ["delete"])
     assert (
         subprocess_mode["run"](["delete"], {"path": "x", "yes": True}, 60)["error"]["code"]
-        == "E1004"
+        == "E1007"
     )
 
 

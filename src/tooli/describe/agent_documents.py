@@ -125,7 +125,7 @@ def reference_sections(app_info: AppInfo, tool: Tool, level: int) -> Iterator[st
     failures = sections.declared_errors(tool)
     if failures:
         yield f"{mark} Errors"
-        yield bullets([f"`{name}`: {text}; {sections.remedy(name)}" for name, text in failures])
+        yield bullets([f"{code(name)}: {text}; {sections.remedy(name)}" for name, text in failures])
     yield from _related_commands(app_info, tool, mark)
 
 
@@ -147,7 +147,7 @@ def _example_blocks(app_info: AppInfo, tool: Tool) -> Iterator[str]:
 def _result_fields(tool: Tool) -> Iterator[str]:
     """Yield the documented fields of the result."""
     documented = [
-        f"`{name}` ({format_type(inner)}): {single_line(str(inner['description']))}"
+        f"{code(name)} ({format_type(inner)}): {single_line(str(inner['description']))}"
         for name, inner in object_properties(output_schema(tool) or {}).items()
         if inner.get("description")
     ]

@@ -24,6 +24,7 @@ from tooli.core.tool import (
     unwrap_optional,
 )
 from tooli.errors import shell_quote
+from tooli.schema import has_pydantic_metadata
 from tooli.schema.notation import INPUT_FORMATS, format_input, without_null
 from tooli.schema.tool_reader import infer_shape, return_annotation
 from tooli.text.json_encoder import make_json_encoder
@@ -52,12 +53,19 @@ def render_app_help(state: AppState, tools: Iterable[Tool]) -> str:
         lines.append(f"permissions: at most {', '.join(state.permissions)}")
     lines += _notation_lines([param for tool in shown for param in tool.command_params])
     command = "" if state.has_one_command else " COMMAND"
+    program = " ".join(map(shell_quote, state.launcher_words)) or state.name
     lines.append(
-        f"call: {state.name}{command} … --json -> "
+        f"call: {program}{command} … --json -> "
         '{"ok":true,"result":…} | {"ok":false,"error":{code,message,suggestion}}'
     )
-    lines.append("any command: --schema --help-agent --dry-run --yes --limit --filter --select")
+    lines += _COMMON_OPTIONS
     return "\n".join(lines)
+
+
+_COMMON_OPTIONS = (
+    "any command: --schema --help-agent --yes --dry-run (then --apply TOKEN: run that plan)",
+    "records: --limit 20 --select name,size --filter 'size > 9 and name == \"a\"' (no sorting)",
+)
 
 
 def render_tool_line(tool: Tool) -> str:
@@ -67,7 +75,8 @@ def render_tool_line(tool: Tool) -> str:
     if result:
         parts.append(f"-> {result}")
     summary = tool.doc.summary
-    behavior = ", ".join(tool.effects.labels())
+    labels = [*tool.effects.labels(), *(["needs approval"] if tool.guard.needs_human else [])]
+    behavior = ", ".join(labels)
     if summary or behavior:
         parts.append("|")
     if summary:
@@ -260,6 +269,11 @@ def _schema_notation(param: Param, *, is_list: bool) -> str:
 def format_bounds(param: Param) -> str:
     """Return the bounds of a number, such as `(1..100)`; "" if it has none."""
     low, high = param.option_kwargs.get("min"), param.option_kwargs.get("max")
+    if has_pydantic_metadata(param):
+        from tooli.schema.json_schema import param_schema
+
+        bounds = without_null(param_schema(param))
+        low, high = bounds.get("minimum", low), bounds.get("maximum", high)
     if low is None and high is None:
         return ""
     return f"({'' if low is None else low}..{'' if high is None else high})"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tooli.core.command_words import callback_options, command_words
-from tooli.describe.schema_text import sample_argv
+from tooli.describe.sample_values import sample_argv
 from tooli.errors import shell_quote
 
 TYPE_CHECKING = False
@@ -133,9 +133,15 @@ def sample_arguments(tool: Tool, chosen: Mapping[str, str] = {}) -> list[str]:
 
     `chosen` contains values of parameters, by name, which need not be required.
     """
-    argv: list[str] = []
+    options: list[str] = []
+    positionals: list[str] = []
     for param in tool.command_params:
         if param.required or param.name in chosen:
             sample = [chosen[param.name]] if param.name in chosen else sample_argv(param)
-            argv += [max(param.flags, key=len), *sample] if param.flags else sample
-    return argv
+            if param.flags:
+                options += [max(param.flags, key=len), *sample]
+            else:
+                positionals += sample
+    if any([text[:1] == "-" and text != "-" for text in positionals]):  # such as -1
+        return [*options, "--", *positionals]
+    return [*positionals, *options]

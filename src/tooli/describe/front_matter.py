@@ -61,8 +61,12 @@ def _skill_description(app_info: AppInfo) -> str:
     if not app_info.tools:
         return about[:_MAX_SPECIFIED_LENGTH]
     about = about[:_MAX_ABOUT_LENGTH]
-    text = f"{about} Use it to {'; '.join(map(_task, app_info.tools))}."
-    if len(text) <= _MAX_DESCRIPTION_LENGTH:
+    tasks = list(map(_task, app_info.tools))
+    text = f"{about} Use it to {'; '.join(tasks)}."
+    groups = {tool.path[0] for tool in app_info.tools if len(tool.path) > 1}
+    names_groups = all([group.rstrip("s").lower() in text.lower() for group in groups])
+    is_specific = names_groups and len({*tasks}) == len(tasks)
+    if len(text) <= _MAX_DESCRIPTION_LENGTH and is_specific:
         return text
     return f"{about} {_list_groups(app_info, _MAX_SPECIFIED_LENGTH - len(about) - 1)}"
 

@@ -15,9 +15,10 @@ from __future__ import annotations
 from tooli.core import Record
 from tooli.core._hot_tables import TOOL_SCHEMA_OPTIONS
 from tooli.core.docstring import sanitize_doc_text
-from tooli.core.tool import DEFAULT_BEHAVIOR, Behavior
+from tooli.core.output_limits import RESULT_SIZE_KEY, SERVER_OUTPUT_LIMITS
 from tooli.describe.portable_schemas import portable_arguments
 from tooli.schema.json_schema import input_schema, output_schema
+from tooli.text.jsonable import is_list
 
 TYPE_CHECKING = False
 
@@ -44,10 +45,10 @@ def safe_name(tool: Tool) -> str:
 
 
 def tools_by_safe_name(tools: Iterable[Tool]) -> dict[str, Tool]:
-    """Return the visible tools by their safe names; duplicates get a number."""
+    """Return the tools that some callers see by their safe names; duplicates get a number."""
     found: dict[str, Tool] = {}
     for tool in tools:
-        if not tool.hidden:
+        if not tool.hidden or tool.guard.audience:
             name = base = safe_name(tool)[:60]
             count = 1
             while name in found:
@@ -64,14 +65,14 @@ def describe_mcp_tool(
     stateless: bool = False,
     has_output_schema: bool = True,
     version: str | None = None,
-    effects: Behavior | None = None,
+    hints: dict[str, bool] | None = None,
     app_meta: Mapping[str, Any] | None = None,
 ) -> JsonObject:
     """Describe a tool for `tools/list`. A tool version that equals `version` is left out.
 
     Protocol versions before 2025-06-18 have no output schemas (`has_output_schema=False`).
-    `app_meta` is the `meta=` of the app. `effects` replaces the effects of the tool itself, if it
-    runs other tools.
+    `app_meta` is the `meta=` of the app. `hints` replaces the annotations of a tool that runs other
+    tools.
     """
     described: JsonObject = {
         "name": name,
@@ -82,14 +83,15 @@ def describe_mcp_tool(
     output = result_schema(tool, stateless) if has_output_schema else None
     if output is not None:
         described["outputSchema"] = output
-    described["annotations"] = mcp_hints(tool, effects)
+    hints = mcp_hints(tool) if hints is None else hints
+    if hints:
+        described["annotations"] = hints
     if "icons" in tool.guidance.mcp:
         described["icons"] = tool.guidance.mcp["icons"]
     meta = _tool_meta(tool)
     if tool.version and tool.version != version:
         meta = {"version": tool.version, **meta}
-    author_meta: JsonObject = tool.guidance.mcp.get("meta", {})
-    all_meta = {**(app_meta or {}), **_host_meta(tool), **author_meta}
+    all_meta = _meta_for_hosts(tool, app_meta)
     if meta:
         all_meta[TOOLI_KEY] = meta
     return {**described, "_meta": all_meta} if all_meta else described
@@ -103,8 +105,8 @@ def _described(tool: Tool) -> str:
 
 
 MAX_SEARCH_HINT_CHARS = 300
-DEFAULT_RESULT_CHARS, MAX_RESULT_CHARS = 50_000, 500_000
-"""Characters of a result that Claude Code shows, and that a tool can ask for (Claude Code 2.1)."""
+MAX_RESULT_CHARS = 500_000
+"""Characters of a result that a tool can ask for (Claude Code 2.1)."""
 _CHARS_PER_TOKEN = 3  # JSON has fewer characters per token than prose
 
 
@@ -123,48 +125,57 @@ def _host_meta(tool: Tool) -> JsonObject:
         hint = " ".join(filter(None, parts))
         meta["anthropic/searchHint"] = sanitize_doc_text(hint)[:MAX_SEARCH_HINT_CHARS]
     max_chars = min(max_tokens * _CHARS_PER_TOKEN, MAX_RESULT_CHARS)
-    if max_chars > DEFAULT_RESULT_CHARS:
-        meta["anthropic/maxResultSizeChars"] = max_chars
+    if max_chars > SERVER_OUTPUT_LIMITS["claude-code"].amount:
+        meta[RESULT_SIZE_KEY] = max_chars
     return meta
 
 
-def mcp_hints(tool: Tool, effects: Behavior | None = None) -> dict[str, bool]:
+def _meta_for_hosts(tool: Tool, app_meta: Mapping[str, Any] | None) -> JsonObject:
+    author_meta: JsonObject = tool.guidance.mcp.get("meta", {})
+    return {**(app_meta or {}), **_host_meta(tool), **author_meta}
+
+
+def max_result_chars(tool: Tool, app_meta: Mapping[str, Any] | None = None) -> int | None:
+    """Return how many characters of a result Claude Code shows, if the tool asks for a number."""
+    size = _meta_for_hosts(tool, app_meta).get(RESULT_SIZE_KEY)
+    return min(size, MAX_RESULT_CHARS) if type(size) is int and size > 0 else None
+
+
+def mcp_hints(tool: Tool) -> dict[str, bool]:
     """Return the MCP annotations of a tool. They follow from `tool.effects`.
 
     `readOnlyHint` and `idempotentHint` are left out if they are False, which is their default. A
     read-only tool has no `destructiveHint`, because it does not apply to it. `destructiveHint` and
-    `openWorldHint` are left out if they are unknown; clients then assume that they are true.
+    `openWorldHint` are left out if the author does not say so; clients then assume that they are
+    true. Only a danger level says that a tool is not destructive, and only capabilities say that it
+    uses no external systems.
     """
-    is_declared = effects is not None or _has_declared_effects(tool)
-    effects = tool.effects if effects is None else effects
+    effects = tool.effects
     hints: dict[str, bool] = {}
     if effects.read_only:
         hints["readOnlyHint"] = True
-    elif effects.destructive or is_declared or tool.guard.danger is not None:
+    elif effects.destructive or tool.guard.danger is not None:
         hints["destructiveHint"] = effects.destructive
     if effects.idempotent:
         hints["idempotentHint"] = True
-    return {**hints, "openWorldHint": effects.open_world} if is_declared else hints
+    if effects.open_world or tool.guard.capabilities:
+        hints["openWorldHint"] = effects.open_world
+    return hints
 
 
-def _has_declared_effects(tool: Tool) -> bool:
-    return tool.behavior != DEFAULT_BEHAVIOR or bool(tool.guard.capabilities)
-
-
-def combine_effects(tools: Iterable[Tool]) -> Behavior:
-    """Return the worst effects of several tools, for a tool that runs any of them.
-
-    A tool that declares nothing may be destructive.
-    """
-    tools = tuple(tools)
-    effects = [tool.effects for tool in tools]
-    return Behavior(
-        read_only=all([one.read_only for one in effects]),
-        destructive=any([one.destructive for one in effects])
-        or any([not _has_declared_effects(t) and t.guard.danger is None for t in tools]),
-        idempotent=bool(effects) and all([one.idempotent for one in effects]),
-        open_world=any([one.open_world for one in effects]),
-    )
+def combine_hints(tools: Iterable[Tool]) -> dict[str, bool]:
+    """Return the worst annotations of several tools, for a tool that runs any of them."""
+    hints = [mcp_hints(tool) for tool in tools]
+    combined: dict[str, bool] = {}
+    if all(["readOnlyHint" in one for one in hints]):
+        combined["readOnlyHint"] = True
+    else:
+        combined["destructiveHint"] = any(
+            [one.get("destructiveHint", "readOnlyHint" not in one) for one in hints]
+        )
+    if hints and all(["idempotentHint" in one for one in hints]):
+        combined["idempotentHint"] = True
+    return {**combined, "openWorldHint": any([one.get("openWorldHint", True) for one in hints])}
 
 
 def tool_title(tool: Tool) -> str:
@@ -217,6 +228,7 @@ def can_be_confirmed(tool: Tool) -> bool:
 
 def with_settings(tool: Tool, state: AppState) -> Tool:
     """Return a tool with the settings of the served app that decide who can confirm a call."""
+    tool = state.restrict(tool)
     guard = tool.guard
     if tool.behavior.destructive and not guard.human_in_the_loop:
         policy = state.effective_policy(tool)
@@ -238,6 +250,8 @@ def _tool_meta(tool: Tool) -> JsonObject:
         "delegation_hint": guidance.delegation_hint,
         "cost_hint": limits.cost_hint,
         "deprecated": tool.deprecated,
+        "sunset": guidance.sunset,
+        "versions": list(guidance.versions),
         "capabilities": list(guard.capabilities),
         "scopes": list(guard.scopes or ()),
         "requires_approval": guard.approval,
@@ -272,7 +286,9 @@ def result_form(tool: Tool, stateless: bool) -> ResultForm | None:
 
 def _form_of_schema(schema: JsonObject, stateless: bool) -> ResultForm:
     if schema.get("type") != "object":
-        is_wrapped = not stateless or "type" not in schema
+        kind = schema.get("type")
+        may_be_null = kind is None or kind == "null" or (is_list(kind) and "null" in kind)
+        is_wrapped = not stateless or may_be_null
         return ResultForm(is_wrapped, "meta" if is_wrapped else None)
     values = schema.get("additionalProperties", True)
     is_mapping = "properties" not in schema and values is not True

@@ -1,8 +1,7 @@
-"""Describe JSON Schemas as text, and make example arguments that match them.
+"""Describe JSON Schemas as text.
 
     describe_type     prose for man pages       list of paths
     describe_limits   a sentence                From 1 to 9.
-    sample_value      an example value          ["a.txt"]
 
 `tooli.schema.notation` writes types in short notation.
 """
@@ -10,21 +9,17 @@
 from __future__ import annotations
 
 from json import dumps, loads
-from math import ceil, floor, inf
 
 from tooli.core.tool import (
     Choice,
-    Handle,
     ListOf,
     Scalar,
     Structured,
     TupleOf,
-    is_structured,
     unwrap_optional,
 )
-from tooli.schema.json_schema import param_schema, shape_schema
 from tooli.schema.notation import classify, without_null
-from tooli.text.jsonable import is_list, is_object
+from tooli.text.jsonable import is_object
 
 TYPE_CHECKING = False
 
@@ -295,101 +290,3 @@ def build_request_examples(tool: Tool) -> JsonObject:
                 "value": arguments,
             }
     return examples
-
-
-# ------------------------------------------------------------------ sample values
-
-_SAMPLES_BY_FORMAT = {
-    "path": "PATH",
-    "date": "2026-01-31",
-    "date-time": "2026-01-31T12:00:00",
-    "time": "12:00:00",
-    "duration": "PT1H",
-    "uuid": "12345678-1234-4234-8234-123456789012",
-    "email": "name@example.com",
-    "uri": "https://example.com/",
-    "ipv4": "192.0.2.1",
-    "ipv6": "2001:db8::1",
-}
-_MAX_SAMPLE_DEPTH = 6
-
-
-def sample_argv(param: Param) -> list[str]:
-    """Return a valid value of a parameter as command line tokens."""
-    shape = unwrap_optional(param.shape)
-    if isinstance(shape, Handle):  # the token is the name of a file, not its content
-        return [shape.metavar.partition("|")[0]]
-    # If a parameter has a parser, its `param_schema` allows any text.
-    has_parser = param.option_kwargs.keys() & {"parser", "click_type"}
-    schema = shape_schema(param.shape) if has_parser else param_schema(param)
-    value = sample_value(schema, param.name.upper())
-    if is_list(value) and not (is_structured(param.shape) and not param.is_multiple):
-        return [_format_token(item) for item in value]
-    return [_format_token(value)]
-
-
-def sample_value(schema: object, name: str = "TEXT", depth: int = 0) -> object:
-    """Return a small example of a schema. The example of a string without a format is `name`."""
-    if not is_object(schema) or depth > _MAX_SAMPLE_DEPTH:
-        return name
-    if is_object(schema.get("$defs")) and "$ref" in schema:
-        return sample_value(schema["$defs"].get(schema["$ref"].rpartition("/")[2]), name, depth + 1)
-    kind, detail = classify(schema)
-    match kind, detail:
-        case "choices", _:
-            return detail[0]
-        case "union", _:
-            non_null = [
-                part for part in detail if not is_object(part) or part.get("type") != "null"
-            ]
-            return sample_value(non_null[0], name, depth) if non_null else None
-        case "tuple", _:
-            return [sample_value(item, name, depth + 1) for item in detail]
-        case "list", _:
-            count = 1 if schema.get("uniqueItems") else max(schema.get("minItems", 1), 1)
-            return [sample_value(detail, name, depth + 1)] * count
-        case (("record" | "dict" | "object"), _):
-            return _sample_object(schema, depth)
-        case "plain", "integer" | "number":
-            return _sample_number(schema, detail)
-        case "plain", "boolean":
-            return True
-        case _:
-            return _sample_text(schema, name)
-
-
-def _sample_number(schema: JsonObject, kind: str) -> float:
-    """Return a multiple of `multipleOf` that is within the bounds; 1 if that is valid."""
-    step = schema.get("multipleOf", 1)
-    lows, highs = [-inf], [inf]  # bounds of the number, divided by `step`
-    if "minimum" in schema:
-        lows.append(ceil(schema["minimum"] / step))
-    if "exclusiveMinimum" in schema:
-        lows.append(floor(schema["exclusiveMinimum"] / step) + 1)
-    if "maximum" in schema:
-        highs.append(floor(schema["maximum"] / step))
-    if "exclusiveMaximum" in schema:
-        highs.append(ceil(schema["exclusiveMaximum"] / step) - 1)
-    low, high = max(lows), min(highs)
-    if low > high:  # no multiple is within the bounds, such as 0 < x < 1
-        return sum([schema[name] for name in schema if name.lower().endswith("imum")]) / 2
-    value = min(max(1, low), high) * step
-    return int(value) if kind == "integer" else value
-
-
-def _sample_text(schema: JsonObject, name: str) -> str:
-    text = _SAMPLES_BY_FORMAT.get(str(schema.get("format")), name)
-    text += "X" * (schema.get("minLength", 0) - len(text))
-    return text[: schema["maxLength"]] if "maxLength" in schema else text
-
-
-def _sample_object(schema: JsonObject, depth: int) -> JsonObject:
-    properties: JsonObject = schema.get("properties") or {}
-    required = schema.get("required") or ()
-    return {name: sample_value(properties.get(name), name.upper(), depth + 1) for name in required}
-
-
-def _format_token(value: object) -> str:
-    if isinstance(value, str):
-        return value
-    return dumps(value, ensure_ascii=False, separators=(",", ":"))

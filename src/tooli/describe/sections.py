@@ -110,7 +110,7 @@ def collect_app_info(app: ToolSource) -> AppInfo:
         permissions=state.permissions,
         problems=tuple([problem for _, problems in checked for problem in problems]),
         # a plain Typer app has the options of tooli only if `tooli run` starts it
-        command=("tooli", "run", state.reference) if state.served_typer and state.reference else (),
+        command=state.launcher_words,
     )
 
 
@@ -166,9 +166,9 @@ def return_sentence(tool: Tool) -> str:
     result = result_type(tool)
     if tool.is_streaming:
         item = result[1:-1] if result[:1] == "[" else result
-        return f"Streams `{item}`, one per line with `--jsonl`; `--json` returns a list."
+        return f"Streams {code(item)}, one per line with `--jsonl`; `--json` returns a list."
     if result:
-        return f"Returns `{result}`."
+        return f"Returns {code(result)}."
     return "Returns its printed text." if tool.returns_printed_text else ""
 
 
@@ -213,7 +213,7 @@ def requirement_phrases(tool: Tool) -> list[str]:
 
 
 def _code_list(names: Iterable[str]) -> str:
-    return ", ".join([f"`{name}`" for name in names])
+    return ", ".join([code(name) for name in names])
 
 
 def declared_errors(tool: Tool) -> list[tuple[str, str]]:

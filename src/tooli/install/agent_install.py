@@ -252,8 +252,8 @@ def _display_agent(agent_path: AgentPath, agent: Sequence[str]) -> str:
 def _server_argv(app: ToolSource, command: str | None) -> Sequence[str]:
     """Return the argv of the app's MCP server; `command` overrides how the app is started."""
     state = app._state
-    if state.reference is not None and command is None:
-        return server_argv("tooli", None, ("serve", state.reference, *SERVE_ARGV[2:]))
+    if state.reference and command is None:
+        return server_argv("tooli", None, ("serve", *state.reference, *SERVE_ARGV[2:]))
     program, *arguments = collect_app_info(app).builtin_argv(*SERVE_ARGV)
     if program != state.name:
         line = " ".join([program, "mcp", "add", *arguments[2:3]])

@@ -50,6 +50,10 @@ class ServerFile:
         """Return the entry of a server, or None."""
         return self._entries(text).get(name)
 
+    def entries(self, text: str) -> JsonObject:
+        """Return the entries of all servers by name."""
+        return self._entries(text)
+
     def other_entries(self, text: str, name: str) -> JsonObject:
         """Return the whole content without the entry. An empty container is left out."""
         rest = {key: entry for key, entry in self._entries(text).items() if key != name}
