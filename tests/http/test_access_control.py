@@ -60,6 +60,37 @@ async def test_unknown_host_is_rejected_at_every_path(host: bytes, path: str) ->
     assert (client.status, client.code) == (421, "E1421")
 
 
+@pytest.mark.parametrize(
+    ("header", "code", "settings"),
+    [
+        (
+            (b"host", b"Shop.example:443"),
+            "E1421",
+            ("--allow-host shop.example,", 'allowed_hosts=["shop.example"]'),
+        ),
+        ((b"host", b'"x"; rm -rf'), "E1421", ("--allow-host NAME,", 'allowed_hosts=["NAME"]')),
+        (
+            (b"origin", b"https://Shop.example"),
+            "E2403",
+            ("--allow-origin https://shop.example,", 'allowed_origins=["https://shop.example"]'),
+        ),
+        (
+            (b"origin", b'https://x"; rm -rf'),
+            "E2403",
+            ("--allow-origin https://NAME,", 'allowed_origins=["https://NAME"]'),
+        ),
+    ],
+)
+async def test_refusal_names_the_setting_that_allows_the_request(
+    header: tuple[bytes, bytes], code: str, settings: tuple[str, str]
+) -> None:
+    hosts = (header,) if header[0] == b"host" else (HOST, header)
+    client = await post(make_api(), "anyone", host=hosts)
+    assert client.code == code
+    for setting in settings:
+        assert setting in client.json()["error"]["suggestion"]["fix"]
+
+
 @pytest.mark.parametrize("host", [(), (HOST, HOST), (HOST, (b"host", b"evil.example"))])
 async def test_missing_or_repeated_host_header_is_rejected(
     host: tuple[tuple[bytes, bytes], ...],

@@ -1,19 +1,15 @@
-"""Api: paths, options, callers, statuses, mounts, pages; every answer is an envelope."""
+"""Api: paths, options, callers, statuses, mounts; every answer is an envelope."""
 
 from __future__ import annotations
 
 import asyncio
 import json
-import re
-from pathlib import Path
 
 import pytest
 from tests.http.asgi_client import HOST, JSON, AsgiClient, Header, post, send
 from tests.parity.sample_apps import make_app, make_single_command_app
 
 from tooli import DefinitionError, ToolError, Tooli
-from tooli.describe.schema_formats import describe_tool
-from tooli.http import asgi
 from tooli.testing.app_interfaces import run_lifespan
 
 
@@ -145,7 +141,7 @@ async def test_invalid_status_becomes_500() -> None:
 @pytest.mark.parametrize(
     "path",
     [
-        *("/nope", "/tools/", "/tools//", "/tools/users/list/", "/tools/../health", "//health"),
+        *("/nope", "/tools//", "/tools/users/list//", "/tools/../health", "//health"),
         *("/tools/..%2f..%2fetc/passwd", "/tools/\x00", "/tools/‮", "/tools/a b", "*", "/TOOLS"),
         "/tools/" + "a" * 5000,
     ],
@@ -172,7 +168,9 @@ async def test_page_accepts_get_head_and_options(api, path: str) -> None:
     assert client.headers["allow"] == "GET, HEAD, OPTIONS"
     get, head = await send(api, "GET", path), await send(api, "HEAD", path)
     assert (head.status, head.body) == (200, b"")
-    assert head.headers == get.headers
+    head_headers, get_headers = head.headers, get.headers
+    assert head_headers.pop("x-request-id") != get_headers.pop("x-request-id")
+    assert head_headers == get_headers
     options = await send(api, "OPTIONS", path)
     assert (options.status, options.headers["allow"]) == (204, "GET, HEAD, OPTIONS")
 
@@ -288,7 +286,7 @@ async def test_calls_above_the_limit_are_rejected() -> None:
         await release.wait()
         return "done"
 
-    api = app.asgi(limit=1, mcp=False)
+    api = app.asgi(limit=1, queue_timeout=0, mcp=False)
     first = asyncio.ensure_future(post(api, "wait"))
     await started.wait()
     second = await post(api, "wait")
@@ -343,12 +341,15 @@ async def test_sync_tools_run_concurrently() -> None:
     assert [client.status for client in done] == [200] * 8
 
 
-async def test_internal_error_is_answered_with_an_envelope(api, monkeypatch, capsys) -> None:
+async def test_internal_error_is_answered_with_an_envelope(api, monkeypatch, caplog) -> None:
     monkeypatch.setattr(type(api.access_control), "check_request", lambda *_: 1 / 0)
     client = await post(api, "fresh")
     assert (client.status, client.code) == (500, "E5000")
     assert "ZeroDivisionError" not in client.body.decode()
-    assert "ZeroDivisionError" in capsys.readouterr().err
+    request_id = client.headers["x-request-id"]
+    assert client.json()["meta"]["request_id"] == request_id
+    assert "ZeroDivisionError" in caplog.records[0].exc_text
+    assert request_id in caplog.records[0].getMessage()
 
 
 def test_misspelled_setting_suggests_the_closest_one() -> None:
@@ -479,83 +480,62 @@ async def test_mcp_is_mounted_at_mcp() -> None:
         assert (await post(api, "users/list")).status == 200
 
 
-# ------------------------------------------------------------------ pages
+# ------------------------------------------------------------------ without a lifespan
 
 
-async def test_health_page_needs_no_token_and_shows_the_version() -> None:
-    client = await send(Tooli("small", version="3").asgi(mcp=False, token="t"), "GET", "/health")
-    assert client.json() == {"ok": True, "app": "small", "version": "3"}
+async def test_mount_starts_with_its_first_request() -> None:
+    inner = InnerApp()
+    api = Tooli("outer").asgi(mcp=False, mounts={"/x": inner})
+    answers = await asyncio.gather(*[send(api, "GET", "/x") for _ in range(5)])
+    assert [answer.status for answer in answers] == [201] * 5
+    assert inner.events.count("lifespan.startup") == 1
+    assert inner.events[0] == "lifespan.startup"
 
 
-async def test_tools_page_describes_commands() -> None:
-    app = make_app()
-    document = (await send(app.asgi(mcp=False), "GET", "/tools")).json()
-    assert {key: document[key] for key in ("app", "version", "description", "prog")} == {
-        "app": "sample",
-        "version": "1.2.0",
-        "description": "A sample app.",
-        "prog": "sample",
-    }
-    commands = {command["name"]: command for command in document["commands"]}
-    find = commands["find-files"]
-    tool = app.find("find-files")
-    assert tool is not None
-    assert find.items() >= describe_tool(tool, "json").items()
-    assert find["positional"] == ["pattern"]
-    assert find["flags"]["kinds"] == "--kind"
-    assert find["negations"]["follow"] == "--no-follow"
-    assert "streams" not in find
-    assert commands["count"]["streams"] is True
-    assert commands["users.create"]["path"] == ["users", "create"]
-    assert commands["users.create"]["mcp_name"] == "users_create"
+async def test_startup_continues_if_the_first_request_is_cancelled() -> None:
+    is_started, may_start = asyncio.Event(), asyncio.Event()
+
+    async def slow(scope, receive, send) -> None:
+        if scope["type"] == "lifespan":
+            await receive()
+            is_started.set()
+            await may_start.wait()
+            await send({"type": "lifespan.startup.complete"})
+            await receive()
+            return
+        await send({"type": "http.response.start", "status": 202, "headers": []})
+        await send({"type": "http.response.body", "body": b""})
+
+    api = Tooli("outer").asgi(mcp=False, mounts={"/x": slow})
+    first = asyncio.ensure_future(send(api, "GET", "/x"))
+    await is_started.wait()
+    second = asyncio.ensure_future(send(api, "GET", "/x"))
+    first.cancel()
+    await asyncio.gather(first, return_exceptions=True)
+    may_start.set()
+    assert (await second).status == 202
 
 
-async def test_tools_page_describes_framework_options() -> None:
-    document = (await send(make_app().asgi(mcp=False), "GET", "/tools")).json()
-    options = {option["name"]: option for option in document["options"]}
-    assert options["dry_run"]["flags"] == ["--dry-run"]
-    assert options["dry_run"]["takes_value"] is False
-    assert set(options["dry_run"]["interfaces"]) == {"cli", "http", "mcp", "python"}
-    assert "detailed" in options["response_format"]["choices"]
-    assert "--json" in options["output"]["shortcuts"]
-    display = {name for name, option in options.items() if option["is_display"]}
-    assert display >= {"output", "no_input", "no_color", "quiet", "verbose"}
-    assert display.isdisjoint({"limit", "timeout", "input", "null", "schema", "help", "yes"})
+async def test_mount_that_cannot_start_is_tried_again() -> None:
+    inner = InnerApp("lifespan.startup")
+    api = Tooli("outer").asgi(mcp=False, mounts={"/x": inner})
+    for _ in range(2):
+        assert (await send(api, "GET", "/x")).status == 500
+    assert inner.events.count("lifespan.startup") == 2
 
 
-async def test_documents_contain_commands_registered_later() -> None:
-    app = Tooli("growing")
-    app.command("one")(lambda: 1)
-    api = app.asgi(mcp=False)
-    assert len((await send(api, "GET", "/tools")).json()["commands"]) == 1
-    app.command("two")(lambda: 2)
-    assert len((await send(api, "GET", "/tools")).json()["commands"]) == 2
-    assert len((await send(api, "GET", "/openapi.json")).json()["paths"]) == 2
+async def test_lifespan_starts_and_stops_the_mounts() -> None:
+    inner = InnerApp()
+    api = Tooli("outer").asgi(mcp=False, mounts={"/x": inner})
+    async with api.lifespan():
+        assert inner.events == ["lifespan.startup"]
+        await send(api, "GET", "/x")
+    assert inner.events == ["lifespan.startup", "/x frozenset()", "lifespan.shutdown"]
 
 
-# ------------------------------------------------------------------ HTML page
-
-
-async def test_content_security_policy_allows_only_the_nonce(monkeypatch) -> None:
-    monkeypatch.setattr(asgi, "_read_page", lambda: b'<script nonce="__NONCE__"></script>')
-    api = Tooli("paged").asgi(mcp=False, token="t")
-    first, second = await send(api, "GET", "/"), await send(api, "GET", "/")
-    (nonce,) = re.findall(r'nonce="([\w-]{20,})"', first.body.decode())
-    policy = first.headers["content-security-policy"]
-    assert f"script-src 'nonce-{nonce}'" in policy
-    assert f"style-src 'nonce-{nonce}'" in policy
-    assert policy.startswith("default-src 'none';")
-    assert "unsafe" not in policy
-    assert "*" not in policy
-    assert nonce not in second.body.decode()
-    assert first.headers["content-type"] == "text/html; charset=utf-8"
-    assert first.headers["x-content-type-options"] == "nosniff"
-    assert first.headers["referrer-policy"] == "no-referrer"
-    assert first.headers["cache-control"] == "no-store"
-
-
-async def test_disabled_or_missing_page_is_not_found(monkeypatch) -> None:
-    assert (await send(Tooli("paged").asgi(mcp=False, page=False), "GET", "/")).status == 404
-    monkeypatch.setattr(asgi, "files", lambda _: Path("/nowhere"))
-    client = await send(Tooli("paged").asgi(mcp=False), "GET", "/")
-    assert (client.status, client.code) == (404, "E1404")
+def test_mount_starts_again_on_another_loop() -> None:
+    inner = InnerApp()
+    api = Tooli("outer").asgi(mcp=False, mounts={"/x": inner})
+    for _ in range(2):
+        assert asyncio.run(send(api, "GET", "/x")).status == 201
+    assert inner.events.count("lifespan.startup") == 2

@@ -10,7 +10,7 @@ from tests.http.asgi_client import HOST, JSON, AsgiClient, send
 
 from tooli import Tooli
 from tooli.http.asgi import Api
-from tooli.http.http_request import ClientTimeout, read_options, wait_with_timeout
+from tooli.http.http_request import ClientTimeout, wait_with_timeout
 
 
 def make_api(**settings: Any) -> Api:
@@ -212,24 +212,6 @@ async def test_invalid_content_length_is_a_bad_request(length: bytes, path: str)
 async def test_content_length_with_thousands_of_digits_is_too_large() -> None:
     client = await send(make_api(), "POST", PATH, b"{}", (b"content-length", b"9" * 5000))
     assert (client.status, client.code) == (413, "E1413")
-
-
-@pytest.mark.parametrize(
-    ("query", "key", "code", "message"),
-    [
-        (b"timeout=1&timeout=2", None, "E1007", "?timeout= is given twice"),
-        (b"idempotency_key=a&idempotency_key=b", None, "E1050", "?idempotency_key= is given twice"),
-        (b"idempotency_key=a", b"b", "E1050", "The header Idempotency-Key and"),
-        (b"timeout=1&timeout=2", b"b", "E1007", "?timeout= is given twice"),
-    ],
-)
-def test_different_values_of_one_option_are_a_problem(
-    query: bytes, key: bytes | None, code: str, message: str
-) -> None:
-    headers = {} if key is None else {b"idempotency-key": key}
-    (problem,) = read_options(query, headers)[1]
-    assert problem.code == code
-    assert problem.message.startswith(message)
 
 
 # ------------------------------------------------------------------ timeouts

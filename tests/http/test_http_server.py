@@ -143,3 +143,22 @@ def test_token_file_must_be_private_and_regular(tmp_path) -> None:
     ):
         with pytest.raises(InputError, match=reason):
             take_token(None, str(path))
+
+
+# ------------------------------------------------------------------ TLS and prefixes
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"tls_key": "key.pem"}, "--tls-key needs --tls-cert."),
+        ({"tls_cert": "nothing.pem"}, "No such file or directory."),
+        ({"tls_cert": __file__}, "cannot be used"),
+        ({"root_path": "/tools"}, "must not begin with a path of the server itself"),
+        ({"root_path": "shop"}, "must be a path such as '/shop'"),
+    ],
+)
+def test_invalid_file_or_prefix_is_refused(settings: Any, message: str) -> None:
+    with pytest.raises(InputError, match=message) as refused:
+        serve_http(app, port=0, **settings)
+    assert refused.value.code == "E1020"

@@ -18,8 +18,8 @@ from tests.http.asgi_client import AsgiClient, post, send
 from tests.parity.sample_apps import make_app
 
 from tooli import Tooli
-from tooli.http.http_request import prefers_strict
-from tooli.http.strict_validation import FORMAT_CHECKS, StrictValidator
+from tooli.http.negotiation import prefers_strict
+from tooli.http.strict_validation import StrictValidator
 
 STRICT = (b"prefer", b"handling=strict")
 ACCEPT_NDJSON, ACCEPT_SSE = (b"accept", b"application/x-ndjson"), (b"accept", b"text/event-stream")
@@ -201,11 +201,11 @@ async def test_custom_input_schema_is_used_for_validation() -> None:
     assert (await post(api, "take", {"a": 2, "b": 1}, STRICT)).json()["result"] == 3
 
 
-async def test_remote_schemas_are_not_fetched(capsys) -> None:
+async def test_remote_schemas_are_not_fetched(caplog) -> None:
     app = Tooli("far")
     app.command("go", input_schema={"$ref": "http://localhost:9/x.json"})(lambda: 1)
     assert (await post(app.asgi(mcp=False), "go", {}, STRICT)).status == 500
-    assert "Unresolvable" in capsys.readouterr().err
+    assert "Unresolvable" in caplog.records[0].exc_text
 
 
 class Node(pydantic.BaseModel):
@@ -372,62 +372,6 @@ print(*sys.modules)
 
 
 @pytest.mark.parametrize(
-    ("name", "valid", "invalid"),
-    [
-        (
-            "date",
-            ["2024-02-29", "0001-01-01"],
-            ["2023-02-29", "20240229", "2024-W01-1", "2024-2-9"],
-        ),
-        (
-            "time",
-            ["00:00:00Z", "23:59:59.123456789z", "12:00:00+23:59", "12:00:00-00:00"],
-            ["24:00:00Z", "12:00:00", "12:00Z", "12:00:00+24:00", "12:00:00+0000", "12:00:00,5Z"],
-        ),
-        (
-            "date-time",
-            ["2024-02-29T12:00:00Z", "2024-02-29t12:00:00.5z", "2024-02-29T12:00:00+01:00"],
-            ["2024-02-29T12:00:00", "2024-02-30T12:00:00Z", "2024-02-29 12:00:00Z", "1700000000"],
-        ),
-        (
-            "duration",
-            ["P1D", "P4DT12H30M5S", "PT36H", "P2W", "P1Y2M3D", "PT1H3S", "PT0.5S", "P1YT1S"],
-            [
-                "P",
-                "PT",
-                "P1YT",
-                "1D",
-                "P1D2H",
-                "PT1D",
-                "P2D1Y",
-                "P1Y2W",
-                "P1",
-                "P-1D",
-                "PT.5S",
-                "3",
-            ],
-        ),
-        (
-            "uuid",
-            ["2eb8aa08-aa98-11ea-b4aa-73b441d16380", "2EB8AA08-AA98-11EA-B4AA-73B441D16380"],
-            ["2eb8aa08aa9811eab4aa73b441d16380", "{2eb8aa08-aa98-11ea-b4aa-73b441d16380}", "x"],
-        ),
-    ],
-)
-def test_format_checks_accept_only_valid_text(
-    name: str, valid: list[str], invalid: list[str]
-) -> None:
-    is_valid = FORMAT_CHECKS[name]
-    assert [text for text in valid if not is_valid(text)] == []
-    padded = ["", " ", *[text + "\n" for text in valid], *[f" {text}" for text in valid]]
-    other_digits = [
-        text.replace("1", "১").replace("0", "٠") for text in valid
-    ]  # Unicode digits that are not ASCII
-    rejected = [*invalid, *padded, *[text for text in other_digits if text not in valid]]
-    assert [text for text in rejected if is_valid(text)] == []
-
-
-@pytest.mark.parametrize(
     ("tool", "lenient"),
     [
         ("argument-datetime", "2024-02-29T01:02:03"),
@@ -505,6 +449,6 @@ def test_openapi_document_has_the_same_schema() -> None:
         assert jsonschema.Draft202012Validator(schema).is_valid(body) == (
             not validator.problems(tool, body)
         ), json.dumps(body)
-    names = [part["$ref"].rpartition("/")[2] for part in operation["parameters"]]
+    names = [part.get("$ref", "").rpartition("/")[2] for part in operation["parameters"]]
     assert "Prefer" in names
     assert "Preference-Applied" in operation["responses"]["200"]["headers"]

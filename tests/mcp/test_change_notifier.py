@@ -42,7 +42,9 @@ async def start(*sessions: Session) -> tuple[Tooli, ChangeNotifier]:
     notifier.start()
     for session in sessions:
         context: Any = SimpleNamespace(
-            protocol_version="2025-11-25", session=SimpleNamespace(_connection=session)
+            protocol_version="2025-11-25",
+            request=None,
+            session=SimpleNamespace(_connection=session),
         )
 
         async def respond(ctx: object) -> Any:

@@ -32,7 +32,8 @@ async def test_strict_policy_applies_to_deferred_tools(mode: Any) -> None:
     async with Client(make_server(app, deferred=True), mode=mode) as client:
         found = await client.call_tool("search_tools", {"query": "gate"})
         assert not found.is_error
-        assert "Close" in found.content[0].text
+        assert "Open" in found.content[0].text
+        assert "Close" not in found.content[0].text  # the caller may not use it
         assert not (await client.call_tool("run_tool", {"name": "open"})).is_error
         rejected = await client.call_tool("run_tool", {"name": "close"})
         assert "E2001" in rejected.content[0].text
@@ -52,13 +53,16 @@ async def test_run_tool_has_the_worst_effects_of_all_tools(mode: Any) -> None:
     app = Tooli("app")
     app.command("find", annotations=ReadOnly | Idempotent)(lambda: "x")
     app.command("list", annotations=ReadOnly | Idempotent)(lambda: "x")
-    reads = {"readOnlyHint": True, "idempotentHint": True, "openWorldHint": False}
-    assert await hints(app) == reads
+    assert await hints(app) == {
+        "readOnlyHint": True,
+        "idempotentHint": True,
+        "openWorldHint": True,
+    }
     app.command("fetch", capabilities=["net:read"])(lambda: "x")
     assert await hints(app) == {"readOnlyHint": True, "openWorldHint": True}
-    app.command("touch", annotations=Idempotent)(lambda: "x")
+    app.command("harmless", danger_level="none")(lambda: "x")
     assert await hints(app) == {"destructiveHint": False, "openWorldHint": True}
-    app.command("plain")(lambda: "x")  # it declares nothing, so it may be destructive
+    app.command("touch", annotations=Idempotent)(lambda: "x")  # it may be destructive
     assert await hints(app) == {"destructiveHint": True, "openWorldHint": True}
     group = Tooli("group")
     group.command("drop", annotations=Destructive)(lambda: "x")

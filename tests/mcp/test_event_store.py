@@ -100,7 +100,7 @@ async def test_event_that_is_too_large_is_not_stored(monkeypatch: pytest.MonkeyP
     events = MemoryEventStore()
     first = await events.store_event("1", None)
     await events.store_event("1", make_event("e" * 1000))
-    assert events.size == 0
+    assert events.size == len("1")
     await events.store_event("1", make_answer("f" * 1000))
     assert events.size <= 500
     stream, [answer] = await replay(events, first)
@@ -156,3 +156,29 @@ async def test_events_of_one_caller_are_limited(
         await store.store_event("1", make_event("m" * 400))
         assert sum([store.size for store in mallory]) <= 1000
     assert sum([store.size for store in bob]) == size_of_bob
+
+
+async def test_event_id_with_a_long_number_replays_nothing() -> None:
+    """It wrote a traceback to the log of the server."""
+    events = MemoryEventStore()
+    await events.store_event("1", make_event("a"))
+    for number in ("9" * 5000, "²", "٣" * 30, "-1"):
+        assert await replay(events, f"{number}@1") == (None, [])
+    assert await replay(events, f"{'0' * 18}0@1") == ("1", ["a"])
+
+
+async def test_ids_of_streams_count(
+    monkeypatch: pytest.MonkeyPatch, stores: WeakSet[MemoryEventStore]
+) -> None:
+    """A request that is cancelled has no answer, but its id can have megabytes."""
+    monkeypatch.setattr(event_store, "MAX_STORED_BYTES", 1000)
+    monkeypatch.setattr(event_store, "MAX_BYTES_PER_CALLER", 2000)
+    sessions = [MemoryEventStore("eve") for _ in range(5)]
+    for events in sessions:
+        for i in range(20):
+            await events.store_event(f"{i}{'x' * 300}", None)
+        assert 0 < events.size <= 1000
+        assert sum(map(len, events._streams)) == events.size
+    assert sum([events.size for events in sessions]) <= 2000
+    await sessions[-1].store_event("y" * 5000, None)
+    assert sum([events.size for events in sessions]) <= 2000

@@ -179,6 +179,7 @@ async def test_idle_session_keeps_no_large_message(body: bytes) -> None:
         await send_in_session(
             api, b'{"jsonrpc":"2.0","method":"notifications/initialized"}', session
         )
+        await send_in_session(api, body, session)  # imports modules
         tracemalloc.start()
         try:
             await send_in_session(api, body, session)

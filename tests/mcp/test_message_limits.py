@@ -34,6 +34,11 @@ def make_app() -> Tooli:
         """Return a text."""
         return "abc\n" * (size // 4)
 
+    @app.command(meta={"anthropic/maxResultSizeChars": 90_000})
+    def long_rows(count: int) -> list[dict[str, Any]]:
+        """Show more rows than others may."""
+        return [{"n": i, "text": "x" * 100} for i in range(count)]
+
     @app.command()
     def printed(size: int) -> None:
         """Print a text."""
@@ -139,7 +144,7 @@ def call_as(client: str, name: str, **arguments: Any) -> dict[str, Any]:
 
 @pytest.mark.parametrize(
     ("client", "limit"),
-    [("claude-code", 30_000), ("codex-mcp-client", 10_000), ("opencode", 51_200)],
+    [("claude-code", 50_000), ("codex-mcp-client", 10_000), ("opencode", 51_200)],
 )
 @pytest.mark.parametrize("name", ["rows", "pages"])
 def test_result_fits_the_limit_of_the_agent(client: str, limit: int, name: str) -> None:
@@ -159,6 +164,14 @@ def test_result_fits_the_limit_of_the_agent(client: str, limit: int, name: str) 
         assert content["meta"]["truncated"]["by"] == "caller"
         arguments["cursor"] = cursor
     assert [row["n"] for row in found] == list(range(600))
+
+
+@pytest.mark.parametrize(
+    ("client", "limit"), [("claude-code", 90_000), ("codex-mcp-client", 10_000)]
+)
+def test_tool_raises_the_limit_of_claude_code(client: str, limit: int) -> None:
+    (block,) = call_as(client, "long_rows", count=5000)["content"]
+    assert limit - 1000 < len(block["text"]) <= limit
 
 
 def test_result_within_the_limit_of_the_agent_is_the_same_for_every_client() -> None:

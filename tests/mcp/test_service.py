@@ -51,7 +51,8 @@ def test_server_information_depends_on_the_protocol_version() -> None:
     assert "logging" in app_service.capabilities(stateless=False)
     assert "logging" not in app_service.capabilities(stateless=True)
     without_sdk = app_service.capabilities(stateless=False, has_sdk=False)
-    assert without_sdk == {"tools": {"listChanged": False}}
+    assert set(without_sdk) == {"prompts", "resources", "tools"}
+    assert without_sdk["resources"] == {"subscribe": False, "listChanged": True}
     discovered = app_service.discover()
     assert discovered["resultType"] == "complete"
     assert discovered["_meta"] == {SERVER_INFO_KEY: info}

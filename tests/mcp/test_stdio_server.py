@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
@@ -157,3 +158,109 @@ def test_terminate_children_skips_ended_processes(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(processes, "list_processes", lambda: listed)
     stdio_server.terminate_children()
     assert child.wait(timeout=300) == -signal.SIGTERM
+
+
+SUBSCRIPTION = "io.modelcontextprotocol/subscriptionId"
+
+
+class TestListen:
+    """`subscriptions/listen` is served without the SDK."""
+
+    def connect(self, app: Tooli) -> tuple[StdioServer, MemoryTransport]:
+        transport = MemoryTransport()
+        server = StdioServer(app, transport)
+        app._state.change_listeners.append(server._on_app_change)
+        return server, transport
+
+    def listen(self, server: StdioServer, request_id: object, **requested: bool) -> None:
+        params = {"_meta": STATELESS, "notifications": requested}
+        request = {"id": request_id, "method": "subscriptions/listen", "params": params}
+        server.handle_message({"jsonrpc": "2.0", **request})
+
+    def test_stream_has_the_requested_changes(self) -> None:
+        app = Tooli("listen")
+        server, transport = self.connect(app)
+        self.listen(server, "a", toolsListChanged=True, promptsListChanged=False)
+        self.listen(server, 2, promptsListChanged=True)
+        acknowledged = "notifications/subscriptions/acknowledged"
+        assert [message["params"] for message in transport.sent] == [
+            {"_meta": {SUBSCRIPTION: "a"}, "notifications": {"toolsListChanged": True}},
+            {"_meta": {SUBSCRIPTION: 2}, "notifications": {"promptsListChanged": True}},
+        ]
+        assert {message["method"] for message in transport.sent} == {acknowledged}
+        transport.sent.clear()
+        app.command("added")(lambda: None)
+        assert {(m["method"], m["params"]["_meta"][SUBSCRIPTION]) for m in transport.sent} == {
+            ("notifications/tools/list_changed", "a")
+        }
+        assert server.sdk is None
+
+    def test_cancelled_stream_ends(self) -> None:
+        app = Tooli("listen")
+        server, transport = self.connect(app)
+        self.listen(server, 1, toolsListChanged=True)
+        cancel = {"method": "notifications/cancelled", "params": {"requestId": 1}}
+        server.handle_message({"jsonrpc": "2.0", **cancel})
+        transport.sent.clear()
+        app.command("added")(lambda: None)
+        assert transport.sent == []
+        self.listen(server, 1, toolsListChanged=True)
+        assert len(transport.sent) == 1
+
+    def test_id_of_an_open_stream_cannot_be_used_again(self) -> None:
+        server, transport = self.connect(Tooli("listen"))
+        self.listen(server, 1, toolsListChanged=True)
+        self.listen(server, 1, promptsListChanged=True)
+        assert len(transport.sent) == 1
+
+    def test_number_of_streams_is_limited(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(stdio_server, "MAX_STREAMS", 1)
+        server, transport = self.connect(Tooli("listen"))
+        self.listen(server, 1, toolsListChanged=True)
+        self.listen(server, 2, toolsListChanged=True)
+        assert transport.sent[-1]["error"]["message"] == "Subscription limit reached"
+
+
+def test_lists_of_a_session_do_not_load_the_sdk() -> None:
+    """A process answers the requests that Claude Code sends at its start, then a call."""
+    code = (
+        "from tooli import Tooli\n"
+        "app = Tooli('small', version='1')\n"
+        "@app.command()\n"
+        "def add(a: int, b: int) -> int:\n"
+        "    import sys\n"
+        "    return a + b + 1000 * ('mcp' in sys.modules)\n"
+        "@app.prompt()\n"
+        "def hi(name: str) -> str:\n"
+        "    return name\n"
+        "from tooli.mcp.stdio_server import serve_stdio\n"
+        "serve_stdio(app)\n"
+    )
+    requests: list[tuple[str, dict[str, Any]]] = [
+        ("server/discover", {}),
+        ("subscriptions/listen", {"notifications": {"toolsListChanged": True}}),
+        ("prompts/list", {}),
+        ("resources/list", {}),
+        ("resources/templates/list", {}),
+        ("tools/list", {}),
+        ("prompts/get", {"name": "hi", "arguments": {"name": "Ada"}}),
+        ("resources/read", {"uri": "skill://small/SKILL.md"}),
+        ("tools/call", {"name": "add", "arguments": {"a": 1, "b": 2}}),
+    ]
+    lines = [
+        json.dumps(
+            {"jsonrpc": "2.0", "id": i, "method": name, "params": {**params, "_meta": STATELESS}}
+        )
+        for i, (name, params) in enumerate(requests)
+    ]
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        input="\n".join(lines) + "\n",
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    answers = {m["id"]: m for m in map(json.loads, done.stdout.splitlines()) if "id" in m}
+    assert set(answers) == {0, 2, 3, 4, 5, 6, 7, 8}
+    assert answers[8]["result"]["structuredContent"] == 3
+    assert answers[6]["result"]["messages"][0]["content"]["text"] == "Ada"

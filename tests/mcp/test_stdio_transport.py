@@ -199,7 +199,7 @@ def test_timeout_ends_an_open_question(isolation: Any) -> None:
         pytest.skip("no sandbox")
     app = Tooli("asking")
 
-    @app.command(timeout=0.5, isolation=isolation)
+    @app.command(timeout=3, isolation=isolation)  # the worker needs time to ask
     def ask(ctx: Context) -> str:
         return str(ctx.elicit("Sure?", {"sure": bool}))
 

@@ -40,14 +40,37 @@ def test_limit_depends_on_free_descriptors(
 
 def test_free_descriptors_follow_the_limit_of_the_process(monkeypatch: pytest.MonkeyPatch) -> None:
     resource = pytest.importorskip("resource")
-    limits: list[tuple[int, int]] = [(1000, 1000), (resource.RLIM_INFINITY,) * 2]
+    unlimited = resource.RLIM_INFINITY
+    limits = [1000, 1000]
+    raised: list[tuple[int, int]] = []
 
-    def getrlimit(kind: int) -> tuple[int, int]:
-        return limits.pop(0)
+    def setrlimit(kind: int, new: tuple[int, int]) -> None:
+        raised.append(new)
+        limits[0] = new[0]
 
-    monkeypatch.setattr(resource, "getrlimit", getrlimit)
+    monkeypatch.setattr(resource, "getrlimit", lambda kind: tuple(limits))
+    monkeypatch.setattr(resource, "setrlimit", setrlimit)
     assert 0 < connection_limit() < 750
+    limits[:] = [unlimited, unlimited]
     assert connection_limit() == MAX_CONNECTIONS
+    assert raised == []
+
+
+@pytest.mark.parametrize(("hard", "expected"), [(2000, 2000), (500_000, 8192), (None, 8192)])
+def test_soft_limit_of_descriptors_is_raised(
+    monkeypatch: pytest.MonkeyPatch, hard: int | None, expected: int
+) -> None:
+    resource = pytest.importorskip("resource")
+    maximum = resource.RLIM_INFINITY if hard is None else hard
+    limits = [1024, maximum]
+
+    def setrlimit(kind: int, new: tuple[int, int]) -> None:
+        limits[:] = new
+
+    monkeypatch.setattr(resource, "getrlimit", lambda kind: tuple(limits))
+    monkeypatch.setattr(resource, "setrlimit", setrlimit)
+    assert connection_limit() > 1024 * 3 // 4
+    assert limits == [expected, maximum]
 
 
 @pytest.mark.parametrize(
@@ -147,6 +170,16 @@ async def test_connection_waits_until_another_ends(monkeypatch: pytest.MonkeyPat
         assert not read.done()
         clients.writers[0].close()
         assert await asyncio.wait_for(read, 120) == b"hi"
+
+
+async def test_waiting_connections_are_accepted_before_the_listener_is_closed() -> None:
+    async with Clients(limit=2, proxies="*") as clients:
+        with socket.create_connection(clients.listener.getsockname()) as waiting:
+            clients.acceptor.close()
+            waiting.sendall(b"hi")
+            waiting.setblocking(False)
+            loop = asyncio.get_running_loop()
+            assert await asyncio.wait_for(loop.sock_recv(waiting, 2), 120) == b"hi"
 
 
 async def test_address_with_its_share_is_refused() -> None:

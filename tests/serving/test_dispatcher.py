@@ -100,7 +100,7 @@ def test_request_error_has_the_app_as_its_tool() -> None:
         ({"timeout": 5}, None, {"timeout": 5}, "timeout", None),  # a parameter of the tool
         ({}, {"timeout": 5}, {}, "timeout", 5),
         ({"tooli_timeout": 5, "timeout": 1}, None, {"timeout": 1}, "timeout", 5),
-        ({}, "text", {}, "timeout", None),
+        ({}, {"dryrun": None}, {}, "dry_run", False),
     ],
 )
 def test_options_are_separated_from_arguments(
@@ -121,6 +121,30 @@ def test_invalid_option_is_reported_as_a_problem() -> None:
     for value in ("maybe", 2, [], {}, 0.5):
         _, options, (problem,) = split_options(tool, {"yes": value}, None)
         assert (problem.code, problem.field, options.yes) == ("E1007", "yes", False)
+
+
+@pytest.mark.parametrize(
+    ("requested", "message"),
+    [
+        ({"dryrun": True}, "Unknown option 'dryrun'; did you mean 'dry_run'?"),
+        ({"dry-run": True}, "Unknown option 'dry-run'; did you mean 'dry_run'?"),
+        ({"zzz": 1}, "Unknown option 'zzz'; the options are "),
+        ({"x" * 5000: 1}, "Unknown option 'xxx"),
+        ("dry_run", "The options must be a JSON object"),
+        ([], "The options must be a JSON object"),
+        (False, "The options must be a JSON object"),
+    ],
+)
+def test_unknown_option_is_reported_as_a_problem(requested: object, message: str) -> None:
+    """The caller believes that the call is a dry run."""
+    tool = make_app().find("buy")
+    assert tool is not None
+    for arguments in ({}, {"yes": True}):
+        _, options, (problem,) = split_options(tool, arguments, requested)
+        assert (problem.code, options.dry_run) == ("E1007", False)
+        assert problem.message.startswith(message) and len(problem.message) < 1000
+    many = {f"option{i}": 1 for i in range(1000)}
+    assert len(split_options(tool, {}, many)[2]) == 10
 
 
 @pytest.mark.parametrize(

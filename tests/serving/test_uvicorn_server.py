@@ -13,7 +13,7 @@ import pytest
 import uvicorn
 
 from tooli.http.http_server import listen
-from tooli.serving import uvicorn_server
+from tooli.serving import http_protocols, httptools_protocol, uvicorn_server
 
 
 async def application(scope: Any, receive: Any, send: Any) -> None:
@@ -40,16 +40,16 @@ LARGE_RESPONSE_ENDED = threading.Event()
 BARRIER = threading.Barrier(40, timeout=120)
 
 
-@pytest.fixture
-def address(monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[str, int]]:
+@pytest.fixture(params=[http_protocols.H11Connection, httptools_protocol.HttpToolsConnection])
+def address(
+    request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[tuple[str, int]]:
     async def on_shutdown(grace: float) -> None:
         GRACE_PERIODS.append(grace)
 
-    monkeypatch.setattr(uvicorn_server.TimeoutProtocol, "header_timeout", 0.2)
-    monkeypatch.setattr(uvicorn_server.TimeoutProtocol, "stall_timeout", 0.2)
-    config = uvicorn.Config(
-        application, http=uvicorn_server.TimeoutProtocol, log_config=None, ws="none"
-    )
+    monkeypatch.setattr(request.param, "header_timeout", 0.2)
+    monkeypatch.setattr(request.param, "stall_timeout", 0.2)
+    config = uvicorn.Config(application, http=request.param, log_config=None, ws="none")
     server = uvicorn_server.GracefulServer(config, None, 1, on_shutdown)
     with listen("127.0.0.1", 0) as listener:
         thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})

@@ -13,7 +13,12 @@ import pytest
 
 pytest.importorskip("uvicorn")
 
-from tests.integration.http.server_process import ServerProcess, is_running, wait_until
+from tests.integration.http.server_process import (
+    RunningCall,
+    ServerProcess,
+    is_running,
+    wait_until,
+)
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="workers need fork")
 
@@ -32,7 +37,7 @@ def note():
 
 def main(run, count=2, grace=0):
     try:
-        run_workers(run, count, grace)
+        run_workers(run, count, grace, lambda: None)
     except ToolError as error:
         print(error.code, error.message)
         sys.exit(error.exit_code)
@@ -58,6 +63,23 @@ def test_crashing_requests_do_not_end_the_server() -> None:
     assert code == 0
     assert err.count("exited with code 3; it is replaced") == 7
     assert "Traceback" not in err
+
+
+def test_connections_are_refused_while_the_workers_finish_their_calls(tmp_path: Path) -> None:
+    server = ServerProcess(workers=2)
+    call = RunningCall(server, "wait", tmp_path)
+    server.process.send_signal(signal.SIGTERM)
+    wait_until(lambda: not _accepts_connections(server))
+    assert call.finish()["ok"]
+    assert server.stop()[0] == 0
+
+
+def _accepts_connections(server: ServerProcess) -> bool:
+    try:
+        server.open_socket().close()
+    except ConnectionError:
+        return False
+    return True
 
 
 def test_workers_that_never_start_end_the_server_with_an_error(tmp_path: Path) -> None:

@@ -5,6 +5,8 @@ The stages of the pipeline check which tools a caller may run.
 Host     only names of this server, against DNS rebinding
 Origin   only the server's own page and the allowed origins
 Bearer   a token of the server, compared in constant time, or a token that the verifier accepts
+
+A verifier that has to ask an authorization server runs in a thread of its own.
 """
 
 from __future__ import annotations
@@ -12,21 +14,26 @@ from __future__ import annotations
 import asyncio
 import sys
 from _thread import allocate_lock
+from functools import partial
 from hashlib import sha256
 from hmac import compare_digest
 from ipaddress import ip_address
 from time import monotonic
 
+from tooli.core.caller_key import caller_key
 from tooli.core.held_keys import hold_key
 from tooli.core.placeholder_call import make_placeholder_call
 from tooli.errors import AuthError, DefinitionError, InputError, Suggestion, TemporaryError
 from tooli.http.http_request import ANONYMOUS_CALLER, CONNECTION_CLOSE, HttpError
+from tooli.http.protected_resource import ProtectedResource
+from tooli.serving.caller_limits import caller_share
+from tooli.serving.thread_pool import ThreadPool
 from tooli.storage.audit_log import log_event
 
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
     from typing import Any
 
     from tooli.core.protocols import App
@@ -41,17 +48,34 @@ LOOPBACK_HOSTS = ("localhost", "127.0.0.1", "::1")
 RECHECK_SECONDS = 5.0
 """Seconds between two checks of the token of an open stream."""
 
-_EXPOSED_HEADERS = b"retry-after, www-authenticate, preference-applied"
+VERIFIER_THREADS = 8
+"""Maximum number of threads that wait for an authorization server."""
+
+VERIFIER_TIMEOUT = 15.0
+"""Seconds that a request waits until its token is verified."""
+
+UNAVAILABLE_RETRY_SECONDS = 5
+"""Seconds after which a client may try again if tokens cannot be verified."""
+
+_EXPOSED_HEADERS = b"retry-after, www-authenticate, preference-applied, x-request-id, etag, link"
 _MAX_ACCEPTED_HOSTS = 256
 _HOST_CHARACTERS = frozenset("abcdefghijklmnopqrstuvwxyz0123456789.-_")
+_ORIGIN_CHARACTERS = _HOST_CHARACTERS | set("/:[]+")
+_MAX_NAME_CHARS = 253
 
 
 class AccessControl:
     """Checks the host, the origin and the token of every request."""
 
-    def __init__(self, settings: HttpSettings, verifier: TokenVerifier | None = None) -> None:
+    def __init__(
+        self,
+        settings: HttpSettings,
+        verifier: TokenVerifier | None = None,
+        resource: ProtectedResource | None = None,
+    ) -> None:
         if verifier is not None:
             verifier.check()
+        self.resource = resource or ProtectedResource({}, "", tuple)
         hosts = LOOPBACK_HOSTS if settings.allowed_hosts is None else settings.allowed_hosts
         self._hosts = frozenset(_normalize_names("allowed_hosts", hosts))
         self._origins = frozenset(
@@ -62,7 +86,16 @@ class AccessControl:
         self._accepted_hosts: set[bytes] = set()  # Host headers that have passed the check
         self._tokens = _read_tokens(settings)
         self._verifier = verifier
+        self._verifier_threads = ThreadPool(
+            VERIFIER_THREADS, "tooli-token", share=caller_share(VERIFIER_THREADS)
+        )
+        self._last_failure = ""
         self.requires_token = bool(self._tokens) or verifier is not None
+
+    @property
+    def challenge(self) -> Callable[[HttpRequest, Iterable[str]], tuple[bytes, bytes]] | None:
+        """The challenge for a missing scope; None if clients need no token, so they have none."""
+        return self.resource.scope_challenge if self.requires_token else None
 
     def check_request(self, request: HttpRequest) -> None:
         """Raise an HttpError unless the host and the origin of a request are allowed."""
@@ -102,16 +135,7 @@ class AccessControl:
             or (self._any_address and _is_ip_address(name))
         )
         if not name or not is_allowed:
-            raise HttpError(
-                InputError(
-                    "The Host of the request is not a name of this server.",
-                    code="E1421",
-                    is_retryable=False,
-                    suggestion=Suggestion(
-                        "ask_human", "The operator of the server can allow this host name."
-                    ),
-                )
-            )
+            raise _host_error(name)
         if len(self._accepted_hosts) < _MAX_ACCEPTED_HOSTS:
             self._accepted_hosts.add(host)
 
@@ -123,8 +147,9 @@ class AccessControl:
             f"{origin_text.rpartition(':')[0] if origin_text.count(':') > 1 else origin_text}:*"
         )
         if self._origins.isdisjoint((origin_text, any_port, "*")):
-            raise _origin_error("that origin")
+            raise _origin_error("that origin", origin_text)
         request.extra_headers = (
+            *request.extra_headers,
             (b"access-control-allow-origin", origin),
             (b"access-control-expose-headers", _EXPOSED_HEADERS),
             (b"vary", b"origin"),
@@ -132,7 +157,7 @@ class AccessControl:
 
     # -------------------------------------------------------------- tokens
 
-    def identify(self, request: HttpRequest) -> None:
+    async def identify(self, request: HttpRequest) -> None:
         """Set the principal and scopes of a request; raise an HttpError without a valid token."""
         if not self.requires_token:
             return
@@ -140,7 +165,7 @@ class AccessControl:
         scheme, _, token = authorization.partition(b" ")
         token = token.strip()
         if scheme.lower() != b"bearer" or not token:
-            raise _token_error(is_given=authorization != b"")
+            raise self._token_error(request, is_given=authorization != b"")
         is_known = False
         for known, scopes, principal in self._tokens:
             # all tokens are compared: the duration must not reveal which one matched
@@ -150,8 +175,8 @@ class AccessControl:
         if is_known:
             return
         if self._verifier is None:
-            raise _token_error(is_given=True)
-        identity = self._verify_token(self._verifier, token)
+            raise self._token_error(request, is_given=True)
+        identity = await self._verify_token(self._verifier, token, request)
         request.verified_token = token
         request.scopes, request.principal = identity.scopes, identity.principal
 
@@ -163,36 +188,70 @@ class AccessControl:
         while True:
             await asyncio.sleep(RECHECK_SECONDS)
             try:
-                self._check_again(request)
+                await self._check_again(request)
             except HttpError as failure:
                 return failure.error
 
-    def _check_again(self, request: HttpRequest) -> None:
+    async def _check_again(self, request: HttpRequest) -> None:
         """Raise an HttpError if the token of a request has lost its validity, or a scope."""
         if request.verified_token is None or self._verifier is None:
             return
-        identity = self._verify_token(self._verifier, request.verified_token)
+        identity = await self._verify_token(self._verifier, request.verified_token, request)
         scopes = request.scopes or frozenset()
         if identity.principal != request.principal or not identity.scopes >= scopes:
             message = "The scopes or the subject of the token have changed."
             raise HttpError(AuthError(message, code="E2004"))
 
-    def _verify_token(self, verifier: TokenVerifier, token: bytes) -> Identity:
+    async def _verify_token(
+        self, verifier: TokenVerifier, token: bytes, request: HttpRequest
+    ) -> Identity:
         try:
-            identity = verifier.identify(token)
+            identity = verifier.identify_now(token)
+            if identity is None:
+                identity = await self._ask_issuer(verifier, token, request)
         except AuthError as error:
-            raise HttpError(error, _www_authenticate_header("invalid_token")) from None
-        except InputError as broken:  # a key or token file has become unreadable
-            print(broken.message, file=sys.stderr, flush=True)
-            suggestion = Suggestion(
-                "ask_human", "The log of the server contains the reason, for its operator."
-            )
-            message = "Tokens cannot be verified at the moment."
-            raise HttpError(TemporaryError(message, suggestion=suggestion)) from None
+            challenge = self.resource.token_challenge(request, error.message)
+            raise HttpError(error, challenge) from None
+        except (InputError, TemporaryError) as failure:
+            raise self._unavailable_error(failure) from None
         if identity.principal in [principal for *_, principal in self._tokens]:
             # the token claims the principal of one of the server's own tokens
-            raise _token_error(is_given=True)
+            raise self._token_error(request, is_given=True)
         return identity
+
+    async def _ask_issuer(
+        self, verifier: TokenVerifier, token: bytes, request: HttpRequest
+    ) -> Identity:
+        """Verify a token in a thread, because the authorization server must be asked."""
+        key = caller_key(None, request.address)
+        work = self._verifier_threads.run(partial(verifier.identify, token), key)
+        try:
+            return await asyncio.wait_for(work, VERIFIER_TIMEOUT)
+        except asyncio.TimeoutError:
+            raise TemporaryError("too many tokens are being verified") from None
+
+    def _unavailable_error(self, failure: ToolError) -> HttpError:
+        """Return the error for a token that cannot be verified. The log contains the reason.
+
+        A key or token file has become unreadable, or the authorization server does not answer.
+        """
+        if failure.message != self._last_failure:
+            self._last_failure = failure.message
+            print(failure.message, file=sys.stderr, flush=True)
+        suggestion = Suggestion(
+            "ask_human", "The log of the server contains the reason, for its operator."
+        )
+        message = "Tokens cannot be verified at the moment."
+        retry_after = (b"retry-after", b"%d" % UNAVAILABLE_RETRY_SECONDS)
+        return HttpError(TemporaryError(message, suggestion=suggestion), retry_after)
+
+    def _token_error(self, request: HttpRequest, *, is_given: bool) -> HttpError:
+        message = "The token is not valid." if is_given else "A token is required."
+        fix = "Send the header 'Authorization: Bearer TOKEN'."
+        return HttpError(
+            AuthError(message, code="E2401", suggestion=Suggestion("ask_human", fix)),
+            self.resource.token_challenge(request, message if is_given else ""),
+        )
 
 
 def _normalize_names(name: str, names: Iterable[str]) -> list[str]:
@@ -255,30 +314,38 @@ def _is_ip_address(name: str) -> bool:
     return True
 
 
-def _origin_error(origin: str) -> HttpError:
+def _host_error(name: str) -> HttpError:
+    """Return the error for a Host; the name is empty if the header is invalid."""
+    shown = name if 0 < len(name) <= _MAX_NAME_CHARS else "NAME"
+    fix = (
+        f"The operator of the server can allow this host name: --allow-host {shown}, or "
+        f'app.asgi(allowed_hosts=["{shown}"]).'
+    )
     return HttpError(
-        AuthError(
-            f"Pages from {origin} may not call this server.",
-            code="E2403",
-            suggestion=Suggestion("ask_human", "The operator of the server can allow this origin."),
+        InputError(
+            "The Host of the request is not a name of this server.",
+            code="E1421",
+            is_retryable=False,
+            suggestion=Suggestion("ask_human", fix),
         )
     )
 
 
-def _token_error(*, is_given: bool) -> HttpError:
+def _origin_error(origin: str, name: str = "") -> HttpError:
+    """Return the error for a page of another origin, whose name is shown if it is a plain one."""
+    is_plain = 0 < len(name) <= _MAX_NAME_CHARS and _ORIGIN_CHARACTERS.issuperset(name)
+    shown = name if is_plain else "https://NAME"
+    fix = (
+        f"The operator of the server can allow this origin: --allow-origin {shown}, or "
+        f'app.asgi(allowed_origins=["{shown}"]).'
+    )
     return HttpError(
         AuthError(
-            "The token is not valid." if is_given else "A token is required.",
-            code="E2401",
-            suggestion=Suggestion("ask_human", "Send the header 'Authorization: Bearer TOKEN'."),
-        ),
-        _www_authenticate_header("invalid_token" if is_given else ""),
+            f"Pages from {origin} may not call this server.",
+            code="E2403",
+            suggestion=Suggestion("ask_human", fix),
+        )
     )
-
-
-def _www_authenticate_header(error: str) -> tuple[bytes, bytes]:
-    challenge = 'Bearer realm="tooli"' + (f', error="{error}"' if error else "")
-    return b"www-authenticate", challenge.encode()
 
 
 # ------------------------------------------------------------------ the log of denied requests

@@ -1,6 +1,7 @@
 """Api: an app's tools over HTTP, as an ASGI application that needs only the standard library.
 
     scope ─▶ HttpRequest ─▶ AccessControl ─▶ path ─┬▶ tool:  body ▸ PreparedCall ▸ envelope │ stream
+                                                   ├▶ tool:  GET: the query is the body; /plans/
                                                    ├▶ page:  /, /health, /tools, /openapi.json
                                                    └▶ mount: /mcp
 
@@ -10,27 +11,28 @@ Every error is answered with an envelope.
 from __future__ import annotations
 
 import asyncio
-import sys
+from contextlib import asynccontextmanager
 from functools import partial
-from importlib.resources import files
-from secrets import token_urlsafe
-from traceback import print_exception
 
+from tooli.config.token_settings import OAUTH_SETTINGS, with_keywords
 from tooli.core import Record
-from tooli.core._hot_tables import HTTP_HEADERS
 from tooli.core.call import Problem
-from tooli.core.options import OPTIONS
-from tooli.describe.openapi_document import build_openapi
-from tooli.describe.schema_formats import describe_tool
 from tooli.errors import (
     DependencyError,
-    InputError,
     InternalError,
     Suggestion,
     check_keywords,
 )
 from tooli.http.access_control import AccessControl, DenialLog
+from tooli.http.alias_paths import (
+    ALIAS_METHODS,
+    check_alias_method,
+    find_alias,
+    turn_into_plan,
+)
+from tooli.http.call_events import EventPeer, has_context
 from tooli.http.call_slots import CallSlots
+from tooli.http.get_requests import turn_into_post
 from tooli.http.http_request import (
     ANONYMOUS_CALLER,
     PREFERENCE_APPLIED,
@@ -39,51 +41,67 @@ from tooli.http.http_request import (
     HttpRequest,
     caller_from_request,
     check_no_body,
-    negotiate_stream_format,
     parse_arguments,
-    prefers_strict,
     read_json_body,
-    read_options,
 )
+from tooli.http.info_pages import InfoPages
 from tooli.http.mounts import Mount
+from tooli.http.negotiation import negotiate_stream_format, prefers_strict
+from tooli.http.path_errors import (
+    PAGE_METHODS,
+    PLANS_PATH,
+    ServerPaths,
+    method_error,
+    not_found_error,
+    tool_methods,
+)
+from tooli.http.preflight import send_preflight
+from tooli.http.protected_resource import WELL_KNOWN_PATH, ProtectedResource
+from tooli.http.readiness import Readiness
+from tooli.http.received_call import ReceivedCall, run_in_thread, run_on_loop
+from tooli.http.request_options import read_options, take_body_options
+from tooli.http.response_forms import CachedForm
 from tooli.http.stream_response import (
     SSE,
-    failure_headers,
     send_stream,
     start_stream,
     termination_error,
 )
+from tooli.http.uploaded_form import UploadedForm, UploadSpace, is_form
+from tooli.http.version_selection import find_tool
+from tooli.inputs.query import allows_get
 from tooli.pipeline.drivers import is_async
 from tooli.pipeline.stdout_capture import route_stdout
 from tooli.serving.caller_limits import caller_share
 from tooli.serving.dispatcher import (
     MAX_CONCURRENT_CALLS,
     ToolDispatcher,
+    check_root_path,
     is_installed,
     present_request_error,
-    unknown_tool_error,
 )
+from tooli.serving.error_log import log_exception
+from tooli.serving.server_request import CANCELLED, DISCONNECTED
 from tooli.serving.thread_pool import ThreadPool
-from tooli.text.json_encoder import encode
 
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
-    from typing import TypeAlias, TypedDict
+    from collections.abc import AsyncGenerator, Callable, Iterable, Mapping
+    from typing import TypeAlias
 
     from tooli.core.call import Caller
     from tooli.core.protocols import App, JsonObject
     from tooli.core.tool import Tool
     from tooli.errors import ToolError
+    from tooli.http.protected_resource import OAuthSettingsDict
     from tooli.http.strict_validation import StrictValidator
     from tooli.pipeline.prepared_call import PreparedCall
-    from tooli.pipeline.present import Presented
     from tooli.serving import AsgiApp, Receive, Scope, Send
 
     Headers: TypeAlias = tuple[tuple[bytes, bytes], ...]
 
-    class HttpSettingsDict(TypedDict, total=False):
+    class HttpSettingsDict(OAuthSettingsDict, total=False):
         """The keyword arguments of `app.asgi(…)`; `HttpSettings` explains them."""
 
         token: str | None
@@ -93,15 +111,20 @@ if TYPE_CHECKING:
         any_address: bool
         allowed_origins: Iterable[str]
         max_body: int
+        max_upload: int
+        upload_timeout: float
         body_timeout: float
         chunk_timeout: float
         heartbeat: float
         stall_timeout: float
         threads: int
         limit: int
+        queue_timeout: float
+        root_path: str
         tools: bool
         page: bool
         mounts: Mapping[str, AsgiApp]
+        expose_errors: bool
 
 
 _UNREAD_BODY_PROBLEM = Problem("E1008", "body", "The body was not read: send the request again")
@@ -110,35 +133,47 @@ _UNREAD_BODY_PROBLEM = Problem("E1008", "body", "The body was not read: send the
 LARGE_BODY_BYTES = 1 << 16
 """A larger body is parsed in the thread that runs the call."""
 
-PUBLIC_PATHS = ("/", "/health")
+READY_PATH = "/ready"
+
+PUBLIC_PATHS = ("/", "/health", "/ready")
 """Paths that need no token, because their content is public."""
 
-_PAGE_METHODS, _TOOL_METHODS = b"GET, HEAD, OPTIONS", b"POST, OPTIONS"
-_ALLOWED_HEADERS = (
-    b"authorization, content-type, accept, tooli-caller, tooli-caller-version, tooli-session-id, "
-    b"mcp-session-id, mcp-protocol-version, last-event-id, prefer, " + b", ".join(HTTP_HEADERS)
-)
+CACHED_PAGES = ("/tools", "/openapi.json")
+"""Pages that clients can cache."""
 
 
 class HttpSettings(Record):
     """Access control and limits of the HTTP server."""
 
     token: str | None = None  # a token for all callers, which grants `scopes`
-    scopes: Iterable[str] | None = None  # None: all scopes
+    scopes: Iterable[str] | None = None  # the scopes of `token`; None: all
     tokens: Mapping[str, Iterable[str] | None] | None = None  # more tokens, each with its scopes
-    allowed_hosts: Iterable[str] | None = None  # None: the loopback names; "*": any
+    allowed_hosts: Iterable[str] | None = None  # the server's names; "*": any; None: loopback
     any_address: bool = False  # also allow an IP address as Host
-    allowed_origins: Iterable[str] = ()  # "http://localhost:*": any port
-    max_body: int = 4 << 20
+    allowed_origins: Iterable[str] = ()  # whose pages may call; "http://localhost:*": any port
+    max_body: int = 4 << 20  # bytes of a request body
+    max_upload: int = 64 << 20  # bytes of the files of a request
+    upload_timeout: float = 300.0  # seconds for a request body with files
     body_timeout: float = 30.0  # seconds for a whole request body
     chunk_timeout: float = 10.0  # seconds for one chunk of it
     heartbeat: float = 15.0  # seconds until an idle event stream sends a comment
     stall_timeout: float = 60.0  # seconds that a stream waits for a client that does not read
-    threads: int = 32
-    limit: int = MAX_CONCURRENT_CALLS  # concurrent calls; further ones get status 503
+    threads: int = 32  # sync functions that run at a time
+    limit: int = MAX_CONCURRENT_CALLS  # concurrent calls; further ones wait
+    queue_timeout: float = 10.0  # seconds that a call waits for others; then it gets status 503
+    root_path: str = ""  # the prefix of the server's URLs, if a proxy adds one: "/shop"
     tools: bool = True  # serve the tools and their descriptions
     page: bool = True  # serve the HTML page at /
     mounts: Mapping[str, AsgiApp] = {}  # other ASGI applications, by path; same access control
+    expose_errors: bool = False  # send the texts of unexpected exceptions to clients (development)
+    resource_url: str | None = None  # the URL of the server for clients; tokens are issued for it
+    token_issuer: str | None = None  # the authorization server; its metadata names its keys
+    token_audience: str | None = None  # the audience of tokens, if it is not `resource_url`
+    token_jwks_url: str | None = None  # the URL of the keys, if the metadata does not name it
+    token_scopes: str | None = None  # scopes that a client without a token requests; None: all
+    introspection_url: str | None = None  # where the authorization server verifies tokens
+    introspection_client: str | None = None  # the client id for `introspection_url`
+    introspection_secret: str | None = None  # its secret: "env:NAME" or "@FILE"
 
     def __repr__(self) -> str:
         """Return a text without the tokens, since it may be logged."""
@@ -158,12 +193,26 @@ class Api:
     def __init__(self, app: App, settings: HttpSettings) -> None:
         self.dispatcher = ToolDispatcher(app)
         self.settings = settings
-        self.access_control = AccessControl(settings, self.dispatcher.make_verifier())
+        self.root_path = check_root_path(settings.root_path)
         self.mounts = [Mount(path, inner) for path, inner in settings.mounts.items()]
+        keywords = {name: getattr(settings, name) for name in OAUTH_SETTINGS}
+        rules = with_keywords(app._state.security_settings, keywords)
+        resource = ProtectedResource(
+            rules,
+            app._state.name,
+            self.dispatcher.find_scopes,
+            [mount.path for mount in self.mounts],
+            self.root_path,
+        )
+        self.access_control = AccessControl(
+            settings, self.dispatcher.make_verifier(rules), resource
+        )
         self._pages = InfoPages(self.dispatcher, self.access_control.requires_token, settings)
         self._thread_pool = ThreadPool(settings.threads, share=caller_share(settings.threads))
-        self._slots = CallSlots(settings.limit, self._thread_pool)
+        self._slots = CallSlots(settings.limit, self._thread_pool, settings.queue_timeout)
+        self._upload_space = UploadSpace(settings)
         self._denial_log = DenialLog(app)
+        self._readiness = Readiness(app._state, self.mounts)
         self._strict_validator: StrictValidator | None = None
         self._restore_stdout: Callable[[], None] | None = None
 
@@ -171,11 +220,17 @@ class Api:
         """Answer a request, or handle the lifespan protocol."""
         kind = scope["type"]
         if kind == "http":
+            if self.root_path and not scope.get("root_path"):
+                scope = {**scope, "root_path": self.root_path}
             request = HttpRequest(scope, receive, send)
+            request.url_prefix = self.root_path or request.url_prefix
+            request.server_request.exposes_errors = self.settings.expose_errors
             try:
                 await self._handle(request)
             except (Exception, asyncio.CancelledError) as exc:
                 await self._handle_exception(request, exc)
+            finally:
+                request.log_end()
         elif kind == "lifespan":
             await self._run_lifespan(scope, receive, send)
         elif kind == "websocket":
@@ -184,6 +239,7 @@ class Api:
 
     async def _handle_exception(self, request: HttpRequest, exc: BaseException) -> None:
         """Answer a request that raised an exception, if the response has not started."""
+        entry = request.server_request
         if isinstance(exc, HttpError):
             error = exc.error
             await self._send_error(request, error, *exc.headers)
@@ -191,11 +247,15 @@ class Api:
                 record = partial(self._denial_log.record, error, request.address)
                 await self._thread_pool.run(record, request.caller_key)
         elif isinstance(exc, asyncio.CancelledError):
+            entry.code = entry.code or CANCELLED
             if not request.is_response_started:
                 await self._send_error(request, termination_error())
             raise exc
-        elif not isinstance(exc, HttpDisconnect):
-            print_exception(exc, file=sys.stderr)  # for the operator of the server
+        elif isinstance(exc, HttpDisconnect):
+            entry.code = DISCONNECTED
+        else:
+            entry.is_id_shown = True
+            log_exception(exc, entry, "A request")
             if request.is_response_started:
                 raise exc
             await self._send_error(request, InternalError("Internal server error."))
@@ -203,17 +263,19 @@ class Api:
     async def _send_error(
         self, request: HttpRequest, error: ToolError, *headers: tuple[bytes, bytes]
     ) -> None:
-        presented = present_request_error(self.dispatcher.app, ANONYMOUS_CALLER, error)
+        entry = request.server_request
+        entry.code = error.code
+        caller = ANONYMOUS_CALLER
+        if request.url_prefix:
+            caller = caller.replace(url_prefix=request.url_prefix)
+        presented = present_request_error(self.dispatcher.app, caller, error, entry)
         await request.respond(presented.http_status, presented.envelope_json(), *headers)
 
     # -------------------------------------------------------------- routing
 
     @property
     def paths(self) -> Mapping[str, Tool]:
-        """The tools by path.
-
-        A tool has three paths: `/tools/users/list`, `/tools/users.list` and `/tools/users_list`.
-        """
+        """The tools by path: `/tools/users/list`, `/tools/users.list` and `/tools/users_list`."""
         return self.dispatcher.cached("paths", self._build_paths)
 
     def _build_paths(self) -> Mapping[str, Tool]:
@@ -229,38 +291,84 @@ class Api:
     async def _handle(self, request: HttpRequest) -> None:
         self.access_control.check_request(request)
         path, method = request.path, request.method
+        if path[-1:] == "/" and path != "/":
+            path = path[:-1]
         if method == "OPTIONS" and b"access-control-request-method" in request.headers:
-            await self._send_preflight(request)
+            await send_preflight(request)
+            return
+        access_control = self.access_control
+        if path.startswith(WELL_KNOWN_PATH) and access_control.resource.has_metadata:
+            await access_control.resource.send_document(request, self.dispatcher.app)
             return
         mount = next((mount for mount in self.mounts if mount.matches(path)), None)
-        if mount is not None or path not in PUBLIC_PATHS:
-            self.access_control.identify(request)
-        tool = self.paths.get(path)
+        if access_control.requires_token and (mount is not None or path not in PUBLIC_PATHS):
+            await access_control.identify(request)
+        if path == READY_PATH and method in ("GET", "HEAD"):
+            await self._readiness.respond(request)
+            return
+        tool = find_tool(self, request, path)
+        if tool is not None and tool.lifespans:
+            await self._readiness.start()  # unless a server has sent `lifespan.startup`
         if tool is not None and method == "POST":
+            is_json = request.headers.get(b"content-type") == b"application/json"
+            call = self._call_tool if is_json or not is_form(request, tool) else self._call_form
+            await call(request, tool)
+        elif tool is not None and method in ("GET", "HEAD") and allows_get(tool):
+            self.access_control.check_site(request)  # a browser has not asked this server first
+            turn_into_post(request, tool, request.url_prefix)
             await self._call_tool(request, tool)
-            return
-        if mount is not None:
-            check_no_body(request)
-            self.access_control.check_site(request)
-            caller_key = request.caller_key
-            self._slots.enter(caller_key)
-            try:
-                await mount.respond(request, self.settings, self._wait_for_last_event)
-            finally:
-                self._slots.leave(caller_key)
-            return
+        elif (named := find_alias(self, request, path)) is not None:
+            if method == "OPTIONS":
+                await request.respond_empty(204, (b"allow", ALIAS_METHODS))
+                return
+            check_alias_method(request, named, request.url_prefix)
+            if path.startswith(PLANS_PATH):
+                turn_into_plan(request)
+                await self._call_tool(request, named)
+            else:
+                await self._call_form(request, named)
+        elif mount is not None:
+            await self._pass_to_mount(request, mount)
+        else:
+            await self._send_page(request, path, tool)
+
+    async def _pass_to_mount(self, request: HttpRequest, mount: Mount) -> None:
+        check_no_body(request)
+        self.access_control.check_site(request)
+        caller_key = request.caller_key
+        await self._slots.enter(caller_key)
+        try:
+            await self._readiness.start()
+            if not mount.is_running:
+                await mount.start({})
+            last_event, challenge = self._wait_for_last_event, self.access_control.challenge
+            await mount.respond(request, self.settings, last_event, challenge)
+        finally:
+            self._slots.leave(caller_key)
+
+    async def _send_page(self, request: HttpRequest, path: str, tool: Tool | None) -> None:
+        """Send a page, or the error for a path or method that does not exist."""
+        method, root = request.method, request.url_prefix
         if tool is None and path not in self._pages.paths():
-            raise HttpError(self._not_found_error(path))
-        allowed = _PAGE_METHODS if tool is None else _TOOL_METHODS
+            mounts = [mount.path for mount in self.mounts]
+            view = self.dispatcher.view(request.scopes)
+            known = ServerPaths(root, self.paths, self._pages.paths(), mounts, view)
+            raise HttpError(not_found_error(self.dispatcher.app, path, known))
+        allowed = PAGE_METHODS if tool is None else tool_methods(tool)
         if method == "OPTIONS":
             await request.respond_empty(204, (b"allow", allowed))
         elif tool is None and method in ("GET", "HEAD"):
             check_no_body(request)
-            body, headers = self._pages.get(path)
+            if path == "/" and not request.scope["path"].endswith("/"):
+                # the links of the page are relative to its folder
+                location = (b"location", f"{root}/".encode())
+                await request.respond_empty(307, location, (b"content-length", b"0"))
+                return
+            body, headers = self._pages.get(path, self.dispatcher.view(request.scopes), root)
+            request.cached_form = CachedForm() if path in CACHED_PAGES else request.cached_form
             await request.respond(200, body, *headers)
         else:
-            message = f"{path} does not allow {method}. It allows {allowed.decode()}."
-            raise HttpError(InputError(message, code="E1405"), (b"allow", allowed))
+            raise method_error(root + path, method, tool, allowed)
 
     async def _wait_for_last_event(self, request: HttpRequest) -> bytes:
         """Wait until the token of a request is no longer valid; return the event that says so."""
@@ -268,68 +376,80 @@ class Api:
         presented = present_request_error(self.dispatcher.app, ANONYMOUS_CALLER, error)
         return SSE.failure % presented.envelope_json()
 
-    async def _send_preflight(self, request: HttpRequest) -> None:
-        """Answer a CORS preflight request with the methods and headers that a page may send."""
-        headers = [
-            (b"access-control-allow-methods", b"GET, POST, DELETE, OPTIONS"),
-            (b"access-control-allow-headers", _ALLOWED_HEADERS),
-            (b"access-control-max-age", b"600"),
-        ]
-        if request.headers.get(b"access-control-request-private-network"):
-            headers.append((b"access-control-allow-private-network", b"true"))
-        await request.respond_empty(204, *headers)
-
-    def _not_found_error(self, path: str) -> ToolError:
-        """Return the error for an unknown path; below /tools/ it is an unknown command."""
-        if not path.startswith("/tools/"):
-            places = ", ".join(["/tools/{command}", *self._pages.paths()])
-            return InputError(
-                "Unknown path.",
-                code="E1404",
-                suggestion=Suggestion("retry_with_modified_input", f"Use one of: {places}."),
-            )
-        return unknown_tool_error(self.dispatcher.app, path[len("/tools/") :][:200])
-
     # -------------------------------------------------------------- calls
 
-    async def _call_tool(self, request: HttpRequest, tool: Tool) -> None:
+    async def _call_tool(
+        self, request: HttpRequest, tool: Tool, form: UploadedForm | None = None
+    ) -> None:
         slots = self._slots
-        slots.check()  # refuses the request before its body is read
         caller, caller_key = caller_from_request(request, tool), request.caller_key
-        slots.enter(caller_key)
+        await slots.enter(caller_key)
         held_bytes = 0
         try:
+            await slots.wait_for_room()
             is_refused = self.dispatcher.is_refused(tool, caller)
-            body = b"" if is_refused else await read_json_body(request, self.settings)
-            if len(body) > LARGE_BODY_BYTES:
-                slots.hold_body(caller_key, len(body))
-                held_bytes = len(body)
-            prepared = await self._read_call(request, tool, caller, body, is_refused=is_refused)
-            del body
-            stream_format = (
-                negotiate_stream_format(request.headers.get(b"accept"))
-                if tool.is_streaming
-                else "json"
+            body = b""
+            if form is not None and not is_refused:
+                await form.read()
+            elif not is_refused:
+                body = await read_json_body(request, self.settings)
+            size = len(body) if form is None else form.memory_bytes
+            if size > LARGE_BODY_BYTES:
+                slots.hold_body(caller_key, size)
+                held_bytes = size
+            stream_format = _choose_format(tool, request.headers.get(b"accept"))
+            peer = EventPeer() if stream_format == "sse" and has_context(tool) else None
+            prepared = await self._read_call(
+                request, tool, caller, body, form, is_refused=is_refused, peer=peer
             )
+            del body
             if stream_format == "json":
-                slots.start()
+                await slots.start()
                 try:
                     status, body, headers = await self._run_call(prepared, tool, caller_key)
                 finally:
                     slots.end()
+                if status == 403:
+                    headers = self.access_control.resource.complete_challenge(request, headers)
                 await request.respond(status, body, *headers)
                 return
-            slots.check()
-            source = start_stream(prepared.prepare(), slots.open_streams, caller_key)
+            await slots.start()
+            try:
+                source = start_stream(
+                    prepared.prepare(),
+                    slots.open_streams,
+                    caller_key,
+                    peer,
+                    yields_items=tool.is_streaming,
+                )
+            finally:
+                slots.end()  # the open stream counts from here on
         finally:
             if held_bytes:
                 slots.free_body(caller_key, held_bytes)
             slots.leave(caller_key)
         await send_stream(request, source, stream_format, self.settings, self.access_control)
+        request.server_request.code = request.server_request.code or DISCONNECTED
+
+    async def _call_form(self, request: HttpRequest, tool: Tool) -> None:
+        """Answer a request whose body is a form with files. The files are removed at the end."""
+        form = UploadedForm(request, tool, self.settings, self._upload_space)
+        try:
+            await self._call_tool(request, tool, form)
+        finally:
+            form.remove()
 
     async def _read_call(
-        self, request: HttpRequest, tool: Tool, caller: Caller, body: bytes, *, is_refused: bool
-    ) -> _ReceivedCall:
+        self,
+        request: HttpRequest,
+        tool: Tool,
+        caller: Caller,
+        body: bytes,
+        form: UploadedForm | None,
+        *,
+        is_refused: bool,
+        peer: EventPeer | None,
+    ) -> ReceivedCall:
         """Read the options and the body of a request, and return its call.
 
         The thread that runs the call parses a large body. So calls that wait for a thread keep the
@@ -339,22 +459,37 @@ class Api:
         arguments: JsonObject | None = None
         if is_refused:
             arguments, problems = {}, (_UNREAD_BODY_PROBLEM,)
+        elif form is not None:
+            arguments = await asyncio.to_thread(form.arguments)
         elif len(body) <= LARGE_BODY_BYTES:
             arguments = parse_arguments(body)
-        elif tool.is_streaming or is_async(tool.fn) or b"prefer" in request.headers:
+        elif (
+            tool.is_streaming
+            or tool.needs_loop
+            or is_async(tool.fn)
+            or b"prefer" in request.headers
+        ):
             parse = partial(parse_arguments, body)
             arguments = await self._thread_pool.run(parse, request.caller_key)
-        if arguments is not None and not is_refused and b"prefer" in request.headers:
+        is_json = arguments is not None and form is None and not is_refused
+        if arguments is not None and is_json and b"prefer" in request.headers:
             problems += await self._apply_prefer_header(request, tool, arguments)
 
         def prepare() -> PreparedCall:
             given = parse_arguments(body) if arguments is None else arguments
-            return self.dispatcher.prepare(tool, given, caller, options=options, problems=problems)
+            given, all_options, found = take_body_options(tool, given, options)
+            return self.dispatcher.prepare(
+                *(tool, given, caller),
+                options=all_options,
+                problems=(*problems, *found),
+                request=request.server_request,
+                peer=peer,
+            )
 
-        return _ReceivedCall(prepare, is_parsed=arguments is not None)
+        return ReceivedCall(prepare, is_parsed=arguments is not None)
 
     async def _run_call(
-        self, received: _ReceivedCall, tool: Tool, caller_key: str
+        self, received: ReceivedCall, tool: Tool, caller_key: str
     ) -> tuple[int, bytes, Headers]:
         if tool.returns_printed_text and self._restore_stdout is None:
             self._redirect_stdout()
@@ -362,8 +497,8 @@ class Api:
             return await self._thread_pool.run(received.run, caller_key)
         prepared = received.prepare()
         if prepared.is_async:
-            return await _run_on_loop(prepared)
-        return await self._thread_pool.run(partial(_run_in_thread, prepared), caller_key)
+            return await run_on_loop(prepared)
+        return await self._thread_pool.run(partial(run_in_thread, prepared), caller_key)
 
     async def _apply_prefer_header(
         self, request: HttpRequest, tool: Tool, arguments: JsonObject
@@ -390,181 +525,69 @@ class Api:
     def _redirect_stdout(self) -> None:
         self._restore_stdout = route_stdout()
 
+    @asynccontextmanager
+    async def lifespan(self, app: object = None) -> AsyncGenerator[None]:
+        """Run the server within the lifespan of another application, which mounts it.
+
+        `FastAPI(lifespan=api.lifespan)` passes itself as `app`. Without a lifespan, what the
+        server needs starts with the first request, and ends with the event loop.
+        """
+        del app
+        await self._start_up({})
+        try:
+            yield
+        finally:
+            await self._shut_down()
+
     async def _run_lifespan(self, scope: Scope, receive: Receive, send: Send) -> None:
         while True:
             message = await receive()
             if message["type"] == "lifespan.startup":
                 try:
-                    self._redirect_stdout()
-                    for mount in self.mounts:
-                        await mount.start(scope.get("state", {}))
+                    await self._start_up(scope.get("state", {}))
                 except Exception as exc:
-                    await send({"type": "lifespan.startup.failed", "message": str(exc)})
+                    log_exception(exc, None, "The start of the server")
+                    message = f"{type(exc).__name__}; the log has its traceback"
+                    await send({"type": "lifespan.startup.failed", "message": message})
                     return
                 await send({"type": "lifespan.startup.complete"})
             elif message["type"] == "lifespan.shutdown":
-                await self._shut_down()
+                try:
+                    await self._shut_down()
+                except Exception as exc:
+                    log_exception(exc, None, "The end of the server")
+                    await send({"type": "lifespan.shutdown.failed", "message": repr(type(exc))})
+                    return
                 await send({"type": "lifespan.shutdown.complete"})
                 return
 
+    def begin_shutdown(self) -> None:
+        """Report at `/ready` that the server takes no more calls."""
+        self._readiness.is_shutting_down = True
+
+    async def _start_up(self, state: object) -> None:
+        self._readiness.is_shutting_down = False
+        self._redirect_stdout()
+        await self._readiness.start(state)
+
     async def _shut_down(self) -> None:
-        for mount in self.mounts:
-            await mount.stop()
-        self._thread_pool.shut_down()
-        if self._restore_stdout is not None:
-            self._restore_stdout()
-            self._restore_stdout = None
+        self.begin_shutdown()
+        try:
+            await self._readiness.stop()
+        finally:
+            self._thread_pool.shut_down()
+            if self._restore_stdout is not None:
+                self._restore_stdout()
+                self._restore_stdout = None
 
 
-class _ReceivedCall:
-    """A call whose body was received. A large body is not parsed yet."""
+def _choose_format(tool: Tool, accept: bytes | None) -> str:
+    """Return the format of the answer: "json", "ndjson" or "sse".
 
-    def __init__(self, prepare: Callable[[], PreparedCall], *, is_parsed: bool) -> None:
-        self.prepare = prepare
-        self.is_parsed = is_parsed
-
-    def run(self) -> tuple[int, bytes, Headers]:
-        """Parse the body and run the call in this thread."""
-        return _run_in_thread(self.prepare())
-
-
-def _run_in_thread(prepared: PreparedCall) -> tuple[int, bytes, Headers]:
-    """Run a call in this thread; return the status, body and headers of its response.
-
-    Every exception is a failure of the call: a KeyboardInterrupt in a tool does not end the server.
+    A command that yields no items sends events only if it takes a Context.
     """
-    try:
-        presented = prepared.run()
-    except BaseException as exc:
-        presented = prepared.fail(exc)
-    return _response_parts(presented)
-
-
-async def _run_on_loop(prepared: PreparedCall) -> tuple[int, bytes, Headers]:
-    """Run the call of an async function on this event loop.
-
-    Return the status, body and headers of its response.
-    """
-    try:
-        presented = await prepared.arun()
-    except asyncio.CancelledError:
-        raise
-    except BaseException as exc:
-        presented = prepared.fail(exc)
-    return _response_parts(presented)
-
-
-def _response_parts(presented: Presented) -> tuple[int, bytes, Headers]:
-    return presented.http_status, presented.envelope_json(), failure_headers(presented)
-
-
-# ------------------------------------------------------------------ pages
-
-
-class InfoPages:
-    """Pages about an app. The JSON pages are cached until the app changes."""
-
-    def __init__(
-        self, dispatcher: ToolDispatcher, requires_token: bool, settings: HttpSettings
-    ) -> None:
-        self._dispatcher = dispatcher
-        self._requires_token = requires_token
-        tool_paths = ("/tools", "/openapi.json") if settings.tools else ()
-        self._json_paths = ("/health", *tool_paths)
-        self._html_template = _read_page() if settings.page and settings.tools else None
-
-    def paths(self) -> tuple[str, ...]:
-        """Return the paths of all pages."""
-        return ("/", *self._json_paths) if self._html_template is not None else self._json_paths
-
-    def get(self, path: str) -> tuple[bytes, Headers]:
-        """Return the page at a path, and its headers."""
-        if path == "/":
-            return self._render_page()
-        build = self._build_document
-        return self._dispatcher.cached(("page", path), lambda: encode(build(path), [])), ()
-
-    def _build_document(self, path: str) -> JsonObject:
-        state = self._dispatcher.app._state
-        if path == "/health":
-            return {"ok": True, "app": state.name, "version": self._dispatcher.version}
-        if path == "/tools":
-            return {
-                "app": state.name,
-                "version": self._dispatcher.version,
-                "description": state.description or "",
-                "prog": state.name,
-                "options": describe_options(),
-                "commands": [
-                    _describe_command(name, tool) for name, tool in self._dispatcher.tools.items()
-                ],
-            }
-        tools = list(self._dispatcher.tools.values())
-        return build_openapi(
-            state.name, state.version, state.description, tools, secured=self._requires_token
-        )
-
-    def _render_page(self) -> tuple[bytes, Headers]:
-        """Return the HTML page and its headers.
-
-        Each response has a new nonce. The browser runs only scripts that carry it.
-        """
-        assert self._html_template is not None
-        nonce = token_urlsafe(18).encode()
-        policy = (
-            b"default-src 'none'; script-src 'nonce-%b'; style-src 'nonce-%b'; "
-            b"connect-src 'self'; img-src data:; base-uri 'none'; form-action 'none'; "
-            b"frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'"
-            % (nonce, nonce)
-        )
-        return self._html_template.replace(b"__NONCE__", nonce), (
-            (b"content-type", b"text/html; charset=utf-8"),
-            (b"content-security-policy", policy),
-            (b"referrer-policy", b"no-referrer"),
-            (b"cache-control", b"no-store"),
-        )
-
-
-def _read_page() -> bytes | None:
-    """Return the HTML page, or None if it is not installed."""
-    try:
-        return files("tooli.http").joinpath("page.html").read_bytes()
-    except FileNotFoundError:
-        return None
-
-
-def describe_options() -> list[JsonObject]:
-    """Return the framework options, in the format from which the page builds command lines."""
-    return [
-        {
-            "name": option.name,
-            "help": option.help,
-            "flags": list(option.flags),
-            "shortcuts": [flag for flag, _ in option.shortcuts],
-            "takes_value": bool(option.value_name),
-            "choices": list(option.choices),
-            "interfaces": list(option.interfaces),
-            # True: the option only changes how the command line shows an answer
-            "is_display": not option.describes
-            and option.group != "input"
-            and "http" not in option.interfaces,
-        }
-        for option in OPTIONS
-    ]
-
-
-def _describe_command(name: str, tool: Tool) -> JsonObject:
-    """Return the description of a tool from which the page builds a form and a command line."""
-    described = describe_tool(tool, "json")
-    described["path"] = list(tool.path)
-    described["cli_path"] = list(tool.cli_path)
-    described["mcp_name"] = name
-    described["positional"] = [p.name for p in tool.command_params if p.kind == "argument"]
-    flags = {p.name: max(p.flags, key=len) for p in tool.command_params if p.flags}
-    described["flags"] = flags
-    described["negations"] = {
-        p.name: max(p.negations, key=len) for p in tool.command_params if p.negations
-    }
     if tool.is_streaming:
-        described["streams"] = True
-    return described
+        return negotiate_stream_format(accept)
+    if accept is None or b"event-stream" not in accept.lower() or not has_context(tool):
+        return "json"
+    return "sse" if negotiate_stream_format(accept) == "sse" else "json"

@@ -3,44 +3,42 @@
 from __future__ import annotations
 
 import asyncio
-import re
 from json import JSONDecoder
-from urllib.parse import parse_qsl
 
-from tooli.config.setting_definitions import BOOLEAN_VALUES
-from tooli.core._hot_tables import CALL_OPTIONS, CHOICES, HTTP_HEADERS, RUN_OPTIONS
-from tooli.core.call import DEFAULT_OPTIONS, Caller, Options, Problem
+from tooli.core._hot_tables import HTTP_HEADERS
+from tooli.core.call import Caller
 from tooli.core.caller_key import caller_key
-from tooli.errors import InputError, Suggestion, did_you_mean
-from tooli.records.call_options import build_options
+from tooli.errors import InputError, Suggestion
+from tooli.http.response_forms import adapt_response
 from tooli.serving.dispatcher import path_without_root
-from tooli.text.jsonable import MAX_JSON_DEPTH, is_list, is_object
+from tooli.serving.server_request import ServerRequest, log_access, new_request_id
+from tooli.text.json_limits import JsonLimitError, check_json_limits
+from tooli.text.jsonable import is_object
 
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
     from asyncio import Task
-    from collections.abc import Awaitable, Coroutine, Generator, Iterable, Iterator, Mapping
+    from collections.abc import Awaitable, Coroutine, Generator, Iterable
     from typing import Any, NoReturn, TypeVar
 
     from tooli.core.protocols import JsonObject
     from tooli.core.tool import Tool
     from tooli.errors import ToolError
     from tooli.http.asgi import Headers, HttpSettings
+    from tooli.http.response_forms import CachedForm
     from tooli.serving import Message, Receive, Scope, Send
 
     T = TypeVar("T")
-
-HTTP_OPTIONS = {
-    name: kind for name, (kind, interfaces) in CALL_OPTIONS.items() if "http" in interfaces
-}
-"""The options that the query of a request may contain, and their kinds, by name."""
 
 JSON_CONTENT_TYPE = (b"content-type", b"application/json")
 NOSNIFF = (b"x-content-type-options", b"nosniff")
 NO_STORE = (b"cache-control", b"no-store")
 BODY_METHODS = ("POST", "PUT", "PATCH")
 """Methods of requests that can have a body."""
+
+RETRY_AFTER = (b"retry-after", b"1")
+"""The header of a response with status 429 or 503 whose error does not say when to retry."""
 
 CONNECTION_CLOSE = (b"connection", b"close")
 PREFERENCE_APPLIED = (b"preference-applied", b"handling=strict")
@@ -55,7 +53,8 @@ _SINGLE_VALUE_HEADERS = frozenset(
 _KNOWN_HEADERS = _SINGLE_VALUE_HEADERS | {
     *(b"accept", b"sec-fetch-site", b"access-control-request-method"),
     *(b"access-control-request-private-network", b"tooli-caller", b"tooli-caller-version"),
-    *(b"tooli-session-id", b"prefer"),
+    *(b"tooli-session-id", b"prefer", b"x-request-id", b"traceparent"),
+    *(b"accept-encoding", b"if-none-match"),
 }
 
 
@@ -80,6 +79,7 @@ class HttpRequest:
     """An ASGI request: the parts that the server uses, and the methods that send the response."""
 
     __slots__ = (
+        "cached_form",
         "extra_headers",
         "headers",
         "is_response_started",
@@ -90,6 +90,8 @@ class HttpRequest:
         "scope",
         "scopes",
         "send",
+        "server_request",
+        "url_prefix",
         "verified_token",
     )
 
@@ -99,12 +101,15 @@ class HttpRequest:
         self.send = send
         self.method: str = scope["method"]
         self.path = path_without_root(scope)
+        self.url_prefix = self.root_path  # what clients write before the path
         self.is_response_started = False  # True: status and headers are sent
         self.extra_headers: Headers = ()  # headers that are added to the response
         self.scopes: frozenset[str] | None = frozenset()  # scopes of the caller; None: all
         self.principal: str | None = None  # identity of the caller, from its token
         self.verified_token: bytes | None = None  # a token that may expire or be revoked
         self.headers: dict[bytes, bytes] = {}
+        self.server_request = ServerRequest("http", new_request_id())
+        self.cached_form: CachedForm | None = None  # set if clients can cache the answer
 
     def read_headers(self) -> None:
         """Read the headers that the server uses.
@@ -126,10 +131,17 @@ class HttpRequest:
                     raise HttpError(InputError(message, code="E1400"), CONNECTION_CLOSE)
                 else:
                     found[name] += b", " + value
+        self.server_request.read_headers(found)
         if b"transfer-encoding" in found and b"content-length" in found:
             # a proxy may have used the other header to find the end of the request
             message = "The request has the headers transfer-encoding and content-length: send one."
             raise HttpError(InputError(message, code="E1400"), CONNECTION_CLOSE)
+
+    @property
+    def root_path(self) -> str:
+        """The prefix at which another application or a proxy serves the app: `/shop`."""
+        root: str = self.scope.get("root_path") or ""
+        return root.rstrip("/")
 
     @property
     def address(self) -> str:
@@ -149,14 +161,35 @@ class HttpRequest:
 
     # -------------------------------------------------------------- the response
 
+    def common_headers(self, status: int, headers: Iterable[tuple[bytes, bytes]]) -> Headers:
+        """Return the headers that every response has: the request id, and when to retry."""
+        self.server_request.status = status
+        common = ((b"x-request-id", self.server_request.id.encode("ascii")), *self.extra_headers)
+        if status in (429, 503) and not any([name == b"retry-after" for name, _ in headers]):
+            return (*common, RETRY_AFTER)
+        return common
+
+    def log_end(self) -> None:
+        """Write the request to the access log, unless the log has the line of its MCP call."""
+        entry = self.server_request
+        if entry.surface == "http":
+            entry.method, entry.path = self.method, self.scope["path"]
+            entry.address, entry.principal = self.address, self.principal
+            log_access(entry)
+
     async def respond(self, status: int, body: bytes, *headers: tuple[bytes, bytes]) -> None:
         """Send a complete response. It is JSON unless the first header is a content type."""
+        if status != 200 or self.method != "POST":
+            status, body, headers = await adapt_response(self, status, body, headers)
+            if status == 304:
+                await self.respond_empty(304, *headers)
+                return
         head = [
             *(() if headers and headers[0][0] == b"content-type" else (JSON_CONTENT_TYPE,)),
             (b"content-length", b"%d" % len(body)),
             NOSNIFF,
             *headers,
-            *self.extra_headers,
+            *self.common_headers(status, headers),
         ]
         self.is_response_started = True
         await self.send({"type": "http.response.start", "status": status, "headers": head})
@@ -167,14 +200,15 @@ class HttpRequest:
     async def respond_empty(self, status: int, *headers: tuple[bytes, bytes]) -> None:
         """Send a response without a body."""
         self.is_response_started = True
-        head = [*headers, *self.extra_headers]
+        head = [*headers, *self.common_headers(status, headers)]
         await self.send({"type": "http.response.start", "status": status, "headers": head})
         await self.send({"type": "http.response.body", "body": b""})
 
     async def start_response(self, status: int, *headers: tuple[bytes, bytes]) -> None:
         """Send the status and headers of a response whose body follows in chunks."""
         self.is_response_started = True
-        head: Iterable[tuple[bytes, bytes]] = [*headers, NOSNIFF, NO_STORE, *self.extra_headers]
+        common = self.common_headers(status, headers)
+        head: Iterable[tuple[bytes, bytes]] = [*headers, NOSNIFF, NO_STORE, *common]
         await self.send({"type": "http.response.start", "status": status, "headers": head})
 
     async def write(self, chunk: bytes, *, is_last: bool = False) -> None:
@@ -186,10 +220,6 @@ class HttpRequest:
 
 
 _MAX_LENGTH_DIGITS = 19  # `int` raises a ValueError for thousands of digits
-
-
-MAX_JSON_CONTAINERS = 200_000
-"""Maximum number of lists and objects in a body. They need much memory."""
 
 
 async def read_json_body(request: HttpRequest, settings: HttpSettings) -> bytes:
@@ -221,7 +251,7 @@ async def read_body(request: HttpRequest, settings: HttpSettings) -> bytes:
         if message.get("more_body"):
             body = await _read_remaining(body, request, settings)
     except ClientTimeout:
-        raise _body_timeout_error() from None
+        raise body_timeout_error() from None
     if len(body) > settings.max_body:
         raise _body_too_large_error(settings)
     return body
@@ -299,20 +329,16 @@ def parse_arguments(body: bytes) -> JsonObject:
     if not body:
         return {}
     try:
+        check_json_limits(body)
         value: object = _decode(body.decode("utf-8"))
+    except JsonLimitError as failure:
+        raise _invalid_body_error(str(failure)) from None
     except RecursionError:
         raise _invalid_body_error("is nested too deeply") from None
     except ValueError as failure:
         raise _invalid_body_error(f"is not valid JSON: {_describe_decode_error(failure)}") from None
     if not is_object(value):
         raise _invalid_body_error("is not a JSON object")
-    bracket_count = body.count(b"{") + body.count(b"[")  # also counts brackets in texts
-    if bracket_count > MAX_JSON_DEPTH:
-        depth, container_count = _measure(value)
-        if depth > MAX_JSON_DEPTH:
-            raise _invalid_body_error("is nested too deeply")
-        if container_count > MAX_JSON_CONTAINERS:
-            raise _invalid_body_error(f"has more than {MAX_JSON_CONTAINERS:,} lists and objects")
     return value
 
 
@@ -320,23 +346,6 @@ def _describe_decode_error(failure: ValueError) -> str:
     if isinstance(failure, UnicodeDecodeError):
         return f"the byte at {failure.start} is not UTF-8"
     return str(failure)
-
-
-def _measure(value: object) -> tuple[int, int]:
-    """Return the nesting depth of a value and its number of lists and objects."""
-    depth, count, level = 0, 0, [value]
-    while level:
-        depth += 1
-        deeper: list[object] = []
-        for item in level:
-            if is_object(item):
-                deeper.extend(item.values())
-                count += 1
-            elif is_list(item):
-                deeper.extend(item)
-                count += 1
-        level = deeper
-    return depth, count
 
 
 # ------------------------------------------------------------------ errors
@@ -362,7 +371,8 @@ def _body_too_large_error(settings: HttpSettings) -> HttpError:
     return _body_error("E1413", message, "Send a smaller body.")
 
 
-def _body_timeout_error() -> HttpError:
+def body_timeout_error() -> HttpError:
+    """Return the error for a body that arrives too slowly."""
     advice = Suggestion("retry_later", "Send the whole body at once.")
     return HttpError(
         InputError("The body was not received in time.", code="E1408", suggestion=advice),
@@ -374,66 +384,9 @@ def _body_timeout_error() -> HttpError:
 
 
 ANONYMOUS_CALLER = Caller("http", maybe_agent=True)
+"""The caller of a request that is refused before its caller is known."""
 _MAX_NAME_LENGTH = 200
 _MAX_ANONYMOUS_CALLERS = 1000
-
-
-def read_options(
-    query: bytes, headers: Mapping[bytes, bytes]
-) -> tuple[Options, tuple[Problem, ...]]:
-    """Return the framework options in the query and the headers, and the problems with them."""
-    if not query and HTTP_HEADERS.keys().isdisjoint(headers):
-        return DEFAULT_OPTIONS, ()
-    values: dict[str, str | bool] = {}
-    problems: list[Problem] = []
-    for header, name in HTTP_HEADERS.items():
-        if header in headers:
-            values[name] = headers[header].decode("latin-1").strip().strip('"')
-    names_in_headers = {*values}
-    try:
-        pairs = parse_qsl(query.decode("latin-1"), keep_blank_values=True, max_num_fields=50)
-    except ValueError:
-        return DEFAULT_OPTIONS, (Problem("E1007", None, "The query has too many parameters"),)
-    for name, value in pairs:
-        kind = HTTP_OPTIONS.get(name)
-        if kind is None:
-            problems.append(_unknown_option_problem(name))
-        elif kind == "flag":
-            flag = BOOLEAN_VALUES.get(value.lower())
-            if flag is None:
-                problems.append(_invalid_option_problem(name, value, "true or false"))
-            values[name] = bool(flag)
-        elif kind == "choice":
-            if value in CHOICES[name]:
-                values[name] = value
-            else:
-                expected = " or ".join(CHOICES[name])
-                problems.append(_invalid_option_problem(name, value, expected))
-        else:
-            if name in RUN_OPTIONS and values.get(name, value) != value:
-                problems.append(_conflicting_option_problem(name, name in names_in_headers))
-            values[name] = value
-    options, option_problems = build_options(values)
-    return options, (*problems, *option_problems)
-
-
-def _invalid_option_problem(name: str, value: str, expected: str) -> Problem:
-    return Problem("E1007", name, f"{name} must be {expected}, not {value[:80]!r}")
-
-
-def _conflicting_option_problem(name: str, is_header: bool) -> Problem:
-    """Return the problem for an option with two different values."""
-    if is_header:
-        (header,) = [key for key, option in HTTP_HEADERS.items() if option == name]
-        message = f"The header {header.decode().title()} and ?{name}= differ: send only one of them"
-    else:
-        message = f"?{name}= is given twice with different values: send it once"
-    return Problem("E1050" if name == "idempotency_key" else "E1007", name, message)
-
-
-def _unknown_option_problem(name: str) -> Problem:
-    hint = did_you_mean(name, HTTP_OPTIONS) or f"; the options are {', '.join(HTTP_OPTIONS)}"
-    return Problem("E1007", None, f"Unknown option {name[:80]!r}{hint}")
 
 
 def caller_from_request(request: HttpRequest, tool: Tool) -> Caller:
@@ -446,9 +399,9 @@ def caller_from_request(request: HttpRequest, tool: Tool) -> Caller:
     session = _header_text(headers[b"tooli-session-id"]) if b"tooli-session-id" in headers else None
     scopes = request.scopes
     if scopes is None:  # all scopes that this tool requires
-        scopes = frozenset(tool.guard.scopes or ())
-    address, principal = request.address, request.principal
-    if name is None and session is None and principal is None and not scopes:
+        scopes = frozenset((*(tool.guard.scopes or ()), *tool.guard.audience))
+    address, principal, prefix = request.address, request.principal, request.url_prefix
+    if name is None and session is None and principal is None and not scopes and not prefix:
         return _anonymous_callers.get(address) or _anonymous_caller(address)
     version = _header_text(headers.get(b"tooli-caller-version")) if name is not None else None
     return Caller(
@@ -460,11 +413,12 @@ def caller_from_request(request: HttpRequest, tool: Tool) -> Caller:
         maybe_agent=True,
         principal=principal,
         address=address,
+        url_prefix=prefix,
     )
 
 
 _anonymous_callers: dict[str, Caller] = {}
-"""Cache of callers, by address. A cached caller has no name, session, principal or scopes."""
+"""Cache of callers, by address. A cached caller has an address and nothing else."""
 
 
 def _anonymous_caller(address: str) -> Caller:
@@ -479,53 +433,6 @@ def _header_text(value: bytes | None) -> str | None:
         return None
     text = value.decode("utf-8", "replace").strip()
     return text[:_MAX_NAME_LENGTH] if text and text.isprintable() else None
-
-
-# ------------------------------------------------------------------ response format
-
-_FORMAT_BY_MEDIA_TYPE = {
-    "application/x-ndjson": "ndjson",
-    "application/ndjson": "ndjson",
-    "application/jsonl": "ndjson",
-    "text/event-stream": "sse",
-    "application/json": "json",
-}
-
-
-def negotiate_stream_format(accept: bytes | None) -> str:
-    """Return the response format for a stream: "json" (one envelope), "ndjson" or "sse"."""
-    best, stream_format = 0.0, "json"
-    for part in (accept or b"").decode("latin-1").lower().split(","):
-        media_type, *parameters = [item.strip() for item in part.split(";")]
-        quality = 1.0
-        for parameter in parameters:
-            if parameter.startswith("q="):
-                quality = _parse_quality(parameter[2:])
-        if media_type in _FORMAT_BY_MEDIA_TYPE and quality > best:
-            best, stream_format = quality, _FORMAT_BY_MEDIA_TYPE[media_type]
-    return stream_format
-
-
-def _parse_quality(text: str) -> float:
-    try:
-        return float(text)
-    except ValueError:
-        return 0.0
-
-
-def prefers_strict(prefer: bytes) -> bool:
-    """True if a Prefer header asks for strict handling. Only the first `handling` in it counts."""
-    for preference in _split_outside_quotes(prefer.decode("latin-1"), ","):
-        name, _, value = next(_split_outside_quotes(preference, ";"), "").partition("=")
-        if name.strip().lower() == "handling":
-            return value.strip().strip('"').lower() == "strict"
-    return False
-
-
-def _split_outside_quotes(text: str, separator: str) -> Iterator[str]:
-    """Yield the parts of a text between separators that are outside quotes."""
-    for found in re.finditer(rf'(?:[^{separator}"]|"(?:[^"\\]|\\.)*"?)+', text):
-        yield found.group()
 
 
 # ------------------------------------------------------------------ timeouts

@@ -18,10 +18,14 @@ from contextlib import contextmanager
 from functools import partial
 from ipaddress import ip_address
 
+from tooli.config.token_settings import OAUTH_SETTINGS, verifies_tokens, with_keywords
 from tooli.errors import DefinitionError, InputError, Suggestion
 from tooli.http.access_control import LOOPBACK_HOSTS
 from tooli.serving.connection_acceptor import LISTEN_BACKLOG
 from tooli.serving.dispatcher import GRACE_PERIOD, check_server_settings, require_package
+from tooli.serving.log_setup import configure_logging
+from tooli.serving.reloader import inherited_listener, run_with_reload
+from tooli.serving.server_log import report
 from tooli.serving.worker_processes import run_workers
 from tooli.storage.signing import share_key
 from tooli.storage.state_files import UnusableFile, read_regular_file
@@ -44,7 +48,14 @@ if TYPE_CHECKING:
     class ServableApp(App, Protocol):
         """An app with an `asgi` method, such as Tooli."""
 
-        def asgi(self, *, mcp: bool = True, **settings: Unpack[HttpSettingsDict]) -> Api:
+        def asgi(
+            self,
+            *,
+            mcp: bool = True,
+            stateless: bool = False,
+            json_response: bool = False,
+            **kwargs: Unpack[HttpSettingsDict],
+        ) -> Api:
             """Return the ASGI application."""
             ...
 
@@ -58,7 +69,13 @@ def serve_http(
     token_file: str | None = None,
     grace: float = GRACE_PERIOD,
     access_log: bool = False,
+    log_format: str | None = None,
     mcp: bool = True,
+    stateless: bool = False,
+    json_response: bool = False,
+    tls_cert: str | None = None,
+    tls_key: str | None = None,
+    reload: bool = False,
     display_path: str = "",
     **settings: Unpack[HttpSettingsDict],
 ) -> None:
@@ -70,44 +87,97 @@ def serve_http(
     """
     message = "Serving over HTTP needs uvicorn, which is not installed."
     require_package("uvicorn", message, "Run: pip install 'tooli[http]>=7.0a1'")
+    configure_logging(access_log=access_log, log_format=log_format)
     if workers < 1:
         raise cannot_serve_error(f"workers must be 1 or more, not {workers}.", "Use 1 or more.")
-    token = take_token(settings.get("token"), token_file)
-    if token is not None:
-        settings["token"] = token
-    requires_token = (
-        token is not None or bool(settings.get("tokens")) or _requires_verified_token(app._state)
+    check_tls_files(tls_cert, tls_key)
+    parent_socket = inherited_listener() if reload else None
+    is_parent = reload and parent_socket is None  # its child process serves, and takes the token
+    if not is_parent:
+        settings["token"] = take_token(settings.get("token"), token_file)
+    check_address(host, requires_token=_requires_token(app._state, settings, token_file))
+    _allow_hosts(settings, host)
+    try:
+        api = app.asgi(
+            mcp=mcp, stateless=stateless or workers > 1, json_response=json_response, **settings
+        )
+    except DefinitionError as error:
+        raise cannot_serve_error(f"{error}.", "Change the setting.") from error
+    listener = (
+        parent_socket
+        if isinstance(parent_socket, socket.socket)
+        else listen(host, port if parent_socket is None else parent_socket)
     )
-    check_address(host, requires_token=requires_token)
+    if parent_socket is None:
+        url = server_url(listener, "https" if tls_cert else "http") + api.root_path + display_path
+        report(f"{app._state.name} is served at {url}")
+    run = partial(_run_server, api, listener, grace, tls_cert, tls_key)
+    with listener, _frozen_gc():
+        if is_parent:
+            run_with_reload(listener, grace)
+        elif workers == 1 or not _can_fork():
+            run(None, None)
+        else:
+            share_key()
+            run_workers(run, workers, grace, listener.close)
+
+
+def _requires_token(state: AppState, settings: HttpSettingsDict, token_file: str | None) -> bool:
+    """True if clients need a token. It may be in a file or variable that was not read yet."""
+    return (
+        settings.get("token") is not None
+        or token_file is not None
+        or "TOOLI_TOKEN" in os.environ
+        or bool(settings.get("tokens"))
+        or _requires_verified_token(state, settings)
+    )
+
+
+def _allow_hosts(settings: HttpSettingsDict, host: str) -> None:
+    """Allow the names of the loopback interface, and the address that the server listens on."""
     names = [*(settings.get("allowed_hosts") or ())]
     if not is_loopback(host):
         names += [host, socket.gethostname()]
         settings["any_address"] = is_wildcard_address(host)
     settings["allowed_hosts"] = [*LOOPBACK_HOSTS, *names]
+
+
+def check_tls_files(cert: str | None, key: str | None) -> None:
+    """Raise an InputError unless the certificate and the key can be used together."""
+    if cert is None:
+        if key is not None:
+            raise cannot_serve_error("--tls-key needs --tls-cert.", "Name the certificate file.")
+        return
+    import ssl
+
     try:
-        api = app.asgi(mcp=mcp, **settings)
+        ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(cert, key, _refuse_password)
+    except (OSError, ValueError) as failure:  # ssl.SSLError is an OSError
+        if isinstance(failure, ssl.SSLError):  # its reason may be KEY_VALUES_MISMATCH
+            reason = failure.reason or "they are not valid PEM files"
+        else:
+            reason = getattr(failure, "strerror", None) or str(failure)
+        raise cannot_serve_error(
+            f"The TLS certificate or key cannot be used: {reason}.",
+            "Use PEM files that belong together. The key must not be encrypted.",
+        ) from failure
+
+
+def _refuse_password() -> str:
+    """Prevent that OpenSSL asks for a password on the terminal."""
+    raise ValueError("the key is encrypted")
+
+
+def _requires_verified_token(state: AppState, settings: HttpSettingsDict) -> bool:
+    """True if the settings of the app or of its server define which tokens are accepted."""
+    check_server_settings(state)
+    try:
+        rules = with_keywords(
+            state.security_settings, {name: settings.get(name) for name in OAUTH_SETTINGS}
+        )
     except DefinitionError as error:
         raise cannot_serve_error(f"{error}.", "Change the setting.") from error
-    listener = listen(host, port)
-    print(
-        f"{app._state.name} is served at {server_url(listener)}{display_path}",
-        file=sys.stderr,
-        flush=True,
-    )
-    with listener, _frozen_gc():
-        run = partial(_run_server, api, listener, grace, access_log)
-        if workers == 1 or not _can_fork():
-            run(None, None)
-        else:
-            share_key()
-            run_workers(run, workers, grace)
-
-
-def _requires_verified_token(state: AppState) -> bool:
-    """True if the app's settings require a token."""
-    check_server_settings(state)
-    rules = state.security_settings
-    return bool(rules) and ("token_key" in rules or "tokens" in rules)
+    return verifies_tokens(rules)
 
 
 @contextmanager
@@ -138,7 +208,8 @@ def _run_server(
     api: Api,
     listener: socket.socket,
     grace: float,
-    access_log: bool,
+    tls_cert: str | None,
+    tls_key: str | None,
     parent_pipe: int | None,
     on_started: Callable[[], None] | None,
 ) -> None:
@@ -150,14 +221,16 @@ def _run_server(
         listener,
         grace,
         parent_pipe=parent_pipe,
-        access_log=access_log,
+        tls_cert=tls_cert,
+        tls_key=tls_key,
         on_started=on_started,
         on_shutdown=partial(_close_mounts, api),
     )
 
 
 async def _close_mounts(api: Api, grace: float) -> None:
-    """Close the mounted applications that can be closed."""
+    """Report that the server shuts down, and close the mounted applications that can be closed."""
+    api.begin_shutdown()
     close_hooks = [close for mount in api.mounts if (close := getattr(mount.app, "close", None))]
     await asyncio.gather(*[close(grace) for close in close_hooks])
 
@@ -266,12 +339,12 @@ def _bind_error(host: str, port: int, failure: OSError) -> InputError:
     return cannot_serve_error(f"Cannot listen on {host}:{port}: {reason}.", "Use another --host.")
 
 
-def server_url(sock: socket.socket) -> str:
+def server_url(sock: socket.socket, scheme: str = "http") -> str:
     """Return the URL of a listening socket."""
     host, port = sock.getsockname()[:2]
     if is_wildcard_address(host):
         host = "localhost"
-    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+    return f"{scheme}://[{host}]:{port}" if ":" in host else f"{scheme}://{host}:{port}"
 
 
 def cannot_serve_error(message: str, fix: str) -> InputError:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+from contextvars import Context
+from functools import partial
 
 from tooli.http.http_request import BODY_METHODS, read_body
 from tooli.serving.asgi_receive import receive_until
@@ -81,8 +83,10 @@ class Mount:
     def __init__(self, path: str, app: AsgiApp) -> None:
         self.path = path.rstrip("/")
         self.app = app
+        self.starts_on_demand = bool(getattr(app, "starts_on_demand", False))
         self._inbox: asyncio.Queue[Message] | None = None
         self._lifespan_replies: asyncio.Queue[str] | None = None
+        self._startup: Task[None] | None = None
         self._lifespan_task: Task[None] | None = None
 
     def matches(self, path: str) -> bool:
@@ -94,10 +98,12 @@ class Mount:
         request: HttpRequest,
         settings: HttpSettings,
         wait_for_last_event: Callable[[HttpRequest], Coroutine[object, object, bytes]],
+        get_challenge: Callable[[HttpRequest, Iterable[str]], tuple[bytes, bytes]] | None = None,
     ) -> None:
         """Pass a request to the application. Reads the body first, so that our limits apply.
 
         If the response is an event stream, it ends when `wait_for_last_event` returns an event.
+        With `get_challenge`, the application can refuse a token that lacks scopes.
         """
         pending_messages: list[Message] = []
         if request.method in BODY_METHODS:
@@ -112,14 +118,18 @@ class Mount:
         async def send(message: Message) -> None:
             if message["type"] == "http.response.start":
                 request.is_response_started = True
-                headers = [*message.get("headers", ()), *request.extra_headers]
+                own = message.get("headers", ())
+                headers = [*own, *request.common_headers(message["status"], own)]
                 message = {**message, "headers": headers}
                 if request.verified_token is not None and _is_event_stream(headers):
                     stream.end_after(wait_for_last_event(request))
             await stream.send(message)
 
-        identity = {"tooli.scopes": request.scopes, "tooli.principal": request.principal}
-        scope = {**request.scope, **identity}
+        scope = {**request.scope, "tooli.scopes": request.scopes}
+        scope["tooli.principal"] = request.principal
+        scope["tooli.request"] = request.server_request
+        if get_challenge is not None:
+            scope["tooli.challenge"] = partial(get_challenge, request)
         try:
             await self.app(scope, receive, send)
         except asyncio.CancelledError:
@@ -130,8 +140,32 @@ class Mount:
 
     # -------------------------------------------------------------- lifespan
 
+    @property
+    def is_running(self) -> bool:
+        """True if the application was started on this event loop."""
+        startup = self._startup
+        return (
+            startup is not None
+            and startup.done()
+            and startup.get_loop() is asyncio.get_running_loop()
+            and not startup.cancelled()
+            and startup.exception() is None
+        )
+
     async def start(self, state: object) -> None:
-        """Start the application, if it supports the lifespan protocol."""
+        """Start the application, if it supports the lifespan protocol and is not running.
+
+        Requests that arrive during the startup wait for it.
+        """
+        loop, startup = asyncio.get_running_loop(), self._startup
+        is_starting = startup is not None and startup.get_loop() is loop and not startup.done()
+        if not is_starting and not self.is_running:
+            # the application outlives the request that starts it, so it gets a context of its own
+            startup = self._startup = Context().run(loop.create_task, self._start(state))
+        assert startup is not None
+        await asyncio.shield(startup)
+
+    async def _start(self, state: object) -> None:
         self._inbox, self._lifespan_replies = asyncio.Queue(), asyncio.Queue()
         scope = {"type": "lifespan", "asgi": {"version": "3.0", "spec_version": "2.0"}}
         self._lifespan_task = asyncio.get_running_loop().create_task(
@@ -141,6 +175,7 @@ class Mount:
 
     async def stop(self) -> None:
         """Shut the application down."""
+        self._startup = None
         if self._lifespan_task is not None and not self._lifespan_task.done():
             await self._send_lifespan_event("shutdown")
             await asyncio.wait({self._lifespan_task}, timeout=5)

@@ -1,30 +1,37 @@
-"""Send the items of a tool one by one, as JSON lines or server-sent events.
+"""Send the items and events of a call as they come, as JSON lines or server-sent events.
 
 tool ──▶ StreamSource ──▶ NDJSON │ SSE ──▶ client
   ▲           │
   └ free slot ┘       no free slot: the tool waits; client disconnects or token expires: it ends
+
+With server-sent events, a command that takes a Context also sends its progress and log messages,
+whether it yields items or returns one result.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections import deque
+from contextlib import suppress
 from threading import Semaphore, Thread
 
 from tooli.core import Record
 from tooli.errors import Interrupted
+from tooli.http.call_events import MAX_UNSENT_EVENTS, CallEvent
 from tooli.http.http_request import ClientTimeout, wait_with_timeout
+from tooli.http.protected_resource import MAX_CHALLENGE_SCOPES, SCOPE_DESCRIPTION, valid_scopes
 from tooli.pipeline.async_drivers import aclosing
 from tooli.text.jsonable import is_list
 
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
-    from asyncio import Future, Task
+    from asyncio import AbstractEventLoop, Future, Task
     from collections.abc import Callable
 
     from tooli.http.access_control import AccessControl
     from tooli.http.asgi import Headers, HttpSettings
+    from tooli.http.call_events import EventPeer
     from tooli.http.http_request import HttpRequest
     from tooli.pipeline.prepared_call import PreparedCall
     from tooli.pipeline.present import Presented
@@ -33,18 +40,20 @@ MAX_BUFFERED_ITEMS = 16
 """Maximum number of items that wait to be sent. The tool is paused while the buffer is full."""
 
 _MAX_RETRY_AFTER = 86_400
-_MAX_SCOPES, _MAX_SCOPE_CHARS = 50, 100  # in a header
-_SCOPE_CHARACTERS = frozenset(map(chr, range(0x21, 0x7F))) - {'"', "\\"}
-"""Characters of a scope that are allowed in a header."""
 
 
 class StreamEnd:
     """Marks the end of a stream. `presented` is None if the client has disconnected."""
 
-    __slots__ = ("presented",)
+    __slots__ = ("_envelope", "presented")
 
-    def __init__(self, presented: Presented | None) -> None:
+    def __init__(self, presented: Presented | None, envelope: bytes | None = None) -> None:
         self.presented = presented
+        self._envelope = envelope
+
+    def envelope(self, presented: Presented) -> bytes:
+        """Return the envelope as JSON."""
+        return presented.envelope_json() if self._envelope is None else self._envelope
 
 
 # ------------------------------------------------------------------ reading from the tool
@@ -60,13 +69,25 @@ class StreamSource:
     caller = ""  # the key under which the streams of a caller are counted
     _free_slot: Callable[[], None]  # lets the tool yield another item
 
-    def __init__(self, prepared: PreparedCall, active_streams: set[StreamSource]) -> None:
+    def __init__(
+        self,
+        prepared: PreparedCall,
+        active_streams: set[StreamSource],
+        peer: EventPeer | None = None,
+        *,
+        yields_items: bool = True,
+    ) -> None:
         self.prepared = prepared
+        self._peer = peer
+        self._yields_items = yields_items
+        self._unsent_events = 0
+        if peer is not None:
+            peer.source = self
         self._active_streams = active_streams
         self._is_generator_done = self._is_client_done = False
+        self.loop = asyncio.get_running_loop()
         active_streams.add(self)
-        self._loop = asyncio.get_running_loop()
-        self._ready: deque[bytes | StreamEnd] = deque()
+        self._ready: deque[bytes | CallEvent | StreamEnd] = deque()
         self._waiter: Future[None] | None = None
 
     def mark_generator_done(self) -> None:
@@ -78,13 +99,29 @@ class StreamSource:
     def mark_client_done(self) -> None:
         """Record that the response has ended, or that the client has disconnected."""
         self._is_client_done = True
+        if self._peer is not None:
+            self._peer.cancelled = True
         if self._is_generator_done:
             self._active_streams.discard(self)
 
-    def put(self, entry: bytes | StreamEnd) -> None:
+    def put(self, entry: bytes | CallEvent | StreamEnd) -> None:
         """Add an entry. Must be called in the event loop's thread."""
         self._ready.append(entry)
         self._wake()
+
+    def put_event(self, event: CallEvent) -> None:
+        """Add an event, in any thread. It is dropped if too many wait for a slow client."""
+        if self._unsent_events >= MAX_UNSENT_EVENTS:
+            return
+        self._unsent_events += 1
+        if _running_loop() is self.loop:
+            self.put(event)  # an async function: before its next item
+        else:
+            self._put_threadsafe(event)
+
+    def _put_threadsafe(self, entry: bytes | CallEvent | StreamEnd) -> None:
+        with suppress(RuntimeError):  # the loop is closed: the server has ended
+            self.loop.call_soon_threadsafe(self.put, entry)
 
     def end(self, presented: Presented | None) -> None:
         """End the stream before the tool ends. Drops the buffered items."""
@@ -95,11 +132,11 @@ class StreamSource:
         if self._waiter is not None and not self._waiter.done():
             self._waiter.set_result(None)
 
-    async def get(self, timeout: float) -> bytes | StreamEnd | None:
+    async def get(self, timeout: float) -> bytes | CallEvent | StreamEnd | None:
         """Return the next entry, or None if none comes within `timeout` seconds."""
         if not self._ready:
-            self._waiter = self._loop.create_future()
-            timer = self._loop.call_later(timeout, self._wake)
+            self._waiter = self.loop.create_future()
+            timer = self.loop.call_later(timeout, self._wake)
             try:
                 await self._waiter
             finally:
@@ -110,6 +147,8 @@ class StreamSource:
         entry = self._ready.popleft()
         if isinstance(entry, bytes):
             self._free_slot()
+        elif isinstance(entry, CallEvent):
+            self._unsent_events -= 1
         return entry
 
     async def stop(self) -> None:
@@ -117,15 +156,30 @@ class StreamSource:
         raise NotImplementedError
 
 
+def _running_loop() -> AbstractEventLoop | None:
+    """Return the event loop of this thread, or None."""
+    try:
+        return asyncio.get_running_loop()
+    except RuntimeError:
+        return None
+
+
 class ThreadStreamSource(StreamSource):
-    """The items of a sync generator.
+    """The items of a sync generator, or the result of a sync function.
 
     The generator runs in one thread from start to end, because it may use resources that are bound
     to a thread.
     """
 
-    def __init__(self, prepared: PreparedCall, active_streams: set[StreamSource]) -> None:
-        super().__init__(prepared, active_streams)
+    def __init__(
+        self,
+        prepared: PreparedCall,
+        active_streams: set[StreamSource],
+        peer: EventPeer | None = None,
+        *,
+        yields_items: bool = True,
+    ) -> None:
+        super().__init__(prepared, active_streams, peer, yields_items=yields_items)
         self._free_slots = Semaphore(MAX_BUFFERED_ITEMS)
         self._free_slot = self._free_slots.release
         self._is_stopped = False
@@ -137,9 +191,19 @@ class ThreadStreamSource(StreamSource):
 
     def _run(self) -> None:
         try:
-            self._produce()
+            if self._yields_items:
+                self._produce()
+            else:
+                self._produce_result()
         finally:
             self.mark_generator_done()
+
+    def _produce_result(self) -> None:
+        try:
+            presented = self.prepared.run()
+        except BaseException as exc:  # Ctrl-C inside a tool does not end the server
+            presented = self.prepared.fail(exc)
+        self._put_threadsafe(StreamEnd(presented, presented.envelope_json()))
 
     def _produce(self) -> None:
         items = self.prepared.stream()
@@ -153,9 +217,9 @@ class ThreadStreamSource(StreamSource):
         except BaseException as exc:  # Ctrl-C inside a tool does not end the server
             self._put_threadsafe(StreamEnd(self.prepared.fail(exc)))
 
-    def _put_threadsafe(self, entry: bytes | StreamEnd) -> None:
+    def _put_threadsafe(self, entry: bytes | CallEvent | StreamEnd) -> None:
         try:
-            self._loop.call_soon_threadsafe(self.put, entry)
+            self.loop.call_soon_threadsafe(self.put, entry)
         except RuntimeError:  # the loop is closed: the server has ended
             self._is_stopped = True
 
@@ -166,14 +230,31 @@ class ThreadStreamSource(StreamSource):
 
 
 class TaskStreamSource(StreamSource):
-    """The items of an async generator, which runs as a task on the event loop."""
+    """The items or the result of an async function, which runs as a task on the event loop."""
 
-    def __init__(self, prepared: PreparedCall, active_streams: set[StreamSource]) -> None:
-        super().__init__(prepared, active_streams)
+    def __init__(
+        self,
+        prepared: PreparedCall,
+        active_streams: set[StreamSource],
+        peer: EventPeer | None = None,
+        *,
+        yields_items: bool = True,
+    ) -> None:
+        super().__init__(prepared, active_streams, peer, yields_items=yields_items)
         self._free_slots = asyncio.Semaphore(MAX_BUFFERED_ITEMS)
         self._free_slot = self._free_slots.release
-        self._task: Task[None] = self._loop.create_task(self._produce())
+        produce = self._produce if yields_items else self._produce_result
+        self._task: Task[None] = self.loop.create_task(produce())
         self._task.add_done_callback(lambda _: self.mark_generator_done())
+
+    async def _produce_result(self) -> None:
+        try:
+            presented = await self.prepared.arun()
+        except asyncio.CancelledError:
+            raise
+        except BaseException as exc:  # Ctrl-C inside a tool does not end the server
+            presented = self.prepared.fail(exc)
+        self.put(StreamEnd(presented))
 
     async def _produce(self) -> None:
         final: list[Presented] = []
@@ -227,11 +308,16 @@ SSE = StreamFormat(
 
 
 def start_stream(
-    prepared: PreparedCall, active_streams: set[StreamSource], caller: str = ""
+    prepared: PreparedCall,
+    active_streams: set[StreamSource],
+    caller: str = "",
+    peer: EventPeer | None = None,
+    *,
+    yields_items: bool = True,
 ) -> StreamSource:
-    """Start a call whose items are sent as the tool yields them. `caller` is its caller's key."""
+    """Start a call whose items and events are sent as they come. `caller` is its caller's key."""
     source_type = TaskStreamSource if prepared.is_async else ThreadStreamSource
-    source = source_type(prepared, active_streams)
+    source = source_type(prepared, active_streams, peer, yields_items=yields_items)
     source.caller = caller
     return source
 
@@ -253,7 +339,7 @@ async def send_stream(
         watchers.append(_wait_until_revoked(request, source, access_control))
     watcher_tasks = [asyncio.get_running_loop().create_task(watcher) for watcher in watchers]
     try:
-        await _send_items(request, source, chunks, settings)
+        await _send_items(request, source, chunks, settings, access_control)
     except ClientTimeout:
         pass  # no error can be sent to a client that does not read
     except asyncio.CancelledError:
@@ -267,10 +353,17 @@ async def send_stream(
 
 
 async def _send_items(
-    request: HttpRequest, source: StreamSource, chunks: StreamFormat, settings: HttpSettings
+    request: HttpRequest,
+    source: StreamSource,
+    chunks: StreamFormat,
+    settings: HttpSettings,
+    access_control: AccessControl,
 ) -> None:
     while not isinstance(entry := await source.get(settings.heartbeat), StreamEnd):
-        chunk = chunks.keepalive if entry is None else chunks.item % entry
+        if isinstance(entry, CallEvent):
+            chunk = entry.chunk()
+        else:
+            chunk = chunks.keepalive if entry is None else chunks.item % entry
         if chunk:
             if not request.is_response_started:
                 await request.start_response(200, (b"content-type", chunks.content_type))
@@ -279,14 +372,13 @@ async def _send_items(
     if presented is None:
         return
     if not presented.ok and not request.is_response_started:
-        await request.respond(
-            presented.http_status, presented.envelope_json(), *failure_headers(presented)
-        )
+        headers = access_control.resource.complete_challenge(request, failure_headers(presented))
+        await request.respond(presented.http_status, entry.envelope(presented), *headers)
         return
     if not request.is_response_started:
         await request.start_response(200, (b"content-type", chunks.content_type))
     last = chunks.end if presented.ok else chunks.failure
-    await request.write(last and last % presented.envelope_json(), is_last=True)
+    await request.write(last and last % entry.envelope(presented), is_last=True)
 
 
 async def _wait_for_disconnect(request: HttpRequest, source: StreamSource) -> None:
@@ -324,17 +416,12 @@ def failure_headers(presented: Presented) -> Headers:
         return ()
     if error.code == "E2001":
         missing: object = error.details.get("missing_scopes")
-        scopes = missing if is_list(missing) else ()  # the details are data of the command
-        scope_text = " ".join(
-            [
-                scope
-                for scope in scopes[:_MAX_SCOPES]
-                if isinstance(scope, str)
-                and len(scope) <= _MAX_SCOPE_CHARS
-                and _SCOPE_CHARACTERS.issuperset(scope)
-            ]
+        texts = [item for item in missing if isinstance(item, str)] if is_list(missing) else []
+        scopes = " ".join(valid_scopes(texts)[:MAX_CHALLENGE_SCOPES])  # data of the command
+        challenge = (
+            'Bearer realm="tooli", error="insufficient_scope", '
+            f'error_description="{SCOPE_DESCRIPTION}", scope="{scopes}"'
         )
-        challenge = f'Bearer realm="tooli", error="insufficient_scope", scope="{scope_text}"'
         return ((b"www-authenticate", challenge.encode("ascii")),)
     retry_after: object = error.details.get("retry_after")
     if not isinstance(retry_after, (int, float)) or isinstance(retry_after, bool):

@@ -10,11 +10,20 @@ if TYPE_CHECKING:
 
 
 def mcp_endpoint(
-    app: App, *, deferred: bool = False, transport: str = "http", path: str = "/mcp"
+    app: App,
+    *,
+    deferred: bool = False,
+    transport: str = "http",
+    path: str = "/mcp",
+    stateless: bool = False,
+    json_response: bool = False,
+    expose_errors: bool = False,
 ) -> McpEndpoint:
     """Return an app's MCP server as an ASGI application. The HTTP server controls access to it.
 
-    Raises a DependencyError if the MCP SDK is not installed.
+    With `stateless`, clients of handshake versions get no sessions. With `json_response`, answers
+    are JSON instead of event streams. With `expose_errors`, clients get the texts of unexpected
+    exceptions. Raises a DependencyError if the MCP SDK is not installed.
     """
     from tooli.serving.dispatcher import require_package
 
@@ -24,4 +33,6 @@ def mcp_endpoint(
     from tooli.mcp.sdk_server import AppServer
     from tooli.mcp.service import McpService
 
-    return McpEndpoint(AppServer(McpService(app, deferred=deferred)), transport, path)
+    service = McpService(app, deferred=deferred, exposes_errors=expose_errors)
+    server = AppServer(service, has_sessions=not stateless)
+    return McpEndpoint(server, transport, path, json_response=json_response)

@@ -84,7 +84,8 @@ class ChangeNotifier:
 
     async def track_session(self, ctx: Ctx, call_next: CallNext) -> HandlerResult:
         """SDK middleware: remember the sessions of handshake versions, which get notifications."""
-        if ctx.protocol_version not in STATELESS_VERSIONS:
+        stands_alone = ctx.request is not None and "tooli.stateless" in ctx.request.scope
+        if ctx.protocol_version not in STATELESS_VERSIONS and not stands_alone:
             self._sessions.add(ctx.session._connection)
         return await call_next(ctx)
 

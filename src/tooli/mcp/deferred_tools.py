@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from tooli.annotations import ReadOnly
 from tooli.core.tool import quote
-from tooli.describe.mcp_tools import combine_effects
+from tooli.describe.mcp_tools import combine_hints
 from tooli.describe.portable_schemas import portable_arguments
 from tooli.errors import InputError, Suggestion
+from tooli.pipeline.context import Context  # noqa: TC001  the annotation is evaluated
 from tooli.providers.search import ToolIndex, format_signature
 from tooli.schema.json_schema import input_schema
 from tooli.schema.tool_reader import read_tool
@@ -21,7 +22,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from tooli.core.protocols import CommandOptions, JsonObject
-    from tooli.core.tool import Behavior, Tool
+    from tooli.core.tool import Tool
+    from tooli.serving.caller_view import CallerView
     from tooli.serving.dispatcher import ToolDispatcher
 
 SEARCH_TOOL, RUN_TOOL = "search_tools", "run_tool"
@@ -56,14 +58,14 @@ class DeferredTools:
         """Every tool that can be called. An app's own `search_tools` replaces the built-in one."""
         return {**self._builtin_tools, **self._dispatcher.tools}
 
-    def effects_of(self, tool: Tool) -> Behavior | None:
-        """Return the effects of `run_tool`: the worst of the tools that it can run.
+    def hints_of(self, tool: Tool) -> dict[str, bool] | None:
+        """Return the annotations of `run_tool`: the worst of the tools that it can run.
 
-        Returns None for any other tool: its own effects apply.
+        Returns None for any other tool: its own annotations apply.
         """
         if tool is not self._builtin_tools[RUN_TOOL]:
             return None
-        return combine_effects(self._dispatcher.tools.values())
+        return combine_hints(self._dispatcher.tools.values())
 
     def resolve_call(self, name: str, params: JsonObject) -> tuple[str, JsonObject]:
         """Return the name and parameters of the tool that a call runs.
@@ -96,7 +98,7 @@ class DeferredTools:
         return next((safe_name for safe_name, item in tools.items() if item is tool), None)
 
     def _search(
-        self, query: str, limit: int = 10, with_schema: bool = False
+        self, ctx: Context, query: str, limit: int = 10, with_schema: bool = False
     ) -> list[dict[str, object]]:
         """Find the tools that match a description, best first. Call them with run_tool.
 
@@ -105,7 +107,8 @@ class DeferredTools:
             limit: Maximum number of tools to return.
             with_schema: Include the JSON Schema of the arguments.
         """
-        index, names = self._dispatcher.cached("search index", self._build_index)
+        view = self._dispatcher.view(ctx.caller.scopes)
+        index, names = view.cached("search index", lambda: self._build_index(view))
         found: list[dict[str, object]] = []
         for hit in index.search(query, max(1, min(limit, 100))):
             entry: dict[str, object] = {
@@ -117,9 +120,9 @@ class DeferredTools:
             found.append(entry)
         return found
 
-    def _build_index(self) -> tuple[ToolIndex, dict[str, str]]:
-        """Return the search index, and the names of the tools by their ids."""
-        tools = self._dispatcher.tools
+    def _build_index(self, view: CallerView) -> tuple[ToolIndex, dict[str, str]]:
+        """Return the search index of the visible tools, and their names by their ids."""
+        tools = view.tools
         return ToolIndex(tools.values()), {tool.id: name for name, tool in tools.items()}
 
 

@@ -37,6 +37,7 @@ LARGE_EVENT_BYTES = 1 << 16
 RELEASE_STREAM = "tooli-release"
 """The stream of messages that are not stored: they replace the last message of the SDK's loop."""
 
+_MAX_NUMBER_DIGITS = 19  # `int` raises a ValueError for thousands of digits
 _STORES: WeakSet[MemoryEventStore] = WeakSet()
 
 
@@ -55,7 +56,7 @@ class MemoryEventStore(EventStore):
         self._max_streams, self._max_events = max_streams, max_events
         self._streams: OrderedDict[StreamId, deque[StoredEvent]] = OrderedDict()
         self._last_event_number = 0
-        self.size = 0  # bytes of all events
+        self.size = 0  # bytes of all events and ids of streams
         _STORES.add(self)
 
     async def store_event(self, stream_id: StreamId, message: JSONRPCMessage | None) -> EventId:
@@ -66,6 +67,7 @@ class MemoryEventStore(EventStore):
         events = self._streams.get(stream_id)
         if events is None:
             events = self._streams[stream_id] = deque()
+            self.size += len(stream_id)  # a request id of the client
         self._streams.move_to_end(stream_id)
         data, size = _encode_event(message)
         events.append((self._last_event_number, data))
@@ -76,15 +78,14 @@ class MemoryEventStore(EventStore):
             self._drop_stream()
         while self.size > MAX_STORED_BYTES:
             self.drop_oldest()
-        if data:
-            _limit_all_stores()
+        _limit_all_stores()
         if size > LARGE_EVENT_BYTES and self._on_large_event is not None:
             self._on_large_event(self)
         return f"{self._last_event_number}@{stream_id}"
 
     def _drop_stream(self) -> None:
-        _, events = self._streams.popitem(last=False)
-        self.size -= sum([len(data) for _, data in events])
+        stream_id, events = self._streams.popitem(last=False)
+        self.size -= len(stream_id) + sum([len(data) for _, data in events])
 
     def drop_oldest(self) -> None:
         """Drop the oldest event of the oldest stream."""
@@ -100,7 +101,8 @@ class MemoryEventStore(EventStore):
         """Send the events after an event; return None if its stream is unknown."""
         number, at_sign, stream_id = last_event_id.partition("@")
         events = self._streams.get(stream_id)
-        if not at_sign or not number.isdigit() or events is None:
+        is_number = number.isdecimal() and len(number) <= _MAX_NUMBER_DIGITS
+        if not at_sign or not is_number or events is None:
             return None
         for event_number, data in list(events):
             if event_number > int(number) and data:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections import Counter, OrderedDict
 from time import monotonic
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from tooli.core.caller_key import caller_key
 
@@ -49,12 +49,13 @@ class SessionCaller:
 
 
 class HttpSession:
-    """One session: its owner, and the number of its open requests."""
+    """One session: its owner, its data, and the number of its open requests."""
 
-    __slots__ = ("is_started", "last_used", "open_requests", "owner", "scopes")
+    __slots__ = ("data", "is_started", "last_used", "open_requests", "owner", "scopes")
 
     def __init__(self, owner: SessionCaller) -> None:
         self.owner = owner
+        self.data: dict[str, Any] = {}  # `ctx.state`
         self.scopes = owner.scopes
         self.open_requests = 0
         self.is_started = False  # SSE only: the first request was received

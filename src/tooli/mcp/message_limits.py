@@ -11,7 +11,7 @@ from __future__ import annotations
 from json import loads
 
 from tooli.errors import Suggestion, ToolRuntimeError
-from tooli.mcp.tool_results import build_tool_result
+from tooli.mcp.tool_results import EncodedJson, build_tool_result
 from tooli.pipeline import load_location
 from tooli.text.json_encoder import encode
 
@@ -42,6 +42,8 @@ _BYTES_PER_JSON_BYTE = 4
 """Bytes of a message for each byte of the JSON in it: as data, and as quoted text, at most."""
 
 _MAX_ATTEMPTS = 5
+
+_BLOCK_BYTES = len('[{"type":"text","text":}]')
 
 
 def limit_options(
@@ -146,4 +148,9 @@ def _measure(result: JsonObject, max_bytes: int) -> int:
         bytes_per_character = 8 if "structuredContent" not in result or not text.isascii() else 3
         if len(text) * bytes_per_character < max_bytes * 3 // 4:
             return 0
+    structured = result.get("structuredContent")
+    if isinstance(structured, EncodedJson):  # the block of text is the same JSON, quoted
+        others = {**result, "structuredContent": None, "content": None}
+        size = len(structured.data) + sum(map(len, structured.quoted())) + _BLOCK_BYTES
+        return size + len(encode(others, []))
     return len(encode(result, []))

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from json import dumps
 
+from tooli.core.call_fingerprint import requested_id
 from tooli.core.peer import InputRequired, Peer
 from tooli.core.tool import MAX_MESSAGE_CHARS, MAX_QUOTED_CHARS, cut_text
 from tooli.pipeline.context import YES_NO_SCHEMA, build_elicit, is_yes, parse_reply
@@ -44,6 +45,7 @@ STATELESS_VERSIONS = ("2026-07-28",)
 VERSION_KEY = "io.modelcontextprotocol/protocolVersion"
 CLIENT_INFO_KEY = "io.modelcontextprotocol/clientInfo"
 CAPABILITIES_KEY = "io.modelcontextprotocol/clientCapabilities"
+SUBSCRIPTION_KEY = "io.modelcontextprotocol/subscriptionId"
 SERVER_INFO_KEY = "io.modelcontextprotocol/serverInfo"
 LOG_LEVEL_KEY = "io.modelcontextprotocol/logLevel"
 
@@ -55,6 +57,9 @@ ENVELOPE_KEY = "io.tooli/envelope"
 
 OPTIONS_KEY = "io.tooli/options"
 """Key of the framework options in the `_meta` of a request, such as `{"dry_run": true}`."""
+
+MESSAGE_DEPTH = 2
+"""The number of objects around the arguments of a call: the message and its `params`."""
 
 PARSE_ERROR = -32700
 INVALID_REQUEST = -32600
@@ -144,6 +149,52 @@ def check_call_params(params: JsonObject) -> None:
         or not all([_is_elicit_result(response) for response in responses.values()])
     ):
         raise NeedsSdk
+
+
+def check_read_params(params: JsonObject) -> None:
+    """Check the parameters of `resources/read`."""
+    _check_exact_params(params, "uri")
+
+
+def check_prompt_params(params: JsonObject) -> None:
+    """Check the parameters of `prompts/get`."""
+    arguments = params.get("arguments")
+    if arguments is not None:
+        is_valid = is_object(arguments) and all([isinstance(v, str) for v in arguments.values()])
+        if not is_valid:
+            raise NeedsSdk
+    _check_exact_params(params, "name", "arguments")
+
+
+def _check_exact_params(params: JsonObject, name: str, *optional: str) -> None:
+    """Check parameters of which `name` is a text. The SDK checks those with other fields."""
+    if not params.keys() <= {name, "_meta", *optional} or not isinstance(params.get(name), str):
+        raise NeedsSdk
+    check_params(params)
+
+
+LIST_CHANGED_FIELDS = {
+    "toolsListChanged": "tools",
+    "promptsListChanged": "prompts",
+    "resourcesListChanged": "resources",
+}
+"""Fields of the filter of `subscriptions/listen`, and the kinds of changes that they select."""
+
+
+def read_listen_params(params: JsonObject) -> JsonObject:
+    """Return the filter of `subscriptions/listen`, without fields that are false.
+
+    The SDK serves streams that also subscribe to resources.
+    """
+    check_params(params)
+    requested = params.get("notifications")
+    if not is_object(requested) or not params.keys() <= {"notifications", "_meta"}:
+        raise NeedsSdk
+    if not requested.keys() <= LIST_CHANGED_FIELDS.keys():
+        raise NeedsSdk
+    if not all([isinstance(value, bool) for value in requested.values()]):
+        raise NeedsSdk
+    return {name: True for name in LIST_CHANGED_FIELDS if requested.get(name)}
 
 
 def _is_elicit_result(response: object) -> bool:
@@ -348,7 +399,8 @@ class RequestState:
 
     def __init__(self, tool: Tool, params: JsonObject, caller: Caller) -> None:
         arguments = _hash_arguments(params.get("arguments") or {})
-        self._call_binding = [tool.id, arguments, caller.name or "", caller.principal]
+        tool_id = requested_id(tool)
+        self._call_binding = [tool_id, arguments, caller.name or "", caller.principal]
         self.responses: JsonObject = {}
         self.approvals: JsonObject = {}
         self.held_claims: frozenset[str] = frozenset()
@@ -458,6 +510,10 @@ class StatelessPeer(Peer):
         if any([key not in answers for key in keys.values()]):
             raise InputRequired({keys[name]: question for name, question in questions.items()})
         return {name: answers[key] for name, key in keys.items()}
+
+    def has_answer(self, key: str) -> bool:
+        """True if the request contains the answer to the question of this key."""
+        return key in self._request_state.responses
 
     def ask_approval(self, questions: Mapping[str, Question]) -> Mapping[str, Any]:
         """Return the approvals in the request; raises InputRequired if one is missing."""

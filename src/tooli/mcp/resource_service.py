@@ -14,11 +14,13 @@ from tooli.annotations import ReadOnly
 from tooli.core.result_types import Audio, Embedded, Image, Message, resource_contents
 from tooli.core.tool import cut_text
 from tooli.describe.agent_documents import render_skill_md
+from tooli.describe.mcp_resources import describe_prompt, describe_resource
 from tooli.describe.sections import collect_app_info
 from tooli.errors import InputError, NotFoundError
 from tooli.mcp.protocol import INTERNAL_ERROR, INVALID_PARAMS, RESOURCE_NOT_FOUND, RpcError
 from tooli.mcp.service import McpRequest, unknown_name_message
 from tooli.mcp.tool_results import content_blocks
+from tooli.pipeline.context import Context  # noqa: TC001  the annotation is evaluated
 from tooli.pipeline.drivers import is_async
 from tooli.providers.resources import (
     BYTES_MIME,
@@ -48,6 +50,7 @@ if TYPE_CHECKING:
     from tooli.mcp.service import McpService, RequestContext
     from tooli.pipeline.present import Presented
     from tooli.providers.resources import Prompt
+    from tooli.serving.caller_view import CallerView
 
     Completer: TypeAlias = Sequence[Any] | Callable[..., Any] | None
 
@@ -71,8 +74,10 @@ class ResourceService:
     def _skill_resource(self) -> Resource:
         app, dispatcher = self._service.app, self._service.dispatcher
 
-        def skill() -> str:
-            return render_skill_md(collect_app_info(app))
+        def skill(ctx: Context) -> str:
+            info, view = collect_app_info(app), dispatcher.view(ctx.caller.scopes)
+            tools = tuple([view.without_hidden(t) for t in info.tools if view.shows(t)])
+            return render_skill_md(info.replace(tools=tools))
 
         kwargs: ResourceOptions = {
             "name": "skill",
@@ -87,30 +92,49 @@ class ResourceService:
 
     # -------------------------------------------------------------- lists
 
-    def list_resources(self, cursor: str | None, *, stateless: bool) -> JsonObject:
+    def list_resources(
+        self, cursor: str | None, *, stateless: bool, view: CallerView | None = None
+    ) -> JsonObject:
         """Return a page of the resources with a fixed URI."""
-        fixed = [resource for resource in self._resources if resource.template.is_static]
+        shown = self._shown(self._resources, view)
+        fixed = [resource for resource in shown if resource.template.is_static]
         return self._service.page_result(
-            "resources", fixed, cursor, _describe_resource, stateless=stateless
+            "resources", fixed, cursor, describe_resource, stateless=stateless
         )
 
-    def list_resource_templates(self, cursor: str | None, *, stateless: bool) -> JsonObject:
+    def list_resource_templates(
+        self, cursor: str | None, *, stateless: bool, view: CallerView | None = None
+    ) -> JsonObject:
         """Return a page of the resources with a URI template."""
-        templated = [resource for resource in self._resources if not resource.template.is_static]
+        shown = self._shown(self._resources, view)
+        templated = [resource for resource in shown if not resource.template.is_static]
         return self._service.page_result(
-            "resourceTemplates", templated, cursor, _describe_resource, stateless=stateless
+            "resourceTemplates", templated, cursor, describe_resource, stateless=stateless
         )
 
-    def list_prompts(self, cursor: str | None, *, stateless: bool) -> JsonObject:
+    def list_prompts(
+        self, cursor: str | None, *, stateless: bool, view: CallerView | None = None
+    ) -> JsonObject:
         """Return a page of prompts."""
         state = self._service.app._state
 
         def describe(item: tuple[str, Prompt]) -> JsonObject:
             name, prompt = item
-            return _describe_prompt(name, prompt, prompt.tool(state))
+            return describe_prompt(name, prompt, prompt.tool(state))
 
-        prompts = list(self._prompts.items())
+        prompts = [
+            (name, prompt)
+            for name, prompt in self._prompts.items()
+            if view is None or view.shows(prompt.tool(state))
+        ]
         return self._service.page_result("prompts", prompts, cursor, describe, stateless=stateless)
+
+    def _shown(self, resources: list[Resource], view: CallerView | None) -> list[Resource]:
+        """Return the resources that a caller sees."""
+        if view is None or view.is_complete:
+            return resources
+        state = self._service.app._state
+        return [resource for resource in resources if view.shows(resource.tool(state))]
 
     # -------------------------------------------------------------- requests
 
@@ -119,7 +143,9 @@ class ResourceService:
         found = self._find_resource(params["uri"])
         if found is None:
             raise resource_not_found_error(params["uri"], context.stateless)
-        return ReadRequest(self._service, *found, params, context)
+        request = ReadRequest(self._service, *found, params, context)
+        request.describes_app = found[0].fn is self._resources[-1].fn  # the skill resource
+        return request
 
     def subscription_request(
         self, params: JsonObject, context: RequestContext
@@ -132,19 +158,40 @@ class ResourceService:
 
     def prompt_request(self, params: JsonObject, context: RequestContext) -> PromptRequest:
         """Return a request for a prompt; raises an RpcError if it is unknown."""
-        return PromptRequest(self._service, self._find_prompt(params["name"]), params, context)
+        prompt = self._find_prompt(params["name"], context)
+        return PromptRequest(self._service, prompt, params, context)
 
     def completion_request(self, params: JsonObject, context: RequestContext) -> CompletionRequest:
         """Return a request for completions; raises an RpcError if its target is unknown."""
         ref: JsonObject = params["ref"]
         is_prompt = ref["type"] == "ref/prompt"
-        target = self._find_prompt(ref["name"]) if is_prompt else self._find_template(ref["uri"])
+        target = (
+            self._find_prompt(ref["name"], context)
+            if is_prompt
+            else self._find_template(ref["uri"])
+        )
         return CompletionRequest(self._service, target, params, context)
 
-    def _find_prompt(self, name: str) -> Prompt:
+    def find_prompt_tools(self, name: object) -> list[Tool]:
+        """Return the tool of a prompt, or nothing if it is unknown."""
+        prompt = self._prompts.get(name) if isinstance(name, str) else None
+        return [] if prompt is None else [prompt.tool(self._service.app._state)]
+
+    def find_resource_tools(self, uri: str) -> list[Tool]:
+        """Return the tool of the resource at a URI or with a template, or nothing if unknown."""
+        found = [resource for resource in self._resources if resource.uri == uri]
+        if not found and (match := self._find_resource(uri)) is not None:
+            found = [match[0]]
+        return [resource.tool(self._service.app._state) for resource in found[:1]]
+
+    def _find_prompt(self, name: str, context: RequestContext) -> Prompt:
+        """Return a prompt; raise an RpcError, which names only what the caller sees."""
         prompt = self._prompts.get(name)
         if prompt is None:
-            raise RpcError(INVALID_PARAMS, unknown_name_message("prompt", name, self._prompts))
+            state = self._service.app._state
+            view = self._service.all_view if context.find_view is None else context.find_view()
+            known = [n for n, item in self._prompts.items() if view.shows(item.tool(state))]
+            raise RpcError(INVALID_PARAMS, unknown_name_message("prompt", name, known))
         return prompt
 
     def _find_resource(self, uri: str) -> tuple[Resource, dict[str, str]] | None:
@@ -164,36 +211,6 @@ class ResourceService:
             uri = cut_text(uri, MAX_REPEATED_CHARS)
             raise RpcError(INVALID_PARAMS, f"Unknown resource: {uri}", {"uri": uri})
         return found[0]
-
-
-def _describe_resource(resource: Resource) -> JsonObject:
-    is_static = resource.template.is_static
-    fields: JsonObject = {
-        "uri" if is_static else "uriTemplate": resource.uri,
-        "name": resource.name,
-        "title": resource.title,
-        "description": resource.description,
-        "mimeType": resource.mime_type,
-        "size": resource.kwargs.get("size") if is_static else None,
-        "annotations": resource.kwargs.get("annotations"),
-    }
-    return _without_none(fields)
-
-
-def _describe_prompt(name: str, prompt: Prompt, tool: Tool) -> JsonObject:
-    fields: JsonObject = {"name": name, "title": prompt.title, "description": prompt.description}
-    docs = tool.doc.params
-    arguments = [
-        {"name": p.name, "description": p.help or docs.get(p.name), "required": p.required}
-        for p in tool.public_params
-    ]
-    if arguments:
-        fields["arguments"] = [_without_none(argument) for argument in arguments]
-    return fields
-
-
-def _without_none(fields: JsonObject) -> JsonObject:
-    return {name: value for name, value in fields.items() if value is not None}
 
 
 # ------------------------------------------------------------------ requests
@@ -217,7 +234,25 @@ def resource_not_found_error(uri: str, stateless: bool) -> RpcError:
     return RpcError(code, f"Resource not found: {uri}", {"uri": uri})
 
 
-class ReadRequest(McpRequest):
+class _FunctionRequest(McpRequest):
+    """A request whose failure is a JSON-RPC error."""
+
+    def _raise_failure(self, error: ToolError | None) -> None:
+        """Raise the RpcError for a failed call."""
+        if error is not None:
+            code = INVALID_PARAMS if isinstance(error, InputError) else INTERNAL_ERROR
+            raise RpcError(code, error.message, self._failure_data(error))
+
+    def _failure_data(self, error: ToolError) -> JsonObject:
+        """Return the data of the RpcError: the error, and the request id if it is shown."""
+        data: JsonObject = {"error": error.to_dict()}
+        request = self._context.request
+        if request is not None and request.is_id_shown:
+            data["meta"] = {"request_id": request.id}
+        return data
+
+
+class ReadRequest(_FunctionRequest):
     """One `resources/read`."""
 
     def __init__(
@@ -240,9 +275,9 @@ class ReadRequest(McpRequest):
         if isinstance(error, NotFoundError):
             missing = resource_not_found_error(self._uri, self._stateless)
             uri = cut_text(self._uri, MAX_REPEATED_CHARS)
-            data: JsonObject = {"uri": uri, "error": error.to_dict()}
+            data: JsonObject = {"uri": uri, **self._failure_data(error)}
             raise RpcError(missing.code, error.message, data)
-        _raise_failure(error)
+        self._raise_failure(error)
         result: JsonObject = {"contents": presented.format_with(self._format_contents)}
         if self._stateless:  # the content may change at any time
             return {**self._service.add_cache_hints(result), "ttlMs": 0}
@@ -266,7 +301,7 @@ class ReadRequest(McpRequest):
         return resource_contents(self._uri, to_json(value), mime_type or JSON_MIME)
 
 
-class SubscriptionRequest(McpRequest):
+class SubscriptionRequest(_FunctionRequest):
     """The access check of a subscription. The access rules of the resource apply.
 
     No human is asked, because notifications contain nothing of the resource.
@@ -280,11 +315,11 @@ class SubscriptionRequest(McpRequest):
         super().__init__(service, tool, {}, context)
 
     def _build_result(self, presented: Presented) -> JsonObject:
-        _raise_failure(presented.error)
+        self._raise_failure(presented.error)
         return {}
 
 
-class PromptRequest(McpRequest):
+class PromptRequest(_FunctionRequest):
     """One `prompts/get`."""
 
     def __init__(
@@ -298,12 +333,12 @@ class PromptRequest(McpRequest):
         self._description = prompt.description
 
     def _build_result(self, presented: Presented) -> JsonObject:
-        _raise_failure(presented.error)
+        self._raise_failure(presented.error)
         messages = presented.format_with(_prompt_messages)
         return {"description": self._description, "messages": messages}
 
 
-class CompletionRequest(McpRequest):
+class CompletionRequest(_FunctionRequest):
     """One `completion/complete`. The access rules of its target apply, but no human is asked."""
 
     def __init__(
@@ -325,7 +360,7 @@ class CompletionRequest(McpRequest):
         }
 
     def _build_result(self, presented: Presented) -> JsonObject:
-        _raise_failure(presented.error)
+        self._raise_failure(presented.error)
         return {"completion": presented.format_with(_completion)}
 
 
@@ -386,10 +421,3 @@ def _prompt_message(part: object, to_json: Callable[[Any], str]) -> JsonObject:
         if is_object(content) and "type" in content:
             return part  # its content is already an MCP content block
     return {"role": role, "content": content_blocks(content, to_json)[0]}
-
-
-def _raise_failure(error: ToolError | None) -> None:
-    """Raise the RpcError for a failed call."""
-    if error is not None:
-        code = INVALID_PARAMS if isinstance(error, InputError) else INTERNAL_ERROR
-        raise RpcError(code, error.message, {"error": error.to_dict()})

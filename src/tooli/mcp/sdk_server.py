@@ -5,37 +5,23 @@
     ChangeNotifier (changes) ────────────────────────┘
 
 The SDK handles the protocol; the services return the answers as plain dicts.
-
-    tool (in a thread or on the loop) ── progress, log ──▶ SdkPeer ──▶ sender task ──▶ client
-    tool ◀── answers ◀──────────────────── ask ──────────────────────────────────────▶ client
-
-A tool can send messages from any thread. One task on the event loop sends them in order. All
-messages are sent before the answer of the call.
 """
 
 from __future__ import annotations
 
 import asyncio
-import sys
-from collections import deque
-from concurrent.futures import CancelledError
-from concurrent.futures import TimeoutError as FutureTimeout
 from contextlib import asynccontextmanager
 from functools import partial
 from hashlib import sha256
-from traceback import print_exception
 from typing import Any
 
 import mcp_types as types
 from mcp.server.lowlevel import Server
 from mcp.server.subscriptions import ListenHandler
 from mcp.shared.exceptions import MCPError
-from mcp.shared.message import ServerMessageMetadata
 
 from tooli.core.caller_key import caller_key
-from tooli.core.peer import UNANSWERED_TEXT, Peer
 from tooli.describe.mcp_tools import arguments_schema
-from tooli.errors import DependencyError, Interrupted, TimeoutExceeded
 from tooli.mcp.change_notifier import (
     TOO_MANY_SUBSCRIPTIONS,
     ChangeNotifier,
@@ -43,20 +29,19 @@ from tooli.mcp.change_notifier import (
     connection_state,
 )
 from tooli.mcp.client_limits import limit_initialize
+from tooli.mcp.http_messages import SESSION_DATA
 from tooli.mcp.log_limits import limit_sdk_logs
 from tooli.mcp.message_limits import MAX_HTTP_MESSAGE_BYTES, MAX_STDIO_MESSAGE_BYTES
 from tooli.mcp.protocol import (
-    DEFAULT_LOG_LEVEL,
     INTERNAL_ERROR,
     INVALID_PARAMS,
-    LOG_LEVEL_KEY,
-    LOG_LEVELS,
+    INVALID_REQUEST,
     STATELESS_VERSIONS,
     TEXT_ONLY_VERSIONS,
     RpcError,
-    client_supports,
 )
 from tooli.mcp.resource_service import ResourceService
+from tooli.mcp.sdk_peer import SdkPeer
 from tooli.mcp.service import RequestContext, caller_from_client_info
 from tooli.serving.caller_limits import CallerLimit, caller_share
 from tooli.serving.dispatcher import (
@@ -64,22 +49,30 @@ from tooli.serving.dispatcher import (
     too_busy_error,
     too_many_requests_error,
 )
+from tooli.serving.error_log import log_exception
+from tooli.serving.server_request import (
+    ServerRequest,
+    new_request_id,
+    read_trace,
+    request_id_of,
+)
 from tooli.serving.thread_pool import ThreadPool
 
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
-    from concurrent.futures import Future
     from typing import TypeAlias
 
     from mcp.server.context import ServerRequestContext
     from starlette.requests import Request
 
     from tooli.core.call import Caller
-    from tooli.core.peer import Question
     from tooli.core.protocols import JsonObject
+    from tooli.mcp.protocol import RequestId
+    from tooli.mcp.sdk_peer import RequestPeer
     from tooli.mcp.service import McpRequest, McpService
+    from tooli.serving.caller_view import CallerView
 
     Ctx: TypeAlias = ServerRequestContext[JsonObject, Request]
     MethodHandler: TypeAlias = Callable[[Ctx, JsonObject, bool], Awaitable[JsonObject]]
@@ -118,9 +111,6 @@ _CALL_METHODS: dict[
 MAX_CALLS_PER_CALLER = caller_share(MAX_CONCURRENT_CALLS)
 """Maximum number of concurrent calls of one caller, also of calls whose client disconnected."""
 
-QUESTION_TIMEOUT = 300.0
-"""Seconds that a client has to answer a question of a call."""
-
 SHUTDOWN_ERROR = -32000
 """The error code of a call that was stopped because the server shuts down."""
 
@@ -128,13 +118,14 @@ SHUTDOWN_ERROR = -32000
 class AppServer(Server[dict[str, Any]]):
     """The SDK's server of one app, and the requests that it runs."""
 
-    def __init__(self, service: McpService) -> None:
+    def __init__(self, service: McpService, *, has_sessions: bool = True) -> None:
         self.service = service
+        self.has_sessions = has_sessions  # False: requests of handshake versions stand alone
         self.resource_service = ResourceService(service)
         self.notifier = ChangeNotifier(service.app)
         self.listeners = AppListenHandler(self)
         self.thread_pool = ThreadPool(MAX_CONCURRENT_CALLS, share=MAX_CALLS_PER_CALLER)
-        self._running_jobs: dict[asyncio.Future[JsonObject], SdkPeer] = {}
+        self._running_jobs: dict[asyncio.Future[JsonObject], RequestPeer] = {}
         self._jobs_by_caller = CallerLimit(MAX_CALLS_PER_CALLER)
         self._is_closing = False
         info = service.info()
@@ -157,8 +148,9 @@ class AppServer(Server[dict[str, Any]]):
     ) -> types.ServerCapabilities:
         """Return the server's capabilities, which are the same on every transport."""
         stateless = protocol_version in STATELESS_VERSIONS
+        can_notify = stateless or self.has_sessions
         return types.ServerCapabilities.model_validate(
-            self.service.capabilities(stateless=stateless)
+            self.service.capabilities(stateless=stateless, can_notify=can_notify)
         )
 
     def _input_schema(self, name: str) -> JsonObject | None:
@@ -188,13 +180,8 @@ class AppServer(Server[dict[str, Any]]):
             stateless = ctx.protocol_version in STATELESS_VERSIONS
             try:
                 return await handler(ctx, dict(ctx.params or {}), stateless)
-            except RpcError as error:
-                raise MCPError(error.code, error.message, error.data) from None
-            except MCPError:
-                raise
-            except Exception as exc:  # an internal error: details go to the log, not to the client
-                print_exception(exc, file=sys.stderr)
-                raise MCPError(INTERNAL_ERROR, "Internal server error") from None
+            except Exception as exc:
+                raise to_mcp_error(exc, make_request(ctx, method)) from None
 
         self.add_request_handler(method, params_type, handle)
 
@@ -205,7 +192,16 @@ class AppServer(Server[dict[str, Any]]):
         params: JsonObject,
         stateless: bool,
     ) -> JsonObject:
-        return get_list(self, ctx)(params.get("cursor"), stateless=stateless)
+        view = self._find_view(ctx)
+        if ctx.request is None and not view.is_complete:  # the token of the client is in a file
+            view = await asyncio.to_thread(self.service.environment_view)
+        return get_list(self, ctx)(params.get("cursor"), stateless=stateless, view=view)
+
+    def _find_view(self, ctx: Ctx) -> CallerView:
+        """Return what the caller of a request sees."""
+        if ctx.request is None:
+            return self.service.dispatcher.view(frozenset())
+        return self.service.dispatcher.view(ctx.request.scope.get("tooli.scopes", frozenset()))
 
     async def _discover(self, ctx: Ctx, params: JsonObject, stateless: bool) -> JsonObject:
         return self.service.discover()
@@ -214,6 +210,8 @@ class AppServer(Server[dict[str, Any]]):
         self, is_subscribed: bool, ctx: Ctx, params: JsonObject, stateless: bool
     ) -> JsonObject:
         uri: str = params["uri"]
+        if ctx.request is not None and "tooli.stateless" in ctx.request.scope:
+            raise MCPError(INVALID_REQUEST, "This server has no sessions, so it cannot notify.")
         if is_subscribed:
             await self.check_subscription(ctx, uri, stateless)
         self.notifier.set_subscription(ctx, uri, is_subscribed=is_subscribed)
@@ -247,16 +245,60 @@ class AppServer(Server[dict[str, Any]]):
         stateless: bool,
     ) -> JsonObject:
         """Run a request and return its answer."""
-        if self._is_closing:
-            raise MCPError(SHUTDOWN_ERROR, "The server is shutting down and accepts no more calls.")
+        self.check_open()
         peer = SdkPeer(ctx, self.service.dispatcher.name)
         caller = caller_from_context(ctx)
         has_structured_content = ctx.protocol_version not in TEXT_ONLY_VERSIONS
         max_bytes = MAX_STDIO_MESSAGE_BYTES if ctx.request is None else MAX_HTTP_MESSAGE_BYTES
-        context = RequestContext(caller, peer, stateless, has_structured_content, max_bytes)
+        entry = make_request(ctx, ctx.method)
+        entry.exposes_errors = self.service.exposes_errors
+        if ctx.request is None:
+            entry.session_data = self._connection_data(ctx)
+        context = RequestContext(
+            caller,
+            peer,
+            stateless,
+            has_structured_content,
+            max_bytes,
+            find_view=self.service.environment_view
+            if ctx.request is None
+            else partial(self._find_view, ctx),
+            request=entry,
+        )
         request = get_factory(self)(params, context)
         if ctx.request is not None:  # over HTTP, whose access control has checked the token
             request.grant(ctx.request.scope.get("tooli.scopes", ()))
+        return await self.run_job(request, caller, peer)
+
+    def _connection_data(self, ctx: Ctx) -> dict[str, Any]:
+        """Return the session data of a connection that is not HTTP: of stdio, or in memory."""
+        if self.service.stdio_session_data is not None:
+            return self.service.stdio_session_data
+        return connection_state(ctx).setdefault("session_data", {})
+
+    def check_open(self) -> None:
+        """Raise an MCPError if the server shuts down."""
+        if self._is_closing:
+            raise MCPError(SHUTDOWN_ERROR, "The server is shutting down and accepts no more calls.")
+
+    async def run_job(self, request: McpRequest, caller: Caller, peer: RequestPeer) -> JsonObject:
+        """Run a request within the limits of the server and of its caller; return its answer."""
+        job = self.start_job(request, caller, peer)
+        if not isinstance(job, asyncio.Future):
+            return job
+        try:
+            await asyncio.wait({job, peer.shutdown_future}, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            end_job(job, peer)
+        return job_result(job)
+
+    def start_job(
+        self, request: McpRequest, caller: Caller, peer: RequestPeer
+    ) -> asyncio.Future[JsonObject] | JsonObject:
+        """Start to run a request; return its answer instead if a limit is reached.
+
+        The caller waits for the job or for `peer.shutdown_future`, and then calls `end_job`.
+        """
         if self._is_full:
             return request.error_result(too_busy_error())
         key = caller_key(caller.principal, caller.address)
@@ -266,16 +308,11 @@ class AppServer(Server[dict[str, Any]]):
         job = asyncio.ensure_future(peer.run_and_flush(work))
         self._running_jobs[job] = peer
         job.add_done_callback(partial(self._on_job_done, key))
-        try:
-            await asyncio.wait({job, peer.shutdown_future}, return_when=asyncio.FIRST_COMPLETED)
-        finally:
-            peer.shutdown_future.cancel()
-            if not job.done():  # the client has cancelled, or the server shuts down
-                peer.cancel()
-                job.cancel()
-        if not job.done():
-            raise MCPError(SHUTDOWN_ERROR, "The server is shutting down; the call was cancelled.")
-        return job.result()
+        return job
+
+    def open(self) -> None:
+        """Accept calls, also after a shutdown: a mounted server may run again on another loop."""
+        self._is_closing = False
 
     async def close(self, grace: float) -> None:
         """Shut down: reject new calls, wait `grace` seconds for running ones, cancel the rest."""
@@ -295,9 +332,25 @@ class AppServer(Server[dict[str, Any]]):
             job.exception()
 
 
+def end_job(job: asyncio.Future[JsonObject], peer: RequestPeer) -> None:
+    """Cancel a job that is not done: the client has cancelled it, or the server shuts down."""
+    peer.shutdown_future.cancel()
+    if not job.done():
+        peer.cancel()
+        job.cancel()
+
+
+def job_result(job: asyncio.Future[JsonObject]) -> JsonObject:
+    """Return the answer of a job that has ended, or raise its error."""
+    if not job.done():
+        raise MCPError(SHUTDOWN_ERROR, "The server is shutting down; the call was cancelled.")
+    return job.result()
+
+
 @asynccontextmanager
 async def _lifespan(server: Server[JsonObject]) -> AsyncGenerator[JsonObject]:
     assert isinstance(server, AppServer)
+    server.open()
     server.notifier.start()
     limit_sdk_logs()
     try:
@@ -305,6 +358,42 @@ async def _lifespan(server: Server[JsonObject]) -> AsyncGenerator[JsonObject]:
     finally:
         server.listeners.close()
         server.notifier.stop()
+
+
+def to_mcp_error(exc: Exception, request: ServerRequest) -> MCPError:
+    """Return the error for the client. The details of an internal error go to the log only."""
+    if isinstance(exc, MCPError):
+        return exc
+    if isinstance(exc, RpcError):
+        return MCPError(exc.code, exc.message, exc.data)
+    log_exception(exc, request, request.method or "A request")
+    return MCPError(INTERNAL_ERROR, "Internal server error", {"request_id": request.id})
+
+
+def make_request(ctx: Ctx, method: str) -> ServerRequest:
+    """Return the request of a context as the logs see it."""
+    scope = None if ctx.request is None else ctx.request.scope
+    return describe_request(scope, method, ctx.request_id, ctx.meta)
+
+
+def describe_request(
+    scope: Mapping[str, Any] | None,
+    method: str,
+    rpc_id: RequestId | None,
+    meta: Mapping[str, Any] | None,
+) -> ServerRequest:
+    """Return a request as the logs see it. Over HTTP it is the one of the HTTP server."""
+    found: ServerRequest | None = None if scope is None else scope.get("tooli.request")
+    request = found or ServerRequest("mcp", request_id_of(rpc_id or "", _PROCESS_ID))
+    request.surface, request.method, request.rpc_id = "mcp", method, rpc_id
+    request.session_data = None if scope is None else scope.get(SESSION_DATA)
+    trace: object = None if meta is None else meta.get("traceparent")
+    if isinstance(trace, str):
+        request.trace = read_trace(trace.encode()) or request.trace
+    return request
+
+
+_PROCESS_ID = new_request_id()[:8]
 
 
 def caller_from_context(ctx: Ctx) -> Caller:
@@ -316,12 +405,20 @@ def caller_from_context(ctx: Ctx) -> Caller:
     if http_request is None:  # stdio: the client set this process's environment variables
         return caller_from_client_info(client_info)
     session_id = ctx.session._connection.session_id
+    known: JsonObject | None = http_request.scope.get("tooli.stateless")
+    if known:  # the request stands alone, and its session id tells who the client is
+        session_id, client_info = known["session"], known["client"]
+    return http_caller(http_request.scope, client_info, session_id)
+
+
+def http_caller(scope: Mapping[str, Any], client_info: object, session_id: str | None) -> Caller:
+    """Return the caller of a request over HTTP."""
     # answers and logs contain the session of the caller, and the id would give access to it
     session = sha256(session_id.encode()).hexdigest()[:16] if session_id else ""
     caller = caller_from_client_info(client_info, {"TOOLI_SESSION_ID": session})
-    address = http_request.client.host if http_request.client is not None else ""
-    principal = http_request.scope.get("tooli.principal")
-    return caller.replace(address=address or "network", principal=principal)
+    client = scope.get("client")
+    address = str(client[0]) if client else ""
+    return caller.replace(address=address or "network", principal=scope.get("tooli.principal"))
 
 
 class AppListenHandler(ListenHandler):
@@ -344,173 +441,3 @@ class AppListenHandler(ListenHandler):
             except RpcError as error:
                 raise MCPError(error.code, error.message, error.data) from None
         return await super().__call__(ctx, params)
-
-
-# ------------------------------------------------------------------ the client of a call
-
-
-MAX_QUEUED_MESSAGES = 1000
-"""Maximum number of messages that wait for a slow client. Further messages are dropped."""
-
-_REQUEST_TYPES: dict[str, tuple[Any, Any]] = {
-    "elicitation/create": (types.ElicitRequest, types.ElicitResult),
-    "sampling/createMessage": (types.CreateMessageRequest, types.CreateMessageResult),
-    "roots/list": (types.ListRootsRequest, types.ListRootsResult),
-}
-
-
-class SdkPeer(Peer):
-    """The client of one request, through the SDK's session."""
-
-    def __init__(self, ctx: Ctx, logger: str) -> None:
-        self.ctx = ctx
-        self.cancelled = False
-        self._logger = logger
-        self._loop = asyncio.get_running_loop()
-        self._outbox: deque[Callable[[], Awaitable[object]] | None] = deque()
-        self._outbox_event = asyncio.Event()
-        self._open_questions: set[Future[Mapping[str, JsonObject] | Exception]] = set()
-        self._min_log_level = _min_log_level(ctx)
-        self.shutdown_future: asyncio.Future[None] = self._loop.create_future()
-
-    # -------------------------------------------------------------- messages of the tool
-
-    def progress(self, done: float, total: float | None, message: str | None) -> None:
-        """Send a progress notification; the SDK drops it if the client gave no token."""
-        self._enqueue(lambda: self.ctx.session.report_progress(done, total, message))
-
-    def log(self, level: str, data: Any) -> None:
-        """Send a log message if its level is at least the minimum level for the client."""
-        if level in LOG_LEVELS and LOG_LEVELS.index(level) >= self._min_log_level:
-            self._enqueue(lambda: self._send_log(level, data))
-
-    async def _send_log(self, level: Any, data: Any) -> None:
-        params = types.LoggingMessageNotificationParams(level=level, data=data, logger=self._logger)
-        notification = types.LoggingMessageNotification(params=params)
-        await self.ctx.session.send_notification(notification, self.ctx.request_id)
-
-    def disconnect_client(self) -> None:
-        """Close the stream to a client that can reconnect to get the answer."""
-        close = self.ctx.close_sse_stream
-        if close is not None:
-            self._enqueue(close)
-
-    def _enqueue(self, message: Callable[[], Awaitable[object]]) -> None:
-        if not self.cancelled and len(self._outbox) < MAX_QUEUED_MESSAGES:
-            self._outbox.append(message)
-            self._loop.call_soon_threadsafe(self._outbox_event.set)
-
-    # -------------------------------------------------------------- questions of the tool
-
-    def supports(self, method: str) -> bool:
-        """True if the client can answer this kind of question while the call waits."""
-        session = self.ctx.session
-        declared = session.client_capabilities
-        if not session.can_send_request or declared is None:
-            return False
-        declared_json = declared.model_dump(by_alias=True, exclude_none=True)
-        return client_supports(declared_json, method)
-
-    def ask(self, questions: Mapping[str, Question]) -> Mapping[str, JsonObject]:
-        """Ask the client; wait for its answers until QUESTION_TIMEOUT or the call's deadline."""
-        future = asyncio.run_coroutine_threadsafe(self._try_to_ask(questions), self._loop)
-        self._open_questions.add(future)
-        try:
-            answers = future.result(self.remaining_time())
-        except FutureTimeout:
-            future.cancel()
-            raise TimeoutExceeded(UNANSWERED_TEXT) from None
-        except CancelledError:
-            raise Interrupted("The client cancelled the call or did not answer it.") from None
-        finally:
-            self._open_questions.discard(future)
-        if isinstance(answers, Exception):
-            raise answers
-        return answers
-
-    async def _try_to_ask(
-        self, questions: Mapping[str, Question]
-    ) -> Mapping[str, JsonObject] | Exception:
-        """Return the answers or the error.
-
-        asyncio logs the error of a task if nobody waits for it, as after a cancelled call.
-        """
-        try:
-            return await self.ask_async(questions)
-        except Exception as error:
-            return error
-
-    async def ask_async(self, questions: Mapping[str, Question]) -> Mapping[str, JsonObject]:
-        """Ask the client from the event loop and return its answers."""
-        return {key: await self._send_question(question) for key, question in questions.items()}
-
-    async def _send_question(self, question: Question) -> JsonObject:
-        request_type, result_type = _REQUEST_TYPES[question.method]
-        message = {"method": question.method, "params": question.params()}
-        metadata = ServerMessageMetadata(related_request_id=self.ctx.request_id)
-        try:
-            result = await asyncio.wait_for(
-                self.ctx.session.send_request(
-                    request_type.model_validate(message), result_type, metadata=metadata
-                ),
-                QUESTION_TIMEOUT,
-            )
-        except asyncio.TimeoutError:
-            raise DependencyError(
-                f"The client did not answer {question.method} within {QUESTION_TIMEOUT:g} seconds."
-            ) from None
-        except Exception as failure:  # the client refused, disconnected, or sent an invalid answer
-            raise DependencyError(
-                f"The client did not answer {question.method}: {failure}"
-            ) from failure
-        return result.model_dump(by_alias=True, exclude_none=True, mode="json")
-
-    # -------------------------------------------------------------- sending
-
-    async def run_and_flush(self, work: Awaitable[JsonObject]) -> JsonObject:
-        """Return the answer of a call after all its messages are sent."""
-        sender = asyncio.ensure_future(self._send_outbox())
-        try:
-            try:
-                return await work
-            finally:
-                self._outbox.append(None)  # marks the end of the outbox
-                self._outbox_event.set()
-                if not self.cancelled:
-                    await sender
-        except BaseException:
-            self.cancel()
-            sender.cancel()
-            raise
-
-    async def _send_outbox(self) -> None:
-        while True:
-            await self._outbox_event.wait()
-            self._outbox_event.clear()
-            while self._outbox:
-                message = self._outbox.popleft()
-                if message is None:
-                    return
-                try:
-                    await message()
-                except Exception:  # a lost message does not fail the call
-                    continue
-
-    def stop(self) -> None:
-        """End the request because the server shuts down before the call ends."""
-        if not self.shutdown_future.done():
-            self.shutdown_future.set_result(None)
-
-    def cancel(self) -> None:
-        """Mark the call as cancelled; the tool sees it in `ctx.cancelled`."""
-        self.cancelled = True
-        for question in list(self._open_questions):
-            question.cancel()
-
-
-def _min_log_level(ctx: Ctx) -> int:
-    """Return the index of the lowest log level that the client wants."""
-    if ctx.protocol_version in STATELESS_VERSIONS:
-        level = (ctx.meta or {}).get(LOG_LEVEL_KEY)
-        return LOG_LEVELS.index(level) if level in LOG_LEVELS else len(LOG_LEVELS)
-    return LOG_LEVELS.index(connection_state(ctx).get("level", DEFAULT_LOG_LEVEL))

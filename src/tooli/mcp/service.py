@@ -10,12 +10,12 @@ import os
 
 from tooli.core import Record
 from tooli.core.call import Caller
-from tooli.core.output_limits import find_output_limit
+from tooli.core.output_limits import find_server_limit
 from tooli.core.peer import InputRequired, Peer
 from tooli.core.placeholder_call import make_placeholder_call
 from tooli.core.tool import MAX_QUOTED_CHARS, cut_text
-from tooli.describe.mcp_tools import describe_mcp_tool, with_settings
-from tooli.errors import closest_match
+from tooli.describe.mcp_tools import describe_mcp_tool, max_result_chars, with_settings
+from tooli.errors import InputError, closest_match
 from tooli.mcp.message_limits import MAX_STDIO_MESSAGE_BYTES, limit_message, limit_options
 from tooli.mcp.protocol import (
     CAPABILITIES_KEY,
@@ -35,12 +35,15 @@ from tooli.mcp.protocol import (
 from tooli.mcp.tool_results import ResultFormat
 from tooli.pipeline.drivers import is_async
 from tooli.pipeline.present import present_text
+from tooli.serving.caller_view import CallerView
 from tooli.serving.dispatcher import (
     ToolDispatcher,
     present_request_error,
     split_options,
     unknown_tool_error,
 )
+from tooli.serving.server_request import CANCELLED, log_access
+from tooli.stages.auth import environment_scopes
 from tooli.text.jsonable import is_object
 
 TYPE_CHECKING = False
@@ -57,6 +60,7 @@ if TYPE_CHECKING:
     from tooli.mcp.deferred_tools import DeferredTools
     from tooli.pipeline.prepared_call import PreparedCall
     from tooli.pipeline.present import Presented
+    from tooli.serving.server_request import ServerRequest
 
     T = TypeVar("T")
 
@@ -70,10 +74,13 @@ LIST_TTL_MS = 60_000
 class McpService:
     """An app's tools and server information in the format of MCP."""
 
-    def __init__(self, app: App, *, deferred: bool = False) -> None:
+    def __init__(self, app: App, *, deferred: bool = False, exposes_errors: bool = False) -> None:
         self.dispatcher = ToolDispatcher(app)
         self.app = app
+        self.all_view = CallerView(self.dispatcher, None)  # for callers who see everything
         self.deferred = deferred
+        self.exposes_errors = exposes_errors  # True: clients get the texts of exceptions
+        self.stdio_session_data: dict[str, Any] | None = None  # `ctx.state` of the client of stdio
         self._deferred_tools: DeferredTools | None = None
         if deferred:
             from tooli.mcp.deferred_tools import DeferredTools
@@ -98,17 +105,23 @@ class McpService:
         hint = "Find tools with search_tools, then call them with run_tool."
         return f"{description}\n\n{hint}" if description else hint
 
-    def capabilities(self, *, stateless: bool, has_sdk: bool = True) -> JsonObject:
-        """Return the server's capabilities. Without the SDK there are only tools."""
+    def capabilities(
+        self, *, stateless: bool, has_sdk: bool = True, can_notify: bool = True
+    ) -> JsonObject:
+        """Return the server's capabilities. Logging, completions and updates need the SDK."""
         if not has_sdk:
-            return {"tools": {"listChanged": False}}
+            return {
+                "prompts": {"listChanged": True},
+                "resources": {"subscribe": False, "listChanged": True},
+                "tools": {"listChanged": True},
+            }
         logging: JsonObject = {} if stateless else {"logging": {}}
         return {
             "completions": {},
             **logging,
-            "prompts": {"listChanged": True},
-            "resources": {"subscribe": True, "listChanged": True},
-            "tools": {"listChanged": True},
+            "prompts": {"listChanged": can_notify},
+            "resources": {"subscribe": can_notify, "listChanged": can_notify},
+            "tools": {"listChanged": can_notify},
         }
 
     def initialize(self, version: str, *, has_sdk: bool = True) -> JsonObject:
@@ -156,10 +169,23 @@ class McpService:
         """Return the MCP name of a command, or None if it is not a tool."""
         return next((name for name, tool in self.tools.items() if tool.key == command), None)
 
+    def environment_view(self) -> CallerView:
+        """Return what the client over stdio sees: its token is in the environment."""
+        view = self.dispatcher.view(None)
+        if view.is_complete:
+            return view
+        return self.dispatcher.view(environment_scopes(self.app._state.security_settings))
+
     def list_tools(
-        self, cursor: str | None, *, stateless: bool, has_structured_content: bool = True
+        self,
+        cursor: str | None,
+        *,
+        stateless: bool,
+        has_structured_content: bool = True,
+        view: CallerView | None = None,
     ) -> JsonObject:
-        """Return a page of tools."""
+        """Return a page of the tools that a caller sees, or of all tools."""
+        view = view or self.all_view
 
         def describe_tools() -> list[JsonObject]:
             deferred = self._deferred_tools
@@ -168,19 +194,18 @@ class McpService:
             return [
                 describe_mcp_tool(
                     name,
-                    with_settings(tool, state),
+                    with_settings(view.without_hidden(tool), state),
                     stateless=stateless,
                     has_output_schema=has_structured_content,
                     version=state.version,
                     app_meta=state.mcp.get("meta"),
-                    effects=None if deferred is None else deferred.effects_of(tool),
+                    hints=None if deferred is None else deferred.hints_of(tool),
                 )
                 for name, tool in tools.items()
+                if view.shows(tool)
             ]
 
-        listed = self.dispatcher.cached(
-            ("listed tools", stateless, has_structured_content), describe_tools
-        )
+        listed = view.cached(("listed tools", stateless, has_structured_content), describe_tools)
         return self.page_result("tools", listed, cursor, stateless=stateless)
 
     def page_result(
@@ -205,24 +230,71 @@ class McpService:
 
     def tool_call_request(self, params: JsonObject, context: RequestContext) -> ToolCallRequest:
         """Return the request of a tool call; raises an RpcError if the tool is unknown."""
-        name = params["name"]
-        if self._deferred_tools is not None:
-            name, params = self._deferred_tools.resolve_call(name, params)
+        given_name, given_params = params["name"], params
+        name, params = self._resolve_call(params)
         tool = self.tools.get(name)
-        if tool is None:
-            raise self._unknown_tool_error(name, context.caller)
-        return ToolCallRequest(self, tool, params, context)
+        if name != given_name and not self._knows(tool, context):
+            tool, params = self.tools[given_name], given_params  # `run_tool` reports it as unknown
+        if tool is None or not self._knows(tool, context):
+            raise self._unknown_tool_error(name, context)
+        version = _requested_version(params.get("_meta"))
+        if version is not None:
+            try:
+                tool = self.dispatcher.select_version(tool, version)
+            except InputError as error:
+                raise RpcError(INVALID_PARAMS, error.message, error.details) from None
+            if not self._knows(tool, context):
+                raise self._unknown_tool_error(name, context)
+        request = ToolCallRequest(self, tool, params, context)
+        request.describes_app = self._deferred_tools is not None and name == "search_tools"
+        return request
 
-    def _unknown_tool_error(self, name: str, caller: Caller) -> RpcError:
+    def find_called_tool(self, params: JsonObject) -> Tool | None:
+        """Return the tool that a call runs, or None if it is unknown."""
+        name, _ = self._resolve_call(params)
+        return self.tools.get(name)
+
+    def _resolve_call(self, params: JsonObject) -> tuple[str, JsonObject]:
+        """Return the name and the parameters of the tool that a call runs."""
+        if self._deferred_tools is None:
+            return params["name"], params
+        return self._deferred_tools.resolve_call(params["name"], params)
+
+    def _view(self, context: RequestContext) -> CallerView:
+        """Return what the caller of a request sees."""
+        return self.all_view if context.find_view is None else context.find_view()
+
+    def _knows(self, tool: Tool | None, context: RequestContext) -> bool:
+        """False if a tool does not exist for the caller, because of its role."""
+        return tool is None or not tool.guard.audience or self._view(context).knows(tool)
+
+    def _unknown_tool_error(self, name: str, context: RequestContext) -> RpcError:
         """Return the RpcError for an unknown tool, with the envelope that other surfaces send."""
-        error = unknown_tool_error(self.app, name)
+        caller = context.caller
+        view = self._view(context)
+        error = unknown_tool_error(self.app, name, view=view)
         presented = present_request_error(self.app, caller, error)
         data = {ENVELOPE_KEY: presented.envelope()}
         call = make_placeholder_call(self.app._state, caller)
+        known = self.tools if view.is_complete else view.tools
         is_unknown = error.category == "input"  # otherwise its definition is invalid
-        message = unknown_name_message("tool", name, self.tools) if is_unknown else error.message
+        message = unknown_name_message("tool", name, known) if is_unknown else error.message
         message = present_text(message, call)
         return RpcError(INVALID_PARAMS, message, data)
+
+
+VERSION_KEY = "io.tooli/version"
+"""The key in the `_meta` of a call that names the version of the tool."""
+
+
+def _requested_version(meta: object) -> str | None:
+    """Return the version of a tool that a call names, with our key or with that of FastMCP."""
+    if not is_object(meta):
+        return None
+    version = meta.get(VERSION_KEY)
+    if version is None and is_object(meta.get("fastmcp")):
+        version = meta["fastmcp"].get("version")
+    return version if isinstance(version, str) else None
 
 
 def caller_from_client_info(client: object, env: Mapping[str, str] = os.environ) -> Caller:
@@ -258,10 +330,15 @@ class RequestContext(Record):
     stateless: bool
     has_structured_content: bool = True  # False: in its protocol version, results are text only
     max_message_bytes: int = MAX_STDIO_MESSAGE_BYTES
+    accepts_encoded: bool = False  # True: the transport sends EncodedJson as it is
+    find_view: Callable[[], CallerView] | None = None  # what the caller sees; None: everything
+    request: ServerRequest | None = None
 
 
 class McpRequest:
     """A request that runs a function as a call, and asks a human if needed."""
+
+    describes_app = False  # True: the answer contains what the scopes of the caller allow to see
 
     def __init__(
         self,
@@ -281,27 +358,31 @@ class McpRequest:
             tool, params.get("arguments") or {}, meta.get(OPTIONS_KEY)
         )
         self._request_state: RequestState | None = None
-        if context.stateless and ("requestState" in params or self._can_ask):
+        if context.stateless and ("requestState" in params or self.can_ask):
             self._request_state = RequestState(tool, params, context.caller)
             self._peer = StatelessPeer(
                 self._request_state, meta.get(CAPABILITIES_KEY), context.peer
             )
 
     @property
-    def _can_ask(self) -> bool:
+    def can_ask(self) -> bool:
+        """True if the call may send messages to its client, or ask it something."""
         tool = self._tool
         injected = any([param.kind == "injected" for param in tool.params])
         return injected or tool.guard.needs_human or tool.behavior.destructive
 
     def grant(self, scopes: Iterable[str] | None) -> None:
         """Give the caller the scopes of its token; None means all scopes that the tool requires."""
-        held_scopes = self._tool.guard.scopes or () if scopes is None else scopes
+        guard = self._tool.guard
+        if scopes is None and self.describes_app:
+            scopes = self._service.dispatcher.find_scopes()
+        held_scopes = (*(guard.scopes or ()), *guard.audience) if scopes is None else scopes
         self._caller = self._caller.replace(scopes=frozenset(held_scopes))
 
     @property
     def is_async(self) -> bool:
-        """True if the function runs on an event loop."""
-        return is_async(self._tool.fn)
+        """True if the function, or a dependency of it, runs on an event loop."""
+        return self._tool.needs_loop or is_async(self._tool.fn)
 
     def _prepare(self, approved_parts: Mapping[str, str] | None = None) -> PreparedCall:
         return self._service.dispatcher.prepare(
@@ -312,10 +393,31 @@ class McpRequest:
             problems=self._problems,
             approved_parts=approved_parts,
             peer=self._peer,
+            request=self._context.request,
         )
 
     def run(self) -> JsonObject:
         """Run the call in this thread and return its result."""
+        try:
+            return self._run()
+        finally:
+            self._log_end()
+
+    async def arun(self) -> JsonObject:
+        """Run the call on this event loop and return its result."""
+        try:
+            return await self._arun()
+        finally:
+            self._log_end()
+
+    def _log_end(self) -> None:
+        """Write the call to the access log."""
+        request = self._context.request
+        if request is not None:
+            request.code = request.code or CANCELLED
+            log_access(request)
+
+    def _run(self) -> JsonObject:
         try:
             presented = self._prepare().run()
             questions = self._approval_questions(presented)
@@ -328,8 +430,7 @@ class McpRequest:
             return self._input_required_result(pause)
         return self.result(presented)
 
-    async def arun(self) -> JsonObject:
-        """Run the call on this event loop and return its result."""
+    async def _arun(self) -> JsonObject:
         try:
             presented = await self._prepare().arun()
             questions = self._approval_questions(presented)
@@ -361,13 +462,17 @@ class McpRequest:
 
     def _input_required_result(self, pause: InputRequired) -> JsonObject:
         assert self._request_state is not None
+        if self._context.request is not None:
+            self._context.request.code = "input_required"
         return self._service.complete_result(self._request_state.input_required(pause))
 
     # -------------------------------------------------------------- the result
 
     def error_result(self, error: ToolError) -> JsonObject:
         """Return the result of a call that fails before it runs."""
-        return self.result(self._prepare().fail(error))
+        presented = self._prepare().fail(error)
+        self._log_end()
+        return self.result(presented)
 
     def result(self, presented: Presented) -> JsonObject:
         """Return the result of the request.
@@ -402,7 +507,12 @@ class ToolCallRequest(McpRequest):
     @property
     def _output_limit(self) -> OutputLimit | None:
         """How much of a result the client passes on to its model."""
-        return find_output_limit(self._context.caller.name)
+        client = self._context.caller.name
+        if client != "claude-code":
+            return find_server_limit(client)
+        state = self._service.app._state
+        tool = with_settings(self._tool, state)
+        return find_server_limit(client, max_result_chars(tool, state.mcp.get("meta")))
 
     @property
     def _result_format(self) -> ResultFormat:
@@ -412,6 +522,7 @@ class ToolCallRequest(McpRequest):
             context.stateless,
             context.has_structured_content,
             self._service.tool_name,
+            context.accepts_encoded,
         )
 
 

@@ -1,7 +1,8 @@
 """StdioServer: MCP over stdin and stdout with the standard library, for the common methods.
 
-    line ─▶ StdioServer ─┬▶ initialize, server/discover, ping, tools/list: answered at once
-                         ├▶ tools/call: in a thread, many at a time
+    line ─▶ StdioServer ─┬▶ initialize, server/discover, ping, lists: answered at once
+                         ├▶ tools/call, resources/read, prompts/get: in a thread, many at a time
+                         ├▶ subscriptions/listen: a stream of changes of the lists
                          └▶ anything else: the official SDK takes the connection over
 
 The import of the SDK is slow, and most sessions do not need it. Modules that import the SDK are
@@ -21,8 +22,11 @@ from tooli.core.tool import MAX_QUOTED_CHARS, cut_text
 from tooli.mcp.protocol import (
     INTERNAL_ERROR,
     INVALID_REQUEST,
+    LIST_CHANGED_FIELDS,
+    MESSAGE_DEPTH,
     PARSE_ERROR,
     STATELESS_VERSIONS,
+    SUBSCRIPTION_KEY,
     TEXT_ONLY_VERSIONS,
     UNSUPPORTED_VERSION,
     NeedsSdk,
@@ -31,11 +35,14 @@ from tooli.mcp.protocol import (
     check_list_params,
     check_message,
     check_params,
+    check_prompt_params,
+    check_read_params,
     has_version_meta,
     invalid_params_error,
     is_request_id,
     method_not_found_error,
     read_initialize_params,
+    read_listen_params,
     read_stateless_meta,
     request_ids,
 )
@@ -48,19 +55,33 @@ from tooli.mcp.stdio_transport import (
     find_request_ids,
     flush_standard_streams,
     from_json,
+    internal_error,
 )
 from tooli.serving.dispatcher import is_installed, too_busy_error
+from tooli.serving.server_request import (
+    ServerRequest,
+    new_request_id,
+    read_trace,
+    request_id_of,
+)
 from tooli.serving.thread_pool import EventLoopThread, ThreadPool
+from tooli.text.json_limits import JsonLimitError, check_json_limits
 from tooli.text.jsonable import is_list, is_object
 
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
+    from typing import TypeAlias
 
     from tooli.core.protocols import App, JsonObject
     from tooli.mcp.protocol import RequestId
+    from tooli.mcp.resource_service import ResourceService
     from tooli.mcp.sdk_bridge import SdkBridge
+    from tooli.mcp.service import McpRequest
+    from tooli.pipeline.lifespan import LifespanTask
+
+    RequestFactory: TypeAlias = Callable[[JsonObject, RequestContext], McpRequest]
 
 MAX_THREADS = 64
 """Maximum number of threads that run calls. Further calls of sync functions wait for a thread."""
@@ -71,13 +92,38 @@ BATCH_VERSION = "2025-03-26"
 STDIO_GRACE_PERIOD = 10.0
 """Seconds that running calls get to finish after the client has closed stdin."""
 
+MAX_STREAMS = 1024
+"""Maximum number of streams of changes. The SDK has the same limit."""
+
+_LISTS = {
+    "resources/list": "list_resources",
+    "resources/templates/list": "list_resource_templates",
+    "prompts/list": "list_prompts",
+}
+"""List methods, and the methods of ResourceService that return a page of the list."""
+
+_REQUESTS = {
+    "resources/read": (check_read_params, "read_request"),
+    "prompts/get": (check_prompt_params, "prompt_request"),
+}
+"""Methods that run a function: the check of their parameters, and the request factory."""
+
 
 class StdioServer:
     """The server of one client."""
 
-    def __init__(self, app: App, transport: StdioTransport, *, deferred: bool = False) -> None:
-        self.service = McpService(app, deferred=deferred)
+    def __init__(
+        self,
+        app: App,
+        transport: StdioTransport,
+        *,
+        deferred: bool = False,
+        expose_errors: bool = False,
+    ) -> None:
+        self.service = McpService(app, deferred=deferred, exposes_errors=expose_errors)
+        self.service.stdio_session_data = {}
         self.transport = transport
+        self._connection_id = new_request_id()[:8]
         self.has_sdk = is_installed("mcp")
         self.has_warned_missing_sdk = False
         self.stateless: bool | None = None  # None until the first request
@@ -88,13 +134,14 @@ class StdioServer:
         self.pending = PendingCalls(self)
         self.thread_pool = ThreadPool(MAX_THREADS, "tooli-call")
         self._loop_thread = EventLoopThread()
+        self._lifespan: LifespanTask | None = None
         self.sdk: SdkBridge | None = None
+        self.subscriptions: dict[RequestId, JsonObject] = {}  # the filters of the open streams
 
     def serve(self) -> None:
         """Answer messages until the client disconnects."""
         state = self.service.app._state
-        if not self.has_sdk and (state.resources or state.prompts):
-            self._warn_missing_sdk("resources and prompts")
+        self._open_lifespan()
         state.change_listeners.append(self._on_app_change)
         for line in self.transport.lines():
             if self.transport.is_broken:
@@ -103,7 +150,22 @@ class StdioServer:
         state.change_listeners.remove(self._on_app_change)
         self.pending.close()
         self.wait(STDIO_GRACE_PERIOD)
+        self.close_lifespan()
         self.shut_down()
+
+    def _open_lifespan(self) -> None:
+        """Open the lifespans of the app, if it has any, on the event loop of its functions."""
+        if self.service.app._state.has_lifespan:
+            from tooli.pipeline.lifespan import LifespanTask  # imports asyncio
+
+            self._lifespan = LifespanTask(self.service.app._state)
+            self._loop_thread.submit(self._lifespan.start()).result()
+
+    def close_lifespan(self) -> None:
+        """Close the lifespans of the app."""
+        lifespan, self._lifespan = self._lifespan, None
+        if lifespan is not None:
+            self._loop_thread.submit(lifespan.stop()).result(STDIO_GRACE_PERIOD)
 
     def shut_down(self) -> None:
         """Stop the threads once their calls are done; does not wait for them."""
@@ -126,16 +188,25 @@ class StdioServer:
         """Log once that a feature needs the SDK."""
         if not self.has_warned_missing_sdk:
             self.has_warned_missing_sdk = True
-            log_line(
-                f"without the MCP SDK there are only tools; for {feature}: "
-                "pip install 'tooli[mcp]>=7.0a1'"
-            )
+            log_line(f"{feature} needs the MCP SDK: pip install 'tooli[mcp]>=7.0a1'")
 
     def _on_app_change(self, kind: str, uri: str | None) -> None:
-        """Notify a client of a handshake version that a list has changed."""
+        """Notify the client that a list has changed."""
+        if uri is None:
+            for request_id, requested in list(self.subscriptions.items()):
+                if any([LIST_CHANGED_FIELDS[field] == kind for field in requested]):
+                    self._send_to_stream(request_id, f"notifications/{kind}/list_changed")
         is_initialized = len(self.handshake_messages) > 1
-        if is_initialized and self.has_sdk and self.sdk is None and uri is None:
+        if is_initialized and self.sdk is None and uri is None:
             self.transport.write({"jsonrpc": "2.0", "method": f"notifications/{kind}/list_changed"})
+
+    def _send_to_stream(
+        self, request_id: RequestId, method: str, params: JsonObject | None = None
+    ) -> None:
+        """Send a notification of a `subscriptions/listen` stream."""
+        meta = {"_meta": {SUBSCRIPTION_KEY: request_id}}
+        message = {"jsonrpc": "2.0", "method": method, "params": {**meta, **(params or {})}}
+        self.transport.write(message)
 
     # -------------------------------------------------------------- lines
 
@@ -147,7 +218,12 @@ class StdioServer:
         if not line.strip():
             return
         try:
+            check_json_limits(line, outer_depth=MESSAGE_DEPTH)
             message = from_json(line)
+        except JsonLimitError as failure:
+            error = RpcError(INVALID_REQUEST, f"The line {failure}")
+            self._send_errors(find_request_ids(line) or [None], error)
+            return
         except (ValueError, RecursionError) as failure:
             is_too_deep = isinstance(failure, RecursionError)
             reason = "it is nested too deeply" if is_too_deep else str(failure)
@@ -174,7 +250,9 @@ class StdioServer:
                 self.transport.write({"jsonrpc": "2.0", "id": request_id, "error": error.to_dict()})
 
     def _is_pending(self, request_id: RequestId) -> bool:
-        return request_id in self.pending or (self.sdk is not None and request_id in self.sdk)
+        if request_id in self.pending or request_id in self.subscriptions:
+            return True
+        return self.sdk is not None and request_id in self.sdk
 
     # -------------------------------------------------------------- messages
 
@@ -183,10 +261,13 @@ class StdioServer:
         try:
             self._dispatch_message(message)
         except Exception as failure:
-            log_line(f"{type(failure).__name__}: {failure}")
             request_id = message.get("id") if is_object(message) else None
+            request = None
+            if is_object(message) and is_request_id(request_id):
+                request = self._make_request(message)
+            error = internal_error(failure, request)
             if is_request_id(request_id):
-                self._send_errors([request_id], RpcError(INTERNAL_ERROR, "Internal server error"))
+                self._send_errors([request_id], error)
 
     def _dispatch_message(self, received: object) -> None:
         try:
@@ -214,6 +295,8 @@ class StdioServer:
             params: JsonObject = message.get("params") or {}
             request_id = params.get("requestId")
             if not is_request_id(request_id) or self.pending.cancel(request_id):
+                return
+            if self.subscriptions.pop(request_id, None) is not None:
                 return
             if self.sdk is not None:
                 self.sdk.discard_request(request_id)
@@ -261,7 +344,9 @@ class StdioServer:
             check_params(params)
             return {}
         if method not in ("tools/list", "tools/call"):
-            return self._handle_other_method(method, message)
+            return self._handle_other_method(
+                method, message, params, self.client, self.capabilities
+            )
         check = check_list_params if method == "tools/list" else check_call_params
         check(params)
         if self.version is None:
@@ -271,6 +356,7 @@ class StdioServer:
                 params.get("cursor"),
                 stateless=False,
                 has_structured_content=self.version not in TEXT_ONLY_VERSIONS,
+                view=self.service.environment_view(),
             )
         return self._start_call(message, params, self.client, self.capabilities)
 
@@ -293,31 +379,92 @@ class StdioServer:
             return self.service.discover(has_sdk=self.has_sdk)
         if method == "tools/list":
             check_list_params(params)
-            return self.service.list_tools(params.get("cursor"), stateless=True)
+            view = self.service.environment_view()
+            return self.service.list_tools(params.get("cursor"), stateless=True, view=view)
         if method == "tools/call":
             check_call_params(params)
             return self._start_call(message, params, client, capabilities)
-        return self._handle_other_method(method, message)
+        if method == "subscriptions/listen":
+            return self._listen(message["id"], read_listen_params(params))
+        return self._handle_other_method(method, message, params, client, capabilities)
 
-    def _handle_other_method(self, method: str, message: JsonObject) -> None:
-        """Handle a method that needs the SDK."""
+    def _listen(self, request_id: RequestId, requested: JsonObject) -> None:
+        """Open a stream of changes. The first message of the stream repeats the filter."""
+        if len(self.subscriptions) >= MAX_STREAMS:
+            raise RpcError(INTERNAL_ERROR, "Subscription limit reached")
+        self.subscriptions[request_id] = requested
+        acknowledged = "notifications/subscriptions/acknowledged"
+        self._send_to_stream(request_id, acknowledged, {"notifications": requested})
+
+    def _handle_other_method(
+        self,
+        method: str,
+        message: JsonObject,
+        params: JsonObject,
+        client: object,
+        capabilities: object,
+    ) -> JsonObject | None:
+        """Handle a method of resources and prompts, or pass it to the SDK."""
+        is_ready = self.stateless or self.version is not None
+        if is_ready and method in _LISTS:
+            check_list_params(params)
+            get_list: Callable[..., JsonObject] = getattr(self.resource_service, _LISTS[method])
+            view = self.service.environment_view()
+            return get_list(params.get("cursor"), stateless=bool(self.stateless), view=view)
+        if is_ready and method in _REQUESTS:
+            check, factory = _REQUESTS[method]
+            check(params)
+            make_request: RequestFactory = getattr(self.resource_service, factory)
+            return self._start_call(message, params, client, capabilities, make_request)
         if not self._delegate_to_sdk(message):
             self._warn_missing_sdk(method)
             raise method_not_found_error(method)
 
     # -------------------------------------------------------------- calls
 
+    @property
+    def resource_service(self) -> ResourceService:
+        """The resources and prompts of the app. Most sessions do not ask for them."""
+        from tooli.mcp.resource_service import ResourceService
+
+        return self.service.dispatcher.cached(
+            "resource service", lambda: ResourceService(self.service)
+        )
+
+    def _make_request(self, message: JsonObject) -> ServerRequest:
+        """Return the request as the logs see it."""
+        rpc_id, method = message["id"], message.get("method")
+        request = ServerRequest("mcp", request_id_of(rpc_id, self._connection_id))
+        request.exposes_errors = self.service.exposes_errors
+        request.session_data = self.service.stdio_session_data
+        request.rpc_id, request.method = rpc_id, method if isinstance(method, str) else None
+        params = message.get("params")
+        meta = params.get("_meta") if is_object(params) else None
+        trace = meta.get("traceparent") if is_object(meta) else None
+        request.trace = read_trace(trace.encode()) if isinstance(trace, str) else None
+        return request
+
     def _start_call(
-        self, message: JsonObject, params: JsonObject, client: object, capabilities: object
+        self,
+        message: JsonObject,
+        params: JsonObject,
+        client: object,
+        capabilities: object,
+        make_request: RequestFactory | None = None,
     ) -> JsonObject | None:
-        peer = StdioPeer(self.pending, message["id"], params, capabilities)
+        """Start a request that runs a function of the app: a tool call by default."""
+        entry = self._make_request(message)
+        peer = StdioPeer(self.pending, message["id"], params, capabilities, entry)
         context = RequestContext(
             caller_from_client_info(client),
             peer,
             bool(self.stateless),
             self.version not in TEXT_ONLY_VERSIONS,
+            accepts_encoded=True,
+            find_view=self.service.environment_view,
+            request=entry,
         )
-        request = self.service.tool_call_request(params, context)
+        request = (make_request or self.service.tool_call_request)(params, context)
         if self.pending.is_full:
             return request.error_result(too_busy_error())
         self.pending.requests[peer.id] = peer
@@ -361,9 +508,10 @@ def log_line(text: str) -> None:
 # ------------------------------------------------------------------ the process
 
 
-def serve_stdio(app: App, *, deferred: bool = False) -> None:
+def serve_stdio(app: App, *, deferred: bool = False, expose_errors: bool = False) -> None:
     """Serve an app to the client on stdin and stdout until it disconnects."""
-    server = StdioServer(app, StdioTransport.claim_stdio(), deferred=deferred)
+    transport = StdioTransport.claim_stdio()
+    server = StdioServer(app, transport, deferred=deferred, expose_errors=expose_errors)
     exit_process = _install_signal_handlers(server)
     server.serve()
     exit_process()
@@ -384,6 +532,7 @@ def _install_signal_handlers(server: StdioServer) -> Callable[[], None]:
             os._exit(0)
         is_ending = True
         server.wait(STDIO_GRACE_PERIOD / 2)
+        server.close_lifespan()
         exit_process()
         raise SystemExit(0)
 

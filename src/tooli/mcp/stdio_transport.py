@@ -28,22 +28,30 @@ from tooli.mcp.protocol import (
     RpcError,
     client_supports,
 )
+from tooli.mcp.tool_results import EncodedJson
 from tooli.serving.dispatcher import MAX_CONCURRENT_CALLS
-from tooli.text.jsonable import to_jsonable
+from tooli.text.jsonable import is_object, to_jsonable
 
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Iterator, Mapping
+    from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
     from typing import Any
 
     from tooli.core.peer import Question
     from tooli.core.protocols import JsonObject
     from tooli.mcp.protocol import RequestId
     from tooli.mcp.stdio_server import StdioServer
+    from tooli.serving.server_request import ServerRequest
 
 MAX_LINE_BYTES = 64 << 20
 """Maximum size of a line. A longer line is skipped and answered with an error."""
+
+_MAX_JOINED_BYTES = 1 << 16
+"""A line of this size is written in parts."""
+
+_WIDE_PIPE_BYTES = 1 << 18
+"""A line of this size makes the pipe to the client larger."""
 
 _ID_SEARCH_BYTES = 1 << 20
 """Number of bytes at each end of an oversized line that are searched for an id."""
@@ -55,7 +63,9 @@ class StdioTransport:
     def __init__(self, read_fd: int, write_fd: int) -> None:
         self._read_fd = read_fd
         self._write_fd = write_fd
+        self._is_wide = False  # True: the pipe to the client was enlarged, if that is possible
         self._lock = Lock()
+        self._has_sent_progress = False  # since the last answer
         self.is_broken = False  # the client has closed stdout
 
     @classmethod
@@ -117,21 +127,50 @@ class StdioTransport:
         return OversizedLine(head, tail), b""
 
     def write(self, message: dict[str, Any]) -> None:
-        """Send one message."""
-        self.send(to_json(message))
+        """Send one message.
 
-    def send(self, data: bytes) -> None:
-        """Send one line; safe to call from several threads."""
-        view = memoryview(data + b"\n")
+        The SDKs for TypeScript forget the progress of a call when they receive its answer. If they
+        read both at once, they handle the answer first. So an answer that follows a progress
+        notification is sent after the client has read the notification.
+        """
+        method = message.get("method")
+        if method == "notifications/progress":
+            self._has_sent_progress = True
+        elif method is None and self._has_sent_progress:
+            self._has_sent_progress = False
+            self._wait_until_read()
+        self.send(*encode_message(message))
+
+    def _wait_until_read(self) -> None:
+        from tooli.mcp.unread_output import wait_until_read
+
+        wait_until_read(self._write_fd)
+
+    def send(self, *parts: bytes) -> None:
+        """Send one line, given in parts; safe to call from several threads.
+
+        Large parts are written one by one, because joining them would copy them.
+        """
+        size = sum(map(len, parts))
+        lines = [b"".join(parts) + b"\n"] if size < _MAX_JOINED_BYTES else [*parts, b"\n"]
+        if size >= _WIDE_PIPE_BYTES and not self._is_wide:
+            from tooli.mcp.unread_output import widen_pipe
+
+            self._is_wide = True
+            widen_pipe(self._write_fd)
         with self._lock:
-            try:
-                while view and not self.is_broken:
-                    try:
-                        view = view[os.write(self._write_fd, view) :]
-                    except BlockingIOError:  # the client has made its pipe non-blocking
-                        select.select((), (self._write_fd,), ())
-            except OSError:
-                self.is_broken = True
+            for line in lines:
+                self._write_all(memoryview(line))
+
+    def _write_all(self, view: memoryview) -> None:
+        try:
+            while view and not self.is_broken:
+                try:
+                    view = view[os.write(self._write_fd, view) :]
+                except BlockingIOError:  # the client has made its pipe non-blocking
+                    select.select((), (self._write_fd,), ())
+        except OSError:
+            self.is_broken = True
 
     def is_disconnected(self) -> bool:
         """True if the client has closed its end of stdout."""
@@ -178,6 +217,14 @@ def flush_standard_streams() -> None:
 # ------------------------------------------------------------------ JSON
 
 
+def encode_message(message: dict[str, Any]) -> Sequence[bytes]:
+    """Return the parts of a message as one line of JSON. Its result may contain EncodedJson."""
+    result: Any = message.get("result")
+    if is_object(result) and isinstance(result.get("structuredContent"), EncodedJson):
+        return [*_encode_large_result(message, result)]
+    return [to_json(message)]
+
+
 def to_json(message: dict[str, Any]) -> bytes:
     """Return a message as one line of JSON."""
     try:
@@ -185,6 +232,24 @@ def to_json(message: dict[str, Any]) -> bytes:
     except (ValueError, TypeError, RecursionError):
         text = _dumps(to_jsonable(message, []))
     return text.encode("utf-8", "backslashreplace")
+
+
+def _encode_large_result(message: dict[str, Any], result: dict[str, Any]) -> Iterator[bytes]:
+    """Yield the parts of a message whose structured content is JSON already.
+
+    Its block of text is the same JSON.
+    """
+    document: EncodedJson = result["structuredContent"]
+    others = {name: result[name] for name in result if name not in _LARGE_FIELDS}
+    head = to_json({**message, "result": others})
+    yield head[:-2] + b',"content":[{"type":"text","text":'
+    yield from document.quoted()
+    yield b'}],"structuredContent":'
+    yield document.data
+    yield b"}}"
+
+
+_LARGE_FIELDS = ("content", "structuredContent")
 
 
 _dumps = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode
@@ -398,6 +463,15 @@ class PendingCalls(RequestTracker):
         return True
 
 
+def internal_error(failure: BaseException, request: ServerRequest | None) -> RpcError:
+    """Log an unexpected exception of the server; return the error that the client gets."""
+    from tooli.serving.error_log import log_exception  # imports logging
+
+    log_exception(failure, request, (request and request.method) or "A message")
+    data: JsonObject | None = None if request is None else {"request_id": request.id}
+    return RpcError(INTERNAL_ERROR, "Internal server error", data)
+
+
 class PendingQuestion:
     """A question that the client has not answered yet."""
 
@@ -419,8 +493,10 @@ class StdioPeer(Peer):
         request_id: RequestId,
         params: JsonObject,
         capabilities: object,
+        request: ServerRequest | None = None,
     ) -> None:
         self.id = request_id
+        self._request = request
         self.cancelled = self.has_replied = False
         self.on_cancel: Callable[[], object] | None = None
         self._pending = pending
@@ -449,7 +525,7 @@ class StdioPeer(Peer):
 
     def _reply_error(self, failure: BaseException) -> None:
         if not isinstance(failure, RpcError):
-            failure = RpcError(INTERNAL_ERROR, "Internal server error")
+            failure = internal_error(failure, self._request)
         self._reply({"error": failure.to_dict()})
 
     def _reply(self, fields: JsonObject) -> None:

@@ -15,7 +15,7 @@ from tooli.core.result_types import Content
 from tooli.describe.mcp_tools import ResultForm, result_form
 from tooli.errors import InternalError
 from tooli.mcp.protocol import ENVELOPE_KEY, META_KEY
-from tooli.text.json_encoder import encode
+from tooli.text.json_encoder import encode, encode_directly, has_escaped_surrogates
 from tooli.text.jsonable import MAX_JSON_DEPTH, is_list, is_object, map_strings, to_jsonable
 
 TYPE_CHECKING = False
@@ -36,6 +36,36 @@ class ResultFormat(Record):
     stateless: bool
     has_structured_content: bool  # False: the protocol version has only text
     tool_name: Callable[[str], str | None]  # returns the MCP name of a command
+    accepts_encoded: bool = False  # True: structured content that is large may be EncodedJson
+
+
+class EncodedJson:
+    """Structured content as JSON, which the transport sends as it is."""
+
+    __slots__ = ("_quoted", "data", "is_text")
+
+    def __init__(self, data: bytes, *, is_text: bool = False) -> None:
+        self.data = data
+        self.is_text = is_text  # True: the JSON of a text, which has few quotation marks
+        self._quoted: tuple[bytes, ...] | None = None
+
+    def quoted(self) -> tuple[bytes, ...]:
+        """Return the parts of the JSON as a JSON string, for the block of text.
+
+        It is encoded once, and not copied.
+        """
+        if self._quoted is None:
+            if self.is_text:  # JSON has no control characters: only these two are escaped
+                inner = self.data.replace(b"\\", b"\\\\").replace(b'"', b'\\"')
+                self._quoted = b'"', inner, b'"'
+            else:
+                text = self.data.decode()
+                self._quoted = (encode_directly(text, may_import=True) or encode(text, []),)
+        return self._quoted
+
+
+MIN_ENCODED_BYTES = 1 << 13
+"""Smaller structured content is passed to the transport as a value."""
 
 
 def build_tool_result(presented: Presented, result_format: ResultFormat) -> JsonObject:
@@ -60,7 +90,7 @@ def _error_result(presented: Presented) -> JsonObject:
     The envelope is not structured content, because clients reject structured content that does
     not match the schema.
     """
-    text, envelope = _to_portable_json(presented.envelope_json().decode(), [])
+    text, envelope = _to_portable_json(presented.envelope_json(), [])
     return {"content": [_text_block(text)], "isError": True, "_meta": {ENVELOPE_KEY: envelope}}
 
 
@@ -70,17 +100,23 @@ def _structured_result(
     """Return a result as structured content, and as the same JSON in one block of text."""
     is_wrapped = form is not None and form.is_wrapped
     warnings: list[str] = []
-    text, content = _to_portable_json(presented.result_json(wrap=is_wrapped), warnings)
+    data = presented.result_json(wrap=is_wrapped)
+    text, content = _to_portable_json(
+        data, warnings, result_format.accepts_encoded, is_text=presented.kind == "text"
+    )
     presented.add_warnings(warnings)
-    if form is None and not is_object(content):
+    is_an_object = text[:1] == "{"
+    if form is None and not is_an_object:
         return _with_meta_block([_text_block(text)], presented, result_format)
-    is_valid = result_format.stateless or is_object(content)
-    if not is_valid:  # clients reject a result that does not match the declared schema
+    if not result_format.stateless and not is_an_object:
+        # clients reject a result that does not match the declared schema
         message = f"{result_format.tool.name} did not return the object that it declares."
         return _error_result(presented.with_error(InternalError(message)))
     meta = presented.meta()
     visible = visible_meta(meta, result_format.tool, result_format.tool_name)
     if visible:
+        if isinstance(content, EncodedJson):
+            content = loads(content.data)
         text, content = _add_meta(text, content, visible, form or ResultForm(False))
     result: JsonObject = {"content": [_text_block(text)], "isError": False}
     if result_format.has_structured_content:
@@ -159,19 +195,43 @@ def _continuation_hint(step: JsonObject, tool: Tool) -> str:
 # ------------------------------------------------------------------ content
 
 
-def _to_portable_json(text: str, warnings: list[str]) -> tuple[str, Any]:
+def _to_portable_json(
+    data: bytes, warnings: list[str], accepts_encoded: bool = False, *, is_text: bool = False
+) -> tuple[str, Any]:
     """Return JSON text and its value in a form that every client can parse.
 
-    Some parsers reject lone surrogates or deep nesting, and the client would lose the answer.
+    Some parsers reject lone surrogates or deep nesting, and the client would lose the answer. With
+    `accepts_encoded`, the value of a large document is EncodedJson: it is not parsed. `is_text`
+    says that the result is a text, which is not nested.
     """
+    text = data.decode()
+    is_deep = not is_text and _is_deep(data)
+    if not is_deep and not has_escaped_surrogates(text):
+        if accepts_encoded and len(data) >= MIN_ENCODED_BYTES:
+            return text, EncodedJson(data, is_text=is_text)
+        return text, loads(text)
     value = loads(text)
-    is_deep = text.count("[") + text.count("{") > MAX_JSON_DEPTH
-    if not is_deep and "\\ud" not in text:
-        return text, value
     if is_deep:
         value = to_jsonable(value, warnings)
     value = map_strings(value, _replace_lone_surrogates)
     return encode(value, []).decode(), value
+
+
+def _is_deep(data: bytes) -> bool:
+    """True if a JSON document is nested deeper than MAX_JSON_DEPTH."""
+    if data.count(b"[") + data.count(b"{") <= MAX_JSON_DEPTH:
+        return False
+    if b"\\" in data:  # remove escaped quotes, so that each quote begins or ends a string
+        data = data.replace(b"\\\\", b"").replace(b'\\"', b"")
+    brackets = b"".join(data.split(b'"')[::2]).translate(None, _NOT_BRACKETS)
+    for _ in range(MAX_JSON_DEPTH):  # each step removes the innermost level
+        if not brackets:
+            return False
+        brackets = brackets.replace(b"{}", b"").replace(b"[]", b"")
+    return bool(brackets)
+
+
+_NOT_BRACKETS = bytes([code for code in range(256) if code not in b"[]{}"])
 
 
 def _replace_lone_surrogates(text: str) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from math import inf
 
 TYPE_CHECKING = False
 
@@ -26,7 +27,7 @@ def receive_until(ended: asyncio.Event, receive: Receive) -> Receive:
     return receive_or_end
 
 
-async def read_messages(receive: Receive, max_bytes: int) -> list[Message] | None:
+async def read_messages(receive: Receive, max_bytes: float = inf) -> list[Message] | None:
     """Return the messages with the body of a request; None if it has more than `max_bytes`."""
     messages: list[Message] = []
     size = 0

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from asyncio.events import TimerHandle
     from collections.abc import Callable
     from socket import socket
+    from ssl import SSLContext
 
     class Connection(Protocol):
         """The protocol of a connection that the acceptor counts."""
@@ -48,11 +49,14 @@ if TYPE_CHECKING:
             ...
 
 
-LISTEN_BACKLOG = 256
+LISTEN_BACKLOG = 2048
 """Connections that the system keeps until the server accepts them."""
 
 MAX_CONNECTIONS = 4096
 """Largest number of open connections of a server process."""
+
+WANTED_DESCRIPTORS = 8192
+"""Number of open files that a server process allows itself, up to the hard limit of the system."""
 
 MIN_CONNECTIONS = 8
 """Number of connections that are accepted even if nearly all descriptors are in use."""
@@ -69,6 +73,9 @@ MIN_IDLE_SECONDS = 1.0
 A new client has this time to send its request.
 """
 
+HANDSHAKE_TIMEOUT = 10.0
+"""Seconds that a client has for the TLS handshake."""
+
 LOG_INTERVAL = 60.0
 """Minimum number of seconds between two messages about refused connections."""
 
@@ -84,12 +91,26 @@ _logger = getLogger("uvicorn.error")
 def connection_limit() -> int:
     """Return how many connections this process may have: three quarters of the free descriptors.
 
-    The others are for the files and processes of the app.
+    The others are for the files and processes of the app. The soft limit of descriptors, which is
+    often 1,024, is raised if the hard limit allows it.
     """
+    _raise_descriptor_limit()
     free = _free_descriptors()
     if free is None:
         return MAX_CONNECTIONS
     return max(MIN_CONNECTIONS, min(MAX_CONNECTIONS, free * 3 // 4))
+
+
+def _raise_descriptor_limit() -> None:
+    if resource is None:
+        return
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = WANTED_DESCRIPTORS if hard == resource.RLIM_INFINITY else min(hard, WANTED_DESCRIPTORS)
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        try:
+            resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
+        except (OSError, ValueError):  # macOS has another limit for all processes
+            return
 
 
 def _free_descriptors() -> int | None:
@@ -116,10 +137,12 @@ class ConnectionAcceptor:
         *,
         limit: int,
         proxies: str = "",
+        tls: SSLContext | None = None,
     ) -> None:
         self._listener = listener
         self._create_protocol = create_protocol
         self._limit = limit
+        self._tls = tls
         self._proxies = TrustedProxies(proxies)
         # the key of the address and the time of each connection, oldest first
         self._open: dict[Connection, tuple[str, float]] = {}
@@ -137,7 +160,14 @@ class ConnectionAcceptor:
         self._resume()
 
     def close(self) -> None:
-        """Stop to accept, and close the listening socket. Open connections are kept."""
+        """Accept the connections that wait, and close the listening socket.
+
+        Open connections are kept. The system resets those that still wait.
+        """
+        if self._is_closed:
+            return
+        if self._is_reading:  # otherwise no connection can be accepted now
+            self._accept_batch()
         self._is_closed = True
         self._pause()
         self._cancel_retry()
@@ -237,7 +267,12 @@ class ConnectionAcceptor:
     async def _connect(self, sock: socket, connection: Connection) -> None:
         try:
             sock.setblocking(False)
-            await self._loop.connect_accepted_socket(lambda: connection, sock)  # type: ignore[arg-type]
+            await self._loop.connect_accepted_socket(
+                lambda: connection,  # type: ignore[arg-type]
+                sock,
+                ssl=self._tls,
+                ssl_handshake_timeout=None if self._tls is None else HANDSHAKE_TIMEOUT,
+            )
         except Exception as failure:  # the client has disconnected
             sock.close()
             self._on_end(connection)

@@ -9,14 +9,23 @@ import sys
 from time import perf_counter
 
 from tooli.config import load_security_settings
+from tooli.config.token_settings import verifies_tokens
 from tooli.core._hot_tables import CALL_OPTIONS
-from tooli.core.call import DEFAULT_OPTIONS, Call, Failed, Options, RedactionPolicy
+from tooli.core.call import DEFAULT_OPTIONS, Call, Failed, Options, Problem, RedactionPolicy
+from tooli.core.definitions import RATE_LIMIT_FORMAT, is_rate_limit
 from tooli.core.placeholder_call import make_placeholder_call
-from tooli.core.tool import RATE_LIMIT_FORMAT, Tool, is_rate_limit
-from tooli.errors import DependencyError, InputError, Suggestion, TemporaryError
+from tooli.errors import (
+    DefinitionError,
+    DependencyError,
+    InputError,
+    Suggestion,
+    TemporaryError,
+    did_you_mean,
+)
 from tooli.pipeline.prepared_call import PreparedCall
 from tooli.pipeline.present import Presented, present_text
 from tooli.pipeline.unknown_names import missing_command_error, unknown_command_error
+from tooli.serving.caller_view import CallerView
 from tooli.stages.auth import scope_error
 from tooli.stages.rate_limit import is_rate_limited
 from tooli.storage.state_files import MemoryFailureHistory
@@ -25,24 +34,27 @@ from tooli.text.jsonable import is_object
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
     from typing import Any, TypeAlias, TypeVar
 
-    from tooli.core import AppState
-    from tooli.core.call import Caller, Problem
+    from tooli.core import AppState, SecuritySettings
+    from tooli.core.call import Caller
     from tooli.core.peer import Peer
     from tooli.core.protocols import App, JsonObject
-    from tooli.errors import DefinitionError, ToolError
+    from tooli.core.tool import Tool
+    from tooli.errors import ToolError
     from tooli.policy.token_verifier import TokenVerifier
     from tooli.serving import Scope
+    from tooli.serving.server_request import ServerRequest
 
     FindSpec: TypeAlias = Callable[[str, None], object]
     T = TypeVar("T")
 
 _CONCISE_OPTIONS = Options(detailed=False)
-_MCP_OPTIONS = tuple(
-    [name for name, (_, interfaces) in CALL_OPTIONS.items() if "mcp" in interfaces]
-)
+MCP_OPTIONS = tuple([name for name, (_, interfaces) in CALL_OPTIONS.items() if "mcp" in interfaces])
+"""The options that the `_meta` of a request may contain."""
+
+_MAX_UNKNOWN = 10  # unknown options that are reported
 
 
 def check_server_settings(state: AppState) -> None:
@@ -81,14 +93,13 @@ class ToolDispatcher:
         self._revision = -1
         self._cache: dict[object, Any] = {}
 
-    def make_verifier(self) -> TokenVerifier | None:
+    def make_verifier(self, settings: SecuritySettings) -> TokenVerifier | None:
         """Return the verifier for callers' tokens, or None if the settings define none."""
-        rules = self.app._state.security_settings
-        if not rules:
+        if not verifies_tokens(settings):
             return None
-        from tooli.policy.token_verifier import make_verifier
+        from tooli.policy.token_verifier import TokenVerifier
 
-        return make_verifier(rules)
+        return TokenVerifier(settings)
 
     @property
     def name(self) -> str:
@@ -118,11 +129,54 @@ class ToolDispatcher:
     def _read_tools(self) -> Mapping[str, Tool]:
         from tooli.describe.mcp_tools import tools_by_safe_name
 
+        if self.app.tree().has_mounts:
+            from tooli.providers.provider_mounts import iter_mounts
+
+            for mount in iter_mounts(self.app._state):
+                mount.watch()
         catalog = self.app.catalog
         tools = tools_by_safe_name(catalog)
         for problem in catalog.problems.values():
             report_invalid_definition(problem)
         return tools
+
+    def find_scopes(self) -> frozenset[str]:
+        """Return every scope that a tool, a resource or a prompt of the app needs."""
+        return self.cached("scopes", self._read_scopes)
+
+    def _read_scopes(self) -> frozenset[str]:
+        tools = self._served_tools()
+        return frozenset([scope for tool in tools for scope in _scopes_of(tool)])
+
+    def _served_tools(self) -> list[Tool]:
+        """Return the tools, and the functions of the resources and prompts."""
+        from tooli.providers.resources import collect_prompts, iter_resources
+
+        served = [*iter_resources(self.app), *collect_prompts(self.app).values()]
+        return [*self.tools.values(), *[item.tool(self.app._state) for item in served]]
+
+    def view(self, scopes: frozenset[str] | None) -> CallerView:
+        """Return what a caller with these scopes sees; None means all scopes."""
+        if not self.cached("hides tools", self._hides_tools):
+            return CallerView(self, None)
+        known = self.find_scopes()
+        return CallerView(self, known if scopes is None else known & scopes)
+
+    def _hides_tools(self) -> bool:
+        """True if the policy of the app or of a part of it, or a role, hides some tools."""
+        state = self.app._state
+        # an app with resources or prompts has loaded their module
+        has_served = "tooli.providers.resources" in sys.modules
+        tools = self._served_tools() if has_served else self.tools.values()
+        return state.policy == "strict" or any(
+            [tool.guard.audience or state.effective_policy(tool) == "strict" for tool in tools]
+        )
+
+    def select_version(self, tool: Tool, version: str) -> Tool:
+        """Return a version of a tool; raise an InputError that lists those there are."""
+        from tooli.providers.command_versions import select_version
+
+        return select_version(self.app, tool, version)
 
     def is_refused(self, tool: Tool, caller: Caller) -> bool:
         """True if a call will be refused whatever its arguments are.
@@ -132,10 +186,14 @@ class ToolDispatcher:
         state = self.app._state
         if is_rate_limited(tool, state, caller):
             return True
-        if tool.guard.scopes is None and state.effective_policy(tool) != "strict":
-            return False
+        return self.find_scope_error(tool, caller) is not None
+
+    def find_scope_error(self, tool: Tool, caller: Caller) -> ToolError | None:
+        """Return the error if the scopes of a caller do not allow it to run a tool."""
+        if tool.guard.scopes is None and self.app._state.effective_policy(tool) != "strict":
+            return None
         call, _ = self.app.prepare(Call(tool, {}, caller, []))
-        return scope_error(call) is not None
+        return scope_error(call)
 
     def prepare(
         self,
@@ -147,6 +205,7 @@ class ToolDispatcher:
         problems: tuple[Problem, ...] = (),
         approved_parts: Mapping[str, str] | None = None,
         peer: Peer | None = None,
+        request: ServerRequest | None = None,
     ) -> PreparedCall:
         """Return a call that is ready to run."""
         started = perf_counter()
@@ -161,10 +220,17 @@ class ToolDispatcher:
                 approved=approved_parts is not None,
                 approved_parts=approved_parts,
                 peer=peer,
+                request=request,
             ),
             self._failures,
         )
+        if request is not None:
+            request.call = call
         return PreparedCall(call, stages, started)
+
+
+def _scopes_of(tool: Tool) -> tuple[str, ...]:
+    return (*(tool.guard.scopes or ()), *tool.guard.audience)
 
 
 def check_rate_limit(rate: object) -> None:
@@ -205,13 +271,18 @@ def report_invalid_definition(problem: DefinitionError) -> None:
 
 
 def unknown_tool_error(
-    app: App, name: str, arguments: Mapping[str, Any] | None = None
+    app: App,
+    name: str,
+    arguments: Mapping[str, Any] | None = None,
+    view: CallerView | None = None,
 ) -> ToolError:
     """Return the error for a name that is not in the app's catalog.
 
     It suggests the closest name. A command that exists but has an invalid definition is reported
-    as such.
+    as such. With a view, the error names only what the caller sees.
     """
+    if view is not None and not view.is_complete:
+        return view.unknown_tool_error(name)
     problem = app.catalog.find_problem(name)
     if problem is not None:
         return problem.to_tool_error()
@@ -235,6 +306,24 @@ def path_without_root(scope: Scope) -> str:
             return path[len(root) :] or "/"
     return path
 
+
+def check_root_path(root: str) -> str:
+    """Return a root path without the slash at its end; raise a DefinitionError if it is invalid.
+
+    A proxy may remove the prefix or keep it. So the prefix must not look like a path of the server.
+    """
+    path = root.rstrip("/")
+    if not path:
+        return ""
+    first = path.split("/")[1:2]
+    if path[0] != "/" or not set(path) <= _ROOT_CHARACTERS or "//" in path:
+        raise DefinitionError(f"root_path={root!r} must be a path such as '/shop'")
+    if first[0] in ("tools", "mcp", "sse", "messages"):
+        raise DefinitionError(f"root_path={root!r} must not begin with a path of the server itself")
+    return path
+
+
+_ROOT_CHARACTERS = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789/-._~%")
 
 GRACE_PERIOD = 10.0
 """Seconds that running calls get to finish when a server shuts down."""
@@ -261,9 +350,16 @@ def too_many_requests_error(limit: int) -> ToolError:
     )
 
 
-def present_request_error(app: App, caller: Caller, error: ToolError) -> Presented:
+def present_request_error(
+    app: App, caller: Caller, error: ToolError, request: ServerRequest | None = None
+) -> Presented:
     """Return the answer to a request that fails before it reaches a tool."""
-    return Presented(Failed(error), make_placeholder_call(app._state, caller), lambda: 0)
+    call = make_placeholder_call(app._state, caller)
+    if request is not None:
+        if error.http_status >= 500:
+            request.is_id_shown = True
+        call = call.replace(request=request)
+    return Presented(Failed(error), call, lambda: 0)
 
 
 def split_options(
@@ -277,15 +373,33 @@ def split_options(
     """
     arguments = dict(raw_arguments)
     values: JsonObject = {}
-    for name in _MCP_OPTIONS:
+    for name in MCP_OPTIONS:
         argument = f"tooli_{name}" if name in tool.param_names else name
         if argument in arguments and argument not in tool.param_names:
             values[name] = arguments.pop(argument)
         if is_object(requested) and requested.get(name) is not None:
             values[name] = requested[name]
     values = {name: value for name, value in values.items() if value is not None}
+    unknown = () if requested is None else _find_unknown_options(requested)
     if not values:
-        return arguments, _CONCISE_OPTIONS, ()
+        return arguments, _CONCISE_OPTIONS, unknown
     from tooli.records.call_options import build_options
 
-    return arguments, *build_options({"detailed": False, **values})
+    options, problems = build_options({"detailed": False, **values})
+    return arguments, options, (*unknown, *problems)
+
+
+def _find_unknown_options(requested: object) -> tuple[Problem, ...]:
+    """Return the problems with options that do not exist: the call may rely on `dryrun`."""
+    if not is_object(requested):
+        return (Problem("E1007", None, "The options must be a JSON object"),)
+    names = [name for name, value in requested.items() if value is not None]
+    unknown = [name for name in names if name not in MCP_OPTIONS]
+    return tuple([unknown_option_problem(name, MCP_OPTIONS) for name in unknown[:_MAX_UNKNOWN]])
+
+
+def unknown_option_problem(name: str, known: Iterable[str]) -> Problem:
+    """Return the problem of an option that does not exist."""
+    known = tuple(known)
+    hint = did_you_mean(name[:80], known) or f"; the options are {', '.join(known)}"
+    return Problem("E1007", None, f"Unknown option {name[:80]!r}{hint}")

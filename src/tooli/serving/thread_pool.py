@@ -49,6 +49,7 @@ class ThreadPool:
         self._started: Counter[str] = Counter()  # queued and running work of each caller
         self._waiting: dict[str, dict[Future[Any], Job]] = {}  # callers who use their whole share
         self._abandoned: Counter[str] = Counter()
+        self.on_abandoned_end: Callable[[str], None] | None = None  # called on the event loop
         self._queue: JobQueue = SimpleQueue()
         self._lock = Lock()
         self._thread_count = 0
@@ -210,6 +211,8 @@ class ThreadPool:
             self._release(caller, loop)
             if future.cancelled():
                 _add(self._abandoned, caller, -1)
+                if self.on_abandoned_end is not None:
+                    self.on_abandoned_end(caller)
             elif exc is None:
                 future.set_result(result)
             else:

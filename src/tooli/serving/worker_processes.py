@@ -20,6 +20,7 @@ from traceback import print_exc
 from typing import TYPE_CHECKING
 
 from tooli.errors import Interrupted, ToolRuntimeError
+from tooli.serving.server_log import report
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -46,13 +47,17 @@ KILL_DELAY = 5.0
 _EXIT_SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
-def run_workers(run: RunWorker, count: int, grace: float) -> None:
+def run_workers(
+    run: RunWorker, count: int, grace: float, stop_listening: Callable[[], None]
+) -> None:
     """Keep `count` workers running until a signal arrives; then let them finish.
 
-    The workers are forked after the app is loaded, so they share its memory. Raises an error if
-    the workers do not start, or if a worker had to be killed at the end.
+    The workers are forked after the app is loaded, so they share its memory. `stop_listening`
+    closes the listening socket of this process when the workers end. Otherwise the system would
+    accept connections that nobody serves. Raises an error if the workers do not start, or if a
+    worker had to be killed at the end.
     """
-    workers = WorkerProcesses(run, count, grace)
+    workers = WorkerProcesses(run, count, grace, stop_listening)
     handled = {**dict.fromkeys(_EXIT_SIGNALS, workers.shut_down), signal.SIGCHLD: _ignore_signal}
     previous_handlers = {sig: signal.signal(sig, handler) for sig, handler in handled.items()}
     previous_wakeup = signal.set_wakeup_fd(workers.wakeup_writer, warn_on_full_buffer=False)
@@ -94,7 +99,10 @@ class ServerWorker:
 class WorkerProcesses:
     """The worker processes of this process."""
 
-    def __init__(self, run: RunWorker, count: int, grace: float) -> None:
+    def __init__(
+        self, run: RunWorker, count: int, grace: float, stop_listening: Callable[[], None]
+    ) -> None:
+        self._stop_listening = stop_listening
         self._run = run
         self._count = count
         self._grace = grace
@@ -138,7 +146,7 @@ class WorkerProcesses:
             self._workers[pid] = ServerWorker(status_pipe)
         except OSError as failure:  # too many processes, or too little memory
             os.close(status_pipe)
-            print(f"A worker cannot be started: {failure.strerror}.", file=sys.stderr, flush=True)
+            report(f"A worker cannot be started: {failure.strerror}.")
             self._count_end(has_served=False, uptime=0)
         finally:
             os.close(status_writer)
@@ -197,7 +205,7 @@ class WorkerProcesses:
             has_served = worker.has_served()
             if not self._is_ending:
                 reason = _describe_status(status)
-                print(f"Worker {pid} {reason}; it is replaced.", file=sys.stderr, flush=True)
+                report(f"Worker {pid} {reason}; it is replaced.")
                 self._count_end(has_served=has_served, uptime=monotonic() - worker.started_at)
 
     def _count_end(self, *, has_served: bool, uptime: float) -> None:
@@ -215,11 +223,15 @@ class WorkerProcesses:
     # -------------------------------------------------------------- ending
 
     def shut_down(self, sig: int, frame: FrameType | None) -> None:
-        """Send SIGTERM to every worker; kill workers that still run after the grace period."""
+        """Send SIGTERM to every worker, and close the listening socket.
+
+        Workers that still run after the grace period are killed.
+        """
         if not self._is_ending:
             self._is_ending = True
             self._kill_at = monotonic() + self._grace + KILL_DELAY
         self._signal_all(signal.SIGTERM)
+        self._stop_listening()
 
     def _signal_all(self, sig: signal.Signals) -> None:
         for pid in list(self._workers):
