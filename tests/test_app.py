@@ -74,6 +74,7 @@ def test_description_is_the_help_of_typer_unless_both_are_given() -> None:
         ({"default_output": "jsn"}, "json"),
         ({"mcp_transport": "websocket"}, "mcp_transport"),
         ({"permissions": ["fs:raed"]}, "fs:raed"),
+        ({"nme": "x"}, r"Tooli\(\) has no keyword 'nme'; did you mean 'name'"),
         ({"descripton": "x"}, r"Tooli\(\) has no keyword 'descripton'; did you mean 'description'"),
     ],
 )
@@ -99,6 +100,11 @@ def test_registered_functions_are_unchanged() -> None:
 @pytest.mark.parametrize(
     ("register", "message"),
     [
+        (
+            lambda app: app.command(destructive=True),
+            r"'destructive'; write annotations=Destructive",
+        ),
+        (lambda app: app.command(read_only=True), r"write annotations=ReadOnly"),
         (lambda app: app.command(timeuot=3), r"command\(\) has no keyword 'timeuot'"),
         (lambda app: app.callback(no_args_is_hlep=True), r"callback\(\) has no keyword"),
         (lambda app: app.add_typer(Tooli(), nmae="x"), r"add_typer\(\) has no keyword 'nmae'"),

@@ -7,10 +7,21 @@ import subprocess
 import sys
 from pathlib import Path
 
+import httpx2
 import pytest
 from tests.integration.app_process import environment
+from tests.integration.mcp.stdio_client import LAUNCHER_CODE, connect, launcher_command
+from tests.sources.source_home import SourceHome
 
-from tooli.launcher import load_app
+from tooli.launcher import find_source
+from tooli.sources.loader import load_app
+
+PROGRAM = Path(sys.executable).parent / "tooli"
+INITIALIZE = {
+    "protocolVersion": "2025-11-25",
+    "capabilities": {},
+    "clientInfo": {"name": "test-client", "version": "1"},
+}
 
 
 def run(*argv: str, folder: Path, stdin: str = "") -> subprocess.CompletedProcess[str]:
@@ -165,3 +176,155 @@ def test_names_stay_the_same_when_a_typer_app_becomes_a_tooli_app(folder: Path) 
         "same-names.say-hi ['level', 'name']",
         "same-names.sub.x ['app_level', 'level']",
     ]
+
+
+def test_second_command_of_one_name_replaces_the_first_one(folder: Path) -> None:
+    """`tooli run` does not change programs. In other apps it is an error."""
+    commands = "\n".join(f"@app.command('a')\ndef f{i}(): print({i})" for i in (1, 2))
+    source = f"import typer\napp = typer.Typer()\n{commands}\n@app.command()\ndef b(): ...\n"
+    (folder / "twice.py").write_text(source)
+    assert run("run", "twice.py", "a", folder=folder).stdout == "2\n"
+
+
+# ------------------------------------------------------------------ sources
+
+
+@pytest.fixture
+def desk(tmp_path: Path) -> SourceHome:
+    return SourceHome(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("argv", "found"),
+    [
+        (["app.py", "docs", "llms"], (0, 1)),
+        (["docs", "llms", "app.py"], (2, 3)),
+        (["--include", "a", "@x", "docs", "llms"], (0, 3)),
+        (["mcp", "export", "--read-only", "files:x", "--json"], (2, 4)),
+        (["generate-skill", "@x"], (1, 2)),
+        (["tools", "app.py"], None),
+        (["approvals", "list", "app.py"], None),
+        (["registry", "show", "@x"], None),
+        (["adopt", "x", "files:y"], None),
+        (["docs", "llms"], None),
+        (["docs", "llms", "--include"], None),
+        (["--include", "a"], None),
+        ([], None),
+    ],
+)
+def test_source_in_a_line(argv: list[str], found: tuple[int, int] | None) -> None:
+    assert find_source(argv) == found
+
+
+def test_sources_in_all_commands(desk: SourceHome) -> None:
+    assert [tool["name"] for tool in desk("tools", "files:desk")["result"]] == [
+        "list-orders",
+        "cancel",
+    ]
+    assert desk("run", "files:desk", "list-orders", "--limit", "1")["result"] == [1]
+    suggestion = desk("run", "--exclude", "x y", "files:desk", "list-orders", "--limt", "1")
+    assert suggestion["error"]["suggestion"]["argv"] == [
+        *("tooli", "run", "--exclude", "x y", "files:desk"),
+        *("list-orders", "--limit", "1", "--json"),
+    ]
+    text = desk.start("docs", "llms", "--read-only", "files:desk").stdout
+    folder = desk.folder / "desk"
+    assert f"tooli run --read-only files:{folder} COMMAND" in text
+    assert "cancel" not in text
+    assert "list-orders" in desk.start("files:desk", "generate-skill").stdout
+    assert "list_orders" in desk.start("export", "files:desk", "--target", "openai").stdout
+    added = desk("mcp", "add", "files:desk", "--agent", "cursor", PATH=str(PROGRAM.parent))
+    assert added["result"][0]["action"] == "created"
+    entry = json.loads((desk.folder / ".cursor" / "mcp.json").read_text())["mcpServers"]["desk"]
+    assert entry["args"][-4:] == ["serve", f"files:{folder}", "--transport", "stdio"]
+
+
+def test_failing_source_is_loaded_once(desk: SourceHome) -> None:
+    (desk.folder / "once.py").write_text(
+        "from pathlib import Path\nfrom tooli.errors import ToolRuntimeError\n"
+        "with Path('runs').open('a') as file:\n    file.write('x')\n"
+        "raise ToolRuntimeError('It failed.')\n"
+    )
+    for argv in (["run", "once.py", "a"], ["docs", "llms", "once.py"], ["once.py", "docs", "llms"]):
+        (desk.folder / "runs").unlink(missing_ok=True)
+        done = desk.start(*argv, "--json")
+        assert json.loads(done.stdout)["error"]["message"] == "It failed."
+        assert done.returncode == 70
+        assert (desk.folder / "runs").read_text() == "x"
+
+
+def test_source_that_is_not_written_correctly(desk: SourceHome) -> None:
+    for argv, field in (
+        (["run", "--include", "a", "--header", "files:desk", "x"], "headers"),
+        (["--database", "a.db", "files:desk", "docs", "llms"], "database"),
+        (["run", "files:"], "source"),
+        (["tools", "shop.json"], "source"),
+    ):
+        assert desk(*argv)["error"]["field"] == field
+
+
+@pytest.mark.parametrize(
+    ("flags", "has_api", "has_mcp"),
+    [
+        (["--api"], True, True),
+        (["--no-mcp"], True, False),
+        (["--transport", "http"], True, True),
+        (["--transport", "http", "--no-api"], False, True),
+    ],
+)
+def test_interfaces_over_http(
+    desk: SourceHome, flags: list[str], has_api: bool, has_mcp: bool
+) -> None:
+    command = [sys.executable, "-c", LAUNCHER_CODE, "serve", "files:desk", "--port", "0", *flags]
+    with subprocess.Popen(
+        command, stderr=subprocess.PIPE, text=True, env=desk.env, cwd=desk.folder
+    ) as process:
+        try:
+            assert process.stderr is not None
+            base = process.stderr.readline().split()[-1].removesuffix("/mcp")
+            answer = httpx2.post(f"{base}/tools/list-orders", json={"limit": 1})
+            assert (answer.status_code, answer.json().get("result")) == (
+                (200, [1]) if has_api else (404, None)
+            )
+            hello = {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": INITIALIZE}
+            accept = {"Accept": "application/json, text/event-stream"}
+            status = httpx2.post(f"{base}/mcp", json=hello, headers=accept).status_code
+            assert status == (200 if has_mcp else 404)
+        finally:
+            process.terminate()
+            process.wait(30)
+
+
+def test_interfaces_that_contradict_each_other(desk: SourceHome) -> None:
+    for flags in (
+        ["--no-api", "--no-mcp"],
+        ["--api", "--transport", "stdio"],
+        ["--no-mcp", "--transport", "sse"],
+    ):
+        assert desk.start("serve", "files:desk", *flags).returncode == 2
+
+
+def test_mcp_client_of_a_source(desk: SourceHome) -> None:
+    command = launcher_command("files:desk", "--read-only")
+    with connect("desk", command=command, env=desk.env, cwd=desk.folder) as client:
+        tools = client.result("tools/list")["tools"]
+        assert [tool["name"] for tool in tools] == ["list_orders"]
+        assert client.call("list_orders", {"limit": 1})["structuredContent"] == {"result": [1]}
+
+
+def test_completion_knows_sources(desk: SourceHome) -> None:
+    desk("adopt", "desk", "files:desk")
+
+    def complete(words: str) -> list[str]:
+        count = len(words.split(" ")) - 1
+        variables = {"_TOOLI_COMPLETE": "complete_bash", "COMP_WORDS": words}
+        env = {**desk.env, **variables, "COMP_CWORD": str(count)}
+        done = subprocess.run([PROGRAM], capture_output=True, text=True, env=env, timeout=60)
+        return done.stdout.split()
+
+    assert complete("tooli tools @") == ["@desk"]
+    assert complete("tooli adopt x o") == ["openapi:"]
+    assert complete("tooli registry f") == ["forget"]
+    assert "--install" in complete("tooli adopt --in")
+    (desk.folder / ".config" / "tooli" / "sources.json").write_text("{")
+    assert complete("tooli tools @") == []

@@ -287,6 +287,14 @@ class TestOptions:
     def test_keyword_overrides_an_option_of_the_surface(self, app) -> None:
         assert app.options(yes=True).call("delete", path="a", yes=False).error.code == "E1010"
 
+    @pytest.mark.filterwarnings("ignore:app.find is an attribute")
+    def test_commands_with_common_names_take_options(self) -> None:
+        app = Tooli("names")
+        app.command("find", annotations=Destructive)(lambda: "found")
+        app.command("run", annotations=Destructive)(lambda: "ran")
+        assert app.options(yes=True).find().result == "found"
+        assert app.options(yes=True).run().result == "ran"
+
     def test_options_do_not_change_the_app(self, app) -> None:
         app.options(yes=True).call("delete", path="a")
         assert app.call("delete", path="a").error.code == "E1010"

@@ -53,10 +53,13 @@ if TYPE_CHECKING:
     )
     from tooli.core.tool import Tool
     from tooli.http.asgi import Api, HttpSettingsDict
+    from tooli.pipeline.lifespan import LifespanContext
     from tooli.pipeline.prepared_call import TooliResult
     from tooli.providers import CommandGroup
+    from tooli.providers.provider import Provider
     from tooli.python_api import GroupAccessor, PythonSurface
     from tooli.storage.state_files import MemoryFailureHistory
+    from tooli.transforms import Transform
 
     F = TypeVar("F", bound=Callable[..., object])
     S = TypeVar("S", bound=Stage)
@@ -75,8 +78,7 @@ _TYPER_ATTRIBUTES = frozenset(
     (
         *("info", "registered_commands", "registered_groups", "registered_callback"),
         *("rich_markup_mode", "rich_help_panel", "suggest_commands", "_add_completion"),
-        *("pretty_exceptions_enable", "pretty_exceptions_show_locals"),
-        *("pretty_exceptions_short",),
+        *("pretty_exceptions_enable", "pretty_exceptions_show_locals", "pretty_exceptions_short"),
     )
 )
 _SECURITY_POLICIES = ("off", "standard", "strict")
@@ -112,6 +114,7 @@ class Tooli(_TyperPlaceholder):
 
     if TYPE_CHECKING:
         _state: AppState
+        dependency_overrides: dict[Callable[..., Any], Callable[..., Any]]
 
     def __init__(
         self,
@@ -133,8 +136,8 @@ class Tooli(_TyperPlaceholder):
         **kwargs: Unpack[AppOptions],
     ) -> None:
         if not kwargs.keys() <= TYPER_APP_KEYWORDS:
-            own_keywords = Tooli.__init__.__kwdefaults__ or ()
-            _check_keywords("Tooli", kwargs, TYPER_APP_KEYWORDS.union(own_keywords))
+            own_keywords = {"name", *(Tooli.__init__.__kwdefaults__ or ())}
+            _check_keywords("Tooli", kwargs, TYPER_APP_KEYWORDS | own_keywords)
         policy = read_choice("security_policy", security_policy, _SECURITY_POLICIES)
         if default_output != "auto":
             from tooli.core.output_modes import OUTPUT_MODES
@@ -168,6 +171,7 @@ class Tooli(_TyperPlaceholder):
 
             state.mcp = check_mcp_keywords(title=title, icons=icons, meta=meta)
         self.__dict__["_state"] = state
+        self.__dict__["dependency_overrides"] = state.dependency_overrides
 
     # -------------------------------------------------------------- registering
 
@@ -182,9 +186,10 @@ class Tooli(_TyperPlaceholder):
         Takes every keyword of Typer's `command`, and those of `CommandOptions`.
         """
         if options and not options.keys() <= TYPER_COMMAND_KEYWORDS:
-            from tooli.core.definitions import check_command_options
+            from tooli.core.definitions import check_command_options, with_end
 
             check_command_options("command", options)
+            options = with_end(options)
 
         def register(fn: F) -> F:
             self._register(Registration(self._state, name, fn, options))
@@ -196,14 +201,18 @@ class Tooli(_TyperPlaceholder):
         self, target: str, name: str | None = None, **options: Unpack[CommandOptions]
     ) -> None:
         """Register `package.module:function` as a command. It is imported when it is needed."""
-        from tooli.core.definitions import check_lazy_command
+        from tooli.core.definitions import check_lazy_command, with_end
 
         location = check_lazy_command(target, options)
-        self._register(Registration(self._state, name, None, options, target, location))
+        self._register(Registration(self._state, name, None, with_end(options), target, location))
 
     def _register(self, registration: Registration) -> None:
-        state = self._state
-        self._check_name(registration.command_name, "command")
+        state, name = self._state, registration.command_name
+        self._check_name(name, "command")
+        if state.registered.setdefault(name, registration) is not registration:
+            from tooli.providers.provider_mounts import add_version
+
+            add_version(state, registration)
         state.commands.append(registration)
         state.invalidate()
         uri = registration.kwargs.get("resource")
@@ -254,6 +263,34 @@ class Tooli(_TyperPlaceholder):
 
             register_group(self, typer_instance, {**options})
 
+    def add_provider(
+        self,
+        provider: Provider,
+        namespace: str | None = None,
+        *,
+        transforms: Sequence[Transform] = (),
+    ) -> None:
+        """Add the tools of a provider, as a group of commands if there is a `namespace`."""
+        from tooli.providers.provider_mounts import add_provider
+
+        add_provider(self._state, provider, namespace, transforms)
+
+    def add_transform(self, transform: Transform) -> Transform:
+        """Change the tools of the app with a function or a class of `tooli.transforms`."""
+        self.with_transforms(transform)
+        return transform
+
+    def with_transforms(self, *transforms: Transform) -> Tooli:
+        """Change the tools of the app with several transforms; return the app."""
+        from tooli.providers.provider_mounts import add_transforms
+
+        add_transforms(self._state, transforms)
+        return self
+
+    def mount(self, app: real_typer.Typer, namespace: str | None = None) -> None:
+        """Add the commands of another app in this process, as `add_typer` does."""
+        self.add_typer(app, **({} if namespace is None else {"name": namespace}))
+
     def resource(self, uri: str, **options: Unpack[ResourceOptions]) -> Callable[[F], F]:
         """Register a function as an MCP resource.
 
@@ -268,6 +305,20 @@ class Tooli(_TyperPlaceholder):
         from tooli.providers.resources import prompt_decorator
 
         return prompt_decorator(self._state, name, options)
+
+    def lifespan(self, fn: F) -> F:
+        """Register a function that opens what a process needs once, yields it, and closes it."""
+        from tooli.pipeline.lifespan import set_lifespan
+
+        set_lifespan(self, fn)
+        forget_prepared(self)
+        return fn
+
+    def lifespan_context(self) -> LifespanContext:
+        """Return a context manager, sync or async, in which the lifespan is open for all calls."""
+        from tooli.pipeline.lifespan import LifespanContext
+
+        return LifespanContext(self._state)
 
     def announce(self, uri: str) -> None:
         """Notify the subscribed clients that a resource has changed."""
@@ -293,9 +344,8 @@ class Tooli(_TyperPlaceholder):
                 print(call.tool.id, "ok" if isinstance(outcome, Ok) else outcome.error.code)
                 return outcome
 
-        `before` or `after` names the built-in stage that the new stage runs before or after. The
-        default is `before="bind"`. Stages at the same place run in the order in which they are
-        added. Without a stage, `use` returns a decorator: `@app.use(after="bind")`.
+        `before` or `after` names a built-in stage; the default is `before="bind"`. Stages at the
+        same place run in the order in which they are added. `@app.use(after="bind")` works too.
         """
         if stage is None:
             return lambda stage: self.use(stage, before=before, after=after)
@@ -311,7 +361,11 @@ class Tooli(_TyperPlaceholder):
 
     def _initialize_typer(self) -> None:
         """Initialize the Typer base class and pass every registration on to it, in order."""
+        from tooli.providers.lazy_commands import load_lazy_commands
+
         state = self._state
+        if not state.is_typer_initialized:
+            load_lazy_commands(state)
         with typer_lock.current:  # a thread that sees half of the registrations misses callbacks
             if state.is_typer_initialized or state.is_typer_starting:
                 return
@@ -375,8 +429,7 @@ class Tooli(_TyperPlaceholder):
     def builtins(self, name: str | None = None) -> Tooli:
         """Return an app with the built-in commands.
 
-        If `name` is a group, such as `mcp`, the app has only that group. If `name` is a command
-        outside of groups, the app has all such commands.
+        If `name` is a group, such as `mcp`, the app has only that group; else all other commands.
         """
         from tooli.builtins import build_builtin_app
 
@@ -387,21 +440,9 @@ class Tooli(_TyperPlaceholder):
 
         A name is `find-files` or `find_files`; in a group `users.create` or `users create`.
         """
-        parts = name.replace(".", " ").replace("/", " ").split() or [name]
-        group = tree = build_command_tree(self)
-        path: list[str] = []
-        for i, part in enumerate(parts):
-            for candidate in (part, part.replace("_", "-"), part.replace("-", "_")):
-                if i == len(parts) - 1 and candidate in group.commands:
-                    tool = group.commands[candidate].tool((*path, candidate), tree)
-                    return self._resolve_handoffs(tool)
-                if candidate in group.groups:
-                    group = group.groups[candidate]
-                    path.append(candidate)
-                    break
-            else:
-                return None
-        return None
+        tree = build_command_tree(self)
+        found = tree.find(name)
+        return None if found is None else self._resolve_handoffs(found[1].tool(found[0], tree))
 
     def _resolve_handoffs(self, tool: Tool) -> Tool:
         guidance = tool.guidance
@@ -427,7 +468,7 @@ class Tooli(_TyperPlaceholder):
 
         Never raises and never exits: a failure is in the result.
         """
-        return self._python_surface().run(tool_name, arguments)
+        return self._python_surface().call_with(tool_name, arguments)
 
     async def acall(self, tool_name: str, /, **arguments: Any) -> TooliResult[Any]:
         """Run a tool from async code. Coroutines run on this event loop, functions in a thread."""
@@ -454,19 +495,20 @@ class Tooli(_TyperPlaceholder):
         _check_keywords("options", options, PYTHON_OPTIONS | {"caller"})
         return PythonSurface(self, options, caller)
 
-    def asgi(self, *, mcp: bool = True, **kwargs: Unpack[HttpSettingsDict]) -> Api:
-        """Return an ASGI application that serves the app over HTTP, with MCP at /mcp.
+    def asgi(
+        self,
+        *,
+        mcp: bool = True,
+        stateless: bool = False,
+        json_response: bool = False,
+        **kwargs: Unpack[HttpSettingsDict],
+    ) -> Api:
+        """Return an ASGI application: HTTP, and MCP at /mcp. `HttpSettings` has the keywords."""
+        from tooli.builtins.asgi_app import build_asgi_app
 
-        `HttpSettings` explains each keyword.
-        """
-        from tooli.http.asgi import make_api
-        from tooli.serving.dispatcher import is_installed
-
-        if mcp and is_installed("mcp"):
-            from tooli.mcp import mcp_endpoint
-
-            kwargs["mounts"] = {"/mcp": mcp_endpoint(self), **kwargs.get("mounts", {})}
-        return make_api(self, kwargs)
+        return build_asgi_app(
+            self, kwargs, mcp=mcp, stateless=stateless, json_response=json_response
+        )
 
     @property
     def commands(self) -> GroupAccessor:
@@ -491,35 +533,14 @@ class Tooli(_TyperPlaceholder):
 
         `failure_history` is the failure history of the server that received the call, if any.
         """
-        from tooli.pipeline import StageContext, select_stages
+        from tooli.pipeline import prepare_call
 
-        state = self._state
-        if not (state.security_settings_loaded or state.has_cli_settings):
-            from tooli.config import load_security_settings
-
-            load_security_settings(state)
-        tool = self._resolve_handoffs(call.tool)
-        if tool.guidance.problem is not None:
-            call.warnings.append(tool.guidance.problem)
-        stages = select_stages(
-            StageContext(
-                tool, call.options, state, call.caller, self.find, call.approved, failure_history
-            )
-        )
-        policy = state.effective_policy(tool)
-        if len(stages) > 1:  # the stage `bind` alone fills neither `meta` nor `secrets`
-            call = call.replace(tool=tool, policy=policy, meta={}, secrets=[])
-        elif tool is not call.tool or policy != call.policy:
-            call = call.replace(tool=tool, policy=policy)
-        return call, stages
+        return prepare_call(self, call, failure_history)
 
     def stages_for(
         self, tool: Tool, options: Options, caller: Caller | None = None
     ) -> tuple[Stage, ...]:
-        """Return the stages that apply to a call of a tool, outermost first.
-
-        The default caller is Python code.
-        """
+        """Return the stages of a call, outermost first. The default caller is Python code."""
         from tooli.core.call import PYTHON_CALLER, Call
 
         return self.prepare(Call(tool, {}, caller or PYTHON_CALLER, [], options))[1]
@@ -543,21 +564,10 @@ def _check_keywords(
 def set_typer_base() -> None:
     """Make Typer the base class of Tooli. Existing instances become instances of Typer."""
     if Tooli.__bases__ == (_TyperPlaceholder,):
-        typer_class = sys.modules["typer"].Typer
-        Tooli.__bases__ = (typer_class,)
-        _show_keywords_of_typer(typer_class)
+        from tooli.cli.typer_signature import show_keywords_of_typer
 
-
-def _show_keywords_of_typer(typer_class: type[Any]) -> None:
-    """Add Typer's keywords to the signature of `Tooli`, in place of `**kwargs`."""
-    signature = sys.modules["inspect"].signature  # Typer has loaded it
-    init: Any = Tooli.__init__
-    own = signature(init)
-    inherited = signature(typer_class.__init__).parameters
-    params = [p for p in own.parameters.values() if p.kind is not p.VAR_KEYWORD]
-    names = {p.name for p in params}
-    params += [p for name, p in inherited.items() if name not in names and p.kind is p.KEYWORD_ONLY]
-    init.__signature__ = own.replace(parameters=params)
+        Tooli.__bases__ = (sys.modules["typer"].Typer,)
+        show_keywords_of_typer(Tooli)
 
 
 class _TyperImportHook:

@@ -1,60 +1,85 @@
-"""The program `tooli`: serve and inspect any Tooli or Typer app.
+"""The program `tooli`: run, serve and inspect any source of tools.
 
-The app is a file (`app.py`, `app.py:cli`) or a module (`package.module:cli`). It needs no changes.
-Every built-in command of an app can be run: `tooli docs llms app.py`.
+A source is a Tooli or Typer app in Python, a program, an API, an MCP server, and more: see
+`tooli.sources.source_grammar`. It needs no changes. Every built-in command of an app can be run:
+`tooli docs llms app.py`.
 """
 
 from __future__ import annotations
 
-import os
 import sys
-from importlib import import_module
 from typing import Annotated
 
 import tooli
+from tooli.annotations import ReadOnly
 from tooli.app import Tooli
-from tooli.builtins import long_running, owns_stdout
+from tooli.builtins import long_running, owns_stdout, with_plan
 from tooli.builtins.agent_commands import (
+    AccessLog,
     AllowedHosts,
+    AllowedOrigins,
+    CallLimit,
     DeferLoading,
+    ExposeErrors,
     GracePeriod,
     Host,
+    JsonResponse,
+    LogFormat,
     Port,
+    Reload,
+    ResourceUrl,
+    RootPath,
+    ServeApi,
+    ServeMcp,
+    Stateless,
+    TlsCert,
+    TlsKey,
     Token,
+    TokenAudience,
     TokenFile,
+    TokenIssuer,
     Transport,
+    Workers,
+    select_flags,
     serve_mcp,
+    serve_with_flags,
 )
 from tooli.builtins.approval_commands import add_approvals
-from tooli.console_scripts import (
-    find_entry_function,
-    is_console_script,
-    load_console_script,
-    replace_typer,
-)
-from tooli.core import BUILTIN_COMMANDS, default_app_name
-from tooli.errors import InputError, NotFoundError, ToolError
+from tooli.core import BUILTIN_COMMANDS
+from tooli.errors import InputError, ToolError
+from tooli.pipeline.context import Context  # noqa: TC001  the annotation is evaluated
 from tooli.schema.param_info import Argument, Option
-from tooli.serving.dispatcher import GRACE_PERIOD
+from tooli.serving.dispatcher import GRACE_PERIOD, MAX_CONCURRENT_CALLS
+from tooli.sources.console_scripts import is_console_script
+from tooli.sources.parameters import (
+    Auth,
+    BaseUrl,
+    Database,
+    Exclude,
+    Headers,
+    Include,
+    NoSandbox,
+    ReadOnlyTools,
+    SourceText,
+    Trusted,
+    Variables,
+    count_option_words,
+    parse_option_words,
+    read_options,
+)
+from tooli.sources.source_grammar import NO_OPTIONS, join_words, parse_source
 
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-    from types import ModuleType
-    from typing import Any, TypeGuard
+    from collections.abc import Sequence
+    from typing import Any
 
-    from typer import Typer
+    from tooli.sources.adopt import Adoption
+    from tooli.sources.registry import RegistryEntry
+    from tooli.sources.source_grammar import SourceOptions
 
-AppReference = Annotated[
-    str,
-    Argument(
-        help="An installed program, or a file or module and the app in it: mytool, app.py, "
-        "app.py:cli, package.mod:cli."
-    ),
-]
-
-launcher = Tooli("tooli", description="Serve and inspect apps made with tooli or Typer.")
+launcher = Tooli("tooli", description="Run, serve and inspect apps, programs, APIs and servers.")
 approvals = Tooli("approvals", description="Approve or deny waiting calls of any app.")
 add_approvals(approvals)
 launcher.add_typer(approvals, name="approvals")
@@ -64,57 +89,239 @@ launcher.add_typer(approvals, name="approvals")
 @long_running
 @owns_stdout
 def serve(
-    app: AppReference,
+    source: SourceText,
     transport: Transport = None,
+    api: ServeApi = None,
+    mcp: ServeMcp = True,
     host: Host = "127.0.0.1",
     port: Port = 8000,
+    workers: Workers = 1,
     token: Token = None,
     token_file: TokenFile = None,
     allow_host: AllowedHosts = [],  # noqa: B006  never changed
+    allow_origin: AllowedOrigins = [],  # noqa: B006
+    limit: CallLimit = MAX_CONCURRENT_CALLS,
+    root_path: RootPath = "",
+    resource_url: ResourceUrl = None,
+    token_issuer: TokenIssuer = None,
+    token_audience: TokenAudience = None,
+    tls_cert: TlsCert = None,
+    tls_key: TlsKey = None,
+    stateless: Stateless = False,
+    json_response: JsonResponse = False,
     defer_loading: DeferLoading = False,
+    reload: Reload = False,
+    access_log: AccessLog = None,
+    log_format: LogFormat = None,
+    expose_errors: ExposeErrors = False,
     grace: GracePeriod = GRACE_PERIOD,
+    include: Include = [],  # noqa: B006
+    exclude: Exclude = [],  # noqa: B006
+    read_only: ReadOnlyTools = False,
+    headers: Headers = [],  # noqa: B006
+    env: Variables = [],  # noqa: B006
+    auth: Auth = None,
+    base_url: BaseUrl = None,
+    database: Database = None,
+    trusted: Trusted = False,
+    no_sandbox: NoSandbox = False,
 ) -> None:
-    """Serve an app to MCP clients, over HTTP with its HTTP API. The app needs no changes."""
-    loaded = load_app(app)
-    serve_mcp(
-        loaded,
-        transport,
-        host,
-        port,
-        token,
-        token_file,
-        allow_host,
-        defer_loading,
-        grace,
-        with_api=True,
-    )
+    """Serve a source to MCP clients, or over HTTP with its API. The source needs no changes."""
+    flags, options = select_flags(locals()), read_options(locals())
+    over_http = _serves_api(transport, api=api, mcp=mcp)
+    app = _load(source, options)
+    if not over_http:
+        serve_mcp(app, transport, flags, deferred=defer_loading, with_api=api is not False)
+        return
+    app._state.defer_loading = app._state.defer_loading or defer_loading
+    serve_with_flags(app, flags, mcp=mcp)
+
+
+def _serves_api(transport: str | None, *, api: bool | None, mcp: bool) -> bool:
+    """True if the flags ask for the HTTP API; raise InputError if they contradict each other."""
+    if not api and mcp:
+        return False
+    if api is False:
+        raise InputError("--no-api and --no-mcp leave nothing to serve.", field="api")
+    if transport not in (None, "http"):
+        flag = "--api" if api else "--no-mcp"
+        raise InputError(
+            f"{flag} needs HTTP, and --transport {transport} serves only MCP.", field="transport"
+        )
+    return True
 
 
 @launcher.command()
-def tools(app: AppReference) -> list[dict[str, object]]:
-    """List the tools of an app, each with its signature."""
+def tools(
+    source: SourceText,
+    include: Include = [],  # noqa: B006  never changed
+    exclude: Exclude = [],  # noqa: B006
+    read_only: ReadOnlyTools = False,
+    headers: Headers = [],  # noqa: B006
+    env: Variables = [],  # noqa: B006
+    auth: Auth = None,
+    base_url: BaseUrl = None,
+    database: Database = None,
+    trusted: Trusted = False,
+    no_sandbox: NoSandbox = False,
+) -> list[dict[str, object]]:
+    """List the tools of a source, each with its signature."""
     from tooli.providers.search import format_signature
+    from tooli.sources.loader import check_has_tools
 
-    visible = [tool for tool in load_app(app).catalog if not tool.hidden]
-    if not visible:
-        text = f"{app!r} has no commands that can be listed: a custom class may create them."
-        raise NotFoundError(text, field="app")
+    options = read_options(locals())
+    app = _load(source, options)
+    check_has_tools(app, parse_source(source, options))
+    visible = [tool for tool in app.catalog if not tool.hidden]
     return [{"name": tool.key, "signature": format_signature(tool)} for tool in visible]
 
 
 @launcher.command(context_settings={"allow_interspersed_args": False})
 def run(
-    app: AppReference,
+    source: SourceText,
     arguments: Annotated[
         list[str], Argument(help="The command line of the app, with the options of tooli.")
     ] = [],  # noqa: B006  never changed
 ) -> None:
-    """Run a Typer app with the output modes and options of tooli. The app needs no changes.
+    """Run a source as a command line with the output modes and options of tooli.
 
-    Everything after the app belongs to its command line: `tooli run mytool list --json`.
+    Everything after the source belongs to its command line: `tooli run mytool list --json`. The
+    options of the source stand before it: `tooli run --base-url URL openapi:api.json list`.
     """
-    load_program(app)
-    raise InputError("Write the options after the app: tooli run APP --json", field="arguments")
+    from tooli.sources.loader import load_program
+
+    _raise_known_failure(source)
+    load_program(source)
+    raise InputError(
+        "Write the options after the source: tooli run SOURCE --json", field="arguments"
+    )
+
+
+@launcher.command()
+def adopt(
+    ctx: Context,
+    name: Annotated[str, Argument(help="The name: a-z, 0-9, '-', '_' and '.'.")],
+    source: SourceText,
+    include: Include = [],  # noqa: B006  never changed
+    exclude: Exclude = [],  # noqa: B006
+    read_only: ReadOnlyTools = False,
+    headers: Headers = [],  # noqa: B006
+    env: Variables = [],  # noqa: B006
+    auth: Auth = None,
+    base_url: BaseUrl = None,
+    database: Database = None,
+    trusted: Trusted = False,
+    no_sandbox: NoSandbox = False,
+    install: Annotated[
+        bool, Option("--install", help="Also write a program NAME that runs the source.")
+    ] = False,
+    bin_dir: Annotated[
+        str | None, Option(help="Folder for the program. Default: ~/.local/bin.")
+    ] = None,
+    force: Annotated[
+        bool, Option("--force", help="Replace another source that has the name.")
+    ] = False,
+) -> dict[str, object]:
+    """Keep a source under a name: then `@NAME` is the source in every command of tooli.
+
+    The source is opened first. Credentials are not stored, only references to them.
+    """
+    done = _adopt(locals(), dry=False)
+    for warning in done.path_warnings():
+        ctx.warn(warning)
+    return done.to_dict()
+
+
+def _adopt(arguments: dict[str, Any], *, dry: bool) -> Adoption:
+    from tooli.sources import adopt
+
+    flags = {name: arguments[name] for name in ("install", "bin_dir", "force")}
+    options = read_options(arguments)
+    return adopt.adopt(arguments["name"], arguments["source"], options, **flags, dry=dry)
+
+
+def _plan_adoption(**arguments: object) -> dict[str, object]:
+    return _adopt(arguments, dry=True).to_dict()
+
+
+with_plan(adopt, _plan_adoption)
+
+registry = Tooli("registry", description="Find apps, kept sources and servers of agents.")
+launcher.add_typer(registry, name="registry")
+Programs = Annotated[
+    bool,
+    Option(
+        "--programs",
+        help="Also run the Python programs on the PATH that have tooli, in the sandbox, with "
+        "--discover.",
+    ),
+]
+Unconfined = Annotated[
+    bool, Option("--unconfined", help="With --programs: run them without the sandbox.")
+]
+
+
+@registry.command("list", annotations=ReadOnly)
+def list_registry(
+    ctx: Context, programs: Programs = False, unconfined: Unconfined = False
+) -> list[dict[str, object]]:
+    """List kept sources, installed apps and the MCP servers of agents."""
+    return [entry.to_row() for entry in _collect(ctx, programs, unconfined)]
+
+
+@registry.command("search", annotations=ReadOnly)
+def search_registry(
+    ctx: Context,
+    query: Annotated[list[str], Argument(help="Words of a name, a description or a tool.")],
+    programs: Programs = False,
+    unconfined: Unconfined = False,
+) -> list[dict[str, object]]:
+    """Search names, descriptions and tools, best matches first."""
+    from tooli.sources.registry import search
+
+    found = search(_collect(ctx, programs, unconfined), " ".join(query))
+    return [entry.to_row() for entry in found]
+
+
+@registry.command("show", annotations=ReadOnly)
+def show_registry(
+    ctx: Context,
+    name: Annotated[str, Argument(help="A name in the list.")],
+    programs: Programs = False,
+    unconfined: Unconfined = False,
+) -> list[dict[str, object]]:
+    """Show all about the entries of a name, with the tools of kept and installed ones."""
+    from tooli.sources.registry import show
+
+    return show(_collect(ctx, programs, unconfined), name)
+
+
+@registry.command("forget")
+def forget_source(
+    name: Annotated[str, Argument(help="The name of a kept source.")],
+) -> dict[str, object]:
+    """Delete a kept source, and the program that was written for it."""
+    from tooli.sources.adopt import forget
+
+    return forget(name.removeprefix("@"))
+
+
+def _plan_forget(name: str) -> dict[str, object]:
+    from tooli.sources.adopt import forget
+
+    return forget(name.removeprefix("@"), dry=True)
+
+
+with_plan(forget_source, _plan_forget)
+
+
+def _collect(ctx: Context, programs: bool, unconfined: bool) -> list[RegistryEntry]:
+    from tooli.sources.registry import collect
+
+    entries, problems = collect(programs=programs, unconfined=unconfined)
+    for problem in problems:
+        ctx.warn(problem)
+    return entries
 
 
 capabilities = Tooli("capabilities", description="Record what the commands of an app access.")
@@ -123,7 +330,7 @@ launcher.add_typer(capabilities, name="capabilities")
 
 @capabilities.command(name="record")
 def record_capabilities(
-    app: AppReference,
+    source: SourceText,
     tests: Annotated[
         list[str], Argument(help="A command that runs the app's tests, after --.")
     ] = [],  # noqa: B006  never changed
@@ -143,7 +350,8 @@ def record_capabilities(
     """
     from tooli.builtins.capabilities_command import record_usage
 
-    return record_usage(load_app(app), app, tests, examples or not tests, everything, root)
+    app = _load(source, NO_OPTIONS)
+    return record_usage(app, source, tests, examples or not tests, everything, root)
 
 
 def main() -> None:
@@ -153,181 +361,108 @@ def main() -> None:
     names the commands of the app have. `tooli run app.py` runs the command line of an app.
     """
     argv = sys.argv[1:]
-    if argv[:1] == ["run"] and "".join(argv[1:2])[:1] not in ("", "-"):
-        _run_app(*argv[1:])
-        return
+    if argv[:1] == ["run"]:
+        end = 1 + count_option_words(argv[1:])
+        if "".join(argv[end : end + 1])[:1] not in ("", "-"):
+            _run_source(argv[1 : end + 1], argv[end + 1 :])
+            return
     if "--version" in argv:
         launcher._state.version = str(tooli.__version__)  # takes longer than starting a server
-    position = find_reference(argv)
-    if position is None:
+    found = find_source(argv)
+    if found is None:
         launcher()
         return
-    reference = argv.pop(position)
-    try:
-        app = load_app(reference)
-    except ToolError:
-        launcher(["tools", reference, *[word for word in argv if word in _OUTPUT_FLAGS]])
-    else:
-        app._run_command_line(argv, builtin_prog=("tooli", reference))
+    start, end = found
+    words, arguments = argv[start:end], [*argv[:start], *argv[end:]]
+    app = _load_words(words, arguments, "tools")
+    if app is not None:
+        app._run_command_line(arguments, builtin_prog=("tooli", *words))
 
 
-def _run_app(reference: str, *arguments: str) -> None:
-    """Run the command line of an app, as its own program does, with Tooli in Typer's place."""
+def run_kept_source(name: str) -> None:
+    """Run the program that `tooli adopt --install` wrote for a kept source."""
+    sys.argv[0] = name
+    app = _load_words([f"@{name}"], sys.argv[1:], "tools")
+    if app is not None:
+        app._state.name = name
+        app._state.reference, app._state.needs_launcher = (), False
+        app()
+
+
+def _run_source(words: Sequence[str], arguments: Sequence[str]) -> None:
+    """Run the command line of a source, as its own program does, with Tooli in Typer's place."""
+    from tooli.sources.loader import load_program
+
     try:
-        program = load_program(reference)
-    except ToolError:
-        launcher([*[word for word in arguments if word in _OUTPUT_FLAGS], "run", reference])
+        program = load_program(words[-1], parse_option_words(words[:-1]))
+    except ToolError as failure:
+        _report_failure(words, arguments, "run", failure)
     else:
-        sys.argv = [f"tooli run {reference}", *arguments]
+        sys.argv = [f"tooli run {join_words(words)}", *arguments]
         sys.exit(program())
 
 
-def load_program(reference: str) -> Callable[[], Any]:
-    """Return the function that starts an app. All apps of Typer become apps of tooli."""
-    replace_typer()
-    run_command_line = Tooli._run_command_line
+def _load_words(words: Sequence[str], arguments: Sequence[str], command: str) -> Tooli | None:
+    """Return the app of the words that name a source; None if it fails, which is reported."""
+    from tooli.sources.loader import load_app
 
-    def run_named(self: Tooli, *args: Any, **kwargs: Any) -> object:
-        return run_command_line(_name_after_program(self, reference), *args, **kwargs)
+    try:
+        return load_app(words[-1], parse_option_words(words[:-1]))
+    except ToolError as failure:
+        _report_failure(words, arguments, command, failure)
+        return None
 
-    if _is_reference(reference) or not is_console_script(reference):
-        return load_app(reference)
-    program = find_entry_function(reference)
-    Tooli._run_command_line = run_named
-    return program
+
+_known_failures: dict[str, ToolError] = {}
+"""Why the source of this command line cannot be loaded. It is not loaded a second time."""
+
+
+def _report_failure(
+    words: Sequence[str], arguments: Sequence[str], command: str, failure: ToolError
+) -> None:
+    """End this process with an error, in the output mode of the command line."""
+    _known_failures[words[-1]] = failure
+    launcher([*[word for word in arguments if word in _OUTPUT_FLAGS], command, words[-1]])
+
+
+def _raise_known_failure(source: str) -> None:
+    failure = _known_failures.get(source)
+    if failure is not None:
+        raise failure
+
+
+def _load(source: str, options: SourceOptions) -> Tooli:
+    from tooli.sources.loader import load_app
+
+    _raise_known_failure(source)
+    return load_app(source, options)
 
 
 _OUTPUT_FLAGS = ("--json", "--jsonl", "--text", "--plain")
 
 
-def find_reference(argv: Sequence[str]) -> int | None:
-    """Return the position of an app in the line of one of its built-in commands.
+def find_source(argv: Sequence[str]) -> tuple[int, int] | None:
+    """Return where the words of a source are in the line of a built-in command of its app.
 
-    None if the line has no app, or names a command of the launcher, such as `approvals list`.
+    These are its options and the source itself. None if the line has no source, or names a command
+    of the launcher, such as `approvals list`.
     """
-    if argv and _is_reference(argv[0]):
-        return 0
+    end = count_option_words(argv)
+    if is_source(argv[end] if end < len(argv) else ""):
+        return 0, end + 1
     own = [path for path, _ in launcher.tree().walk()]
     group = launcher.builtins().tree() if argv and argv[0] in BUILTIN_COMMANDS else None
     for i, word in enumerate(argv):
         if group is None or tuple(argv[: i + 1]) in own:
             return None
         if word in group.commands:
-            after = "".join(argv[i + 1 : i + 2])
-            return i + 1 if _is_reference(after) or is_console_script(after) else None
+            end = i + 1 + count_option_words(argv[i + 1 :])
+            after = "".join(argv[end : end + 1])
+            return (i + 1, end + 1) if is_source(after) or is_console_script(after) else None
         group = group.groups.get(word)
     return None
 
 
-def _is_reference(word: str) -> bool:
-    """True if a word names a file or a module, and an app in it."""
-    return word[:1] != "-" and (word.endswith(".py") or ":" in word)
-
-
-# ------------------------------------------------------------------ loading
-
-
-def load_app(reference: str) -> Tooli:
-    """Load an app by its reference. A plain Typer is wrapped in a Tooli."""
-    path, attribute = _split_reference(reference)
-    if not attribute and not path.endswith(".py"):
-        installed = load_console_script(path)
-        if installed is not None:
-            return _name_after_program(installed, path)
-    module = _load_file(path) if path.endswith(".py") else _load_module(path)
-    found = _select_app(module, attribute, reference)
-    if isinstance(found, Tooli):
-        found._state.reference = _absolute_reference(path, attribute)
-        return found
-    wrapper = wrap_typer(found, default_app_name(vars(module)))
-    wrapper._state.reference = _absolute_reference(path, attribute)
-    return wrapper
-
-
-def _name_after_program(app: Typer, program: str) -> Tooli:
-    """Return the app of an installed program. Its name is the program's, unless it has one."""
-    found = app if isinstance(app, Tooli) else wrap_typer(app, program)
-    if "name" not in found._state.typer_kwargs:
-        found._state.name = program
-    found._state.reference = program
-    return found
-
-
-def wrap_typer(served: Typer, default_name: str) -> Tooli:
-    """Return a Tooli that serves a plain Typer, with its callback and under its name."""
-    name = getattr(served.info.name, "value", served.info.name)
-    help_text = getattr(served.info.help, "value", served.info.help)
-    wrapper = Tooli(name or default_name, description=help_text)
-    wrapper._state.served_typer = served
-    return wrapper
-
-
-def _absolute_reference(path: str, attribute: str) -> str:
-    """Return a reference that names the same file in every folder."""
-    path = os.path.abspath(path) if path.endswith(".py") else path
-    return f"{path}:{attribute}" if attribute else path
-
-
-def _split_reference(reference: str) -> tuple[str, str]:
-    """Split a reference into path and attribute. The colon of a Windows drive is kept."""
-    drive, rest = os.path.splitdrive(reference)
-    path, colon, attribute = rest.rpartition(":")
-    return (drive + path, attribute) if colon else (reference, "")
-
-
-def _load_file(path: str) -> ModuleType:
-    from importlib.util import module_from_spec, spec_from_file_location
-
-    if not os.path.isfile(path):
-        raise NotFoundError(f"There is no file {path!r}.", field="app")
-    folder, name = os.path.split(os.path.abspath(path))
-    sys.path.insert(0, folder)
-    spec = spec_from_file_location(name[:-3], path)
-    assert spec is not None and spec.loader is not None
-    module = sys.modules[name[:-3]] = module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-def _load_module(name: str) -> ModuleType:
-    """Import a module: an installed one, or else one of the current folder.
-
-    The current folder may be a repository of somebody else. Its modules must not replace installed
-    ones, so it comes last on the path, and only if it is needed.
-    """
-    from importlib.util import find_spec
-
-    if find_spec(name.partition(".")[0]) is None:
-        sys.path.append(os.getcwd())
-    try:
-        return import_module(name)
-    except ModuleNotFoundError as missing:
-        if missing.name is not None and not f"{name}.".startswith(f"{missing.name}."):
-            raise
-        message = f"There is no module {name!r}. For a file, add its extension: {name}.py"
-        raise NotFoundError(message, field="app") from None
-
-
-def _select_app(module: ModuleType, attribute: str, reference: str) -> Typer:
-    """Return the app of a module: the named one, the one called `app`, or the only one."""
-    apps = {name: value for name, value in vars(module).items() if _is_app(value)}
-    if attribute:
-        if attribute in apps:
-            return apps[attribute]
-        known = ", ".join(apps) or "none"
-        raise InputError(f"{reference!r} is not an app. Apps in this module: {known}.", field="app")
-    if "app" in apps:
-        return apps["app"]
-    distinct = list({id(value): value for value in apps.values()}.values())
-    if len(distinct) == 1:
-        return distinct[0]
-    if not apps:
-        raise InputError(f"There is no app in {reference!r}.", field="app")
-    raise InputError(
-        f"There are several apps in {reference!r}. Name one of {', '.join(apps)}.", field="app"
-    )
-
-
-def _is_app(value: object) -> TypeGuard[Typer]:
-    typer = sys.modules.get("typer")
-    return isinstance(value, Tooli) or (typer is not None and isinstance(value, typer.Typer))
+def is_source(word: str) -> bool:
+    """True if a word has the form of a source that is more than the name of a program."""
+    return word[:1] not in ("", "-") and (word[0] == "@" or word.endswith(".py") or ":" in word)

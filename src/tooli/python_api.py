@@ -13,6 +13,7 @@ from tooli.config import load_security_settings
 from tooli.core import find_loaded
 from tooli.core._hot_tables import CALL_OPTIONS
 from tooli.core.call import DEFAULT_OPTIONS, PYTHON_CALLER, Call, Caller, Failed
+from tooli.core.current_caller import current_caller
 from tooli.core.placeholder_call import make_placeholder_call
 from tooli.detect import category_of, sanitize_value
 from tooli.errors import DefinitionError
@@ -29,7 +30,6 @@ if TYPE_CHECKING:
     from tooli.core._hot_tables import CallOptions
     from tooli.core.call import Outcome
     from tooli.core.protocols import App
-    from tooli.core.tool import Tool
     from tooli.errors import ToolError
     from tooli.pipeline.prepared_call import TooliResult
     from tooli.providers import CommandGroup
@@ -48,7 +48,7 @@ _CALLER_VARIABLE, _SESSION_VARIABLE = map(_encode_name, ("TOOLI_CALLER", "TOOLI_
 class PythonSurface:
     """Calls the tools of an app from Python, with framework options that apply to each call."""
 
-    __slots__ = ("_app", "_caller_name", "_options", "_state")
+    __slots__ = ("_app", "_caller_name", "_options", "_session_data", "_state")
 
     def __init__(self, app: App, options: CallOptions, caller: str | None = None) -> None:
         self._app = app
@@ -56,6 +56,7 @@ class PythonSurface:
         load_security_settings(self._state)
         self._options = options
         self._caller_name = caller
+        self._session_data: dict[str, Any] = self._state.session_data if caller is None else {}
 
     @property
     def commands(self) -> GroupAccessor:
@@ -67,10 +68,6 @@ class PythonSurface:
         if found is None:
             raise AttributeError(f"{self._state.name} has no command {name!r}")
         return found
-
-    def find(self, name: str) -> Tool | None:
-        """Return the tool with this name, or None."""
-        return self._app.find(name)
 
     def _identify_caller(self) -> Caller:
         """Return the caller: the one that `options(caller=…)` names, or the environment."""
@@ -84,9 +81,9 @@ class PythonSurface:
 
     def call(self, tool_name: str, /, **arguments: Any) -> TooliResult[Any]:
         """Run a tool. Never raises: a failure is in the result."""
-        return self.run(tool_name, arguments)
+        return self.call_with(tool_name, arguments)
 
-    def run(self, name: str, arguments: dict[str, Any]) -> TooliResult[Any]:
+    def call_with(self, name: str, arguments: dict[str, Any]) -> TooliResult[Any]:
         """Run a tool with its arguments in a dict."""
         return self._prepare(name, arguments).result()
 
@@ -105,6 +102,7 @@ class PythonSurface:
     def _prepare(self, name: str, arguments: dict[str, object]) -> PreparedCall:
         started = perf_counter()
         state = self._state
+        session = self._session_fields()
         cached = state.prepared_tools.get(name)
         if cached is None:
             try:
@@ -113,10 +111,8 @@ class PythonSurface:
                 return self._failing_call(error.to_tool_error())
             if tool is None:
                 return self._failing_call(unknown_tool_error(self._app, name, arguments))
-            cached = state.prepared_tools[name] = (
-                tool,
-                self._app.stages_for(tool, DEFAULT_OPTIONS),
-            )
+            stages = self._app.stages_for(tool, DEFAULT_OPTIONS)  # reads the settings
+            cached = state.prepared_tools[name] = (state.restrict(tool), stages)
         tool, stages = cached
         is_active = find_loaded("tooli.pipeline.dry_run_recorder", "is_dry_run_active")
         is_dry_run = is_active is not None and is_active() and not tool.behavior.read_only
@@ -138,15 +134,24 @@ class PythonSurface:
                 from tooli.records.call_options import build_options
 
                 options, problems = build_options(option_values)
-                call = Call(tool, arguments, caller, [], options, problems=problems)
+                call = Call(tool, arguments, caller, [], options, problems=problems, **session)
                 return PreparedCall(*self._app.prepare(call), started)
         problem = tool.guidance.problem
         warnings = [problem] if problem is not None else []
         policy = state.effective_policy(tool)
-        call = Call(tool, arguments, PYTHON_CALLER, warnings, DEFAULT_OPTIONS, policy)
+        call = Call(tool, arguments, PYTHON_CALLER, warnings, DEFAULT_OPTIONS, policy, **session)
         if stages is not ONLY_BIND:
             call = call.replace(meta={}, secrets=[])
         return PreparedCall(call, stages, started)
+
+    def _session_fields(self) -> dict[str, Any]:
+        """Return the fields of a call for `ctx.state`.
+
+        A call inside a request of a client has values of its own: clients must not share them.
+        """
+        outer = current_caller.get()
+        is_kept = outer is None or not outer.is_remote
+        return {"session_data": self._session_data if is_kept else {}, "keeps_session": is_kept}
 
     def _failing_call(self, error: ToolError) -> PreparedCall:
         """Return a call that has no tool and fails with the error."""
@@ -163,7 +168,7 @@ class ToolAccessor:
     """A tool as a function that returns a TooliResult: `app.find_files("*.py")`."""
 
     def __init__(self, surface: PythonSurface, key: str) -> None:
-        tool = surface.find(key)
+        tool = surface._app.find(key)
         assert tool is not None
         self._surface, self._key, self._tool = surface, key, tool
         self.__doc__ = tool.fn.__doc__
@@ -178,7 +183,7 @@ class ToolAccessor:
             if name in arguments:
                 raise TypeError(f"{self._key}() got {name!r} twice")
             arguments[name] = value
-        return self._surface.run(self._key, arguments)
+        return self._surface.call_with(self._key, arguments)
 
 
 class GroupAccessor:

@@ -76,6 +76,41 @@ class TestServing:
         )
         assert settings["mounts"][""].server.service.deferred
 
+    @pytest.mark.parametrize("command", [("api", "serve"), ("mcp", "serve", "--transport", "http")])
+    def test_flags_become_settings(
+        self, app: Tooli, monkeypatch: pytest.MonkeyPatch, command: tuple[str, ...]
+    ) -> None:
+        served: list[Any] = []
+        monkeypatch.setattr(
+            "tooli.http.http_server.serve_http", lambda *a, **k: served.append((a[1:], k))
+        )
+        flags = "--port 9 --workers 3 --limit 7 --root-path /shop --tls-cert c --tls-key k"
+        names = "--allow-host a.example --allow-host b.example --allow-origin https://c.example"
+        done = invoke(app, *command, *flags.split(), *names.split(), "--json-response", "--reload")
+        assert done.exit_code == 0, done.stderr
+        ((address, settings),) = served
+        assert address == ("127.0.0.1", 9)
+        assert settings["allowed_hosts"] == ["a.example", "b.example"]
+        assert settings["allowed_origins"][-1] == "https://c.example"
+        assert [settings[name] for name in ("workers", "limit", "root_path")] == [3, 7, "/shop"]
+        assert (settings["tls_cert"], settings["tls_key"]) == ("c", "k")
+        assert settings["json_response"] and settings["reload"]
+        if command[0] == "mcp":
+            assert not settings["mounts"]["/mcp"].server.has_sessions
+        else:
+            assert settings["mcp"]
+
+    def test_api_serve_without_mcp(self, app: Tooli, monkeypatch: pytest.MonkeyPatch) -> None:
+        served: list[Any] = []
+        monkeypatch.setattr("tooli.http.http_server.serve_http", lambda *a, **k: served.append(k))
+        assert invoke(app, "api", "serve", "--no-mcp").exit_code == 0
+        assert served[0]["mcp"] is False
+
+    def test_sse_needs_one_worker(self, app: Tooli) -> None:
+        done = invoke(app, "mcp", "serve", "--transport", "sse", "--workers", "2")
+        assert done.exit_code == 2
+        assert "The transport sse needs one worker" in done.stderr
+
 
 APP = Path(__file__).parents[2] / "examples" / "file_tools" / "app.py"
 

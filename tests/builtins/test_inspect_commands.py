@@ -8,7 +8,7 @@ import jsonschema
 import pytest
 
 from tooli import Tooli
-from tooli.core.output_limits import MEASURED_ON
+from tooli.core.output_limits import MEASURED_ON, OUTPUT_LIMITS
 from tooli.testing import invoke
 
 
@@ -94,9 +94,9 @@ class TestConfigShow:
         (
             {"CLAUDECODE": "1"},
             {
-                "max_characters": 30_000,
+                "max_bytes": 30_000,
                 "by": "claude-code",
-                "version": "2.1",
+                "version": OUTPUT_LIMITS["claude-code"].version,
                 "measured": MEASURED_ON,
             },
         ),

@@ -52,6 +52,14 @@ def test_completion(line: str, found: list[str]) -> None:
     assert complete(make_app(), line) == found
 
 
+def test_list_arguments_of_builtins_have_no_default() -> None:
+    """Before Typer 0.26, such a default is an error when Typer builds the command."""
+    params = [param for tool in make_app().builtins(None).catalog for param in tool.params]
+    lists = [param for param in params if param.kind == "argument" and param.is_multiple]
+    assert {param.name for param in lists} >= {"command", "paths"}
+    assert [param.name for param in lists if not param.required and param.default is not None] == []
+
+
 def test_completion_after_a_builtin_of_an_app_with_one_command() -> None:
     app = Tooli("only")
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import io
+import sys
 from typing import Any
 
 import pytest
@@ -11,6 +13,8 @@ from tooli.cli import confirm
 from tooli.cli.confirm import Confirm
 from tooli.core.call import Call, Caller, Failed, Options
 from tooli.errors import ApprovalRequired, InputError
+from tooli.inputs.secret import SecretShape
+from tooli.schema import RawText
 
 
 def make_call(app: Tooli, name: str, **arguments: Any) -> Call:
@@ -55,6 +59,24 @@ def test_approved_call_runs_again(shop: Tooli, monkeypatch: pytest.MonkeyPatch) 
     completed = Confirm(make_call(shop, "drop", item="x")).complete(needs_approval())
     assert isinstance(completed, Call)
     assert completed.approved
+
+
+def test_secret_that_was_read_from_stdin_is_kept(
+    keys: Tooli, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(confirm, "ask_yes_no", lambda _: True)
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"hush-1234")))
+    tool = keys.find("login")
+    assert tool is not None
+    (param,) = [param for param in tool.params if param.name == "key"]
+    assert isinstance(param.shape, SecretShape)
+    secrets = [param.shape.parse(text, param, is_cli_text=True) for text in ("-", "env:PATH")]
+    for secret in secrets:
+        secret.load()
+    call = make_call(keys, "login", user="ada", key=RawText(["-"])).replace(secrets=secrets)
+    completed = Confirm(call).complete(needs_approval())
+    assert isinstance(completed, Call)
+    assert completed.arguments == {"user": "ada", "key": secrets[0]}
 
 
 def test_declined_call_is_a_failure(shop: Tooli, monkeypatch: pytest.MonkeyPatch) -> None:

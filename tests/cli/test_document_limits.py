@@ -37,7 +37,7 @@ def test_small_document_is_not_truncated(answer: Answer, monkeypatch: pytest.Mon
         ("CLAUDECODE", 30_000),
         ("CODEX_CI", 10_000),
         ("COPILOT_CLI", 20_000),
-        ("GEMINI_CLI", 40_000),
+        ("GEMINI_CLI", 39_900),
         ("OPENCODE", 51_200),
         ("QWEN_CODE", 20_000),
     ],
@@ -63,10 +63,10 @@ def test_document_is_changed_only_above_the_limit(
 def test_characters_are_counted_for_an_agent_that_counts_them(
     answer: Answer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("CLAUDECODE", "1")
-    _, out, _ = answer("names", "ü" * 20_000, "--json")
+    monkeypatch.setenv("GEMINI_CLI", "1")
+    _, out, _ = answer("names", "ü" * 30_000, "--json")
     assert "truncated" not in json.loads(out)["meta"]
-    _, out, _ = answer("names", "😀" * 20_000, "--json")  # two units of UTF-16 each
+    _, out, _ = answer("names", "😀" * 30_000, "--json")  # two units of UTF-16 each
     assert json.loads(out)["meta"]["truncated"]["by"] == "caller"
 
 

@@ -110,3 +110,41 @@ def test_parameter_of_that_name_is_suggested_first() -> None:
 
 def test_typer_reports_the_options_of_a_printing_command() -> None:
     assert "No such option: --force" in invoke(make_shop(), "show", "pear", "--force").stderr
+
+
+def make_finder() -> Tooli:
+    app = Tooli("finder")
+
+    @app.command()
+    def find_files(pattern: str, root: str = ".") -> str:
+        return pattern + root
+
+    return app
+
+
+@pytest.mark.parametrize(
+    ("line", "fixed"),
+    [
+        ("find-filse a --json", "find-files a --json"),
+        ("find_filse a --root b", "find-files a --root b"),
+        ("search_tools x", "search-tools x"),
+        ("mcpp serve", "mcp serve"),
+    ],
+)
+def test_misspelled_command_of_an_app_with_one_command(line: str, fixed: str) -> None:
+    error = invoke(make_finder(), *line.split()).error
+    assert error is not None and error["code"] == "E1005"
+    assert error["suggestion"]["argv"] == ["finder", *fixed.split()]
+    assert error["suggestion"]["fix"] == f"Use {fixed.split()[0]!r}."
+
+
+def test_extra_argument_that_is_no_command() -> None:
+    error = invoke(make_finder(), "alpha", "beta").error
+    assert error is not None
+    assert error["message"] == "Too many arguments: beta"
+    assert error["suggestion"]["argv"] == ["finder", "alpha"]
+
+
+def test_advice_for_an_option_does_not_repeat_the_problem() -> None:
+    error = invoke(make_finder(), "a", "-h", "--json").error
+    assert error is not None and error["suggestion"]["fix"] == "Use --help."

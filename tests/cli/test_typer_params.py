@@ -1,4 +1,4 @@
-"""Parameters as Typer sees them, and single values that Typer converts."""
+"""Parameters as Typer sees them."""
 
 from __future__ import annotations
 
@@ -14,14 +14,12 @@ import typer
 
 from tooli import Context, Option, SecretInput, StdinOr, Tooli
 from tooli.cli.typer_params import (
-    convert_with_typer,
     documents_parameters,
     is_native,
     needs_translation,
     typer_signature,
 )
 from tooli.core.tool import Param, Tool
-from tooli.schema import ConversionError, RawText
 
 
 class Colour(enum.Enum):
@@ -120,46 +118,3 @@ def test_signature_has_types_that_typer_supports() -> None:
     assert parameters["tags"].default.default == []
     assert isinstance(parameters["size"].default, typer.models.OptionInfo)
     assert parameters["size"].default.default == 3
-
-
-@pytest.mark.parametrize(
-    ("annotation", "texts", "expected"),
-    [
-        (int, ["1_0"], 10),
-        (bool, ["on"], True),
-        (Colour, ["red"], Colour.RED),
-        (list[int], ["1", "2"], [1, 2]),
-        (set[int], ["1", "1"], {1}),
-        (tuple[int, str], ["1", "a"], (1, "a")),
-        (Path, ["a/b"], Path("a/b")),
-    ],
-    ids=str,
-)
-def test_text_is_converted_with_typer(annotation: Any, texts: list[str], expected: Any) -> None:
-    assert convert_with_typer(param_of(annotation), RawText(texts)) == expected
-
-
-@pytest.mark.parametrize(
-    ("annotation", "text", "message"),
-    [
-        (int, "x", "'x' is not a valid integer"),
-        (float, "x", "'x' is not a valid number"),
-        (Colour, "blue", "red"),
-    ],
-    ids=str,
-)
-def test_conversion_error_names_the_value_or_the_choices(
-    annotation: Any, text: str, message: str
-) -> None:
-    with pytest.raises(ConversionError, match=message):
-        convert_with_typer(param_of(annotation), RawText([text]))
-
-
-def test_error_of_a_custom_parser_is_raised() -> None:
-    def parse(text: str) -> int:
-        raise typer.BadParameter("not this one")
-
-    def command(value: int = Option(..., parser=parse)) -> None: ...
-
-    with pytest.raises(ConversionError, match="not this one"):
-        convert_with_typer(tool_of(command).params[0], RawText(["x"]))

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 import typer
-from pydantic import BaseModel, Field
+from pydantic import BaseModel
 from typer.testing import CliRunner
 
-from tooli import NotFoundError, Option, Tooli
+from tooli import NotFoundError, Option, SecretInput, Tooli
 from tooli.cli.typer_register import (
     TooliCommandMixin,
     as_typer,
@@ -113,32 +113,6 @@ def test_commands_of_a_plain_typer_become_tools(shop: Tooli) -> None:
     assert isinstance(subcommands(wrapped)["one"], TooliCommandMixin)
 
 
-def test_help_ends_with_the_framework_options(shop: Tooli, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert "Framework options" in CliRunner().invoke(shop, ["--help", "--text"]).output
-    monkeypatch.setenv("TOOLI_FRAMEWORK_HELP", "0")
-    assert "Framework options" not in CliRunner().invoke(shop, ["--help", "--text"]).output
-
-
-@pytest.mark.parametrize(
-    ("incomplete", "expected"),
-    [("--js", ["--json", "--jsonl"]), ("--output=y", ["--output=yaml"]), ("--count", ["--count"])],
-)
-def test_completion_includes_framework_options(
-    shop: Tooli, incomplete: str, expected: list[str]
-) -> None:
-    command = command_of(shop).commands["price"]
-    with command.make_context("price", ["x"], resilient_parsing=True) as context:
-        items = command.shell_complete(context, incomplete)
-    assert sorted(item.value for item in items) == expected
-
-
-def test_completion_without_framework_options(shop: Tooli, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("TOOLI_FRAMEWORK_HELP", "0")
-    command = command_of(shop).commands["price"]
-    with command.make_context("price", ["x"], resilient_parsing=True) as context:
-        assert command.shell_complete(context, "--js") == []
-
-
 def _documented(count: int):
     """Count [b]up[/b].
 
@@ -193,30 +167,6 @@ def test_command_added_through_typer_is_not_a_tool(shop: Tooli) -> None:
     assert not hasattr(shop.registered_commands[-1], "tooli")
 
 
-def test_prompt_is_kept_after_a_run_without_a_person(
-    shop: Tooli, capsys: pytest.CaptureFixture[str]
-) -> None:
-    @shop.command()
-    def ask(name: str = typer.Option(..., prompt="Your name")) -> str:
-        return f"hello {name}"
-
-    command = command_of(shop)
-    with pytest.raises(SystemExit):
-        command.main(["ask", "--json"], prog_name="shop")
-    assert "E1002" in capsys.readouterr().out
-    (option,) = [param for param in command.commands["ask"].params if param.name == "name"]
-    assert vars(option)["prompt"] == "Your name"
-
-
-def test_prompt_is_answered_by_stdin_of_a_test(shop: Tooli) -> None:
-    @shop.command()
-    def ask(name: str = typer.Option(..., prompt=True)) -> str:
-        return f"hello {name}"
-
-    result = CliRunner().invoke(shop, ["ask", "--text"], input="ada\n")
-    assert "hello ada" in result.output
-
-
 @pytest.mark.parametrize("mode", ["--text", "--json", "--jsonl", "--plain"])
 def test_result_callback_gets_the_value_in_every_mode(mode: str) -> None:
     """It does not run after a failure, as with Typer."""
@@ -237,19 +187,60 @@ def test_result_callback_gets_the_value_in_every_mode(mode: str) -> None:
     assert seen == [8]
 
 
-class Filter(BaseModel):
-    pattern: str = Field(description="A glob.")
-    depth: int = Field(3, description="How deep.")
+class Size(BaseModel):
+    width: int = 1
 
 
-@pytest.mark.parametrize("markup", [None, "rich"])
-def test_help_at_a_terminal_has_the_fields_of_models(markup: Any) -> None:
-    app = Tooli("a", rich_markup_mode=markup)
+def app_with_callback(annotation: Any, default: Any) -> Tooli:
+    app = Tooli("a")
+
+    def main(ctx: typer.Context, value: Any = default) -> None:
+        ctx.obj = value
+
+    main.__annotations__["value"] = annotation
+    app.callback()(main)
 
     @app.command()
-    def find(where: Filter) -> None:
-        """Find."""
+    def show(ctx: typer.Context) -> str:
+        return repr(ctx.obj)
 
-    shown = " ".join(invoke(app, "--help", "--text").stdout.split())
-    assert "--where.pattern str A glob. [required]" in shown
-    assert "--where.depth int How deep. [default: 3]" in shown
+    @app.command()
+    def other() -> None: ...
+
+    return app
+
+
+@pytest.mark.parametrize(
+    ("annotation", "default", "text", "expected", "expected_default"),
+    [
+        (int | str, None, "3", "3", "None"),
+        (int | str, None, "x", "'x'", "None"),
+        (set[str], frozenset(), "a", "{'a'}", "set()"),
+        (frozenset[int], frozenset(), "1", "frozenset({1})", "frozenset()"),
+        (dict[str, int], None, '{"a": 2}', "{'a': 2}", "None"),
+        (Size, Size(width=4), '{"width": 2}', "Size(width=2)", "Size(width=4)"),
+    ],
+)
+def test_callbacks_get_converted_values(
+    annotation: Any, default: Any, text: str, expected: str, expected_default: str
+) -> None:
+    app = app_with_callback(annotation, default)
+    assert invoke(app, "--value", text, "show").result == expected
+    assert invoke(app, "show").result == expected_default
+
+
+def test_invalid_values_of_callbacks_are_input_errors() -> None:
+    app = app_with_callback(Size, None)
+    error = invoke(app, "--value", '{"width": "x"}', "show").error
+    assert error is not None
+    assert (error["code"], error["field"]) == ("E1003", "value.width")
+    assert error["suggestion"]["fix"] == "Give 'value' a JSON object {width?:int} (or @file)."
+    assert "argv" not in error["suggestion"]
+    assert "example" not in error["suggestion"]
+
+
+def test_secrets_in_callbacks_are_refused_on_the_command_line() -> None:
+    app = app_with_callback(SecretInput, None)
+    error = invoke(app, "--value", "env:HOME", "show").error
+    assert error is not None
+    assert "main(value): callbacks do not support SecretInput" in error["message"]

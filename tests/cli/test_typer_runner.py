@@ -11,7 +11,7 @@ import typer
 
 from tooli import Tooli
 from tooli.cli import CommandOutput, read_invocation
-from tooli.cli.typer_runner import problem_from_typer, raise_through_typer
+from tooli.cli.typer_runner import raise_through_typer
 
 Answer = Callable[..., tuple[int, str, str]]
 
@@ -61,42 +61,10 @@ def test_value_is_returned_if_not_standalone(app: Tooli) -> None:
     assert app(argv, prog_name="typed", standalone_mode=False) == "20 m"
 
 
-@pytest.mark.parametrize(
-    ("argv", "code", "message"),
-    [
-        (["--strict", "scale"], "E1002", "'value'"),
-        (["--strict", "scale", "x"], "E1003", "not digits"),
-        (["--strict", "scale", "1", "--unti", "x"], "E1004", "did you mean 'unit'"),
-        (["--strict", "scale", "1", "2"], "E1005", "Too many arguments: 2"),
-        (["--strict", "scale", "1", "--unit"], "E1006", "--unit"),
-        (["--strict", "scael", "1"], "E1001", "did you mean 'scale'"),
-    ],
-)
-def test_usage_errors(answer: Answer, app: Tooli, argv: list[str], code: str, message: str) -> None:
-    exit_code, document = envelope(answer, app, *argv)
-    assert exit_code == 2
-    assert document["error"]["code"] == code
-    assert message in document["error"]["message"]
-
-
 def test_exit_code_of_typer_is_kept(answer: Answer, app: Tooli) -> None:
     code, document = envelope(answer, app, "--strict", "stop")
     assert code == 7
     assert document["ok"] is False
-
-
-@pytest.mark.parametrize(
-    ("text", "code"),
-    [
-        ("Got unexpected extra argument (x)", "E1005"),
-        ("No such command 'x'.", "E1001"),
-        ("Missing command.", "E1001"),
-        ("Something else.", "E1000"),
-    ],
-)
-def test_typer_error_message_determines_the_error_code(app: Tooli, text: str, code: str) -> None:
-    line = read_invocation(app, ["scale", "1"], "typed").line
-    assert problem_from_typer(ValueError(text), line).code == code
 
 
 def test_custom_completion_variable_runs_typer_without_tooli(

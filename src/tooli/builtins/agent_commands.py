@@ -7,23 +7,23 @@ from __future__ import annotations
 
 import os
 import sys
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, TypedDict
 
 from tooli.builtins import long_running, owns_stdout, returns_document, with_plan
 from tooli.core.agent_hosts import SERVER_HOSTS, SKILL_HOSTS
 from tooli.errors import InputError, Suggestion
 from tooli.pipeline.context import Context  # noqa: TC001  the annotation is evaluated
 from tooli.schema.param_info import Option
-from tooli.serving.dispatcher import GRACE_PERIOD
+from tooli.serving.dispatcher import GRACE_PERIOD, MAX_CONCURRENT_CALLS
 
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping, Sequence
 
     from tooli.core.protocols import App, F
-    from tooli.http.asgi import HttpSettingsDict
     from tooli.http.http_server import ServableApp
+    from tooli.serving import AsgiApp
 
 _LOCAL_HOSTS = ("localhost", "127.0.0.1", "[::1]")
 """Hosts of web pages, such as MCP inspectors, that may connect to an MCP server over HTTP."""
@@ -46,6 +46,59 @@ TokenFile = Annotated[
 AllowedHosts = Annotated[
     list[str], Option(help="Host name that clients may use for the server (repeatable).")
 ]
+AllowedOrigins = Annotated[
+    list[str],
+    Option(help="Origin whose web pages may call the server: https://shop.example (repeatable)."),
+]
+Workers = Annotated[int, Option(min=1, max=256, help="Number of worker processes.")]
+CallLimit = Annotated[
+    int, Option(min=1, help="Maximum number of concurrent calls of a worker. Others wait.")
+]
+RootPath = Annotated[
+    str, Option(help="Prefix of the URLs, if a proxy serves the app below one: /shop.")
+]
+ResourceUrl = Annotated[
+    str | None, Option(help="URL of the server for clients. OAuth tokens are issued for it.")
+]
+TokenIssuer = Annotated[
+    str | None, Option(help="URL of the authorization server whose tokens are accepted.")
+]
+TokenAudience = Annotated[
+    str | None, Option(help="Audience of the tokens, if it is not --resource-url.")
+]
+TlsCert = Annotated[
+    str | None, Option(help="File with the TLS certificate chain (PEM), to serve HTTPS.")
+]
+TlsKey = Annotated[str | None, Option(help="File with the private key of --tls-cert (PEM).")]
+Stateless = Annotated[
+    bool,
+    Option(
+        "--stateless",
+        help="Give MCP clients no sessions, for several replicas. Implied by --workers.",
+    ),
+]
+JsonResponse = Annotated[
+    bool,
+    Option("--json-response", help="Answer MCP requests with JSON instead of event streams."),
+]
+Reload = Annotated[
+    bool, Option("--reload", help="Restart the server when a Python file changes (development).")
+]
+AccessLog = Annotated[
+    bool | None,
+    Option(
+        "--access-log/--no-access-log",
+        help="Log each call to stderr. Default: over HTTP yes, over stdio no.",
+    ),
+]
+LogFormat = Annotated[
+    Literal["text", "json"] | None,
+    Option(help="Format of the log, even if the app configures logging. Default: text."),
+]
+ExposeErrors = Annotated[
+    bool,
+    Option("--expose-errors", help="Send the texts of exceptions to clients (development)."),
+]
 GracePeriod = Annotated[
     float, Option(help="Seconds that running HTTP calls have to finish at shutdown.", min=0)
 ]
@@ -58,20 +111,101 @@ DeferLoading = Annotated[
 ]
 
 
+ServeMcp = Annotated[bool, Option("--mcp/--no-mcp", help="Serve MCP at /mcp.")]
+ServeApi = Annotated[
+    bool | None,
+    Option(
+        "--api/--no-api",
+        help="Serve the HTTP API and its web page, over HTTP. --no-api: only MCP.",
+    ),
+]
+
+
+class ServerFlags(TypedDict):
+    """The flags that all commands have that serve over HTTP."""
+
+    host: str
+    port: int
+    workers: int
+    token: str | None
+    token_file: str | None
+    allow_host: list[str]
+    allow_origin: list[str]
+    limit: int
+    root_path: str
+    resource_url: str | None
+    token_issuer: str | None
+    token_audience: str | None
+    tls_cert: str | None
+    tls_key: str | None
+    stateless: bool
+    json_response: bool
+    reload: bool
+    access_log: bool | None
+    log_format: str | None
+    expose_errors: bool
+    grace: float
+
+
+def select_flags(parameters: Mapping[str, Any]) -> ServerFlags:
+    """Return the flags of a server among the parameters of a command."""
+    flags: Any = {name: parameters[name] for name in ServerFlags.__annotations__}
+    return flags
+
+
+def serve_with_flags(
+    app: ServableApp,
+    flags: ServerFlags,
+    *,
+    mcp: bool,
+    display_path: str = "",
+    origins: Sequence[str] = (),
+    tools: bool = True,
+    mounts: Mapping[str, AsgiApp] | None = None,
+) -> None:
+    """Serve an app over HTTP with the flags of a command line."""
+    from tooli.http.http_server import serve_http
+
+    _warn_about_visible_token(flags["token"])
+    serve_http(
+        app,
+        flags["host"],
+        flags["port"],
+        workers=flags["workers"],
+        token_file=flags["token_file"],
+        grace=flags["grace"],
+        mcp=mcp,
+        stateless=flags["stateless"],
+        json_response=flags["json_response"],
+        tls_cert=flags["tls_cert"],
+        tls_key=flags["tls_key"],
+        reload=flags["reload"],
+        access_log=flags["access_log"] is not False,
+        log_format=flags["log_format"],
+        expose_errors=flags["expose_errors"],
+        display_path=display_path,
+        token=flags["token"],
+        allowed_hosts=flags["allow_host"],
+        allowed_origins=[*origins, *flags["allow_origin"]],
+        limit=flags["limit"],
+        root_path=flags["root_path"],
+        resource_url=flags["resource_url"],
+        token_issuer=flags["token_issuer"],
+        token_audience=flags["token_audience"],
+        tools=tools,
+        mounts=mounts or {},
+    )
+
+
 # ------------------------------------------------------------------ MCP
 
 
 def serve_mcp(
     app: ServableApp,
     transport: str | None,
-    host: str,
-    port: int,
-    token: str | None,
-    token_file: str | None,
-    allow_host: list[str],
-    deferred: bool,
-    grace: float,
+    flags: ServerFlags,
     *,
+    deferred: bool,
     with_api: bool = False,
 ) -> None:
     """Serve an app to MCP clients over the requested transport, or the default one of the app.
@@ -84,28 +218,40 @@ def serve_mcp(
     if chosen == "stdio":
         from tooli.mcp.stdio_server import serve_stdio
 
-        serve_stdio(app, deferred=deferred)
-    else:
-        from tooli.mcp import mcp_endpoint
+        if flags["access_log"] or flags["log_format"] is not None:
+            from tooli.serving.log_setup import configure_logging  # imports logging
 
-        _warn_about_visible_token(token)
-        path, mount_path = ("/sse", "") if chosen == "sse" else ("/mcp", "/mcp")
-        mounts = {mount_path: mcp_endpoint(app, deferred=deferred, transport=chosen)}
-        local = [f"{scheme}://{name}:*" for scheme in ("http", "https") for name in _LOCAL_HOSTS]
-        _load_serve_http()(
-            app,
-            host,
-            port,
-            mcp=False,
-            display_path=path,
-            grace=grace,
-            tools=with_api and chosen == "http",
-            token=token,
-            token_file=token_file,
-            mounts=mounts,
-            allowed_hosts=allow_host,
-            allowed_origins=local,
+            configure_logging(
+                access_log=flags["access_log"] or False, log_format=flags["log_format"]
+            )
+        serve_stdio(app, deferred=deferred, expose_errors=flags["expose_errors"])
+        return
+    if chosen == "sse" and flags["workers"] > 1:
+        raise InputError(
+            "The transport sse needs one worker: its sessions belong to one process.",
+            field="workers",
+            suggestion=Suggestion("retry_with_modified_input", "Use --transport http."),
         )
+    from tooli.mcp import mcp_endpoint
+
+    path, mount_path = ("/sse", "") if chosen == "sse" else ("/mcp", "/mcp")
+    endpoint = mcp_endpoint(
+        app,
+        deferred=deferred,
+        transport=chosen,
+        stateless=flags["stateless"] or flags["workers"] > 1,
+        json_response=flags["json_response"],
+        expose_errors=flags["expose_errors"],
+    )
+    serve_with_flags(
+        app,
+        flags,
+        mcp=False,
+        display_path=path,
+        origins=[f"{scheme}://{name}:*" for scheme in ("http", "https") for name in _LOCAL_HOSTS],
+        tools=with_api and chosen == "http",
+        mounts={mount_path: endpoint},
+    )
 
 
 def add_mcp(group: App, app: ServableApp) -> None:
@@ -118,14 +264,37 @@ def add_mcp(group: App, app: ServableApp) -> None:
         transport: Transport = None,
         host: Host = "127.0.0.1",
         port: Port = 8000,
+        workers: Workers = 1,
         token: Token = None,
         token_file: TokenFile = None,
         allow_host: AllowedHosts = [],  # noqa: B006  never modified
+        allow_origin: AllowedOrigins = [],  # noqa: B006
+        limit: CallLimit = MAX_CONCURRENT_CALLS,
+        root_path: RootPath = "",
+        resource_url: ResourceUrl = None,
+        token_issuer: TokenIssuer = None,
+        token_audience: TokenAudience = None,
+        tls_cert: TlsCert = None,
+        tls_key: TlsKey = None,
+        stateless: Stateless = False,
+        json_response: JsonResponse = False,
         defer_loading: DeferLoading = False,
+        reload: Reload = False,
+        access_log: AccessLog = None,
+        log_format: LogFormat = None,
+        expose_errors: ExposeErrors = False,
         grace: GracePeriod = GRACE_PERIOD,
     ) -> None:
         """Serve the tools, resources and prompts of the app to MCP clients."""
-        serve_mcp(app, transport, host, port, token, token_file, allow_host, defer_loading, grace)
+        flags = select_flags(locals())
+        serve_mcp(app, transport, flags, deferred=defer_loading)
+
+    _add_export(group, app)
+    _add_server_settings(group, app)
+
+
+def _add_export(group: App, app: ServableApp) -> None:
+    """Add `mcp export`."""
 
     @group.command("export")
     @returns_document
@@ -143,8 +312,6 @@ def add_mcp(group: App, app: ServableApp) -> None:
             if cursor is None:
                 return {"tools": tools}
 
-    _add_server_settings(group, app)
-
 
 # ------------------------------------------------------------------ HTTP
 
@@ -157,18 +324,36 @@ def add_api(group: App, app: ServableApp) -> None:
     def serve(
         host: Host = "127.0.0.1",
         port: Port = 8000,
-        workers: Annotated[int, Option(min=1, max=256, help="Number of worker processes.")] = 1,
+        workers: Workers = 1,
         token: Token = None,
         token_file: TokenFile = None,
         allow_host: AllowedHosts = [],  # noqa: B006  never modified
+        allow_origin: AllowedOrigins = [],  # noqa: B006
+        limit: CallLimit = MAX_CONCURRENT_CALLS,
+        root_path: RootPath = "",
+        resource_url: ResourceUrl = None,
+        token_issuer: TokenIssuer = None,
+        token_audience: TokenAudience = None,
+        tls_cert: TlsCert = None,
+        tls_key: TlsKey = None,
+        mcp: ServeMcp = True,
+        stateless: Stateless = False,
+        json_response: JsonResponse = False,
+        reload: Reload = False,
+        access_log: AccessLog = None,
+        log_format: LogFormat = None,
+        expose_errors: ExposeErrors = False,
         grace: GracePeriod = GRACE_PERIOD,
     ) -> None:
         """Serve the tools over HTTP, with a web page, OpenAPI, and MCP at /mcp."""
-        http_settings: HttpSettingsDict = {"token": token, "allowed_hosts": allow_host}
-        _warn_about_visible_token(token)
-        _load_serve_http()(
-            app, host, port, workers=workers, token_file=token_file, grace=grace, **http_settings
-        )
+        flags = select_flags(locals())
+        serve_with_flags(app, flags, mcp=mcp)
+
+    _add_openapi_export(group, app)
+
+
+def _add_openapi_export(group: App, app: App) -> None:
+    """Add `api export-openapi`."""
 
     @group.command("export-openapi")
     @returns_document
@@ -185,12 +370,6 @@ def _warn_about_visible_token(token: str | None) -> None:
     if token is not None and token != os.environ.get("TOOLI_TOKEN"):
         warning = "Warning: other users can see --token in the list of processes. Use --token-file."
         print(warning, file=sys.stderr, flush=True)
-
-
-def _load_serve_http():
-    from tooli.http.http_server import serve_http
-
-    return serve_http
 
 
 # ------------------------------------------------------------------ install

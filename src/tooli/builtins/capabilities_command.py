@@ -47,7 +47,7 @@ REVIEW_NOTE = (
 _MAX_RECORD_BYTES = 256 << 20
 _EXAMPLE_TIMEOUT = 60.0  # seconds for one example
 _BOOTSTRAP_CODE = (
-    "from tooli.launcher import load_app; app = load_app(sys.argv.pop(1));"
+    "from tooli.sources.loader import load_app; app = load_app(sys.argv.pop(1));"
     " app._state.policy = 'standard'; tree = app.tree();"
     " apps = [a for path, command in tree.walk() for a in tree.levels(path, command) or ()];"
     " [setattr(state, 'declared_policy', 'standard') for state in (app._state, *apps)]; app()"

@@ -205,18 +205,24 @@ def _add_llms(group: App, app: App) -> None:
 
 def _add_man(group: App, app: App) -> None:
     def generate(
-        command: list[str], out: str | None, force: bool, dry: bool, ctx: Context | None = None
+        command: list[str] | None,
+        out: str | None,
+        force: bool,
+        dry: bool,
+        ctx: Context | None = None,
     ) -> WriteResult:
         app_info, date = _collect(ctx, app), build_date()
         if out is None:
-            return build_man_page(app_info, command, date)
+            return build_man_page(app_info, command or [], date)
         return write_files(
             _check_folder(app, out), build_man_pages(app_info, date), force=force, dry_run=dry
         )
 
     def man(
         ctx: Context,
-        command: Annotated[list[str], Argument(help="Command to document. Default: the app.")] = [],  # noqa: B006  never modified
+        command: Annotated[
+            list[str] | None, Argument(help="Command to document. Default: the app.")
+        ] = None,
         out: OutputDir = None,
         force: Force = False,
     ) -> WriteResult:
@@ -230,8 +236,9 @@ def _add_check(group: App, app: App) -> None:
     @returns_text
     def check(
         paths: Annotated[
-            list[str], Argument(help="Documents or folders to check. Default: the current folder.")
-        ] = [],  # noqa: B006  never modified
+            list[str] | None,
+            Argument(help="Documents or folders to check. Default: the current folder."),
+        ] = None,  # before Typer 0.26, a list argument cannot have another default
     ) -> list[dict[str, str]]:
         """Check that the documents of the app are up to date; print a diff if they are not."""
         found = check_documents(app, paths or ["."])

@@ -7,11 +7,8 @@
                                    └▶ Call ─▶ pipeline ─▶ Outcome ─▶ CommandOutput ─▶ exit
 
 `CommandOutput` owns stdout and writes the answer. `Exit` and `Deadline` (in `process`) end the
-process, `Confirm` (in `confirm`) asks a person. An `Invocation` is immutable.
-Modules of this package that are loaded on demand receive the `CommandOutput` and never import this
-module.
-
-Every start loads this module, `argv` and `process`; each further file costs 0.1 ms.
+process, `Confirm` (in `confirm`) asks a person. Modules of this package that are loaded on demand
+receive the `CommandOutput` and never import this one. Each file that a start loads costs 0.1 ms.
 """
 
 from __future__ import annotations
@@ -22,7 +19,13 @@ import os
 import sys
 from time import perf_counter
 
-from tooli.cli.argv import COMPLETION_FLAGS, CommandLine, parse_command_line
+from tooli.cli.argv import (
+    COMPLETION_FLAGS,
+    CommandLine,
+    allowed_values,
+    needs_argument_checks,
+    parse_command_line,
+)
 from tooli.cli.process import (
     Deadline,
     Exit,
@@ -32,7 +35,6 @@ from tooli.cli.process import (
     freeze_gc,
     is_completing,
     is_terminal,
-    needs_argument_checks,
     program_argv,
     set_sigterm_handler,
     sniff_environment,
@@ -40,6 +42,7 @@ from tooli.cli.process import (
 from tooli.core import Record
 from tooli.core._hot_tables import EXTRA_OPTIONS, INFO_OPTIONS, OPTION_FIELDS
 from tooli.core.call import CALLER_PROFILES, Call, Caller, Failed, Options
+from tooli.pipeline import load_location
 from tooli.pipeline.drivers import run
 from tooli.pipeline.present import Presented
 from tooli.schema.tool_reader import declares_result
@@ -47,7 +50,7 @@ from tooli.schema.tool_reader import declares_result
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
     from importlib.machinery import ModuleSpec
     from types import ModuleType
     from typing import Any
@@ -247,10 +250,7 @@ def read_invocation(
     command: Command | None = None,
     builtin_prog: tuple[str, ...] | None = None,
 ) -> Invocation:
-    """Read a command line, the settings and the environment.
-
-    With `builtin_prog`, the line is one of the built-in commands, after these words.
-    """
+    """Read a line and its settings; `builtin_prog` are the words before a built-in command."""
     started = perf_counter()
     StdoutGuard.restore_stdout()
     user_app = app
@@ -259,7 +259,7 @@ def read_invocation(
     prog = builtin_prog or ((prog_name,) if prog_name else program_argv())
     if line.builtin == "tooli":
         prog = (*prog, "tooli")
-    if builtin_prog is not None or line.builtin == "tooli":
+    if builtin_prog is not None or line.builtin == "tooli" or prog[:2] == ("tooli", "run"):
         prog_name = " ".join(prog)
     caller, category = _identify_caller(argv, prog, maybe_agent, agent)
     state, setting_errors = user_app._state, ()
@@ -273,8 +273,8 @@ def read_invocation(
     state.has_cli_settings = app._state.has_cli_settings = True
     requested: str | None = line.options.get("output") or os.environ.get("TOOLI_OUTPUT")
     requested = requested or app._state.default_output
-    if requested not in ("auto", "json"):
-        requested = load_usage_errors().check_requested_mode(line, requested)
+    if requested not in ("auto", "json") and requested not in allowed_values("output"):
+        requested = load_usage_errors().report_unknown_mode(line, requested)
     invocation = Invocation(
         app,
         argv,
@@ -374,13 +374,8 @@ def _identify_caller(
 
 
 def find_mode(name: str) -> OutputMode:
-    """Return the output mode with this name.
-
-    Invocation checks for `json` first, so that the calls of agents do not load the table of modes.
-    """
-    from tooli.core import output_modes
-
-    return output_modes.find_mode(name)
+    """Return the output mode with this name. `json` is checked before, without this table."""
+    return load_location("tooli.core.output_modes:find_mode")(name)
 
 
 def load_usage_errors() -> ModuleType:
@@ -451,6 +446,8 @@ class CommandOutput:
 
             outcome = attach_output(outcome, printed, texts, call)
         invocation = self.invocation
+        if call.options.verbose and isinstance(outcome, Failed):
+            call = load_location("tooli.cli.verbose_errors:report_to")(invocation, outcome, call)
         if self.guard is not None or not isinstance(outcome, Failed):
             self.exit.set_outcome(outcome)
         if self.guard is None or invocation.mode != "json":
@@ -467,10 +464,13 @@ class CommandOutput:
 
     def emit(self, data: bytes) -> None:
         """Write one line of the answer to stdout; raise StdoutClosed if the write fails."""
-        if self.guard is None:
-            return
+        if self.guard is not None:
+            self.write_with(self.guard.write, data + b"\n")
+
+    def write_with(self, write: Callable[..., None], *data: bytes) -> None:
+        """Call a function that writes to stdout; raise StdoutClosed if the write fails."""
         try:
-            self.guard.write(data + b"\n")
+            write(*data)
         except (OSError, ValueError) as failure:
             load_usage_errors().report_write_error(self, failure)
             raise StdoutClosed from None
@@ -510,7 +510,7 @@ def run_and_exit(output: CommandOutput) -> Any:
         code = _run_to_exit_code(output)
     except SystemExit as system_exit:  # Typer has written the answer
         code = output.flush(system_exit.code)
-        if code == system_exit.code:
+        if not output.invocation.standalone or code not in range(256):
             output.release()
             raise
     except BaseException:

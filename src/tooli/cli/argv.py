@@ -108,8 +108,8 @@ class CommandLine:
             if problem is not None:
                 self.problems.append(Problem("E1007", name, f"{flag} must be {problem}"))
             return
-        allowed = _allowed_values(name) if constant is None else None
-        if allowed is not None and value not in allowed:
+        allowed = allowed_values(name) if constant is None else ()
+        if allowed and value not in allowed:
             self.problems.append(
                 load_option_problems().choice_problem(flag, name, str(value), allowed)
             )
@@ -132,6 +132,8 @@ def parse_command_line(
         line.path = (registration.command_name,)
         line.typer_reason = root.typer_reason
     if registration is None:
+        if root.name_only_tool and (words := root.name_only_tool(root, argv, line)):
+            return parse_command_line(root, words, make_parser)
         read_output_mode(line, rargs[::-1])
         line.typer_argv.extend(reversed(rargs))
         return line
@@ -158,17 +160,23 @@ def read_output_mode(line: CommandLine, args: Sequence[str]) -> None:
         if flag is not None and FLAGS[flag][0] == "output":
             following = value if equals else "".join(args[i + 1 : i + 2])
             mode = following if FLAGS[flag][1] == 1 else FLAGS[flag][2]
-            if mode in (_allowed_values("output") or ()):
+            if mode in allowed_values("output"):
                 line.options["output"] = mode
 
 
-def _allowed_values(name: str) -> tuple[str, ...] | None:
-    """Return the values that an option accepts, or None if it accepts any text."""
+def allowed_values(name: str) -> tuple[str, ...]:
+    """Return the values that an option accepts; empty if it accepts any text."""
     if name == "output":
         from tooli.core.output_modes import OUTPUT_MODES
 
         return OUTPUT_MODES
-    return CHOICES.get(name)
+    return CHOICES.get(name, ())
+
+
+def needs_argument_checks(argv: Sequence[str]) -> bool:
+    """True if a command line may contain text that the argument checks for agents reject."""
+    text = "".join(argv)
+    return not text.isprintable() or "\\" in text or "@" in text or "--input" in text
 
 
 def load_option_problems() -> ModuleType:
@@ -300,11 +308,11 @@ def take_framework_flag(
         line.set_option(flag, explicit)
     elif arity == 0:
         if explicit is not None:
-            line.problems.append(Problem("E1007", flag.lstrip("-"), f"{typed} takes no value"))
+            line.problems.append(load_option_problems().valued_flag_problem(flag, typed, explicit))
             return
         line.set_option(flag, None)
     elif explicit is None and not rargs:
-        line.problems.append(Problem("E1007", flag.lstrip("-"), f"{typed} needs a value"))
+        line.problems.append(Problem("E1007", FLAGS[flag][0], f"{typed} needs a value"))
     else:
         line.set_option(flag, explicit if explicit is not None else rargs.pop())
 
@@ -325,16 +333,16 @@ def _varies_between_typer_versions(param: Param, tool: Tool) -> bool:
             bool(annotations)
             and param.name not in annotations
             and shape.type is not str
-            and not tool.input_model
+            and not (tool.input_model or param.schema)
         )
     return isinstance(shape, TyperOnly) or (isinstance(shape, ListOf) and is_bool(shape.item))
 
 
 def convert_with_typer(param: Param, raw: RawText) -> Any:
     """Convert a parameter's text with Typer. Used for text that `tooli.schema` cannot convert."""
-    from tooli.cli import typer_params
+    from tooli.cli import typer_values
 
-    return typer_params.convert_with_typer(param, raw)
+    return typer_values.convert_with_typer(param, raw)
 
 
 class ArgumentParser:
@@ -346,6 +354,7 @@ class ArgumentParser:
         self.flags: dict[str, tuple[Param, bool]] = {}
         self.structured_flags: dict[str, Param] = {}
         self.texts: dict[str, list[str]] = {}
+        self.named: dict[str, list[str]] = {}  # the arguments that are given by name
         self.reserved_flags: Container[str] = self.flags
         self.has_unknown_option = False  # True: its values may be among the positionals
         for param in tool.params:
@@ -419,7 +428,7 @@ class ArgumentParser:
             return
         dot = name.find(".")
         if dot > 0 and name[:dot] in self.structured_flags:
-            self._take_dotted_option(
+            self.take_dotted_option(
                 self.structured_flags[name[:dot]], name[dot + 1 :], explicit, equals, rargs
             )
             return
@@ -448,16 +457,16 @@ class ArgumentParser:
             return
         texts = [] if explicit is None else [explicit]
         while len(texts) < param.nargs and rargs:
-            arg = rargs.pop()
-            self.line.typer_argv.append(arg)
-            texts.append(arg)
+            texts.append(rargs.pop())
+            self.line.typer_argv.append(texts[-1])
         if len(texts) < param.nargs:
             needs = "a value" if param.nargs == 1 else f"{param.nargs} values"
             self._add_problem("E1006", param, f"Option {name} needs {needs}")
             return
-        self._add_texts(param, texts)
+        self.add_texts(param, texts)
 
-    def _add_texts(self, param: Param, new_texts: list[str]) -> None:
+    def add_texts(self, param: Param, new_texts: list[str]) -> None:
+        """Add values of a parameter. Only a list or an object has more than one."""
         texts = self.texts.setdefault(param.name, [])
         if not (param.is_multiple or is_structured(param.shape)):
             texts.clear()
@@ -466,7 +475,7 @@ class ArgumentParser:
             dotted = self.line.dotted.get(param.name)
             self.line.arguments[param.name] = RawText(texts, convert_with_typer, dotted)
 
-    def _take_dotted_option(
+    def take_dotted_option(
         self, param: Param, path: str, explicit: str, equals: str, rargs: list[str]
     ) -> None:
         """Take a dotted flag, which sets one part of an object."""
@@ -477,7 +486,7 @@ class ArgumentParser:
                 return
             explicit = rargs.pop()
         dotted = self.line.dotted.setdefault(param.name, {})
-        dotted.setdefault(path.replace("-", "_"), []).append(explicit)
+        dotted.setdefault(path, []).append(explicit)
         texts = self.texts.setdefault(param.name, [])
         self.line.arguments[param.name] = RawText(texts, convert_with_typer, dotted)
 
@@ -496,9 +505,9 @@ class ArgumentParser:
                 break
             own_letters.append(arg[i])
             if found is None:
-                self.has_unknown_option = True
-                known = [f for f in self.flags if len(f) == 2]
-                load_option_problems().add_unknown_option(self.line, flag, (), known)
+                take_unknown = load_option_problems().take_unknown_letter
+                if take_unknown(self, convert_with_typer, i, arg, rargs):
+                    return
                 own_letters.extend(arg[i + 1 :])
                 break
             if not found[0].is_flag:
@@ -520,14 +529,10 @@ class ArgumentParser:
         self.line.problems.append(Problem(code, param.name, message))
 
     def _positional_params(self) -> list[Param]:
-        """Return the parameters that get their values by position."""
-        return [p for p in self.tool.params if p.kind == "argument"]
+        return [p for p in self.tool.params if p.kind == "argument" and p.name not in self.named]
 
     def _assign_positionals(self, positionals: list[str]) -> None:
-        """Assign the positional values to the parameters.
-
-        Parameters after a list argument get the last values.
-        """
+        """Assign the positional values; parameters after a list argument get the last ones."""
         params = self._positional_params()
         list_index = next((i for i, p in enumerate(params) if p.is_multiple), len(params))
         start, stop = 0, len(positionals)
@@ -551,17 +556,15 @@ class ArgumentParser:
                 self.line.arguments[param.name] = RawText(*raw)
         if list_index == len(params) and start < len(positionals) and not self.has_unknown_option:
             rest = tuple(positionals[start : start + MAX_PROBLEMS])
-            self.line.problems.append(load_option_problems().extra_arguments_problem(rest))
+            make_problem = load_option_problems().extra_arguments_problem
+            self.line.problems.append(make_problem(self.line, rest, positionals))
 
     def _check_defaults(self) -> None:
-        """Leave the line to Typer if a default does not have the type of its parameter.
-
-        Typer converts such a default.
-        """
+        """Leave the line to Typer if it must convert a default to the type of its parameter."""
         for param in self.tool.params:
-            is_default_unused = param.name in self.line.arguments or param.required
+            is_unused = param.name in self.line.arguments or param.required or param.is_omittable
             if (
-                is_default_unused
+                is_unused
                 or param.kind == "injected"
                 or (param.has_valid_default and not param.is_choice)
             ):

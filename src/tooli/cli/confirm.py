@@ -52,7 +52,10 @@ class Confirm:
             if error.approval_text is None:
                 return failed
             if self._approve(error):
-                return call.replace(approved=True, approved_parts=error.approval_parts)
+                arguments = {**call.arguments, **self._read_secrets()}
+                return call.replace(
+                    arguments=arguments, approved=True, approved_parts=error.approval_parts
+                )
             return Failed(_not_run_error(call, error))
         if not call.options.interactive or call.options.no_input:
             return failed
@@ -78,6 +81,14 @@ class Confirm:
             return ask_line(f"Type {name} to run it: ").strip() == name
         except EOFError:
             return False
+
+    def _read_secrets(self) -> dict[str, object]:
+        """Return the secrets that were read from stdin, which can be read only once."""
+        return {
+            secret.field: secret
+            for secret in self._call.secrets or ()
+            if getattr(secret, "is_stdin", False) and secret.is_loaded
+        }
 
     def _missing_secrets(self, failed: Failed) -> list[str]:
         """Return the missing parameters, if all of them are secrets and nothing else is wrong."""

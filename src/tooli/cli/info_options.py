@@ -1,24 +1,26 @@
-"""Options that describe the app instead of running a command: help, schema, version."""
+"""Options that describe the app instead of running a command: help, schema, version.
+
+The modules that report errors are imported when there is an error: agents read help often, and
+these modules take as long to load as the help itself.
+"""
 
 from __future__ import annotations
 
 import os
 import sys
 
-from tooli.cli.option_problems import choice_problem
+from tooli.cli.argv import load_option_problems
 from tooli.cli.process import is_terminal, write_stderr
 from tooli.cli.stdout_errors import StdoutErrorScope
-from tooli.cli.usage_errors import make_output_call, no_command_error, write_error
 from tooli.core._hot_tables import CHOICES, DOCUMENT_OPTIONS
 from tooli.core.call import Ok
-from tooli.core.options import builtin_rows
 from tooli.core.output_modes import find_mode
-from tooli.errors import InputError, closest_match
 
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
     from collections.abc import Container, Iterator, Sequence
+    from types import ModuleType
 
     from tooli.cli import CommandOutput, Invocation
     from tooli.core.call import Problem
@@ -38,7 +40,7 @@ def run_info_option(output: CommandOutput) -> int:
     if "schema" in options:
         problem = _unknown_format(invocation)
         if problem is not None:
-            return write_error(output, InputError(problem.message, code="E1007", field="schema"))
+            return _load_usage_errors().write_option_error(output, problem.message, "schema")
         return _write_json(output, build_schema(invocation, options["schema"]))
     if not DOCUMENT_OPTIONS.isdisjoint(options):
         return _write_document(output, options)
@@ -50,9 +52,15 @@ def run_info_option(output: CommandOutput) -> int:
         if invocation.is_interactive_mode:  # then it is an unknown option, as in Typer
             argv = line.typer_argv[: line.command_prefix_length or None]
             return _run_on_typer_path(output, [*argv, "--version"])
-        error = InputError(f"{invocation.state.name} declares no version.", code="E1007")
-        return write_error(output, error)
+        message = f"{invocation.state.name} declares no version."
+        return _load_usage_errors().write_option_error(output, message)
     return _write_version(output)
+
+
+def _load_usage_errors() -> ModuleType:
+    from tooli.cli import usage_errors
+
+    return usage_errors
 
 
 def _unknown_format(invocation: Invocation) -> Problem | None:
@@ -61,15 +69,13 @@ def _unknown_format(invocation: Invocation) -> Problem | None:
     following = argv[argv.index("--schema") + 1 :][:1] if "--schema" in argv else []
     if not following or following[0][:1] == "-" or following[0] in formats:
         return None
-    is_extra = any([problem.code == "E1005" for problem in invocation.line.problems])
-    if is_extra or closest_match(following[0], formats):
-        return choice_problem("--schema", "schema", following[0], formats)
-    return None
+    return load_option_problems().unknown_format_problem(invocation.line, following[0], formats)
 
 
 def report_missing_command(output: CommandOutput) -> int:
     """Write the error for a line without a command; return the exit code."""
-    return write_error(output, no_command_error(output))
+    usage_errors = _load_usage_errors()
+    return usage_errors.write_error(output, usage_errors.no_command_error(output))
 
 
 def _report_unresolved(output: CommandOutput) -> int:
@@ -85,6 +91,16 @@ def _report_unresolved(output: CommandOutput) -> int:
 
 
 def _write_help(output: CommandOutput) -> int:
+    invocation = output.invocation
+    tree = invocation.app.tree()
+    code = _write_help_text(output)
+    if tree.find_problems is not None:
+        for _, problem in tree.find_problems(tree):  # of the providers that the help has asked
+            write_stderr(f"Warning: {problem}")
+    return code
+
+
+def _write_help_text(output: CommandOutput) -> int:
     invocation = output.invocation
     if _uses_typer_help(invocation):
         return _write_typer_help(output)
@@ -137,6 +153,8 @@ def plain_help(invocation: Invocation) -> str:
         return format_tool_help(
             invocation.state.root, line.tool, prog, line.path, _terminal_width()
         )
+    from tooli.core.options import builtin_rows
+
     builtins = [*builtin_rows(prog, tree.names)] if tree.has_builtins else []
     return format_tool_help(invocation.state.root, line.tool, prog, (), _terminal_width(), builtins)
 
@@ -182,7 +200,7 @@ def _write_text(output: CommandOutput, text: str) -> int:
         and find_mode(invocation.mode).reports_errors
     ):
         output.take_stdout()
-        return output.write_outcome(Ok(text), make_output_call(output))
+        return output.write_outcome(Ok(text), _load_usage_errors().make_output_call(output))
     return _write_stdout(output, text)
 
 
@@ -198,7 +216,7 @@ def _write_version(output: CommandOutput) -> int:
     if invocation.is_machine_mode and invocation.has_explicit_mode:
         output.take_stdout()
         value = {"name": state.name, "version": state.version}
-        return output.write_outcome(Ok(value), make_output_call(output))
+        return output.write_outcome(Ok(value), _load_usage_errors().make_output_call(output))
     return _write_stdout(output, f"{state.name} {state.version}")
 
 

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+from tooli.core import BUILTIN_COMMANDS
 from tooli.core._hot_tables import FLAGS
 from tooli.core.call import Problem
-from tooli.core.option_words import INTERFACE_WORDS
+from tooli.core.option_words import INTERFACE_WORDS, option_argv
 from tooli.core.tool import MAX_PROBLEMS, MAX_QUOTED_CHARS, cut_text, quote
 from tooli.errors import DefinitionError, closest_match
-from tooli.pipeline.unknown_names import unknown_parameter_problem, with_option_value
+from tooli.pipeline.unknown_names import (
+    closest_command,
+    is_negation,
+    unknown_parameter_problem,
+    with_option_value,
+)
 from tooli.schema import RawText
 
 TYPE_CHECKING = False
@@ -50,6 +56,8 @@ def take_unknown_option(
     param_name = name.lstrip("-").replace("-", "_")
     if "_" in name or param_name in tool.param_names:
         line.has_other_spelling = True
+    if "." in name and _take_misspelled_object(parser, name, explicit, equals, rargs):
+        return
     is_listed = len(line.problems) < MAX_PROBLEMS
     words = INTERFACE_WORDS["cli"]
     problem = unknown_parameter_problem(param_name, tool, words, suggest=is_listed)
@@ -63,21 +71,104 @@ def take_unknown_option(
             problem = problem.replace(replacement=(), suggested_option=("yes", True))
     else:
         problem = with_option_value(problem, explicit if equals else None, rargs)
+    if not problem.suggested_value and problem.suggested_option is None and not equals:
+        problem = problem.replace(hides_value=bool(rargs) and rargs[-1][:1] != "-")
     line.problems.append(problem)
     nearest_param = tool.param(problem.suggested_value) if problem.suggested_value else None
-    texts = [explicit] if equals else []
     if nearest_param is None:
         parser.has_unknown_option = True
-    elif not nearest_param.is_flag:
-        while len(texts) < nearest_param.nargs and rargs and rargs[-1][:1] != "-":
-            arg = rargs.pop()
-            line.typer_argv.append(arg)
-            texts.append(arg)
-    if nearest_param is not None and nearest_param.name not in line.arguments:
-        if nearest_param.is_flag:
-            line.arguments[nearest_param.name] = True
-        elif len(texts) == nearest_param.nargs:
-            line.arguments[nearest_param.name] = RawText(texts, convert)
+    else:
+        _take_value(parser, convert, nearest_param, param_name, explicit, equals, rargs)
+
+
+def _take_value(
+    parser: ArgumentParser,
+    convert: Callable[[Param, RawText], object],
+    param: Param,
+    typed: str,
+    explicit: str,
+    equals: str,
+    rargs: list[str],
+) -> None:
+    """Take the value of a parameter whose option is not spelled as it should be."""
+    arguments = parser.line.arguments
+    if param.is_flag:
+        arguments[param.name] = not is_negation(typed, param)
+        return
+    texts = [explicit] if equals else []
+    while len(texts) < param.nargs and rargs and rargs[-1][:1] != "-":
+        texts.append(rargs.pop())
+        parser.line.typer_argv.append(texts[-1])
+    if len(texts) < param.nargs:
+        return
+    if param.kind == "argument":
+        parser.named.setdefault(param.name, []).extend(texts)
+        arguments[param.name] = RawText(parser.named[param.name], convert)
+    else:
+        parser.add_texts(param, texts)
+
+
+def _take_misspelled_object(
+    parser: ArgumentParser, name: str, explicit: str, equals: str, rargs: list[str]
+) -> bool:
+    """Take a dotted flag of an object whose name is misspelled; return False if there is none."""
+    typed, _, path = name.partition(".")
+    flag = closest_match(typed, list(parser.structured_flags))
+    if flag is None:
+        return False
+    param = parser.structured_flags[flag]
+    message = f"There is no parameter {typed.lstrip('-')!r}; did you mean {param.name!r}?"
+    problem = Problem("E1004", typed.lstrip("-").replace("-", "_"), message, param.name)
+    parser.line.problems.append(problem)
+    parser.take_dotted_option(param, path, explicit, equals, rargs)
+    return True
+
+
+def take_unknown_letter(
+    parser: ArgumentParser,
+    convert: Callable[[Param, RawText], object],
+    i: int,
+    arg: str,
+    rargs: list[str],
+) -> bool:
+    """Report an unknown short option, which is the letter `i` of an argument.
+
+    If the argument is a long option with one hyphen, such as `-limit`, take it as this option and
+    return True.
+    """
+    name, equals, explicit = arg.partition("=")
+    found = parser.flags.get(f"-{name}")
+    is_reserved = f"-{name}" in parser.reserved_flags
+    framework_flag = None if is_reserved else FLAGS.get(f"-{name}".replace("--tooli-", "--", 1))
+    parser.has_unknown_option = parser.has_unknown_option or found is None
+    if i > 1 or len(name) < 3 or (found is None and framework_flag is None):
+        known = [flag for flag in parser.flags if len(flag) == 2]
+        following = () if equals else rargs
+        add_unknown_option(parser.line, f"{arg[0]}{arg[i]}", following, known)
+        return False
+    parser.line.typer_argv.append(arg)
+    field = name[1:].replace("-", "_")
+    problem = Problem("E1004", field, f"There is no option {name}; did you mean -{name}?")
+    if found is not None:
+        parser.line.problems.append(problem.replace(suggested_value=found[0].name))
+        _take_value(parser, convert, found[0], field, explicit, equals, rargs)
+    elif framework_flag is not None:
+        option, _, implied = framework_flag
+        suggested = (option, True if implied in (None, "+") else implied)
+        problem = problem.replace(field=option, suggested_option=suggested)
+        problem = with_option_value(problem, explicit if equals else None, rargs)
+        parser.line.problems.append(problem)
+    return True
+
+
+def valued_flag_problem(flag: str, typed: str, value: str) -> Problem:
+    """Return the problem of a framework flag with a value that it does not take."""
+    option, _, implied = FLAGS[flag]
+    problem = Problem("E1007", option, f"{typed} takes no value")
+    if value.lower() in ("true", "yes", "on", "1"):
+        set_value = True if implied in (None, "+") else implied
+        return problem.replace(suggested_option=(option, set_value))
+    return problem
 
 
 def _replaced_option_problem(
@@ -106,7 +197,8 @@ def add_unknown_option(
     """
     name, equals, explicit = arg.partition("=")
     if name not in _REPLACEMENTS:
-        line.problems.append(unknown_option_problem(name, known))
+        is_last = equals or not rargs or rargs[-1][:1] == "-"
+        line.problems.append(unknown_option_problem(name, known).replace(hides_value=not is_last))
         return
     path = () if line.tool is None else line.tool.cli_path
     problem = _replaced_option_problem(name, [explicit] if equals else rargs[-1:], path)
@@ -130,6 +222,14 @@ def choice_problem(source: str, name: str, value: str, allowed: Sequence[str]) -
     return Problem("E1007", name, message, suggestion or tuple(allowed))
 
 
+def unknown_format_problem(line: CommandLine, value: str, formats: Sequence[str]) -> Problem | None:
+    """Return the problem of a word after `--schema` that is not a format; None for an argument."""
+    is_extra = any(problem.code == "E1005" for problem in line.problems)
+    if is_extra or closest_match(value, formats):
+        return choice_problem("--schema", "schema", value, formats)
+    return None
+
+
 def unknown_option_problem(name: str, known: Sequence[str]) -> Problem:
     """Return the problem for an option that is not one of the known options."""
     suggestion, hint = _closest_match(name, known)
@@ -137,10 +237,29 @@ def unknown_option_problem(name: str, known: Sequence[str]) -> Problem:
     return Problem("E1004", None, message, suggestion)
 
 
-def extra_arguments_problem(words: tuple[str, ...]) -> Problem:
-    """Return the problem for arguments that belong to no parameter."""
+def extra_arguments_problem(
+    line: CommandLine, words: tuple[str, ...], positional: Sequence[str]
+) -> Problem:
+    """Return the problem for arguments that belong to no parameter.
+
+    In an app with one command, the first one may be the misspelled name of a command.
+    """
     message = f"Too many arguments: {cut_text(' '.join(words), MAX_QUOTED_CHARS)}"
-    return Problem("E1005", None, message, words)
+    problem = Problem("E1005", None, message, words)
+    only, tool = line.group.only_command, line.tool
+    if only is None or tool is None or line.is_left_to_typer(tool):
+        return problem
+    first = positional[0]
+    closest = closest_command(first, [only.command_name, *sorted(BUILTIN_COMMANDS)])
+    if closest is None:
+        return problem
+    rest = [*line.typer_argv]
+    rest.remove(first)
+    line.has_replacement = True
+    return problem.replace(
+        message=f"{message}; did you mean the command {closest!r}?",
+        replacement=(closest, *rest, *option_argv(line.options, None)),
+    )
 
 
 def unknown_framework_flag_problem(name: str, explicit: str | None, rargs: list[str]) -> Problem:

@@ -70,8 +70,7 @@ def _write_items(output: CommandOutput, items: Iterator[object], call: Call) -> 
     invocation = output.invocation
     mode = find_mode(invocation.mode)
     if mode.kind == "lines":
-        for line in mode.load_renderer()(call).items(items):
-            output.emit(line)
+        _write_lines(output, mode.load_renderer()(call).items(items))
         return
     if not invocation.standalone:
         for _ in items:  # the items are not printed and, as in Typer, not returned
@@ -83,6 +82,24 @@ def _write_items(output: CommandOutput, items: Iterator[object], call: Call) -> 
         with StdoutErrorScope(output):
             sys.stdout.write(line + end)
             sys.stdout.flush()
+
+
+def _write_lines(output: CommandOutput, lines: Iterator[bytes]) -> None:
+    """Write the lines of a stream as they come; raise StdoutClosed if a write fails."""
+    if output.guard is None:
+        for _ in lines:
+            pass
+        return
+    from tooli.cli.line_buffer import LineBuffer
+
+    buffer = LineBuffer(output.guard.write)
+    try:
+        for line in lines:
+            output.write_with(buffer.write, line)
+    except BaseException:
+        buffer.discard()
+        raise
+    output.write_with(buffer.close)
 
 
 class _CountedStream:

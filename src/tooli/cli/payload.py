@@ -12,11 +12,14 @@ import os
 import sys
 
 from tooli.cli.argv import convert_with_typer
+from tooli.core._hot_tables import CALL_OPTIONS, OPTION_ALIASES, OPTION_FIELDS
 from tooli.core.call import Problem
 from tooli.core.caller_files import MAX_OBJECT_BYTES, open_caller_file, too_large_error
+from tooli.core.option_words import option_flag
 from tooli.core.tool import Handle
 from tooli.errors import AuthError
 from tooli.policy.allowed_access import make_file_rules
+from tooli.records.call_options import build_options
 from tooli.schema import RawText
 from tooli.text.jsonable import is_list, is_object
 
@@ -53,6 +56,7 @@ def add_external_arguments(
         all_problems.append(Problem("E1007", "input", f"--input: {fix}"))
     if "input" in line.options:
         payload, new_problems = read_payload(line.options["input"], make_file_rules(tool, state))
+        all_problems += _take_options(line, tool, payload)
         payload = _secrets_as_raw_text(tool, line.options["input"], payload)
         arguments = {**payload, **_merge_dotted(payload, arguments)}
         all_problems += new_problems
@@ -70,6 +74,37 @@ def add_external_arguments(
         elif not tool.has_handles:  # an input handle reads NUL-separated items itself
             all_problems.append(_null_problem("the command takes no list of values"))
     return arguments, all_problems, has_read_stdin
+
+
+def _take_options(line: CommandLine, tool: Tool, payload: dict[str, Any]) -> list[Problem]:
+    """Move the framework options in a payload to the line, whose flags win; return the problems.
+
+    A file cannot confirm its own call: `yes` and `apply` must be on the command line.
+    """
+    problems: list[Problem] = []
+    is_file = line.options["input"] == "-" or line.options["input"][:1] == "@"
+    for name in [name for name in payload if name not in tool.param_names]:
+        option = OPTION_ALIASES.get(name, name)
+        if not {"cli", "http"}.issubset(CALL_OPTIONS.get(option, ("", ()))[1]):
+            continue
+        value = payload.pop(name)
+        if value is None or option in line.options:
+            continue
+        if is_file and option in _CONFIRMING_OPTIONS:
+            flag = option_flag(option, tool)
+            message = f"--input: {name!r} in a file or on stdin is not accepted: write {flag}"
+            problems.append(Problem("E1007", name, message))
+            continue
+        options, found = build_options({option: value})
+        problems += found
+        if option in OPTION_FIELDS and not found:
+            value = getattr(options, OPTION_FIELDS[option])
+        if not found and value is not False:
+            line.options[option] = value
+    return problems
+
+
+_CONFIRMING_OPTIONS = ("yes", "apply")
 
 
 def _merge_dotted(payload: Mapping[str, Any], arguments: dict[str, Any]) -> dict[str, Any]:

@@ -1,8 +1,7 @@
 """The process of a command line: stdout, signals, environment, time limit and exit.
 
-`StdoutGuard` reserves stdout for the answer. `Exit` ends the process as fast as is safe. `Deadline`
-ends it when the time limit expires. `sniff_environment` checks whether an agent may be calling and
-whether there may be settings, without loading `tooli.detect` and `tooli.config`.
+`StdoutGuard` reserves stdout for the answer. `Exit` ends the process as fast as is safe, `Deadline`
+when its time limit expires. `sniff_environment` checks for agents and settings without detection.
 
 Every start loads this module, so it imports almost nothing and is one file.
 """
@@ -35,7 +34,7 @@ TYPE_CHECKING = False
 
 if TYPE_CHECKING:
     import signal as signals
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Mapping
     from types import FrameType
     from typing import Any, TextIO, TypeAlias, TypeVar
 
@@ -287,11 +286,10 @@ _gc_is_frozen = False
 def freeze_gc() -> None:
     """Exclude everything that exists before the command runs from garbage collection.
 
-    Otherwise the collection at exit takes a millisecond: it visits everything that was imported and
-    frees nothing. If a file is open, objects are only moved to the oldest generation, because
-    a file that is never collected may lose buffered data. Nothing is done if the process continues
-    after this command, as in a test, or if a third-party C extension is loaded: some, such as those
-    made with nanobind, report every object that is not collected as a leak.
+    Otherwise the collection at exit takes a millisecond and frees nothing. If a file is open,
+    objects are only moved to the oldest generation, because a file that is never collected may lose
+    buffered data. Nothing is done if the process continues after this command, as in a test, or if
+    a third-party C extension is loaded: some report objects that are not collected as leaks.
     """
     global _gc_is_frozen
     if not _is_top_level() or _has_foreign_extension():
@@ -302,11 +300,16 @@ def freeze_gc() -> None:
         gc.unfreeze()
 
 
+# C extensions that only compute: they have no buffers and no work at exit
+_PURE_EXTENSIONS = frozenset(("pydantic_core", "yaml", "markupsafe", "orjson", "msgspec", "rpds"))
+
+
 def _has_foreign_extension() -> bool:
-    """True if ctypes or a C extension that is not part of Python is loaded."""
-    for module in list(sys.modules.values()):
+    """True if ctypes or a C extension is loaded that is not part of Python and may have buffers."""
+    for name, module in list(sys.modules.items()):
         path = getattr(module, "__file__", None) or ""
-        if path[-3:] in (".so", "pyd") and ("lib-dynload" not in path or "_ctypes" in path):
+        is_impure = path[-3:] in (".so", "pyd") and name.split(".")[0] not in _PURE_EXTENSIONS
+        if is_impure and ("lib-dynload" not in path or "_ctypes" in path):
             return True
     return False
 
@@ -324,20 +327,20 @@ def _has_only_standard_files(own_count: int = 0) -> bool:
 def fast_exit(code: Any) -> Any:
     """Exit the process without finalizing the interpreter; return the code if that is not safe.
 
-    Finalization takes longer than most commands. It is skipped only if nothing needs it: there is
-    no `atexit` function, no thread, no file that the process opened, no debugger or profiler, no
-    ctypes or third-party C extension, which may have buffers, and no frame of the script handles
-    the exit.
+    It is safe without a thread, a file that the process opened, a debugger or profiler, ctypes or a
+    C extension that may have buffers, and a frame that handles the exit. `atexit` functions run.
     """
     own_count = StdoutGuard._released_fd is not None
-    if not _has_only_standard_files(own_count) and not _flush_or_has_only_inherited_files(
-        own_count
-    ):
+    if not _flush_or_has_only_inherited_files(own_count):
         return code
-    if atexit._ncallbacks() or count_threads() or _is_being_debugged() or not _is_top_level():
+    if count_threads() or _is_being_debugged() or not _is_top_level() or _has_foreign_extension():
         return code
-    if _has_foreign_extension():
-        return code
+    if atexit._ncallbacks():
+        if Deadline.is_used:  # it limits the time of these functions, once the run has ended
+            return code
+        atexit._run_exitfuncs()
+        if count_threads() or not _flush_or_has_only_inherited_files(own_count):
+            return code
     try:
         sys.stdout.flush()
         sys.stderr.flush()
@@ -349,9 +352,10 @@ def fast_exit(code: Any) -> Any:
 def _flush_or_has_only_inherited_files(own_count: int) -> bool:
     """True if all open files are inherited; otherwise flush them and return False.
 
-    The garbage collector is off during this function. It closes the files of a reference cycle in
-    any order, and a text file loses its buffer if its underlying binary file is closed first.
+    The garbage collector is off: it may close a binary file before the text file that buffers it.
     """
+    if _has_only_standard_files(own_count):
+        return True
     gc_was_enabled = gc.isenabled()
     gc.disable()
     from tooli.cli.open_files import flush_open_files, has_only_inherited_files
@@ -379,8 +383,8 @@ def _is_top_level() -> bool:
     while frame is not None:
         # Python 3.10 has no exception table, so every frame may handle the exit.
         exception_table = getattr(frame.f_code, "co_exceptiontable", b"?")
-        name = frame.f_globals.get("__name__", "") if exception_table else ""
-        if exception_table and name != "runpy" and name[:6] != "tooli.":
+        name = frame.f_globals.get("__name__", "") if exception_table else "runpy"
+        if name != "runpy" and (name[:6] != "tooli." or name[6:14] == "testing."):
             return False
         frame = frame.f_back
     return True
@@ -429,12 +433,6 @@ def _identify_agent(found: frozenset[str], env: Mapping[str, str]) -> tuple[str,
     if name != agent_name or not is_version or len(version) > 40:
         return None
     return agent_name, version.replace("-", ".")
-
-
-def needs_argument_checks(argv: Sequence[str]) -> bool:
-    """True if a command line may contain text that the argument checks for agents reject."""
-    text = "".join(argv)
-    return not text.isprintable() or "\\" in text or "@" in text or "--input" in text
 
 
 def _has_config_file() -> bool:
@@ -506,14 +504,13 @@ def program_argv() -> tuple[str, ...]:
     """Return the command that starts this program, as a user would type it."""
     program = sys.argv[0] if sys.argv else ""
     if program[:10] == "tooli run ":  # the launcher has set it
-        return ("tooli", "run", program[10:])
+        from shlex import split
+
+        return tuple(split(program))
     spec = getattr(sys.modules.get("__main__"), "__spec__", None)
     if spec is not None and spec.name:
-        name = spec.name[: -len(".__main__")] if spec.name.endswith(".__main__") else spec.name
-        return ("python", "-m", name)
-    if program.endswith(".py"):
-        return ("python", program)
-    return (os.path.basename(program),)
+        return ("python", "-m", spec.name.removesuffix(".__main__"))
+    return ("python", program) if program.endswith(".py") else (os.path.basename(program),)
 
 
 # ------------------------------------------------------------------ time limit
@@ -529,6 +526,8 @@ class Deadline:
     (`tooli.execution`); the deadline then covers the exit of the process only. The default timeout
     of an agent's call is enforced here, because a timer costs nothing.
     """
+
+    is_used = False  # True if this process has a time limit
 
     def __init__(
         self,
@@ -549,6 +548,7 @@ class Deadline:
 
     def run(self, work: Callable[[], T], elapsed_ms: Callable[[], int]) -> T:
         """Return the result of `work`; call the handler when the time limit expires."""
+        Deadline.is_used = True
         if self._is_default:
             self.schedule(self.timeout)
         try:

@@ -16,6 +16,7 @@ from tooli.cli.argv import (
     framework_flag,
     parse_command_line,
 )
+from tooli.core.tool import is_structured
 from tooli.schema import RawText
 
 TYPE_CHECKING = False
@@ -50,11 +51,9 @@ class _LenientParser(ArgumentParser):
     def __init__(self, line: CommandLine, tool: Tool, *, takes_name: bool) -> None:
         super().__init__(line, tool)
         self.takes_name = takes_name
-        self.named: dict[str, list[str]] = {}  # the arguments that are given by name
         self.option_words: list[str] = []  # the words of `typer_argv` that are no arguments
-        self.arguments = {
-            f"--{param.name.replace('_', '-')}": param for param in super()._positional_params()
-        }
+        params = [param for param in tool.params if param.kind == "argument"]
+        self.arguments = {f"--{param.name.replace('_', '-')}": param for param in params}
 
     def _take_command_name(self, positional: list[str]) -> None:
         if self.takes_name and self.line.typer_argv[0] == self.tool.name:
@@ -89,12 +88,9 @@ class _LenientParser(ArgumentParser):
             self._add_problem("E1006", param, f"Option {name} needs a value")
             return
         known = self.named.setdefault(param.name, [])
-        if not param.is_multiple:
+        if not (param.is_multiple or is_structured(param.shape)):
             known.clear()  # as for options, the last one wins
         known.extend(texts)
-
-    def _positional_params(self) -> list[Param]:
-        return [param for param in super()._positional_params() if param.name not in self.named]
 
     def _assign_positionals(self, positionals: list[str]) -> None:
         super()._assign_positionals(positionals)
@@ -102,8 +98,8 @@ class _LenientParser(ArgumentParser):
             return
         arguments = self.line.arguments
         for name, texts in self.named.items():
-            arguments[name] = RawText(texts, convert_with_typer)
-        by_position = [arguments.get(param.name) for param in super()._positional_params()]
+            arguments[name] = RawText(texts, convert_with_typer, self.line.dotted.get(name))
+        by_position = [arguments.get(param.name) for param in self.arguments.values()]
         while by_position and by_position[-1] is None:
             by_position.pop()
         words: list[str] = []

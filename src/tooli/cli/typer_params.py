@@ -1,4 +1,4 @@
-"""Translate the parameters of a tool for Typer, and convert single values with Typer."""
+"""Translate the parameters of a tool for Typer."""
 
 from __future__ import annotations
 
@@ -7,10 +7,7 @@ import typing
 
 import typer
 from typer import core
-from typer.main import get_command_from_info
-from typer.models import CommandInfo
 
-from tooli.core.secret_fields import documented_default
 from tooli.core.tool import (
     MISSING,
     Choice,
@@ -25,11 +22,9 @@ from tooli.core.tool import (
     TyperOnly,
     is_structured,
     item_shape,
-    quote,
     unwrap_optional,
 )
-from tooli.schema import ConversionError
-from tooli.schema.pydantic_messages import normalize_message
+from tooli.schema.described import is_python_name, python_names
 
 TYPE_CHECKING = False
 
@@ -37,7 +32,6 @@ if TYPE_CHECKING:
     from typing import Any
 
     from tooli.core.tool import Param, Shape, Tool
-    from tooli.schema import RawText
 
 _HAS_PYDANTIC_CONVERSION = hasattr(core, "RuntimeParam")
 """Typer 0.29 and newer convert with pydantic, and accept types that older versions do not."""
@@ -85,7 +79,7 @@ def _is_native_item(shape: Shape) -> bool:
 def needs_translation(param: Param) -> bool:
     """True if Typer would misread the parameter as it is declared."""
     if isinstance(param.shape, Injected):
-        return param.shape.kind == "context"
+        return param.shape.kind != "typer"
     shape = unwrap_optional(param.shape)
     return (
         param.has_tooli_info
@@ -107,30 +101,50 @@ def typer_signature(tool: Tool) -> inspect.Signature:
     docs = tool.doc.params
     return inspect.Signature(
         [
-            _typer_parameter(param, docs.get(param.name))
-            for param in tool.params
-            if param.shape != Injected("context")
+            typer_parameter(param, docs.get(param.name)).replace(name=name)
+            for name, param in zip(typer_names(tool), tool.params, strict=True)
+            if not (isinstance(param.shape, Injected) and needs_translation(param))
         ]
     )
 
 
-def _typer_parameter(param: Param, doc: str | None) -> inspect.Parameter:
+def typer_names(tool: Tool) -> dict[str, str]:
+    """Return the names of a tool's parameters, by the identifiers that stand for them in Typer."""
+    names = [param.name for param in tool.params]
+    if tool.schema is None or all(map(is_python_name, names)):
+        return dict(zip(names, names, strict=True))
+    return {identifier: name for name, identifier in python_names(names).items()}
+
+
+def escape_markup(text: str) -> str:
+    """Return an external text in a form whose brackets Typer's help shows as they are."""
+    return text.replace("[", "\\[")
+
+
+def typer_parameter(param: Param, doc: str | None) -> inspect.Parameter:
     """Return a parameter for Typer."""
     keyword = inspect.Parameter.KEYWORD_ONLY
+    name = param.name if param.schema is None else "parameter"  # it may be no identifier
     if param.kind == "injected":
-        return inspect.Parameter(param.name, keyword, annotation=param.annotation)
+        return inspect.Parameter(name, keyword, annotation=param.annotation)
     settings = dict(param.option_kwargs)
-    annotation = getattr(param.annotation, "__origin__", None)
+    if param.schema is not None and "help" in settings:
+        settings["help"] = escape_markup(settings["help"])
+    annotation: Any = getattr(param.annotation, "__origin__", None)
     if not hasattr(param.annotation, "__metadata__"):
         annotation = param.annotation
     if annotation is MISSING:
         annotation = inspect.Parameter.empty
     default = ... if param.default is MISSING else param.default
+    if param.is_omittable:
+        default = None
+        annotation = annotation if is_structured(param.shape) else annotation | None
     settings.setdefault("help", doc)
     if not is_native(param):
         annotation, default = _text_parameter(param, settings, default)
     elif param.is_multiple:
         annotation = list[_item_annotation(param)]
+        annotation = annotation | None if param.is_omittable else annotation
         if isinstance(default, (set, frozenset, tuple)):
             items: Any = default  # pyright: ignore[reportUnknownVariableType]
             default = list(items)
@@ -140,7 +154,7 @@ def _typer_parameter(param: Param, doc: str | None) -> inspect.Parameter:
         info = typer.Option(default, *param.decls, **settings)
     else:
         info = typer.Argument(default, **settings)
-    return inspect.Parameter(param.name, keyword, default=info, annotation=annotation)
+    return inspect.Parameter(name, keyword, default=info, annotation=annotation)
 
 
 def _item_annotation(param: Param) -> Any:
@@ -158,12 +172,13 @@ def _text_parameter(param: Param, settings: dict[str, Any], default: Any) -> tup
     """
     shape = unwrap_optional(param.shape)
     has_factory = settings.pop("default_factory", None) is not None  # the pipeline calls it
-    required = default is ... and not has_factory
+    required = default is ... and not has_factory and not param.is_omittable
     default = None if has_factory else default
-    if not required and default is not None and documented_default(param) is MISSING:
-        settings["show_default"] = False
-    elif not required and default is not None:
-        settings["show_default"] = str(getattr(default, "value", default))
+    if not required and default is not None:
+        from tooli.core.secret_fields import documented_default
+
+        is_secret = documented_default(param) is MISSING
+        settings["show_default"] = not is_secret and str(getattr(default, "value", default))
     if is_structured(shape):
         settings.setdefault("metavar", "JSON")
         if required:
@@ -196,51 +211,3 @@ def _text_parameter(param: Param, settings: dict[str, Any], default: Any) -> tup
 
 def _append_to_help(settings: dict[str, Any], note: str) -> None:
     settings["help"] = f"{settings.get('help') or ''} {note}".strip()
-
-
-def _translate_message(param: Param, raw: RawText, exc: Exception) -> str:
-    """Return the message of an error of Typer, in the wording that all interfaces share."""
-    shape = unwrap_optional(param.shape)
-    type_names = {int: "a valid integer", float: "a valid number", bool: "true or false"}
-    text: str = getattr(exc, "message", str(exc))
-    has_custom_parser = not param.option_kwargs.keys().isdisjoint(
-        ("parser", "click_type", "callback")
-    )
-    if (
-        isinstance(shape, Scalar)
-        and shape.type in type_names
-        and "valid" in text
-        and not has_custom_parser
-    ):
-        return f"{quote(raw.texts[-1])} is not {type_names[shape.type]}"
-    return normalize_message(text).rstrip(".")
-
-
-def convert_with_typer(param: Param, raw: RawText) -> Any:
-    """Convert the text of one parameter with Typer; raises ConversionError."""
-    captured: dict[str, Any] = {}
-
-    def capture(**values: Any) -> None:
-        captured.update(values)
-
-    vars(capture)["__signature__"] = inspect.Signature([_typer_parameter(param, None)])
-    capture.__annotations__ = {}
-    info = CommandInfo(callback=capture)
-    command: Any = get_command_from_info(info, pretty_exceptions_short=True, rich_markup_mode=None)
-    parameter = command.params[0]
-    takes_many = getattr(parameter, "multiple", False) or parameter.nargs != 1
-    texts = list(raw.texts)
-    context = typer.Context(command)
-    try:
-        with context.scope():
-            converted = parameter.process_value(context, tuple(texts) if takes_many else texts[-1])
-            command.callback(**{parameter.name: converted})
-    except Exception as exc:
-        if not hasattr(exc, "format_message"):
-            raise
-        raise ConversionError(_translate_message(param, raw, exc)) from None
-    value = captured[param.name]
-    shape = unwrap_optional(param.shape)
-    if isinstance(shape, ListOf) and shape.container is not list:
-        return shape.container(value)
-    return value

@@ -8,47 +8,42 @@ path.
 from __future__ import annotations
 
 import functools
-import sys
-from contextlib import contextmanager
-from importlib import import_module
+from types import FunctionType
 
 import typer
 from typer.core import TyperCommand, TyperGroup
 from typer.main import get_command, get_command_from_info
 from typer.models import CommandInfo
 
-from tooli.cli.builtin_names import builtin_completions, closest_builtin, completed_builtins
-from tooli.cli.outcome_writer import run_streaming, show_stream
-from tooli.cli.process import capture_outcome, is_completing, is_terminal
-from tooli.cli.prompt_guard import can_answer
-from tooli.cli.tracebacks import RaisedException, uses_rich
+from tooli.cli.argv import convert_with_typer
+from tooli.cli.process import capture_outcome, is_completing
+from tooli.cli.tracebacks import RaisedException
+from tooli.cli.typer_conversion import use_plain_conversion
+from tooli.cli.typer_deferred import defer_stub, get_deferred_command
+from tooli.cli.typer_imports import delay_rich
 from tooli.cli.typer_params import (
-    convert_with_typer,
     documents_parameters,
     is_native,
     needs_translation,
+    typer_names,
     typer_signature,
 )
-from tooli.config import load_security_settings
 from tooli.core import TYPER_COMMAND_KEYWORDS
-from tooli.core._hot_tables import FLAGS
 from tooli.core.call import Call, Caller, Failed, Options
 from tooli.core.command_route import CommandRun, current_run
-from tooli.core.docstring import docstring_of, remove_parameters
-from tooli.core.options import builtin_rows, help_rows
-from tooli.core.output_modes import OUTPUT_MODES
-from tooli.core.tool import is_structured
-from tooli.errors import DefinitionError
-from tooli.pipeline.drivers import run, stream
-from tooli.pipeline.terminal_prompts import ask_hidden, ask_line, has_terminal
+from tooli.errors import DefinitionError, InputError, Suggestion
+from tooli.pipeline.drivers import bind_arguments, run, stream
+from tooli.providers.command_routes import read_callback
+from tooli.providers.only_tool import make_group
 from tooli.schema import Converted, RawText
-from tooli.schema.tool_reader import read_tool
+from tooli.schema.tool_reader import declares_result
 from tooli.text.jsonable import is_list
 
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
+    from types import ModuleType
     from typing import Any
 
     from typer._click.core import Command, Context, Parameter
@@ -58,7 +53,6 @@ if TYPE_CHECKING:
 
     from tooli.cli import CommandOutput
     from tooli.cli.argv import CommandLine
-    from tooli.core import AppState
     from tooli.core.call import Outcome, Problem, Stage
     from tooli.core.protocols import App, TyperApp
     from tooli.core.tool import Tool
@@ -74,6 +68,7 @@ else:
 
 def initialize_typer(app: App) -> None:
     """Register everything in an app with the real Typer."""
+    delay_rich()
     state = app._state
     settings: dict[str, Any] = dict(state.typer_kwargs)
     settings["cls"] = _tooli_class(app, settings.get("cls") or TyperGroup)
@@ -84,6 +79,8 @@ def initialize_typer(app: App) -> None:
         register_group(app, group, kwargs)
     if state.callback is not None:
         register_callback(app, *state.callback)
+    if state.mounts:
+        make_group(app)
 
 
 def register_command(app: App, registration: Registration) -> None:
@@ -95,12 +92,26 @@ def register_command(app: App, registration: Registration) -> None:
     name = registration.name
     if name is None and registration.target is not None:
         name = registration.command_name
-    stub = _build_stub(app, registration)
+    can_defer = _can_defer(registration)
+    stub = registration.fn if can_defer else _build_stub(app, registration)
     doc = getattr(stub, "tooli_help", None)
     if doc is not None:
         kwargs["help"] = doc
     as_typer(app).command(name, **kwargs)(stub)
-    vars(app.registered_commands[-1])["tooli"] = registration
+    info = app.registered_commands[-1]
+    vars(info)["tooli"] = registration
+    if can_defer or hasattr(stub, "tooli_failed"):
+        defer_stub(info, lambda: _build_stub(app, registration))
+
+
+def _can_defer(registration: Registration) -> bool:
+    """True if the parameters of a command can be read when Typer needs them.
+
+    They cannot if the help of the command depends on them, or if its class may change them.
+    """
+    fn = registration.known_fn
+    has_function = registration.target is None and isinstance(fn, FunctionType)
+    return has_function and registration.kwargs.get("cls") is None and not declares_result(fn)
 
 
 def register_group(app: App, group: TyperApp, kwargs: Mapping[str, Any]) -> None:
@@ -118,14 +129,24 @@ def register_callback(app: App, fn: Callable[..., object], kwargs: Mapping[str, 
 
 
 def _typer_callback(fn: Callable[..., object]) -> Callable[..., object]:
-    """Return a callback that Typer can read, with tooli's Option and Argument translated."""
-    tool = read_tool(fn, app="", path=("",), kwargs={})
+    """Return a callback that Typer can read, with tooli's Option and Argument translated.
+
+    Values that Typer takes as text are converted as those of a command.
+    """
+    tool = read_callback(fn)
     if not any(needs_translation(p) for p in tool.params):
         return fn
 
     @functools.wraps(fn)
     def callback(**values: object) -> object:
-        return fn(**values)
+        arguments = _collect_arguments(tool, values, {})
+        try:
+            bound = bind_arguments(Call(tool, arguments, Caller("cli"), []))
+        except InputError as error:
+            found = error.suggestion  # its line would lack the command
+            error.suggestion = None if found is None else Suggestion(found.action, found.fix)
+            raise
+        return fn(**bound)
 
     vars(callback)["__signature__"] = typer_signature(tool)
     callback.__annotations__ = {}
@@ -142,24 +163,31 @@ def _build_stub(app: App, registration: Registration) -> Callable[..., object]:
     try:
         fn = registration.fn
     except DefinitionError as error:
-        return _failing_stub(error)
+        failing = _failing_stub(error)
+        vars(failing)["tooli_failed"] = True  # the module may still be importing: try again
+        return failing
     try:
         tool = registration.read_signature()
     except DefinitionError as error:
         return _failing_stub(error, fn)  # its guards cannot be read, so it must not run
 
+    names = typer_names(tool)
+
     @functools.wraps(fn)
     def stub(*arguments: object, **values: object) -> object:
         # Typer passes keywords only. Code that calls a registered function may not.
-        names = [param.name for param in tool.params]
-        return call_tool(app, registration, {**dict(zip(names, arguments, strict=False)), **values})
+        values = {**dict(zip(names, arguments, strict=False)), **values}
+        return call_tool(app, registration, {names.get(n, n): v for n, v in values.items()})
 
     vars(stub)["tooli_registration"] = registration
     shows_docs = documents_parameters(tool)
-    if any(needs_translation(p) for p in tool.params) or shows_docs:
+    is_translated = any(needs_translation(p) for p in tool.params)
+    if is_translated or shows_docs or registration.is_derived:
         vars(stub)["__signature__"] = typer_signature(tool)
         stub.__annotations__ = {}
         if shows_docs and not registration.kwargs.get("help"):
+            from tooli.core.docstring import docstring_of, remove_parameters
+
             vars(stub)["tooli_help"] = remove_parameters(docstring_of(tool.fn))
     return stub
 
@@ -183,14 +211,20 @@ def _failing_stub(
 
 def build_command(app: App, command: Command | None = None) -> Command:
     """Return Typer's command tree of an app; the commands of plain Typer apps are wrapped."""
-    if command is None:
-        command = get_command(app)  # type: ignore[arg-type]  # pyright: ignore
-    return wrap_plain_commands(app, command)
+    tree = app.tree()
+    if command is None or (tree.has_mounts and not hasattr(command, "commands")):
+        command = get_deferred_command(app, is_group=tree.has_mounts)
+    command = wrap_plain_commands(app, command)
+    if tree.has_mounts:
+        from tooli.cli.typer_mounts import MountedCommands
+
+        MountedCommands(app, _tooli_class, _build_stub).fill(command, tree)
+    return command
 
 
 def wrap_plain_commands(app: App, command: Command) -> Command:
     """Return Typer's command tree with the commands of plain Typer apps wrapped as tools."""
-    for path, registration in app.tree().walk():
+    for path, registration in app.tree().walk(is_lazy=True):
         if registration.info is None:
             continue
         parent: Command | None = command
@@ -270,17 +304,25 @@ class TyperRun(CommandRun):
         if invocation.is_document_mode:
             self.outcome = capture_outcome(lambda: run(call, stages))
         elif invocation.is_machine_mode:
+            show_stream = load_outcome_writer().show_stream
             self.outcome = capture_outcome(lambda: show_stream(output, stream(call, stages), call))
         elif not invocation.standalone:
             return _unwrap(run(call, stages))
         else:
-            code = run_streaming(output, call, stages)
+            code = load_outcome_writer().run_streaming(output, call, stages)
             if code:
                 raise typer.Exit(code)
             return output.exit.value
         if isinstance(self.outcome, Failed):
             raise typer.Exit(self.outcome.error.exit_code)
         return self.outcome.value
+
+
+def load_outcome_writer() -> ModuleType:
+    """Return the module that writes text and streams; help and messages of Typer need none."""
+    from tooli.cli import outcome_writer
+
+    return outcome_writer
 
 
 def call_tool(app: App, registration: Registration, values: dict[str, object]) -> object:
@@ -290,6 +332,8 @@ def call_tool(app: App, registration: Registration, values: dict[str, object]) -
         return run_of_typer.call_function(_parsed_values(registration, values))
     typer_run = _command_line()
     if typer_run is None:  # inside an app that is not a Tooli app: exceptions are raised unchanged
+        from tooli.config import load_security_settings
+
         load_security_settings(app._state)
         tool = registration.tool((registration.command_name,), after_callbacks=True)
         arguments = _collect_arguments(tool, values, {})
@@ -335,6 +379,8 @@ def _collect_arguments(
     for param in tool.params:
         value = values.get(param.name)
         dotted_parts = dotted.get(param.name)
+        if param.is_omittable and value in (None, (), []) and not dotted_parts:
+            continue
         if param.kind == "injected" or is_native(param):
             if param.name in values:
                 arguments[param.name] = Converted(value)
@@ -398,26 +444,34 @@ class TooliCommandMixin(CommandBase):
             args, prog_name=prog_name, standalone_mode=standalone_mode, typer_command=self
         )
 
+    def get_params(self, ctx: Context) -> list[Parameter]:
+        """Return the parameters, which convert plain values without pydantic."""
+        params = super().get_params(ctx)
+        use_plain_conversion(params)
+        return params
+
     def parse_args(self, ctx: Context, args: list[str]) -> list[str]:
         """Parse a line. An option whose prompt nobody can answer is reported as missing."""
-        with _guard_option_prompts(self, _command_line()):
+        params = [param for param in self.params if getattr(param, "prompt", None)]
+        typer_run = _command_line() if params else None
+        if typer_run is None:
+            return super().parse_args(ctx, args)
+        from tooli.cli.typer_prompts import guard_option_prompts
+
+        with guard_option_prompts(params, typer_run.output.invocation):
             return super().parse_args(ctx, args)
 
     def format_help(self, ctx: Context, formatter: HelpFormatter) -> None:
         """Write Typer's help, then the framework options in one small panel."""
         super().format_help(ctx, formatter)
-        print_model_fields(self, formatter)
-        if ctx.parent is None or hasattr(ctx.parent.command, "tooli_app"):
-            if ctx.parent is None:
-                print_builtin_commands(self.tooli_app, self, formatter, ctx.command_path)
-            print_framework_options(self.tooli_app._state.root, self, formatter)
+        load_typer_help().print_panels(self.tooli_app, self, ctx, formatter)
 
     def make_context(
         self, info_name: str | None, args: list[str], parent: Context | None = None, **extra: Any
     ) -> Context:
         """Create Typer's context. For a completion after a built-in command, create its context."""
         if parent is None and extra.get("resilient_parsing") and is_completing():
-            builtins = completed_builtins(self.tooli_app, args)
+            builtins = load_typer_help().completed_builtins(self.tooli_app, args)
             if builtins is not None:
                 words = [word for word in args if word != "tooli"]
                 command = get_command(builtins)  # type: ignore[arg-type]  # pyright: ignore
@@ -434,7 +488,7 @@ class TooliCommandMixin(CommandBase):
         except Exception as error:
             message: str = getattr(error, "message", "")
             if ctx.parent is None and message.endswith(f"{name!r}."):  # without a suggestion
-                suggested = closest_builtin(self.tooli_app, name)
+                suggested = load_typer_help().closest_builtin(self.tooli_app, name)
                 if suggested is not None:
                     vars(error)["message"] = f"{message} Did you mean {suggested!r}?"
             raise
@@ -442,140 +496,12 @@ class TooliCommandMixin(CommandBase):
     def shell_complete(self, ctx: Context, incomplete: str) -> list[CompletionItem]:
         """Return Typer's completions and those of the framework options and built-in commands."""
         items = super().shell_complete(ctx, incomplete)
-        texts: list[str] = []
-        if not self.tooli_app._state.root.shows_framework_help:
-            return items
-        if incomplete[:1] == "-":
-            texts = _framework_completions(incomplete)
-        elif ctx.parent is None and hasattr(self, "commands"):
-            texts = builtin_completions(self.tooli_app, incomplete)
-        if texts:
-            make_item = _completion_item_class()
-            known = {item.value for item in items}
-            items += [make_item(text) for text in texts if text not in known]
-        return items
+        added = load_typer_help().added_completions(self.tooli_app, self, ctx, incomplete, items)
+        return [*items, *added]
 
 
-def print_builtin_commands(
-    app: App, command: Command, formatter: HelpFormatter, program: str
-) -> None:
-    """Print the built-in commands of an app in one small panel below Typer's help."""
-    tree = app.tree()
-    if tree.has_builtins:
-        rows = builtin_rows(program, tree.names)
-        _print_panel(app._state, command, formatter, "Built-in commands", rows)
+def load_typer_help() -> ModuleType:
+    """Return the module for help and completions; a call needs neither."""
+    from tooli.cli import typer_help
 
-
-def print_model_fields(command: Command, formatter: HelpFormatter) -> None:
-    """Print the flags of the fields of models, such as `--user.name`, in a panel."""
-    registration: Registration | None = getattr(command.callback, "tooli_registration", None)
-    params = () if registration is None else registration.read_signature().params
-    if any([is_structured(param.shape) for param in params]):
-        field_rows = import_module("tooli.cli.help").field_rows  # loads schemas
-        rows = [row for param in params for row in field_rows(param)]
-        _print_rows(command, formatter, "Fields", rows)
-
-
-def _completion_item_class() -> type[CompletionItem]:
-    """Return the class of completions. Typer has contained Click since 0.26."""
-    click = "typer._click" if "typer._click" in sys.modules else "click"
-    return import_module(f"{click}.shell_completion").CompletionItem
-
-
-def print_framework_options(state: AppState, command: Command, formatter: HelpFormatter) -> None:
-    """Print the framework options in one small panel below Typer's help."""
-    _print_panel(state, command, formatter, "Framework options", help_rows())
-
-
-def _print_panel(
-    state: AppState,
-    command: Command,
-    formatter: HelpFormatter,
-    title: str,
-    rows: Iterable[tuple[str, str]],
-) -> None:
-    """Print rows of two columns, unless the help shows nothing of the framework."""
-    if state.shows_framework_help:
-        _print_rows(command, formatter, title, rows)
-
-
-def _print_rows(
-    command: Command, formatter: HelpFormatter, title: str, rows: Iterable[tuple[str, str]]
-) -> None:
-    if getattr(command, "rich_markup_mode", None) is None or not uses_rich():
-        with formatter.section(title):
-            formatter.write_dl(list(rows))
-        return
-    from rich.panel import Panel
-    from rich.table import Table
-    from rich.text import Text
-    from typer import rich_utils
-
-    table = Table.grid(padding=(0, 2))
-    table.add_column(style="dim")
-    table.add_column(style="cyan", no_wrap=False)
-    for row in rows:
-        table.add_row(*map(Text, row))  # no markup: "[required]" is text
-    console = rich_utils._get_rich_console()  # pyright: ignore[reportPrivateUsage]
-    console.print(Panel(table, title=title, title_align="left", border_style="dim"))
-
-
-def _framework_completions(incomplete: str) -> list[str]:
-    """Return the framework flags that start with `incomplete`, or the modes after `--output=`."""
-    flag, equals, mode = incomplete.partition("=")
-    if equals and FLAGS.get(flag, ("",))[0] == "output":
-        return [f"{flag}={name}" for name in OUTPUT_MODES if name.startswith(mode)]
-    return [name for name in FLAGS if name.startswith(incomplete) and len(name) > 2]
-
-
-_PROMPT_MODULES = ("typer._click.termui", "click.termui")
-"""Modules that may contain Typer's prompt functions, depending on its version."""
-
-
-@contextmanager
-def _guard_option_prompts(command: Command, typer_run: TyperRun | None) -> Generator[None]:
-    """While Typer parses a line, report an option with a prompt as missing if nobody can answer.
-
-    A prompt reads what it reads with Typer, the terminal or the pipe. If the command itself reads
-    data from the pipe, the prompt reads the terminal.
-    """
-    params = [param for param in command.params if getattr(param, "prompt", None)]
-    if typer_run is None or not params:
-        yield
-        return
-    invocation = typer_run.output.invocation
-    tool = invocation.line.tool
-    is_real_stdin = sys.stdin is sys.__stdin__  # a test that replaces stdin answers the prompts
-    reads_stdin = is_real_stdin and tool is not None and tool.has_handles
-    has_data_on_stdin = reads_stdin and not is_terminal(sys.stdin)
-    replaced: list[tuple[object, str, object]] = []
-    if has_data_on_stdin and can_answer(invocation, is_piped=False) and has_terminal():
-        for module in filter(None, map(sys.modules.get, _PROMPT_MODULES)):
-            replaced.append((module, "visible_prompt_func", ask_line))
-            replaced.append((module, "hidden_prompt_func", ask_hidden))
-    elif has_data_on_stdin or not can_answer(invocation, is_piped=is_real_stdin):
-        replaced += [(param, "prompt_for_value", _report_missing(param)) for param in params]
-    originals = [vars(owner).get(name, _MISSING) for owner, name, _ in replaced]
-    for owner, name, replacement in replaced:
-        setattr(owner, name, replacement)
-    try:
-        yield
-    finally:
-        for (owner, name, _), original in zip(replaced, originals, strict=True):
-            if original is _MISSING:
-                delattr(owner, name)
-            else:
-                setattr(owner, name, original)
-
-
-_MISSING = object()
-
-
-def _report_missing(param: Parameter) -> Callable[[Context], object]:
-    """Return a replacement for the prompt of an option that reports the option as missing."""
-    usage_errors: Any = sys.modules[typer.BadParameter.__module__]
-
-    def fail(ctx: Context) -> object:
-        raise usage_errors.MissingParameter(ctx=ctx, param=param)
-
-    return fail
+    return typer_help

@@ -16,9 +16,10 @@ from tooli.core.placeholder_call import make_placeholder_call
 from tooli.core.tool import MAX_PROBLEMS
 from tooli.errors import InputError, InternalError, Suggestion, TimeoutExceeded, ToolError
 from tooli.pipeline.argv_builder import is_short
+from tooli.pipeline.corrected_calls import describe_option_fix
 from tooli.pipeline.drivers import bind_arguments
 from tooli.pipeline.failure import as_tool_error
-from tooli.pipeline.input_errors import describe_option_fix, problem_details
+from tooli.pipeline.input_errors import problem_details
 from tooli.pipeline.unknown_names import missing_command_error, unknown_command_error
 from tooli.providers import CommandGroup
 
@@ -36,6 +37,11 @@ def write_error(output: CommandOutput, error: ToolError, call: Call | None = Non
     """Write an error as the answer; return the exit code."""
     output.take_stdout()
     return output.write_outcome(Failed(error), call or make_output_call(output))
+
+
+def write_option_error(output: CommandOutput, message: str, field: str | None = None) -> int:
+    """Write the error of a framework option as the answer; return the exit code."""
+    return write_error(output, InputError(message, code="E1007", field=field))
 
 
 def handle_exception(output: CommandOutput, exc: BaseException) -> int | None:
@@ -60,6 +66,7 @@ def _write_internal_error(output: CommandOutput, exc: BaseException) -> int:
     if not isinstance(exc, (KeyboardInterrupt, TimeoutExceeded)):
         # The details are dropped, because encoding them may have caused the exception.
         error = InternalError(error.message)
+        error.__cause__, error.is_translated = exc, True  # for -v
     guard = output.guard
     if guard is not None and guard.has_written and output.invocation.is_document_mode:
         return output.exit.code or error.exit_code
@@ -182,12 +189,9 @@ def make_output_call(output: CommandOutput) -> Call:
 # ------------------------------------------------------------------ reading a line
 
 
-def check_requested_mode(line: CommandLine, requested: str) -> str | None:
-    """Return a requested output mode; if it is unknown, add a problem to the line."""
-    if requested in OUTPUT_MODES:
-        return requested
+def report_unknown_mode(line: CommandLine, requested: str) -> None:
+    """Add the problem of an output mode that does not exist to a line."""
     line.problems.append(choice_problem("TOOLI_OUTPUT", "output", requested, OUTPUT_MODES))
-    return None
 
 
 def resolve_text_command_mode(invocation: Invocation, requested: str) -> str:

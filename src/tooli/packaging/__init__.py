@@ -47,7 +47,8 @@ def build_skill(target: object, roots: Iterable[str]) -> dict[str, str]:
 
 
 def _load_app(target: str, roots: Iterable[str]) -> App:
-    from tooli.launcher import load_app  # loads the app class, which only building a skill needs
+    # loads the app class, which only building a skill needs
+    from tooli.sources.loader import load_app
 
     saved_path = list(sys.path)
     sys.path[:0] = [root for root in roots if os.path.isdir(root)]

@@ -6,7 +6,8 @@
 
 The answers do not depend on who runs the test: the program always has the name of the app, and the
 environment has no variables of an agent. HTTP sends a case to the ASGI app without a network. MCP
-sends it to the stdio server without a process.
+sends it to the stdio server without a process. Both servers expose the texts of unexpected errors,
+so that all interfaces answer the same.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from tooli.core.call import RedactionPolicy
 from tooli.core.event_loop import iterate_async, run_awaitable
 from tooli.describe.mcp_tools import ResultForm, result_form
 from tooli.errors import ToolError
-from tooli.http.http_request import HTTP_OPTIONS
+from tooli.http.request_options import HTTP_OPTIONS
 from tooli.mcp.protocol import (
     CAPABILITIES_KEY,
     ENVELOPE_KEY,
@@ -38,6 +39,7 @@ from tooli.mcp.tool_results import visible_meta
 from tooli.pipeline.argv_builder import build_argv, build_path
 from tooli.pipeline.present import ItemPresenter
 from tooli.pipeline.stdout_capture import route_stdout
+from tooli.serving.dispatcher import MCP_OPTIONS
 from tooli.testing.command_runner import app_name, invoke, invoke_callable
 from tooli.text.json_encoder import encode
 from tooli.text.jsonable import is_object, to_jsonable
@@ -412,7 +414,7 @@ async def post_case(app: Tooli, case: Case, accept: str) -> HttpResponse:
             if value or name in _OPTIONS_WITH_VALUE
         ]
     )
-    async with run_lifespan(app.asgi(mcp=False)) as api:
+    async with run_lifespan(app.asgi(mcp=False, expose_errors=True)) as api:
         return await send_request(
             api,
             "POST",
@@ -441,9 +443,9 @@ class MemoryTransport(StdioTransport):
         super().__init__(-1, -1)
         self.sent: list[Any] = []
 
-    def send(self, data: bytes) -> None:
+    def send(self, *parts: bytes) -> None:
         """Decode a message and add it to the list."""
-        self.sent.append(from_json(data))
+        self.sent.append(from_json(b"".join(parts)))
 
     def is_disconnected(self) -> bool:
         """Return False."""
@@ -459,12 +461,18 @@ class McpInterface(Interface):
     def __init__(self, app: Tooli) -> None:
         super().__init__(app)
         self.transport = MemoryTransport()
-        self.server = StdioServer(app, self.transport)
+        self.server = StdioServer(app, self.transport, expose_errors=True)
         if not self.stateless:
             self._send(
                 "initialize",
                 {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": _CLIENT},
             )
+
+    def skip_reason(self, case: Case) -> str | None:
+        """Return why a case is skipped, for example because MCP lacks an option, or None."""
+        if case.options.keys() - {*MCP_OPTIONS}:
+            return "MCP does not have the option"
+        return super().skip_reason(case)
 
     def send_case(self, case: Case) -> InterfaceResponse:
         """Return the envelope of the result."""

@@ -1,8 +1,8 @@
 """Check that interfaces agree and examples work, and compare an app with reviewed files.
 
 assert_parity sends one request through every interface. The comparison ignores parts that differ
-between calls or interfaces, such as `duration_ms` and the id of an approval request. Everything
-else must be equal, and the keys must have the same order.
+between calls or interfaces, such as `duration_ms`, `request_id` and the id of an approval request.
+Everything else must be equal, and the keys must have the same order.
 
 Set `TOOLI_UPDATE_SNAPSHOTS=1`, or pass `update=True`, to write the files. Review the difference
 before you commit it.
@@ -35,6 +35,9 @@ if TYPE_CHECKING:
     from tooli.testing.app_interfaces import Case, Interface, InterfaceResponse
 
 # ------------------------------------------------------------------ parity
+
+
+_VARYING_META = ("duration_ms", "request_id")
 
 
 def assert_parity(app: Tooli, case: Case) -> JsonObject:
@@ -79,7 +82,7 @@ def without_volatile_fields(envelope: Mapping[str, Any]) -> JsonObject:
     if "result" in found:
         found["result"] = _without_token(found["result"])
     if "meta" in found:
-        found["meta"] = {k: v for k, v in found["meta"].items() if k != "duration_ms"}
+        found["meta"] = {k: v for k, v in found["meta"].items() if k not in _VARYING_META}
     return found
 
 

@@ -206,7 +206,7 @@ def test_programs_that_cannot_be_run(site: Path) -> None:
         assert text in parse_json(done.stdout.encode())["error"]["message"]
     assert not (site / "ran").exists()
     misplaced = launch(site, "--json", "run", "prog-app")["error"]["message"]
-    assert "after the app" in misplaced
+    assert "after the source" in misplaced
 
 
 def test_documents_of_a_plain_typer_program_have_lines_that_work(site: Path) -> None:

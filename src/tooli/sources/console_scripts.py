@@ -11,7 +11,8 @@ import sys
 from importlib.metadata import entry_points
 
 from tooli.app import Tooli
-from tooli.errors import InputError
+from tooli.core import AppState
+from tooli.errors import InputError, Suggestion
 
 TYPE_CHECKING = False
 
@@ -72,13 +73,22 @@ def _load(name: str) -> tuple[Any, EntryPoint]:
 
 
 def _not_an_app(name: str) -> InputError:
-    return InputError(f"The program {name!r} is not made with Typer.", field="app")
+    return InputError(
+        f"The program {name!r} is not made with Typer.",
+        field="source",
+        suggestion=Suggestion(
+            "retry_with_modified_input",
+            f"exe:{name} reads programs that are made with Click, argparse and others.",
+            example=f"exe:{name}",
+        ),
+    )
 
 
 def replace_typer() -> None:
     """Let modules that are imported from now on get `Tooli` as `typer.Typer`."""
     import typer.main
 
+    AppState.replaces_commands = True  # as Typer does
     typer.Typer = typer.main.Typer = Tooli  # type: ignore[misc]  # pyright: ignore
 
 
@@ -123,7 +133,7 @@ def _find_started_app(function: Callable[[], object], name: str) -> Typer | None
         return started.app
     except (Exception, SystemExit) as failure:
         message = f"The program {name!r} ended before it started an app: {failure}"
-        raise InputError(message, field="app") from failure
+        raise InputError(message, field="source") from failure
     finally:
         sys.argv = argv
         for cls, original in zip(classes, originals, strict=True):
