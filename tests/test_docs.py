@@ -19,7 +19,7 @@ from tooli.core import TYPER_COMMAND_KEYWORDS
 from tooli.core._hot_tables import FLAGS
 from tooli.core.definitions import COMMAND_KEYWORDS
 from tooli.core.output_modes import OUTPUT_MODES
-from tooli.describe.openapi_document import META_FIELDS
+from tooli.describe.openapi_shared import META_FIELDS
 from tooli.errors import ERROR_CODES, EXIT_CODES
 from tooli.storage.approval_store import APPROVAL_TTL_SECONDS, MAX_PENDING_REQUESTS
 

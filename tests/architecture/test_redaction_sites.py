@@ -17,6 +17,8 @@ ALLOWED = {
     "storage/audit_log.py": "the audit log, which is not the output of a call",
     "inputs/secret.py": "only the mask that replaces a secret",
     "core/docstring.py": "texts of docstrings in descriptions, which have no call",
+    "schema/described.py": "words of tools from elsewhere, which are cleaned when they are read",
+    "sources/credentials.py": "credentials in commands and URLs that would be stored or are listed",
     "install/project_documents.py": "texts of other projects that are copied into documents",
 }
 """The modules outside of `text/` that may redact or sanitize, and why."""

@@ -14,6 +14,8 @@ FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 MODULES = metrics.load_modules()
 MAY_IMPORT_PACKAGES = ("cli", "http", "mcp", "serving", "testing", "packaging")
 """Packages whose modules may import third-party packages at the top."""
+READER = "tooli.providers.programs.reader."
+"""Modules that run in interpreters without tooli. They import each other by relative names."""
 VAGUE_NAMES = {"utils", "util", "helpers", "helper", "manager", "impl", "misc", "common"}
 
 
@@ -34,16 +36,29 @@ def test_no_relative_import() -> None:
         name
         for name, module in MODULES.items()
         for node in ast.walk(module.tree)
-        if isinstance(node, ast.ImportFrom) and node.level
+        if isinstance(node, ast.ImportFrom) and node.level and not name.startswith(READER)
     ]
     assert relative == []
+
+
+def test_the_reader_of_programs_imports_only_itself_and_the_standard_library() -> None:
+    found = {
+        name: packages
+        for name, module in MODULES.items()
+        if name.startswith(READER)
+        for node in ast.walk(module.tree)
+        if isinstance(node, (ast.Import, ast.ImportFrom)) and not getattr(node, "level", 0)
+        if (packages := imported_packages(node) - sys.stdlib_module_names)
+    }
+    assert found == {}
 
 
 def imported_packages(node: ast.stmt) -> set[str]:
     """Return the top-level packages that a statement imports."""
     if isinstance(node, ast.Import):
         return {alias.name.partition(".")[0] for alias in node.names}
-    return {(node.module or "").partition(".")[0]} if isinstance(node, ast.ImportFrom) else set()
+    is_absolute = isinstance(node, ast.ImportFrom) and not node.level
+    return {(node.module or "").partition(".")[0]} if is_absolute else set()
 
 
 def test_no_third_party_import_at_module_level_below_the_surfaces() -> None:

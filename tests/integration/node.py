@@ -12,8 +12,10 @@ import subprocess
 
 SDK_1 = "@modelcontextprotocol/sdk@1.32.2"
 SDK_2 = "@modelcontextprotocol/client@2.4.0"
+AXE = "axe-core@4.14.0"
 INSPECTOR = "@modelcontextprotocol/inspector@2.12.0"
 TOON = "@toon-format/toon@4.4.0"
+OIDC_PROVIDER = "oidc-provider@9.13.3"
 VERCEL_AI_SDK = ("ai@7.0.170", "@ai-sdk/mcp@2.0.97")
 MASTRA = ("@mastra/core@1.71.0", "@mastra/mcp@2.0.0")
 CACHE = pathlib.Path(__file__).resolve().parents[2] / ".cache" / "node"
@@ -59,5 +61,14 @@ def _npm_install(folder: pathlib.Path, *packages: str) -> None:
 
 
 if __name__ == "__main__":
-    for each in ((SDK_1,), (SDK_2,), (INSPECTOR,), (TOON,), VERCEL_AI_SDK, MASTRA):
+    for each in (
+        (SDK_1,),
+        (SDK_2,),
+        (AXE,),
+        (INSPECTOR,),
+        (TOON,),
+        (OIDC_PROVIDER,),
+        VERCEL_AI_SDK,
+        MASTRA,
+    ):
         print(install(*each))

@@ -39,7 +39,6 @@ FAST_EXIT_SCRIPTS = {
 }
 NORMAL_EXIT_SCRIPTS = {
     # name: (script, expected text on stderr)
-    "atexit": ("import atexit\natexit.register(os.write, 2, b'done')\napp()", "done"),
     "finally": ("try:\n    app()\nfinally:\n    os.write(2, b'done')", "done"),
     "except": ("try:\n    app()\nexcept SystemExit as e:\n    os.write(2, b'done')", "done"),
     "with": (
@@ -74,6 +73,46 @@ def test_process_without_cleanup_exits_fast(tmp_path: Path, case: str, line: str
     assert done.out
 
 
+@pytest.mark.skipif(sys.version_info < (3, 11) or sys.platform != "linux", reason="no fast exit")
+@pytest.mark.parametrize("line", ["add 1 2 --json", "--help", "add --help", "hello"])
+def test_atexit_functions_run_before_a_fast_exit(tmp_path: Path, line: str) -> None:
+    body = (
+        "import atexit, logging\n"
+        "option = typer.Option(7, callback=lambda value: value)\n"
+        "@app.command()\ndef hello(name: int = option): print(name)\n"
+        "atexit.register(os.write, 2, b'second\\n')\natexit.register(print, 'first')\napp()"
+    )
+    script = tmp_path / "exiting.py"
+    script.write_text("import typer" + APP + body)
+    done = run(script, *line.split(), env={**environment(), "TOOLI_OUTPUT": "text"})
+    assert done.code == 0
+    if "--json" in line:  # stdout has the answer only
+        assert done.err == b"second\nfirst\nfast exit\n"
+        assert done.out.endswith(b"}\n")
+    else:
+        assert done.err == b"second\nfast exit\n"
+        assert done.out.endswith(b"first\n")
+
+
+@pytest.mark.skipif(sys.version_info < (3, 11) or sys.platform != "linux", reason="no fast exit")
+@pytest.mark.parametrize(
+    ("line", "code"), [("--nosuch", 2), ("stop", 7), ("fail", 1), ("hello --help", 0)]
+)
+def test_line_that_typer_answers_exits_fast(tmp_path: Path, line: str, code: int) -> None:
+    body = (
+        "option = typer.Option(7, callback=lambda value: value)\n"
+        "@app.command()\ndef hello(name: int = option): print(name)\n"
+        "@app.command()\ndef stop(code: int = option): raise typer.Exit(code)\n"
+        "@app.command()\ndef fail(code: int = option): raise typer.Abort()\n"
+        "app()"
+    )
+    script = tmp_path / "exiting.py"
+    script.write_text("import typer" + APP + body)
+    done = run(script, *line.split(), env={**environment(), "TOOLI_OUTPUT": "text"})
+    assert done.code == code
+    assert done.err.endswith(b"fast exit\n")
+
+
 @pytest.mark.parametrize("case", NORMAL_EXIT_SCRIPTS)
 def test_process_with_cleanup_exits_normally(tmp_path: Path, case: str) -> None:
     body, expected = NORMAL_EXIT_SCRIPTS[case]
@@ -96,6 +135,28 @@ def test_inherited_file_descriptor_does_not_prevent_fast_exit(tmp_path: Path) ->
         os.close(inherited)
     assert done.err == b"fast exit\n"
     assert b'"result":3' in done.out
+
+
+def test_file_that_an_atexit_function_opens_is_flushed(tmp_path: Path) -> None:
+    script, kept = tmp_path / "exiting.py", tmp_path / "kept"
+    body = (
+        f"def end():\n    global file\n    file = open({str(kept)!r}, 'w')\n    file.write('all')\n"
+    )
+    script.write_text(APP + body + "import atexit\natexit.register(end)\napp()")
+    assert run(script, "add", "1", "2", "--json", env=environment()).code == 0
+    assert kept.read_text() == "all"
+
+
+def test_time_limit_covers_atexit_functions(tmp_path: Path) -> None:
+    """A function that never returns does not keep the process of an agent."""
+    script = tmp_path / "exiting.py"
+    body = "import atexit, threading\natexit.register(threading.Event().wait)\napp()"
+    script.write_text(APP.partition("_exit = os._exit")[0] + body)
+    argv = ("add", "1", "2", "--json", "--timeout", "1")
+    done = run(script, *argv, env={**environment(), "TOOLI_CALLER": "claude-code"})
+    assert b'"result":3' in done.out
+    assert done.out.count(b"\n") == 1
+    assert b"did not end within 1 s" in done.err
 
 
 def test_file_of_the_script_is_flushed(tmp_path: Path) -> None:

@@ -196,6 +196,13 @@ def test_confirmation_does_not_read_piped_data() -> None:
     assert b"dropped" not in done.err
 
 
+def test_secret_on_stdin_is_read_once_if_the_call_is_confirmed() -> None:
+    done = run_with_controlling_terminal(
+        "revoke", "--key", "-", stdin=b"hush-1234", answers={b"[y/N]": b"y\n"}
+    )
+    assert (done.code, b"revoked 9" in done.err) == (0, True), done
+
+
 def test_question_of_a_running_command_does_not_read_piped_data() -> None:
     done = run_with_controlling_terminal(
         "confirm", "-", stdin=b"n\n", answers={b"Really? [y/N]": b"y\n"}

@@ -39,6 +39,7 @@ DESTRUCTIVE_COMMANDS: dict[tuple[str, str], list[str]] = {
     ("file-tools", "delete"): ["{file}"],
     ("demo", "delete"): ["{file}"],
     ("inputs", "drop"): ["{file}"],
+    ("inputs", "revoke"): [],
     ("served", "wipe"): ["{file}"],
     ("served", "wipe-async"): ["{file}"],
     ("served", "launch"): ["{file}"],

@@ -331,3 +331,54 @@ def test_processes_that_share_a_pipe_write_whole_lines() -> None:
     done = shell("for i in $(seq 20); do $APP add $i 0 --json & done; wait")
     results = sorted(parse_json(line)["result"] for line in done.stdout.splitlines())
     assert results == list(range(1, 21))
+
+
+FAILING_APP = """
+import sys
+from collections.abc import AsyncIterator, Iterator
+
+import typer
+
+from tooli import Tooli
+
+app = Tooli("failing")
+
+
+def fail() -> None:
+    print("it is broken", file=sys.stderr)
+    raise typer.Exit(1)
+
+
+@app.command()
+def value() -> int:
+    fail()
+
+
+@app.command()
+def stream() -> Iterator[int]:
+    yield 1
+    fail()
+
+
+@app.command()
+async def async_stream() -> AsyncIterator[int]:
+    yield 1
+    fail()
+
+
+app()
+"""
+
+
+@pytest.mark.parametrize("options", [(), ("--timeout", "60")], ids=["direct", "worker"])
+@pytest.mark.parametrize("name", ["value", "stream", "async-stream"])
+def test_error_contains_what_a_failed_command_wrote_to_stderr(
+    tmp_path: Path, name: str, options: tuple[str, ...]
+) -> None:
+    file = tmp_path / "failing.py"
+    file.write_text(FAILING_APP)
+    done = run(file, name, "--json", *options)
+    error = read_envelope(done.out)["error"]
+    assert error["details"]["stderr"] == "it is broken"
+    assert error["message"].endswith("ended with exit code 1: it is broken")
+    assert done.err == b"it is broken\n"

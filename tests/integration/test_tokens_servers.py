@@ -20,6 +20,7 @@ from joserfc import jwt
 from joserfc.jwk import ECKey, RSAKey
 from mcp import Client
 from mcp.client.streamable_http import streamable_http_client
+from mcp.shared.exceptions import MCPError
 from tests.integration.app_process import APPS, environment
 from tests.integration.mcp.stdio_client import HANDSHAKE_VERSION, STATELESS_VERSION, connect
 from tests.integration.mcp_http.http_process import Server, run_server
@@ -95,7 +96,8 @@ def test_valid_token_sets_principal_and_scopes(server: Server) -> None:
 def test_missing_scope_is_forbidden(server: Server) -> None:
     status, body, headers = post(server, "write", make_token())
     assert (status, body["error"]["code"]) == (403, "E2001")
-    assert 'error="insufficient_scope", scope="files:write"' in headers["www-authenticate"]
+    assert 'error="insufficient_scope"' in headers["www-authenticate"]
+    assert 'scope="files:write files:read"' in headers["www-authenticate"]
 
 
 @pytest.mark.parametrize(
@@ -192,11 +194,6 @@ def test_public_address_accepts_client_tokens(files: Path) -> None:
 # ------------------------------------------------------------------ MCP over HTTP
 
 
-def error_of(result: Any) -> dict[str, Any]:
-    assert result.is_error
-    return result.meta[ENVELOPE]["error"]
-
-
 @pytest.mark.parametrize("mode", ["legacy", "auto"])
 async def test_mcp_accepts_a_valid_token(server: Server, mode: str) -> None:
     headers = {"Authorization": f"Bearer {make_token()}"}
@@ -206,7 +203,9 @@ async def test_mcp_accepts_a_valid_token(server: Server, mode: str) -> None:
             result = await client.call_tool("whoami", {})
             expected = {"principal": "ada", "scopes": ["files:read"]}
             assert result.structured_content in (expected, {"result": expected})
-            assert error_of(await client.call_tool("write", {}))["code"] == "E2001"
+            with pytest.raises(MCPError, match="needs the scope files:write") as caught:
+                await client.call_tool("write", {})
+            assert caught.value.error.data[ENVELOPE]["error"]["code"] == "E2001"
 
 
 def test_mcp_rejects_an_invalid_token(server: Server) -> None:

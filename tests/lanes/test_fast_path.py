@@ -44,7 +44,7 @@ from typer.main import get_command
 
 import tooli
 from tooli import cli
-from tooli.cli import CommandOutput, read_invocation, run_invocation, typer_params
+from tooli.cli import CommandOutput, read_invocation, run_invocation, typer_values
 from tooli.cli import argv as argv_module
 from tooli.core.call import Failed
 
@@ -119,7 +119,7 @@ class RecordedOutput(CommandOutput):
 
     def convert_with_typer(self, param: Any, raw: Any) -> Any:
         self.used_typer = True
-        return typer_params.convert_with_typer(param, raw)
+        return typer_values.convert_with_typer(param, raw)
 
     def result(self) -> LineResult:
         run_invocation(self)

@@ -169,3 +169,52 @@ def test_options_may_be_null_or_text(name: str, options: dict[str, Any], code: A
 def test_page_options_may_be_null_or_text(name: str, options: Any, shown: int) -> None:
     found = next(each for each in interfaces(make_app()) if each.name == name)
     assert len(found.send_case(Case("rows", options)).envelope["result"]) == shown
+
+
+@pytest.mark.parametrize("name", ["call", "cli", "http", "mcp", "mcp-stateless"])
+@pytest.mark.parametrize(
+    ("options", "outcome"),
+    [
+        ({"yes": "true"}, "wiped"),
+        ({"yes": True, "limit": None}, "wiped"),
+        ({"yes": None}, "E1010"),
+        ({"yes": "false"}, "E1010"),
+        ({"yes": "maybe"}, "E1007"),
+        ({"dry_run": "true"}, "plan"),
+        ({"dry_run": "true", "yes": True}, "plan"),
+    ],
+)
+def test_options_among_the_arguments(options: dict[str, Any], outcome: str, name: str) -> None:
+    """Clients that know no other place send the options with the arguments: `--input` as well."""
+    app = Tooli("shop")
+
+    @app.command(annotations=Destructive)
+    def wipe(word: str) -> str:
+        """Wipe."""
+        return "wiped"
+
+    arguments = {"word": "x", **options}
+    if name == "cli":
+        answer = invoke(app, "wipe", "--input", json.dumps(arguments), mode="json").envelope
+    else:
+        interface = next(i for i in interfaces(app) if i.name == name)
+        answer = interface.send_case(Case("wipe", arguments)).envelope
+    result = answer.get("result")
+    found = answer["error"]["code"] if not answer["ok"] else result
+    assert ("plan" if isinstance(found, dict) else found) == outcome
+
+
+@pytest.mark.parametrize("option", ["yes", "apply"])
+def test_file_does_not_confirm_its_own_call(option: str, tmp_path: Path) -> None:
+    app = Tooli("shop")
+
+    @app.command(annotations=Destructive)
+    def wipe(word: str) -> str:
+        """Wipe."""
+        raise AssertionError
+
+    file = tmp_path / "arguments.json"
+    file.write_text(json.dumps({"word": "x", option: "true"}))
+    for words, text in ((["--input", f"@{file}"], None), (["--input", "-"], file.read_text())):
+        error = invoke(app, "wipe", *words, mode="json", input=text).envelope["error"]
+        assert (error["code"], error["field"]) == ("E1007", option)

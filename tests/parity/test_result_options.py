@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -10,7 +11,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tests.parity.records_app import make_app, row
 
-from tooli.testing import Case, assert_parity
+from tooli import Tooli
+from tooli.annotations import ReadOnly
+from tooli.testing import Case, assert_parity, invoke
 from tooli.testing.app_interfaces import interfaces
 
 LISTS = ("rows", "stream", "astream")
@@ -151,3 +154,49 @@ def test_mcp_content_says_that_the_result_is_incomplete() -> None:
     params["arguments"]["cursor"] = cursor
     result = interface._send("tools/call", params)["result"]
     assert [record["n"] for record in result["structuredContent"]["result"]] == [5, 6, 7, 8, 9]
+
+
+@pytest.mark.parametrize("tool", ["dicts", "dict_stream"])
+@pytest.mark.parametrize(
+    ("options", "warning"),
+    [
+        ({"filter": "name == n1"}, "text needs quotes: name == 'n1'. Write name == \"n1\""),
+        ({"filter": "size > ten"}, "'size' is a number: compare it with a value."),
+        ({"filter": "nme == 'n1'"}, "did you mean 'name'? Write name == 'n1'"),
+        ({"fields": "nme, size"}, "did you mean 'name'? Write name,size"),
+    ],
+)
+def test_expression_that_does_not_fit_untyped_records(
+    tool: str, options: dict[str, str], warning: str
+) -> None:
+    found = assert_parity(make_untyped_app(), Case(tool, {}, options))
+    assert found["ok"]
+    assert [line.endswith(warning) for line in found["meta"]["warnings"]] == [True]
+
+
+def test_corrected_filter_is_a_next_step_of_a_reading_command() -> None:
+    app = make_untyped_app()
+    words = ["dicts", "--json", "--filter", "name == n1"]
+    step = json.loads(invoke(app, *words).stdout)["meta"]["next"][-1]
+    assert step["why"] == "The corrected filter."
+    found = json.loads(invoke(app, *step["argv"][1:]).stdout)
+    assert found["result"] == [{"name": "n1", "size": 1}]
+    assert "warnings" not in found["meta"]
+    step = json.loads(invoke(app, "dicts", "--json", "--select", "nme").stdout)["meta"]["next"][-1]
+    assert json.loads(invoke(app, *step["argv"][1:]).stdout)["result"][0] == {"name": "n0"}
+
+
+def make_untyped_app() -> Tooli:
+    app = Tooli("untyped")
+
+    @app.command(annotations=ReadOnly, auth=[])
+    def dicts() -> list[dict]:
+        """Return records without a schema."""
+        return [{"name": f"n{i}", "size": i} for i in range(3)]
+
+    @app.command(auth=[])
+    def dict_stream() -> Iterator[dict]:
+        """Yield records without a schema."""
+        yield from dicts()
+
+    return app

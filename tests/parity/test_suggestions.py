@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import pytest
 from pydantic import BaseModel
 
-from tooli import NotFoundError, Option, StdinOr, Suggestion, Tooli
+from tooli import NotFoundError, Option, SecretInput, StdinOr, Suggestion, Tooli
 from tooli.annotations import Destructive, ReadOnly
 from tooli.pipeline.dry_run_recorder import dry_run_support, record_dry_action
 from tooli.testing import Case, invoke
@@ -67,6 +67,11 @@ def make_app() -> Tooli:
         return "planned"
 
     @app.command(annotations=ReadOnly)
+    def unlock(key: SecretInput[str], count: int = 1) -> str:
+        """Take a secret."""
+        return f"unlocked {count}"
+
+    @app.command(annotations=ReadOnly)
     def search(pattern: str, root: str = ".") -> str:
         """Search, with an error of the app that suggests a command line."""
         if pattern == "*.rs":
@@ -89,6 +94,7 @@ def make_app() -> Tooli:
 CASES = {
     "E1001": Case("delet", {"path": "x"}, {"dry_run": True}),
     "E1002": Case("delete", {"depth": 3}, {"dry_run": True}),
+    "E1002 secret": Case("unlock", {"count": 2}, {"limit": 2}),
     "E1003": Case("rows", {"kind": "smal", "top": 3}, {"limit": 2}),
     "E1003 range": Case("rows", {"kind": "large", "top": 30}, {"limit": 2}),
     "E1003 item": Case("delete", {"path": "x", "depth": "x"}, {"yes": True}),
@@ -120,6 +126,8 @@ PLACEHOLDERS = {
     "<data>": "text",
     "<top>": 3,
     "<count>": 1,
+    "<key>": "env:HOME",
+    "<idempotency_key>": "another-key",
 }
 
 
@@ -221,11 +229,52 @@ def test_python_example_works(code: str) -> None:
     assert found.ok or found.error.code != error["code"]
 
 
-def test_yes_in_the_body_is_explained_over_http() -> None:
-    app = make_app()
-    case = Case("delete", {"path": "x", "yes": True})
-    interface = find_interface(app, "http")
+@pytest.mark.parametrize("name", INTERFACES)
+def test_suggested_call_has_a_place_for_another_idempotency_key(name: str) -> None:
+    interface = find_interface(make_app(), name)
+    options = {"yes": True, "idempotency_key": f"key-{name}"}
+    assert interface.send_case(Case("move", {"path": "a"}, options)).envelope["ok"]
+    case = Case("move", {"path": "b"}, options)
     error = interface.send_case(case).envelope["error"]
-    assert error["message"] == "'yes' is an option, not a parameter: send it in the query"
-    assert error["suggestion"]["fix"] == "Use ?yes=true."
-    assert follow(interface, case, error["suggestion"])["ok"]
+    suggestion = error["suggestion"]
+    assert (error["code"], suggestion["applicability"]) == ("E3050", "has_placeholders")
+    assert "--" not in json.dumps(suggestion) or interface.surface == "cli"
+    assert follow(interface, case, suggestion)["ok"]
+
+
+@pytest.mark.parametrize("name", INTERFACES)
+def test_error_about_a_plan_suggests_a_dry_run_of_the_same_call(name: str) -> None:
+    interface = find_interface(make_app(), name)
+    case = Case("move", {"path": "b"}, {"apply": "x" * 40, "yes": True, "timeout": 30})
+    error = interface.send_case(case).envelope["error"]
+    assert error["code"] == "E1051"
+    answer = follow(interface, case, error["suggestion"])
+    plan = answer["result"][0] if isinstance(answer["result"], list) else answer["result"]
+    assert plan["arguments"] == {"path": "b"}
+
+
+@pytest.mark.parametrize("name", INTERFACES)
+def test_errors_that_ask_to_wait_name_no_flags(name: str) -> None:
+    """A limit of the rate, or a missing approval: repeat the same call later."""
+    app = Tooli("desk")
+
+    @app.command(annotations=ReadOnly, rate_limit="1/minute")
+    def status() -> str:
+        """Show the status."""
+        return "fine"
+
+    @app.command(requires_approval=True)
+    def pay(amount: int) -> str:
+        """Pay."""
+        return "paid"
+
+    interface = find_interface(app, name)
+    answers = [interface.send_case(Case("status")).envelope for _ in range(2)]
+    answers.append(interface.send_case(Case("pay", {"amount": 3})).envelope)
+    errors = [answer["error"] for answer in answers if not answer["ok"]]
+    expected = ["E4029"] if interface.surface in ("http", "mcp") else []
+    assert [error["code"] for error in errors] == [*expected, "E2101"]
+    for error in errors:
+        suggestion = error["suggestion"]
+        assert suggestion["action"] in ("retry_later", "ask_human")
+        assert "--" not in json.dumps({**suggestion, "message": error["message"]})

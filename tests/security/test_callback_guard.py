@@ -26,7 +26,7 @@ from typer.core import TyperCommand, TyperGroup
 from tooli import Tooli
 from tooli.annotations import ReadOnly
 from tooli.cli import typer_register
-from tooli.launcher import wrap_typer
+from tooli.sources.python_apps import wrap_typer
 from tooli.testing import Case
 from tooli.testing.app_interfaces import interfaces
 

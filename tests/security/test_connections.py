@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import socket
 import sys
 from collections.abc import Iterator
@@ -17,6 +18,7 @@ from tests.integration.http.server_process import (
     ServerProcess,
     StartServer,
     server_starter,
+    wait_until,
 )
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="uses other loopback addresses")
@@ -117,3 +119,21 @@ def test_server_recovers_from_an_address_that_used_its_share(
             return is_healthy(sock)
 
     assert any(can_connect() for _ in range(1000))  # the server closes connections in turn
+
+
+@pytest.mark.parametrize("parser", ["h11", "httptools"])
+@pytest.mark.parametrize("tool", ["rows", "arows"])
+def test_stream_with_a_further_request_ends_with_its_client(
+    start_server: StartServer, tmp_path: Path, parser: str, tool: str
+) -> None:
+    """The further request hid the disconnection, and the stream went on for ever."""
+    server = start_server(environment={"SERVED_APP_PARSER": parser})
+    release, closed = tmp_path / "release", tmp_path / "closed"
+    body = json.dumps({"release": str(release), "closed": str(closed)}).encode()
+    head = f"POST /tools/{tool} HTTP/1.1\r\nHost: localhost\r\nAccept: application/x-ndjson\r\n"
+    head += f"Content-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n"
+    with connect(server) as sock:
+        sock.sendall(head.encode() + body + HEALTH)
+        assert sock.recv(65536).startswith(b"HTTP/1.1 200")
+    release.touch()
+    wait_until(closed.exists)

@@ -11,6 +11,7 @@ import sys
 from collections.abc import Mapping
 from decimal import Decimal
 from pathlib import Path
+from types import FrameType
 from typing import Annotated, Any, Literal
 
 import pydantic
@@ -191,6 +192,37 @@ def test_checking_stops_early() -> None:
     assert error.details["is_minimum_count"]
     assert "at least" in error.message
     assert len(checked) <= 2000
+
+
+LARGE: dict[str, tuple[str, Mapping[str, Any]]] = {
+    "list": ("ints", {"items": ["x"] * 20_000}),
+    "list in a model": ("order", {"order": {"items": ["x"] * 20_000}}),
+    "unions in a model": ("order", {"order": {"parts": ["x"] * 20_000}}),
+    "dict": ("mapping", {"values": {f"k{i}": "x" for i in range(20_000)}}),
+    "models": ("orders", {"orders": [{"items": ["x"]}] * 20_000}),
+    "valid items": ("one", {"number": "x", "items": [1] * 20_000}),
+    "unknown parameter": ("ints", {"itemz": ["x"] * 20_000}),
+}
+
+
+@pytest.mark.parametrize("case", LARGE)
+def test_problems_do_not_multiply_the_cost(case: str) -> None:
+    """A suggestion for each of 50 problems copied the whole argument."""
+    tool, arguments = LARGE[case]
+    app = make_app()
+    calls = 0
+
+    def count_call(_frame: FrameType, event: str, _value: object) -> None:
+        nonlocal calls
+        calls += event == "call"
+
+    sys.setprofile(count_call)
+    try:
+        error = app.call(tool, **arguments).error
+    finally:
+        sys.setprofile(None)
+    assert error is not None
+    assert calls < 12 * 20_000
 
 
 def test_valid_values_are_converted_once() -> None:

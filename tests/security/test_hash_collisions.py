@@ -9,7 +9,7 @@ import pytest
 from tests.http.asgi_client import post
 
 from tooli import Tooli
-from tooli.http.strict_validation import _json_identity
+from tooli.schema.json_validation import _json_identity
 from tooli.testing import Case
 from tooli.testing.app_interfaces import interfaces
 

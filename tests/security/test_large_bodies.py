@@ -12,6 +12,7 @@ from tests.http.asgi_client import HOST, JSON, AsgiClient, post
 
 from tooli import Tooli
 from tooli.http import asgi, call_slots, http_request
+from tooli.text import json_limits
 
 LARGE = {"items": ["x" * 1000] * 100}
 
@@ -111,7 +112,7 @@ async def test_bodies_of_one_caller_are_limited(monkeypatch: pytest.MonkeyPatch)
 
 
 async def test_number_of_lists_is_limited(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(http_request, "MAX_JSON_CONTAINERS", 1000)
+    monkeypatch.setattr(json_limits, "MAX_JSON_CONTAINERS", 1000)
     api = make_app().asgi(mcp=False)
     assert (await post(api, "count", {"items": [[]] * 990})).json()["result"] == 990
     for items in ([[]] * 1001, [[{}]] * 501):

@@ -109,6 +109,7 @@ async def test_session_of_another_caller_looks_unknown(
     api: Any, method: str, message: Any, headers: list[Header]
 ) -> None:
     session = await open_session(api)
+    headers = [*headers, (b"x-request-id", b"the-same")]
     foreign = await send(api, method, message, *headers, token=EVE, session=session)
     unknown = await send(api, method, message, *headers, token=EVE, session=UNKNOWN)
     assert (foreign.status, foreign.headers, foreign.body) == (
@@ -178,7 +179,7 @@ async def test_new_session_ends_the_oldest_idle_one(
         opened = [await open_session(api, token) for _ in range(5)]
         statuses = [(await send(api, "POST", CALL, token=token, session=s)).status for s in opened]
         assert statuses == [404, 404, 200, 200, 200]
-        transport = api.mounts[0].app._handler
+        transport = api.mounts[0].app._endpoint._handler
         assert len(transport._manager._server_instances) == (4 if tokens else 3)
         if other is not None:
             assert (await send(api, "POST", CALL, token=EVE, session=other)).status == 200
@@ -289,6 +290,89 @@ async def test_state_of_a_question_belongs_to_the_caller(
             )
         assert "another call" in answers[EVE]
         assert "wiped" in answers[ALI]
+
+
+# ------------------------------------------------------------------ several processes
+
+
+@pytest.fixture
+async def other_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Any]:
+    """Two servers with the same keys, as after a restart or in another worker."""
+    monkeypatch.setenv("TOOLI_STATE_DIR", str(tmp_path))
+    settings: Any = {"tokens": TOKENS, "allowed_hosts": ["*"]}
+    async with (
+        run_lifespan(make_app().asgi(**settings)) as one,
+        run_lifespan(make_app().asgi(**settings)) as two,
+    ):
+        yield one, two
+
+
+async def test_other_process_answers_only_the_owner(other_process: Any) -> None:
+    one, two = other_process
+    session = await open_session(one)
+    answer = await send(two, "POST", CALL, session=session)
+    assert b"for ali" in answer.body
+    assert "mcp-session-id" not in answer.headers
+    for token, expected in ((EVE, 404), (ALI, 405)):
+        for method in ("GET", "DELETE"):
+            assert (await send(two, method, None, token=token, session=session)).status == expected
+    assert (await send(two, "POST", CALL, token=EVE, session=session)).status == 404
+    assert (await send(one, "POST", CALL, session=session)).status == 200
+
+
+async def test_ended_session_is_not_found_in_its_process(other_process: Any) -> None:
+    one, _ = other_process
+    session = await open_session(one)
+    assert (await send(one, "DELETE", None, session=session)).status == 200
+    assert (await send(one, "POST", CALL, session=session)).status == 404
+
+
+async def test_other_process_has_no_stream_of_the_session(other_process: Any) -> None:
+    one, two = other_process
+    session = await open_session(one, "reader")
+    message = request("resources/subscribe", uri="notes://secret")
+    answer = await send(two, "POST", message, token="reader", session=session)
+    assert b"This server has no sessions" in answer.body
+    last_event = (b"last-event-id", b"1@1")
+    replayed = await send(two, "GET", None, last_event, token="reader", session=session)
+    assert replayed.status == 405
+
+
+async def test_stateless_server_uses_a_session_id_only_to_name_the_client() -> None:
+    app = make_app()
+
+    @app.command(auth=[])
+    def who(ctx: Context) -> list[str | None]:
+        """Return the name and the session of the caller."""
+        return [ctx.caller.name, ctx.caller.session]
+
+    async with run_lifespan(app.asgi(tokens=TOKENS, stateless=True, json_response=True)) as api:
+        session = (await send(api, "POST", INITIALIZE)).headers["mcp-session-id"]
+        message = request("tools/call", name="who", arguments={})
+        answers: list[Any] = []
+        for token, sent in ((ALI, session), (EVE, session), (ALI, UNKNOWN), (ALI, None)):
+            version = (b"mcp-protocol-version", b"2025-06-18")
+            answer = await send(api, "POST", message, version, token=token, session=sent)
+            assert "mcp-session-id" not in answer.headers
+            answers.append(answer.json()["result"]["structuredContent"]["result"])
+    name = INITIALIZE["params"]["clientInfo"]["name"]
+    assert answers[0][0] == name
+    assert answers[0][1] and answers[0][1] not in session
+    assert answers[1:] == [[None, None]] * 3
+
+
+async def test_stateless_server_checks_scopes_and_declares_no_notifications() -> None:
+    async with run_lifespan(make_app().asgi(tokens=TOKENS, stateless=True)) as api:
+        opened = await send(api, "POST", INITIALIZE)
+        data = json.loads(opened.body.partition(b"data: {")[2].join([b"{", b""]))
+        capabilities = data["result"]["capabilities"]
+        assert capabilities["resources"] == {"subscribe": False, "listChanged": False}
+        read = request("resources/read", uri="notes://secret")
+        assert b"E2001" in (await send(api, "POST", read, token="nobody")).body
+        assert b'"text":"secret"' in (await send(api, "POST", read, token="reader")).body
+        assert (await send(api, "GET", None)).status == 405
+        large = request("tools/call", name="note", arguments={"x": "y" * 50_000})
+        assert (await send(api, "POST", large)).status == 200  # not the first one of a session
 
 
 # ------------------------------------------------------------------ the SSE transport

@@ -17,6 +17,7 @@ from tooli.core import AppState
 from tooli.core.call import Call
 from tooli.core.tool import Guard, Tool
 from tooli.errors import DefinitionError
+from tooli.execution.sandbox.sandbox_runner import SandboxSupport
 from tooli.testing import Case, assert_parity, invoke
 from tooli.testing.app_interfaces import interfaces
 
@@ -357,3 +358,67 @@ def test_below_a_plain_typer(
     )
     assert ("RAN" in done.stdout) is runs, done.stderr
     assert (done.returncode == 0) is runs
+
+
+# ------------------------------------------------------------------ `apps: NAME` in a file
+
+
+def write_settings(folder: Path, monkeypatch: pytest.MonkeyPatch, text: str) -> None:
+    (folder / ".tooli.yaml").write_text(f"apps:\n  vault:\n    {text}\n")
+    monkeypatch.chdir(folder)
+
+
+def make_nested(policy: str = "standard") -> Tooli:
+    root, middle = Tooli("root"), typer.Typer()
+    vault = make_strict(policy=policy)
+    vault.command("drop", annotations=Destructive)(lambda: "dropped")
+    middle.add_typer(vault, name="v")
+    root.add_typer(middle, name="middle")
+    root.command("own")(peek)
+    return root
+
+
+@pytest.mark.parametrize("value", ["strict", "no-such-policy"])
+def test_settings_of_an_app_apply_below_another_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, value: str
+) -> None:
+    write_settings(tmp_path, monkeypatch, f"security_policy: {value}")
+    assert codes(make_nested(), "middle.v.peek") == {"E2002"}
+    assert codes(make_nested("off"), "middle.v.peek") == {"E2002"}
+    assert codes(make_nested(), "own") == {None}
+
+
+def test_settings_of_an_app_cannot_loosen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write_settings(tmp_path, monkeypatch, "security_policy: off")
+    assert codes(make_nested("strict"), "middle.v.peek") == {"E2002"}
+
+
+def test_human_in_the_loop_of_an_app(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write_settings(tmp_path, monkeypatch, "human_in_the_loop: true")
+    app = make_nested()
+    for _ in range(2):  # the second call uses the cached tool
+        error = app.options(yes=True).call("middle.v.drop").error
+        assert error is not None and error.code == "E2101"
+        error = app.call("middle.v.drop").error
+        assert error is not None and error.code == "E2101"
+    settings = {"TOOLI_CONFIG": "on"}
+    done = invoke(make_nested(), "middle", "v", "drop", "--yes", mode="json", env=settings)
+    assert done.envelope["error"]["code"] == "E2101"
+    assert codes(make_nested(), "middle.v.peek") == {None}
+
+
+def test_isolation_of_an_app(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(
+        "tooli.stages.isolation.detect_sandbox_support",
+        lambda: SandboxSupport(missing=("no kernel support",)),
+    )
+    monkeypatch.setattr("tooli.stages.isolation._make_bubblewrap", lambda *_: None)
+    write_settings(tmp_path, monkeypatch, "isolation: required")
+    app = make_nested()
+    error = app.call("middle.v.peek").error
+    assert error is not None and error.code == "E2006"
+    assert app.call("own").ok
+    monkeypatch.setenv("TOOLI_ISOLATION", "required")
+    write_settings(tmp_path, monkeypatch, "isolation: wanted")
+    error = make_nested().call("middle.v.peek").error
+    assert error is not None and error.code == "E2006"

@@ -1,17 +1,22 @@
-"""An app that is registered with `mcp add`, and started in a folder with hostile modules."""
+"""Apps that are registered with `mcp add`: hostile modules in folders, hostile commands."""
 
 from __future__ import annotations
 
 import json
+import shlex
 import subprocess
 import sys
 import zipapp
 from pathlib import Path
+from typing import Any
 
 import pytest
 from tests.integration.app_process import environment
 
+from tooli import Tooli
+from tooli.core.agent_hosts import SERVER_HOSTS
 from tooli.execution.interpreter import module_argv
+from tooli.testing import invoke
 
 APP = """
 import sys
@@ -160,3 +165,65 @@ def test_arguments_reach_the_module(registration: Registration) -> None:
     )
     assert json.loads(done.stdout)["result"] == ["-c"]
     assert not registration.trace.exists()
+
+
+HOSTILE_COMMANDS = [
+    "evil; touch {trace}",
+    "$(touch {trace}) `touch {trace}` ${{HOME}} %PATH%",
+    'shop \'" , "env": {{"A": "b"}}, "x": "\'',
+    "shop '\n[mcp_servers.other]\ncommand = \"x\"'",
+    "shop '\n  other:\n    cmd: x'",
+    "shop '#' ': - &a *a !!python/object' \"'''\" '\"\"\"'",
+    "shop '\\' '\\u0022' '\x1b[31m' 'é\u202e\u2028'",
+    f"shop {'x' * 5000}",
+]
+
+
+def read_entries(file: Path) -> list[list[str]]:
+    """Return the command lines in a settings file of an agent."""
+    text = file.read_text(encoding="utf-8")
+    if file.suffix == ".toml":
+        tomllib = pytest.importorskip("tomllib")
+        content = tomllib.loads(text)
+    elif file.suffix in (".yaml", ".yml"):
+        content = pytest.importorskip("yaml").safe_load(text)
+    else:
+        content = json.loads(text)
+    found: list[list[str]] = []
+    pending: list[Any] = [content]
+    for value in pending:
+        if isinstance(value, dict):
+            program = value.get("command") or value.get("cmd")
+            if program is not None:
+                start = program if isinstance(program, list) else [program]
+                found.append([*start, *value.get("args", [])])
+            pending.extend(value.values())
+        elif isinstance(value, list):
+            pending.extend(value)
+    return found
+
+
+@pytest.mark.parametrize("template", HOSTILE_COMMANDS)
+@pytest.mark.parametrize("agent", SERVER_HOSTS)
+def test_command_is_written_as_it_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, agent: str, template: str
+) -> None:
+    """No part of `--command` becomes another setting, and nothing runs it."""
+    home, trace = tmp_path / "home", tmp_path / "trace"
+    home.mkdir()
+    monkeypatch.chdir(home)
+    for name in ("HOME", "USERPROFILE", "XDG_CONFIG_HOME", "APPDATA"):
+        monkeypatch.setenv(name, str(home))
+    app = Tooli("shop")
+    app.command("greet")(lambda: "hello")
+    command = template.format(trace=trace)
+    line = ("mcp", "add", "--agent", agent, "--user", "--command", command)
+    assert invoke(app, *line, "--json").envelope["error"]["code"] == "E1010"
+    assert [file for file in home.rglob("*") if file.is_file()] == []
+    assert invoke(app, *line, "--yes", "--json").exit_code == 0
+    (written,) = [file for file in home.rglob("*") if file.is_file()]
+    (entry,) = read_entries(written)
+    expected = shlex.split(command)
+    assert entry[: len(expected)] == expected
+    assert entry[len(expected) :] == ["mcp", "serve", "--transport", "stdio"]
+    assert not trace.exists()

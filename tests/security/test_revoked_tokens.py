@@ -20,7 +20,7 @@ from tests.mcp.test_http_transport import ACCEPT, INITIALIZE, run_lifespan
 from tooli import Tooli
 from tooli.http import access_control
 from tooli.mcp import mcp_endpoint
-from tooli.policy import token_verifier
+from tooli.policy import jwt_tokens
 
 SECRET = "0123456789abcdef" * 4
 MODERN = {
@@ -148,7 +148,7 @@ async def test_stream_with_an_expired_jwt_ends(
     api = server.app.asgi(mcp=False)
     client, task = open_rows(api, b"text/event-stream", token=token)
     await client.wait_for_messages(2)
-    monkeypatch.setattr(token_verifier, "LEEWAY_SECONDS", -1000)
+    monkeypatch.setattr(jwt_tokens, "LEEWAY_SECONDS", -1000)
     await asyncio.wait_for(task, 120)
     assert b"The token has expired." in client.body.split(b"\n\n")[-2]
 

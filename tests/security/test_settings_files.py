@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -219,3 +220,55 @@ class TestPaths:
         monkeypatch.setenv("HOME", str(tmp_path / "home"))
         assert resolve(tmp_path).get("timeout") == 3
         assert process._has_config_file()
+
+
+@posix_only
+@pytest.mark.parametrize("name", [".tooli.yaml", ".env", "pyproject.toml"])
+@pytest.mark.parametrize("kind", ["writable", "link", "pipe", "folder link"])
+@pytest.mark.parametrize("when", ["before", "after"])
+def test_file_that_is_replaced_while_it_is_opened(
+    tmp_path: Path,
+    system_file: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    name: str,
+    kind: str,
+    when: str,
+) -> None:
+    """What is checked is what is read: the descriptor, whatever the path names by then."""
+    texts = {".env": "TOOLI_TIMEOUT={}\n", "pyproject.toml": "[tool.tooli]\ntimeout = {}\n"}
+    text = texts.get(name, "timeout: {}\n")
+    project, hostile = tmp_path / "project", tmp_path / "hostile"
+    for folder, number in ((project, 11), (hostile, 66)):
+        folder.mkdir()
+        (folder / name).write_text(text.format(number))
+    (hostile / name).chmod(0o666)
+    file, replaced = project / name, list[str]()
+
+    def replace() -> None:
+        replaced.append(kind)
+        if kind == "folder link":
+            project.rename(tmp_path / "moved")
+            project.symlink_to(hostile)
+            return
+        file.unlink()
+        if kind == "link":
+            file.symlink_to(hostile / name)
+        elif kind == "pipe":
+            os.mkfifo(file)
+        else:
+            (hostile / name).rename(file)
+
+    real = os.open
+
+    def open_and_replace(path: Any, flags: int, *args: Any, **options: Any) -> int:
+        is_first = path == str(file) and not replaced
+        if is_first and when == "before":
+            replace()
+        descriptor = real(path, flags, *args, **options)
+        if is_first and when == "after":
+            replace()
+        return descriptor
+
+    monkeypatch.setattr(os, "open", open_and_replace)
+    assert resolve(project).get("timeout") in (11, None)
+    assert replaced == [kind]

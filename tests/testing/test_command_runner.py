@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
 import sys
 import threading
 from pathlib import Path
@@ -185,3 +186,20 @@ def test_run_starts_any_program(script: Path) -> None:
     done = run(sys.executable, script.name, "noisy", "--code", "7", cwd=script.parent)
     assert done.exit_code == 7
     assert not done.ok
+
+
+def test_invoke_returns_to_a_script_without_a_try_block(tmp_path: Path) -> None:
+    """The fast exit of a command line must not end the process of its caller."""
+    script = tmp_path / "script.py"
+    script.write_text(
+        "from tooli import Tooli\n"
+        "from tooli.testing import invoke\n"
+        "app = Tooli('app')\n"
+        "@app.command()\n"
+        "def double(number: int) -> int:\n"
+        "    return 2 * number\n"
+        "print(invoke(app, 'double', 'x', mode='json').exit_code)\n"
+        "print(invoke(app, 'double', '2', mode='json').result)\n"
+    )
+    done = subprocess.run([sys.executable, script], capture_output=True, text=True, check=False)
+    assert done.stdout.split() == ["2", "4"], done.stderr

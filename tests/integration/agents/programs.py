@@ -21,7 +21,9 @@ from tests.integration.node import install, node
 from tooli.core.agent_hosts import AGENT_HOSTS
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
+
+    from tests.integration.agents.scripted_model import Answer, Conversation
 
 APP = Path(__file__).with_name("shop.py")
 PROMPT = "Use the shop."
@@ -247,10 +249,16 @@ class Workplace:
             return ["sh", str(self.project / files[0]["path"])]
         return self._start()
 
-    def run(self, script: list[Call], *arguments: str, start: Sequence[str] = ()) -> ScriptedModel:
-        """Run the agent program with a script; return what its model received."""
+    def run(
+        self,
+        script: list[Call],
+        *arguments: str,
+        start: Sequence[str] = (),
+        answer: Callable[[Conversation], Answer] | None = None,
+    ) -> ScriptedModel:
+        """Run the agent program with a script, or a function; return what its model received."""
         program = self.program
-        with ScriptedModel(script) as model:
+        with ScriptedModel(script, answer) as model:
             self.write(
                 self.home,
                 {

@@ -12,7 +12,10 @@ import json
 import threading
 import zlib
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 Json = dict[str, Any]
 
@@ -45,14 +48,17 @@ class Answer(NamedTuple):
 
 
 class ScriptedModel:
-    """The server.
+    """The server. With `answer`, this function answers, not the script.
 
     `results` has the text that the model got for each call of the script. It is None for a tool
     that the program does not offer.
     """
 
-    def __init__(self, script: list[Call]) -> None:
+    def __init__(
+        self, script: list[Call], answer: Callable[[Conversation], Answer] | None = None
+    ) -> None:
         self.script = script
+        self._custom_answer = answer
         self.conversations: list[Conversation] = []
         self.output = ""  # of the program, for messages
         self._missing: set[int] = set()
@@ -83,15 +89,20 @@ class ScriptedModel:
 
     @property
     def results(self) -> list[str | None]:
-        """The results of the script's calls, in their order, as the model received them."""
+        """The results of the script's calls, in their order, as the model first received them.
+
+        A program may shorten them in later requests.
+        """
         found: dict[str, str] = {}
         for conversation in self.conversations:
-            found.update(conversation.results)
+            found = {**conversation.results, **found}
         return [found.get(f"{_STEP}{index}") for index in range(len(self.script))]
 
     def _answer(self, conversation: Conversation) -> Answer:
         with self._lock:
             self.conversations.append(conversation)
+            if self._custom_answer is not None:
+                return self._custom_answer(conversation)
             for index, step in enumerate(self.script):
                 if f"{_STEP}{index}" in conversation.results or index in self._missing:
                     continue

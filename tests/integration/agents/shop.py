@@ -26,6 +26,20 @@ def stock(ctx: Context) -> dict[str, int]:
     return {"items": len(ITEMS)}
 
 
+@app.command(annotations=ReadOnly)
+def log() -> list[dict[str, str]]:
+    """Return the whole log, which is longer than any agent shows."""
+    return [{"entry": f"{number:05}", "text": "é" * (number % 60)} for number in range(5_000)]
+
+
+@app.command(
+    annotations=ReadOnly, always_visible=True, meta={"anthropic/maxResultSizeChars": 100_000}
+)
+def report() -> str:
+    """Write a report that is longer than other results may be."""
+    return "all is well\n" * 7_000
+
+
 @app.command()
 def add(name: str) -> str:
     """Add an item."""

@@ -11,7 +11,7 @@ import re
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pytest
-from tests.integration.agents.programs import CODEX, PROGRAMS, Program, Workplace
+from tests.integration.agents.programs import CLAUDE_CODE, CODEX, PROGRAMS, Program, Workplace
 
 if TYPE_CHECKING:
     from tests.integration.agents.scripted_model import ScriptedModel
@@ -46,6 +46,10 @@ def session(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
             program.call("stock"),
             program.run_in_shell("shop detect-context --json"),
             program.run_in_shell("shop find --text tea --json"),
+            program.call("log"),
+            program.run_in_shell("shop log --json"),
+            program.run_in_shell("shop log --jsonl"),
+            program.call("report"),
         ],
         *program.allow_all,
     )
@@ -65,8 +69,8 @@ def envelope_in(text: str) -> dict[str, Any]:
     """Return the JSON document in the output of a shell tool."""
     if '\\"ok\\"' in text:  # Gemini CLI sends a JSON string in a JSON object
         text = json.loads(text)["output"]
-    (line,) = re.findall(r'\{"ok".*\}', text)
-    return json.loads(line)
+    (document,) = re.findall(r'\{"ok".*\}', text, re.DOTALL)
+    return json.loads(document)
 
 
 def test_skill_is_in_the_instructions(session: Session) -> None:
@@ -82,8 +86,10 @@ def test_tools_of_the_server_are_listed(session: Session) -> None:
 
 
 def test_result_of_the_server_reaches_the_model(session: Session) -> None:
-    assert re.search(r"green tea\W+black tea", text_of(session, 0))
-    assert "rice" not in text_of(session, 0)
+    text = text_of(session, 0)
+    assert re.search(r"green tea\W+black tea", text)
+    assert text.count("green tea") == 1  # not also as text, beside the structured content
+    assert "rice" not in text
 
 
 def test_error_reaches_the_model(session: Session) -> None:
@@ -113,6 +119,40 @@ def test_caller_is_recognized_on_the_command_line(session: Session) -> None:
 
 def test_command_line_answers_in_json(session: Session) -> None:
     assert envelope_in(text_of(session, 5))["result"] == ["green tea", "black tea"]
+
+
+def test_long_result_of_the_server_is_cut_at_a_record(session: Session) -> None:
+    text = text_of(session, 6)
+    assert re.search(r"next_cursor\W+\w+", text) and re.search(r"total\W+5000\b", text)
+    shown = int(re.findall(r"shown\W+(\d+)", text)[0])
+    assert re.findall(r"entry\W+(\d{5})", text) == [f"{number:05}" for number in range(shown)]
+
+
+def test_long_result_of_the_command_line_is_cut_at_a_record(session: Session) -> None:
+    """The program passes on the whole answer, because tooli knows its limit."""
+    answer = envelope_in(text_of(session, 7))
+    truncated = answer["meta"]["truncated"]
+    assert (truncated["total"], truncated["by"]) == (5000, "caller")
+    assert [row["entry"] for row in answer["result"]] == [
+        f"{number:05}" for number in range(truncated["shown"])
+    ]
+    assert answer["meta"]["page"]["next_cursor"]
+
+
+def test_long_lines_of_records_are_cut_at_a_record(session: Session) -> None:
+    text = text_of(session, 8)
+    shown = int(re.findall(r"Cut by caller: (\d+) records", text)[0])
+    assert re.findall(r'"entry\W+(\d{5})', text) == [f"{number:05}" for number in range(shown)]
+
+
+def test_meta_of_a_tool_applies_in_claude_code(session: Session) -> None:
+    """It has the tool at its start, and shows the whole result that the tool asks for."""
+    if session.program is not CLAUDE_CODE:
+        pytest.skip("only Claude Code reads this meta")
+    first = next(one for one in session.model.conversations if one.tools)
+    loaded = [name for name in first.tools if name.startswith("mcp__shop__")]
+    assert loaded == ["mcp__shop__report"]
+    assert text_of(session, 9).count("all is well") == 7_000
 
 
 def test_remove_restores_the_project(session: Session) -> None:

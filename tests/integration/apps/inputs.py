@@ -63,6 +63,12 @@ def sign(
 
 
 @app.command(annotations=Destructive)
+def revoke(key: SecretInput[str] | None = None) -> str:
+    """Run a destructive command with a secret."""
+    return f"revoked {len(key.reveal()) if key else 0}"
+
+
+@app.command(annotations=Destructive)
 def drop(data: StdinOr[str]) -> str:
     """Run a destructive command."""
     return f"dropped {data}"

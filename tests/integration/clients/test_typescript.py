@@ -76,6 +76,7 @@ def test_typescript_client_receives_the_expected_answers(answers: dict[str, Any]
     ]
     assert [progress["progress"] for progress in answers["progress"]] == [1, 2, 3]
     assert answers["steps"]["structuredContent"] == structured("gate")
+    assert answers["lastProgress"] == ["done"] * 25
     assert "thrown" in answers["aborted"]
     assert answers["cancelled"]["structuredContent"] == structured(1)
 

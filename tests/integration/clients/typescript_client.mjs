@@ -93,12 +93,18 @@ await record("allRows", async () => {
   return { count: seen.length, isOrdered: seen.every((n, i) => n === i) };
 });
 answers.progress = [];
-// The SDKs drop progress notifications that arrive after the answer. Therefore the tool answers
-// only when the client has received all of them.
+// The tool answers only when the client has received all notifications.
 const onprogress = (progress) => {
   if (answers.progress.push(progress) === 3) call("release", { key: "gate" });
 };
 await record("steps", () => call("steps_to", { key: "gate" }, { onprogress }));
+// The SDKs drop progress notifications that they read together with the answer.
+answers.lastProgress = [];
+for (let i = 0; i < 25; i++) {
+  let last = null;
+  await call("steps", { n: 3 }, { onprogress: (progress) => (last = progress) });
+  answers.lastProgress.push(last?.message);
+}
 const controller = new AbortController();
 const cancelledCall = call("wait_async", { key: "k" }, { signal: controller.signal });
 await record("started", () => call("happened", { event: "wait k" }));

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import itertools
 import json
 from typing import Any
 
@@ -229,10 +230,13 @@ def test_streaming_elicitation(ctx: Context) -> str:
     return f"{ctx.elicit('Go on?', NAME).action}"
 
 
+late_numbers = itertools.count(1)
+
+
 @app.command()
 def test_trigger_tool_change() -> str:
     """Register a tool while the server runs."""
-    app.command("test-late-tool")(test_simple_text)
+    app.command(f"test-late-tool-{next(late_numbers)}")(test_simple_text)
     return "changed"
 
 

@@ -28,6 +28,7 @@ EXPECTED_WARNINGS = {suite.STABLE: {"server-sse-priming-event", "server-sse-retr
 def url() -> Iterator[str]:
     """Serve the app with its own command; return the URL of its MCP endpoint."""
     command = [sys.executable, APP, "mcp", "serve", "--transport", "http", "--port", "0"]
+    command.append("--no-access-log")  # nobody reads the log, and a full pipe stops the server
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as server:
         assert server.stderr is not None
         try:

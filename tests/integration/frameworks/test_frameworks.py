@@ -5,7 +5,9 @@ from __future__ import annotations
 import fcntl
 import json
 import os
+import shlex
 import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -222,3 +224,28 @@ def test_exported_tests_pass(target: str, mode: str, tmp_path: Path) -> None:
     program = environment.ROOT / "examples" / "file_tools" / "app.py"
     write_export(collect_app_info(file_tools), program, target, mode, tmp_path)
     run(target, "-m", "pytest", "-q", "-p", "no:cacheprovider", tmp_path, cwd=tmp_path)
+
+
+LANGCHAIN_EXAMPLE = """
+import json
+import os
+import runpy
+import sys
+
+os.environ["FILE_TOOLS"] = sys.argv[2]
+find_files = runpy.run_path(sys.argv[1])["find_files"]
+assert find_files.invoke({"pattern": "*.txt"}) == [{"path": "a.txt", "size": 3}]
+call = {"type": "tool_call", "id": "1", "name": "find_files", "args": {"pattern": "--nope"}}
+message = find_files.invoke(call)
+assert message.status == "error", message
+assert json.loads(message.content)["code"] == "E1004", message
+"""
+
+
+def test_langchain_example(tmp_path: Path) -> None:
+    """The example of a caller works with the real package, and the model gets the error."""
+    (tmp_path / "a.txt").write_text("abc")
+    examples = environment.ROOT / "examples"
+    program = shlex.join([sys.executable, str(examples / "file_tools" / "app.py")])
+    example = examples / "callers" / "langchain_agent.py"
+    run("langchain", "-c", LANGCHAIN_EXAMPLE, example, program, cwd=tmp_path)

@@ -114,6 +114,8 @@ async def arows(release: Path, closed: Path) -> AsyncIterator[int]:
 
 if __name__ == "__main__":
     settings = json.loads(sys.argv[1])
+    if os.environ.get("SERVED_APP_PARSER") == "h11":  # as if httptools were not installed
+        sys.modules["httptools"] = None  # type: ignore[assignment]
     try:
         serve_http(app, mcp=False, **settings)
     except ToolError as error:

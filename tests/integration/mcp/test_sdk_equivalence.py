@@ -15,7 +15,7 @@ from mcp.shared.message import SessionMessage
 from mcp_types.jsonrpc import jsonrpc_message_adapter
 from tests.integration.mcp.stdio_client import CLIENT, HANDSHAKE_VERSION, META, STATELESS_VERSION
 
-from tooli import Tooli
+from tooli import NotFoundError, Tooli
 from tooli.mcp.sdk_server import AppServer
 from tooli.mcp.service import McpService
 from tooli.mcp.stdio_server import StdioServer
@@ -93,6 +93,7 @@ def without_volatile_parts(messages: list[Any]) -> list[Any]:
     text = json.dumps(messages)
     text = re.sub(r'(token\\*": ?\\*")[\w-]+', r"\g<1>…", text)
     text = re.sub(r'(duration_ms\\*": ?)\d+', r"\g<1>0", text)
+    text = re.sub(r"(request[_ ]id[^0-9a-f]{1,8})[0-9a-f]{8}-", r"\g<1>random-", text)
     text = re.sub(r'"requestState": "[^"]*"', '"requestState": "…"', text)
     text = text.replace('"mode": "form", ', "")  # the SDK adds this default
     return json.loads(text)
@@ -347,3 +348,76 @@ async def test_discovery_and_mixed_versions_get_the_answers_of_the_sdk() -> None
     without_meta = {"jsonrpc": "2.0", "id": 78, "method": "tools/list"}
     assert await compare(app, [discover, initialize, without_meta]) == 3
     assert await compare(app, [*handshake(False), {**discover, "id": 79}]) == 2
+
+
+def make_library_app() -> Tooli:
+    """Return an app with resources and prompts of several kinds."""
+    app = Tooli("library", version="1")
+
+    @app.resource("note://one", mime_type="text/markdown")
+    def one() -> str:
+        """The first note."""
+        return "# one"
+
+    @app.resource("note://{number}/{kind}")
+    def note(number: int, kind: str) -> dict[str, object]:
+        """A note."""
+        if number > 9:
+            raise NotFoundError("There is no such note.")
+        return {"number": number, "kind": kind}
+
+    @app.resource("data://bytes")
+    async def data() -> bytes:
+        return b"\xff\x00"
+
+    @app.resource("secret://x", auth=["admin"])
+    def secret() -> str:
+        return "x"
+
+    @app.prompt()
+    def review(path: str, depth: int = 1) -> list[str]:
+        """Review a file."""
+        return [f"Review {path}.", f"Depth {depth}."]
+
+    @app.prompt("ask")
+    async def ask_about(topic: str) -> str:
+        if topic == "fail":
+            raise ValueError("no topic")
+        return topic
+
+    return app
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+async def test_resources_and_prompts_get_the_answers_of_the_sdk(version: str) -> None:
+    stateless = version == STATELESS_VERSION
+    generator = RequestGenerator(7)
+    odd_values = [*generator.VALUES, 1.0, [[]], -1]
+    requests: list[tuple[str, dict[str, Any]]] = [
+        *[(method, {}) for method in ("resources/list", "resources/templates/list")],
+        ("prompts/list", {}),
+        ("prompts/list", {"cursor": "p9"}),
+        *[
+            ("resources/read", {"uri": uri})
+            for uri in ("note://one", "note://3/a", "note://12/a", "note://x/a", "data://bytes")
+        ],
+        *[("resources/read", {"uri": uri}) for uri in ("secret://x", "missing://x", "n" * 3000)],
+        ("prompts/get", {"name": "review", "arguments": {"path": "a.py", "depth": "2"}}),
+        ("prompts/get", {"name": "review", "arguments": {"depth": "many"}}),
+        *[("prompts/get", {"name": "ask", "arguments": {"topic": t}}) for t in ("ü", "fail")],
+        ("prompts/get", {"name": "missing"}),
+    ]
+    for odd in odd_values:
+        requests += [
+            ("prompts/list", {"cursor": odd}),
+            ("resources/read", {"uri": odd}),
+            ("resources/read", {"uri": "note://one", "more": odd}),
+            ("prompts/get", {"name": odd}),
+            ("prompts/get", {"name": "ask", "arguments": odd}),
+            ("prompts/get", {"name": "ask", "arguments": {"topic": odd}}),
+        ]
+    messages = [
+        *handshake(stateless),
+        *[generator.request(method, params, stateless) for method, params in requests],
+    ]
+    assert await compare(make_library_app(), messages) > 40

@@ -148,7 +148,7 @@ def test_listed_tools_are_valid(client: StdioClient) -> None:
             assert "$ref" not in output
             assert client.stateless or output["type"] == "object"
             jsonschema.Draft202012Validator.check_schema(output)
-        hints = tool["annotations"]
+        hints = tool.get("annotations", {})
         assert {type(hint) for hint in hints.values()} <= {bool}
 
 
@@ -173,7 +173,7 @@ def test_listed_tool_has_the_expected_fields(client: StdioClient) -> None:
             "additionalProperties": False,
         },
         "outputSchema": bare if client.stateless else wrapped,
-        "annotations": {"readOnlyHint": True, "idempotentHint": True, "openWorldHint": False},
+        "annotations": {"readOnlyHint": True, "idempotentHint": True},
         "_meta": {
             "anthropic/searchHint": "Add two numbers. To add.",
             "io.tooli/tool": {"version": "3", "when_to_use": "To add."},
@@ -280,7 +280,7 @@ def test_models_are_arguments_and_results(version: str, tmp_path: Path) -> None:
         jsonschema.validate(moved["structuredContent"], tools["move"]["outputSchema"])
         people = client.call("people", {"persons": [{"name": "Ada"}]})["structuredContent"]
         jsonschema.validate(people, tools["people"]["outputSchema"])
-        assert client.failure("move", {"person": {"nam": "x"}, "street": "y"})["code"] == "E1003"
+        assert client.failure("move", {"person": {"nam": "x"}, "street": "y"})["code"] == "E1004"
 
 
 def test_optional_result_is_always_wrapped(client: StdioClient) -> None:
@@ -963,16 +963,20 @@ sys.modules["mcp_types"] = None  # as in an unsupported version of the SDK
 @pytest.mark.parametrize(
     "setup", [WITHOUT_SDK, UNSUPPORTED_SDK, 'import sys\nsys.modules["mcp"] = None\n']
 )
-def test_tools_work_without_the_sdk(version: str, setup: str, tmp_path: Path) -> None:
+def test_server_works_without_the_sdk(version: str, setup: str, tmp_path: Path) -> None:
     app = tmp_path / "app.py"
     app.write_text(setup + SERVED.read_text())
     with connect(app, version) as client:
         assert client.value("add", {"a": 1}) == 2
-        assert client.error("resources/list")["code"] == -32601
+        listed = client.request("resources/list")["result"]["resources"]
+        assert [resource["uri"] for resource in listed][:1] == ["fact://one"]
+        assert client.error("completion/complete")["code"] == -32601
         client.wait_for_stderr(b"pip install 'tooli[mcp]>=7.0a1'")
         assert client.value("add", {"a": 1}) == 2
         assert client.call("chat")["isError"] is False
         if setup != UNSUPPORTED_SDK:
-            assert client.initialize()["capabilities"] == {"tools": {"listChanged": False}}
+            capabilities = client.initialize()["capabilities"]
+            assert set(capabilities) == {"prompts", "resources", "tools"}
+            assert not capabilities["resources"]["subscribe"]
         assert client.shut_down() == 0
         assert b"Traceback" not in client.stderr

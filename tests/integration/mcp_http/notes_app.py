@@ -159,7 +159,7 @@ def write_note(id: int, text: str) -> str:
 def register(kind: Literal["tool", "prompt", "resource"]) -> str:
     """Register a tool, a prompt or a resource while the app is served."""
     if kind == "tool":
-        app.command("registered")(add)
+        app.command(f"registered-{len(app.catalog)}")(add)
     elif kind == "prompt":
         app.prompt("registered")(greeting)
     else:

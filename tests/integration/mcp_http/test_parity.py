@@ -119,7 +119,7 @@ class StatelessOverHttp(StatelessInterface):
 @pytest.fixture(scope="module")
 def interfaces() -> Any:
     app = make_app()
-    endpoint_thread = EndpointThread(mcp_endpoint(app))
+    endpoint_thread = EndpointThread(mcp_endpoint(app, expose_errors=True))
     restore = route_stdout()
     yield {
         "handshake": (HandshakeInterface(app), HandshakeOverHttp(app, endpoint_thread)),

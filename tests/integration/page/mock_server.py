@@ -7,26 +7,19 @@ from __future__ import annotations
 
 import contextlib
 import json
-import secrets
 import threading
 import time
+from email import message_from_bytes
+from email.message import Message
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import parse_qs, unquote, urlsplit
 
-from tooli.http.asgi import describe_options
+from tooli.http.html_page import read_page
+from tooli.http.info_pages import describe_options
 
-PAGE = Path(__file__).parents[3] / "src/tooli/http/page.html"
 TOKEN = "open sesame"
 HOSTILE = '<img src=x onerror="window.hacked=1"><script>window.hacked=1</script>\'"&amp;'
-
-# the policy of the real server; with trusted types, a page that writes HTML fails
-POLICY = (
-    "default-src 'none'; script-src 'nonce-{0}'; style-src 'nonce-{0}'; connect-src 'self'; "
-    "img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; "
-    "require-trusted-types-for 'script'; trusted-types 'none'"
-)
 
 
 class Request(NamedTuple):
@@ -291,6 +284,12 @@ def make_tools_document() -> dict[str, Any]:
         command("nested", {}, description="Return nested values."),
         command("nothing", {"empty_list": {"type": "boolean", "default": False}}),
         command("count", {}, description="Return a number.", output_schema=INTEGER),
+        command(
+            "attach",
+            {"picture": {**TEXT, "format": "binary"}, "pages": PATHS, "count": INTEGER},
+            description="Take files.",
+            uploads=["picture", "pages"],
+        ),
         command("slow", {}, description="Take three seconds."),
         command("broken", {}, description="Answer without an envelope."),
         command("disconnect", {}, description="Close the connection without an answer."),
@@ -384,6 +383,8 @@ def answer(name: str, body: Any, options: dict[str, str]) -> tuple[int, Any]:
     match name:
         case "find-files":
             return _find(tool, body)
+        case "attach":
+            return 200, success(tool, sorted(body))
         case "every":
             return 200, success(tool, {"received": body})
         case "rename":
@@ -474,6 +475,23 @@ def _rename(tool: str, body: dict[str, Any]) -> tuple[int, Any]:
     )
 
 
+def _read_form(content_type: str, raw: bytes) -> dict[str, Any]:
+    """Return the parts of a form: JSON values, and each file as its name and its bytes."""
+    message = message_from_bytes(b"Content-Type: " + content_type.encode() + b"\r\n\r\n" + raw)
+    body: dict[str, Any] = {}
+    for part in message.get_payload():
+        assert isinstance(part, Message)
+        name = part.get_param("name", header="content-disposition")
+        content = part.get_payload(decode=True)
+        assert isinstance(content, bytes)
+        if part.get_filename() is None:
+            assert part.get_content_type() == "application/json"
+            body[str(name)] = json.loads(content)
+        else:
+            body.setdefault(str(name), []).append([part.get_filename(), content])
+    return body
+
+
 # ------------------------------------------------------------------ the server
 
 
@@ -515,10 +533,10 @@ class Handler(BaseHTTPRequestHandler):
 
     def do_GET(self) -> None:
         if self.path == "/":
-            nonce = secrets.token_urlsafe(16)
-            page = PAGE.read_text("utf-8").replace("__NONCE__", nonce).encode()
-            policy = ("Content-Security-Policy", POLICY.format(nonce))
-            self._send(200, page, "text/html; charset=utf-8", policy)
+            page = read_page()
+            assert page is not None
+            headers = {key.decode(): value.decode() for key, value in page.headers}
+            self._send(200, page.body, headers.pop("content-type"), *headers.items())
         elif self.path == "/tools":
             status = self.server.tools_status
             if status == 401 and self._has_token():
@@ -532,7 +550,11 @@ class Handler(BaseHTTPRequestHandler):
         name = "/".join(unquote(part) for part in parts.path.split("/")[2:])
         options = {key: values[-1] for key, values in parse_qs(parts.query).items()}
         raw = self.rfile.read(int(self.headers.get("Content-Length") or 0))
-        body = json.loads(raw) if raw else None
+        content_type = self.headers.get("Content-Type", "")
+        if content_type.startswith("multipart/form-data"):
+            body: Any = _read_form(content_type, raw)
+        else:
+            body = json.loads(raw) if raw else None
         accept = self.headers.get("Accept", "")
         self.server.requests.append(Request(name, options, body, accept))
         if name == "broken":

@@ -115,6 +115,12 @@ git -C template add .
 git -C template commit -q -m first
 """
 
+MCP_SERVER = """
+from mcp.server.fastmcp import FastMCP
+
+mcp = FastMCP("demo")
+"""
+
 STRAWBERRY_SCHEMA = """
 import strawberry
 
@@ -483,5 +489,31 @@ PROGRAMS = (
             completion("_STRAWBERRY_COMPLETE", "strawberry upgrade "),
         ),
         {"work/api.py": STRAWBERRY_SCHEMA},
+    ),
+    Program(
+        "mcp",
+        "an app that is part of a library, help without arguments, messages of a logger",
+        (
+            "",
+            "version",
+            "run nosuch.py",
+            "run server.py:nosuch",
+            "versoin",
+            completion("_MCP_COMPLETE", "mcp run --"),
+        ),
+        {"work/server.py": MCP_SERVER},
+    ),
+    Program(
+        "fastapi",
+        "a callback with eager --version, styled output, commands that start a server",
+        (
+            "",
+            "--version",
+            "run nosuch.py",
+            "run --port x",
+            "rnu",
+            completion("_FASTAPI_COMPLETE", "fastapi r"),
+        ),
+        {"work/app.py": "x = 1\n"},
     ),
 )
