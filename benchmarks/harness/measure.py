@@ -30,6 +30,7 @@ class Spawner:
         self.app_folder = app_folder
         self.out, self.err = app_folder / ".out", app_folder / ".err"
         self.pipe, self.stdin = app_folder / ".pipe", app_folder / ".stdin"
+        self._replies = b""  # what was read of the replies
         for pipe in (self.pipe, self.stdin):
             pipe.unlink(missing_ok=True)
             os.mkfifo(pipe)
@@ -115,17 +116,21 @@ class Spawner:
 
     def _wait(self, pid: int) -> tuple[int, float, float, float]:
         assert self.process.stdout is not None
-        if not select.select([self.process.stdout], [], [], TIMEOUT_S)[0]:
+        is_received = b"\n" in self._replies  # a short program has ended with its first reply
+        if not is_received and not select.select([self.process.stdout], [], [], TIMEOUT_S)[0]:
             os.kill(pid, signal.SIGKILL)
         code, cpu, wall, rss = self._read_reply().split(SEPARATOR)
         return int(code), float(cpu) * 1000, float(wall) * 1000, float(rss) * RSS_UNIT / 1e6
 
     def _read_reply(self) -> str:
         assert self.process.stdout is not None
-        line = self.process.stdout.readline()
-        if not line:
-            raise SystemExit("The spawner ended unexpectedly.")
-        return line.rstrip("\n")
+        while b"\n" not in self._replies:
+            received = os.read(self.process.stdout.fileno(), 1 << 16)
+            if not received:
+                raise SystemExit("The spawner ended unexpectedly.")
+            self._replies += received
+        line, _, self._replies = self._replies.partition(b"\n")
+        return line.decode()
 
     def _errors(self) -> str:
         return self.err.read_text(errors="replace")
