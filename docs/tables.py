@@ -23,16 +23,19 @@ from tests.integration.frameworks.constructs import CONSTRUCTS, MEASURED_CONSTRU
 from tooli import Context, Tooli, errors
 from tooli.config.setting_definitions import SETTINGS
 from tooli.core import protocols
-from tooli.core.agent_hosts import AGENT_HOSTS, SERVER_HOSTS, SKILL_HOSTS, server_settings
+from tooli.core.agent_hosts import AGENT_HOSTS, SERVER_HOSTS, SKILL_HOSTS
+from tooli.core.agent_hosts import server_settings as agent_server_settings
 from tooli.core.call import CALLER_PROFILES
 from tooli.core.options import OPTIONS, Option
-from tooli.core.output_limits import MEASURED_ON, OUTPUT_LIMITS
+from tooli.core.output_limits import MEASURED_ON, OUTPUT_LIMITS, SERVER_OUTPUT_LIMITS
 from tooli.core.output_modes import MODE_TABLE
-from tooli.describe.openapi_document import META_FIELDS
+from tooli.describe.openapi_shared import META_FIELDS
 from tooli.detect import display_name
 from tooli.detect.markers import CI_MARKERS, MEASURED_CONFIDENCE, STRONG_MARKERS, WEAK_MARKERS
+from tooli.http.asgi import HttpSettings
 from tooli.pipeline import STAGES, load_location
 from tooli.policy.rules import RULES
+from tooli.serving.dispatcher import MAX_CONCURRENT_CALLS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -214,6 +217,10 @@ def output_limits() -> str:
         )
         for name, limit in OUTPUT_LIMITS.items()
     ]
+    rows += [
+        (f"{display_name(name)} {limit.version}, over MCP", limit.text, limit.beyond)
+        for name, limit in SERVER_OUTPUT_LIMITS.items()
+    ]
     return table(("agent", f"limit, measured in {MEASURED_ON}", "shown of longer output"), rows)
 
 
@@ -268,7 +275,7 @@ def server_files() -> str:
     """Return the settings files in which MCP servers are registered."""
     rows: list[tuple[str, ...]] = []
     for name in SERVER_HOSTS:
-        host, settings = AGENT_HOSTS[name], server_settings(name)
+        host, settings = AGENT_HOSTS[name], agent_server_settings(name)
         files = _path(settings.project), _path(settings.user)
         default = "yes" if host.is_default else ""
         rows.append((f"`{name}` ({host.title})", *files, _code(settings.container), default))
@@ -464,6 +471,56 @@ def schema_constructs() -> str:
     return table(("host or framework", "refuses", "changes or leaves out"), rows)
 
 
+# ------------------------------------------------------------------ deploying.md
+
+
+_SERVER_FLAGS = {
+    "token": "`TOOLI_TOKEN`, `--token-file`, `--token`",
+    "allowed_hosts": "`--allow-host`",
+    "allowed_origins": "`--allow-origin`",
+    "limit": "`--limit`",
+    "root_path": "`--root-path`",
+    "resource_url": "`--resource-url`",
+    "token_issuer": "`--token-issuer`",
+    "token_audience": "`--token-audience`",
+    "mcp": "`--mcp/--no-mcp`",
+    "stateless": "`--stateless`",
+    "json_response": "`--json-response`",
+    "expose_errors": "`--expose-errors`",
+}
+_MCP_SETTINGS = (
+    ("mcp", "True", "serve MCP at /mcp, if the SDK is installed"),
+    ("stateless", "False", "give MCP clients of handshake versions no sessions"),
+    ("json_response", "False", "answer MCP requests with JSON instead of event streams"),
+)
+
+
+def server_settings_rows() -> list[tuple[str, str, str]]:
+    """Return the keywords of `app.asgi`: the name, the default and the comment of each."""
+    line = re.compile(r"    (\w+): .+? = (.+?)(?:  # (.+))?$")
+    source = inspect.getsource(HttpSettings).splitlines()
+    found = [match.groups() for text in source if (match := line.fullmatch(text))]
+    rows = [(name, default, comment or "") for name, default, comment in found]
+    return [*rows, *_MCP_SETTINGS]
+
+
+def server_settings() -> str:
+    """Return the settings of the HTTP server."""
+    defaults = {"MAX_CONCURRENT_CALLS": str(MAX_CONCURRENT_CALLS), "4 << 20": "4194304"}
+    return table(
+        ("keyword", "default", "flag", "meaning"),
+        [
+            (
+                f"`{name}=`",
+                _code(defaults.get(default, default)),
+                _SERVER_FLAGS.get(name, ""),
+                comment,
+            )
+            for name, default, comment in server_settings_rows()
+        ],
+    )
+
+
 TABLES: dict[str, Callable[[], str]] = {
     function.__name__.replace("_", " "): function
     for function in (
@@ -472,6 +529,7 @@ TABLES: dict[str, Callable[[], str]] = {
         *(caller_profiles, agent_markers, ci_markers, weak_markers, settings, output_limits),
         *(skill_folders, server_files, tested_agents),
         *(setting_trust, stages, schema_constructs),
+        server_settings,
         *(app_keywords, app_methods, command_keywords, context_members, meta_fields),
     )
 }

@@ -1,6 +1,7 @@
 """Run the examples of a Markdown page: write its files, run its commands, replace their output.
 
     ```python        a block whose first line is `# name.py` is written to that file
+    ```sql           the same, if its first line is `-- name.sql`
     ```console       the commands after `$ ` are run at a terminal; the other lines are their output
 
 All blocks of a page share one folder and run in order.
@@ -15,7 +16,7 @@ from pathlib import Path
 
 from examples.terminal import run_at_terminal, strip_escapes
 
-_BLOCK = re.compile(r"^```(python|console)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
+_BLOCK = re.compile(r"^```(python|sql|console)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 _DURATION = re.compile(r'(duration_ms(?:\\?")?: ?)\d+')
 _FIRST_RUN = re.compile(r'("first_run": ?")[^"]+')
 _PLAN_TOKEN = re.compile(r'((?:"token": ?"|--apply )p)[\w-]{50,}')
@@ -27,7 +28,7 @@ def run_examples(page: str, folder: Path) -> str:
 
     def run_block(block: re.Match[str]) -> str:
         language, body = block.groups()
-        if language == "python":
+        if language != "console":
             _write_file(body, folder)
             return block.group()
         return f"```console\n{_run_commands(body, folder, env)}```"
@@ -42,9 +43,11 @@ def normalize(page: str) -> str:
 
 
 def _write_file(body: str, folder: Path) -> None:
-    first = body.partition("\n")[0]
-    if first.startswith("# ") and first.endswith(".py"):
-        (folder / first[2:]).write_text(body, encoding="utf-8")
+    mark, _, name = body.partition("\n")[0].partition(" ")
+    if (mark, Path(name).suffix) in (("#", ".py"), ("--", ".sql")):
+        file = folder / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(body, encoding="utf-8")
 
 
 def _run_commands(body: str, folder: Path, env: dict[str, str]) -> str:

@@ -30,5 +30,9 @@ def find_files(pattern: str) -> list[dict[str, Any]]:
     )
     answer = json.loads(done.stdout)
     if not answer["ok"]:
-        raise ToolException(json.dumps(answer["error"]))  # the model reads the suggestion
+        raise ToolException(json.dumps(answer["error"]))
     return answer["result"]
+
+
+# The model reads the error and its suggestion.
+setattr(find_files, "handle_tool_error", True)  # noqa: B010
