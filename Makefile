@@ -9,7 +9,7 @@ REPORT  = .cache/coverage.json
 MEASURED = tests/core tests/schema tests/text tests/records tests/inputs tests/pipeline tests/stages tests/policy tests/providers tests/serving tests/mcp tests/execution tests/storage tests/config tests/describe/test_schema_formats.py tests/describe/test_mcp_tools.py tests/parity/test_result_options.py tests/parity/test_inputs.py tests/test_errors.py tests/test_python_api.py tests/parity/test_suggestions.py tests/parity/test_author_errors.py tests/parity/test_open_files.py tests/security/test_grants.py tests/security/test_shown_calls.py tests/security/test_callback_guard.py tests/security/test_dry_run_questions.py
 
 # Suites that other projects wrote, or that need a browser or a framework: `make test-full`.
-FULL = tests/lanes/test_typer_suite.py tests/integration/conformance tests/integration/frameworks tests/integration/clients tests/integration/http/test_schemathesis.py tests/integration/page tests/integration/real_apps tests/integration/agents
+FULL = tests/lanes/test_typer_suite.py tests/integration/conformance tests/integration/frameworks tests/integration/clients tests/integration/generated_clients tests/integration/deploy tests/integration/oauth tests/integration/http/test_schemathesis.py tests/integration/page tests/integration/real_apps tests/integration/agents tests/integration/providers
 
 # Tests of generated examples: `make test` runs a quarter of them, `make test-full` all.
 GENERATED = tests/lanes/test_fast_path.py tests/lanes/test_fast_convert.py tests/integration/test_fuzz.py tests/integration/test_idempotency.py tests/integration/mcp/test_hostile.py
