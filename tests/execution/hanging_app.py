@@ -27,6 +27,16 @@ if "HANG_AT_EXIT" in os.environ:
     atexit.register(time.sleep, LONG)
 
 
+def sleep_until_signal() -> None:
+    """Sleep in short steps.
+
+    A signal that arrives immediately before a sleep does not interrupt it: CPython runs the handler
+    when the sleep ends.
+    """
+    while True:
+        time.sleep(0.05)
+
+
 def sleep_forever() -> None:
     """Run as an abandoned process."""
     while True:
@@ -223,7 +233,7 @@ def say_and_sleep() -> None:
 @app.command()
 def ready_and_sleep() -> str:
     print("ready", file=sys.stderr, flush=True)
-    time.sleep(LONG)
+    sleep_until_signal()
     return "awake"
 
 
@@ -231,7 +241,7 @@ def ready_and_sleep() -> str:
 def partial() -> str:
     try:
         print("ready", file=sys.stderr, flush=True)
-        time.sleep(LONG)
+        sleep_until_signal()
     except KeyboardInterrupt:
         return "partial result"
     return "awake"
@@ -243,7 +253,7 @@ def ignore() -> str:
     while True:
         try:
             print("ready", file=sys.stderr, flush=True)
-            time.sleep(LONG)
+            sleep_until_signal()
         except KeyboardInterrupt:
             continue
 
