@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import builtins
 import os
+import select
 import signal
 import subprocess
 import sys
@@ -167,6 +168,32 @@ def test_closed_pipe_causes_no_busy_waiting(
     assert answer.error is not None
     assert answer.error.details == {"exit_code": 3}
     assert len(receive_calls) < 10
+
+
+def test_every_wait_ends_so_that_signal_handlers_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    receive = ChildCall._receive
+    waits: list[float | None] = []
+
+    class Poller:
+        def __init__(self, poller: select.poll) -> None:
+            self.poller = poller
+
+        def __getattr__(self, name: str) -> Any:
+            return getattr(self.poller, name)
+
+        def poll(self, timeout: float | None = None) -> list[tuple[int, int]]:
+            waits.append(timeout)
+            return self.poller.poll(timeout)
+
+    def recording_receive(self: ChildCall, timeout: float | None = None) -> None:
+        if not isinstance(self._poller, Poller):
+            self._poller = Poller(self._poller)
+        receive(self, timeout)
+
+    monkeypatch.setattr(ChildCall, "_receive", recording_receive)
+    assert app.call("shut").error is not None
+    assert waits
+    assert all(wait is not None and wait <= 1000 for wait in waits)
 
 
 # ------------------------------------------------------------------ callers that cancel

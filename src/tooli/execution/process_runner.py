@@ -57,6 +57,11 @@ if TYPE_CHECKING:
 
 CANCEL_POLL_INTERVAL = 0.1
 """Seconds between two checks whether the client has cancelled the call."""
+SIGNAL_CHECK_INTERVAL = 1.0
+"""Maximum seconds of a wait.
+
+If a signal arrives immediately before poll(), CPython runs its handler when poll() returns.
+"""
 REPORT_TIMEOUT = 5.0
 """Seconds to wait for an overdue report of the supervisor."""
 MAX_PENDING_FRAMES = 8
@@ -317,12 +322,12 @@ class ChildCall:
     def _receive(self, timeout: float | None = None) -> None:
         """Wait for frames or for the report of the supervisor, and handle them."""
         peer, report_deadline = self.call.peer, self._report_deadline
-        timeouts = [] if timeout is None else [timeout]
+        timeouts = [SIGNAL_CHECK_INTERVAL if timeout is None else timeout]
         if peer is not None:
             timeouts.append(CANCEL_POLL_INTERVAL)
         if report_deadline is not None:
             timeouts.append(max(0.0, report_deadline - monotonic()))
-        events = self._poller.poll(min(timeouts) * 1000 if timeouts else None)
+        events = self._poller.poll(min(timeouts) * 1000)
         if peer is not None and peer.cancelled and not self._has_sent_cancel:
             self._has_sent_cancel = True
             self._write(b"c", self._cancel_fd)
