@@ -166,7 +166,7 @@ def test_yaml_file_is_parsed(app: Tooli, tmp_path: Path) -> None:
         ("each-object", "a.yaml", "- a: 1", None, "YAML has no rows"),
         ("object", "a.yaml", "a: 2001-99-99", None, "not valid YAML: month must be in 1..12"),
         ("object", "a.yaml", "a: !!bool x", None, "not valid YAML"),
-        ("object", "a.yaml", "[" * 5000, None, "nested too deeply"),
+        ("object", "a.yaml", "[" * 5000, 1, "nested too deeply"),
         ("object", "a.json", "1" * 5000, None, "an integer has too many digits"),
         ("each-object", "a.jsonl", "{}\n" + "1" * 5000, 2, "an integer has too many digits"),
         ("each-object", "a.json", "[{},\n" + "1" * 5000 + "]", 2, "an integer has too many digits"),

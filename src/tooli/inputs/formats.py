@@ -187,19 +187,12 @@ def _describe_json_limit(failure: Exception) -> str:
 
 
 def _parse_yaml(source: Input) -> Any:
-    import yaml
+    from tooli.text.yaml_reader import YamlError, read_yaml
 
-    text = source.read_text()
     try:
-        return yaml.safe_load(text)
-    except RecursionError:
-        raise build_format_error(source, "the YAML is nested too deeply") from None
-    except Exception as failure:  # also errors of PyYAML's converters, such as an invalid date
-        mark: Any = getattr(failure, "problem_mark", None)
-        reason = failure if isinstance(failure, ValueError) else "it cannot be parsed"
-        problem = getattr(failure, "problem", None) or reason
-        line = mark.line + 1 if mark is not None else None
-        raise build_format_error(source, f"not valid YAML: {problem}", line) from None
+        return read_yaml(source.read_text())
+    except YamlError as failure:
+        raise build_format_error(source, f"not valid YAML: {failure}", failure.line) from None
 
 
 def _validate_content(source: Input, annotation: object, value: object) -> Any:

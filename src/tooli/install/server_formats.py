@@ -23,6 +23,7 @@ from tooli.install.jsonc import (
     remove_member,
 )
 from tooli.text.jsonable import is_object
+from tooli.text.yaml_reader import YamlError, read_yaml
 
 TYPE_CHECKING = False
 
@@ -333,14 +334,10 @@ class YamlServers(ServerFile):
         return not text.strip("\ufeff \t\r\n")
 
     def _load(self, text: str) -> JsonObject:
-        import yaml
-
         try:
-            document: object = yaml.safe_load(text)
-        except yaml.YAMLError as error:
-            mark = getattr(error, "problem_mark", None)
-            problem = str(getattr(error, "problem", None) or "it is not valid YAML")
-            raise MalformedFileError(mark.line + 1 if mark else 1, problem) from None
+            document = read_yaml(text)
+        except YamlError as error:
+            raise MalformedFileError(error.line or 1, str(error)) from None
         if document is None:
             return {}
         if not is_object(document):

@@ -12,6 +12,7 @@ from tooli.errors import DefinitionError
 from tooli.providers.openapi import document_cache
 from tooli.providers.openapi import document_loader as module
 from tooli.providers.openapi.document_loader import load_document
+from tooli.text import yaml_reader
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -116,7 +117,7 @@ def test_missing_and_too_large_files(tmp_path: Path, monkeypatch: pytest.MonkeyP
 
 
 def test_aliases_cannot_fill_the_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "_MAX_YAML_VALUES", 10_000)
+    monkeypatch.setattr(yaml_reader, "MAX_YAML_VALUES", 10_000)
     lines = ["a0: &a0 [x, x, x, x, x, x, x, x, x, x]"]
     lines += [f"a{i}: &a{i} [{', '.join([f'*a{i - 1}'] * 10)}]" for i in range(1, 9)]
     with pytest.raises(DefinitionError, match="more than 10,000 values"):

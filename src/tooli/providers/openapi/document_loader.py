@@ -22,6 +22,7 @@ from tooli.providers.openapi.document import MAX_DOCUMENT_BYTES, Document, scan_
 from tooli.providers.openapi.document_cache import content_key, read_entry, write_entry
 from tooli.providers.openapi.http_client import ApiRequest, send
 from tooli.text.jsonable import is_list, is_object
+from tooli.text.yaml_reader import YamlError, read_yaml
 
 TYPE_CHECKING = False
 
@@ -38,7 +39,6 @@ FETCH_SECONDS = 30.0
 """Limit for the request of a document, in seconds."""
 MAX_OTHER_FILES = 200
 """Maximum number of other files that a document may refer to."""
-_MAX_YAML_VALUES = 4_000_000
 _MAX_INDEX_BYTES = 16 << 20
 _ACCEPT = "application/json, application/yaml;q=0.9, */*;q=0.5"
 
@@ -233,49 +233,25 @@ def _read_notes(key: str) -> JsonObject:
 
 
 def _parse_yaml(data: bytes, name: str) -> JsonObject:
-    import yaml
-
-    base: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-
-    class Loader(base):  # dates, and words such as `no` in keys, are text
-        yaml_implicit_resolvers = {  # noqa: RUF012  PyYAML declares it
-            first: [(tag, pattern) for tag, pattern in rules if not tag.endswith(":timestamp")]
-            for first, rules in base.yaml_implicit_resolvers.items()
-        }
-
     try:
-        found: object = yaml.load(data, Loader)
-        plain = _Plain().copy(found)
-    except RecursionError:
-        raise DefinitionError(f"{name} is nested too deeply") from None
-    except (yaml.YAMLError, ValueError, TypeError) as failure:
-        mark: Any = getattr(failure, "problem_mark", None)
-        place = "" if mark is None else f" in line {mark.line + 1}"
-        reason = getattr(failure, "problem", None) or str(failure).partition("\n")[0]
-        raise DefinitionError(f"{name} is not valid YAML{place}: {reason}") from None
+        plain = _as_plain(read_yaml(data, has_dates=False))
+    except YamlError as failure:
+        place = "" if failure.line is None else f" in line {failure.line}"
+        raise DefinitionError(f"{name} is not valid YAML{place}: {failure}") from None
     if not is_object(plain):
         raise DefinitionError(f"{name} is not an OpenAPI document: it must be an object")
     return plain
 
 
-class _Plain:
-    """Copies a YAML value as JSON. Aliases are copied each time, so the number is limited."""
-
-    def __init__(self) -> None:
-        self._count = 0
-
-    def copy(self, node: Any) -> Any:
-        """Return the copy of a value."""
-        self._count += 1
-        if self._count > _MAX_YAML_VALUES:
-            raise ValueError(f"it has more than {_MAX_YAML_VALUES:,} values")
-        if is_list(node):
-            return [self.copy(item) for item in node]
-        if is_object(node):
-            return {_key(key): self.copy(value) for key, value in node.items()}
-        if node is None or isinstance(node, (str, bool, int, float)):
-            return node
-        raise ValueError(f"{type(node).__name__} is not a JSON value")
+def _as_plain(node: Any) -> Any:
+    """Return a copy of a YAML value as JSON. Words such as `no` in keys are text."""
+    if is_list(node):
+        return [_as_plain(item) for item in node]
+    if is_object(node):
+        return {_key(key): _as_plain(value) for key, value in node.items()}
+    if node is None or isinstance(node, (str, bool, int, float)):
+        return node
+    raise YamlError(f"{type(node).__name__} is not a JSON value")
 
 
 def _key(key: object) -> str:
