@@ -23,7 +23,10 @@ def write(folder: Path, text: str) -> str:
     [
         ("-- database: shop.db\n-- name: a\nSELECT 1;", "{folder}/shop.db"),
         ("-- Queries.\n\n--database:env:SHOP_DB\n-- name: a\n", "env:SHOP_DB"),
-        ("-- database: postgresql://ada@h/db\n", "postgresql://ada@h/db"),
+        ("-- database: postgresql://ada@localhost/db\n", "postgresql://ada@localhost/db"),
+        ("-- database: postgresql:///db?sslmode=disable", "postgresql:///db?sslmode=disable"),
+        ("-- database: :memory:", ":memory:"),
+        ("-- database: postgresql://%2Frun/db", "postgresql://%2Frun/db"),
     ],
 )
 def test_database_in_the_file(tmp_path: Path, text: str, database: str) -> None:
@@ -48,6 +51,35 @@ def test_password_in_the_file(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="contains a credential") as caught:
         find_database(parse_source(f"sql:{path}"))
     assert "hunter2" not in str(caught.value.to_dict())
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "postgresql://evil.example/db",
+        "postgres://ada@10.0.0.1:5432/db",
+        "postgresql://localhost,evil.example/db",
+        "postgresql://localhost:1,evil.example:2/db",
+        "postgresql://localhost@evil.example/db",
+        "postgresql:///db?host=evil.example",
+        "postgresql://localhost/db?h%6Fstaddr=10.0.0.1",
+        "postgresql://localhost/db?service=x",
+        "postgresql://localhost/db?sslmode=disable&passfile=/tmp/x",
+        "postgresql://[::1/db",
+        "postgresql://localhost#@evil.example/db",
+        "postgresql://localhost?@evil.example/db",
+        "postgresql://a@evil.example@localhost/db",
+        "@url-of-evil.example",
+    ],
+)
+def test_file_cannot_name_a_server_elsewhere(tmp_path: Path, url: str) -> None:
+    """The server would get PGPASSWORD, and the results of statements."""
+    path = write(tmp_path, f"-- database: {url}\n-- name: a\nSELECT 1;")
+    with pytest.raises(InputError, match="on another machine") as caught:
+        find_database(parse_source(f"sql:{path}"))
+    assert caught.value.code == "E1033"
+    options = SourceOptions(database=url)
+    assert find_database(parse_source(f"sql:{path}", options)) == (url, path)
 
 
 def test_source_that_is_a_database(tmp_path: Path) -> None:

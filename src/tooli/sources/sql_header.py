@@ -11,12 +11,20 @@ from __future__ import annotations
 
 import os
 import re
+from urllib.parse import parse_qsl
 
 from tooli.errors import InputError, Suggestion
 from tooli.sources.credentials import has_credential
 from tooli.sources.source_grammar import Source, is_database_path
 
 _MAX_HEADER_BYTES = 1 << 16
+_LOCAL_URL = re.compile(
+    r"postgres(?:ql)?://(?:[\w.%~-]*@)?"
+    r"(?:localhost|127\.0\.0\.1|\[::1\]|%2[Ff][\w.%~-]*)?(?::\d*)?(?:/[\w.%~-]*)?(?:\?([^#]*))?"
+)
+"""libpq and `urllib.parse` read unusual URLs differently, so only plain ones are accepted."""
+_LOCAL_OPTIONS = frozenset(("application_name", "connect_timeout", "options", "sslmode"))
+"""Options of a URL that name neither a server nor a file."""
 _SQLITE_MAGIC = b"SQLite format 3\0"
 
 
@@ -31,6 +39,15 @@ def find_database(source: Source) -> tuple[str, str | None]:
     if head.startswith(_SQLITE_MAGIC):
         return target, None
     return _read_database(source, head.decode("utf-8", "replace")), target
+
+
+def _is_remote(database: str) -> bool:
+    """True unless a text is `env:NAME`, or certainly the URL of a server on this machine."""
+    if database.startswith(("env:", ":memory:")):
+        return False
+    found = _LOCAL_URL.fullmatch(database)
+    options = [] if found is None else parse_qsl(found[1] or "", keep_blank_values=True)
+    return found is None or any([name not in _LOCAL_OPTIONS for name, _ in options])
 
 
 def _read_head(path: str) -> bytes:
@@ -57,8 +74,21 @@ def _read_database(source: Source, head: str) -> str:
                     "fix", "Put the URL into a variable, and write -- database: env:VARIABLE"
                 ),
             )
-        folder = os.path.dirname(source.target)
-        return os.path.join(folder, database) if is_database_path(database) else database
+        if is_database_path(database):
+            return os.path.join(os.path.dirname(source.target), database)
+        if _is_remote(database):
+            raise InputError(
+                f"{source.text}: the line `-- database:` names a server on another machine, which "
+                "would get the credentials of your environment, such as PGPASSWORD.",
+                code="E1033",
+                field="database",
+                suggestion=Suggestion(
+                    "retry_with_modified_input",
+                    "If you trust this server, pass it with --database. A file can also name a "
+                    "variable: -- database: env:VARIABLE",
+                ),
+            )
+        return database
     raise InputError(
         f"{source.text} names no database.",
         field="database",
