@@ -19,6 +19,7 @@ from tooli.core.output_limits import RESULT_SIZE_KEY, SERVER_OUTPUT_LIMITS
 from tooli.describe.portable_schemas import portable_arguments
 from tooli.schema.json_schema import input_schema, output_schema
 from tooli.text.jsonable import is_list
+from tooli.text.unique_names import UniqueNames
 
 TYPE_CHECKING = False
 
@@ -47,14 +48,11 @@ def safe_name(tool: Tool) -> str:
 def tools_by_safe_name(tools: Iterable[Tool]) -> dict[str, Tool]:
     """Return the tools that some callers see by their safe names; duplicates get a number."""
     found: dict[str, Tool] = {}
+    names = UniqueNames()
     for tool in tools:
         if not tool.hidden or tool.guard.audience:
-            name = base = safe_name(tool)[:60]
-            count = 1
-            while name in found:
-                count += 1
-                name = f"{base}_{count}"
-            found[name] = tool
+            base = safe_name(tool)[:60]
+            found[names.add(base, f"{base}_{{}}".format)] = tool
     return found
 
 

@@ -33,6 +33,7 @@ from tooli.schema.schema_cost import find_reference
 from tooli.schema.schema_keywords import find_invalid_keyword
 from tooli.text.jsonable import is_list, is_object
 from tooli.text.sanitize import sanitize
+from tooli.text.unique_names import UniqueNames
 
 TYPE_CHECKING = False
 
@@ -322,16 +323,11 @@ def read_params(
 def name_flags(names: Sequence[str]) -> dict[str, str]:
     """Return a different flag for each name: `--max-size` for max_size, `--filter` for $filter."""
     flags: dict[str, str] = {}
-    used = {"help"}  # it always shows the help
+    used = UniqueNames(["help"])  # it always shows the help
     for position, name in enumerate(names, 1):
         base = to_ascii_word(name, "-") or f"arg-{position}"
-        base, count = f"arg-{base}" if base == "help" else base, 1
-        word = base
-        while word in used:
-            count += 1
-            word = f"{base}-{count}"
-        used.add(word)
-        flags[name] = f"--{word}"
+        base = f"arg-{base}" if base == "help" else base
+        flags[name] = f"--{used.add(base, f'{base}-{{}}'.format)}"
     return flags
 
 
@@ -343,18 +339,14 @@ def is_python_name(name: str) -> bool:
 def python_names(names: Sequence[str]) -> dict[str, str]:
     """Return a different Python identifier for each name, by name."""
     found: dict[str, str] = {}
-    used = {name for name in names if is_python_name(name)}
+    used = UniqueNames(filter(is_python_name, names))
     for position, name in enumerate(names, 1):
-        word = name
-        if name not in used:
-            base = to_ascii_word(name, "_") or f"arg_{position}"
-            base = base if is_python_name(base) else f"arg_{base}"
-            word, count = base, 1
-            while word in used:
-                count += 1
-                word = f"{base}_{count}"
-            used.add(word)
-        found[name] = word
+        if is_python_name(name):
+            found[name] = name
+            continue
+        base = to_ascii_word(name, "_") or f"arg_{position}"
+        base = base if is_python_name(base) else f"arg_{base}"
+        found[name] = used.add(base, f"{base}_{{}}".format)
     return found
 
 

@@ -15,6 +15,7 @@ from tooli.core.tool import quote
 from tooli.errors import DefinitionError, did_you_mean
 from tooli.schema.described import clean_text
 from tooli.text.jsonable import is_list, is_object
+from tooli.text.unique_names import UniqueNames
 
 TYPE_CHECKING = False
 
@@ -79,7 +80,7 @@ def read_index(document: Document, problems: dict[str, str]) -> list[Entry]:
     if not paths and document.get("paths") not in (None, {}):
         raise DefinitionError(f"{document.name}: `paths` must be an object")
     found: list[Entry] = []
-    taken: set[str] = set()
+    taken = UniqueNames()
     for path in paths:
         if path.startswith("x-"):
             continue
@@ -99,7 +100,7 @@ def read_index(document: Document, problems: dict[str, str]) -> list[Entry]:
     return found
 
 
-def _read_entry(method: str, path: str, operation: JsonObject, taken: set[str]) -> Entry:
+def _read_entry(method: str, path: str, operation: JsonObject, taken: UniqueNames) -> Entry:
     declared = operation.get("operationId")
     operation_id = declared if isinstance(declared, str) else ""
     declared_tags: Any = operation.get("tags")
@@ -134,7 +135,7 @@ def _name_of(method: str, path: str, operation_id: str) -> list[str]:
     return split_words(operation_id) or [method, *split_words(path)]
 
 
-def _unique_key(words: Sequence[str], tags: Sequence[str], taken: set[str]) -> str:
+def _unique_key(words: Sequence[str], tags: Sequence[str], taken: UniqueNames) -> str:
     """Return a name that no other operation has, and add it to those that are taken."""
     tag = split_words(tags[0]) if tags else []
     group = _shorten("-".join(tag), _MAX_GROUP_CHARS)
@@ -143,13 +144,12 @@ def _unique_key(words: Sequence[str], tags: Sequence[str], taken: set[str]) -> s
     room = MAX_NAME_CHARS - len(group) - (1 if group else 0)
     base = _shorten("-".join(words) or "operation", room)
     lead = f"{group}." if group else ""
-    name, count = base, 1
-    while f"{lead}{name}" in taken:
-        count += 1
+
+    def numbered(count: int) -> str:
         ending = f"-{count}"
-        name = f"{base[: room - len(ending)]}{ending}"
-    taken.add(f"{lead}{name}")
-    return f"{lead}{name}"
+        return f"{lead}{base[: room - len(ending)]}{ending}"
+
+    return taken.add(f"{lead}{base}", numbered)
 
 
 def _shorten(name: str, max_chars: int) -> str:

@@ -11,6 +11,7 @@ from tooli.core import Record
 from tooli.providers.openapi.json_schemas import SchemaConverter
 from tooli.providers.openapi.parameter_styles import COLLECTION_FORMATS
 from tooli.text.jsonable import is_list, is_object
+from tooli.text.unique_names import UniqueNames
 
 TYPE_CHECKING = False
 
@@ -139,7 +140,7 @@ class _OperationReader:
         self._inputs = SchemaConverter(document)
         self._item: JsonObject = document.resolve(document.item("/paths", entry.path))
         self._operation: JsonObject = self._item[entry.method]
-        self._taken: set[str] = set()
+        self._taken = UniqueNames()
         self._properties: JsonObject = {}
         self._required: list[str] = []
 
@@ -249,13 +250,8 @@ class _OperationReader:
             name = words[:60] or location
             if "description" not in schema:
                 schema["description"] = f"The {location} parameter `{wire_name[:200]}`."
-        base, count = name, 1
-        if name in self._taken:
-            name = base = f"{name[:50]}_{location}"
-        while name in self._taken:
-            count += 1
-            name = f"{base}_{count}"
-        self._taken.add(name)
+        base = f"{name[:50]}_{location}" if name in self._taken else name
+        name = self._taken.add(base, f"{base}_{{}}".format)
         self._properties[name] = schema
         if is_required:
             self._required.append(name)
