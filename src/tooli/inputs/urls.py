@@ -105,6 +105,11 @@ def _is_ip_address(host: str) -> bool:
     return True
 
 
+def is_private_address(host: str) -> bool:
+    """True for an IP address that is not public; False for a name."""
+    return _is_ip_address(host) and not _is_public(host)
+
+
 def _is_public(host: str) -> bool:
     """True if an address is public. An IPv4 address embedded in it must be public as well."""
     address = ip_address(host.partition("%")[0])

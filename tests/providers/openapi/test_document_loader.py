@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -142,6 +143,7 @@ def test_files_in_the_folder_are_read(tmp_path: Path, monkeypatch: pytest.Monkey
     [
         *("../secret.json#/a", "/etc/passwd", "parts/../../secret.json", "link.json#/a"),
         *("http://127.0.0.1:1/x.json", "file:///etc/passwd", "//127.0.0.1/x.json", "."),
+        *(".config/hosts.yml#/token", ".hosts.yml#/token", "hidden.yml#/token", "pipe.json"),
     ],
 )
 def test_files_elsewhere_are_not_read(tmp_path: Path, reference: str) -> None:
@@ -149,6 +151,10 @@ def test_files_elsewhere_are_not_read(tmp_path: Path, reference: str) -> None:
     folder = tmp_path / "api"
     source = write(folder / "api.json", JSON)
     (folder / "link.json").symlink_to(tmp_path / "secret.json")
+    (folder / "hidden.yml").symlink_to(folder / ".hosts.yml")
+    write(folder / ".hosts.yml", "token: secret")
+    write(folder / ".config" / "hosts.yml", "token: secret")
+    os.mkfifo(folder / "pipe.json")
     document, _ = load_document(source)
     with pytest.raises(DefinitionError, match="is not allowed"):
         document.find(reference)

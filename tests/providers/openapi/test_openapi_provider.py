@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import socket
 import threading
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,6 +16,7 @@ from tooli import Image, Tooli
 from tooli.core.tool import Behavior
 from tooli.errors import DefinitionError
 from tooli.providers import OpenAPIProvider
+from tooli.providers.openapi import http_client
 from tooli.providers.openapi import openapi_provider as module
 from tooli.testing import Case, assert_parity
 
@@ -285,6 +287,24 @@ def test_a_document_from_a_url_cannot_name_private_servers(api: ApiServer) -> No
     error = app.call("run").error
     assert error.code == "E1033"
     assert "private network" in error.message
+
+
+def test_host_that_changes_its_address(api: ApiServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A public host of a document does not lead to a private address later (DNS rebinding)."""
+    name = api.url.replace("127.0.0.1", "api.example")
+    resolve = socket.getaddrinfo
+    monkeypatch.setattr(
+        socket, "getaddrinfo", lambda _, *rest, **more: resolve("127.0.0.1", *rest, **more)
+    )
+    monkeypatch.setattr(http_client, "is_private_address", lambda _: False)  # at first
+    api.answer = lambda request: Answer(
+        document_of() if "openapi" in request.target else {"secret": 1}
+    )
+    app = app_of(f"{name}/openapi.json")
+    error = app.call("run").error
+    assert error.code == "E1033"
+    assert "private network" in error.message
+    assert len(api.requests) == 1
 
 
 # ------------------------------------------------------------------ pages

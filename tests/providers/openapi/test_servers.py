@@ -109,6 +109,8 @@ def test_a_document_from_the_network_cannot_name_private_addresses() -> None:
     assert finder({}, url="https://a.test/x", base_url="http://10.0.0.1").allows_private(
         "http://10.0.0.1"
     )
-    remote = finder({}, url="http://10.0.0.1/x")
+    remote = finder({}, url="http://10.0.0.1/x", is_private=True)
     assert remote.allows_private("http://10.0.0.1:8080/v1")
     assert not remote.allows_private("http://127.0.0.1/")
+    public = finder({}, url="http://api.test/x")
+    assert not public.allows_private("http://api.test/")

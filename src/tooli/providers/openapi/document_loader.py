@@ -50,6 +50,7 @@ class LoadedSource(Record):
     name: str  # for messages
     url: str | None = None  # of a document that was fetched
     warning: str = ""  # why a copy was used
+    is_private: bool = False  # it was fetched from an address of a private network
 
 
 def is_url(source: object) -> bool:
@@ -153,7 +154,11 @@ class _OtherFiles:
     def _check_path(self, reference: str) -> str:
         folder = os.path.realpath(os.path.dirname(os.path.abspath(self._source)))
         path = "" if ":" in reference else os.path.realpath(os.path.join(folder, reference))
-        if not path.startswith(os.path.join(folder, "")):
+        names = path.removeprefix(os.path.join(folder, "")).split(os.sep)
+        is_inside = path.startswith(os.path.join(folder, ""))
+        is_hidden = any([name.startswith(".") for name in names])  # settings of other programs
+        is_no_file = os.path.exists(path) and not os.path.isfile(path)  # a pipe would never end
+        if not is_inside or is_hidden or is_no_file:
             raise self._refusal(reference)
         return path
 
@@ -168,7 +173,7 @@ class _OtherFiles:
     def _refusal(self, reference: str) -> DefinitionError:
         return DefinitionError(
             f"{display_url(self._source)}: the reference to {reference[:200]!r} is not allowed: "
-            "only files in the folder of the document are read"
+            "only files in the folder of the document are read, and no hidden ones"
         )
 
 
@@ -179,18 +184,18 @@ def _fetch(url: str) -> LoadedSource:
     """Return the document at a URL, or the copy of it."""
     name, key = display_url(url), content_key("url 1", url.encode())
     notes = _read_notes(key)
-    data = read_entry(key + "d", MAX_DOCUMENT_BYTES) if notes else None
+    data = read_entry(key + "d", MAX_DOCUMENT_BYTES) if "private" in notes else None
     if data is None:
         notes = {}
     elif 0 <= time() - notes.get("time", 0) < FRESH_SECONDS:
-        return LoadedSource(data, name, notes.get("url") or url)
+        return _loaded(data, name, url, notes)
     try:
         return _request(url, name, key, notes, data)
     except ToolError as error:
         if data is None:
             raise DefinitionError(f"{name} cannot be read: {error.message}") from None
         warning = f"{name} cannot be read: {error.message} An earlier copy is used."
-        return LoadedSource(data, name, notes.get("url") or url, warning)
+        return _loaded(data, name, url, notes).replace(warning=warning)
 
 
 def _request(url: str, name: str, key: str, notes: JsonObject, data: bytes | None) -> LoadedSource:
@@ -210,13 +215,18 @@ def _request(url: str, name: str, key: str, notes: JsonObject, data: bytes | Non
                 data = answer.read(MAX_DOCUMENT_BYTES)
                 write_entry(key + "d", data)
                 found = {h: answer.headers[h] for h in ("ETag", "Last-Modified")}
-                notes = {**found, "url": answer.url}
+                notes = {**found, "url": answer.url, "private": answer.is_private}
             write_entry(key, json.dumps({**notes, "time": time()}).encode())
         finally:
             answer.close()
     finally:
         deadline.cancel()
-    return LoadedSource(data, name, notes.get("url") or url)
+    return _loaded(data, name, url, notes)
+
+
+def _loaded(data: bytes, name: str, url: str, notes: JsonObject) -> LoadedSource:
+    is_private = notes.get("private") is True
+    return LoadedSource(data, name, notes.get("url") or url, is_private=is_private)
 
 
 def _read_notes(key: str) -> JsonObject:

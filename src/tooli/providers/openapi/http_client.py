@@ -28,6 +28,7 @@ from tooli.inputs.urls import (
     connect,
     display_url,
     failure_reason,
+    is_private_address,
     timeout_error,
 )
 from tooli.schema import ConversionError
@@ -65,8 +66,10 @@ class ApiAnswer:
         connection: HTTPConnection,
         response: HTTPResponse,
         deadline: RequestDeadline,
+        is_private: bool = False,
     ) -> None:
         self.url = url
+        self.is_private = is_private  # the server has an address of a private network
         self.status = response.status
         self.reason = response.reason
         self.headers = response.headers
@@ -212,9 +215,11 @@ def _exchange(request: ApiRequest, deadline: RequestDeadline) -> ApiAnswer:
     target = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
     headers = dict(request.headers)
     connection: HTTPConnection | None = None
+    address = host  # a proxy resolves names itself
     try:
         if proxy is None:
             connection = connect(parts, limits, deadline)
+            address = connection.sock.getpeername()[0]
         else:
             connection, proxy_headers = _connect_to_proxy(parts, proxy, deadline)
             if parts.scheme == "http":
@@ -232,7 +237,7 @@ def _exchange(request: ApiRequest, deadline: RequestDeadline) -> ApiAnswer:
         if deadline.is_over or isinstance(failure, TimeoutError):
             raise timeout_error(host) from None
         raise DependencyError(f"{host} did not answer: {failure_reason(failure)}") from None
-    return ApiAnswer(request.url, connection, response, deadline)
+    return ApiAnswer(request.url, connection, response, deadline, is_private_address(address))
 
 
 # ------------------------------------------------------------------ proxies

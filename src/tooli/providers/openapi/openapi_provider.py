@@ -194,7 +194,12 @@ class _Api:
         self._problems = problems
         self._folder = provider._folder
         self._servers = ServerFinder(
-            document, self._version, loaded.url, provider.base_url, provider.server_variables
+            document,
+            self._version,
+            loaded.url,
+            loaded.is_private,
+            provider.base_url,
+            provider.server_variables,
         )
         self._authenticator = Authenticator(
             document, self._version, provider.auth, provider._folder

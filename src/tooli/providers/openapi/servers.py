@@ -29,6 +29,7 @@ class ServerFinder:
         document: The document.
         version: Its version.
         url: Where it was fetched from; None for a file.
+        is_private: It was fetched from an address of a private network.
         base_url: The URL that the author has chosen for all operations.
         variables: The values of variables in the URLs of servers.
     """
@@ -38,10 +39,12 @@ class ServerFinder:
         document: Document,
         version: str,
         url: str | None = None,
+        is_private: bool = False,
         base_url: str | None = None,
         variables: Mapping[str, str] | None = None,
     ) -> None:
         self._url = url
+        self._is_private = is_private
         self._variables = variables or {}
         self._base_url = base_url
         self._name = document.name
@@ -68,11 +71,13 @@ class ServerFinder:
     def allows_private(self, url: str) -> bool:
         """True if a server may have an address of a private network.
 
-        A document from the network cannot name one: only its own host, or `base_url`.
+        A document from the network cannot name one: only its own host, if the document came from
+        such an address itself, or `base_url`. Otherwise the name of its host could change its
+        address after the document is read (DNS rebinding).
         """
         if self._base_url is not None or self._url is None:
             return True
-        return urlsplit(self._url).hostname == urlsplit(url).hostname
+        return self._is_private and urlsplit(self._url).hostname == urlsplit(url).hostname
 
     def _fill(self, url: str, declared: Mapping[str, Any]) -> str:
         def value_of(found: re.Match[str]) -> str:
