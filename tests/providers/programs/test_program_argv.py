@@ -97,6 +97,9 @@ def test_words_that_the_program_would_misread() -> None:
         with pytest.raises(InputError, match="the program would"):
             words(found, **arguments)
     assert words(found, p=["-1", "-.5"]) == ["go", "--p", "-1", "-.5"]
+    numbered = command(param("p", "--p", nargs=2), flag("one", "-1"))
+    with pytest.raises(InputError, match="for an option"):  # argparse reads -1 as the flag
+        words(numbered, p=["-1", "2"])
     with pytest.raises(InputError, match="NUL"):
         words(found, a="x\0")
     with pytest.raises(InputError, match="not valid Unicode"):

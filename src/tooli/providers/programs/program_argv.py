@@ -172,13 +172,20 @@ class _LevelWords:
     # -------------------------------------------------------------- checks
 
     def _check_no_option(self, text: str, param: ProgramParam) -> None:
-        if self._is_option(text) and not _is_negative_number(text):
+        is_number = _is_negative_number(text) and not self._has_number_flags
+        if self._is_option(text) and not is_number:
             raise InputError(
                 f"{param.name!r}: the program would take {quote(text)} for an option, because "
                 f"it begins with {text[0]!r}.",
                 code="E1003",
                 field=param.name,
             )
+
+    @property
+    def _has_number_flags(self) -> bool:
+        """True if an option looks like a negative number: then argparse reads both as options."""
+        flags = [flag for param in self._level.params for flag in (*param.flags, *param.off)]
+        return any([flag[1:2].isdecimal() for flag in flags])
 
     def _check_file_prefix(self, text: str, param: ProgramParam) -> None:
         if text[:1] and text[0] in self._level.file_prefixes:
