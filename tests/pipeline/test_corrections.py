@@ -70,6 +70,18 @@ def test_missing_field_is_added() -> None:
             ([], {"gift": ["yes"]}),
         ),
         (RawText([], None, {"zzz": ["yes"]}), "zzz", UnknownField(None), ([], {})),
+        (
+            RawText([], None, {"a": ["1"], "my-adr.street.no": ["2"], "my-adr.zip": ["3"]}),
+            "my_adr",
+            UnknownField("address"),
+            ([], {"a": ["1"], "address.street.no": ["2"], "address.zip": ["3"]}),
+        ),
+        (
+            RawText([], None, {"a": ["1"], "adr.street": ["2"]}),
+            "adr",
+            UnknownField(None),
+            ([], {"a": ["1"]}),
+        ),
         (RawText([], None, {"a-b": ["x"]}), "a_b", None, ([], {"a_b": ["<a_b>"]})),
         (RawText(["a=1", "gft=yes"]), "gft", UnknownField("gift"), (["a=1", "gift=yes"], None)),
         (RawText(["a=1", "zzz=yes"]), "zzz", UnknownField(None), (["a=1"], None)),

@@ -41,6 +41,14 @@ class Aliased(BaseModel):
     first: str = Field("", validation_alias=AliasPath("parts", 0))
 
 
+class Paths(BaseModel):
+    street: str = Field("", validation_alias=AliasPath("address", "street"))
+    city: str = Field("", validation_alias=AliasPath("address", "city", "name"))
+    item: str = Field("", validation_alias=AliasPath("items", 0))
+    whole: str = Field("", validation_alias=AliasChoices("w", AliasPath("box", "w")))
+    box: dict[str, int] = {}
+
+
 class ByName(Aliased):
     model_config = ConfigDict(populate_by_name=True)
 
@@ -137,10 +145,13 @@ def find(annotation: Any, value: Any) -> list[tuple[str, str | None]]:
         (Aliased, {"is_gift": 1}, [("is_gift", "isGift")]),
         (Aliased, {"isgift": 1, "first": ""}, [("isgift", "isGift"), ("first", None)]),
         (ByName, {"isgift": 1}, [("isgift", "isGift")]),
+        (Paths, {"address": {"stret": "", "street": ""}}, [("address.stret", "street")]),
+        (Paths, {"address": {"city": {"nam": ""}}}, [("address.city.nam", "name")]),
         (Free, {"address": {"stret": ""}}, [("address.stret", "street")]),
         (Strict, {"address": {"stret": ""}}, [("address.stret", "street")]),
         (After, {"skuu": ""}, [("skuu", "sku")]),
         (Cat | Dog, {"live": 1}, [("live", "lives")]),
+        (Cat | Dog, {"kind": "dog", "barc": 1}, [("barc", "bark")]),
         (
             Annotated[Cat | Dog, Field(discriminator="kind")],
             {"kind": "dog", "lives": 1, "bark": 2},
@@ -166,6 +177,8 @@ def test_ignored_fields_are_found(annotation: Any, value: Any, expected: Any) ->
         (list[Order], [Order(), 3, None]),
         (Aliased, {"isGift": 1, "nm": "", "names": [""], "parts": [""]}),
         (ByName, {"is_gift": 1, "name": "", "first": ""}),
+        (Paths, {"address": {"street": "", "city": {"name": ""}}, "items": {"any": 1}}),
+        (Paths, {"address": "text", "box": {"any": 1}}),
         (Free, {"other": 1}),
         (Strict, {"other": 1}),  # pydantic reports it
         (Before, {"code": ""}),

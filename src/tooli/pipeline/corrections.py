@@ -57,6 +57,8 @@ def _correct_text(
         elif suggested.closest is not None:
             dotted[".".join([*path[:-1], suggested.closest])] = texts
         return RawText(raw.texts, raw.fallback, dotted)
+    if isinstance(suggested, UnknownField) and _find_inner_flags(name, dotted):
+        return RawText(raw.texts, raw.fallback, _rename_inner_flags(path, suggested, dotted))
     assigned = [i for i, text in enumerate(raw.texts) if text.startswith(f"{name}=")]
     if assigned:
         return _correct_assignment(raw, assigned, name, new, suggested)
@@ -84,6 +86,27 @@ def _find_flag(name: str, dotted: Mapping[str, Sequence[str]]) -> str | None:
     spelled = name.replace("-", "_")
     candidates = [flag for flag in dotted if flag.replace("-", "_") == spelled]
     return name if name in dotted else next(iter(candidates), None)
+
+
+def _find_inner_flags(name: str, dotted: Mapping[str, Sequence[str]]) -> list[str]:
+    """Return the dotted flags that give a part of a field."""
+    spelled = f"{name.replace('-', '_')}."
+    return [flag for flag in dotted if flag.replace("-", "_").startswith(spelled)]
+
+
+def _rename_inner_flags(
+    path: Sequence[str], field: UnknownField, dotted: Mapping[str, Sequence[str]]
+) -> dict[str, Sequence[str]]:
+    """Return the dotted flags with the name of a field corrected, or without its flags."""
+    inner = _find_inner_flags(".".join(path), dotted)
+    kept: dict[str, Sequence[str]] = {}
+    for flag, texts in dotted.items():
+        if flag not in inner:
+            kept[flag] = texts
+        elif field.closest is not None:
+            steps = flag.split(".")
+            kept[".".join([*path[:-1], field.closest, *steps[len(path) :]])] = texts
+    return kept
 
 
 def _correct_assignment(

@@ -17,7 +17,7 @@ from tooli.text.jsonable import is_object
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping, Sequence
     from typing import Any, TypeAlias
 
     from pydantic import TypeAdapter
@@ -202,15 +202,20 @@ class _SchemaReader:
         shown: list[str] = []
         aliases: dict[str, str] = {}
         checks: dict[str, Check] = {}
+        parts: dict[str, list[list[Any]]] = {}
         for name, field in _iter_fields(schema["fields"]):
             check = self.read(field["schema"], {}) if "schema" in field else None
-            for key, is_whole in _iter_keys(name, field, config):
+            for key, *rest in _iter_keys(name, field, config):
                 accepted.add(key)
-                if is_whole:
-                    shown.append(key)
-                    aliases.setdefault(name, key)
-                    if check is not None and check is not _skip:
-                        checks[key] = check
+                if rest:
+                    parts.setdefault(key, []).append(rest)
+                    continue
+                shown.append(key)
+                aliases.setdefault(name, key)
+                if check is not None and check is not _skip:
+                    checks[key] = check
+        whole = frozenset(shown)
+        checks |= {key: _check_parts(rests) for key, rests in parts.items() if key not in whole}
         if extra != "ignore":
             return _check_fields(checks) if checks else _skip
 
@@ -252,19 +257,41 @@ def _iter_fields(fields: Any) -> Iterator[tuple[str, JsonObject]]:
 
 def _iter_keys(
     name: str, field: Mapping[str, Any], config: Mapping[str, Any]
-) -> Iterator[tuple[str, bool]]:
-    """Iterate over the keys that set a field; False for a key that contains the field."""
+) -> Iterator[Sequence[Any]]:
+    """Iterate over the keys that set a field, each as the path of an alias."""
     alias: Any = field.get("validation_alias")
     if alias is None or config.get("validate_by_alias") is False:
-        yield name, True
+        yield (name,)
         return
     paths: list[Any] = [[alias]] if isinstance(alias, str) else alias
     if paths and not isinstance(paths[0], list):
         paths = [paths]
-    for path in paths:
-        yield path[0], len(path) == 1
+    yield from paths
     if config.get("populate_by_name") or config.get("validate_by_name"):
-        yield name, True
+        yield (name,)
+
+
+def _check_parts(paths: Sequence[Sequence[Any]]) -> Check:
+    """Return the check of an object that only paths of aliases read, such as `AliasPath("a", "b")`.
+
+    Lists and objects whose items are read by position are not checked.
+    """
+    inner: dict[str, list[Sequence[Any]]] = {}
+    whole: set[str] = set()
+    for key, *rest in paths:
+        if not isinstance(key, str):
+            return _skip
+        inner.setdefault(key, []).append(rest)
+        if not rest:
+            whole.add(key)
+    checks = {key: _check_parts(rests) for key, rests in inner.items() if key not in whole}
+    shown = tuple(inner)
+
+    def report(value: JsonObject, location: Location, found: Found) -> None:
+        for key in islice((key for key in value if key not in inner), MAX_PROBLEMS + 1):
+            found.append(IgnoredField((*location, key), shown))
+
+    return _check_fields(checks, report)
 
 
 def _items_of(value: Any) -> Any:
@@ -293,9 +320,19 @@ def _check_members(checks: list[Check | None]) -> Check | None:
         for check in members:
             results.append([])
             check(value, location, results[-1])
-        found += min(results, key=len)
+        fewest = min(results, key=len)
+        for field in fewest:
+            found.append(_merge_members(field, results))
 
     return check_members
+
+
+def _merge_members(field: IgnoredField, results: list[Found]) -> IgnoredField:
+    """Return an ignored field with the fields that all members of a union have at its location."""
+    same = [one for result in results for one in result if one.location == field.location]
+    known = tuple(dict.fromkeys([name for one in same for name in one.known]))
+    aliases = {name: key for one in reversed(same) for name, key in one.aliases.items()}
+    return IgnoredField(field.location, known, aliases)
 
 
 def _check_fields(checks: Mapping[str, Check], report: Check = _skip) -> Check:
