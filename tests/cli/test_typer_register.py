@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from pathlib import Path
+from typing import Annotated, Any
 
 import pytest
 import typer
@@ -244,3 +245,33 @@ def test_secrets_in_callbacks_are_refused_on_the_command_line() -> None:
     error = invoke(app, "--value", "env:HOME", "show").error
     assert error is not None
     assert "main(value): callbacks do not support SecretInput" in error["message"]
+
+
+@pytest.mark.parametrize("has_callback", [False, True])
+@pytest.mark.parametrize(
+    ("words", "field"),
+    [
+        (["a" * 300], "file"),
+        (["x/" * 5000], "file"),
+        (["a", "--more", "b", "--more", "c" * 300], "more.1"),
+    ],
+)
+def test_long_path_is_refused_where_typer_parses_too(
+    has_callback: bool, words: list[str], field: str
+) -> None:
+    app = Tooli("files")
+    if has_callback:
+        app.callback()(lambda: None)
+
+    @app.command()
+    def size(file: Path, more: Annotated[list[Path], Option()] = []) -> int:  # noqa: B006
+        return len(str(file))
+
+    @app.command()
+    def show(file: Path) -> None:
+        print(len(str(file)))
+
+    error = invoke(app, "size", *words, "--json").error
+    assert (error["code"], error["field"]) == ("E1003", field)
+    assert "bytes; the maximum is" in error["message"]
+    assert invoke(app, "show", "a" * 300, "--text").stdout == "300\n"  # as with Typer

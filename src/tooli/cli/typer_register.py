@@ -8,6 +8,7 @@ path.
 from __future__ import annotations
 
 import functools
+from pathlib import PurePath
 from types import FunctionType
 
 import typer
@@ -31,6 +32,7 @@ from tooli.cli.typer_params import (
 from tooli.core import TYPER_COMMAND_KEYWORDS
 from tooli.core.call import Call, Caller, Failed, Options
 from tooli.core.command_route import CommandRun, current_run
+from tooli.core.tool import ConversionError, check_path_size
 from tooli.errors import DefinitionError, InputError, Suggestion
 from tooli.pipeline.drivers import bind_arguments, run, stream
 from tooli.providers.command_routes import read_callback
@@ -300,6 +302,8 @@ class TyperRun(CommandRun):
         output = self.output
         invocation = output.invocation
         arguments = _collect_arguments(tool, values, invocation.line.dotted)
+        if not invocation.is_interactive_mode:
+            _leave_long_paths_to_bind(arguments)
         call, stages = self.prepare(tool, _order_as_typed(arguments, invocation.line))
         if invocation.is_document_mode:
             self.outcome = capture_outcome(lambda: run(call, stages))
@@ -388,6 +392,23 @@ def _collect_arguments(
             texts = [value] if isinstance(value, str) else [*value] if is_list(value) else []
             arguments[param.name] = RawText(texts, convert_with_typer, dotted_parts)
     return arguments
+
+
+def _leave_long_paths_to_bind(arguments: dict[str, Any]) -> None:
+    """Replace paths that are too long by their text, which the stage `bind` refuses."""
+    for name, argument in arguments.items():
+        value: Any = argument.value if isinstance(argument, Converted) else None
+        paths: list[Any] = [*value] if isinstance(value, (list, tuple)) else [value]
+        if any([_is_long_path(path) for path in paths]):
+            arguments[name] = RawText([str(path) for path in paths], convert_with_typer)
+
+
+def _is_long_path(value: object) -> bool:
+    try:
+        check_path_size(str(value) if isinstance(value, PurePath) else "")
+    except ConversionError:
+        return True
+    return False
 
 
 def _order_as_typed(arguments: dict[str, Any], line: CommandLine) -> dict[str, Any]:
