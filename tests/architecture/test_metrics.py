@@ -50,7 +50,8 @@ LAZY = {
         "pipeline.value_descriptions",
     ),
     "lines that Typer parses, in which little of tooli runs": (
-        *("cli.typer_params", "cli.typer_register", "cli.typer_runner", "schema.convert_values"),
+        *("cli.typer_lookup", "cli.typer_params", "cli.typer_register", "cli.typer_runner"),
+        *("providers.command_routes", "schema.convert_values"),
     ),
     "the start of a server": (
         *("builtins.agent_commands", "launcher", "http.asgi", "http.http_server", "mcp"),

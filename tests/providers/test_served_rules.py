@@ -17,7 +17,7 @@ from tooli.core.tool import Guard, Tool
 from tooli.errors import DefinitionError
 from tooli.mcp.service import McpService
 from tooli.providers.resources import collect_prompts, iter_resources
-from tooli.providers.served_rules import find_levels, iter_levels
+from tooli.providers.served_rules import find_levels
 
 
 def secret() -> str:
@@ -201,4 +201,3 @@ def test_capabilities_beyond_the_permissions_are_rejected() -> None:
 def test_levels_of_an_app_that_is_not_below_the_root() -> None:
     app, other = Tooli("app"), Tooli("other")
     assert find_levels(app._state, other._state) == (other._state,)
-    assert list(iter_levels(app._state)) == [(app._state,)]

@@ -16,7 +16,6 @@ from tooli.cli.argv import (
     take_framework_flag,
     take_group_flag,
 )
-from tooli.cli.option_problems import unknown_framework_flag_problem
 from tooli.cli.typer_register import build_command, subcommands
 from tooli.core._hot_tables import FLAGS
 from tooli.schema.tool_reader import passes_arguments
@@ -217,6 +216,8 @@ def take_undeclared_arguments(line: CommandLine, rargs: list[str]) -> None:
         if flag is not None:
             take_framework_flag(line, flag, name, explicit if equals else None, rargs)
         elif arg.startswith("--tooli-"):
+            from tooli.cli.option_problems import unknown_framework_flag_problem
+
             line.problems.append(
                 unknown_framework_flag_problem(name, explicit if equals else None, rargs)
             )

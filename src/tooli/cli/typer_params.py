@@ -24,7 +24,6 @@ from tooli.core.tool import (
     item_shape,
     unwrap_optional,
 )
-from tooli.schema.described import is_python_name, python_names
 
 TYPE_CHECKING = False
 
@@ -111,7 +110,11 @@ def typer_signature(tool: Tool) -> inspect.Signature:
 def typer_names(tool: Tool) -> dict[str, str]:
     """Return the names of a tool's parameters, by the identifiers that stand for them in Typer."""
     names = [param.name for param in tool.params]
-    if tool.schema is None or all(map(is_python_name, names)):
+    if tool.schema is None:
+        return dict(zip(names, names, strict=True))
+    from tooli.schema.described import is_python_name, python_names
+
+    if all(map(is_python_name, names)):
         return dict(zip(names, names, strict=True))
     return {identifier: name for name, identifier in python_names(names).items()}
 

@@ -16,7 +16,6 @@ from tooli.core.command_route import (
     RoutedParam,
     changes_runs,
 )
-from tooli.core.docstring import read_docstring
 from tooli.core.tool import (
     SCALAR_SHAPES,
     Injected,
@@ -185,6 +184,8 @@ def _callback_params(group: CommandGroup) -> Iterator[Param]:
     """Yield the parameters of a level's callback, with the help from its docstring."""
     if group.callback is None:
         return
+    from tooli.core.docstring import read_docstring
+
     docs = read_docstring(group.callback.__doc__).params
     for param in read_callback(group.callback).params:
         if param.kind == "injected":

@@ -7,7 +7,7 @@ module, and another thread did so already, both would wait forever.
 from __future__ import annotations
 
 from tooli.errors import DefinitionError
-from tooli.providers.served_rules import iter_levels
+from tooli.providers.app_levels import iter_levels
 
 TYPE_CHECKING = False
 

@@ -19,6 +19,7 @@ from typing import Any
 from tooli.core import AppState
 from tooli.errors import DefinitionError, ToolError, calling_location
 from tooli.providers import CommandGroup, Registration, known_names
+from tooli.providers.app_levels import iter_levels
 from tooli.providers.command_versions import (
     check_duplicate,
     choose_defaults,
@@ -27,7 +28,6 @@ from tooli.providers.command_versions import (
 )
 from tooli.providers.only_tool import make_group, name_only_tool
 from tooli.providers.provider import Provider, tool_path
-from tooli.providers.served_rules import iter_levels
 from tooli.providers.transformed_tree import (
     apply_transforms,
     namespace_of,

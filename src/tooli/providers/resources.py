@@ -31,6 +31,7 @@ from tooli.core.tool import (
 )
 from tooli.errors import DefinitionError, check_keywords, did_you_mean, function_location
 from tooli.providers import apply_rules_of_apps, custom_stages_of
+from tooli.providers.app_levels import iter_levels
 from tooli.providers.served_rules import (
     combine_behaviors,
     combine_guards,
@@ -38,7 +39,6 @@ from tooli.providers.served_rules import (
     find_command_tools,
     find_commands,
     find_levels,
-    iter_levels,
 )
 from tooli.schema import RawText
 from tooli.schema.tool_reader import (

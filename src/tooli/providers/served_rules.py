@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from tooli.core.definitions import DANGER_LEVELS, read_guard
 from tooli.core.tool import Behavior, Guard, can_only_read
+from tooli.providers.app_levels import iter_levels
 
 TYPE_CHECKING = False
 
@@ -15,31 +16,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from tooli.core import AppState
-    from tooli.core.protocols import TyperApp
     from tooli.core.tool import Limits, Tool
     from tooli.providers import Levels, Registration
-
-
-def iter_levels(state: AppState) -> Iterator[Levels]:
-    """Iterate over an app and the apps below it, each with the apps above it, outermost first.
-
-    An app that was added at several places occurs several times. Plain Typer apps have no entry,
-    but the apps below them have.
-    """
-    yield from _iter_below((state,), [app for app, _ in state.groups])
-
-
-def _iter_below(levels: Levels, inner_apps: Sequence[TyperApp | None]) -> Iterator[Levels]:
-    if levels:
-        yield levels
-    for app in inner_apps:
-        state: AppState | None = None if app is None else app.__dict__.get("_state")
-        if state is not None:
-            inner = [app for app, _ in state.groups]
-            yield from _iter_below((*levels, state), inner)
-        elif app is not None:
-            plain = [info.typer_instance for info in app.registered_groups]
-            yield from [found for found in _iter_below(levels, plain) if found != levels]
 
 
 def find_levels(root: AppState, state: AppState) -> Levels:

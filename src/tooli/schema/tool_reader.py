@@ -22,6 +22,7 @@ from tooli.core.tool import (
     ListOf,
     Param,
     ParsedText,
+    PathShape,
     Scalar,
     Tool,
     TyperOnly,
@@ -43,6 +44,8 @@ if TYPE_CHECKING:
 _BUILTIN_TYPES = {"str": str, "int": int, "float": float, "bool": bool, "None": None}
 _COMMON_KEYWORDS = TYPER_COMMAND_KEYWORDS | {"annotations"}
 """Keywords that are read here. `core.definitions` reads all others."""
+_PLAIN_SHAPES = (Scalar, PathShape, Choice, Injected)
+"""Shapes that contain no secrets."""
 _CO_GENERATOR, _CO_ASYNC_GENERATOR = 0x20, 0x200  # flags of a code object
 
 
@@ -166,6 +169,8 @@ def may_have_secrets(params: tuple[Param, ...]) -> bool:
     """True if an argument may be a secret or contain one."""
     if "tooli.inputs.secret" not in sys.modules and "pydantic.types" not in sys.modules:
         return False  # no type of secrets is loaded
+    if all([isinstance(item_shape(param.shape), _PLAIN_SHAPES) for param in params]):
+        return False
     from tooli.core.secret_fields import may_contain_secret
 
     return any([may_contain_secret(param) for param in params])
