@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import errno
 import os
+import subprocess
+import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,6 +18,9 @@ from tests.http.asgi_client import HOST, AsgiClient, send
 
 from tooli import Annotated, Option, SecretInput, StdinOr, Tooli, Within
 from tooli.annotations import Destructive
+from tooli.errors import TemporaryError
+from tooli.execution.sandbox import temp_dirs
+from tooli.http.uploaded_form import _make_folder, _remove_folder
 
 
 class Person(pydantic.BaseModel):
@@ -98,6 +103,7 @@ def within(file: Annotated[Path, Within("/tmp"), Option(exists=True)]) -> str:
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """Put the temporary files into an empty folder, which is empty again at the end."""
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
     yield tmp_path
     assert list(tmp_path.iterdir()) == []
 
@@ -262,14 +268,43 @@ async def test_stopped_and_broken_uploads_leave_nothing(folder: Path) -> None:
     assert list(folder.iterdir()) == []
 
 
-async def test_full_disk_is_a_temporary_failure(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    "failure", [OSError(errno.ENOSPC, "No space left on device"), TemporaryError("no folder")]
+)
+async def test_full_disk_is_a_temporary_failure(
+    failure: Exception, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def fail(*_: object, **__: object) -> Any:
-        raise OSError(errno.ENOSPC, "No space left on device")
+        raise failure
 
-    monkeypatch.setattr("tooli.http.uploaded_form.mkdtemp", fail)
+    monkeypatch.setattr("tooli.http.uploaded_form.TempFolder", fail)
     client = await upload("/tools/size", file("data"))
     assert client.status == 503
     assert client.headers["retry-after"] == "5"
+
+
+async def test_folder_without_descriptors_of_folders(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tooli.http.uploaded_form.os.supports_dir_fd", set())
+    assert (await upload("/tools/size", file("data"))).json()["result"]
+
+
+def test_folder_of_a_killed_server_is_removed(tmp_path: Path) -> None:
+    """The next server that gets an upload removes it."""
+    code = """
+import os, signal
+from tooli.http.uploaded_form import _make_folder
+path = _make_folder().path
+open(os.path.join(path, "1.txt"), "w").close()
+print(path, flush=True)
+os.kill(os.getpid(), signal.SIGKILL)
+"""
+    killed = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    left = Path(killed.stdout.strip())
+    assert (left / "1.txt").exists()
+    temp_dirs._swept_dirs.clear()
+    other = _make_folder()
+    assert not left.exists()
+    _remove_folder(other)
 
 
 async def test_uploads_of_a_server_are_bounded_together(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -17,6 +17,7 @@ import pytest
 from tests.integration.app_process import environment
 
 from tooli import Output, Tooli
+from tooli.core import safe_files
 from tooli.execution.sandbox import temp_dirs
 from tooli.execution.sandbox.sandbox_runner import detect_sandbox_support
 from tooli.inputs import output_target
@@ -263,6 +264,8 @@ class TestTemporaryFolder:
         root.mkdir()
         monkeypatch.setenv("TMPDIR", str(root))
         monkeypatch.setattr(temp_dirs, "_swept_dirs", set())
+        for module in (safe_files, temp_dirs):  # a busy machine takes longer than the limit
+            monkeypatch.setattr(module, "monotonic", lambda: 0.0)
 
     def run(self, inside: Path, attack: Callable[[Path], None]) -> None:
         """Run an attack in the temporary folder of a call, then an ordinary call."""

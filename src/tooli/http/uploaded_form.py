@@ -11,15 +11,15 @@ from __future__ import annotations
 
 import asyncio
 import os
-import shutil
 from hashlib import sha256
 from json import loads
-from tempfile import mkdtemp
+from tempfile import TemporaryDirectory
 from threading import Lock
 
 from tooli.core.secret_fields import may_contain_secret
 from tooli.core.tool import PathShape, Scalar, item_shape
 from tooli.errors import InputError, Suggestion, TemporaryError
+from tooli.execution.sandbox.temp_dirs import TempFolder
 from tooli.http.http_request import (
     CONNECTION_CLOSE,
     ClientTimeout,
@@ -60,6 +60,7 @@ MAX_TOTAL_UPLOADS = 16
 """The uploads of all open requests may have this many times the size of the largest one."""
 
 _BLOCK_BYTES = 1 << 18
+_PREFIX = "tooli-upload-"
 _MULTIPART = b"multipart/form-data"
 _ENDS_CONNECTION = (CONNECTION_CLOSE,)
 
@@ -106,7 +107,7 @@ class UploadedForm:
         self._upload_names = {param.name for param in upload_parameters(tool)}
         self._fields: dict[str, list[tuple[str, str]]] = {}  # content type and text
         self._files: dict[str, list[Upload]] = {}
-        self._folder: str | None = None
+        self._folder: TempFolder | TemporaryDirectory[str] | None = None
         self._lock = Lock()  # a thread may still write while the request ends
         self._is_removed = False
         self._file_bytes = self._text_bytes = self._parts = 0
@@ -179,9 +180,9 @@ class UploadedForm:
             message = f"{head.name!r} does not take a file. Files can be sent for: {names}."
             raise _form_error("E1003", message, head.name)
         if self._folder is None:
-            self._folder = os.path.realpath(mkdtemp(prefix="tooli-upload-"))
+            self._folder = _make_folder()
         suffix = safe_suffix(clean_file_name(head.file_name or ""))
-        self._path = os.path.join(self._folder, f"{self._parts}{suffix}")
+        self._path = os.path.join(_path_of(self._folder), f"{self._parts}{suffix}")
         descriptor = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
         self._file, self._digest, self._written = os.fdopen(descriptor, "wb", 0), sha256(), 0
 
@@ -276,7 +277,7 @@ class UploadedForm:
             if self._file is not None:
                 self._file.close()
             if self._folder is not None:
-                shutil.rmtree(self._folder, ignore_errors=True)
+                _remove_folder(self._folder)
                 self._folder = None
             self._space.free(self._file_bytes)
             self._file_bytes = 0
@@ -284,6 +285,27 @@ class UploadedForm:
     def _too_large_error(self) -> HttpError:
         size = self._settings.max_upload
         return _form_error("E1413", f"The files of the form have more than {size} bytes.")
+
+
+def _make_folder() -> TempFolder | TemporaryDirectory[str]:
+    """Return a private folder. On POSIX, that of a killed server is removed later."""
+    if os.mkdir in os.supports_dir_fd:
+        try:
+            return TempFolder(_PREFIX)
+        except TemporaryError:
+            raise _no_space_error() from None
+    return TemporaryDirectory(prefix=_PREFIX, ignore_cleanup_errors=True)
+
+
+def _path_of(folder: TempFolder | TemporaryDirectory[str]) -> str:
+    return folder.path if isinstance(folder, TempFolder) else os.path.realpath(folder.name)
+
+
+def _remove_folder(folder: TempFolder | TemporaryDirectory[str]) -> None:
+    if isinstance(folder, TempFolder):
+        folder.remove()
+    else:
+        folder.cleanup()
 
 
 def _is_plain_text(param: Param) -> bool:

@@ -94,7 +94,7 @@ class TestTemporaryFolder:
 
         monkeypatch.delenv("TMPDIR")
         monkeypatch.setattr(os, "mkdir", fail)
-        monkeypatch.setattr(temp_dirs, "_remove_stale_dirs", lambda parent: None)
+        monkeypatch.setattr(temp_dirs, "_remove_stale_dirs", lambda *_: None)
         with pytest.raises(TemporaryError, match="No space left on device"):
             SandboxDirs(AllowedAccess())
 
@@ -191,4 +191,4 @@ class TestStaleFolders:
     def test_unreadable_parent_is_skipped(self, tmp_path: Path) -> None:
         parent = OpenFolder(str(tmp_path))
         tmp_path.rmdir()
-        temp_dirs._remove_stale_dirs(parent)
+        temp_dirs._remove_stale_dirs(parent, "tooli-sandbox-")

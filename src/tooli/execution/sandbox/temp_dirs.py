@@ -1,6 +1,6 @@
-"""The folders of a sandboxed call: the temporary folder and the declared paths to write to.
+"""Private temporary folders, and the folders that a sandboxed call may write to.
 
-The sandboxed command can change everything in these folders, and may be able to change the folder
+A sandboxed command can change everything in these folders, and may be able to change the folder
 around them. This process holds the folders open, and follows no link when it creates or removes
 something.
 """
@@ -23,10 +23,32 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from tooli.core.declared_capabilities import AllowedAccess
 
-_PREFIX, _SUFFIX_CHARS = "tooli-sandbox-", 16
+_SUFFIX_CHARS = 16
 _OPEN_FLAGS = os.O_RDONLY | getattr(os, "O_DIRECTORY", 0) | getattr(os, "O_NOFOLLOW", 0)
 _MAX_SWEEP_SECONDS = 1.0  # how long the removal of all stale folders takes at most
-_swept_dirs: set[str] = set()  # parent folders in which stale folders were removed
+_swept_dirs: set[tuple[str, str]] = set()  # parent folders and prefixes, after their sweep
+
+
+class TempFolder:
+    """A private folder for temporary files.
+
+    If this process is killed, the next one that makes a folder with the same prefix removes it.
+    """
+
+    def __init__(self, prefix: str) -> None:
+        self._parent, self._name, self._fd = _create_temp_dir(prefix)
+        self.path = os.path.join(self._parent.path, self._name)
+
+    def remove(self) -> None:
+        """Remove the folder. Errors are ignored.
+
+        The removal takes a limited time. A later process removes the rest.
+        """
+        try:
+            remove_folder(self._name, self._fd, self._parent)
+        finally:
+            os.close(self._fd)
+            self._parent.close()
 
 
 class SandboxDirs:
@@ -39,22 +61,15 @@ class SandboxDirs:
     """
 
     def __init__(self, access: AllowedAccess) -> None:
-        self._parent, self._name, self._fd = _create_temp_dir()
-        self.temp_dir = os.path.join(self._parent.path, self._name)
+        self._folder = TempFolder("tooli-sandbox-")
+        self.temp_dir = self._folder.path
         for path in access.writes or ():
             if path not in access.linked:
                 _create_path(path)
 
     def remove(self) -> None:
-        """Remove the folder for temporary files. Errors are ignored.
-
-        The removal takes a limited time. A later process removes the rest.
-        """
-        try:
-            remove_folder(self._name, self._fd, self._parent)
-        finally:
-            os.close(self._fd)
-            self._parent.close()
+        """Remove the folder for temporary files."""
+        self._folder.remove()
 
 
 def _create_path(path: str) -> None:
@@ -71,7 +86,7 @@ def _create_path(path: str) -> None:
         pass
 
 
-def _create_temp_dir() -> tuple[OpenFolder, str, int]:
+def _create_temp_dir(prefix: str) -> tuple[OpenFolder, str, int]:
     """Create a private folder. Return its parent, its name and a descriptor that locks it.
 
     The lock ends with this process, so that other processes can remove the folder if this one is
@@ -80,10 +95,10 @@ def _create_temp_dir() -> tuple[OpenFolder, str, int]:
     tmpdir = os.environ.get("TMPDIR")
     reason = ""
     for parent_dir in (*([tmpdir] if tmpdir else []), "/tmp", "/var/tmp"):
-        name = f"{_PREFIX}{os.urandom(_SUFFIX_CHARS // 2).hex()}"
+        name = f"{prefix}{os.urandom(_SUFFIX_CHARS // 2).hex()}"
         try:
             parent = OpenFolder(os.path.realpath(parent_dir))
-            _remove_stale_dirs(parent)
+            _remove_stale_dirs(parent, prefix)
             os.mkdir(parent.entry(name), 0o700, dir_fd=parent.fd)
             return parent, name, _lock_dir(parent, name)
         except OSError as error:
@@ -119,25 +134,25 @@ def _lock(fd: int, *, exclusive: bool = False) -> None:
         fcntl.flock(fd, (fcntl.LOCK_EX if exclusive else fcntl.LOCK_SH) | fcntl.LOCK_NB)
 
 
-def _is_temp_dir_name(name: str) -> bool:
-    suffix = name[len(_PREFIX) :]
+def _is_temp_dir_name(name: str, prefix: str) -> bool:
+    suffix = name[len(prefix) :]
     return (
-        name.startswith(_PREFIX)
+        name.startswith(prefix)
         and len(suffix) == _SUFFIX_CHARS
         and not suffix.strip("0123456789abcdef")
     )
 
 
-def _remove_stale_dirs(parent: OpenFolder) -> None:
-    """Remove the folders of killed calls. Each parent folder is searched once per process.
+def _remove_stale_dirs(parent: OpenFolder, prefix: str) -> None:
+    """Remove the folders of killed processes. Each parent folder is searched once per process.
 
     It takes a limited time. Later processes remove the rest.
     """
-    if parent.path in _swept_dirs:
+    if (parent.path, prefix) in _swept_dirs:
         return
-    _swept_dirs.add(parent.path)
+    _swept_dirs.add((parent.path, prefix))
     try:
-        names = [name for name in parent.list_names() if _is_temp_dir_name(name)]
+        names = [name for name in parent.list_names() if _is_temp_dir_name(name, prefix)]
     except OSError:
         return
     deadline = monotonic() + _MAX_SWEEP_SECONDS
