@@ -110,11 +110,13 @@ class Tooli(_TyperPlaceholder):
     - `icons`: icons of the server, as URLs or as dicts with `src`, `mimeType`, `sizes`, `theme`.
     - `meta`: entries for the `_meta` of every MCP tool of the app.
     - `sections`: more sections for the generated documents, by title.
+    - `settings`: a dataclass or pydantic model that flags, variables and files fill.
     """
 
     if TYPE_CHECKING:
         _state: AppState
         dependency_overrides: dict[Callable[..., Any], Callable[..., Any]]
+        settings: Any  # the object of `Tooli(settings=…)`
 
     def __init__(
         self,
@@ -133,6 +135,7 @@ class Tooli(_TyperPlaceholder):
         icons: Sequence[str | Mapping[str, object]] | None = None,
         meta: Mapping[str, object] | None = None,
         sections: Mapping[str, str] | None = None,
+        settings: type | None = None,
         **kwargs: Unpack[AppOptions],
     ) -> None:
         if not kwargs.keys() <= TYPER_APP_KEYWORDS:
@@ -159,17 +162,17 @@ class Tooli(_TyperPlaceholder):
         state.default_output = default_output
         state.mcp_transport = transport
         state.skill_auto_generate = skill_auto_generate
-        if permissions is not None:
-            from tooli.core.declared_capabilities import read_app_permissions
-
-            state.permissions = read_app_permissions(permissions)
         state.policy = state.declared_policy = policy
         state.framework_help = framework_help
         state.defer_loading = defer_loading
-        if title is not None or icons is not None or meta is not None:
-            from tooli.core.definitions import check_mcp_keywords
+        if (permissions, title, icons, meta) != (None, None, None, None):
+            from tooli.core.definitions import set_app_keywords
 
-            state.mcp = check_mcp_keywords(title=title, icons=icons, meta=meta)
+            set_app_keywords(state, permissions, title=title, icons=icons, meta=meta)
+        if settings is not None:
+            from tooli.config.app_settings import AppSettings
+
+            state.app_settings = AppSettings(settings, state.name)
         self.__dict__["_state"] = state
         self.__dict__["dependency_overrides"] = state.dependency_overrides
 
@@ -336,16 +339,9 @@ class Tooli(_TyperPlaceholder):
         """Add a stage of your own around every call of this app and of its groups.
 
         A stage is a generator function. It takes the call, yields it to the inner stages, and
-        returns the outcome:
-
-            @app.use
-            def log_calls(call):
-                outcome = yield call
-                print(call.tool.id, "ok" if isinstance(outcome, Ok) else outcome.error.code)
-                return outcome
-
-        `before` or `after` names a built-in stage; the default is `before="bind"`. Stages at the
-        same place run in the order in which they are added. `@app.use(after="bind")` works too.
+        returns the outcome. `before` or `after` names a built-in stage; the default is
+        `before="bind"`. Stages at the same place run in the order in which they are added.
+        `@app.use(after="bind")` works too.
         """
         if stage is None:
             return lambda stage: self.use(stage, before=before, after=after)
@@ -382,6 +378,8 @@ class Tooli(_TyperPlaceholder):
         state = self.__dict__.get("_state")
         if state is None or (name[:2] == "__" and name[-2:] == "__"):
             raise AttributeError(name)
+        if name == "settings" and state.app_settings is not None:
+            return state.app_settings.value()
         if name not in _TYPER_ATTRIBUTES and name[:1] != "_":
             tree = build_command_tree(self)
             if name in tree.names or name.replace("_", "-") in tree.names:
@@ -396,6 +394,8 @@ class Tooli(_TyperPlaceholder):
         state = self.__dict__.get("_state")
         if state is not None and not state.is_typer_initialized and name in _TYPER_ATTRIBUTES:
             self._initialize_typer()
+        if name == "settings" and state is not None and state.app_settings is not None:
+            return state.app_settings.replace(value)
         if state is not None and not state.is_typer_starting:
             state.invalidate()
         object.__setattr__(self, name, value)

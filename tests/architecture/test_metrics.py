@@ -59,7 +59,8 @@ LAZY = {
         *("mcp.stdio_transport", "serving.dispatcher", "serving.uvicorn_server"),
         *("serving.server_request", "sources.loader", "sources.parameters"),
     ),
-    "the start of an app with providers": (
+    "the start of an app with providers or a settings object": (
+        "config.app_settings",
         "providers.sql.sql_provider",
         "providers.programs.cli_provider",
     ),

@@ -60,6 +60,7 @@ def build_builtin_app(app: App, app_class: type[Tooli], name: str | None = None)
         framework_help=state.framework_help,
     )
     builtin_app._state.is_builtin = True
+    builtin_app._state.app_settings = state.app_settings  # its flags configure a server
     for loaded in _names_to_load(name):
         target = builtin_app
         if loaded in _GROUP_DESCRIPTIONS:

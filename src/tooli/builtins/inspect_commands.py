@@ -10,6 +10,7 @@ from tooli.config.layers import resolve_settings
 from tooli.config.setting_definitions import SETTINGS
 from tooli.core.call import CALLER_PROFILES
 from tooli.core.output_limits import MEASURED_ON, find_output_limit
+from tooli.core.secret_fields import may_contain_secret
 from tooli.detect import detect_execution_context
 from tooli.providers.search import ToolIndex, format_signature
 from tooli.schema.json_schema import input_schema
@@ -19,6 +20,7 @@ from tooli.storage.idempotency_postgres import redact_url
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
+    from tooli.config.app_settings import AppSettings
     from tooli.config.layers import Settings, SettingValue
     from tooli.core.protocols import App
     from tooli.detect import Candidate, ExecutionContext
@@ -64,7 +66,8 @@ def add_config(group: App, app: App) -> None:
             else _public_value(name, settings.get(name))
             for name in _setting_names(settings)
         }
-        return {**values, **_problem_lines(settings)}
+        own = _describe_app_settings(app._state.app_settings)
+        return {**values, **own, **_problem_lines(settings)}
 
 
 def add_search(builtin_app: App, app: App) -> None:
@@ -197,6 +200,23 @@ def _describe_layer(name: str, layer_value: SettingValue) -> dict[str, object]:
 def _public_value(name: str, value: object) -> object:
     """Return the value of a setting. The password in the URL of `store` is redacted."""
     return redact_url(value) if name == "store" and isinstance(value, str) else value
+
+
+def _describe_app_settings(settings: AppSettings | None) -> dict[str, object]:
+    """Return the fields of the app's settings object that are set, and what sets them."""
+    if settings is None:
+        return {}
+    texts, _ = settings.field_texts()
+    rows = {
+        param.name: {
+            "value": "***" if may_contain_secret(param) else " ".join(text.raw.texts),
+            "layer": text.layer,
+            "origin": _relative_path(text.origin),
+        }
+        for param in settings.params
+        if (text := texts.get(param.name)) is not None
+    }
+    return {"settings": rows}
 
 
 def _problem_lines(settings: Settings) -> dict[str, list[str]]:

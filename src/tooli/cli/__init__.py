@@ -103,7 +103,7 @@ def main(app: App, args: Sequence[str] | None = None, *, enable_gc: bool, **sett
 
 def _run_with_deadline(output: CommandOutput) -> Any:
     """Run an invocation that has a time limit, and exit."""
-    invocation = output.invocation
+    invocation, line = output.invocation, output.invocation.line
     is_agent = invocation.caller.category == "ai_agent"
 
     def handle(deadline: Deadline) -> None:
@@ -111,8 +111,7 @@ def _run_with_deadline(output: CommandOutput) -> Any:
 
         handle_alarm(deadline, output)
 
-    timeout = invocation.line.options.get("timeout")
-    deadline = Deadline(invocation.line.tool, timeout, is_agent, handle)
+    deadline = Deadline(line.tool, line.options.get("timeout"), is_agent, handle)
     return deadline.run(lambda: run_and_exit(output), invocation.milliseconds)
 
 
@@ -253,7 +252,7 @@ def read_invocation(
     """Read a line and its settings; `builtin_prog` are the words before a built-in command."""
     started = perf_counter()
     StdoutGuard.restore_stdout()
-    user_app = app
+    state, setting_errors = app._state, ()
     app, line, parse_error = _parse_line(app, argv, is_builtin=builtin_prog is not None)
     maybe_agent, agent, has_settings = sniff_environment()
     prog = builtin_prog or ((prog_name,) if prog_name else program_argv())
@@ -262,7 +261,6 @@ def read_invocation(
     if builtin_prog is not None or line.builtin == "tooli" or prog[:2] == ("tooli", "run"):
         prog_name = " ".join(prog)
     caller, category = _identify_caller(argv, prog, maybe_agent, agent)
-    state, setting_errors = user_app._state, ()
     # A command that inspects the settings runs even if some are invalid, and reports them itself.
     inspects = line.tool is not None and hasattr(line.tool.fn, "tooli_runs_with_invalid_settings")
     if has_settings or inspects or state.policy != state.declared_policy:
@@ -270,6 +268,8 @@ def read_invocation(
 
         faults = load_cli_settings(state, line.options, line.from_config, category, standalone)
         setting_errors = () if inspects else faults
+    if state.app_settings is not None:
+        load_usage_errors().apply_settings_flags(state.app_settings, line)
     state.has_cli_settings = app._state.has_cli_settings = True
     requested: str | None = line.options.get("output") or os.environ.get("TOOLI_OUTPUT")
     requested = requested or app._state.default_output
@@ -282,7 +282,7 @@ def read_invocation(
         caller,
         prog_name=prog_name,
         standalone=standalone,
-        command=command if app is user_app else None,
+        command=command if app._state is state else None,
         maybe_agent=maybe_agent,
         category=category,
         setting_errors=setting_errors,

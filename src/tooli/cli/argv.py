@@ -19,13 +19,11 @@ from tooli.core.tool import (
     MAX_PROBLEMS,
     ListOf,
     PathShape,
-    Scalar,
-    TyperOnly,
-    is_bool,
     is_structured,
     unwrap_optional,
 )
 from tooli.schema import RawText
+from tooli.schema.tool_reader import varies_between_typer_versions
 
 TYPE_CHECKING = False
 
@@ -67,6 +65,8 @@ class CommandLine:
         self.is_foreign = False  # the command is no tool: a custom group class made it
         self.typer_command: Command | None = None  # Typer's tree, if it is built
         self.from_config: set[str] = set()  # options from settings, not from the line
+        self.app_settings = group.state.app_settings  # its flags are accepted on every line
+        self.settings_texts: dict[str, RawText] = {}  # fields of the settings object, by name
 
     @property
     def has_invalid_option(self) -> bool:
@@ -92,7 +92,11 @@ class CommandLine:
         has a framework option, which Typer does not know.
         """
         is_typer_line = tool.returns_printed_text or os.environ.get("TOOLI_OUTPUT") == "text"
-        return is_typer_line and not self.options
+        return is_typer_line and not self.options and not self.settings_texts
+
+    def takes_settings_flag(self, name: str) -> bool:
+        """True if a flag sets a field of the settings object of the app."""
+        return self.app_settings is not None and name in self.app_settings.flags
 
     def set_option(self, flag: str, value: str | None) -> None:
         """Set the option of a framework flag."""
@@ -238,9 +242,14 @@ def take_group_flag(line: CommandLine, callback_flags: Mapping[str, int], rargs:
         line.leading_flags.append(name)
         take_framework_flag(line, flag, name, explicit if equals else None, rargs)
         return True
+    if line.takes_settings_flag(name):
+        rargs.pop()
+        load_option_problems().take_settings_flag(line, name, explicit if equals else None, rargs)
+        return True
     if arg[:2] != "--" and _take_short_flags(line, rargs, callback_flags):
         return True
-    load_option_problems().add_unknown_option(line, arg, rargs[:-1], [*callback_flags, *FLAGS])
+    known = [*callback_flags, *FLAGS, *(line.app_settings.flags if line.app_settings else ())]
+    load_option_problems().add_unknown_option(line, arg, rargs[:-1], known)
     return False
 
 
@@ -320,24 +329,6 @@ def take_framework_flag(
 # ------------------------------------------------------------------ after the command
 
 
-def _varies_between_typer_versions(param: Param, tool: Tool) -> bool:
-    """True if versions of Typer parse the parameter differently, or only Typer knows its type.
-
-    Some versions read a list of bools as flags, others as values. Some treat a parameter without
-    an annotation as text.
-    """
-    shape = unwrap_optional(param.shape)
-    if isinstance(shape, Scalar):
-        annotations = getattr(tool.fn, "__annotations__", None)
-        return (
-            bool(annotations)
-            and param.name not in annotations
-            and shape.type is not str
-            and not (tool.input_model or param.schema)
-        )
-    return isinstance(shape, TyperOnly) or (isinstance(shape, ListOf) and is_bool(shape.item))
-
-
 def convert_with_typer(param: Param, raw: RawText) -> Any:
     """Convert a parameter's text with Typer. Used for text that `tooli.schema` cannot convert."""
     from tooli.cli import typer_values
@@ -360,7 +351,7 @@ class ArgumentParser:
         for param in tool.params:
             if param.kind == "argument" and is_structured(param.shape):
                 self.structured_flags[f"--{param.name.replace('_', '-')}"] = param
-            if param.kind != "injected" and _varies_between_typer_versions(param, tool):
+            if param.kind != "injected" and varies_between_typer_versions(param, tool):
                 self._defer_to_typer(f"versions of Typer parse {param.name} differently")
             for flag in param.flags:
                 self.flags[flag] = (param, True)
@@ -435,6 +426,9 @@ class ArgumentParser:
         flag = framework_flag(name, self.reserved_flags) if is_long or not equals else None
         if flag is not None and (is_long or found is None):
             take_framework_flag(self.line, flag, name, explicit if equals else None, rargs)
+        elif self.line.takes_settings_flag(name) and not self.tool.passes_arguments:
+            take_settings_flag = load_option_problems().take_settings_flag
+            take_settings_flag(self.line, name, explicit if equals else None, rargs)
         elif arg[:2] in self.option_prefixes:
             load_option_problems().take_unknown_option(
                 self, convert_with_typer, name, explicit, equals, rargs

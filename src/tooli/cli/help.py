@@ -13,6 +13,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
+    from tooli.config.app_settings import AppSettings
     from tooli.core import AppState
     from tooli.core.tool import Param, Tool
     from tooli.providers import CommandGroup
@@ -111,11 +112,27 @@ def _format_end(
     lines: list[str] = []
     if builtins and state.shows_framework_help:
         lines += ["Built-in commands:", *_format_rows(builtins, width), ""]
+    settings = settings_rows(state.app_settings)
+    if settings:
+        lines += ["Settings:", *_format_rows(settings, width), ""]
     if state.shows_framework_help:
         lines += ["Framework options:", *_format_rows(help_rows(), width), ""]
     if epilog:
         lines += wrap(clean_help(epilog), width)
     return lines
+
+
+def settings_rows(settings: AppSettings | None) -> list[tuple[str, str]]:
+    """Return the flags of the app's settings object, with their descriptions and variables."""
+    if settings is None:
+        return []
+    docs = read_docstring(settings.cls.__doc__).params
+    return [
+        (_format_flags(param), f"{_format_description(param, docs)} [env: {variable}]".strip())
+        for param in settings.params
+        for variable in (settings.variable(param),)
+        if not param.hidden
+    ]
 
 
 def _indent(lines: Iterable[str]) -> list[str]:

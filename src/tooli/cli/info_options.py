@@ -173,7 +173,16 @@ def _terminal_width() -> int:
 
 
 def help_for_agents(invocation: Invocation) -> str:
-    """Return the compact help for agents."""
+    """Return the compact help for agents, with the settings object of the app."""
+    text, settings = _help_of_tools(invocation), invocation.state.app_settings
+    if settings is None:
+        return text
+    from tooli.describe.agent_help import usage_of_settings
+
+    return f"{text.rstrip()}\n{usage_of_settings(settings)}\n"
+
+
+def _help_of_tools(invocation: Invocation) -> str:
     from tooli.describe.agent_help import render_app_help, render_tool_help
 
     tool = invocation.line.tool
@@ -232,7 +241,8 @@ def build_schema(invocation: Invocation, form: str) -> object:
         tool = invocation.app.find(tool.key) or tool  # with the options of its callbacks
     if tool is not None:
         return describe_tool(_resolve_handoffs(invocation, tool), form)
-    return describe_app(state.name, state.version, _list_tools(invocation), form)
+    variables = state.app_settings.variables if state.app_settings is not None else ()
+    return describe_app(state.name, state.version, _list_tools(invocation), form, variables)
 
 
 def _resolve_handoffs(invocation: Invocation, tool: Tool) -> Tool:

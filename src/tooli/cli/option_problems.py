@@ -39,6 +39,25 @@ _REPLACEMENTS = {
 _PAGES = "--limit N, and --cursor with meta.page.next_cursor of the page before"
 
 
+def take_settings_flag(
+    line: CommandLine, name: str, explicit: str | None, rargs: list[str]
+) -> None:
+    """Take a flag that sets a field of the app's settings object, and its value."""
+    assert line.app_settings is not None
+    param, is_positive = line.app_settings.flags[name]
+    if param.is_flag:
+        if explicit is not None:
+            line.problems.append(Problem("E1007", param.name, f"{name} takes no value"))
+        line.settings_texts[param.name] = RawText([str(is_positive).lower()])
+    elif explicit is None and not rargs:
+        line.problems.append(Problem("E1007", param.name, f"{name} needs a value"))
+    else:
+        text = explicit if explicit is not None else rargs.pop()
+        known = line.settings_texts.get(param.name)
+        before = known.texts if known is not None and param.is_multiple else ()
+        line.settings_texts[param.name] = RawText([*before, text])
+
+
 def take_unknown_option(
     parser: ArgumentParser,
     convert: Callable[[Param, RawText], object],

@@ -38,6 +38,9 @@ def print_panels(app: App, command: Command, ctx: Context, formatter: HelpFormat
     if ctx.parent is None or hasattr(ctx.parent.command, "tooli_app"):
         if ctx.parent is None:
             print_builtin_commands(app, command, formatter, ctx.command_path)
+        if app._state.root.app_settings is not None:
+            rows = import_module("tooli.cli.help").settings_rows(app._state.root.app_settings)
+            _print_rows(command, formatter, "Settings", rows)
         print_framework_options(app._state.root, command, formatter)
 
 

@@ -10,7 +10,7 @@ from tooli.cli.stdout_errors import abandon_stdout as abandon_stdout
 from tooli.cli.stdout_errors import report_write_error as report_write_error
 from tooli.core import BUILTIN_COMMANDS
 from tooli.core._hot_tables import FLAGS
-from tooli.core.call import Failed
+from tooli.core.call import Failed, Problem
 from tooli.core.output_modes import OUTPUT_MODES
 from tooli.core.placeholder_call import make_placeholder_call
 from tooli.core.tool import MAX_PROBLEMS
@@ -29,7 +29,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from tooli.cli import CommandOutput, Invocation
-    from tooli.core.call import Call, Problem
+    from tooli.config.app_settings import AppSettings
+    from tooli.core.call import Call
     from tooli.core.protocols import App
 
 
@@ -249,6 +250,12 @@ def _parse_builtin_command(
     if line.builtin is None and not has_extra_arguments and (found.tool is None or found.problems):
         return app, line
     return builtins, found
+
+
+def apply_settings_flags(settings: AppSettings, line: CommandLine) -> None:
+    """Fill the settings object of an app anew, and report the flags that are not valid."""
+    for name, message in settings.set_flags(line.settings_texts):
+        line.problems.append(Problem("E1007", name, message))
 
 
 def parse_for_builtins(app: App, argv: Sequence[str]) -> tuple[App, CommandLine, Exception | None]:

@@ -69,11 +69,14 @@ def make_settings_error(faults: Sequence[SettingFault]) -> ToolError:
     """Return one error (E1011) for all problems with the settings."""
     first = faults[0]
     more = f" (and {len(faults) - 1} more)" if len(faults) > 1 else ""
+    fix = f"Correct {first.origin}, or remove the setting."
+    if " is required" in first.message:
+        fix = f"Set {first.origin}."
     return InputError(
         f"{first}{more}",
         code="E1011",
         field=first.key,
-        suggestion=Suggestion("fix", f"Correct {first.origin}, or remove the setting."),
+        suggestion=Suggestion("fix", fix),
         details={"errors": _list_faults(faults)},
         is_retryable=False,
     )
@@ -139,6 +142,7 @@ class Settings:
         self.ignored: list[SettingFault] = []  # files and settings that are not used, and why
         self.files: list[ConfigFile] = []
         self.of_other_apps: dict[str, dict[str, Any]] = {}  # by app: its strictest settings
+        self.of_app: dict[str, list[SettingValue]] = {}  # texts for the app's settings object
 
     def get(self, name: str) -> Any:
         """Return the effective value of a setting, or None."""
@@ -403,11 +407,28 @@ class _FileSettings:
                 found.insert(0 if name == names[0] else len(found), settings_here)
         for name, section in inner["apps"].items():
             if name == self.app:
-                found.append(self._known_settings(section))
+                found.append(self._known_settings(section, ("settings",)))
+                self._add_own_settings(section.entries.get("settings"))
             else:
                 self._add_settings_of_other_app(name, section)
         found.append(self._known_settings(content, SECTION_NAMES))
         return found
+
+    def _add_own_settings(self, section: RawSetting | ConfigSection | None) -> None:
+        """Add the texts for the settings object of the app. A project cannot set them."""
+        if isinstance(section, RawSetting):
+            self._add_fault(section.line, "settings must be a section of names and values")
+            return
+        for name, raw in () if section is None else section.entries.items():
+            where = self._locate(raw.line)
+            if not isinstance(raw, RawSetting):
+                self._add_fault(raw.line, f"settings: {name} must be text; write an object as JSON")
+            elif self.file.layer in PROJECT_LAYERS:
+                message = f"{name} is ignored, because the files of a project cannot set it"
+                self.settings.ignored.append(SettingFault(where, message))
+            else:
+                value = SettingValue(raw.text, self.file.layer, where)
+                self.settings.of_app.setdefault(name, []).append(value)
 
     def _add_settings_of_other_app(self, app: str, section: ConfigSection) -> None:
         """Add the settings that also apply where another app contains this one.

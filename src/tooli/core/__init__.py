@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
     from typing_extensions import Self, dataclass_transform
 
+    from tooli.config.app_settings import AppSettings
     from tooli.config.layers import SettingFault, Settings
     from tooli.core.call import Stage
     from tooli.core.protocols import App, CallbackOptions, GroupOptions, TyperApp, TyperKwargs
@@ -179,6 +180,7 @@ class AppState:
         self.resources: list[Resource] = []
         self.prompts: list[Prompt] = []
         self.lifespan: Lifespan | None = None
+        self.app_settings: AppSettings | None = None  # of `Tooli(settings=…)`
         self.session_data: dict[str, Any] = {}  # `ctx.state` of calls from Python
         self.dependency_overrides: dict[Callable[..., Any], Callable[..., Any]] = {}
         self.own_stages: list[CustomStage] = []  # added with `app.use`

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
     from typing_extensions import TypeIs
 
+    from tooli.core import AppState
     from tooli.core.catalog import Handoff
     from tooli.core.protocols import CommandOptions
 
@@ -293,13 +294,22 @@ def read_mcp_keywords(title: object, icons: object, meta: object) -> Mapping[str
     return found
 
 
-def check_mcp_keywords(**keywords: object) -> Mapping[str, Any]:
-    """Return `title=`, `icons=` and `meta=` of an app. Raises a DefinitionError if one is wrong."""
+def set_app_keywords(
+    state: AppState, permissions: Mapping[str, str] | Sequence[str] | None, **keywords: object
+) -> None:
+    """Set `permissions=`, `title=`, `icons=` and `meta=` of an app.
+
+    Raises a DefinitionError if one is wrong.
+    """
+    if permissions is not None:
+        from tooli.core.declared_capabilities import read_app_permissions
+
+        state.permissions = read_app_permissions(permissions)
     for name, value in keywords.items():
         problem = None if value is None else _VALIDATORS[name](value)
         if problem is not None:
             raise DefinitionError(f"Tooli({name}=…): {problem}")
-    return read_mcp_keywords(**keywords)
+    state.mcp = read_mcp_keywords(**keywords)
 
 
 def _version_problem(value: object) -> str | None:

@@ -38,6 +38,10 @@ class Depends:
         return f"Depends({name})"
 
 
+settings_classes: set[type] = set()
+"""The classes of `Tooli(settings=…)`. A parameter with such a class gets the settings object."""
+
+
 class Dependency(Record):
     """What `Depends` names: the function, its parameters, and how its result is used."""
 
@@ -45,6 +49,7 @@ class Dependency(Record):
     params: tuple[Param, ...]  # contexts, dependencies, and parameters with a default
     use_cache: bool = True
     is_async: bool = False  # it, or a dependency of it, needs an event loop
+    is_settings: bool = False  # `fn` is the class of a settings object
 
 
 def find_depends(annotation: Any, default: object) -> Any:

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from typing import Any, TypeAlias
 
+    from tooli.config.app_settings import AppSettings
     from tooli.core.catalog import Handoff
     from tooli.core.command_route import CommandRoute
     from tooli.core.docstring import Doc
@@ -285,10 +286,9 @@ def quote(value: object) -> str:
         kind = "an object" if isinstance(value, dict) else "a list"
         return f"{kind} with {len(value)} items"  # pyright: ignore[reportUnknownArgumentType]
     try:
-        text = repr(value)
+        return cut_text(repr(value), MAX_QUOTED_CHARS)
     except ValueError:  # an integer with more digits than Python converts to text
         return "the number"
-    return cut_text(text, MAX_QUOTED_CHARS)
 
 
 def cut_text(text: str, max_chars: int) -> str:
@@ -530,6 +530,7 @@ class Tool(Record):
     has_dependencies: bool = False  # has parameters with `Depends`
     needs_loop: bool = False  # a dependency is async
     lifespans: tuple[Lifespan, ...] = ()
+    settings: tuple[AppSettings, ...] = ()
     custom_stages: tuple[CustomStage, ...] = ()  # added with `app.use`
     route: CommandRoute | None = None  # Typer runs it, because of callbacks or custom classes
 

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
     from typing import Any
 
+    from tooli.config.app_settings import AppSettings
     from tooli.core import AppState
     from tooli.core.protocols import JsonObject
     from tooli.core.tool import Param, Shape, Tool
@@ -109,6 +110,13 @@ def usage_of_callbacks(tools: Iterable[Tool]) -> dict[tuple[str, ...], str]:
         path: " ".join([_format_parameter(param) for param in params])
         for path, params in callback_options(tools).items()
     }
+
+
+def usage_of_settings(settings: AppSettings) -> str:
+    """Return one line with the flags of the app's settings object and their variables."""
+    flags = [_format_parameter(param) for param in settings.params if not param.hidden]
+    variables = [settings.variable(param) for param in settings.params if not param.hidden]
+    return _single_line(f"settings: {' '.join(flags)}; variables: {', '.join(variables)}")
 
 
 def _callback_lines(tools: Iterable[Tool]) -> list[str]:

@@ -10,7 +10,7 @@ from tooli.schema.json_schema import input_schema, output_schema
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Sequence
 
     from tooli.core.protocols import JsonObject
     from tooli.core.tool import Param, Tool
@@ -22,11 +22,16 @@ def describe_tool(tool: Tool, schema_format: str) -> JsonObject:
 
 
 def describe_app(
-    name: str, version: str | None, tools: Iterable[Tool], schema_format: str
+    name: str,
+    version: str | None,
+    tools: Iterable[Tool],
+    schema_format: str,
+    variables: Sequence[str] = (),
 ) -> JsonObject | list[JsonObject]:
     """Return the descriptions of all tools of an app.
 
-    The formats openai and anthropic are lists, the others are objects.
+    The formats openai and anthropic are lists, the others are objects. `variables` are those of
+    the settings object of the app.
     """
     described = [describe_tool(tool, schema_format) for tool in tools if not tool.hidden]
     if schema_format in ("openai", "anthropic"):
@@ -41,7 +46,7 @@ def describe_app(
     return {
         **head,
         "commands": described,
-        "environment": list(documented_variables()),
+        "environment": [*variables, *documented_variables()],
         "configuration": settings,
     }
 

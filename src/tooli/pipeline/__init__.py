@@ -215,7 +215,12 @@ STAGES: tuple[StageRow, ...] = (
     ),
     ("apply_plan", "tooli.stages.plans:apply_plan", ("options.apply",), _DRY_RUN),
     ("run_audit", "tooli.stages.audit:record_run", _AUDITED, _POLICY_OFF),
-    ("dependencies", "tooli.stages.injection:inject_dependencies", ("tool.has_dependencies",), ()),
+    (
+        "dependencies",
+        "tooli.stages.injection:inject_dependencies",
+        ("tool.has_dependencies", "tool.settings"),
+        (),
+    ),
     (
         "capabilities",
         "tooli.stages.capabilities:enforce_capabilities",

@@ -97,6 +97,14 @@ class Context:
         return self._call.lifespan
 
     @property
+    def settings(self) -> Any:
+        """The settings object of the app (`Tooli(settings=…)`), or None."""
+        settings = self._call.tool.settings
+        if settings and self._call.session_data is None:
+            raise InternalError("Commands that are isolated with bubblewrap have no ctx.settings.")
+        return settings[-1].value() if settings else None
+
+    @property
     def state(self) -> SessionState:
         """Values that the calls of one session share: a mapping, empty at first."""
         from tooli.core.session_state import SessionState

@@ -388,8 +388,10 @@ def apply_rules_of_apps(tool: Tool, levels: Levels) -> Tool:
         names = tuple(dict.fromkeys([state.name for state in levels]))
         tool = tool.replace(guard=tool.guard.replace(policy=policy, apps=names))
     lifespans = tuple(filter(None, [state.lifespan for state in levels]))
-    if lifespans and any([param.kind == "injected" for param in tool.params]):
-        tool = tool.replace(lifespans=lifespans)
+    settings = tuple(filter(None, [state.app_settings for state in levels]))
+    if (lifespans or settings) and any([param.kind == "injected" for param in tool.params]):
+        has_secrets = tool.may_have_secrets or any([one.may_have_secrets for one in settings])
+        tool = tool.replace(lifespans=lifespans, settings=settings, may_have_secrets=has_secrets)
     permissions = [state.permissions for state in levels[::-1] if state.permissions is not None]
     if permissions:
         from tooli.core.declared_capabilities import apply_app_permissions
@@ -412,9 +414,8 @@ def forget_prepared(app: TyperApp) -> None:
         inner_apps = [inner for inner, _ in state.groups]
     else:  # a plain Typer
         inner_apps = [info.typer_instance for info in app.registered_groups]
-    for inner in inner_apps:
-        if inner is not None:
-            forget_prepared(inner)
+    for inner in filter(None, inner_apps):
+        forget_prepared(inner)
 
 
 # ------------------------------------------------------------------ the tree

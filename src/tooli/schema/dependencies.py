@@ -1,13 +1,14 @@
 """Read dependencies: the parameters of the functions that `Depends` names.
 
     Annotated[Db, Depends(get_db)] ─▶ Dependency(get_db, params) ─▶ dependencies of get_db …
+    Settings, of `Tooli(settings=Settings)` ─▶ Dependency(Settings)
 
 They are read with the command, so that a mistake is a DefinitionError.
 """
 
 from __future__ import annotations
 
-from tooli.core.depends import Dependency, find_depends
+from tooli.core.depends import Dependency, find_depends, settings_classes
 from tooli.core.tool import Injected, Param
 from tooli.errors import DefinitionError
 
@@ -29,6 +30,11 @@ def read_dependency_param(
 ) -> Param | None:
     """Return the parameter of a dependency, or None if it is another parameter."""
     marker = find_depends(annotation, default)
+    annotated = annotation.__origin__ if hasattr(annotation, "__metadata__") else annotation
+    is_settings = isinstance(annotated, type) and annotated in settings_classes
+    if is_settings and getattr(marker, "dependency", None) in (None, annotated):
+        dependency = Dependency(annotated, (), is_settings=True)
+        return Param(name, Injected("dependency"), dependency, "injected", False)
     if marker is None:
         return None
     fn = marker.dependency

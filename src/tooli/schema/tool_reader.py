@@ -267,6 +267,24 @@ def return_annotation(tool: Tool) -> Any:
     return annotation
 
 
+def varies_between_typer_versions(param: Param, tool: Tool) -> bool:
+    """True if versions of Typer parse the parameter differently, or only Typer knows its type.
+
+    Some versions read a list of bools as flags, others as values. Some treat a parameter without
+    an annotation as text.
+    """
+    shape = unwrap_optional(param.shape)
+    if isinstance(shape, Scalar):
+        annotations = getattr(tool.fn, "__annotations__", None)
+        return (
+            bool(annotations)
+            and param.name not in annotations
+            and shape.type is not str
+            and not (tool.input_model or param.schema)
+        )
+    return isinstance(shape, TyperOnly) or (isinstance(shape, ListOf) and is_bool(shape.item))
+
+
 # ------------------------------------------------------------------ the signature
 
 

@@ -10,6 +10,7 @@ from time import perf_counter
 
 from tooli.config import load_security_settings
 from tooli.config.token_settings import verifies_tokens
+from tooli.core import find_loaded
 from tooli.core._hot_tables import CALL_OPTIONS
 from tooli.core.call import DEFAULT_OPTIONS, Call, Failed, Options, Problem, RedactionPolicy
 from tooli.core.definitions import RATE_LIMIT_FORMAT, is_rate_limit
@@ -64,6 +65,9 @@ def check_server_settings(state: AppState) -> None:
     trusted layer sets it as well.
     """
     load_security_settings(state)
+    find_settings = find_loaded("tooli.config.app_settings", "find_app_settings")
+    for settings in find_settings(state) if find_settings is not None else ():
+        settings.value()
     rules = state.security_settings
     if "faults" not in rules and "ignored" not in rules:
         return

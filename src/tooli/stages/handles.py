@@ -45,6 +45,8 @@ def track_secrets(call: Call) -> StageRun:
     secrets = call.secrets
     if secrets is None:
         return (yield call)
+    for settings in call.tool.settings:
+        secrets += settings.secrets()
     for param in call.tool.params:
         secrets += iter_secrets(param.default, set())
         if may_contain_secret(param):

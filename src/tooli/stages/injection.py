@@ -6,6 +6,7 @@ import asyncio
 from typing import cast
 
 from tooli.core.tool import Injected
+from tooli.errors import InternalError
 from tooli.pipeline.context import Context, typer_context
 from tooli.pipeline.drivers import code_flags, is_awaitable
 from tooli.pipeline.resource_runner import ResourceRunner, as_context_manager
@@ -36,7 +37,14 @@ def inject_dependencies(context: StageContext) -> Stage:
     state = context.state
 
     def inject(call: Call) -> StageRun:
+        for settings in call.tool.settings:
+            settings.prepare()  # in this process: the function may run in another one
+        if not call.tool.has_dependencies:
+            return (yield call)
         overrides = state.dependency_overrides
+        for _, dependency in _dependencies(call.tool.params):
+            if dependency.is_settings and dependency.fn not in overrides:
+                find_settings(call, dependency.fn)  # if it is wrong, nothing else is made
         return (yield call.replace(runner=DependencyRunner(overrides, call.runner)))
 
     return inject
@@ -107,6 +115,8 @@ class DependencyRunner(ResourceRunner):
         dependency = self._overridden(wanted)
         if wanted.use_cache and dependency.fn in made:
             return made[dependency.fn]
+        if dependency.is_settings:
+            return find_settings(call, dependency.fn)
         arguments: dict[str, Any] = {}
         for param in dependency.params:
             if param.shape == _DEPENDENCY:
@@ -121,6 +131,15 @@ class DependencyRunner(ResourceRunner):
     def _overridden(self, dependency: Dependency) -> Dependency:
         fn = self._overrides.get(dependency.fn) if self._overrides else None
         return dependency if fn is None else read_dependency(fn, read_params)
+
+
+def find_settings(call: Call, cls: Any) -> Any:
+    """Return the settings object of a class; raise an InputError if it cannot be made."""
+    for settings in call.tool.settings:
+        if settings.cls is cls:
+            return settings.value()
+    name = getattr(cls, "__name__", repr(cls))
+    raise InternalError(f"{name} is not the settings class of {call.tool.app}.")
 
 
 def _dependencies(params: Iterable[Param]) -> list[tuple[str, Dependency]]:
