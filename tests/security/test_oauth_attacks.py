@@ -365,6 +365,16 @@ async def test_introspection_fails_closed(issuer: FakeIssuer, introspecting: Any
     assert (await call(introspecting, b"opaque")).status == 503
 
 
+async def test_refused_token_does_not_block_others(issuer: FakeIssuer, introspecting: Any) -> None:
+    """Nobody can keep the server from asking about the tokens of others."""
+    good = issuer.routes["/introspect"]
+    for status in (400, 413, 422):
+        issuer.routes["/introspect"] = partial(reply, status=status)
+        assert (await call(introspecting, b"weird-%d" % status)).status == 503
+        issuer.routes["/introspect"] = good
+        assert (await call(introspecting, b"opaque-%d" % status)).status == 200
+
+
 async def test_token_is_not_part_of_the_form(issuer: FakeIssuer, introspecting: Any) -> None:
     """A token cannot add parameters to the request for its introspection."""
     for token in (b"x&token=y", b"x%26token=y", b'x"', b"x;y", b"\xff", b"x,y", b"{}"):

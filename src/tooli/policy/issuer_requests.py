@@ -42,6 +42,14 @@ class NotPublished(IssuerError):  # noqa: N818
     """The authorization server has no document at a URL."""
 
 
+class RequestRefused(IssuerError):  # noqa: N818
+    """The authorization server does not accept the content of one request."""
+
+
+_NOT_PUBLISHED = frozenset((404, 405, 410))
+_REFUSED = frozenset((400, 406, 413, 414, 415, 422, 431))
+
+
 def check_issuer_url(url: str) -> SplitResult:
     """Return the parts of a URL; raise an IssuerError unless it is https, or http on loopback."""
     if any([ord(char) <= 0x20 or ord(char) >= 0x7F for char in url]):
@@ -131,11 +139,18 @@ def _request(
             if 300 <= response.status < 400 and location is not None:
                 return location
             if response.status != 200:
-                kind = NotPublished if response.status in (404, 405, 410) else IssuerError
-                raise kind(f"{display_url(url)} answered {response.status}")
+                raise _error_class(response.status)(
+                    f"{display_url(url)} answered {response.status}"
+                )
             return _read_body(url, response, deadline)
     finally:
         connection.close()
+
+
+def _error_class(status: int) -> type[IssuerError]:
+    if status in _NOT_PUBLISHED:
+        return NotPublished
+    return RequestRefused if status in _REFUSED else IssuerError
 
 
 def _check_peer(parts: SplitResult, connection: HTTPConnection) -> None:

@@ -18,7 +18,7 @@ from typing import TypeVar
 from urllib.parse import quote, urlencode
 
 from tooli.core.held_keys import hold_key
-from tooli.policy.issuer_requests import request_json
+from tooli.policy.issuer_requests import RequestRefused, request_json
 from tooli.policy.jwt_tokens import (
     LEEWAY_SECONDS,
     Identity,
@@ -121,6 +121,8 @@ class TokenIntrospection:
         asked_at = monotonic()  # the answer may be as old as the question
         try:
             answer = request_json(self._url, self._form(token), self._authorization())
+        except RequestRefused:
+            raise  # because of this token, perhaps: the server is asked about others
         except IssuerError as failure:
             self._failure = monotonic() + RETRY_SECONDS, str(failure)
             raise
