@@ -97,6 +97,12 @@ def test_words_that_the_program_would_misread() -> None:
         with pytest.raises(InputError, match="the program would"):
             words(found, **arguments)
     assert words(found, p=["-1", "-.5"]) == ["go", "--p", "-1", "-.5"]
+    for style, arguments in (("cyclopts", {"s": "-x"}), ("argparse", {"a": "--"})):
+        short = command(param("s", "-s"), param("a"), style=style)
+        with pytest.raises(InputError, match="for an option"):
+            words(short, **arguments)
+    assert words(command(param("s", "-s"), style="cyclopts"), s="-1") == ["go", "-s", "-1"]
+    assert words(command(param("a"), style="click"), a="--") == ["go", "--", "--"]
     numbered = command(param("p", "--p", nargs=2), flag("one", "-1"))
     with pytest.raises(InputError, match="for an option"):  # argparse reads -1 as the flag
         words(numbered, p=["-1", "2"])

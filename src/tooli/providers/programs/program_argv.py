@@ -75,6 +75,8 @@ class _LevelWords:
         values = self._positional([(p, v) for p, v in given if p.is_argument])
         for param, text in values:
             self._check_file_prefix(text, param)
+            if text == "--" and self._level.style == "argparse":
+                raise self._no_form_error(text, param)  # argparse removes it
         texts = [text for _, text in values]
         if self._needs_end_of_options(texts) or (ends_open and (texts or not self._is_last)):
             words.append("--")
@@ -131,6 +133,8 @@ class _LevelWords:
         elif param.optional_value and self._is_option(text):
             yield f"{flag}{text}"
         else:
+            if self._level.style == "cyclopts":
+                self._check_no_option(text, param)
             yield from (flag, text)
 
     # -------------------------------------------------------------- arguments
@@ -174,12 +178,16 @@ class _LevelWords:
     def _check_no_option(self, text: str, param: ProgramParam) -> None:
         is_number = _is_negative_number(text) and not self._has_number_flags
         if self._is_option(text) and not is_number:
-            raise InputError(
-                f"{param.name!r}: the program would take {quote(text)} for an option, because "
-                f"it begins with {text[0]!r}.",
-                code="E1003",
-                field=param.name,
-            )
+            raise self._no_form_error(text, param)
+
+    @staticmethod
+    def _no_form_error(text: str, param: ProgramParam) -> InputError:
+        return InputError(
+            f"{param.name!r}: the program would take {quote(text)} for an option, because "
+            f"it begins with {text[0]!r}.",
+            code="E1003",
+            field=param.name,
+        )
 
     @property
     def _has_number_flags(self) -> bool:
