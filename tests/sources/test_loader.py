@@ -187,3 +187,20 @@ def test_run_makes_typer_apps_those_of_tooli(tmp_path: Path) -> None:
     assert done.stdout == "Ada\n"
     manifest = json.loads(home.start("--read-only", "@desk", "mcp", "export", "--json").stdout)
     assert manifest["error"]["code"] == "E3010"
+
+
+def test_documents_quote_a_source_with_spaces(tmp_path: Path) -> None:
+    home = SourceHome(tmp_path)
+    (tmp_path / "desk").rename(tmp_path / "my desk")
+    source = "files:my desk"
+    for words in (
+        ["run", source, "--help"],
+        ["run", source, "cancel", "--help"],
+        ["run", source, "docs", "--help"],
+        ["run", source, "--help-agent"],
+        ["docs", "llms", source],
+        ["generate-skill", source],
+        ["generate-agents-md", source],
+    ):
+        text = home.start(*words).stdout
+        assert "my desk'" in text and "tooli run files:" not in text, words

@@ -42,6 +42,7 @@ from tooli.cli.process import (
 from tooli.core import Record
 from tooli.core._hot_tables import EXTRA_OPTIONS, INFO_OPTIONS, OPTION_FIELDS
 from tooli.core.call import CALLER_PROFILES, Call, Caller, Failed, Options
+from tooli.errors import shell_quote
 from tooli.pipeline import load_location
 from tooli.pipeline.drivers import run
 from tooli.pipeline.present import Presented
@@ -259,7 +260,7 @@ def read_invocation(
     if line.builtin == "tooli":
         prog = (*prog, "tooli")
     if builtin_prog is not None or line.builtin == "tooli" or prog[:2] == ("tooli", "run"):
-        prog_name = " ".join(prog)
+        prog_name = " ".join(map(shell_quote, prog))
     caller, category = _identify_caller(argv, prog, maybe_agent, agent)
     # A command that inspects the settings runs even if some are invalid, and reports them itself.
     inspects = line.tool is not None and hasattr(line.tool.fn, "tooli_runs_with_invalid_settings")

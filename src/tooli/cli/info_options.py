@@ -15,6 +15,7 @@ from tooli.cli.stdout_errors import StdoutErrorScope
 from tooli.core._hot_tables import CHOICES, DOCUMENT_OPTIONS
 from tooli.core.call import Ok
 from tooli.core.output_modes import find_mode
+from tooli.errors import shell_quote
 
 TYPE_CHECKING = False
 
@@ -145,7 +146,7 @@ def plain_help(invocation: Invocation) -> str:
     from tooli.cli.help import format_app_help, format_tool_help
 
     line = invocation.line
-    prog = " ".join(invocation.caller.prog or (invocation.state.name,))
+    prog = " ".join(map(shell_quote, invocation.caller.prog or (invocation.state.name,)))
     if line.tool is None:
         return format_app_help(line.group, prog, line.path, _terminal_width())
     tree = invocation.app.tree()

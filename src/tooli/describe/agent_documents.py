@@ -287,7 +287,7 @@ def _invocation_section(app_info: AppInfo) -> list[str]:
     rules = [
         'The output is `{"ok":…,"result":…}`, or `{"ok":false,"error":{…}}` with '
         "`error.suggestion.argv`: a command line that works.",
-        f"More about a command: {code(' '.join((*app_info.call_words, '--help-agent')))}.",
+        f"More about a command: {code(app_info.call_line('--help-agent'))}.",
         "Claude Code is detected; a script that it starts sets `TOOLI_CALLER=claude-code`.",
         *sections.safety_rules(app_info),
     ]
@@ -346,7 +346,7 @@ def _summary_line(app_info: AppInfo) -> str:
 
 def _usage_paragraph(app_info: AppInfo) -> str:
     """Return a paragraph about how to call the commands."""
-    call = single_line(f"{' '.join(app_info.call_words)} … --json")
+    call = single_line(f"{app_info.call_line()} … --json")
     version = f" (version {single_line(app_info.version)})" if app_info.version else ""
     return (
         f"{single_line(app_info.name)}{version} is a command line program. Call it as "

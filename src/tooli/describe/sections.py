@@ -77,6 +77,10 @@ class AppInfo(Record):
         has_one_command = any([not tool.cli_path for tool in self.tools])
         return self.start_words if has_one_command else (*self.start_words, "COMMAND")
 
+    def call_line(self, *flags: str) -> str:
+        """Return `call_words` and flags as a line for a shell."""
+        return " ".join(map(shell_quote, (*self.call_words, *flags)))
+
     def builtin_argv(self, *words: str) -> list[str]:
         """Return a command line that runs a built-in command of the app.
 
@@ -335,7 +339,7 @@ def _group_index(app_info: AppInfo, detail: int) -> str:
     has_marks = detail != GROUPS and any(map(_danger_mark, app_info.tools))
     notes = ["`!` marks what may destroy data, or needs a human."] if has_marks else []
     search = " ".join(map(shell_quote, app_info.builtin_argv("search-tools", "TEXT", "--json")))
-    help_line = " ".join((*app_info.call_words, "--help-agent"))
+    help_line = app_info.call_line("--help-agent")
     notes.append(f"Search: {code(search)}. Details: {code(help_line)}.")
     return f"{bullets(rows)}\n\n{' '.join(notes)}"
 
@@ -444,7 +448,7 @@ def _outcome_sentences(tool: Tool) -> Iterator[str]:
 
 def response_section(app_info: AppInfo) -> str:
     """Return the section about the JSON output and how to get help."""
-    help_line = code(" ".join((*app_info.call_words, "--help-agent")))
+    help_line = code(app_info.call_line("--help-agent"))
     return bullets(
         [
             '`--json` makes stdout one JSON document: `{"ok":true,"result":…,"meta":{…}}`, or '
