@@ -167,6 +167,9 @@ def test_programs(tmp_path: Path) -> None:
     assert error["suggestion"]["example"] == "exe:grouped.py"
     assert home("run", "--include", "hi", "grouped:cli", "by")["error"]["code"] == "E1001"
     assert home("tools", "exe:no-such-program")["error"]["code"] == "E3010"
+    (tmp_path / "greet.sh").write_text("#!/bin/sh\n")
+    error = home("tools", "exe:greet.sh")["error"]
+    assert error["suggestion"]["fix"].endswith("write exe:./greet.sh.")
     kept = home("adopt", "greet", "exe:greet.py", "--install", "--bin-dir", "bin")["result"]
     assert kept["source"] == f"exe:{tmp_path / 'greet.py'}"
     done = subprocess.run(
@@ -204,3 +207,11 @@ def test_documents_quote_a_source_with_spaces(tmp_path: Path) -> None:
     ):
         text = home.start(*words).stdout
         assert "my desk'" in text and "tooli run files:" not in text, words
+
+
+def test_file_that_fails_is_one_envelope(tmp_path: Path) -> None:
+    home = SourceHome(tmp_path)
+    (tmp_path / "bad.py").write_text("import no_such_package\n")
+    for words in (["tools", "bad.py"], ["run", "bad.py", "x"], ["docs", "llms", "bad.py"]):
+        error = home(*words)["error"]
+        assert error["code"] == "E4040" and error["message"].startswith("bad.py cannot be loaded")

@@ -12,9 +12,11 @@ TYPE_CHECKING = False
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+    from typing import TypeGuard
 
     from tooli.core.protocols import JsonObject
 
+_TYPES = frozenset(("array", "boolean", "integer", "null", "number", "object", "string"))
 _SCHEMAS_BY_NAME = ("properties", "patternProperties", "$defs", "definitions", "dependentSchemas")
 _LISTS_OF_SCHEMAS = ("allOf", "anyOf", "oneOf", "prefixItems")
 _SCHEMAS = (
@@ -43,15 +45,24 @@ def _is_text(value: object) -> bool:
     return isinstance(value, str)
 
 
-def _is_list_of_texts(value: object) -> bool:
+def _is_list_of_texts(value: object) -> TypeGuard[list[str]]:
     return is_list(value) and all(map(_is_text, value))
 
 
 def _is_type(value: object) -> bool:
-    return _is_text(value) or (_is_list_of_texts(value) and bool(value))
+    names = [value] if isinstance(value, str) else value
+    return _is_list_of_texts(names) and bool(names) and _TYPES.issuperset(names)
 
 
-def _is_number(value: object) -> bool:
+def _is_count(value: object) -> bool:
+    return _is_number(value) and value >= 0 and (isinstance(value, int) or value.is_integer())
+
+
+def _is_factor(value: object) -> bool:
+    return _is_number(value) and value > 0
+
+
+def _is_number(value: object) -> TypeGuard[float]:
     return isinstance(value, (int, float)) and not isinstance(value, bool)
 
 
@@ -78,15 +89,17 @@ _RULES: tuple[tuple[tuple[str, ...], str, Callable[[object], bool]], ...] = (
     (_SCHEMAS, "a schema", _is_schema_or_list),
     (("enum", "examples"), "a list", is_list),
     (("required",), "a list of names", _is_list_of_texts),
-    (("type",), "the name of a type, or a list of such names", _is_type),
+    (("type",), "the name of a JSON type, or a list of such names", _is_type),
     (
         ("$ref", "$dynamicRef", "$id", "$anchor", "format", "pattern", "contentEncoding"),
         "text",
         _is_text,
     ),
     (("description", "title", "$comment", "contentMediaType", "$schema"), "text", _is_text),
-    (("minimum", "maximum", "multipleOf", "minLength", "maxLength"), "a number", _is_number),
-    (("minItems", "maxItems", "minProperties", "maxProperties"), "a number", _is_number),
+    (("minimum", "maximum"), "a number", _is_number),
+    (("multipleOf",), "a number above 0", _is_factor),
+    (("minLength", "maxLength", "minItems", "maxItems"), "an integer of at least 0", _is_count),
+    (("minProperties", "maxProperties"), "an integer of at least 0", _is_count),
     (("exclusiveMinimum", "exclusiveMaximum"), "a number", _is_limit),
     (("deprecated", "readOnly", "writeOnly", "uniqueItems", "nullable"), "a boolean", _is_flag),
     (("discriminator",), "an object with `propertyName`", _is_discriminator),

@@ -8,6 +8,7 @@ the function to run it, with `Tooli` in the place of `typer.Typer`.
 from __future__ import annotations
 
 import sys
+from contextlib import contextmanager
 from importlib.metadata import entry_points
 
 from tooli.app import Tooli
@@ -17,14 +18,14 @@ from tooli.errors import InputError, Suggestion
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
     from importlib.metadata import EntryPoint
     from typing import Any
 
     from typer import Typer
 
 
-class _AppStarted(BaseException):
+class AppStarted(BaseException):
     """Raised in place of running an app. `except Exception` in the program does not catch it."""
 
     def __init__(self, app: Typer) -> None:
@@ -115,27 +116,36 @@ def _may_start_app(function: object, script: EntryPoint) -> bool:
     return typer is not None and any(value is typer or _is_typer(value) for value in values)
 
 
-def _find_started_app(function: Callable[[], object], name: str) -> Typer | None:
-    """Call the function of a console script; return the app that it starts, without running it."""
-    typer: Any = sys.modules["typer"]
+@contextmanager
+def catch_start() -> Iterator[None]:
+    """Raise AppStarted in this block where an app of Tooli or Typer is started."""
 
     def stop(self: Typer, *args: object, **kwargs: object) -> None:
-        raise _AppStarted(self)
+        raise AppStarted(self)
 
-    classes: tuple[Any, ...] = (typer.Typer, Tooli)
+    typer = sys.modules.get("typer")
+    classes: tuple[Any, ...] = (Tooli,) if typer is None else (typer.Typer, Tooli)
     originals = [cls.__call__ for cls in classes]
-    argv, sys.argv = sys.argv, [name]
     try:
         for cls in classes:
             cls.__call__ = stop
-        function()
-    except _AppStarted as started:
+        yield
+    finally:
+        for cls, original in zip(classes, originals, strict=True):
+            cls.__call__ = original
+
+
+def _find_started_app(function: Callable[[], object], name: str) -> Typer | None:
+    """Call the function of a console script; return the app that it starts, without running it."""
+    argv, sys.argv = sys.argv, [name]
+    try:
+        with catch_start():
+            function()
+    except AppStarted as started:
         return started.app
     except (Exception, SystemExit) as failure:
         message = f"The program {name!r} ended before it started an app: {failure}"
         raise InputError(message, field="source") from failure
     finally:
         sys.argv = argv
-        for cls, original in zip(classes, originals, strict=True):
-            cls.__call__ = original
     return None

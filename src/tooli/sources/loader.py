@@ -170,12 +170,15 @@ def _check_program(source: Source) -> None:
     """Raise NotFoundError if there is no program of a name: beside this Python, or on the PATH."""
     name = with_absolute_paths(source).target
     path = os.pathsep.join([os.path.dirname(sys.executable), os.environ.get("PATH", "")])
-    if not os.path.isfile(name) and which(name, path=path) is None:
-        raise NotFoundError(
-            f"{source.text}: there is no program {source.target!r}.",
-            field="source",
-            suggestion=Suggestion("fix", "Install it, or give its path."),
-        )
+    is_file = os.path.isfile(name)
+    if (is_file and os.path.dirname(name)) or which(name, path=path) is not None:
+        return
+    fix = f"For the file here, write exe:./{name}." if is_file else "Install it, or give its path."
+    raise NotFoundError(
+        f"{source.text}: there is no program {source.target!r}.",
+        field="source",
+        suggestion=Suggestion("fix", fix),
+    )
 
 
 def _describe_failure(source: Source, failure: BaseException) -> Exception:

@@ -9,8 +9,16 @@ from importlib.util import find_spec, module_from_spec, spec_from_file_location
 
 from tooli.app import Tooli
 from tooli.core import default_app_name
-from tooli.errors import InputError, NotFoundError, Suggestion
-from tooli.sources.console_scripts import load_console_script
+from tooli.errors import (
+    DefinitionError,
+    DependencyError,
+    InputError,
+    NotFoundError,
+    Suggestion,
+    ToolError,
+)
+from tooli.schema.described import clean_text
+from tooli.sources.console_scripts import AppStarted, catch_start, load_console_script
 from tooli.sources.source_grammar import split_reference
 
 TYPE_CHECKING = False
@@ -29,24 +37,101 @@ class NotATyperAppError(InputError):
 def load_python_app(reference: str) -> Tooli:
     """Load an app by its reference. A plain Typer is wrapped in a Tooli.
 
-    Raises NotATyperAppError if the name in a module is no app of Tooli or Typer.
+    Raises NotATyperAppError if the name in a module is no app of Tooli or Typer, and
+    DependencyError if the module cannot be imported.
     """
     path, attribute = split_reference(reference)
     if not attribute and not path.endswith(".py"):
         installed = load_console_script(path)
         if installed is not None:
             return name_after_program(installed, path)
-    module = _load_file(path) if path.endswith(".py") else _load_module(path)
+    try:
+        module, started = _execute(path)
+    except ToolError:
+        raise
+    except (Exception, SystemExit) as failure:
+        raise _cannot_be_loaded(reference, path, failure) from failure
+    name = default_app_name(vars(module))
+    if started is not None and not attribute:
+        return _named_after(started, name)
     found = _select_app(module, attribute, reference)
-    return found if isinstance(found, Tooli) else wrap_typer(found, default_app_name(vars(module)))
+    return found if isinstance(found, Tooli) else wrap_typer(found, name)
+
+
+def _execute(path: str) -> tuple[ModuleType, Typer | None]:
+    """Import a file or a module; return it, and the app that it starts while it is imported.
+
+    A module may start its app without `if __name__ == "__main__":`. The app is not run.
+    """
+    name = os.path.basename(path)[:-3]
+    is_file = path.endswith(".py")
+    if is_file:
+        _import_typer_for(path)
+    try:
+        with catch_start():
+            return _load_file(path) if is_file else _load_module(path), None
+    except AppStarted as started:
+        if not is_file:  # Python has removed it from `sys.modules`
+            raise InputError(
+                f"The module {path!r} starts its app while it is imported.",
+                field="source",
+                suggestion=Suggestion("fix", 'Start it below `if __name__ == "__main__":`.'),
+            ) from None
+        return sys.modules[name], started.app
+
+
+def _import_typer_for(path: str) -> None:
+    """Import Typer if a file mentions it, so that the start of its app is noticed."""
+    try:
+        with open(path, "rb") as file:
+            mentions_typer = b"typer" in file.read()
+    except OSError:
+        return
+    if mentions_typer:
+        import_module("typer")
+
+
+def _cannot_be_loaded(reference: str, path: str, failure: BaseException) -> DependencyError:
+    """Return the error for a module that failed while it was imported."""
+    if isinstance(failure, SystemExit):
+        reason = f"it exits ({failure.code}) while it is imported"
+    elif isinstance(failure, DefinitionError):
+        reason = str(failure)
+    else:
+        place = "" if isinstance(failure, SyntaxError) else _failing_line(path, failure)
+        reason = f"{type(failure).__name__}: {failure}{place}"
+    suggestion = _suggest_program(reference) if isinstance(failure, SystemExit) else None
+    command = f"python {path}" if path.endswith(".py") else f"python -m {path}"
+    return DependencyError(
+        f"{reference} cannot be loaded: {clean_text(reason, 500)}",
+        field="source",
+        suggestion=suggestion or Suggestion("fix", f"Correct it. To see the traceback: {command}"),
+    )
+
+
+def _failing_line(path: str, failure: BaseException) -> str:
+    """Return the line of a file that failed, such as " (app.py:3)"."""
+    found = ""
+    traceback = failure.__traceback__
+    while traceback is not None:
+        if os.path.basename(traceback.tb_frame.f_code.co_filename) == os.path.basename(path):
+            found = f" ({os.path.basename(path)}:{traceback.tb_lineno})"
+        traceback = traceback.tb_next
+    return found
 
 
 def name_after_program(app: Typer, program: str) -> Tooli:
     """Return the app of an installed program. Its name is the program's, unless it has one."""
-    found = app if isinstance(app, Tooli) else wrap_typer(app, program)
-    if "name" not in found._state.typer_kwargs:
-        found._state.name = program
+    found = _named_after(app, program)
     found._state.reference = (program,)
+    return found
+
+
+def _named_after(app: Typer, name: str) -> Tooli:
+    """Return an app as a Tooli, with a name if it has none."""
+    found = app if isinstance(app, Tooli) else wrap_typer(app, name)
+    if "name" not in found._state.typer_kwargs:
+        found._state.name = name
     return found
 
 

@@ -230,8 +230,8 @@ class MCPProvider(Provider):
         return described_tool(
             name,
             call,
-            input_schema=schema if is_object(schema) else None,
-            output_schema=output if is_object(output) else None,
+            input_schema=schema,
+            output_schema=output,
             description=description if isinstance(description, str) else "",
             annotations=behavior,
             title=clean_text(title, 200) if isinstance(title, str) else None,
