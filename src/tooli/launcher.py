@@ -153,6 +153,7 @@ def _serves_api(transport: str | None, *, api: bool | None, mcp: bool) -> bool:
 
 @launcher.command()
 def tools(
+    ctx: Context,
     source: SourceText,
     include: Include = [],  # noqa: B006  never changed
     exclude: Exclude = [],  # noqa: B006
@@ -172,6 +173,8 @@ def tools(
     options = read_options(locals())
     app = _load(source, options)
     check_has_tools(app, parse_source(source, options))
+    for problem in app.catalog.problems.values():
+        ctx.warn(str(problem))
     visible = [tool for tool in app.catalog if not tool.hidden]
     return [{"name": tool.key, "signature": format_signature(tool)} for tool in visible]
 

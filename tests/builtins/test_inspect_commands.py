@@ -1,4 +1,4 @@
-"""`search-tools`, `detect-context` and `config show`."""
+"""`search-tools`, `detect-context`, `doctor` and `config show`."""
 
 from __future__ import annotations
 
@@ -9,6 +9,8 @@ import pytest
 
 from tooli import Tooli
 from tooli.core.output_limits import MEASURED_ON, OUTPUT_LIMITS
+from tooli.core.tool import Tool
+from tooli.providers import Provider, described_tool
 from tooli.testing import invoke
 
 
@@ -25,6 +27,61 @@ class TestSearch:
     def test_no_match(self, app: Tooli) -> None:
         done = invoke(app, "search-tools", "zzzz", "--json")
         assert (done.exit_code, done.result) == (0, [])
+
+
+class Catalogue(Provider):
+    """A provider whose list works although its source does not."""
+
+    name = "books"
+
+    def __init__(self, problem: str = "", broken: str = "") -> None:
+        self.problem, self.broken = problem, broken
+
+    def tools(self) -> list[Tool]:
+        if self.problem == "list":
+            raise OSError("no books")
+        return [described_tool("read", lambda arguments: arguments)]
+
+    @property
+    def problems(self) -> dict[str, str]:
+        return {self.broken: "it is torn"} if self.broken else {}
+
+    def check(self) -> None:
+        if self.problem == "source":
+            raise ConnectionError("nobody answers")
+
+
+class TestDoctor:
+    def test_app_without_providers(self, app: Tooli) -> None:
+        found = invoke(app, "doctor", "--json").result
+        assert (found["ok"], found["problems"], found["providers"]) == (True, [], [])
+        assert found["tools"] == len(list(app.catalog))
+
+    def test_providers_that_fail(self) -> None:
+        app, inner = Tooli("app"), Tooli("inner")
+        app.command("own")(lambda: 1)
+        for name, provider in {
+            "good": Catalogue(),
+            "empty": Catalogue("list"),
+            "gone": Catalogue("source"),
+            "torn": Catalogue(broken="page"),
+        }.items():
+            (inner if name == "gone" else app).add_provider(provider, namespace=name)
+        app.add_typer(inner, name="inner")
+        found = invoke(app, "doctor", "--json").result
+        states = {row["namespace"]: (row["ok"], row["tools"]) for row in found["providers"]}
+        assert states == {"good": (True, 1), "empty": (False, 0), "gone": (False, 1)} | {
+            "torn": (False, 1)
+        }
+        assert not found["ok"]
+        listed = [
+            "'books': it cannot list its tools: OSError: no books",
+            "'books': it does not work now: ConnectionError: nobody answers",
+            "'books': page: it is torn",
+        ]
+        for text in listed:
+            assert any(text in problem for problem in found["problems"]), found["problems"]
+        assert invoke(app, "own", "--json").result == 1
 
 
 class TestDetectContext:

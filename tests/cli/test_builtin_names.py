@@ -40,7 +40,7 @@ def complete(app: Tooli, line: str) -> list[str]:
     [
         ("shop ", ["price", "docs"]),
         ("shop gen", ["generate-agents-md", "generate-skill"]),
-        ("shop d", ["docs", "detect-context"]),
+        ("shop d", ["docs", "detect-context", "doctor"]),
         ("shop mcp ", ["serve", "export", "add", "remove", "list"]),
         ("shop mcp serve --tr", ["--transport"]),
         ("shop docs l", []),

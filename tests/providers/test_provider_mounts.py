@@ -239,6 +239,19 @@ def test_change_before_the_first_use_asks_nothing() -> None:
     assert not mount.is_loaded
 
 
+def test_unknown_command_names_the_tool_that_was_left_out() -> None:
+    class Partial(ToolList):
+        @property
+        def problems(self) -> dict[str, str]:
+            return {"torn": "torn: the schema is not valid", "users.old": "too long"}
+
+    app = make_app(Partial(echo_tool()))
+    assert "the provider 'listed': torn: the schema" in app.call("torn").error.message
+    assert "users.old: too long" in app.call("old").error.message
+    assert "provider" not in app.call("other").error.message
+    assert app._state.mounts[0].check() is None
+
+
 def test_provider_that_cannot_be_observed_is_reported() -> None:
     class Broken(ToolList):
         def watch(self, changed: Any) -> None:

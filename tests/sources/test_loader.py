@@ -209,6 +209,16 @@ def test_documents_quote_a_source_with_spaces(tmp_path: Path) -> None:
         assert "my desk'" in text and "tooli run files:" not in text, words
 
 
+def test_tools_that_are_left_out_are_warnings(tmp_path: Path) -> None:
+    home = SourceHome(tmp_path)
+    (tmp_path / "desk" / "broken.py").write_text("import sys\nsys.exit(3)\n")
+    found = home("tools", "files:desk")
+    assert [tool["name"] for tool in found["result"]] == ["list-orders", "cancel"]
+    (warning,) = found["meta"]["warnings"]
+    assert warning == "the provider 'desk': broken.py: SystemExit: 3 (files:desk)"
+    assert home("doctor", "files:desk")["result"]["problems"] == [warning]
+
+
 def test_file_that_fails_is_one_envelope(tmp_path: Path) -> None:
     home = SourceHome(tmp_path)
     (tmp_path / "bad.py").write_text("import no_such_package\n")

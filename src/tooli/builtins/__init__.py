@@ -33,6 +33,7 @@ _COMMAND_LOADERS = {
     "docs": ("document_commands", "add_docs"),
     "export": ("document_commands", "add_export"),
     "detect-context": ("inspect_commands", "add_detection"),
+    "doctor": ("inspect_commands", "add_doctor"),
     "config": ("inspect_commands", "add_config"),
     "skills": ("agent_commands", "add_skills"),
     "approvals": ("approval_commands", "add_approvals"),

@@ -1,4 +1,4 @@
-"""detect-context, config show, search-tools: the detected caller, the settings and the tools."""
+"""search-tools, detect-context, doctor, config show: tools, the caller, providers, settings."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from tooli.core.call import CALLER_PROFILES
 from tooli.core.output_limits import MEASURED_ON, find_output_limit
 from tooli.core.secret_fields import may_contain_secret
 from tooli.detect import detect_execution_context
+from tooli.providers.provider_mounts import iter_mounts
 from tooli.providers.search import ToolIndex, format_signature
 from tooli.schema.json_schema import input_schema
 from tooli.schema.param_info import Argument, Option
@@ -44,6 +45,37 @@ def add_detection(builtin_app: App, app: App) -> None:
             "behavior": _describe_caller_profile(context),
             "output_limit": _describe_output_limit(context, _resolved_settings(app)),
             **_configuration_summary(app),
+        }
+
+
+def add_doctor(builtin_app: App, app: App) -> None:
+    """Add `doctor`."""
+
+    @builtin_app.command("doctor")
+    @lists_everything
+    @runs_with_invalid_settings
+    def doctor() -> dict[str, object]:
+        """Check the app and its providers: which ones work, and what is wrong with the others."""
+        mounts = list(iter_mounts(app._state))
+        failures = [mount.check() for mount in mounts]
+        catalog = app.catalog
+        problems = [
+            str(problem) for problem in (*catalog.problems.values(), *filter(None, failures))
+        ]
+        return {
+            "app": app._state.name,
+            "ok": not problems,
+            "tools": len(list(catalog)),
+            "problems": problems,
+            "providers": [
+                {
+                    "name": mount.name,
+                    "namespace": ".".join(mount.place),
+                    "ok": not mount.problems and failure is None,
+                    "tools": len(list(mount.content.walk())),
+                }
+                for mount, failure in zip(mounts, failures, strict=True)
+            ],
         }
 
 

@@ -42,7 +42,6 @@ from tooli.cli.process import (
 from tooli.core import Record
 from tooli.core._hot_tables import EXTRA_OPTIONS, INFO_OPTIONS, OPTION_FIELDS
 from tooli.core.call import CALLER_PROFILES, Call, Caller, Failed, Options
-from tooli.errors import shell_quote
 from tooli.pipeline import load_location
 from tooli.pipeline.drivers import run
 from tooli.pipeline.present import Presented
@@ -257,9 +256,10 @@ def read_invocation(
     app, line, parse_error = _parse_line(app, argv, is_builtin=builtin_prog is not None)
     maybe_agent, agent, has_settings = sniff_environment()
     prog = builtin_prog or ((prog_name,) if prog_name else program_argv())
-    if line.builtin == "tooli":
-        prog = (*prog, "tooli")
+    prog = (*prog, "tooli") if line.builtin == "tooli" else prog
     if builtin_prog is not None or line.builtin == "tooli" or prog[:2] == ("tooli", "run"):
+        from tooli.errors import shell_quote
+
         prog_name = " ".join(map(shell_quote, prog))
     caller, category = _identify_caller(argv, prog, maybe_agent, agent)
     # A command that inspects the settings runs even if some are invalid, and reports them itself.

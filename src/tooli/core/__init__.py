@@ -97,7 +97,8 @@ TYPER_GROUP_KEYWORDS = TYPER_COMMAND_KEYWORDS | frozenset(
 BUILTIN_COMMANDS = frozenset(
     (
         *("mcp", "api", "search-tools", "generate-skill", "generate-agents-md", "docs", "export"),
-        *("skills", "detect-context", "config", "approvals", "audit", "idempotency", "tooli"),
+        *("skills", "detect-context", "doctor", "config", "approvals", "audit", "idempotency"),
+        "tooli",
     )
 )
 """Names of the built-in commands. An app's own command of the same name takes precedence.

@@ -156,8 +156,8 @@ def unknown_command_error(
         before, after = words or (path, ())
         line = (*before, *names, *(after if is_short([*before, *after]) else ()))
         suggestion.target = SuggestedCall((*path, *names), arguments, words=line)
-    failures = [mount.failure for mount in group.mounts if mount.failure is not None]
-    causes = "".join([f"; {failure.message}" for failure in failures])
+    problems = [problem for mount in group.mounts for problem in mount.causes_of_absence(name)]
+    causes = "".join([f"; {problem.message}" for problem in problems])
     return InputError(
         f"There is no command {name!r}{hint}{causes}",
         code="E1001",

@@ -76,6 +76,12 @@ class Provider:
         """What `tools` has left out, and why: a broken file, an invalid schema. It is reported."""
         return {}
 
+    def check(self) -> None:
+        """Raise an error if the source does not work now. The command `doctor` calls it.
+
+        A provider whose list of tools is kept somewhere asks its source here.
+        """
+
     def watch(self, changed: Callable[[], None]) -> None:
         """Call `changed` whenever the tools have changed, from any thread. Must return at once.
 

@@ -127,7 +127,7 @@ class ProviderMount:
         self.state.parents.append(owner)
         # By the key of the tool; "" stands for the whole provider.
         self.problems: dict[str, DefinitionError] = {}
-        self._location = calling_location()
+        self.location = calling_location()  # where the provider was added, or its source
         self._owner = owner
         self._content: CommandGroup | None = None
         self._lock = RLock()  # `tools` may use the app
@@ -165,7 +165,8 @@ class ProviderMount:
         self.problems = {}
         for name, text in self.provider.problems.items():
             key = clean_text(name, 200)
-            self.problems[key] = self.make_problem(f"{key}: {clean_text(text, 500)}")
+            text = clean_text(text, 500).removeprefix(f"{key}: ")
+            self.problems[key] = self.make_problem(f"{key}: {text}")
         return tools
 
     def _make_content(self, tools: Sequence[Tool]) -> CommandGroup:
@@ -224,21 +225,44 @@ class ProviderMount:
         """Ask the provider for its tools now, unless it was asked before. See `failure`."""
         assert self.content is not None
 
+    def check(self) -> DefinitionError | None:
+        """Ask the provider for its tools; return why its source does not work now, or None.
+
+        If it cannot list its tools, that is in `problems`.
+        """
+        self.load()
+        if self.failure is not None:
+            return None
+        self._close_at_exit()
+        try:
+            self.provider.check()
+        except (Exception, SystemExit) as failure:
+            return self._describe(failure, "it does not work now")
+        return None
+
     @property
     def failure(self) -> DefinitionError | None:
         """Why the provider could not list its tools, or None."""
         return self.problems.get("")
 
+    def causes_of_absence(self, name: str) -> Iterator[DefinitionError]:
+        """Yield why the provider has no tool of a name: it failed, or has left the tool out."""
+        for key, problem in self.problems.items():
+            if not key or key == name or key.endswith(f".{name}"):
+                yield problem
+
     def make_problem(self, text: str) -> DefinitionError:
         """Return an error about the provider, with the place where it was added."""
-        return DefinitionError(f"the provider {self.name!r}: {text}", self._location)
+        return DefinitionError(f"the provider {self.name!r}: {text}", self.location)
 
-    def _describe(self, failure: BaseException) -> DefinitionError:
+    def _describe(
+        self, failure: BaseException, what: str = "it cannot list its tools"
+    ) -> DefinitionError:
         known = isinstance(failure, (ToolError, DefinitionError))
         reason = failure.message if known else str(failure)
         kind = "" if known else type(failure).__name__
         text = ": ".join(filter(None, (kind, clean_text(reason, 500))))
-        problem = self.make_problem(f"it cannot list its tools: {text}")
+        problem = self.make_problem(f"{what}: {text}")
         problem.__cause__ = failure
         return problem
 

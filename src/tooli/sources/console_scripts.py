@@ -18,7 +18,7 @@ from tooli.errors import InputError, Suggestion
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Generator
     from importlib.metadata import EntryPoint
     from typing import Any
 
@@ -117,7 +117,7 @@ def _may_start_app(function: object, script: EntryPoint) -> bool:
 
 
 @contextmanager
-def catch_start() -> Iterator[None]:
+def catch_start() -> Generator[None]:
     """Raise AppStarted in this block where an app of Tooli or Typer is started."""
 
     def stop(self: Typer, *args: object, **kwargs: object) -> None:

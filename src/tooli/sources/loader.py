@@ -143,6 +143,7 @@ def _load_provided_app(source: Source) -> Tooli:
     state = app._state
     state.needs_launcher = True
     mount = state.mounts[0]
+    mount.location = source.text
     mount.load()
     if mount.failure is not None:
         failure = mount.failure.__cause__ or mount.failure

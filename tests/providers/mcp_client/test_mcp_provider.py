@@ -186,6 +186,22 @@ def test_invalid_schema_is_reported(servers: Servers) -> None:
     provider = servers.make()
     assert "broken" not in [tool.name for tool in provider.tools()]
     assert "must describe an object" in provider.problems["broken"]
+    listed = [{"name": "a", "inputSchema": "x"}, {"name": "b", "inputSchema": {"type": "text"}}]
+    assert provider._make_tools([*listed, {"name": "c"}])[0].name == "c"
+    assert "must be a JSON object" in provider.problems["a"]
+    assert "the name of a JSON type" in provider.problems["b"]
+
+
+def test_check_asks_the_server_although_its_list_is_known(servers: Servers, tmp_path: Path) -> None:
+    script = tmp_path / "server.py"
+    shutil.copy(SERVER, script)
+    list(servers.make(script=script).tools())
+    provider = servers.make(script=script)
+    provider.check()
+    script.write_text("raise SystemExit('the disk is full')\n")
+    os.utime(script, (1, 1))
+    with pytest.raises(DependencyError, match="the disk is full"):
+        servers.make(script=script).check()
 
 
 def test_changed_list(servers: Servers, era: str) -> None:

@@ -153,6 +153,12 @@ class MCPProvider(Provider):
         assert found is not None
         return iter(self._make_tools(found.tools))
 
+    def check(self) -> None:
+        """Ask the server for its tools, although the list is on disk."""
+        self._check_process()
+        deadline = monotonic() + START_TIMEOUT_SECONDS
+        self._read_list(self._connect(deadline), deadline)
+
     @property
     def problems(self) -> Mapping[str, str]:
         """The tools that were left out, and why."""

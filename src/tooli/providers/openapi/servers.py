@@ -110,7 +110,8 @@ class ServerFinder:
             is_valid = is_valid and "@" not in parts.netloc
         if not is_valid:
             raise DefinitionError(
-                f"{self._name} has no complete URL of a server ({quote(url[:120])}): pass base_url="
+                f"{self._name} has no complete URL of a server ({quote(url[:120])}): "
+                "pass base_url= (--base-url)"
             )
         return url.partition("#")[0].partition("?")[0]
 

@@ -149,7 +149,8 @@ def _describe_by_help(target: ProgramTarget, options: ReadOptions, reason: str) 
 def _unreadable(target: ProgramTarget, reason: str, options: ReadOptions) -> DependencyError:
     hints = "It has to use Click, Typer, argparse, optparse, getopt or cyclopts"
     if options.sandbox:
-        hints += "; if it needs files or the network to start, and you trust it, use sandbox=False"
+        hints += "; if it needs files or the network to start, and you trust it, use sandbox=False "
+        hints += "(--no-sandbox)"
     return DependencyError(
         f"The program {target.label!r} cannot be read: {reason.rstrip('.')}. {hints}.",
         suggestion=Suggestion("ask_human", "Run the program by hand to see what it needs."),
@@ -185,7 +186,9 @@ def _run_confined(argv: list[str], target: ProgramTarget, options: ReadOptions) 
         raise AuthError(
             f"{target.prog} was not read, because its sandbox could not be set up: {reason}",
             code="E2006",
-            suggestion=Suggestion("ask_human", "If you trust the program, use sandbox=False."),
+            suggestion=Suggestion(
+                "ask_human", "If you trust the program, use sandbox=False (--no-sandbox)."
+            ),
         )
     return finished
 
