@@ -229,7 +229,7 @@ def _change_arguments(tool: Tool, changes: Mapping[str, Arg]) -> Tool:
         schema=None if tool.schema is None else _change_schema(dict(tool.schema), changes, fixed),
         argument_check=None
         if tool.argument_check is None
-        else tool.argument_check.with_names(renamed, fixed),
+        else tool.argument_check.with_names(renamed, fixed, hidden),
         returns=_evaluated_result(tool),
     )
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from tooli.core.call import Problem
+from tooli.core.tool import quote
 
 TYPE_CHECKING = False
 
@@ -22,10 +23,16 @@ def check_by_schema(
     """
     tool = call.tool
     assert tool.argument_check is not None
-    if tool.argument_check.takes_extra:
-        given = call.arguments.items()
-        bound.update({name: value for name, value in given if name not in tool.param_names})
     injected = [param.name for param in tool.params if param.kind == "injected"]
+    if tool.argument_check.takes_extra:
+        for name, value in call.arguments.items():
+            if name in tool.param_names:
+                continue
+            # a caller must not replace what tooli or a transform passes
+            if name in injected or name in tool.argument_check.hidden:
+                yield Problem("E1004", name, f"There is no parameter {quote(name)}")
+            else:
+                bound[name] = value
     arguments = {name: value for name, value in bound.items() if name not in injected}
     for problem in tool.argument_check.find_problems(arguments, invalid):
         yield Problem(*problem)

@@ -227,10 +227,11 @@ def _make_tool(
     options: CommandOptions,
 ) -> Tool:
     """Return a tool with the keywords of its command, but without its schemas."""
-    flags, takes_context = _code_flags(call), _takes_context(call)
-    fn = _make_function(call, path[-1], flags, takes_context, params)
-    if takes_context:
-        params = (*params, Param(_CONTEXT_NAME, Injected("context"), None, "injected", False))
+    flags = _code_flags(call)
+    context_name = _find_context_name(params) if _takes_context(call) else None
+    fn = _make_function(call, path[-1], flags, context_name, params)
+    if context_name is not None:
+        params = (*params, Param(context_name, Injected("context"), None, "injected", False))
     return Tool(
         app="",
         path=path,
@@ -307,23 +308,31 @@ def _takes_context(call: Callable[..., object]) -> bool:
 _CONTEXT_WORDS = ("ctx", "context")
 
 
+def _find_context_name(params: Sequence[Param]) -> str:
+    """Return a name for the context that no property of the schema has."""
+    names, found = {param.name for param in params}, _CONTEXT_NAME
+    while found in names:
+        found += "_"
+    return found
+
+
 def _make_function(
     call: Callable[..., Any],
     name: str,
     flags: int,
-    takes_context: bool,
+    context_name: str | None,
     params: Sequence[Param],
 ) -> Callable[..., Any]:
     """Return the function of a tool, which takes the arguments by name, and passes on a dict."""
     numbers = [p.name for p in params if (p.schema or {}).get("type") == "number"]
 
     def pack(given: dict[str, Any]) -> tuple[Any, ...]:
-        context = given.pop(_CONTEXT_NAME, None)
+        context = None if context_name is None else given.pop(context_name, None)
         for number in numbers:  # 3 is converted to 3.0; JSON does not distinguish them
             value = given.get(number)
             if type(value) is float and value.is_integer() and abs(value) < 2**53:
                 given[number] = int(value)
-        return (given, context) if takes_context else (given,)
+        return (given,) if context_name is None else (given, context)
 
     def run(**given: Any) -> Any:
         return call(*pack(given))

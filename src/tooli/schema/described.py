@@ -38,7 +38,7 @@ from tooli.text.unique_names import UniqueNames
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Container, Iterator, Mapping, Sequence
+    from collections.abc import Collection, Container, Iterable, Iterator, Mapping, Sequence
     from typing import Any
 
     from jsonschema.protocols import Validator
@@ -455,7 +455,9 @@ class SchemaCheck:
         takes_extra: bool,
         renamed: Mapping[str, str] | None = None,
         fixed: Mapping[str, object] | None = None,
+        hidden: frozenset[str] = frozenset(),
     ) -> None:
+        self.hidden = hidden  # names that a transform has taken from callers
         self._schema = schema
         self._source = source
         self._renamed = renamed or {}  # names in the schema, by the names that callers use
@@ -464,18 +466,24 @@ class SchemaCheck:
         self._validator: Validator | None = None
 
     def __reduce__(self) -> tuple[type, tuple[object, ...]]:
-        fields = (self._schema, self._source, self.takes_extra, self._renamed, self._fixed)
-        return SchemaCheck, fields
+        names = (self._renamed, self._fixed, self.hidden)
+        return SchemaCheck, (self._schema, self._source, self.takes_extra, *names)
 
-    def with_names(self, renamed: Mapping[str, str], fixed: Mapping[str, object]) -> SchemaCheck:
-        """Return the check of the arguments of a `ToolTransform`, which has other names."""
+    def with_names(
+        self, renamed: Mapping[str, str], fixed: Mapping[str, object], hidden: Iterable[str]
+    ) -> SchemaCheck:
+        """Return the check of the arguments of a `ToolTransform`, which has other names.
+
+        `hidden` are the names that callers can no longer use.
+        """
         merged = {new: self._renamed.get(old, old) for new, old in renamed.items()}
         kept = {new: old for new, old in self._renamed.items() if new not in renamed.values()}
         all_fixed = {**self._fixed, **{self._renamed.get(n, n): v for n, v in fixed.items()}}
-        return self._copy({**kept, **merged}, all_fixed)
-
-    def _copy(self, renamed: Mapping[str, str], fixed: Mapping[str, object]) -> SchemaCheck:
-        return SchemaCheck(self._schema, self._source, self.takes_extra, renamed, fixed)
+        all_hidden = self.hidden.union(hidden, renamed.values())
+        taken = {**kept, **merged}
+        return SchemaCheck(
+            self._schema, self._source, self.takes_extra, taken, all_fixed, all_hidden
+        )
 
     def find_problems(
         self, arguments: Mapping[str, object], known: Collection[str]
