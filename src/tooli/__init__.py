@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from tooli.core.result_types import Message as Message
     from tooli.core.result_types import Next as Next
     from tooli.core.result_types import Page as Page
+    from tooli.core.result_types import Partial as Partial
     from tooli.detect import ExecutionContext as ExecutionContext
     from tooli.detect import detect_execution_context as detect_execution_context
     from tooli.detect.categories import CallerCategory as CallerCategory
@@ -42,6 +43,7 @@ if TYPE_CHECKING:
     from tooli.errors import InputError as InputError
     from tooli.errors import InternalError as InternalError
     from tooli.errors import NotFoundError as NotFoundError
+    from tooli.errors import PartialFailure as PartialFailure
     from tooli.errors import StateError as StateError
     from tooli.errors import Suggestion as Suggestion
     from tooli.errors import TemporaryError as TemporaryError
@@ -71,7 +73,9 @@ _LAZY_IMPORTS = {
     "tooli.pipeline.context": ("Context",),
     "tooli.pipeline.dry_run_recorder": ("dry_run_support", "record_dry_action"),
     "tooli.pipeline.prepared_call": ("TooliResult", "TooliError"),
-    "tooli.core.result_types": ("Next", "Page", "Audio", "Embedded", "Image", "Link", "Message"),
+    "tooli.core.result_types": (
+        *("Next", "Page", "Partial", "Audio", "Embedded", "Image", "Link", "Message"),
+    ),
     "tooli.schema.detail_fields": ("Detail",),
     "tooli.detect": ("ExecutionContext", "detect_execution_context"),
     "tooli.detect.categories": ("CallerCategory",),
@@ -81,8 +85,15 @@ _LAZY_IMPORTS = {
     "tooli.core.peer": ("Elicit", "Roots", "Sample"),
     "tooli.errors": (
         *("ApprovalRequired", "AuthError", "ConflictError", "DefinitionError", "DependencyError"),
-        *("FormatError", "InputError", "InternalError", "NotFoundError", "StateError"),
-        *("Suggestion", "TemporaryError", "TimeoutExceeded", "ToolError", "ToolRuntimeError"),
+        *("FormatError", "InputError", "InternalError", "NotFoundError", "PartialFailure"),
+        *(
+            "StateError",
+            "Suggestion",
+            "TemporaryError",
+            "TimeoutExceeded",
+            "ToolError",
+            "ToolRuntimeError",
+        ),
     ),
     "tooli.inputs.source": ("StdinOr", "Input"),
     "tooli.inputs.constraints": ("Identifier", "InputLimits", "Verbatim", "Within"),

@@ -11,13 +11,13 @@
     ├── ToolRuntimeError      E4xxx  runtime    70   the tool failed while it ran
     │   ├── DependencyError   E4040  runtime    40   a service or program failed
     │   ├── TimeoutExceeded   E4050  runtime    50   the tool took longer than its timeout
+    │   ├── PartialFailure    E4070  runtime    60   some items failed; the others are the result
     │   ├── TemporaryError    E4075  runtime    75   a retry may succeed
     │   ├── CommandExited     E4001  runtime     *   the command exited by itself
     │   └── Interrupted       E4130  runtime   130   Ctrl-C; 143 for SIGTERM
     └── InternalError         E5xxx  internal   70   a bug in the tool
 
-The columns are the code, the category and the exit code (`*`: any). `DefinitionError` is not in
-this tree: it tells a developer that an app or a command is defined incorrectly.
+The columns are the code, the category and the exit code (`*`: any).
 """
 
 from __future__ import annotations
@@ -62,7 +62,9 @@ class DefinitionError(TypeError):
 def calling_location() -> str:
     """Return "file:line" of the innermost frame that is not in this package."""
     frame = sys._getframe(1)
-    while frame.f_back is not None and _is_own_module(frame.f_globals.get("__name__")):
+    while frame.f_back is not None:
+        if str(frame.f_globals.get("__name__")).partition(".")[0] != "tooli":
+            break
         frame = frame.f_back
     return f"{frame.f_code.co_filename}:{frame.f_lineno}"
 
@@ -71,10 +73,6 @@ def function_location(fn: object) -> str | None:
     """Return "file:line" of a function, or None for a callable that has no source."""
     code = getattr(getattr(fn, "__wrapped__", None) or getattr(fn, "func", fn), "__code__", None)
     return None if code is None else f"{code.co_filename}:{code.co_firstlineno}"
-
-
-def _is_own_module(name: object) -> bool:
-    return isinstance(name, str) and name.partition(".")[0] == "tooli"
 
 
 class Suggestion:
@@ -207,11 +205,7 @@ ERROR_CODES: dict[str, tuple[str, int, int]] = {
     "E1010": ("a destructive command needs a confirmation: the option `yes`", 2, 428),
     "E1011": ("invalid configuration file or environment variable", 2, 422),
     "E1020": ("the server cannot start: invalid settings, or the address is in use", 2, 422),
-    "E1030": (
-        "a value contains characters that are not allowed, such as control characters or `..`",
-        2,
-        422,
-    ),
+    "E1030": ("a value contains forbidden characters: control characters, or `..`", 2, 422),
     "E1031": ("a path is outside the allowed folder", 2, 422),
     "E1032": ("a secret was passed on the command line", 2, 422),
     "E1033": ("the scheme, host or address of a URL is not allowed", 2, 422),
@@ -264,6 +258,7 @@ ERROR_CODES: dict[str, tuple[str, int, int]] = {
     "E4051": ("the command's process died or sent an invalid message", 70, 500),
     "E4060": ("stored data cannot be read or written", 75, 503),
     "E4061": ("the audit log cannot be written", 75, 503),
+    "E4070": ("some items failed; the result has those that succeeded", 60, 207),
     "E4075": ("temporary failure", 75, 503),
     "E4130": ("interrupted", 130, 503),
     "E4143": ("terminated", 143, 503),
@@ -278,6 +273,7 @@ EXIT_CODES: dict[int, str] = {
     30: "permission denied",
     40: "external dependency failed",
     50: "timeout",
+    60: "partial success: some items failed",
     65: "data format error",
     70: "internal error",
     75: "temporary failure, retry",
@@ -295,7 +291,6 @@ class ToolError(Exception):
         field="id",
         suggestion=Suggestion("retry_with_modified_input", "List the notes first."),
     )
-
     A subclass can set `code`, `category`, `is_retryable`, `exit_code` and `http_status`.
     """
 
@@ -464,6 +459,12 @@ class TimeoutExceeded(ToolRuntimeError):  # noqa: N818  a public name
     """The tool took longer than its timeout."""
 
     code, exit_code, http_status, is_retryable = "E4050", 50, 504, True
+
+
+class PartialFailure(ToolRuntimeError):  # noqa: N818  a public name
+    """Some items failed. The result of the call has those that succeeded."""
+
+    code, exit_code, http_status = "E4070", 60, 207
 
 
 class TemporaryError(ToolRuntimeError):

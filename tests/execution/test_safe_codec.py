@@ -22,11 +22,11 @@ from tests.execution import forged_messages
 from tests.execution.calls import make_call
 from tests.pipeline import test_context
 
-from tooli import Context, Next, Page, Tooli
+from tooli import Context, Next, Page, Partial, Tooli
 from tooli.core.call import PYTHON_CALLER, Call, Failed, Ok, Options
 from tooli.core.peer import Elicit, Question, Roots, Sample
 from tooli.core.result_types import Audio, Embedded, Image, Link, Message, NextStep
-from tooli.errors import ToolError, ToolRuntimeError
+from tooli.errors import InternalError, NotFoundError, ToolError, ToolRuntimeError
 from tooli.execution import ipc, safe_codec, untrusted_messages
 from tooli.execution.ipc import FrameReceiver
 from tooli.execution.monitor.audit_hook import MAX_VIOLATIONS, Monitor
@@ -35,6 +35,7 @@ from tooli.execution.safe_codec import SafeCodec
 from tooli.execution.sandbox.sandbox_runner import detect_sandbox_support
 from tooli.execution.untrusted_messages import UntrustedMessages
 from tooli.pipeline.drivers import run
+from tooli.pipeline.partial_results import read_failures
 from tooli.storage.audit_log import UnwrittenLogWarning
 from tooli.text.json_encoder import encode
 
@@ -167,6 +168,36 @@ def test_recursive_part_is_left_out() -> None:
     value.append(value)
     assert safe_codec.loads(safe_codec.dumps(value, warnings.append)) == [1, None]
     assert warnings == ["a part that contains itself was left out"]
+
+
+def test_partial_round_trip() -> None:
+    failures = [("a", NotFoundError("gone")), ("b", OSError("no disk"))]
+    partial = read_failures(Partial([Path("x")], failed=failures))
+    found = safe_codec.loads(safe_codec.dumps(partial))
+    assert found.items == [Path("x")]
+    assert [failure.item for failure in found.failed] == ["a", "b"]
+    assert [type(failure.error) for failure in found.failed] == [NotFoundError, InternalError]
+    assert [failure.error.is_translated for failure in found.failed] == [False, True]
+
+
+@pytest.mark.parametrize("entry", [["a", {}, False], ["a", 1, False], ["a"], 7])
+def test_forged_failure_is_refused(entry: Any) -> None:
+    forged = b"j" + json.dumps({"!": ["partial", [], [entry]]}, separators=(",", ":")).encode()
+    with pytest.raises(ToolError) as failure:
+        SafeCodec().unpack(forged)
+    assert failure.value.code == "E4051"
+
+
+@needs_sandbox
+def test_isolated_command_returns_a_partial_result() -> None:
+    app = Tooli("isolated")
+
+    @app.command(isolation="required")
+    def fetch() -> Partial[int]:
+        return Partial([1], failed=[("a", NotFoundError("gone"))])
+
+    found = app.call("fetch")
+    assert (found.result, found.error and found.error.code) == ([1], "E4070")
 
 
 @needs_sandbox

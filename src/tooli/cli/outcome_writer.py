@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import sys
 
-from tooli.cli.plain_output import plain_lines
+from tooli.cli.plain_output import failed_items, plain_lines
 from tooli.cli.process import capture_outcome, write_stderr
 from tooli.cli.stdout_errors import StdoutErrorScope, abandon_stdout, is_stdout_closed
 from tooli.core.call import Failed, Ok
@@ -131,6 +131,9 @@ def write_outcome(output: CommandOutput, outcome: Outcome, call: Call) -> int:
         return _show_outcome(output, outcome, call)
     invocation = output.invocation
     mode = find_mode(invocation.mode)
+    if isinstance(outcome, Failed) and outcome.value and not mode.is_document:
+        output.emit(b"\n".join(mode.load_renderer()(call).value(outcome.value)))
+        outcome = outcome.replace(value=None)
     if mode.is_document or (isinstance(outcome, Failed) and mode.reports_errors):
         output.emit(render_envelope(mode, outcome, call, invocation.milliseconds))
         return output.exit.code
@@ -207,6 +210,9 @@ def _show_outcome(output: CommandOutput, outcome: Outcome, call: Call) -> int:
                 _show_value(output, outcome.value, call)
         _show_notes(call)
         return 0
+    if outcome.value is not None and output.invocation.standalone:
+        with StdoutErrorScope(output):
+            _show_value(output, outcome.value, call)
     presented = Presented(outcome, call, output.invocation.milliseconds)
     error = presented.error
     assert error is not None
@@ -396,6 +402,8 @@ def _write_plain_error(error: ToolError) -> None:
         write_stderr("Interrupted.")
         return
     lines = [f"error: {error.message} [{error.code}]"]
+    for item, message, code in failed_items(error.code, error.details):
+        lines.append("  " + f"{item}: {message} {code}".removeprefix(": ").rstrip(" "))
     suggestion = error.suggestion
     if suggestion is not None:
         lines.append(f"fix: {suggestion.fix}")

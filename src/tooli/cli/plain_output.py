@@ -26,6 +26,7 @@ from __future__ import annotations
 
 import sys
 
+from tooli.errors import PartialFailure
 from tooli.text.jsonable import is_list, is_object
 
 TYPE_CHECKING = False
@@ -203,3 +204,18 @@ _CONTROL_ESCAPES = EscapeTable()
 _JSON_ESCAPES = EscapeTable(json=True)
 _NUL_TEXT_ESCAPES = {0: "\\x00"}
 _NUL_CELL_ESCAPES = {0: "\\x00", 9: "\\t"}
+
+
+def failed_items(error_code: str, details: object) -> Iterator[tuple[str, str, str]]:
+    """Yield the item, the message and the code of each failure of a partial success."""
+    if error_code != PartialFailure.code or not is_object(details):
+        return
+    errors, summary = details.get("errors"), details.get("summary")
+    failures = [entry for entry in errors if is_object(entry)] if is_list(errors) else []
+    for entry in failures:
+        item = entry.get("item")
+        text = "" if item is None else summarize(item, None)
+        yield text, str(entry.get("message", "")), f"[{entry.get('code')}]"
+    count = summary.get("failed") if is_object(summary) else None
+    if isinstance(count, int) and count > len(failures):
+        yield "", f"and {count - len(failures)} more", ""

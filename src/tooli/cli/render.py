@@ -19,7 +19,13 @@ from __future__ import annotations
 
 import os
 
-from tooli.cli.plain_output import MULTILINE_ESCAPES, SINGLE_LINE_ESCAPES, humanize, summarize
+from tooli.cli.plain_output import (
+    MULTILINE_ESCAPES,
+    SINGLE_LINE_ESCAPES,
+    failed_items,
+    humanize,
+    summarize,
+)
 from tooli.errors import shell_quote
 from tooli.pipeline.planning import is_plan
 from tooli.pipeline.suggestions import show_call, suggest_call
@@ -335,8 +341,10 @@ def _render_error(error: Mapping[str, object], width: int, verbose: bool) -> Ite
     yield from _prefix_lines(
         _render_headline(message, code, width - 7), "Error: ", " " * 7, "bold red"
     )
-    if len(problems) > 1:
+    pairs = [(item, message) for item, message, _ in failed_items(code, details)]
+    if not pairs and len(problems) > 1:
         pairs = [(str(p.get("field") or ""), p.get("message")) for p in problems]
+    if pairs:
         for lines in _render_fields(pairs, width - 2, 0):
             yield from _prefix_lines(lines, "  ", "  ")
     yield from _render_suggestion(suggestion if is_object(suggestion) else {}, width)

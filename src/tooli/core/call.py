@@ -247,12 +247,22 @@ class Ok(Record):
 
     value: Any
 
+    def with_value(self, value: object) -> Outcome:
+        """Return the outcome with another value."""
+        return Ok(value)
+
 
 class Failed(Record):
     """The tool failed or was not allowed to run."""
 
     error: ToolError
     has_started: bool = True  # False: the function did not start
+    # The items that succeeded: those of a `Partial`, or those that a stream had before it failed.
+    value: list[Any] | None = None
+
+    def with_value(self, value: Any) -> Outcome:
+        """Return the outcome with other items that succeeded."""
+        return self.replace(value=value)
 
 
 if TYPE_CHECKING:

@@ -17,7 +17,14 @@ from tooli.core.tool import (
     Limits,
     parse_timeout,
 )
-from tooli.errors import DefinitionError, calling_location, check_keywords, did_you_mean
+from tooli.errors import (
+    ERROR_CODES,
+    DefinitionError,
+    PartialFailure,
+    calling_location,
+    check_keywords,
+    did_you_mean,
+)
 from tooli.text.jsonable import is_list, is_set
 
 TYPE_CHECKING = False
@@ -432,11 +439,17 @@ def read_limits(options: CommandOptions, returns_page: bool) -> Limits:
     )
 
 
-def read_guidance(options: CommandOptions, may_return_next: bool) -> Guidance:
+def read_guidance(
+    options: CommandOptions, may_return_next: bool, may_return_partial: bool = False
+) -> Guidance:
     """Return the Guidance that a command's keywords declare.
 
-    `may_return_next` is True if the function may return a `Next`.
+    `may_return_next` and `may_return_partial` are True if the function may return a `Next` or a
+    `Partial`. The error of a `Partial` is added to the documented ones.
     """
+    error_codes = dict(options.get("error_codes") or {})
+    if may_return_partial:
+        error_codes.setdefault(PartialFailure.code, ERROR_CODES[PartialFailure.code][0])
     declared = options.get("handoffs")
     handoffs: tuple[Handoff, ...] = ()
     if declared:
@@ -448,7 +461,7 @@ def read_guidance(options: CommandOptions, may_return_next: bool) -> Guidance:
         when_to_use=options.get("when_to_use"),
         handoffs=handoffs,
         delegation_hint=options.get("delegation_hint"),
-        error_codes=dict(options.get("error_codes") or {}),
+        error_codes=error_codes,
         task_group=options.get("task_group"),
         summary=options.get("summary"),
         tags=tuple(options.get("tags") or ()),
@@ -458,6 +471,7 @@ def read_guidance(options: CommandOptions, may_return_next: bool) -> Guidance:
         mcp=read_mcp_keywords(options.get("title"), options.get("icons"), options.get("meta")),
         always_visible=bool(options.get("always_visible")),
         may_return_next=may_return_next,
+        may_return_partial=may_return_partial,
         pipe_input=options.get("pipe_input"),
         pipe_output=options.get("pipe_output"),
     )

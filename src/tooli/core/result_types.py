@@ -1,8 +1,8 @@
-"""Result types beyond plain JSON values: Next, Page, and content such as images.
+"""Result types beyond plain JSON values: Next, Page, Partial, and content such as images.
 
-A tool may return a `Next` or a `Page`. A tool, a resource or a prompt may return an `Image`,
-`Audio`, `Embedded` or `Link`, or a list that contains some. Over MCP, each of these becomes a
-content block. Every other interface writes the same block as JSON.
+A tool may return a `Next`, a `Page` or a `Partial`. A tool, a resource or a prompt may return an
+`Image`, `Audio`, `Embedded` or `Link`, or a list that contains some. Over MCP, each of these
+becomes a content block. Every other interface writes the same block as JSON.
 """
 
 from __future__ import annotations
@@ -12,7 +12,8 @@ from types import GenericAlias
 
 from tooli.core import Record
 from tooli.core.tool import MISSING
-from tooli.text.jsonable import is_list
+from tooli.errors import error_class_for, restore_error
+from tooli.text.jsonable import is_list, is_object
 
 TYPE_CHECKING = False
 
@@ -21,13 +22,14 @@ if TYPE_CHECKING:
     from typing import Any, Generic, TypeVar
 
     from tooli.core.protocols import JsonObject
+    from tooli.errors import ToolError
 
     T = TypeVar("T")
     _GenericBase = Generic
 else:
 
     class _GenericBase:
-        """Supports `Next[…]` and `Page[…]` without importing `typing`."""
+        """Supports `Next[…]`, `Page[…]` and `Partial[…]` without importing `typing`."""
 
         __slots__ = ()
         __class_getitem__ = classmethod(GenericAlias)
@@ -125,10 +127,107 @@ class PageRequest(Record):
 
 def unwrap_page(annotation: object) -> object:
     """Return `list[T]` for the annotation `Page[T]`, and any other annotation unchanged."""
-    if getattr(annotation, "__origin__", annotation) is not Page:
+    return _list_of(annotation, Page)
+
+
+def _list_of(annotation: object, result_class: object) -> object:
+    """Return `list[T]` for the annotation `result_class[T]`; any other annotation unchanged."""
+    if getattr(annotation, "__origin__", annotation) is not result_class:
         return annotation
     inner = getattr(annotation, "__args__", ())
     return GenericAlias(list, inner) if inner else list
+
+
+class ItemFailure(Record):
+    """One item of a `Partial` that failed."""
+
+    item: Any  # None: the failure names no item
+    error: ToolError
+
+
+class Partial(_GenericBase[T]):
+    """The result of a command that processed some items, and failed on others.
+
+        @app.command()
+        def fetch(urls: list[str]) -> Partial[Document]:
+            found, failed = [], []
+            for url in urls:
+                try:
+                    found.append(download(url))
+                except OSError as error:
+                    failed.append((url, error))
+            return Partial(found, failed=failed)
+
+    The call fails with E4070, and its answer has both: the items that succeeded are the result, and
+    `error.details.errors` has one entry for each failure. Without failures, the call succeeds.
+
+    An entry of `failed` is an exception, a message, a pair `(item, exception or message)`, or a
+    dict with a `message` and other fields of an error. `failed` may also be a dict with the items
+    as its keys.
+    """
+
+    __slots__ = ("failed", "items")
+
+    def __init__(
+        self, items: Iterable[T], failed: Iterable[object] | Mapping[Any, object] = ()
+    ) -> None:
+        self.items = list(items)
+        self.failed: list[Any] = list(failed.items() if is_object(failed) else failed)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Return how to copy it to another process, where the causes of the errors are unknown."""
+        return restore_partial, (self.items, self.packed_failures())
+
+    def packed_failures(self) -> list[list[Any]]:
+        """Return the failures as data: the item, the fields of the error, and if it was raised.
+
+        tooli converts the entries of `failed` when the function returns. Entries that are not
+        converted yet have no such data.
+        """
+        return [
+            [
+                failure.item,
+                {
+                    **failure.error.to_dict(),
+                    "exit_code": failure.error.exit_code,
+                    "http_status": failure.error.http_status,
+                },
+                failure.error.is_translated,
+            ]
+            for failure in self.failed
+        ]
+
+    def __repr__(self) -> str:
+        return f"Partial({self.items!r}, failed={self.failed!r})"
+
+
+def restore_partial(items: list[Any], failures: list[list[Any]]) -> Partial[Any]:
+    """Return a Partial from its items and from what `packed_failures` returned."""
+    return Partial(
+        items,
+        [
+            restore_failure(
+                item, error_class_for(fields["code"], fields["category"]), fields, is_translated
+            )
+            for item, fields, is_translated in failures
+        ],
+    )
+
+
+def restore_failure(
+    item: object, error_class: type[ToolError], fields: JsonObject, is_translated: bool
+) -> ItemFailure:
+    """Return a failure from its parts, which `packed_failures` returned."""
+    error = restore_error(error_class, fields, fields["exit_code"])
+    if is_translated:  # the exception itself is in the other process
+        error.is_translated = True
+        error.__cause__ = Exception(error.message)
+    return ItemFailure(item, error)
+
+
+def unwrap_partial(annotation: object) -> object:
+    """Return `list[T]` for the annotation `Partial[T]`, and any other annotation unchanged."""
+    return _list_of(annotation, Partial)
 
 
 # ------------------------------------------------------------------ content

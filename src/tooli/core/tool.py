@@ -450,6 +450,7 @@ class Guidance(Record):
     deprecated_version: str | None = None  # the version of the app that refuses it
     always_visible: bool = False  # listed even if the other tools are found by search
     may_return_next: bool = False  # it may return a `Next`
+    may_return_partial: bool = False  # it may return a `Partial`
     summary: str | None = None  # replaces the first line of the docstring
     doc: Doc | None = None  # replaces the docstring: it is external text, without sections
     tags: tuple[str, ...] = ()

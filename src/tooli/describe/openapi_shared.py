@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tooli.errors import ERROR_CODES
+from tooli.errors import ERROR_CODES, PartialFailure
 
 TYPE_CHECKING = False
 
@@ -100,7 +100,7 @@ def shared_schemas() -> JsonObject:
     return {
         "CallError": object_schema(error_fields, "code", "category", "message", "is_retryable"),
         "CallFailure": object_schema(
-            {"ok": not_ok, "error": error, "meta": META},
+            {"ok": not_ok, "error": error, "result": _PARTIAL_RESULT, "meta": META},
             *("ok", "error", "meta"),
             additionalProperties=False,
         ),
@@ -108,6 +108,12 @@ def shared_schemas() -> JsonObject:
         "CallPlan": _plan_schema(),
         "PlanAnswer": answer_schema(plan, is_required=True),
     }
+
+
+_PARTIAL_RESULT: JsonObject = {
+    "type": "array",
+    "description": "The items that succeeded, if others failed.",
+}
 
 
 def answer_schema(result: JsonObject, *, is_required: bool) -> JsonObject:
@@ -175,11 +181,18 @@ def failure_response() -> JsonObject:
 
 def _example_failure(code: str) -> JsonObject:
     category = "human" if code.startswith("E21") else _CATEGORIES[code[1]]
-    error = {
+    error: JsonObject = {
         "code": code,
         "category": category,
         "message": ERROR_CODES[code][0],
         "is_retryable": category == "input"
         or code in ("E4029", "E4050", "E4075", "E4130", "E4143"),
     }
-    return {"ok": False, "error": error, "meta": {"tool": "app.command", "duration_ms": 1}}
+    meta: JsonObject = {"tool": "app.command", "duration_ms": 1}
+    if code == PartialFailure.code:
+        error["details"] = {
+            "summary": {"total": 2, "succeeded": 1, "failed": 1, "retryable": 0},
+            "errors": [{"item": "b", **_example_failure("E3010")["error"]}],
+        }
+        return {"ok": False, "error": error, "result": ["a"], "meta": meta}
+    return {"ok": False, "error": error, "meta": meta}

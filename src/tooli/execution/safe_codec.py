@@ -20,6 +20,7 @@ from importlib import import_module
 from json import JSONDecoder, JSONEncoder
 
 from tooli.core import Record
+from tooli.core.result_types import restore_failure
 from tooli.errors import (
     APPLICABILITY_LEVELS,
     SUGGESTION_ACTIONS,
@@ -46,7 +47,7 @@ if TYPE_CHECKING:
     from typing import Any, TypeVar
 
     from tooli.core.protocols import JsonObject
-    from tooli.core.result_types import Next, NextStep, Page
+    from tooli.core.result_types import ItemFailure, Next, NextStep, Page, Partial
     from tooli.execution.ipc import PackedError
 
     BytesType = TypeVar("BytesType", bytes, bytearray)
@@ -153,6 +154,16 @@ def _make_next(cls: type[Next[Any]], result: object, steps: list[NextStep]) -> N
     return made
 
 
+def _make_partial(
+    cls: type[Partial[Any]], items: list[object], failures: list[list[Any]]
+) -> Partial[Any]:
+    restored: list[ItemFailure] = []
+    for item, raw, is_translated in failures:
+        fields = _validate_error_fields("", raw, None)
+        restored.append(restore_failure(item, _plain_error_class(fields), fields, is_translated))
+    return cls(items, restored)
+
+
 _RESULT_MODULE, _PEER_MODULE = "tooli.core.result_types", "tooli.core.peer"
 _TIME_PART_TYPES = (*[_INT] * 4, ("timezone", type(None)), _INT)
 _CONTENT = (str, "image", "audio", "embedded", "link")
@@ -197,6 +208,13 @@ VALUE_KINDS: dict[str, ValueKind] = {
         lambda v: (v.result, list(v.steps)),
         (None, _LIST),
         _make_next,
+    ),
+    "partial": ValueKind(
+        _RESULT_MODULE,
+        "Partial",
+        lambda v: (v.items, v.packed_failures()),
+        (_LIST, _LIST),
+        _make_partial,
     ),
     "image": ValueKind(_RESULT_MODULE, "Image", _record_parts, ((bytes,), _STR)),
     "audio": ValueKind(_RESULT_MODULE, "Audio", _record_parts, ((bytes,), _STR)),
@@ -431,16 +449,20 @@ class SafeCodec(Codec):
             fields = _validate_error_fields(name, data, trace)
         except INVALID_DATA_ERRORS:
             return invalid_message_error("invalid error")
-        # An error class of the app could run any code in its __init__.
-        candidates = (
-            error_class_for(fields["code"], fields["category"]),
-            error_class_for("", fields["category"]),
-            ToolError,
-        )
-        error_class = next(cls for cls in candidates if cls.__init__ is ToolError.__init__)
+        error_class = _plain_error_class(fields)
         is_name = name.isidentifier() and len(name) <= _MAX_NAME_CHARS
         trace = trace[-_MAX_TRACE_CHARS:] if trace is not None else None
         return build_error(error_class, name if is_name else "Exception", fields, trace)
+
+
+def _plain_error_class(fields: JsonObject) -> type[ToolError]:
+    """Return the class for an error. A class of the app could run any code in its `__init__`."""
+    candidates = (
+        error_class_for(fields["code"], fields["category"]),
+        error_class_for("", fields["category"]),
+        ToolError,
+    )
+    return next(cls for cls in candidates if cls.__init__ is ToolError.__init__)
 
 
 def _validate_exit(code: Any) -> int | str:

@@ -71,7 +71,10 @@ MIN_ENCODED_BYTES = 1 << 13
 def build_tool_result(presented: Presented, result_format: ResultFormat) -> JsonObject:
     """Return the result of `tools/call`, without the fields of stateless versions."""
     if not presented.ok:
-        return _error_result(presented)
+        result = _error_result(presented)
+        if presented.kind != "empty" and result_format.has_structured_content:
+            result |= _partial_content(presented, result_format)
+        return result
     if presented.kind == "content":
         blocks = presented.format_with(content_blocks)
         return _with_meta_block(blocks, presented, result_format)
@@ -88,10 +91,26 @@ def _error_result(presented: Presented) -> JsonObject:
     """Return the envelope of a failure as text and in `_meta`.
 
     The envelope is not structured content, because clients reject structured content that does
-    not match the schema.
+    not match the schema. It contains the items of a partial success.
     """
     text, envelope = _to_portable_json(presented.envelope_json(), [])
     return {"content": [_text_block(text)], "isError": True, "_meta": {ENVELOPE_KEY: envelope}}
+
+
+def _partial_content(presented: Presented, result_format: ResultFormat) -> JsonObject:
+    """Return the structured content of a failure that has a result: items that succeeded.
+
+    It matches the declared schema, as that of a success does. The error is in its `meta`, for hosts
+    that show nothing else to their model.
+    """
+    form = result_form(result_format.tool, result_format.stateless)
+    if form is None or presented.kind == "content":
+        return {}
+    data = presented.result_json(wrap=form.is_wrapped)
+    text, content = _to_portable_json(data, [])
+    error = loads(presented.envelope_json())["error"]
+    _, content = _add_meta(text, content, {"error": error}, form)
+    return {"structuredContent": content}
 
 
 def _structured_result(

@@ -6,7 +6,6 @@ import asyncio
 from _thread import allocate_lock
 from contextlib import aclosing
 
-from tooli.core.call import Ok
 from tooli.pipeline.drivers import (
     Walk,
     aclose_stream,
@@ -14,7 +13,10 @@ from tooli.pipeline.drivers import (
     is_async,
     is_async_stream,
     is_awaitable,
+    is_partial,
     is_stream,
+    read_failures,
+    value_outcome,
 )
 from tooli.pipeline.failure import as_tool_error, with_item_count
 
@@ -41,12 +43,12 @@ async def run(call: Call, stages: Sequence[Stage]) -> Outcome:
         if walk.outcome is None:
             value, flow = await invoke(walk.call), walk.call.flow
             if is_async_stream(value):
-                value = [item async for item in _count_items(value, flow)]
+                value = await _collect_async(_count_items(value, flow))
             elif is_stream(value):
                 value = await asyncio.to_thread(
                     collect_items, value if flow is None else flow.process(value)
                 )
-            walk.outcome = Ok(value)
+            walk.outcome = value_outcome(value, walk.call)
     return walk.take_outcome()
 
 
@@ -64,7 +66,7 @@ async def stream(
                     async for item in items:
                         yield item
                 value = None
-            walk.outcome = Ok(value)
+            walk.outcome = value_outcome(value, walk.call)
     outcomes.append(walk.take_outcome())
 
 
@@ -77,7 +79,21 @@ async def invoke(call: Call) -> object:
         value = fn(**call.arguments)
     else:
         value = await asyncio.to_thread(call_without_stop_iteration, fn, call.arguments)
-    return await value if is_awaitable(value) else value
+    value = await value if is_awaitable(value) else value
+    return read_failures(value) if is_partial(value) else value
+
+
+async def _collect_async(items: AsyncIterator[object]) -> list[object]:
+    """Return all items of a stream. If it fails, the exception has those before the failure."""
+    collected: list[object] = []
+    try:
+        async for item in items:
+            collected.append(item)  # a failure must not lose the items
+    except Exception as exc:
+        if collected:
+            vars(exc)["collected_items"] = collected
+        raise
+    return collected
 
 
 def call_without_stop_iteration(

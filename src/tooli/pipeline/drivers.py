@@ -12,6 +12,7 @@ additional file adds 0.1 ms to the start. A call whose only stage is `bind` take
 
 from __future__ import annotations
 
+from tooli.core import find_loaded
 from tooli.core.call import Call, Failed, Ok
 from tooli.pipeline import stage_name
 from tooli.schema import ConversionError, Converted, RawText, convert_text
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from typing import Any, TypeGuard
 
     from tooli.core.call import Outcome, Stage, StageRun
+    from tooli.core.result_types import Partial
     from tooli.core.tool import Param
 
 
@@ -174,14 +176,19 @@ def run(call: Call, stages: Sequence[Stage]) -> Outcome:
             value, flow = invoke(walk.call), walk.call.flow
             if is_stream(value):
                 value = collect_items(value if flow is None else flow.process(value))
-            walk.outcome = Ok(value)
+            walk.outcome = value_outcome(value, walk.call)
     return walk.take_outcome()
 
 
 def _run_fast_path(call: Call) -> Outcome:
     """Run a call whose only stage is `bind`, without a Walk."""
     try:
-        value = _resolve_value(call.tool.fn(**bind_arguments(call)))
+        arguments = bind_arguments(call)
+        value = _resolve_value(call.tool.fn(**arguments))
+        if type(value) in _PLAIN_TYPES:
+            return Ok(value)
+        if is_partial(value):
+            return value_outcome(value, call.replace(arguments=arguments))
         return Ok(collect_items(value) if is_stream(value) else value)
     except (Exception, SystemExit) as exc:
         return _failed_outcome(exc, call)
@@ -199,8 +206,17 @@ def stream(call: Call, stages: Sequence[Stage]) -> Generator[Any, None, Outcome]
             if is_stream(value):
                 yield from count_items(value if flow is None else flow.process(value))
                 value = None
-            walk.outcome = Ok(value)
+            walk.outcome = value_outcome(value, walk.call)
     return walk.take_outcome()
+
+
+def value_outcome(value: object, call: Call) -> Outcome:
+    """Return the outcome of a call whose function returned a value."""
+    if type(value) in _PLAIN_TYPES or not is_partial(value):
+        return Ok(value)
+    from tooli.pipeline.partial_results import partial_outcome
+
+    return partial_outcome(value, call)
 
 
 def invoke(call: Call) -> object:
@@ -217,12 +233,12 @@ def _resolve_value(value: object) -> object:
     if is_awaitable(value):
         from tooli.core.event_loop import run_awaitable
 
-        return run_awaitable(value)
+        value = run_awaitable(value)
     if is_async_stream(value):
         from tooli.core.event_loop import iterate_async
 
         return iterate_async(value)
-    return value
+    return read_failures(value) if is_partial(value) else value
 
 
 _PLAIN_TYPES = frozenset((str, int, float, bool, list, dict, tuple, type(None)))
@@ -259,9 +275,28 @@ def is_stream(value: object) -> TypeGuard[Iterator[object]]:
     return kind not in _PLAIN_TYPES and hasattr(kind, "__next__") and not hasattr(kind, "fileno")
 
 
+def is_partial(value: object) -> TypeGuard[Partial[Any]]:
+    """True if the result of a function is a `Partial`."""
+    return type(value) is find_loaded("tooli.core.result_types", "Partial")
+
+
+def read_failures(value: Partial[Any]) -> Partial[Any]:
+    """Return a `Partial` whose failures are errors. Few calls load the module for it."""
+    from tooli.pipeline import partial_results
+
+    return partial_results.read_failures(value)
+
+
 def collect_items(items: Iterator[object]) -> list[object]:
-    """Return all items of a stream."""
-    return list(count_items(items))
+    """Return all items of a stream. If it fails, the exception has those before the failure."""
+    collected: list[object] = []
+    try:
+        collected.extend(count_items(items))
+    except Exception as exc:
+        if collected:
+            vars(exc)["collected_items"] = collected
+        raise
+    return collected
 
 
 def count_items(items: Iterator[object]) -> Iterator[object]:

@@ -29,6 +29,9 @@ if TYPE_CHECKING:
 
     E = TypeVar("E", bound=Exception)
 
+MULTI_STATUS = 207
+"""The only HTTP status below 400 that an error may have: some items succeeded."""
+
 _BUILTIN_ERRORS: tuple[tuple[type[BaseException], type[ToolError], str | None], ...] = (
     (FileNotFoundError, NotFoundError, None),
     (FileExistsError, ConflictError, None),
@@ -51,9 +54,10 @@ def to_outcome(exc: BaseException, stage: str | None = None, call: Call | None =
     if stage is not None and error is not exc and type(error) is InternalError:
         error.details = {**(error.details or {}), "stage": stage}
     has_started = not vars(exc).pop("is_not_started", False)
+    items = vars(exc).pop("collected_items", None)
     if call is not None and call.request is not None:
         error = call.request.check_error(error, call)
-    return Failed(error, has_started=has_started)
+    return Failed(error, has_started, items)
 
 
 def as_tool_error(exc: BaseException) -> ToolError:
@@ -226,6 +230,8 @@ def _repair_codes(error: ToolError, name: str, warnings: list[str]) -> None:
     error.category = category
     for field, low, high, default in (("exit_code", 1, 255, 70), ("http_status", 400, 599, 500)):
         value = getattr(error, field)
+        if field == "http_status" and value == MULTI_STATUS:
+            continue
         if type(value) is not int or not low <= value <= high:
             text = (plain_text(value) or "None")[:60]
             warnings.append(f"{name}({field}={text}): must be a number from {low} to {high}")
@@ -248,7 +254,7 @@ def _is_valid(error: ToolError) -> bool:
         and type(error.exit_code) is int
         and 0 < error.exit_code < 256
         and type(error.http_status) is int
-        and 400 <= error.http_status <= 599
+        and (400 <= error.http_status <= 599 or error.http_status == MULTI_STATUS)
     )
 
 

@@ -144,7 +144,8 @@ class PreparedCall:
         return Presented(outcome, self._call, self.milliseconds)
 
     def _present_end(self, outcome: Outcome) -> Presented:
-        return self._present(outcome if isinstance(outcome, Failed) else Ok(None))
+        """Return the end of a stream, whose items have been sent."""
+        return self._present(outcome.with_value(None))
 
     def _run(self) -> Outcome:
         token = current_caller.set(self._call.caller)
@@ -190,9 +191,9 @@ class PreparedCall:
         """Run the call and yield its items. Raises the ToolError if it fails."""
         items = stream(self._call, self._stages)
         outcome = yield from iterate_as(self._call.caller, items)
+        yield from _remaining_items(outcome)
         if isinstance(outcome, Failed):
             self._raise_presented(outcome.error)
-        yield from _remaining_items(outcome)
 
     async def aitems(self) -> AsyncGenerator[Any]:
         """Run the call on this event loop and yield its items. Raises the ToolError if it fails."""
@@ -203,10 +204,10 @@ class PreparedCall:
                 yield item
         finally:
             await items.aclose()
-        if isinstance(outcomes[0], Failed):
-            self._raise_presented(outcomes[0].error)
         for item in _remaining_items(outcomes[0]):
             yield item
+        if isinstance(outcomes[0], Failed):
+            self._raise_presented(outcomes[0].error)
 
     def _raise_presented(self, error: ToolError) -> NoReturn:
         """Raise an error. If it contains a secret, raise a redacted copy without its cause."""
@@ -220,11 +221,9 @@ class PreparedCall:
 
     def _to_result(self, outcome: Outcome) -> TooliResult[Any]:
         call = self._call
-        value: Any = None
+        value: Any = outcome.value
         error = None
-        if type(outcome) is Ok:
-            value = outcome.value
-        else:
+        if type(outcome) is not Ok:
             assert isinstance(outcome, Failed)
             error = to_tooli_error(for_caller(outcome.error, call), call, call.warnings)
         meta = build_meta(call, int((perf_counter() - self._started) * 1_000_000) / 1000)
@@ -242,7 +241,7 @@ def _failed_outcome(exc: BaseException, call: Call) -> Outcome:
 
 def _remaining_items(outcome: Outcome) -> Iterator[Any]:
     """Yield the items of a value that a tool returned instead of streaming it."""
-    value: Any = outcome.value if isinstance(outcome, Ok) else None
+    value: Any = outcome.value
     if type(value) in (list, tuple):
         yield from value
     elif type(value) in (set, frozenset):

@@ -64,7 +64,7 @@ class Presented:
         is_ok = isinstance(outcome, Ok)
         return encode_envelope(
             None if is_ok else outcome.error.to_dict(),
-            outcome.value if is_ok else None,
+            outcome.value,
             lambda: build_meta(call, self._milliseconds()),
             call.warnings,
             call,
@@ -75,7 +75,7 @@ class Presented:
         result: JsonObject = {"ok": self.ok}
         if not self.ok:
             result["error"] = self._error_fields()
-        elif self.kind != "empty":
+        if self.kind != "empty":
             result["result"] = self.value()
         result["meta"] = self.meta()
         return result
@@ -168,7 +168,7 @@ class Presented:
 
     @property
     def _result(self) -> Any:
-        return self._outcome.value if isinstance(self._outcome, Ok) else None
+        return self._outcome.value
 
     def value(self, *, secrets_only: bool = False) -> Any:
         """Return the result in JSON types; with `secrets_only`, redact secrets and nothing else."""
@@ -319,10 +319,10 @@ def encode_envelope(
     """
     if error is not None:
         parts = [b'{"ok":false,"error":', encode_redacted(error, warnings, redaction, "error")]
-    elif result is None:
-        parts = [b'{"ok":true']
     else:
-        parts = [b'{"ok":true,"result":', encode_redacted(result, warnings, redaction)]
+        parts = [b'{"ok":true']
+    if result is not None:
+        parts += [b',"result":', encode_redacted(result, warnings, redaction)]
     return b"".join([*parts, b',"meta":', encode_redacted(meta(), [], redaction, ""), b"}"])
 
 

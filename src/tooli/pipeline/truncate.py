@@ -44,9 +44,9 @@ _SAMPLE_CURSOR = "cQ7ZkT0pXw3rB9uLm2Vd8_aHs5YfJ6NgEi1KoRtC4yPqWbUxM-hG"
 _SHORT_RECORD_BYTES = 60
 
 
-def truncate_result(call: Call, flow: RecordFlow, value: object) -> Outcome:
+def truncate_result(call: Call, flow: RecordFlow, outcome: Outcome) -> Outcome:
     """Return as much of a result as fits. The complete result may be saved in a file."""
-    return _Truncation(call, flow).truncate(value)
+    return _Truncation(call, flow, outcome).truncate(outcome.value)
 
 
 def truncate_printed_text(outcome: Ok, call: Call) -> Outcome:
@@ -56,10 +56,10 @@ def truncate_printed_text(outcome: Ok, call: Call) -> Outcome:
     if not limits or exceeded_limit(limits, draft_envelope(outcome, call)) is None:
         return outcome
     flow = RecordFlow(result_options, call.arguments)
-    return truncate_result(call, flow, outcome.value)
+    return truncate_result(call, flow, outcome)
 
 
-def draft_answer(outcome: Ok, call: Call, flow: RecordFlow) -> bytes:
+def draft_answer(outcome: Outcome, call: Call, flow: RecordFlow) -> bytes:
     """Return an answer, to measure it: the envelope, or the bare result.
 
     The output modes that write records as they are, such as text and CSV, have no envelope.
@@ -85,8 +85,9 @@ def draft_cut(call: Call, limit: SizeLimit) -> bytes:
 
 
 class _Truncation:
-    def __init__(self, call: Call, flow: RecordFlow) -> None:
+    def __init__(self, call: Call, flow: RecordFlow, outcome: Outcome) -> None:
         self.call = call
+        self.with_value = outcome.with_value  # makes an outcome with a part of the result
         self.flow = flow
         self.limits = size_limits(flow.result_options, has_notes_on_stderr=flow.is_streamed)
         self.limit = min(self.limits, key=lambda limit: limit.max_bytes, default=_NO_SIZE_LIMIT)
@@ -96,7 +97,7 @@ class _Truncation:
     def truncate(self, value: object) -> Outcome:
         records = as_records(value)
         if records is not None and not records:  # only `meta` can be shortened
-            return self._smallest(Ok(records))
+            return self._smallest(self.with_value(records))
         if self.flow.result_options.can_save_overflow and self.flow.cursor_position is None:
             self.overflow_path = write_overflow(
                 self.call.tool.id, lambda: _encode_lines(value, self.call)
@@ -107,11 +108,11 @@ class _Truncation:
             self._truncate_text(value) if isinstance(value, str) else self._truncate_object(value)
         )
 
-    def _fits(self, outcome: Ok, more: bytes = b"") -> bool:
+    def _fits(self, outcome: Outcome, more: bytes = b"") -> bool:
         """True if the answer fits all limits, with `more` in it."""
         return self._excess(outcome, more) <= 0
 
-    def _excess(self, outcome: Ok, more: bytes = b"") -> int:
+    def _excess(self, outcome: Outcome, more: bytes = b"") -> int:
         """Return by how much an answer exceeds a limit, in the unit of the limit; 0 if it fits."""
         found = exceeded_limit(self.limits, draft_answer(outcome, self.call, self.flow) + more)
         if found is None:
@@ -127,7 +128,7 @@ class _Truncation:
         limit_name = "max-items" if count == max_items < len(records) else self.limit.name
         while count > 0:
             self._set_meta(count, len(records), limit_name)
-            outcome = Ok(records[:count])
+            outcome = self.with_value(records[:count])
             excess = self._excess(outcome)
             if excess <= 0:
                 return outcome
@@ -159,9 +160,9 @@ class _Truncation:
     def _preview_first_record(self, records: list[Any]) -> Outcome:
         """Return no records, but a preview of the first one and the budget that it needs."""
         self._set_meta(1, len(records), self.limit.name)
-        required_budget = self._required_budget(Ok(records[:1]))
+        required_budget = self._required_budget(self.with_value(records[:1]))
         self._set_meta(0, len(records), self.limit.name, required_budget, "The first record")
-        meta, empty = self.call.meta, Ok([])
+        meta, empty = self.call.meta, self.with_value([])
         assert meta is not None
         if self._fits(empty, b" " * 60):
             preview = shorten_value(
@@ -173,11 +174,11 @@ class _Truncation:
                 meta["truncated"]["preview"] = preview
         return self._smallest(empty)
 
-    def _required_budget(self, outcome: Ok) -> int:
+    def _required_budget(self, outcome: Outcome) -> int:
         """Return the value of the option of the limit that an outcome needs."""
         return self.limit.required(draft_answer(outcome, self.call, self.flow))
 
-    def _smallest(self, outcome: Ok) -> Outcome:
+    def _smallest(self, outcome: Outcome) -> Outcome:
         """Remove entries of `meta`, the least important first, until the document fits.
 
         If it does not, the outcome is an error, unless the caller did not set the limit.
@@ -204,13 +205,15 @@ class _Truncation:
     def _truncate_text(self, text: str) -> Outcome:
         """Return the beginning of a text, up to the end of a line if one is near."""
         full_budget = (
-            None if self.flow.cursor_after is not None else self._required_budget(Ok(text))
+            None
+            if self.flow.cursor_after is not None
+            else self._required_budget(self.with_value(text))
         )
         low, high = 0, min([len(text), *[limit.max_bytes for limit in self.limits]])
         while low < high:
             middle = (low + high + 1) // 2
             self._set_text_meta(middle, text, full_budget)
-            if self._fits(Ok(text[:middle])):
+            if self._fits(self.with_value(text[:middle])):
                 low = middle
             else:
                 high = middle - 1
@@ -218,13 +221,13 @@ class _Truncation:
         shown_chars = find_cut(text, shown_chars, self.call)
         if shown_chars:
             self._set_text_meta(shown_chars, text, full_budget)
-            return Ok(text[:shown_chars])
+            return self.with_value(text[:shown_chars])
         self._set_text_meta(1, text)
-        first_budget = self._required_budget(Ok(text[:1]))
+        first_budget = self._required_budget(self.with_value(text[:1]))
         part = "The whole result" if full_budget is not None else "The first character"
         self.flow.cursor_after = None  # nothing is shown, so a cursor would skip text
         self._set_text_meta(0, text, full_budget or first_budget, part)
-        return self._smallest(Ok(""))
+        return self._smallest(self.with_value(""))
 
     def _set_text_meta(
         self,
@@ -244,19 +247,21 @@ class _Truncation:
         call = self.call
         value = self._present(whole_value)
         total = len(encode(value, call.warnings))
-        required_budget = self._required_budget(Ok(whole_value))
+        required_budget = self._required_budget(self.with_value(whole_value))
         truncated = {"shown": total, "total": total, "unit": "bytes", "by": self.limit.name}
         if self.overflow_path is not None:
             truncated["full"] = self.overflow_path
         self.flow.set_meta(call, truncated=truncated)
         self.flow.add_next_steps(call, self._larger_budget_steps(required_budget))
         shortened = shorten_value(
-            value, lambda data: self._fits(Ok(None), b',"result":' + data), call.warnings
+            value,
+            lambda data: self._fits(self.with_value(None), b',"result":' + data),
+            call.warnings,
         )
         truncated["shown"] = 0 if shortened is None else len(encode(shortened, []))
         if shortened is None:
             truncated["needs"] = required_budget
-        return self._smallest(Ok(shortened))
+        return self._smallest(self.with_value(shortened))
 
     def _present(self, value: object) -> Any:
         """Return a redacted value. Redact before cutting, because a cut may split a secret."""

@@ -200,19 +200,23 @@ def _read_keywords(
 ) -> tuple[Guard, Guidance, Limits]:
     may_return_next = _may_return("Next", fn, returns)
     returns_page = _may_return("Page", fn, returns)
-    if not (may_return_next or returns_page) and kwargs.keys() <= _COMMON_KEYWORDS:
+    returns_partial = _may_return("Partial", fn, returns)
+    if (
+        not (may_return_next or returns_page or returns_partial)
+        and kwargs.keys() <= _COMMON_KEYWORDS
+    ):
         return DEFAULT_GUARD, DEFAULT_GUIDANCE, DEFAULT_LIMITS
     from tooli.core.definitions import read_guard, read_guidance, read_limits
 
     return (
         read_guard(kwargs),
-        read_guidance(kwargs, may_return_next),
+        read_guidance(kwargs, may_return_next, returns_partial),
         read_limits(kwargs, returns_page),
     )
 
 
 def _may_return(name: str, fn: object, returns: object) -> bool:
-    """True if the annotation or the code of a function contains the name `Next` or `Page`."""
+    """True if the annotation or the code of a function contains a name such as `Next`."""
     result_class = find_loaded("tooli.core.result_types", name)
     if result_class is None:  # not imported, so not used
         return False
@@ -249,8 +253,8 @@ def return_annotation(tool: Tool) -> Any:
     """Return the evaluated annotation of a tool's result, or MISSING.
 
     It is MISSING as well if the annotation cannot be evaluated, such as a name that is imported
-    for type checkers only: the command works without it. `Next[T]` and `Page[T]` are replaced by
-    the type that callers get.
+    for type checkers only: the command works without it. `Next[T]`, `Page[T]` and `Partial[T]` are
+    replaced by the type that callers get.
     """
     from tooli.errors import DefinitionError
 
@@ -260,10 +264,11 @@ def return_annotation(tool: Tool) -> Any:
         return MISSING
     if tool.returns_printed_text and getattr(annotation, "__name__", "") in ("NoReturn", "Never"):
         return None  # nothing to return, and pydantic has no schema for it
-    if tool.guidance.may_return_next or tool.limits.returns_page:
-        from tooli.core.result_types import unwrap_next, unwrap_page
+    guidance = tool.guidance
+    if guidance.may_return_next or tool.limits.returns_page or guidance.may_return_partial:
+        from tooli.core.result_types import unwrap_next, unwrap_page, unwrap_partial
 
-        return unwrap_page(unwrap_next(annotation))
+        return unwrap_partial(unwrap_page(unwrap_next(annotation)))
     return annotation
 
 

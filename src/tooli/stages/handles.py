@@ -15,6 +15,7 @@ from tooli.core.tool import (
     item_shape,
     unwrap_optional,
 )
+from tooli.errors import PartialFailure
 from tooli.inputs.formats import read_content
 from tooli.inputs.output import Output
 from tooli.inputs.secret import SecretInput
@@ -127,7 +128,7 @@ def open_handles(call: Call) -> StageRun:
             mark_not_started(error)
             raise
         outcome = yield call.replace(tool=call.tool.replace(fn=_wrap_function(call.tool)))
-        if not isinstance(outcome, Failed):
+        if not isinstance(outcome, Failed) or isinstance(outcome.error, PartialFailure):
             for output in outputs:  # before the first one is replaced
                 output.verify()
             for output in outputs:

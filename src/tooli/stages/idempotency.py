@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from json import loads
 from threading import Event, Thread
 
 from tooli.core.call import Failed, Ok
@@ -181,9 +182,9 @@ def _replay(call: Call, found: StoredReplay) -> Outcome:
     outcome = stored.outcome
     if isinstance(outcome, Failed):
         vars(outcome.error)["is_logged"] = True  # the first run was logged
-    elif not call.caller.gets_printed_text:
-        return Ok(restore_type(call.tool, outcome.value))
-    return outcome
+    if outcome.value is None or call.caller.gets_printed_text:
+        return outcome
+    return outcome.with_value(restore_type(call.tool, outcome.value))
 
 
 # ------------------------------------------------------------------ the run
@@ -277,6 +278,10 @@ def _pack_outcome(
     try:
         if items.is_opened and isinstance(outcome, Ok):
             return encode_items(call, items.encoded_items, warnings), outcome
+        if items.is_opened and outcome.value is not None:  # filtered, unlike the recorded items
+            all_items = [loads(item) for item in items.encoded_items or ()]
+            data, _ = encode_outcome(call, outcome.with_value(all_items), printed, warnings)
+            return data, outcome
         data, outcome = encode_outcome(call, outcome, printed, warnings)
         call.warnings.extend([line for line in warnings if line not in call.warnings])
         return data, outcome

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tooli.core import find_loaded
-from tooli.core.call import Ok
+from tooli.core.call import Failed, Ok
 from tooli.errors import InputError
 from tooli.pipeline.present import ItemPresenter, draft_envelope, measure_value
 from tooli.pipeline.suggestions import suggest_call
@@ -57,9 +57,9 @@ def paginate(call: Call) -> StageRun:
     flow.processors.append(window)
     flow.cursor_after = window.cursor_after
     outcome = yield call
-    if not isinstance(outcome, Ok):
-        return outcome
-    outcome = Ok(window.paginate_value(outcome.value))
+    if isinstance(outcome, Failed) and (outcome.value is None or window.is_opened):
+        return outcome  # a stream that failed has no further pages
+    outcome = outcome.with_value(window.paginate_value(outcome.value))
     call.warnings.extend(window.warnings)
     if window.is_requested or flow.tool_page is not None:
         _set_page_meta(call, flow, window)
@@ -95,13 +95,13 @@ def limit_size(call: Call) -> StageRun:
     processor = _StreamLimit(flow, call)
     flow.processors.append(processor)
     outcome = yield call
-    if not isinstance(outcome, Ok):
+    if isinstance(outcome, Failed) and outcome.value is None:
         return outcome
     records = as_records(outcome.value)
     is_single_value = records is None and outcome.value is not None
     if flow.is_streamed and not (is_single_value and not processor.is_opened):
         if records is not None and not processor.is_opened:
-            outcome = Ok(processor.process_list(records))
+            outcome = outcome.with_value(processor.process_list(records))
         processor.set_meta()
         return outcome
     return _limit_document(call, flow, outcome)
@@ -119,7 +119,7 @@ def _check_limits(call: Call, flow: RecordFlow) -> None:
         raise small_limit_error(call, flow, limit, needed, has_run=False)
 
 
-def _limit_document(call: Call, flow: RecordFlow, outcome: Ok) -> Outcome:
+def _limit_document(call: Call, flow: RecordFlow, outcome: Outcome) -> Outcome:
     max_items = flow.result_options.max_items
     limits = size_limits(flow.result_options, has_notes_on_stderr=flow.is_streamed)
     records = as_records(outcome.value) if max_items else None
@@ -128,15 +128,16 @@ def _limit_document(call: Call, flow: RecordFlow, outcome: Ok) -> Outcome:
         return outcome
     size, value, is_clean = measure_value(outcome.value, call.warnings, call)
     if not has_too_many:
-        outcome = Ok(value)
+        outcome = outcome.with_value(value)
         if is_clean and not flow.is_streamed:
             # The answer has at most as many characters and tokens as bytes.
-            bytes_needed = len(draft_envelope(Ok(None), call)) + len(',"result":') + size
+            empty = draft_envelope(outcome.with_value(None), call)
+            bytes_needed = len(empty) + len(',"result":') + size
             if bytes_needed <= min([limit.amount for limit in limits]):
                 return outcome
         if exceeded_limit(limits, draft_answer(outcome, call, flow)) is None:
             return outcome
-    return truncate_result(call, flow, value)
+    return truncate_result(call, flow, outcome.with_value(value))
 
 
 class _StreamLimit(RecordProcessor):

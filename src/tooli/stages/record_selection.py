@@ -5,7 +5,7 @@ Options are read before the function runs. Invalid options are input errors.
 
 from __future__ import annotations
 
-from tooli.core.call import Ok, Problem
+from tooli.core.call import Problem
 from tooli.records.call_options import resolve_result_options
 from tooli.records.fields import ExpressionError, RecordFields, compile_selection
 from tooli.records.record_flow import MapProcessor, RecordFlow, RecordProcessor, as_records
@@ -189,11 +189,11 @@ def filter_records(call: Call) -> StageRun:
     )
     flow.processors.append(processor)
     outcome = yield call
-    if processor.is_opened or not isinstance(outcome, Ok):
+    if processor.is_opened:
         return outcome
     records = as_records(outcome.value)
     if records is not None:
-        return Ok(processor.process_list(records))
+        return outcome.with_value(processor.process_list(records))
     if outcome.value is not None:
         call.warnings.append("The result is not a list, so it was not filtered.")
     return outcome
@@ -211,11 +211,11 @@ def select_fields(call: Call) -> StageRun:
     )
     flow.processors.append(processor)
     outcome = yield call
-    if processor.is_opened or not isinstance(outcome, Ok) or outcome.value is None:
+    if processor.is_opened or outcome.value is None:
         return outcome
     records = as_records(outcome.value)
     selected = processor.process_list([outcome.value] if records is None else records)
-    return Ok(selected[0] if records is None else selected)
+    return outcome.with_value(selected[0] if records is None else selected)
 
 
 def omit_details(call: Call) -> StageRun:
@@ -232,6 +232,6 @@ def omit_details(call: Call) -> StageRun:
     processor = MapProcessor(lambda item: drop_from(item, schema.get("items", {})))
     flow.processors.append(processor)
     outcome = yield call
-    if not isinstance(outcome, Ok) or outcome.value is None or processor.is_opened:
+    if outcome.value is None or processor.is_opened:
         return outcome
-    return Ok(drop_from(outcome.value, schema))
+    return outcome.with_value(drop_from(outcome.value, schema))

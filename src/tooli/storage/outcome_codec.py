@@ -62,6 +62,8 @@ def encode_outcome(
     all_warnings = list(warnings)
     if isinstance(outcome, Failed):
         payload: JsonObject = {"failed": _encode_error(outcome.error)}
+        if outcome.value is not None:
+            payload["value"] = to_json_and_value(outcome.value, all_warnings)[1]
     else:
         value, payload = _encode_value(outcome.value, all_warnings)
         if value is not outcome.value:
@@ -120,7 +122,8 @@ def decode_outcome(data: bytes) -> StoredOutcome:
     try:
         payload = _parse_json(data)
         if "failed" in payload:
-            outcome: Outcome | None = Failed(_decode_error(payload["failed"]))
+            error = _decode_error(payload["failed"])
+            outcome: Outcome | None = Failed(error, value=payload.get("value"))
         elif "large" in payload:
             outcome = None
         else:

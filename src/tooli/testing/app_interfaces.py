@@ -125,10 +125,15 @@ def interfaces(app: Tooli) -> list[Interface]:
 
 def as_items(envelope: Mapping[str, Any]) -> JsonObject:
     """Return an envelope as a stream reports it: items or an error, without metadata."""
-    if not envelope["ok"]:
-        return {"ok": False, "error": envelope["error"]}
     result = envelope.get("result", [])
+    if not envelope["ok"]:
+        return failed_stream(result, envelope["error"])
     return {"ok": True, "result": result if isinstance(result, list) else [result]}
+
+
+def failed_stream(items: Sequence[object], error: Mapping[str, Any]) -> JsonObject:
+    """Return the envelope of a stream that failed, with the items before the failure."""
+    return {"ok": False, "error": error, **({"result": [*items]} if items else {})}
 
 
 # ------------------------------------------------------------------ Python
@@ -192,7 +197,7 @@ def _response_from_items(items: Iterable[object], app: Tooli) -> InterfaceRespon
         received += (json.loads(presenter.encode(item)) for item in items)
     except ToolError as error:
         fields = json.loads(ItemPresenter(policy, part="error").encode(error.to_dict()))
-        return InterfaceResponse({"ok": False, "error": fields}, error.exit_code)
+        return InterfaceResponse(failed_stream(received, fields), error.exit_code)
     return InterfaceResponse({"ok": True, "result": received}, 0)
 
 
@@ -243,9 +248,8 @@ class TyperInterface(Interface):
 def _response_from_lines(command_result: CommandResult) -> InterfaceResponse:
     lines = command_result.lines
     if not command_result.ok:
-        return InterfaceResponse(
-            {"ok": False, "error": lines[-1]["error"]}, command_result.exit_code
-        )
+        envelope = failed_stream(lines[:-1], lines[-1]["error"])
+        return InterfaceResponse(envelope, command_result.exit_code)
     return InterfaceResponse({"ok": True, "result": lines}, command_result.exit_code)
 
 
@@ -400,7 +404,7 @@ class HttpLinesInterface(HttpInterface):
             return InterfaceResponse(as_items(response.json()))
         lines = response.lines()
         if lines and is_object(lines[-1]) and lines[-1].get("ok") is False:
-            return InterfaceResponse(as_items(lines[-1]))
+            return InterfaceResponse(failed_stream(lines[:-1], lines[-1]["error"]))
         return InterfaceResponse({"ok": True, "result": lines})
 
 
