@@ -16,16 +16,12 @@ from tooli.core import (
     TYPER_GROUP_KEYWORDS,
     AppState,
     default_app_name,
+    may_replace_safety_option,
     read_choice,
     typer_lock,
     warn_about_name,
 )
-from tooli.providers import (
-    Registration,
-    build_command_tree,
-    forget_prepared,
-    read_all_tools,
-)
+from tooli.providers import Registration, build_command_tree, forget_prepared, read_all_tools
 
 TYPE_CHECKING = False
 
@@ -212,6 +208,10 @@ class Tooli(_TyperPlaceholder):
     def _register(self, registration: Registration) -> None:
         state, name = self._state, registration.command_name
         self._check_name(name, "command")
+        if may_replace_safety_option(registration.known_fn, registration.kwargs):
+            from tooli.providers.safety_options import check_safety_options
+
+            check_safety_options(registration, state)
         if state.registered.setdefault(name, registration) is not registration:
             from tooli.providers.provider_mounts import add_version
 
@@ -487,8 +487,7 @@ class Tooli(_TyperPlaceholder):
     ) -> PythonSurface:
         """Return an object that calls the app's tools with framework options set.
 
-        app.options(yes=True).call("delete", name="old")
-        app.options(caller="langchain").call("find", pattern="*.py")
+        app.options(yes=True, caller="langchain").call("delete", name="old")
         """
         from tooli.python_api import PYTHON_OPTIONS, PythonSurface
 
@@ -529,10 +528,7 @@ class Tooli(_TyperPlaceholder):
     def prepare(
         self, call: Call, failure_history: MemoryFailureHistory | None = None
     ) -> tuple[Call, tuple[Stage, ...]]:
-        """Return a call with the state that the app adds to it, and the stages that apply to it.
-
-        `failure_history` is the failure history of the server that received the call, if any.
-        """
+        """Return a call with the app's state, and its stages; a server passes its failures."""
         from tooli.pipeline import prepare_call
 
         return prepare_call(self, call, failure_history)

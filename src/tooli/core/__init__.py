@@ -372,6 +372,32 @@ def read_choice(name: str, value: object, allowed: Sequence[str]) -> str:
     raise DefinitionError(f"{name}={value!r}: must be one of {', '.join(allowed)}{hint}")
 
 
+SAFETY_OPTIONS = frozenset(("dry_run", "yes", "timeout"))
+"""Framework options that protect a call. A parameter of the same name replaces the option."""
+
+
+def may_replace_safety_option(fn: object, options: Mapping[str, object]) -> bool:
+    """False if a command certainly has no parameter with the name of a safety option.
+
+    Every registration calls it, so it looks at the names in the code of the function only.
+    """
+    code = getattr(fn, "__code__", None)
+    return (
+        "own_options" in options
+        or "input_model" in options
+        or code is None
+        or hasattr(fn, "__wrapped__")
+        or not SAFETY_OPTIONS.isdisjoint(code.co_varnames)
+    )
+
+
+class SafetyOptionWarning(ImportWarning):
+    """A parameter of a command replaces a safety option, such as `--dry-run`.
+
+    Python shows it in tests and in development mode (`-X dev`) only, as `CommandNameWarning`.
+    """
+
+
 class CommandNameWarning(ImportWarning):
     """A command has the name of an attribute of the app.
 

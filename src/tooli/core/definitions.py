@@ -8,7 +8,7 @@ modules only when their keyword is used.
 
 from __future__ import annotations
 
-from tooli.core import TYPER_COMMAND_KEYWORDS
+from tooli.core import SAFETY_OPTIONS, TYPER_COMMAND_KEYWORDS
 from tooli.core.tool import (
     MAX_TIMEOUT_SECONDS,
     Behavior,
@@ -392,6 +392,10 @@ _VALIDATORS: dict[str, Validator] = {
     "pipe_input": _pipe_problem,
     "pipe_output": _pipe_problem,
     "always_visible": _bool_problem,
+    "own_options": require(
+        lambda value: is_list(value) and SAFETY_OPTIONS.issuperset(value),
+        f"a list of {', '.join(sorted(SAFETY_OPTIONS))}",
+    ),
     "version": _version_problem,
     "sunset": _sunset_problem,
     "deprecated_version": _version_problem,

@@ -164,6 +164,8 @@ if TYPE_CHECKING:
         """What the command writes to a pipe, if its types do not say it."""
         always_visible: bool
         """MCP clients see the tool even if the others are found by search."""
+        own_options: Sequence[str]
+        """The safety options (`dry_run`, `yes`, `timeout`) that parameters replace on purpose."""
         version: str | None
         """The version of the command, if it differs from the version of the app."""
         native: bool
