@@ -188,6 +188,8 @@ INVALID_OPTIONS = [
     ({"error_codes": {3001: "x"}}, "an error code must be a string"),
     ({"error_codes": {"E3010": None}}, "the meaning of E3010 must be a string"),
     ({"input_schema": "{}"}, "must be a JSON Schema in a dict"),
+    ({"own_options": "yes"}, "must be a list of dry_run, timeout, yes"),
+    ({"own_options": [["yes"]]}, "must be a list of dry_run, timeout, yes"),
     ({"sunset": "soon"}, "must be a date such as '2027-01-31'"),
     ({"deprecated_version": 3}, "must be a string such as '2.1'"),
     ({"input_model": "Model"}, "must be a pydantic model class"),

@@ -393,7 +393,7 @@ _VALIDATORS: dict[str, Validator] = {
     "pipe_output": _pipe_problem,
     "always_visible": _bool_problem,
     "own_options": require(
-        lambda value: is_list(value) and SAFETY_OPTIONS.issuperset(value),
+        lambda value: is_list(value) and all([str(name) in SAFETY_OPTIONS for name in value]),
         f"a list of {', '.join(sorted(SAFETY_OPTIONS))}",
     ),
     "version": _version_problem,
