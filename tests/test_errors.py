@@ -42,6 +42,7 @@ TREE = [
     ("CommandExited", "ToolRuntimeError", "E4001", "runtime", 1, 500, False),
     ("DependencyError", "ToolRuntimeError", "E4040", "runtime", 40, 502, False),
     ("TimeoutExceeded", "ToolRuntimeError", "E4050", "runtime", 50, 504, True),
+    ("PartialFailure", "ToolRuntimeError", "E4070", "runtime", 60, 207, False),
     ("TemporaryError", "ToolRuntimeError", "E4075", "runtime", 75, 503, True),
     ("Interrupted", "ToolRuntimeError", "E4130", "runtime", 130, 503, True),
     ("InternalError", "ToolError", "E5000", "internal", 70, 500, False),
@@ -91,10 +92,10 @@ class TestErrorCodes:
         meaning, exit_code, status = ERROR_CODES[code]
         assert meaning
         assert exit_code in EXIT_CODES or code == "E4001"
-        assert 400 <= status < 600
+        assert 400 <= status < 600 or (code, status) == ("E4070", 207)
 
     def test_exit_code_table_is_complete(self) -> None:
-        expected = {0, 2, 10, 20, 30, 40, 50, 65, 70, 75, 101, 130}
+        expected = {0, 2, 10, 20, 30, 40, 50, 60, 65, 70, 75, 101, 130}
         assert expected == EXIT_CODES.keys() - {143}
 
     @pytest.mark.parametrize(

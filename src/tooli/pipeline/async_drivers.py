@@ -89,7 +89,7 @@ async def _collect_async(items: AsyncIterator[object]) -> list[object]:
     try:
         async for item in items:
             collected.append(item)  # a failure must not lose the items
-    except Exception as exc:
+    except BaseException as exc:
         if collected:
             vars(exc)["collected_items"] = collected
         raise

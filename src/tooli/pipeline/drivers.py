@@ -292,7 +292,7 @@ def collect_items(items: Iterator[object]) -> list[object]:
     collected: list[object] = []
     try:
         collected.extend(count_items(items))
-    except Exception as exc:
+    except BaseException as exc:
         if collected:
             vars(exc)["collected_items"] = collected
         raise

@@ -54,7 +54,9 @@ def to_outcome(exc: BaseException, stage: str | None = None, call: Call | None =
     if stage is not None and error is not exc and type(error) is InternalError:
         error.details = {**(error.details or {}), "stage": stage}
     has_started = not vars(exc).pop("is_not_started", False)
-    items = vars(exc).pop("collected_items", None)
+    items = vars(exc).get("collected_items")
+    if isinstance(exc, Exception):  # the caller of a nested call may raise the same error again
+        vars(exc).pop("collected_items", None)
     if call is not None and call.request is not None:
         error = call.request.check_error(error, call)
     return Failed(error, has_started, items)
