@@ -19,11 +19,19 @@ MAX_ERROR_CHARS = 4_000
 """Maximum length of the message of an error of another app."""
 
 
+_ABOUT_THE_TOKEN = frozenset(("E2001", "E2002", "E2004", "E2401", "E2403"))
+"""Codes that are about the token of the caller. A server answers them with a challenge.
+
+Another app means the token of the provider. Its answer must not make the clients of this app
+request another token, or more scopes.
+"""
+
+
 def restore_foreign_error(fields: Mapping[str, Any]) -> ToolError | None:
     """Return the error that another tooli app has reported; None if the fields are not valid.
 
-    Its texts are untrusted: they are cleaned. A suggested command line is left out, because it is
-    one of the other app.
+    Its texts are untrusted: they are cleaned. Suggested command lines are left out, because they
+    are those of the other app. An error about the token of the provider becomes E2000.
     """
     code, category = fields.get("code"), fields.get("category")
     message = fields.get("message")
@@ -31,7 +39,7 @@ def restore_foreign_error(fields: Mapping[str, Any]) -> ToolError | None:
         return None
     if len(code) > 60 or not code.isascii() or not code.replace("_", "").isalnum():
         return None
-    field, details = fields.get("field"), fields.get("details")
+    field, (code, details) = fields.get("field"), own_code(code, fields.get("details"))
     suggestion = fields.get("suggestion")
     kept = _clean_suggestion(suggestion) if is_object(suggestion) else None
     restored: JsonObject = {
@@ -41,12 +49,25 @@ def restore_foreign_error(fields: Mapping[str, Any]) -> ToolError | None:
         "field": clean_text(field, 200) if isinstance(field, str) else None,
         "suggestion": kept,
         "is_retryable": fields.get("is_retryable") is True,
-        "details": details if is_object(details) else None,
+        "details": details,
     }
     error = restore_error(error_class_for(code, str(category)), restored)
     if code in ERROR_CODES:
         _, error.exit_code, error.http_status = ERROR_CODES[code]
     return error
+
+
+def own_code(code: str, details: object) -> tuple[str, JsonObject | None]:
+    """Return the code and the details of a foreign error, without what clients would act on."""
+    kept = dict(details) if is_object(details) else {}
+    if code in _ABOUT_THE_TOKEN:
+        kept = {**kept, "remote_code": code}
+        kept.pop("missing_scopes", None)
+        code = "E2000"
+    approval = kept.get("approval")
+    if is_object(approval):
+        kept["approval"] = {name: value for name, value in approval.items() if name != "command"}
+    return code, kept or None
 
 
 def _clean_suggestion(suggestion: JsonObject) -> JsonObject | None:

@@ -146,10 +146,17 @@ def test_retry_after() -> None:
 TOOLI = single(**{"x-tooli-command": "app run"})
 
 
+def test_errors_about_the_token_are_no_errors_of_the_caller() -> None:
+    failure = {"code": "E2001", "message": "x", "details": {"missing_scopes": ["admin"]}}
+    found = error(403, {"ok": False, "error": failure}, operation=TOOLI)
+    assert isinstance(found, AuthError)
+    assert (found.code, found.details) == ("E2000", {"remote_code": "E2001"})
+
+
 @pytest.mark.parametrize(
     ("code", "kind"),
     [
-        *(("E1003", InputError), ("E2001", AuthError), ("E3010", NotFoundError)),
+        *(("E1003", InputError), ("E2005", AuthError), ("E3010", NotFoundError)),
         *(("E3020", ConflictError), ("E3041", StateError), ("E4040", DependencyError)),
         *(("E4075", TemporaryError), ("E5000", ToolError)),
     ],

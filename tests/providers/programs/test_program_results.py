@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 import os
 from typing import Any
 
@@ -51,6 +52,13 @@ def test_text_and_warnings() -> None:
         "p wrote to stderr: careful",
         "the output of 100 bytes was cut to 4 bytes",
     ]
+
+
+def test_envelope_about_a_token() -> None:
+    error = {"code": "E2001", "category": "auth", "message": "x"}
+    text = json.dumps({"ok": False, "error": error, "meta": {"tool": "a"}})
+    found = failure(text, code=30)
+    assert (found.code, found.details) == ("E2000", {"remote_code": "E2001"})
 
 
 def test_envelopes_of_tooli() -> None:

@@ -26,6 +26,7 @@ from tooli.errors import (
     ToolRuntimeError,
 )
 from tooli.inputs.urls import display_url
+from tooli.providers.foreign_errors import own_code
 from tooli.providers.openapi.answers import decode
 from tooli.schema.described import clean_text
 from tooli.text.jsonable import is_list, is_object
@@ -271,10 +272,10 @@ def _tooli_error(value: Any) -> ToolError | None:
     found = value.get("error") if is_object(value) and value.get("ok") is False else None
     if not is_object(found) or found.get("code") not in ERROR_CODES:
         return None
-    code = str(found["code"])
+    details: Any = found.get("details")
+    code, kept = own_code(str(found["code"]), _clean(details) if is_object(details) else None)
     kind = next(_CLASSES[code[:size]] for size in (5, 4, 2) if code[:size] in _CLASSES)
     suggestion: Any = found.get("suggestion")
-    details: Any = found.get("details")
     field = found.get("field")
     return kind(
         clean_text(found.get("message"), _MAX_SHOWN_CHARS),
@@ -282,7 +283,7 @@ def _tooli_error(value: Any) -> ToolError | None:
         field=clean_text(field, 200) if isinstance(field, str) else None,
         suggestion=_tooli_suggestion(suggestion) if is_object(suggestion) else None,
         is_retryable=found.get("is_retryable") is True,
-        details=_clean(details) if is_object(details) else None,
+        details=kept,
     )
 
 

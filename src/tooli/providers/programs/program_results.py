@@ -14,6 +14,7 @@ from tooli.errors import (
     ToolError,
     error_class_for,
 )
+from tooli.providers.foreign_errors import own_code
 from tooli.schema.described import clean_text
 from tooli.text.jsonable import is_list, is_object
 
@@ -123,16 +124,16 @@ def _open_envelope(envelope: JsonObject) -> Any:
     if envelope["ok"]:
         return envelope["result"]
     fields: JsonObject = envelope["error"]
-    code, message = str(fields.get("code", "")), clean_text(str(fields.get("message", "")))
+    message = clean_text(str(fields.get("message", "")))
+    code, details = own_code(str(fields.get("code", "")), fields.get("details"))
     error_class = error_class_for(code, str(fields.get("category", "")))
-    details = fields.get("details")
     field = fields.get("field")
     raise error_class(
         message or "The program failed.",
         code=code if len(code) == 5 and code[:1] == "E" else None,
         field=clean_text(field, 200) if isinstance(field, str) else None,
         is_retryable=fields.get("is_retryable") is True,
-        details=details if is_object(details) else None,
+        details=details,
     )
 
 
