@@ -258,9 +258,7 @@ def read_invocation(
     prog = builtin_prog or ((prog_name,) if prog_name else program_argv())
     prog = (*prog, "tooli") if line.builtin == "tooli" else prog
     if builtin_prog is not None or line.builtin == "tooli" or prog[:2] == ("tooli", "run"):
-        from tooli.errors import shell_quote
-
-        prog_name = " ".join(map(shell_quote, prog))
+        prog_name = " ".join(map(load_location("tooli.errors:shell_quote"), prog))
     caller, category = _identify_caller(argv, prog, maybe_agent, agent)
     # A command that inspects the settings runs even if some are invalid, and reports them itself.
     inspects = line.tool is not None and hasattr(line.tool.fn, "tooli_runs_with_invalid_settings")
