@@ -591,10 +591,7 @@ class Tool(Record):
         return next((p for p in self.params if p.name == name), None)
 
     def arguments_by_param(self, bound: Mapping[str, Any]) -> Mapping[str, Any]:
-        """Return bound arguments by parameter name.
-
-        With `input_model=`, the parameters are the fields of the model.
-        """
+        """Return bound arguments by parameter name: the fields of the model of `input_model=`."""
         if self.input_model is None:
             return bound
         model, names = bound[self.input_model[0]], [p.name for p in self.public_params]
