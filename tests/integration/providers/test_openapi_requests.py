@@ -8,7 +8,7 @@ import socket
 import subprocess
 from contextlib import contextmanager
 from pathlib import Path
-from time import monotonic, sleep
+from time import sleep
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -117,36 +117,41 @@ PRISM = "@stoplight/prism-cli@5.16.0"
 @contextmanager
 def prism(document: Path, tmp_path: Path) -> Iterator[str]:
     """Run prism, which answers every request that is not valid with an error."""
+    package = node.install(PRISM) / "node_modules" / "@stoplight" / "prism-cli"
+    command = [node.node(), package / "dist" / "index.js", "mock", "--errors", "-h", "127.0.0.1"]
+    for attempt in range(5):
+        log = tmp_path / f"prism-{attempt}.log"
+        port = unused_port()
+        with log.open("w") as output:
+            process = subprocess.Popen(
+                [*command, "-p", str(port), document], stdout=output, stderr=subprocess.STDOUT
+            )
+        try:
+            if wait_for_prism(process, log):
+                yield f"http://127.0.0.1:{port}"
+                return
+        finally:
+            process.kill()
+            process.wait()
+    raise AssertionError(log.read_text())
+
+
+def unused_port() -> int:
+    """Return a port that is free now. Another process may take it: then prism ends."""
     with socket.socket() as unused:
         unused.bind(("127.0.0.1", 0))
-        port = unused.getsockname()[1]
-    program = (
-        node.install(PRISM) / "node_modules" / "@stoplight" / "prism-cli" / "dist" / "index.js"
-    )
-    command = [
-        node.node(),
-        program,
-        "mock",
-        "--errors",
-        "-h",
-        "127.0.0.1",
-        "-p",
-        str(port),
-        document,
-    ]
-    with (tmp_path / "prism.log").open("w") as log:
-        process = subprocess.Popen(command, stdout=log, stderr=subprocess.STDOUT)
-    try:
-        deadline = monotonic() + 60
-        while monotonic() < deadline and process.poll() is None:
-            with socket.socket() as probe:
-                if probe.connect_ex(("127.0.0.1", port)) == 0:
-                    break
-            sleep(0.05)
-        yield f"http://127.0.0.1:{port}"
-    finally:
-        process.kill()
-        process.wait()
+        return unused.getsockname()[1]
+
+
+def wait_for_prism(process: subprocess.Popen[bytes], log: Path) -> bool:
+    """Wait until prism listens; return False if it has ended."""
+    for _ in range(6_000):
+        if "Prism is listening" in log.read_text():
+            return True
+        if process.poll() is not None:
+            return False
+        sleep(0.05)
+    return False
 
 
 @pytest.mark.parametrize(

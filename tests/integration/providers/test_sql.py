@@ -277,16 +277,16 @@ def test_a_server_that_does_not_answer_any_more(
     import psycopg
 
     role = direct.partition("//")[2].partition(":")[0]
-    process = start(write_app(tmp_path), "slow", "--timeout", "2", "--json")
+    process = start(write_app(tmp_path), "slow", "--timeout", "5", "--json")
     with psycopg.connect(postgres_server, autocommit=True) as connection:
 
         def is_running() -> bool:
             row = connection.execute(BACKEND + " AND query LIKE '%%FETCH%%'", (role,)).fetchone()
-            return row is not None and row[0] > 0
+            return process.poll() is not None or (row is not None and row[0] > 0)
 
         wait_until(is_running)
     proxy.is_deaf = True
-    out, _ = process.communicate(timeout=60)
+    out, _ = process.communicate(timeout=PROCESS_TIMEOUT)
     assert json.loads(out)["error"]["code"] == "E4050"
     assert process.returncode == 50
 

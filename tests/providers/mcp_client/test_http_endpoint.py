@@ -124,8 +124,8 @@ def test_stream_without_a_result(server: FakeHttpServer) -> None:
 
 @both_eras
 def test_timeout(server: FakeHttpServer) -> None:
-    app, _ = make_app(server, timeout=0.3)
-    error = call(app, "hang").error
+    app, _ = make_app(server)
+    error = app.options(yes=True, timeout=1.5).call("hang").error
     assert error is not None and error.code == "E4050"
     if server.era == "handshake":
         wait_until(lambda: "notifications/cancelled" in server.methods())

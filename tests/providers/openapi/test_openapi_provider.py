@@ -428,7 +428,7 @@ def test_the_deadline_ends_the_request(api: ApiServer) -> None:
         return Answer({})
 
     api.answer = wait
-    error = app_of(document_of(), api, timeout=0.3).call("run").error
+    error = app_of(document_of(), api, timeout=1.5).call("run").error
     assert (error.code, seen.is_set()) == ("E4050", True)
     error = app_of(document_of(), api, timeout=None).options(timeout=0.3).call("run").error
     assert error.code == "E4050"
