@@ -14,7 +14,7 @@ from tests.mcp.sdk_client import each_mode, make_server
 
 from tooli import Context, Tooli
 from tooli.core.call import Caller
-from tooli.mcp import change_notifier, sdk_server, service
+from tooli.mcp import change_notifier, sdk_peer, sdk_server, service
 
 # ------------------------------------------------------------------ pages
 
@@ -249,3 +249,25 @@ async def test_subscriptions_are_limited_in_characters(monkeypatch: pytest.Monke
             await client.session.subscribe_resource("x://a")
         await client.session.unsubscribe_resource("x://abcdef")
         await client.session.subscribe_resource("x://a")
+
+
+async def test_call_that_cannot_start_does_not_count(monkeypatch: pytest.MonkeyPatch) -> None:
+    server = make_server(Tooli("app"))
+
+    class Request:
+        is_async = False
+
+        def run(self) -> dict[str, Any]:
+            return {"ok": True}
+
+    def start(*_: object) -> None:
+        raise RuntimeError("can't start new thread")
+
+    request: Any = Request()
+    with monkeypatch.context() as patch:
+        patch.setattr(server.thread_pool, "start", start)
+        for _ in range(300):  # more than the limit of a caller
+            with pytest.raises(RuntimeError):
+                server.start_job(request, Caller("mcp"), sdk_peer.RequestPeer())
+    job: Any = server.start_job(request, Caller("mcp"), sdk_peer.RequestPeer())
+    assert await job == {"ok": True}

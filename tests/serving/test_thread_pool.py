@@ -27,6 +27,23 @@ async def test_exception_is_raised_in_the_caller() -> None:
     pool.shut_down()
 
 
+async def test_started_work_has_a_future() -> None:
+    pool, release = ThreadPool(1), threading.Event()
+    with pytest.raises(ZeroDivisionError):
+        await pool.start(lambda: 1 / 0)
+    running = pool.start(lambda: release.wait(120), "one")
+    queued = pool.start(lambda: 1, "one")
+    last = pool.start(lambda: 2, "one")
+    assert running.cancel()
+    assert queued.cancel()
+    await asyncio.sleep(0)
+    assert pool.abandoned_by("one") == 1  # the other one has not started
+    release.set()
+    assert await last == 2
+    assert pool.abandoned == 0
+    pool.shut_down()
+
+
 async def test_number_of_threads_is_limited() -> None:
     pool, running, counts = ThreadPool(3), set[int](), list[int]()
     release = threading.Event()

@@ -273,32 +273,43 @@ class DirectCalls:
         key = (call.session, call.id)
         if call.session:
             self._running[key] = job
+        try:
+            if not await _ends_soon(job, call.peer.shutdown_future):
+                await self._wait(call, job, receive, response)
+        finally:
+            self._running.pop(key, None)
+            end_job(job, call.peer)
+        if job.done() and job.cancelled():
+            raise MCPError(REQUEST_CANCELLED, "Request cancelled")
+        return job_result(job)
+
+    async def _wait(
+        self,
+        call: DirectCall,
+        job: asyncio.Future[JsonObject],
+        receive: Receive,
+        response: _Response,
+    ) -> None:
+        """Wait until a call or the server ends. Raises _Disconnected if nobody waits for it."""
         awaited: set[asyncio.Future[Any]] = {job, call.peer.shutdown_future}
         watcher: asyncio.Future[None] | None = None
-        timeout = WATCH_DELAY
+        if not call.session:
+            watcher = asyncio.ensure_future(_wait_until_disconnected(receive))
+            awaited.add(watcher)
+        timeout = PING_INTERVAL if self._sends_pings(call) else None
         try:
             while True:
                 done, _ = await asyncio.wait(
                     awaited, timeout=timeout, return_when=asyncio.FIRST_COMPLETED
                 )
                 if job in done or call.peer.shutdown_future in done:
-                    break
+                    return
                 if done:
                     raise _Disconnected
-                if watcher is None and not call.session:
-                    watcher = asyncio.ensure_future(_wait_until_disconnected(receive))
-                    awaited.add(watcher)
-                elif timeout == PING_INTERVAL:
-                    await response.send_ping()
-                timeout = PING_INTERVAL if self._sends_pings(call) else None
+                await response.send_ping()
         finally:
-            self._running.pop(key, None)
-            end_job(job, call.peer)
             if watcher is not None:
                 watcher.cancel()
-        if job.done() and job.cancelled():
-            raise MCPError(REQUEST_CANCELLED, "Request cancelled")
-        return job_result(job)
 
     def _sends_pings(self, call: DirectCall) -> bool:
         return call.is_stateless and not self._json_response
@@ -332,6 +343,30 @@ class DirectCalls:
 
 class _Disconnected(Exception):  # noqa: N818  a disconnection is not an error
     """The client of a stateless call has disconnected."""
+
+
+async def _ends_soon(*futures: asyncio.Future[Any]) -> bool:
+    """Wait for one of the futures; return False if none is done after WATCH_DELAY.
+
+    Most calls end before that. `asyncio.wait` takes several times longer.
+    """
+    loop = futures[0].get_loop()
+    waiter: asyncio.Future[None] = loop.create_future()
+
+    def wake(_: object = None) -> None:
+        if not waiter.done():
+            waiter.set_result(None)
+
+    timer = loop.call_later(WATCH_DELAY, wake)
+    for future in futures:
+        future.add_done_callback(wake)
+    try:
+        await waiter
+    finally:
+        timer.cancel()
+        for future in futures:
+            future.remove_done_callback(wake)
+    return any([future.done() for future in futures])
 
 
 async def _wait_until_disconnected(receive: Receive) -> None:

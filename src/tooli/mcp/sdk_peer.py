@@ -60,6 +60,8 @@ _REQUEST_TYPES: dict[str, tuple[Any, Any]] = {
 class RequestPeer(Peer):
     """The client of one request, which gets nothing but the answer."""
 
+    sends_messages = False  # True: messages are sent before the answer
+
     def __init__(self) -> None:
         self.cancelled = False
         self._loop = asyncio.get_running_loop()
@@ -81,6 +83,8 @@ class RequestPeer(Peer):
 
 class SdkPeer(RequestPeer):
     """The client of one request, through the SDK's session."""
+
+    sends_messages = True
 
     def __init__(self, ctx: Ctx, logger: str) -> None:
         super().__init__()

@@ -304,11 +304,22 @@ class AppServer(Server[dict[str, Any]]):
         key = caller_key(caller.principal, caller.address)
         if not self._jobs_by_caller.acquire(key, self.thread_pool.abandoned_by(key)):
             return request.error_result(too_many_requests_error(MAX_CALLS_PER_CALLER))
-        work = request.arun() if request.is_async else self.thread_pool.run(request.run, key)
-        job = asyncio.ensure_future(peer.run_and_flush(work))
+        try:
+            job = self._start(request, peer, key)
+        except BaseException:  # no thread can be started
+            self._jobs_by_caller.release(key)
+            raise
         self._running_jobs[job] = peer
         job.add_done_callback(partial(self._on_job_done, key))
         return job
+
+    def _start(
+        self, request: McpRequest, peer: RequestPeer, key: str
+    ) -> asyncio.Future[JsonObject]:
+        if not (request.is_async or peer.sends_messages):
+            return self.thread_pool.start(request.run, key)
+        work = request.arun() if request.is_async else self.thread_pool.run(request.run, key)
+        return asyncio.ensure_future(peer.run_and_flush(work))
 
     def open(self) -> None:
         """Accept calls, also after a shutdown: a mounted server may run again on another loop."""

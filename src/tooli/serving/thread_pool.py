@@ -18,6 +18,7 @@ from __future__ import annotations
 
 from collections import Counter, deque
 from contextvars import copy_context
+from functools import partial
 from queue import SimpleQueue
 from threading import Lock, Thread
 
@@ -75,6 +76,26 @@ class ThreadPool:
         """
         import asyncio
 
+        future = self._start(work, caller)
+        try:
+            return await future
+        except asyncio.CancelledError:
+            if future.cancelled():  # the caller was cancelled; the work did not raise this itself
+                self._abandon(future, caller)
+            raise
+
+    def start(self, work: Callable[[], T], caller: str = "") -> Future[T]:
+        """Run work in a thread; return the future of its result. It can be cancelled.
+
+        It needs two iterations of the event loop less than a task for `run`.
+        """
+        future = self._start(work, caller)
+        future.add_done_callback(partial(self._abandon_cancelled, caller))
+        return future
+
+    def _start(self, work: Callable[[], T], caller: str) -> Future[T]:
+        import asyncio
+
         loop = asyncio.get_running_loop()
         if self._loop is not loop:
             self._switch_loop(loop)
@@ -87,12 +108,11 @@ class ThreadPool:
             self._enqueue(job, loop)
         else:
             self._waiting.setdefault(caller, {})[future] = job
-        try:
-            return await future
-        except asyncio.CancelledError:
-            if future.cancelled():  # the caller was cancelled; the work did not raise this itself
-                self._abandon(future, caller)
-            raise
+        return future
+
+    def _abandon_cancelled(self, caller: str, future: Future[Any]) -> None:
+        if future.cancelled():
+            self._abandon(future, caller)
 
     @property
     def abandoned(self) -> int:
