@@ -49,6 +49,8 @@ async def test_slash_after_a_command_is_ignored(path: str) -> None:
         ("/hello/", {}, "Send POST /tools/hello."),
         ("/users/create", {}, "Send POST /tools/users/create."),
         ("/api/v1/tools/hello", {}, "Send POST /tools/hello."),
+        ("/tool/hello", {}, "Send POST /tools/hello."),
+        ("/api/users/create", {}, "Send POST /tools/users/create."),
         ("/openapi.jsn", {}, "Send GET /openapi.json."),
         ("/healthz", {}, "Send GET /health."),
         ("/readyz", {}, "Send GET /ready."),

@@ -11,6 +11,7 @@ import pytest
 import typer
 
 from tooli import Output, StdinOr, Tooli, Within
+from tooli.annotations import ReadOnly
 from tooli.inputs.uploads import (
     Upload,
     UploadedInput,
@@ -66,6 +67,11 @@ def test_parameters_that_take_files(
 ) -> None:
     tool = make_tool(annotation, capabilities=capabilities or None)
     assert bool(upload_parameters(tool)) == is_accepted
+
+
+def test_path_of_a_command_that_only_reads_is_read() -> None:
+    assert upload_parameters(make_tool(Path, annotations=ReadOnly))
+    assert not upload_parameters(make_tool(Output, annotations=ReadOnly))
 
 
 def test_name_and_suffix() -> None:

@@ -23,6 +23,9 @@ PAGE_METHODS = b"GET, HEAD, OPTIONS"
 PLANS_PATH = "/plans/"
 """Beginning of the paths that answer with the plan of a call."""
 
+MAX_PATH_WORDS = 20
+"""Number of words at the end of a wrong path in which the name of a command is searched for."""
+
 _MCP_PATHS = ("/mcp", "/sse", "/messages")
 _OTHER_NAMES = {
     "/docs": "/",
@@ -53,10 +56,12 @@ class ServerPaths(Record):
 
     def closest(self, path: str) -> str | None:
         """Return the method and path that a client probably meant."""
-        name = path.rpartition("/tools/")[2].strip("/")
-        tool = self.tools.get(f"/tools/{name}")
-        if tool is not None and (self.view is None or self.view.shows(tool)):
-            return f"POST {self.root}/tools/{name}"
+        words = path.rpartition("/tools/")[2].strip("/").split("/")[-MAX_PATH_WORDS:]
+        for start in range(len(words)):  # `/api/v1/users/list` is meant as `/tools/users/list`
+            name = "/".join(words[start:])
+            tool = self.tools.get(f"/tools/{name}")
+            if tool is not None and (self.view is None or self.view.shows(tool)):
+                return f"POST {self.root}/tools/{name}"
         if any([path == known or path.startswith(f"{known}/") for known in _MCP_PATHS]):
             mounted = [mount for mount in self.mounts if mount in _MCP_PATHS]
             return f"POST {self.root}{mounted[0]}" if mounted else None

@@ -59,8 +59,8 @@ def safe_suffix(name: str) -> str:
 def accepts_upload(param: Param, tool: Tool) -> bool:
     """True if a client can upload files for a parameter: bytes, inputs, and paths that are read.
 
-    A path is read if it must exist and be readable, or if the command declares that it reads files
-    and does not write any.
+    A path is read if it must exist and be readable, or if the command declares that it only reads:
+    with `ReadOnly`, or with capabilities that read files and do not write any.
     """
     kwargs = param.option_kwargs
     if tool.schema is not None or kwargs.keys() & {"parser", "click_type", "callback"}:
@@ -77,8 +77,9 @@ def accepts_upload(param: Param, tool: Tool) -> bool:
     if not kwargs.get("file_okay", True) or kwargs.get("writable"):
         return False
     kinds = {":".join(capability.split(":")[:2]) for capability in tool.guard.capabilities}
-    reads = "fs:read" in kinds and kinds.isdisjoint(("fs:write", "fs:delete"))
-    return bool(kwargs.get("exists")) or reads
+    reads = "fs:read" in kinds or tool.behavior.read_only
+    may_write = not kinds.isdisjoint(("fs:write", "fs:delete"))
+    return bool(kwargs.get("exists")) or (reads and not may_write)
 
 
 def upload_parameters(tool: Tool) -> list[Param]:
