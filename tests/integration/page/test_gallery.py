@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 import json
-import socket
-import subprocess
-import sys
-import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-from urllib.request import urlopen
 
 import pytest
 from tests.integration import node
+from tests.integration.mcp_http.http_process import run_server
 from tests.integration.page.browser_pages import LOW_CONTRAST, OpenPage, page_opener, run_command
 
 if TYPE_CHECKING:
@@ -24,27 +20,10 @@ APP = Path(__file__).with_name("gallery.py")
 
 
 @pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+def server() -> Iterator[str]:
     """The address of a server of the gallery."""
-    with socket.socket() as found:
-        found.bind(("127.0.0.1", 0))
-        port = found.getsockname()[1]
-    log = tmp_path_factory.mktemp("gallery") / "log"
-    command = [sys.executable, str(APP), "api", "serve", "--port", str(port)]
-    with log.open("wb") as output:
-        process = subprocess.Popen(command, stdout=output, stderr=subprocess.STDOUT)
-    url = f"http://127.0.0.1:{port}/"
-    deadline = time.monotonic() + 60
-    while True:
-        try:
-            urlopen(url + "health", timeout=5).close()
-            break
-        except OSError:
-            assert process.poll() is None and time.monotonic() < deadline, log.read_text()
-            time.sleep(0.1)
-    yield url
-    process.terminate()
-    process.wait(30)
+    with run_server(APP, interface=("api",)) as running:
+        yield f"{running.url}/"
 
 
 @pytest.fixture
@@ -127,6 +106,10 @@ def test_pictures_sounds_and_documents_are_shown(open_page: OpenPage) -> None:
     assert page.locator(".md h2").inner_text() == "Bread"
     pdf = page.locator(".doc", has_text="bread.pdf")
     assert "application/pdf" in pdf.inner_text()
+    name, kind = (pdf.locator(tag).bounding_box() or {} for tag in ("div > b", "div > .dim"))
+    assert kind["x"] >= name["x"] + name["width"] + 8  # they do not look like one word
+    switch = page.get_by_role("radiogroup", name="Show the text").bounding_box() or {}
+    assert switch["x"] == (page.locator(".md h2").bounding_box() or {})["x"]
     with page.expect_download() as found:
         pdf.get_by_role("button", name="Download File").click()
     assert found.value.suggested_filename == "bread.pdf"
