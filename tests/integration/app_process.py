@@ -7,7 +7,9 @@ import fcntl
 import json
 import os
 import pty
+import random
 import signal
+import socket
 import struct
 import subprocess
 import sys
@@ -23,6 +25,22 @@ APPS = Path(__file__).parent / "apps"
 OUTCOMES_APP = APPS / "outcomes.py"
 PROCESS_TIMEOUT = 300
 """Seconds after which a process counts as hung. A busy machine needs much less."""
+
+_TESTED_PORTS = range(16_000, 32_000)
+"""Ports that the system gives neither to outgoing connections nor to servers with port 0."""
+
+
+def free_port() -> int:
+    """Return a port that nothing listens on, for a server whose port must be known before."""
+    while True:
+        port = random.choice(_TESTED_PORTS)
+        with socket.socket() as sock:
+            try:
+                sock.bind(("127.0.0.1", port))
+                return port
+            except OSError:
+                continue
+
 
 # A background job of a shell script ignores SIGINT, and so would every process that it starts.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:

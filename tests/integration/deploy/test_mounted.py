@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import socket
 import subprocess
 import sys
 import urllib.error
@@ -16,6 +15,7 @@ from typing import Any
 
 import pytest
 from mcp import Client
+from tests.integration.app_process import PROCESS_TIMEOUT, free_port
 
 FOLDER = Path(__file__).parent
 SERVERS: dict[str, list[str]] = {
@@ -28,9 +28,7 @@ SERVERS: dict[str, list[str]] = {
 @contextmanager
 def run_asgi_server(server: str, app: str) -> Iterator[str]:
     """Run an application of mounted_apps.py; yield its URL."""
-    with socket.socket() as sock:
-        sock.bind(("127.0.0.1", 0))
-        port = sock.getsockname()[1]
+    port = free_port()
     module, *flags = [part.format(app=f"mounted_apps:{app}", port=port) for part in SERVERS[server]]
     command = [sys.executable, "-m", module, *flags]
     with subprocess.Popen(
@@ -41,7 +39,7 @@ def run_asgi_server(server: str, app: str) -> Iterator[str]:
             yield f"http://127.0.0.1:{port}"
         finally:
             process.terminate()
-            output = process.communicate(timeout=60)[0].decode()
+            output = process.communicate(timeout=PROCESS_TIMEOUT)[0].decode()
     assert process.returncode in (0, -15), output
     for word in ("Traceback", "was never awaited", "was destroyed but it is pending"):
         assert word not in output, output
@@ -49,10 +47,10 @@ def run_asgi_server(server: str, app: str) -> Iterator[str]:
 
 def _wait_until_answered(url: str, process: subprocess.Popen[bytes]) -> None:
     """Send requests until one is answered: Granian does not say when it listens."""
-    deadline = monotonic() + 60
+    deadline = monotonic() + PROCESS_TIMEOUT
     while True:
         try:
-            urllib.request.urlopen(url, timeout=2).close()
+            urllib.request.urlopen(url, timeout=60).close()
             return
         except urllib.error.HTTPError as failure:
             failure.close()

@@ -17,6 +17,8 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
+from tests.integration.app_process import PROCESS_TIMEOUT
+
 
 class ServerProcess:
     """A server process on a free port. `settings` are keywords of `serve_http`.
@@ -67,7 +69,7 @@ class ServerProcess:
         """Stop the server; return its exit code, stdout and stderr."""
         if self.process.poll() is None:
             self.process.send_signal(sig)
-        out, err = self.process.communicate(timeout=30)
+        out, err = self.process.communicate(timeout=PROCESS_TIMEOUT)
         return self.process.returncode, out, err
 
 
@@ -110,7 +112,7 @@ class RunningCall:
 
 def wait_until(condition: Callable[[], bool]) -> None:
     """Block until a condition is true."""
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + PROCESS_TIMEOUT
     while not condition():
         assert time.monotonic() < deadline, "the condition did not become true"
         time.sleep(0.01)

@@ -13,6 +13,8 @@ from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from tests.integration.app_process import PROCESS_TIMEOUT
+
 NOTES_APP = pathlib.Path(__file__).with_name("notes_app.py")
 
 
@@ -32,7 +34,7 @@ class Server:
     def shut_down(self) -> int:
         """Send SIGTERM, wait for the process to end, and return its exit code."""
         self.process.send_signal(signal.SIGTERM)
-        return self.process.wait(30)
+        return self.process.wait(PROCESS_TIMEOUT)
 
 
 @contextmanager
@@ -67,5 +69,5 @@ def run_server(
         finally:
             if process.poll() is None:
                 process.terminate()
-            process.wait(30)
-        reader.join(30)
+            process.wait(PROCESS_TIMEOUT)
+        reader.join(PROCESS_TIMEOUT)

@@ -16,7 +16,7 @@ from tests.mcp.sdk_client import each_mode
 
 @asynccontextmanager
 async def connect(server: Server, mode: Any, **headers: str) -> AsyncIterator[Client]:
-    async with httpx2.AsyncClient(headers=headers, timeout=30) as http_client:
+    async with httpx2.AsyncClient(headers=headers, timeout=120) as http_client:
         transport = streamable_http_client(f"{server.url}/mcp", http_client=http_client)
         async with Client(transport, mode=mode) as client:
             yield client

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import pathlib
-import socket
 import subprocess
 import urllib.parse
 import urllib.request
@@ -13,6 +12,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from tests.integration.app_process import free_port
 from tests.integration.mcp_http.http_process import Server, run_server
 from tests.integration.node import OIDC_PROVIDER, environment_for_node, install, node
 
@@ -70,13 +70,6 @@ def run_authorization_server(resource: str, token_format: str) -> Iterator[Autho
             yield AuthorizationServer(process, process.stdout.readline().strip())
         finally:
             process.kill()
-
-
-def free_port() -> int:
-    """Return a port that nothing listens on. The URL of a server is needed before it starts."""
-    with socket.socket() as sock:
-        sock.bind(("127.0.0.1", 0))
-        return sock.getsockname()[1]
 
 
 @contextmanager

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
 
 OpenPage: TypeAlias = "Callable[..., Page]"
-TIMEOUT_MS = 10_000
+TIMEOUT_MS = 120_000  # a busy machine needs much less
 
 
 @contextmanager
