@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import contextlib
+import socket
 import subprocess
 import sys
 import textwrap
+import threading
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -15,7 +17,7 @@ from tests.providers.mcp_client.fakes import AnsweringPeer, call_with
 from tooli import Tooli
 from tooli.annotations import ReadOnly
 from tooli.errors import DefinitionError, DependencyError, TemporaryError
-from tooli.providers import RemoteProvider
+from tooli.providers import RemoteProvider, remote_provider
 from tooli.schema.json_schema import input_schema, output_schema
 from tooli.testing import invoke
 
@@ -336,3 +338,25 @@ def test_broken_commands_are_left_out(fake: FakeHttpServer) -> None:
 def test_invalid_definitions(options: dict[str, Any], text: str) -> None:
     with pytest.raises(DefinitionError, match=text):
         RemoteProvider(**options)
+
+
+def test_server_that_sends_one_byte_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Reading the commands has a time limit, although data arrives all the time."""
+    monkeypatch.setattr(remote_provider, "LIST_TOTAL_SECONDS", 0.2)
+    left = threading.Event()
+
+    def drip(connection: socket.socket) -> None:
+        with connection:
+            connection.recv(65536)
+            connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 1000000\r\n\r\n")
+            with contextlib.suppress(OSError):
+                while not left.wait(0.01):
+                    connection.sendall(b" ")
+            left.set()
+
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        threading.Thread(target=lambda: drip(listener.accept()[0]), daemon=True).start()
+        url = f"http://127.0.0.1:{listener.getsockname()[1]}"
+        with pytest.raises(TemporaryError, match="cannot be reached"):
+            list(RemoteProvider(url).tools())
+        assert left.wait(60)

@@ -27,6 +27,7 @@ from tooli.errors import (
     TemporaryError,
     ToolError,
 )
+from tooli.inputs.urls import RequestDeadline
 from tooli.providers.foreign_errors import restore_foreign_error
 from tooli.providers.http_requests import (
     AnswerTooLarge,
@@ -60,6 +61,8 @@ DEFAULT_TIMEOUT_SECONDS = 300.0
 """Default time limit of a call."""
 LIST_TIMEOUT_SECONDS = 30.0
 """Longest time without data while the commands are read."""
+LIST_TOTAL_SECONDS = 60.0
+"""Longest time in which the commands are read. A server could send one byte at a time."""
 MAX_ANSWER_BYTES = 64 << 20
 MAX_WARNINGS = 20
 _EVENTS = "text/event-stream"
@@ -142,14 +145,19 @@ class RemoteProvider(Provider):
         return self._problems
 
     def _read_list(self) -> list[JsonObject]:
+        deadline = RequestDeadline(LIST_TOTAL_SECONDS)
         try:
-            answer = self._server.send("GET", "tools", timeout=LIST_TIMEOUT_SECONDS)
+            answer = self._server.send(
+                "GET", "tools", timeout=LIST_TIMEOUT_SECONDS, on_open=deadline.track_connection
+            )
             try:
                 data = answer.read(MAX_ANSWER_BYTES)
             finally:
                 answer.release()
         except (ConnectionFailed, AnswerTooLarge) as failure:
             raise self._unreachable(failure) from None
+        finally:
+            deadline.cancel()
         if answer.status != 200:
             raise self._read_failure(answer, data)
         try:

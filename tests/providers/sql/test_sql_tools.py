@@ -129,3 +129,13 @@ def test_tables_without_statements(database: str, table: str, message: str) -> N
     with pytest.raises(DefinitionError, match=message):
         provider.tools()
     provider.close()
+
+
+@pytest.mark.parametrize("value", ["s3cret-v4lue", "s3cret-v4lue://host/x", "/tmp/s3cret-v4lue"])
+def test_variable_that_is_no_database(value: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A file of statements may name any variable: no message contains its value."""
+    monkeypatch.setenv("OTHER_SECRET", value)
+    app = make_app("env:OTHER_SECRET", {"a": "SELECT 1 AS one"})
+    texts = [str(app.catalog.problems), str(app.call("a").error), str(app.call("a").meta)]
+    assert "OTHER_SECRET" in "".join(texts)
+    assert not any("s3cret" in text for text in texts)

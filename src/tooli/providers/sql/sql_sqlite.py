@@ -91,17 +91,17 @@ class SqliteDatabase(SqlDatabase):
 
     dry_run_allow = ("fs:write",)
 
-    def __init__(self, path: str) -> None:
+    def __init__(self, path: str, name: str | None = None) -> None:
         self.path = path
+        self.name = os.path.basename(path) if name is None else name  # in messages
 
     # -------------------------------------------------------------- connections
 
     def _connect(self, stop: CallStop, *, is_read_only: bool) -> sqlite3.Connection:
         """Open the file, which is never created."""
-        name = os.path.basename(self.path)
         if not os.path.isfile(self.path):
             raise DependencyError(
-                f"The SQLite database {name!r} does not exist.",
+                f"The SQLite database {self.name!r} does not exist.",
                 suggestion=Suggestion("fix", "Create the file, or correct its path in the app."),
             )
         connection = sqlite3.connect(
@@ -138,7 +138,7 @@ class SqliteDatabase(SqlDatabase):
             yield connection
         except sqlite3.Error as failure:
             stop.check()
-            raise sqlite_error(failure, os.path.basename(self.path)) from None
+            raise sqlite_error(failure, self.name) from None
         finally:
             if connection is not None:
                 connection.close()
@@ -212,7 +212,7 @@ class SqliteDatabase(SqlDatabase):
         try:
             connection = self._connect(stop, is_read_only=True)
         except sqlite3.Error as failure:
-            raise sqlite_error(failure, os.path.basename(self.path)) from None
+            raise sqlite_error(failure, self.name) from None
         try:
             viewer = self._connect(stop, is_read_only=True)
             try:
@@ -229,7 +229,7 @@ class SqliteDatabase(SqlDatabase):
             finally:
                 viewer.close()
         except sqlite3.Error as failure:
-            raise sqlite_error(failure, os.path.basename(self.path)) from None
+            raise sqlite_error(failure, self.name) from None
         finally:
             connection.close()
 

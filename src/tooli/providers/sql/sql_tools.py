@@ -222,9 +222,10 @@ class SqlTools:
             text = text.removeprefix(prefix)
         scheme = text.partition("://")[0] if "://" in text else ""
         if scheme and not text.startswith(_POSTGRES_SCHEMES):
+            is_variable = self._database_text.startswith("env:")  # its value may be a secret
+            kind = f"of {self._database_text}" if is_variable else f"of the kind {scheme[:20]!r}"
             raise DefinitionError(
-                f"databases of the kind {scheme[:20]!r} are not supported; use an SQLite file or "
-                "a URL postgresql://…"
+                f"databases {kind} are not supported; use an SQLite file or a URL postgresql://…"
             )
         return text
 
@@ -235,7 +236,9 @@ class SqlTools:
             if text.startswith(_POSTGRES_SCHEMES):
                 self._database = PostgresDatabase(text)
             else:
-                self._database = SqliteDatabase(os.path.join(self._folder, text))
+                # the variable may not contain a database at all, but a secret
+                name = self._database_text if self._database_text.startswith("env:") else None
+                self._database = SqliteDatabase(os.path.join(self._folder, text), name)
         return self._database
 
     # -------------------------------------------------------------- files
