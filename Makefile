@@ -12,7 +12,7 @@ MEASURED = tests/core tests/schema tests/text tests/records tests/inputs tests/p
 FULL = tests/lanes/test_typer_suite.py tests/integration/conformance tests/integration/frameworks tests/integration/clients tests/integration/generated_clients tests/integration/deploy tests/integration/oauth tests/integration/http/test_schemathesis.py tests/integration/page tests/integration/real_apps tests/integration/agents tests/integration/providers
 
 # Tests of generated examples: `make test` runs a quarter of them, `make test-full` all.
-GENERATED = tests/lanes/test_fast_path.py tests/lanes/test_fast_convert.py tests/integration/test_fuzz.py tests/integration/test_idempotency.py tests/integration/mcp/test_hostile.py
+GENERATED = tests/lanes/test_fast_path.py tests/lanes/test_fast_convert.py tests/parity/test_wrong_calls.py tests/parity/test_generated_calls.py tests/integration/test_fuzz.py tests/integration/test_idempotency.py tests/integration/mcp/test_hostile.py
 
 # Make and the tests start thousands of processes: let them share compiled bytecode.
 unexport PYTHONDONTWRITEBYTECODE

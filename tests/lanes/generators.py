@@ -521,12 +521,12 @@ def _settings(
     if draw(st.integers(0, 5)) == 0:
         name, _, value = draw(st.sampled_from(_HELP_SETTINGS)).partition("=")
         settings[name] = value
-    if _is_valid_default(default, families) and draw(st.integers(0, 7)) == 0:
+    if is_usual_default(default, families) and draw(st.integers(0, 7)) == 0:
         settings["default_factory"] = f"factory({default})"
     return settings
 
 
-def _is_valid_default(default: str | None, families: tuple[str, ...]) -> bool:
+def is_usual_default(default: str | None, families: tuple[str, ...]) -> bool:
     """True if a default has the right type. The value of a factory is not converted by Typer."""
     usual = {"None", "", *(text for f in families for text in FAMILIES[f].defaults)}
     return default is not None and (

@@ -26,7 +26,10 @@ COLORS = ("crimson", "turquoise", "violet")
 NOT_NUMBERS = ("ten", "1O", "12x", "", "x", "1.5.2", "None", "3,5")
 WORDS = ("desk", "oak table", "-lamp", "42", "blue", "small", "a=b", "true", "über", "<b>bold", "3")
 
-INTEGER, NUMBER, TEXT, FLAG, KIND, COLOR, DAY = "integer number text flag kind color day".split()
+INTEGER, NUMBER, TEXT, FLAG, DAY = "integer number text flag day".split()
+KIND, COLOR, CHOICE = "kind color choice".split()
+CHOICES = (KIND, COLOR, CHOICE)
+
 
 VALUES: dict[str, Callable[[Random], Any]] = {
     INTEGER: lambda random: random.randrange(1, 90),
@@ -48,6 +51,7 @@ class Field(Record):
     required: bool = False
     is_list: bool = False
     fields: tuple[Field, ...] = ()  # of an object
+    values: tuple[Any, ...] = ()  # valid ones, instead of those of the kind
 
     @property
     def is_argument(self) -> bool:
@@ -124,6 +128,7 @@ class Intention(Record):
     command: str
     arguments: dict[str, Any]
     options: dict[str, Any]
+    fields: tuple[Field, ...]  # the parameters of the command
 
 
 class Unit(Record):
@@ -144,7 +149,7 @@ def random_intention(random: Random) -> Intention:
     if command != "rows":
         names = [name for name in names if name not in ("filter", "fields")]
     options = {name: OPTIONS[name](random) for name in names}
-    return Intention(command, arguments, options)
+    return Intention(command, arguments, options, COMMANDS[command])
 
 
 def _random_fields(random: Random, fields: Sequence[Field]) -> dict[str, Any]:
@@ -162,6 +167,9 @@ def random_value(random: Random, field: Field) -> Any:
     """Return a random valid value of a parameter."""
     if field.fields:
         return _random_fields(random, field.fields)
+    if field.values:
+        value = random.choice(field.values)
+        return [value] if field.is_list and not isinstance(value, list) else value
     make = VALUES[field.kind]
     return [make(random) for _ in range(random.randrange(1, 4))] if field.is_list else make(random)
 
@@ -171,7 +179,7 @@ def random_value(random: Random, field: Field) -> Any:
 
 def as_units(random: Random, intention: Intention) -> list[Unit]:
     """Return the words of a command line in a random order and spelling."""
-    fields = COMMANDS[intention.command]
+    fields = intention.fields
     own = {f"--{field.name.replace('_', '-')}" for field in fields}
     positional: list[Unit] = []
     optional: list[Unit] = []
@@ -199,16 +207,21 @@ def as_units(random: Random, intention: Intention) -> list[Unit]:
         flag = f"--tooli-{flag[2:]}" if flag in own else flag
         if name == "fields" and random.random() < 0.5:
             flag = "--select"
-        words = (flag,) if value is True else _with_value(random, flag, str(value))
-        kind = "" if value is True else INTEGER if isinstance(value, int) else TEXT
-        optional.append(Unit(name, words, kind, is_option=True))
-    units = [Unit("", (intention.command,)), *_interleave(random, positional, optional)]
+        optional.append(option_unit(random, name, flag, value))
+    units = [Unit("", (intention.command,)), *interleave(random, positional, optional)]
     if any(unit.words[0][:1] == "-" for unit in positional):
         units = [units[0], *optional, Unit("", ("--",)), *positional]
     return units
 
 
-def _interleave(random: Random, left: Sequence[Unit], right: Sequence[Unit]) -> list[Unit]:
+def option_unit(random: Random, name: str, flag: str, value: Any) -> Unit:
+    """Return the words of a framework option."""
+    words = (flag,) if value is True else _with_value(random, flag, str(value))
+    kind = "" if value is True else INTEGER if isinstance(value, int) else TEXT
+    return Unit(name, words, kind, is_option=True)
+
+
+def interleave(random: Random, left: Sequence[Unit], right: Sequence[Unit]) -> list[Unit]:
     """Return both lists mixed; the units of `left` keep their order."""
     others = [*right]
     random.shuffle(others)
@@ -260,9 +273,9 @@ def misspell(random: Random, text: str) -> str:
     return text
 
 
-def wrong_line(random: Random, intention: Intention) -> Mistake | None:
+def wrong_line(random: Random, right: Sequence[Unit]) -> Mistake | None:
     """Return a command line with one mistake, or with two."""
-    units = as_units(random, intention)
+    units = list(right)
     labels: list[str] = []
     touched: set[str] = set()
     # An accepted mistake, such as a missing word, changes what a line means. It is the only one.
@@ -302,6 +315,10 @@ def _split(unit: Unit) -> tuple[str, str | None]:
     """Return the flag of a unit, and its value."""
     flag, equals, value = unit.words[0].partition("=")
     return flag, value if equals else unit.words[1] if len(unit.words) > 1 else None
+
+
+def _has_one_value(unit: Unit) -> bool:
+    return _split(unit)[1] is not None and len(unit.words) < 3
 
 
 def _with_flag(unit: Unit, flag: str) -> Unit:
@@ -346,14 +363,14 @@ def _with_text(unit: Unit, text: str) -> Unit:
 
 
 def _wrong_choice(random: Random, units: list[Unit], touched: set[str]) -> list[Unit] | None:
-    kinds = (KIND, COLOR)
-    found = _pick(random, units, lambda unit: unit.kind in kinds and not _has_one_dash(unit))
+    found = _pick(random, units, lambda unit: unit.kind in CHOICES and not _has_one_dash(unit))
     if found is None:
         return None
     i, unit = found
     touched.add(unit.name)
     value = _split(unit)[1] or ""
-    text = misspell(random, value) if random.random() < 0.7 else random.choice(("blue", "42", "x"))
+    is_near = value and random.random() < 0.7
+    text = misspell(random, value) if is_near else random.choice(("blue", "42", "x"))
     return _replaced(units, i, _with_text(unit, text))
 
 
@@ -382,7 +399,11 @@ def _value_without_flag(random: Random, units: list[Unit], touched: set[str]) ->
 
 
 def _flag_without_value(random: Random, units: list[Unit], touched: set[str]) -> list[Unit] | None:
-    found = _pick(random, units, lambda unit: _is_flag(unit) and _split(unit)[1] is not None)
+    found = _pick(
+        random,
+        units,
+        lambda unit: _is_flag(unit) and _split(unit)[1] is not None and len(unit.words) < 3,
+    )
     if found is None:
         return None
     i, unit = found
@@ -413,7 +434,7 @@ def _wrong_expression(random: Random, units: list[Unit], touched: set[str]) -> l
         return None
     i, unit = found
     touched.add(unit.name)
-    text = random.choice(("size >", "nme == 'x'", "nam", "size => 3", "name = 'desk'", "siez > 10"))
+    text = random.choice(("size >", "nme == 'x'", "nam", "size => 3", "siez > 10"))
     return _replaced(units, i, _with_text(unit, text))
 
 
@@ -447,7 +468,7 @@ def wrong_arguments(random: Random, intention: Intention) -> Mistake | None:
     touched: set[str] = set()
     for _ in range(random.choice((1, 1, 1, 2))):
         label, make = random.choice(ARGUMENT_MISTAKES)
-        if make(random, arguments, options, touched, COMMANDS[intention.command]):
+        if make(random, arguments, options, touched, intention.fields):
             labels.append(label)
     if not labels:
         return None
@@ -521,7 +542,9 @@ def _wrong_type(
         return False
     name = random.choice(names)
     touched.add(owner or name)
-    holder[name] = random.choice(("ten", [1], {"a": 1}, "maybe", "1O"))
+    is_list = any(field.name == name and field.is_list for field in parts)
+    others = ({"b": 2},) if is_list else ([1],)
+    holder[name] = random.choice(("ten", *others, {"a": 1}, "maybe", "1O"))
     return True
 
 
@@ -533,7 +556,7 @@ def _wrong_choice_value(
     fields: Sequence[Field],
 ) -> bool:
     owner, holder, parts = _any_object(random, arguments, fields)
-    names = [f.name for f in parts if f.name in holder and f.kind in (KIND, COLOR)]
+    names = [f.name for f in parts if f.name in holder and f.kind in CHOICES]
     names = [name for name in names if isinstance(holder[name], str)]
     if not names:
         return False

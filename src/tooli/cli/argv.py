@@ -280,11 +280,8 @@ def _take_short_flags(
         if flag not in callback_flags:
             take_framework_flag(line, flag, flag, after if flag is flags[-1] else None, rargs)
     if callback_letters:
-        line.typer_argv.append(
-            f"-{callback_letters}{after or ''}"
-            if flags[-1] in callback_flags
-            else f"-{callback_letters}"
-        )
+        value = after if flags[-1] in callback_flags else None
+        line.typer_argv.append(f"-{callback_letters}{value or ''}")
     if flags[-1] in callback_flags:
         _pass_to_typer(line, callback_flags[flags[-1]] - bool(after), rargs)
     return True
@@ -320,7 +317,10 @@ def take_framework_flag(
             line.problems.append(load_option_problems().valued_flag_problem(flag, typed, explicit))
             return
         line.set_option(flag, None)
-    elif explicit is None and not rargs:
+    elif explicit is None and (
+        not rargs
+        or (rargs[-1][:2] == "--" and load_option_problems().is_known_flag(line, rargs[-1]))
+    ):
         line.problems.append(Problem("E1007", FLAGS[flag][0], f"{typed} needs a value"))
     else:
         line.set_option(flag, explicit if explicit is not None else rargs.pop())
@@ -487,28 +487,28 @@ class ArgumentParser:
     def _take_short_cluster(self, arg: str, rargs: list[str]) -> None:
         """Take combined short flags: `-qv`, `-n5`, `-vvf file`."""
         own_letters: list[str] = []
+        before = dict(self.line.arguments)
         for i in range(1, len(arg)):
             flag = f"{arg[0]}{arg[i]}"
             found = self.flags.get(flag)
-            if found is None and flag in FLAGS and flag not in self.reserved_flags:
+            is_long = i == 1 and f"-{arg.partition('=')[0]}" in self.flags  # `-size` for `--size`
+            if found is None and not is_long and flag in FLAGS and flag not in self.reserved_flags:
                 if FLAGS[flag][1] == 0:
                     self.line.set_option(flag, None)
                     continue
-                after = arg[i + 1 :]
-                take_framework_flag(self.line, flag, flag, after or None, rargs)
+                take_framework_flag(self.line, flag, flag, arg[i + 1 :] or None, rargs)
                 break
             own_letters.append(arg[i])
             if found is None:
                 take_unknown = load_option_problems().take_unknown_letter
-                if take_unknown(self, convert_with_typer, i, arg, rargs):
+                if take_unknown(self, convert_with_typer, i, arg, rargs, before):
                     return
                 own_letters.extend(arg[i + 1 :])
                 break
             if not found[0].is_flag:
-                after = arg[i + 1 :]
-                self.line.typer_argv.append(f"{arg[0]}{''.join(own_letters)}{after}")
+                self.line.typer_argv.append(f"{arg[0]}{''.join(own_letters)}{arg[i + 1 :]}")
                 own_letters = []
-                self._take_own_option(found, flag, after or None, rargs)
+                self._take_own_option(found, flag, arg[i + 1 :] or None, rargs)
                 break
             self._take_own_option(found, flag, None, rargs)
         if own_letters:

@@ -19,7 +19,8 @@ from tooli.schema import RawText
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from typing import Any
 
     from tooli.cli.argv import ArgumentParser, CommandLine
     from tooli.core.tool import Param, Tool
@@ -149,18 +150,22 @@ def take_unknown_letter(
     i: int,
     arg: str,
     rargs: list[str],
+    before: Mapping[str, Any],
 ) -> bool:
     """Report an unknown short option, which is the letter `i` of an argument.
 
     If the argument is a long option with one hyphen, such as `-limit`, take it as this option and
-    return True.
+    return True. `before` are the arguments before the flags of the letters before.
     """
     name, equals, explicit = arg.partition("=")
     found = parser.flags.get(f"-{name}")
     is_reserved = f"-{name}" in parser.reserved_flags
     framework_flag = None if is_reserved else FLAGS.get(f"-{name}".replace("--tooli-", "--", 1))
     parser.has_unknown_option = parser.has_unknown_option or found is None
-    if i > 1 or len(name) < 3 or (found is None and framework_flag is None):
+    if i > 1 and len(name) > 3:  # rather a word than short flags
+        parser.line.arguments.clear()
+        parser.line.arguments.update(before)
+    if len(name) < 3 or (found is None and framework_flag is None):
         known = [flag for flag in parser.flags if len(flag) == 2]
         following = () if equals else rargs
         add_unknown_option(parser.line, f"{arg[0]}{arg[i]}", following, known)
@@ -279,6 +284,14 @@ def extra_arguments_problem(
         message=f"{message}; did you mean the command {closest!r}?",
         replacement=(closest, *rest, *option_argv(line.options, None)),
     )
+
+
+def is_known_flag(line: CommandLine, word: str) -> bool:
+    """True if a word is a flag of the framework, of the command or of a callback."""
+    word = word.partition("=")[0]
+    params = () if line.tool is None else line.tool.params
+    own = {flag for param in params for flag in (*param.flags, *param.negations)}
+    return word in own or word in line.parent_flags or word.replace("--tooli-", "--", 1) in FLAGS
 
 
 def unknown_framework_flag_problem(name: str, explicit: str | None, rargs: list[str]) -> Problem:

@@ -114,7 +114,8 @@ def _usage_error(typer_run: TyperRun, exc: Exception) -> ToolError:
             bind_arguments(call)
         except InputError as error:
             return error
-    return build_input_error(call.replace(problems=(problem,)), [])
+    own = [found for found in line.problems if found.code == problem.code]
+    return build_input_error(call.replace(problems=(*own, problem)[:1]), [])
 
 
 def problem_from_typer(exc: Exception, line: CommandLine) -> Problem:

@@ -250,6 +250,7 @@ if TYPE_CHECKING:
 
         typer_argv: list[str]  # the words without the framework flags
         command_prefix_length: int  # the number of these words before the arguments
+        arguments: dict[str, Any]  # as text; also those from environment variables
         parent_flags: set[str]  # flags that are no framework flags, such as those of callbacks
         is_ambiguous: bool  # Typer may parse the line differently
 

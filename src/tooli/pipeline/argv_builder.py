@@ -70,8 +70,11 @@ def build_argv(tool: Tool, arguments: Mapping[str, Any], *flags: str) -> list[st
     for param in tool.command_params:
         if param.kind == "option" and param.name in arguments:
             value = arguments[param.name]
-            is_asked = param.required or param.option_kwargs.get("prompt")
-            if is_asked or not is_default(param, value):
+            if _is_from_environment(value):
+                continue  # it is read again
+            # Without the option, its value may be another one than the default.
+            is_needed = param.required or not _UNSEEN_SOURCES.isdisjoint(param.option_kwargs)
+            if is_needed or not is_default(param, value):
                 optional += option_words(param, value)
         elif param.kind == "argument" and isinstance(arguments.get(param.name), RawText):
             if _is_repeated(param, arguments[param.name]):
@@ -83,6 +86,13 @@ def build_argv(tool: Tool, arguments: Mapping[str, Any], *flags: str) -> list[st
     if has_dash or is_read_as_command(tool, positional):
         return [*optional, "--", *positional]
     return [*positional, *optional]
+
+
+_UNSEEN_SOURCES = frozenset(("prompt", "envvar"))
+
+
+def _is_from_environment(value: object) -> bool:
+    return isinstance(value, RawText) and not value.is_cli_text
 
 
 def _is_repeated(param: Param, value: object) -> bool:
@@ -153,6 +163,8 @@ def _positional_words(tool: Tool, arguments: Mapping[str, Any]) -> list[str]:
     for param in tool.command_params:
         if param.kind == "argument" and not _is_repeated(param, arguments.get(param.name)):
             value = arguments.get(param.name, param.default)
+            if _is_from_environment(value):
+                continue
             words += value_words(value) * (param.nargs if isinstance(value, Placeholder) else 1)
             if not is_default(param, value):
                 needed_count = len(words)
@@ -172,8 +184,9 @@ def option_words(param: Param, value: object) -> list[str]:
     if param.nargs > 1 and len(texts) == param.nargs:
         return [flag, *texts]
     words: list[str] = []
-    for text in texts:
-        words += [f"{flag}={text}"] if text[:1] == "-" else [flag, text]
+    for text in texts:  # Typer reads `-n=-5` as the text "=-5"
+        is_joined = text[:1] == "-" and flag[:2] == "--"
+        words += [f"{flag}={text}"] if is_joined else [flag, text]
     return words + _dotted_words(flag, value)
 
 

@@ -23,6 +23,7 @@ from tooli.core.tool import (
 from tooli.errors import Suggestion, is_near
 from tooli.pipeline.argv_builder import MAX_SUGGESTED_CHARS, Placeholder, shorten_argument
 from tooli.pipeline.suggestions import READ_OPTIONS, suggest_call
+from tooli.pipeline.unknown_names import closest_flag, is_certain_name, spelling_of
 from tooli.pipeline.value_descriptions import describe_param, load_corrections
 from tooli.records.call_options import build_options
 from tooli.schema import (
@@ -81,14 +82,17 @@ def suggest_corrected_call(
     ]
     unusable = [name for name in call.options.given or {} if not _is_valid_option(call, name)]
     is_certain = is_certain and unusable == [name for name in unusable if name in invalid]
+    if call.options.typed is not None and call.options.typed.is_ambiguous:
+        is_certain = False  # only Typer knows the arguments
+    hides_word = any([problem.hides_value or _took_flag(call, problem) for problem in problems])
     if call.flow is None and not _EXPRESSIONS.isdisjoint(call.options.given or {}):
         is_certain = False  # Typer has rejected the line before they were checked
     suggestion = Suggestion(
         "retry_with_modified_input",
         _build_fix(call, problems),
-        applicability="machine_applicable" if is_certain else "maybe_incorrect",
+        applicability="machine_applicable" if is_certain and not hides_word else "maybe_incorrect",
     )
-    if any([problem.hides_value for problem in problems]):
+    if hides_word:
         return suggestion  # a word may be its value or another argument
     target = suggest_call(call, arguments, without=[*invalid, *unusable], **options)
     parts = [
@@ -98,6 +102,16 @@ def suggest_corrected_call(
     ]
     suggestion.target = target.replace(has_placeholders=bool(parts))
     return suggestion
+
+
+def _took_flag(call: Call, problem: Problem) -> bool:
+    """True if the invalid value of an option is a flag: `--size --dry-run` has no value."""
+    value = call.arguments.get(_head(problem))
+    return (
+        problem.code == "E1003"
+        and isinstance(value, RawText)
+        and any([text[:2] == "--" and len(text) > 2 for text in value.texts])
+    )
 
 
 def _head(problem: Problem) -> str:
@@ -173,7 +187,7 @@ def _rename(call: Call, name: str, correct: str, arguments: dict[str, Any]) -> b
         arguments.setdefault(correct, value if is_valid else Placeholder(correct))
     # A command line has given the value to the correct parameter already.
     is_only_value = value is None or name == correct or correct not in call.arguments
-    return is_only_value and is_near(name, correct)
+    return is_only_value and is_certain_name(name, correct, call.tool, words_of(call))
 
 
 def _correct_option(
@@ -184,7 +198,8 @@ def _correct_option(
         return False  # the value with the right name is kept
     if _is_valid_value(name, value):
         options[name] = value
-        return is_near(typed, name) and name not in _UNCERTAIN_OPTIONS
+        is_certain = is_certain_name(typed, (name, value), call.tool, words_of(call))
+        return is_certain and name not in _UNCERTAIN_OPTIONS
     if name == "dry_run":
         options[name] = True  # without it, the suggested call would have effects
     return False
@@ -293,6 +308,16 @@ def _convert(param: Param | None, value: object) -> Any:
         return None
 
 
+def _suggested_name(call: Call, problem: Problem) -> str | None:
+    """Return the parameter that is suggested in place of an unknown one, as a caller writes it."""
+    if not problem.suggested_value:
+        return None
+    flag = closest_flag(f"--{problem.field}", call.tool.param(problem.suggested_value))
+    if flag is None or not words_of(call).is_command_line:
+        return problem.suggested_value
+    return spelling_of(flag)
+
+
 def _build_fix(call: Call, problems: Sequence[Problem]) -> str:
     tool = call.tool
     parts: list[str] = []
@@ -304,10 +329,12 @@ def _build_fix(call: Call, problems: Sequence[Problem]) -> str:
             parts.append(load_corrections().describe_field_fix(problem))
         elif problem.code == "E1004" and problem.suggested_option is not None:
             parts.append(f"Use {spell_option(call, *problem.suggested_option)}.")
+        elif problem.code == "E1004" and _suggested_name(call, problem) == problem.field:
+            parts.append(load_corrections().describe_option_advice(problem.message))
         elif problem.code == "E1004":
             known = ", ".join(p.name for p in tool.public_params) or "none"
             parts.append(
-                f"Use {problem.suggested_value!r} instead of {problem.field!r}."
+                f"Use {_suggested_name(call, problem)!r} instead of {problem.field!r}."
                 if problem.suggested_value
                 else f"Leave {problem.field!r} out; the parameters are: {known}."
             )

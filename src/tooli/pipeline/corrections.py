@@ -10,10 +10,11 @@ from __future__ import annotations
 from json import dumps, loads
 
 from tooli.core.tool import join_path
-from tooli.pipeline.argv_builder import Placeholder
+from tooli.pipeline.argv_builder import Placeholder, option_words, value_words
 from tooli.pipeline.schema_descriptions import describe_json as describe_json
 from tooli.pipeline.schema_descriptions import read_bounds as read_bounds
-from tooli.schema import RawText
+from tooli.pipeline.unknown_names import closest_flag, spelling_of
+from tooli.schema import Converted, RawText
 from tooli.schema.pydantic_messages import UnknownField
 from tooli.text.jsonable import is_list, is_object
 
@@ -139,6 +140,86 @@ _BOOL_TEXTS = {
     **dict.fromkeys(("true", "yes", "on", "1"), True),
     **dict.fromkeys(("false", "no", "off", "0"), False),
 }
+
+
+# ------------------------------------------------------------------ lines that only Typer can read
+
+
+def correct_words(
+    call: Call, typed: Sequence[str], arguments: Mapping[str, Any]
+) -> list[str] | None:
+    """Return the typed words of a line that only Typer can read, with other arguments.
+
+    Return None if the place of an argument in the line is not known.
+    """
+    tool = call.tool
+    if any([problem.hides_value or _is_unplaced(problem) for problem in call.problems]):
+        return None
+    words = _correct_unknown_options(call, typed)
+    before = tool.arguments_by_param(call.arguments)
+    arguments_of_tool = [param for param in tool.command_params if param.kind == "argument"]
+    for param in tool.command_params:
+        old, new = (_unwrap(values.get(param.name)) for values in (before, arguments))
+        if old is new or value_words(old) == value_words(new):
+            continue
+        texts = value_words(new) * (param.nargs if isinstance(new, Placeholder) else 1)
+        if arguments_of_tool == [param] and not value_words(old):
+            words += texts
+            continue
+        place = _find_value(param, words, value_words(old), len(texts))
+        if place is not None:
+            flag, equals, _ = "".join(words[place]).partition("=")
+            has_flag = equals and flag in param.flags
+            words[place] = [f"{flag}={texts[0]}"] if has_flag else texts
+        elif param.kind == "option" and not value_words(old):
+            words = [*option_words(param, new), *words]
+        else:
+            return None
+    return words
+
+
+def _is_unplaced(problem: Problem) -> bool:
+    """True if a problem does not say which words of the line it is about."""
+    return problem.code in ("E1004", "E1005") and not problem.field
+
+
+def _unwrap(value: Any) -> Any:
+    return value.value if isinstance(value, Converted) else value
+
+
+def _find_value(
+    param: Param, words: Sequence[str], texts: Sequence[str], count: int
+) -> slice | None:
+    """Return the place of a value among typed words, which `count` words replace."""
+    end = words.index("--") if "--" in words else len(words)
+    if count == param.nargs == 1:
+        for i in range(end - 1, -1, -1):
+            if words[i] in param.flags:
+                return slice(i + 1, i + 2)  # it is empty if the value is missing
+            if words[i].partition("=")[0] in param.flags:
+                return slice(i, i + 1)
+    size = len(texts)
+    found = [i for i in range(len(words)) if [*words[i : i + size]] == [*texts]]
+    return slice(found[0], found[0] + size) if size and len(found) == 1 else None
+
+
+def _correct_unknown_options(call: Call, typed: Sequence[str]) -> list[str]:
+    """Return typed words without the unknown options, or with the flags that are meant."""
+    words = list(typed)
+    known = {flag for param in call.tool.params for flag in (*param.flags, *param.negations)}
+    for problem in call.problems:
+        if problem.code != "E1004" or problem.field is None:
+            continue
+        end = words.index("--") if "--" in words else len(words)
+        for i, word in enumerate(words[:end]):
+            name, equals, text = word.partition("=")
+            if word[:1] != "-" or name in known:
+                continue
+            if spelling_of(name) == problem.field:
+                flag = closest_flag(name, call.tool.param(str(problem.suggested_value)))
+                words[i : i + 1] = [f"{flag}{equals}{text}"] if flag else []
+                break
+    return words
 
 
 def describe_option_advice(message: str) -> str:

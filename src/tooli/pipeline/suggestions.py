@@ -21,10 +21,9 @@ from tooli.pipeline.argv_builder import (
     build_path,
     build_suggested_argv,
     is_default,
-    option_words,
     to_json_value,
-    value_words,
 )
+from tooli.pipeline.value_descriptions import load_corrections
 from tooli.schema import (
     ConversionError,
     Converted,
@@ -114,6 +113,8 @@ def show_call(target: SuggestedCall, call: Call) -> tuple[JsonObject, list[str]]
 
 def _as_command_line(suggestion: Suggestion, target: SuggestedCall, call: Call) -> Suggestion:
     shown, placeholders = _show_line(target, call)
+    if not shown["argv"]:
+        return suggestion.replace(argv=None, arguments=None)
     return suggestion.replace(
         argv=shown["argv"],
         arguments=None,
@@ -138,13 +139,14 @@ def _show_line(target: SuggestedCall, call: Call) -> tuple[JsonObject, list[str]
     words, shortened = _build_line(call, target.tool, arguments, *flags)
     unknown = [text for name, value in arguments.items() for text in _placeholders(name, value)]
     unknown += [value for value in target.options.values() if _is_placeholder_text(value)]
-    return {"argv": [*program, *words]}, [*dict.fromkeys([*shortened, *unknown])]
+    argv = [*program, *words] if words else []
+    return {"argv": argv}, [*dict.fromkeys([*shortened, *unknown])]
 
 
 def _build_line(
     call: Call, tool: Tool, arguments: Mapping[str, Any], *flags: str
 ) -> tuple[list[str], list[str]]:
-    """Return a command line without the program, and its placeholders.
+    """Return a command line without the program, and its placeholders; [] if it is not known.
 
     It is the line of `call` with other arguments: it keeps the options of callbacks, and the
     arguments that a tool takes without declaring them.
@@ -156,44 +158,30 @@ def _build_line(
     end = line.command_prefix_length
     path, typed = line.typer_argv[:end], line.typer_argv[end:]
     if not line.is_ambiguous:
+        unseen = _values_from_elsewhere(call, line.arguments, arguments)
+        arguments = {name: value for name, value in arguments.items() if name not in unseen}
         words, placeholders = build_suggested_argv(tool, arguments, *flags)
         return [*path, *words], placeholders
-    words = _replace_words(tool, typed, tool.arguments_by_param(call.arguments), arguments)
+    words = load_corrections().correct_words(call, typed, arguments)
+    if words is None:
+        return [], []
     placeholders = [word for word in words if word not in typed and "<" in word]
     return [*path, *flags, *words], placeholders
 
 
-def _replace_words(
-    tool: Tool, typed: Sequence[str], before: Mapping[str, Any], after: Mapping[str, Any]
-) -> list[str]:
-    """Return the typed words of a line that only Typer can read, with other arguments."""
-    words = list(typed)
-    for param in tool.command_params:
-        old, new = (_unwrap(values.get(param.name)) for values in (before, after))
-        if old is new or value_words(old) == value_words(new):
-            continue
-        position = _find_value(param, words, value_words(old))
-        texts = value_words(new)
-        if position is not None and len(texts) == 1:
-            flag, equals, _ = words[position].partition("=")
-            has_flag = equals and flag in param.flags
-            words[position] = f"{flag}={texts[0]}" if has_flag else texts[0]
-        elif param.kind == "option":
-            words = [*option_words(param, new), *words]
-        else:
-            words += texts
-    return words
-
-
-def _find_value(param: Param, words: Sequence[str], texts: Sequence[str]) -> int | None:
-    """Return the index of the value of a parameter among typed words; None if it is not known."""
-    end = words.index("--") if "--" in words else len(words)
-    for i in range(end - 1, -1, -1):
-        if words[i] in param.flags and i + 1 < len(words):
-            return i + 1
-        if words[i].partition("=")[0] in param.flags:
-            return i
-    return words.index(texts[0]) if len(texts) == 1 and words.count(texts[0]) == 1 else None
+def _values_from_elsewhere(
+    call: Call, typed: Mapping[str, Any], arguments: Mapping[str, Any]
+) -> set[str]:
+    """Return the parameters whose value is a default or that of a variable: it is found again."""
+    found: set[str] = set()
+    for name, value in call.arguments.items():
+        param = call.tool.param(name)
+        raw = typed.get(name)
+        is_read = isinstance(raw, RawText) and not raw.is_cli_text
+        is_default_value = name not in typed and not (param and param.option_kwargs.get("prompt"))
+        if (is_read or is_default_value) and _unwrap(arguments.get(name)) is _unwrap(value):
+            found.add(name)
+    return found
 
 
 def _as_arguments(suggestion: Suggestion, target: SuggestedCall, call: Call) -> Suggestion:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from tooli.core._hot_tables import CALL_OPTIONS, FLAGS
 from tooli.core.call import Problem, SuggestedCall
 from tooli.core.tool import MAX_QUOTED_CHARS, cut_text
-from tooli.errors import InputError, Suggestion, closest_match
+from tooli.errors import InputError, Suggestion, closest_match, is_near
 from tooli.pipeline.argv_builder import is_short
 
 TYPE_CHECKING = False
@@ -30,43 +30,86 @@ def unknown_parameter_problem(
     The closest name may be that of a framework option, which then gets the value.
     """
     name = cut_text(name, MAX_QUOTED_CHARS)
-    if name in tool.param_names:
+    param = tool.param(name)
+    if param is not None and param.kind == "argument":
         message = f"{name!r} is an argument: give it by position, without a name"
         return Problem("E1004", name, message, name)
     message = f"There is no parameter {name!r}"
     if not suggest:
         return Problem("E1004", name, message)
-    param_by_spelling = {name: name for name in tool.param_names}
-    for param in tool.public_params:
-        for flag in (*param.flags, *param.negations) if words.is_command_line else param.flags:
-            param_by_spelling.setdefault(_spelling(flag), param.name)
-    options = words.spellings()
-    closest = closest_match(name, [*param_by_spelling, *options]) or ""
-    if closest in param_by_spelling:
-        suggested = param_by_spelling[closest]
-        param = tool.param(suggested)
-        shown = closest if param is not None and is_negation(closest, param) else suggested
-        return Problem("E1004", name, f"{message}; did you mean {shown!r}?", suggested)
-    if not closest:
+    known = _known_names(tool, words)
+    closest = closest_match(name, known) or ""
+    meant = known.get(closest)
+    if isinstance(meant, str):
+        flag = closest_flag(f"--{name}", tool.param(meant)) if words.is_command_line else None
+        shown = meant if flag is None else spelling_of(flag)
+        return Problem("E1004", name, f"{message}; did you mean {shown!r}?", meant)
+    if meant is None:
         return Problem("E1004", name, message)
     if name == closest:
         return _misplaced_option_problem(name, words, value)
-    option, implied = options[closest]
+    option, implied = meant
     suggested_option = (option, value if implied is None else implied)
     return Problem(
         "E1004", name, f"{message}; did you mean {closest!r}?", suggested_option=suggested_option
     )
 
 
+def _known_names(tool: Tool, words: InterfaceWords) -> dict[str, str | tuple[str, Any]]:
+    """Return the names that a caller may mean: of parameters, and of framework options.
+
+    The names that a caller writes come first. On a command line these are the flags: a flag may
+    have the name of another parameter. An option has the value that it implies.
+    """
+    params = [param for param in tool.params if param.name in tool.param_names]
+    is_line = words.is_command_line
+    by_flag = {
+        spelling_of(flag): param.name
+        for param in reversed(tool.public_params)
+        for flag in ((*param.flags, *param.negations) if is_line else param.flags)
+        if is_line or flag[:2] == "--"
+    }
+    by_name = {param.name: param.name for param in params}
+    first, last = (by_flag, by_name) if is_line else (by_name, by_flag)
+    known: dict[str, str | tuple[str, Any]] = dict(first)
+    for name, meant in (*words.spellings().items(), *last.items()):
+        known.setdefault(name, meant)
+    return known
+
+
+def is_certain_name(
+    name: str, meant: str | tuple[str, Any], tool: Tool, words: InterfaceWords
+) -> bool:
+    """True if a name is certainly a misspelling of a parameter or an option, and of no other.
+
+    An option is given as a tuple with its name. Nothing is certain about names that differ from
+    each other in one letter.
+    """
+    known = _known_names(tool, words)
+    near = [spelling for spelling in known if is_near(name, spelling)]
+    siblings = [other for other in known if any([is_near(other, spelling) for spelling in near])]
+    found = [known[spelling] for spelling in siblings]
+    if isinstance(meant, str):
+        return bool(found) and all([each == meant for each in found])
+    return len(found) == 1 and isinstance(found[0], tuple) and found[0][0] == meant[0]
+
+
+def closest_flag(name: str, param: Param | None) -> str | None:
+    """Return the flag of a parameter that is closest to an unknown one."""
+    flags = () if param is None else (*param.flags, *param.negations)
+    return closest_match(name, flags) or next(iter(flags), None)
+
+
 def is_negation(name: str, param: Param) -> bool:
     """True if a name is closer to an option that unsets a flag, such as `--no-color`."""
-    spellings = {_spelling(flag): False for flag in param.flags}
-    spellings |= {_spelling(flag): True for flag in param.negations}
+    spellings = {spelling_of(flag): False for flag in param.flags}
+    spellings |= {spelling_of(flag): True for flag in param.negations}
     closest = closest_match(name, spellings)
     return closest is not None and spellings[closest]
 
 
-def _spelling(flag: str) -> str:
+def spelling_of(flag: str) -> str:
+    """Return a flag as the name of a parameter is written."""
     return flag.lstrip("-").replace("-", "_")
 
 
